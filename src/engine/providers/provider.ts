@@ -1,0 +1,51 @@
+/** The contract behind which every model stands. */
+import type {
+  Message,
+  RecordingInfo,
+  RedactedThinkingBlock,
+  ThinkingBlock,
+  ToolCall,
+} from '../../protocol/run.ts';
+import type { ToolDefinition } from '../tools/tool.ts';
+
+export interface CompletionRequest {
+  system: string;
+  messages: readonly Message[];
+  tools: readonly ToolDefinition[];
+  /** Upper bound of the answer in tokens. */
+  maxTokens: number;
+  /** Which skill asks; only a recording looks at it. */
+  skillDir?: string;
+}
+
+/** The answer's length limit when nothing else is said, in tokens. */
+export const defaultMaxTokens = 16384;
+
+export interface TokenCount {
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+}
+
+/**
+ * One model turn as it arrives: text deltas, reasoning blocks and complete tool calls in the model's order, then exactly one
+ * `done`. A `tool_call` is only sent once its arguments are whole.
+ */
+export type StreamEvent =
+  | { type: 'text'; text: string }
+  | { type: 'thinking'; block: ThinkingBlock | RedactedThinkingBlock }
+  | { type: 'tool_call'; call: ToolCall }
+  | { type: 'retry'; attempt: number; waitMs: number; why: string }
+  | { type: 'done'; stopReason: string; usage?: TokenCount };
+
+export interface Provider {
+  readonly name: string;
+  readonly model: string;
+  readonly recording?: RecordingInfo;
+  /**
+   * Streams one model turn. Throws TelosError (`auth`, `rate_limit`, `provider`) when the turn cannot be had; a stream that
+   * ends before its message does is such an error. Stops within moments of the signal's abort, by throwing the abort reason.
+   */
+  streamCompletion(request: CompletionRequest, signal: AbortSignal): AsyncIterable<StreamEvent>;
+}

@@ -1,0 +1,40 @@
+/** The contract of everything that a model can have done. */
+import type { JsonObject, ToolResult } from '../../protocol/run.ts';
+
+/** A tool as a model sees it; `inputSchema` is a JSON Schema of type object. */
+export interface ToolDefinition {
+  name: string;
+  description: string;
+  inputSchema: JsonObject;
+}
+
+/** The folders and limits of one run, the same for all of its calls. */
+export interface RunFolders {
+  /** Root of the file tools; created at the first write. Absolute. */
+  workingDir: string;
+  /** The agent's own folder; readable. Absolute. */
+  packDir: string;
+  /** The folder of the skill that runs; readable. Absolute. */
+  skillDir: string;
+  /** Where commands run. Absolute. */
+  commandDir: string;
+}
+
+export interface ToolContext extends RunFolders {
+  /** The whole environment of a command: no provider keys in it. */
+  env: Readonly<Record<string, string>>;
+  signal: AbortSignal;
+  /** The resolved path or URL that a person has approved for this one call, when it is outside what is allowed anyway. */
+  approvedSubject?: string;
+}
+
+export type ToolAccess = 'read' | 'write' | 'execute' | 'network';
+
+export interface Tool {
+  definition: ToolDefinition;
+  access: ToolAccess;
+  /** Never throws for what the model did wrong: that is a result with `isError`. Throws the abort reason on abort. */
+  execute(input: Readonly<Record<string, unknown>>, context: ToolContext): Promise<ToolResult>;
+}
+
+export const toolError = (content: string): ToolResult => ({ content, isError: true });

@@ -1,0 +1,221 @@
+/**
+ * The data of a run, as it travels between the engine and every frontend. Types and constants only, so that
+ * the host, the chat view, the command line and a log reader can share one ground.
+ */
+
+/** A value that survives JSON.stringify; tool inputs and schemas are such objects. */
+export type JsonObject = { readonly [key: string]: unknown };
+
+// ---- Messages: Anthropic's format inside; each provider translates at its own edge. ----
+
+export interface TextBlock {
+  type: 'text';
+  text: string;
+}
+
+export interface ImageBlock {
+  type: 'image';
+  source: { type: 'base64'; media_type: string; data: string };
+}
+
+/** Reasoning that a model wants back unchanged in later rounds; `signature` is the provider's seal on it. */
+export interface ThinkingBlock {
+  type: 'thinking';
+  thinking: string;
+  signature: string;
+}
+
+export interface RedactedThinkingBlock {
+  type: 'redacted_thinking';
+  data: string;
+}
+
+export interface ToolUseBlock {
+  type: 'tool_use';
+  id: string;
+  name: string;
+  input: JsonObject;
+}
+
+export interface ToolResultBlock {
+  type: 'tool_result';
+  tool_use_id: string;
+  content: string | (TextBlock | ImageBlock)[];
+  is_error: boolean;
+}
+
+export type ContentBlock =
+  | TextBlock
+  | ImageBlock
+  | ThinkingBlock
+  | RedactedThinkingBlock
+  | ToolUseBlock
+  | ToolResultBlock;
+
+export interface Message {
+  role: 'user' | 'assistant';
+  content: string | ContentBlock[];
+}
+
+// ---- Tools ----
+
+/** One thing that the model wants done. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  input: JsonObject;
+  /** Set when the model's arguments could not be read; such a call never runs, and the model is told this. */
+  problem?: string;
+}
+
+/** What the model reads back. A failing tool is a result with `isError`, never an exception. */
+export interface ToolResult {
+  content: string;
+  isError: boolean;
+  images?: ImageBlock[];
+  /** Files that the call created or changed, absolute paths. */
+  changedFiles?: string[];
+}
+
+// ---- Routing ----
+
+export interface SkillRef {
+  agent: string;
+  skill: string;
+}
+
+/**
+ * Why a skill was picked: `chosen` by the person in a list, `explicit` by `/name`, `$name` or `agent:name`, `name`
+ * because its name stands in the request, `index` by the search index, `model` by a question to a model,
+ * `continued` because the conversation goes on with its skill.
+ */
+export type RouteRule = 'chosen' | 'explicit' | 'name' | 'index' | 'model' | 'continued';
+
+export interface RouteReason {
+  rule: RouteRule;
+  /** The words of the request that decided, where there are any. */
+  matched?: string;
+  /** The index's score, larger is better; only comparable within one request. */
+  score?: number;
+  runnerUp?: SkillRef & { score?: number };
+}
+
+// ---- Approvals ----
+
+export type ApprovalScope = 'once' | 'run' | 'always';
+
+/** A question to the person, shown exactly as it will be done. */
+export interface ApprovalRequest {
+  callId: string;
+  tool: string;
+  /** The exact command, resolved path or URL that will be used if the answer is yes. */
+  subject: string;
+  /** The folder in which it happens, where there is one. */
+  folder?: string;
+  /** The policy rule that asked, and its reason in a sentence. */
+  rule: string;
+  reason: string;
+  scopes: readonly ApprovalScope[];
+}
+
+export type ApprovalDecision = { allow: true; scope: ApprovalScope } | { allow: false; reason: string };
+
+// ---- Usage and outcome ----
+
+/** One round's tokens. `cost` is in US dollars, or `unknown` when no price of the model is known. */
+export interface Usage {
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+  cost: number | 'unknown';
+}
+
+export type RunOutcome = 'completed' | 'no_match' | 'round_limit' | 'budget' | 'cancelled' | 'failed';
+
+export type ErrorCode =
+  | 'config'
+  | 'auth'
+  | 'rate_limit'
+  | 'budget'
+  | 'provider'
+  | 'mcp'
+  | 'pack'
+  | 'no_match'
+  | 'internal';
+
+export interface RunError {
+  code: ErrorCode;
+  /** What happened, to what, and what to do next; free of secrets. */
+  message: string;
+  /** For `no_match`: what could have been meant, best first. */
+  suggestions?: readonly SkillRef[];
+}
+
+/** Set when a recorded run answers in place of a model. */
+export interface RecordingInfo {
+  model: string;
+  /** ISO 8601 time at which the run was recorded. */
+  recordedAt: string;
+}
+
+/**
+ * Everything that leaves the engine. A run's first event is `run_start`, its last `run_end`, exactly one of each.
+ * `text` carries a delta, never the text so far.
+ */
+export type RunEvent =
+  | { type: 'run_start'; runId: string; text: string; startedAt: string }
+  | {
+      type: 'routed';
+      agent: string;
+      skill: string;
+      description: string;
+      reason: RouteReason;
+      provider: string;
+      model: string;
+      workingDir: string;
+      hasMcp: boolean;
+      recording?: RecordingInfo;
+    }
+  | { type: 'step'; skill: string; detail: string }
+  | { type: 'notice'; level: 'info' | 'warning'; message: string }
+  | { type: 'text'; text: string }
+  | { type: 'tool_start'; call: ToolCall }
+  | { type: 'approval_request'; request: ApprovalRequest }
+  | { type: 'approval_response'; callId: string; decision: ApprovalDecision }
+  | { type: 'question_request'; questions: readonly string[] }
+  | { type: 'question_response'; answers: readonly string[] }
+  | { type: 'tool_end'; callId: string; name: string; result: ToolResult }
+  | { type: 'usage'; round: number; usage: Usage }
+  | { type: 'retry'; attempt: number; waitMs: number; why: string }
+  | {
+      type: 'run_end';
+      outcome: RunOutcome;
+      rounds: number;
+      toolCalls: number;
+      durationMs: number;
+      messages: Message[];
+      error?: RunError;
+    };
+
+/** The sentence that every frontend shows for a choice: "kickoff of kairos: its name is in your request". */
+export function describeRoute(agent: string, skill: string, reason: RouteReason): string {
+  return `${skill} of ${agent}: ${describeReason(reason)}`;
+}
+
+function describeReason(reason: RouteReason): string {
+  switch (reason.rule) {
+    case 'chosen':
+      return 'you chose it';
+    case 'explicit':
+      return `you asked for ${reason.matched ?? 'it'}`;
+    case 'name':
+      return 'its name is in your request';
+    case 'index':
+      return 'it fits your words best';
+    case 'model':
+      return 'the model picked it';
+    case 'continued':
+      return 'the conversation goes on with it';
+  }
+}
