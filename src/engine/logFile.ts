@@ -1,0 +1,160 @@
+/** The log on disk: what its records hold, how one is added whole, and how a file is read in spite of broken lines. */
+import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Message, RunOutcome } from '../protocol/run.ts';
+import { mapStrings } from './redact.ts';
+
+/** A skill was picked and starts. Names and order of the first keys are those of the specification's log. */
+export interface SkillStartRecord {
+  /** ISO 8601, UTC. */
+  ts: string;
+  event: 'skill_start';
+  provider: string;
+  model: string;
+  has_mcp: boolean;
+  run_id: string;
+  agent: string;
+  skill: string;
+}
+
+/** A tool call has its result. */
+export interface ToolCallRecord {
+  ts: string;
+  event: 'tool_call';
+  tool: string;
+  is_error: boolean;
+  run_id: string;
+  call_id: string;
+  /** Present when a person was asked: the rule that asked, and the answer. */
+  approval?: { rule: string; answer: string };
+}
+
+/** A run is over, however it ended; `agent` and `skill` are null when it never came to one. */
+export interface SkillEndRecord {
+  ts: string;
+  event: 'skill_end';
+  duration_s: number;
+  rounds: number;
+  tool_calls: number;
+  error: string | null;
+  /** The whole conversation, the last answer included; a very long one is cut, and says so. */
+  messages: readonly Message[];
+  run_id: string;
+  agent: string | null;
+  skill: string | null;
+  outcome: RunOutcome;
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens: number;
+  cache_write_tokens: number;
+  /** US dollars. */
+  cost: number | 'unknown';
+}
+
+export type LogRecord = SkillStartRecord | ToolCallRecord | SkillEndRecord;
+
+/** A record is at most this long, in bytes, its newline included. */
+export const maxRecordBytes = 8 * 1024 * 1024;
+
+/** The file of a day, by the local calendar. */
+export function logPath(dataDir: string, day = new Date()): string {
+  const number = (value: number, digits: number): string => String(value).padStart(digits, '0');
+  const date = [number(day.getFullYear(), 4), number(day.getMonth() + 1, 2), number(day.getDate(), 2)];
+  return join(dataDir, 'logs', `${date.join('-')}.jsonl`);
+}
+
+/**
+ * Adds one record with one write, so that records of several processes never mix. Synchronous: the record is on its way before
+ * the event is shown, also when the process ends right after it. Throws what the file system says.
+ */
+export function appendRecord(file: string, record: LogRecord): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const handle = openSync(file, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o600);
+  try {
+    const stats = fstatSync(handle);
+    if (!stats.isFile()) throw new Error('it is not a regular file');
+    const { size } = stats;
+    const last = Buffer.alloc(1);
+    const broken = size > 0 && readSync(handle, last, 0, 1, size - 1) === 1 && last[0] !== 0x0a;
+    const line = Buffer.from(`${broken ? '\n' : ''}${recordLine(record)}\n`);
+    const written = writeSync(handle, line);
+    if (written < line.length) throw new Error(`only ${written} of ${line.length} bytes were written`);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** Strings of a record that is too long are cut to these lengths in turn, in characters, until it fits. */
+const cutLengths = [256 * 1024, 32 * 1024, 4 * 1024];
+
+function recordLine(record: LogRecord): string {
+  const line = JSON.stringify(record);
+  if (fits(line) || record.event !== 'skill_end') return line;
+  let shorter = record;
+  for (const length of cutLengths) {
+    shorter = mapStrings(record, text => cutText(text, length));
+    const cut = JSON.stringify(shorter);
+    if (fits(cut)) return cut;
+  }
+  const ends = JSON.stringify({ ...shorter, messages: endsOf(shorter.messages) });
+  return fits(ends) ? ends : JSON.stringify({ ...shorter, messages: [leftOut(shorter.messages.length)] });
+}
+
+/** Two bytes are for the newlines around it. */
+const fits = (line: string): boolean => Buffer.byteLength(line) <= maxRecordBytes - 2;
+
+function cutText(text: string, length: number): string {
+  if (text.length <= length) return text;
+  const half = Math.floor(length / 2);
+  const note = `[... ${text.length - 2 * half} characters left out of the log ...]`;
+  return `${text.slice(0, half)}\n${note}\n${text.slice(-half)}`;
+}
+
+/** The first message, and the last ones as far as there is room, with a note on what lies between. */
+function endsOf(messages: readonly Message[]): Message[] {
+  const [first, ...rest] = messages;
+  if (!first) return [];
+  let room = maxRecordBytes / 2 - Buffer.byteLength(JSON.stringify(first));
+  let from = rest.length;
+  while (from > 0) {
+    room -= Buffer.byteLength(JSON.stringify(rest[from - 1]));
+    if (room < 0) break;
+    from--;
+  }
+  return [first, leftOut(from), ...rest.slice(from)];
+}
+
+const leftOut = (count: number): Message => ({
+  role: 'user',
+  content: `[... ${count} messages left out of the log ...]`,
+});
+
+/**
+ * The records of a log file in their order. Lines that are no record (cut by a crash, edited by hand) are skipped and counted.
+ * Throws what the file system says.
+ */
+export async function readLog(file: string): Promise<{ records: LogRecord[]; skipped: number }> {
+  const records: LogRecord[] = [];
+  let skipped = 0;
+  for (const line of (await readFile(file, 'utf8')).split('\n')) {
+    if (line.trim() === '') continue;
+    const record = parsedRecord(line);
+    if (record) records.push(record);
+    else skipped++;
+  }
+  return { records, skipped };
+}
+
+const eventNames = new Set(['skill_start', 'tool_call', 'skill_end']);
+
+function parsedRecord(line: string): LogRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    if (value === null || typeof value !== 'object') return undefined;
+    const { ts, event } = value as { ts?: unknown; event?: unknown };
+    return typeof ts === 'string' && eventNames.has(String(event)) ? (value as LogRecord) : undefined;
+  } catch {
+    return undefined;
+  }
+}

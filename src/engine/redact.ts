@@ -1,0 +1,147 @@
+/** Keeps the values of secrets out of everything that is shown or kept, in whatever form they come by. */
+import type { RunEvent } from '../protocol/run.ts';
+
+export const redactionMark = '[redacted]';
+
+/** Shorter values are ordinary words too often; replacing them would garble text without hiding anything. */
+const shortestSecret = 8;
+
+export interface Redactor {
+  text(text: string): string;
+  /** The events without the secrets, a secret that is split over text deltas included. */
+  events(events: AsyncIterable<RunEvent>): AsyncIterable<RunEvent>;
+}
+
+/**
+ * Replaces every secret of at least eight characters with `[redacted]`: as it is, URL-encoded, JSON-escaped, and in base64
+ * at any alignment inside a longer base64 text.
+ */
+export function redactor(secrets: readonly string[]): Redactor {
+  const pattern = patternOf(formsOf(secrets));
+  if (!pattern) return { text: text => text, events: events => events };
+  const text = (original: string): string => original.replace(pattern, redactionMark);
+  return { text, events: events => redactedEvents(events, text, streamRedactor(secrets)) };
+}
+
+/** Redacts a text that arrives in pieces, holding back only what could be the beginning of a secret. */
+export interface StreamRedactor {
+  /** Takes the next piece and returns what is safe to show now; may be empty. */
+  push(delta: string): string;
+  /** Returns what was held back; the next piece begins a new text. */
+  flush(): string;
+}
+
+/** However the text is cut, the pieces together read as `redactor` would have made of the whole. */
+export function streamRedactor(secrets: readonly string[]): StreamRedactor {
+  const forms = formsOf(secrets);
+  const pattern = patternOf(forms);
+  const longest = forms[0]?.length ?? 0;
+  const byFirstCharacter = new Map<string, string[]>();
+  for (const form of forms) {
+    const first = form.charAt(0);
+    byFirstCharacter.set(first, [...(byFirstCharacter.get(first) ?? []), form]);
+  }
+  let held = '';
+
+  /** Where the longest end of `text` begins that a secret could go on from; the text's length when there is none. */
+  const openFrom = (text: string, from: number): number => {
+    for (let start = Math.max(from, text.length - longest + 1); start < text.length; start++) {
+      const candidates = byFirstCharacter.get(text.charAt(start));
+      if (!candidates) continue;
+      const rest = text.slice(start);
+      if (candidates.some(form => form.length > rest.length && form.startsWith(rest))) return start;
+    }
+    return text.length;
+  };
+
+  return {
+    push(delta) {
+      if (!pattern) return delta;
+      const text = held + delta;
+      let safe = '';
+      let done = 0;
+      let open = openFrom(text, 0);
+      for (const match of text.matchAll(pattern)) {
+        // A match inside the open end may still grow into a longer secret.
+        if (match.index >= open) break;
+        safe += text.slice(done, match.index) + redactionMark;
+        done = match.index + match[0].length;
+        if (done > open) open = openFrom(text, done);
+      }
+      held = text.slice(open);
+      return safe + text.slice(done, open);
+    },
+    flush() {
+      const rest = pattern ? held.replace(pattern, redactionMark) : held;
+      held = '';
+      return rest;
+    },
+  };
+}
+
+/** A copy in which every string, names of properties included, went through `change`. */
+export function mapStrings<T>(value: T, change: (text: string) => string): T {
+  return mapped(value, change) as T;
+}
+
+function mapped(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value);
+  if (Array.isArray(value)) return value.map(item => mapped(item, change));
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [change(name), mapped(item, change)]),
+  );
+}
+
+async function* redactedEvents(
+  events: AsyncIterable<RunEvent>,
+  redact: (text: string) => string,
+  stream: StreamRedactor,
+): AsyncGenerator<RunEvent> {
+  for await (const event of events) {
+    if (event.type === 'text') {
+      const text = stream.push(event.text);
+      if (text) yield { type: 'text', text };
+      continue;
+    }
+    const rest = stream.flush();
+    if (rest) yield { type: 'text', text: rest };
+    yield mapStrings(event, redact);
+  }
+}
+
+/** All spellings under which the secrets are looked for, longest first, so that no shorter one leaves a tail behind. */
+function formsOf(secrets: readonly string[]): string[] {
+  const forms = new Set<string>();
+  for (const secret of secrets) {
+    for (const value of [secret, secret.trim()]) {
+      if (value.length >= shortestSecret) for (const form of spellings(value)) forms.add(form);
+    }
+  }
+  return [...forms].filter(form => form.length >= shortestSecret).sort((a, b) => b.length - a.length);
+}
+
+function spellings(secret: string): string[] {
+  const url = encodeURIComponent(Buffer.from(secret).toString());
+  const form = new URLSearchParams({ s: secret }).toString().slice(2);
+  const base64 = [0, 1, 2].map(shift => base64Inside(secret, shift));
+  base64.push(Buffer.from(secret).toString('base64'));
+  return [
+    secret,
+    JSON.stringify(secret).slice(1, -1),
+    ...[url, form].flatMap(text => [text, text.replace(/%../g, hex => hex.toLowerCase())]),
+    ...base64.flatMap(text => [text, text.replaceAll('+', '-').replaceAll('/', '_')]),
+  ];
+}
+
+/** The characters that stay the same wherever the secret stands in a longer base64 text, `shift` bytes behind a group's start. */
+function base64Inside(secret: string, shift: number): string {
+  const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(secret)]);
+  const whole = Math.floor((bytes.length * 8) / 6);
+  return bytes.toString('base64').slice(shift === 0 ? 0 : shift + 1, whole);
+}
+
+function patternOf(forms: readonly string[]): RegExp | undefined {
+  if (forms.length === 0) return undefined;
+  return new RegExp(forms.map(form => form.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
+}

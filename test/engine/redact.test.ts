@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { mapStrings, redactor, streamRedactor } from '../../src/engine/redact.ts';
+import type { RunEvent } from '../../src/protocol/run.ts';
+
+const secret = 'sk-ant/"quo+ted"=41% Ünïcode';
+
+describe('redact', () => {
+  it('hides a secret in every usual spelling, and leaves the rest alone', () => {
+    const redact = redactor([secret]).text;
+    const spellings = [
+      secret,
+      JSON.stringify(secret).slice(1, -1),
+      encodeURIComponent(secret),
+      encodeURIComponent(secret).toLowerCase(),
+      new URLSearchParams({ key: secret }).toString().slice('key='.length),
+      Buffer.from(secret).toString('base64'),
+      Buffer.from(secret).toString('base64url'),
+    ];
+    for (const spelling of spellings) {
+      assert.equal(redact(`before ${spelling} after`), 'before [redacted] after', spelling);
+    }
+    assert.equal(redact('sk-ant is only a beginning'), 'sk-ant is only a beginning');
+  });
+
+  it('finds a secret inside a longer base64 text at each alignment', () => {
+    const redact = redactor([secret]).text;
+    for (const before of ['', 'u', 'us', 'use', 'user:']) {
+      for (const after of ['', ':', ':x', ':xy']) {
+        const encoded = Buffer.from(before + secret + after).toString('base64');
+        assert.match(redact(encoded), /\[redacted\]/, `${before}|${after}`);
+      }
+    }
+  });
+
+  it('leaves values of fewer than eight characters alone', () => {
+    assert.equal(redactor(['1234567']).text('1234567 12345678'), '1234567 12345678');
+    assert.equal(redactor(['12345678']).text('1234567 12345678'), '1234567 [redacted]');
+  });
+
+  it('leaves no tail of a longer secret that begins with a shorter one', () => {
+    const redact = redactor(['password', 'password-of-the-second']).text;
+    assert.equal(redact('password-of-the-second password'), '[redacted] [redacted]');
+  });
+
+  it('redacts deep inside values, names of properties included', () => {
+    const value = mapStrings({ [secret]: [{ a: `x${secret}` }, 1, null, true] }, redactor([secret]).text);
+    assert.deepEqual(value, { '[redacted]': [{ a: 'x[redacted]' }, 1, null, true] });
+  });
+
+  describe('of a stream', () => {
+    const secrets = ['password', 'password-of-the-second', 'aabaabaac', secret];
+    const texts = [
+      `so ${secret} it is`,
+      'password-of-the-second, password-of-the, password',
+      'aabaabaabaac aabaabaacaabaabaac aabaabaa',
+      `${Buffer.from(secret).toString('base64')}|${encodeURIComponent(secret)}|sk-a`,
+    ];
+
+    it('reads the same as the whole, cut at any one place or into single characters', () => {
+      for (const text of texts) {
+        const whole = redactor(secrets).text(text);
+        for (let at = 0; at <= text.length; at++) {
+          const stream = streamRedactor(secrets);
+          assert.equal(stream.push(text.slice(0, at)) + stream.push(text.slice(at)) + stream.flush(), whole);
+        }
+        const stream = streamRedactor(secrets);
+        assert.equal([...text].map(character => stream.push(character)).join('') + stream.flush(), whole);
+      }
+    });
+
+    it('holds back only what could become a secret', () => {
+      const stream = streamRedactor(['password']);
+      assert.equal(stream.push('Hello, p'), 'Hello, ');
+      assert.equal(stream.push('eople'), 'people');
+      assert.equal(stream.push(' pass'), ' ');
+      assert.equal(stream.flush(), 'pass');
+    });
+  });
+
+  it('redacts events, a secret split over text deltas included, and keeps their order', async () => {
+    async function* events(): AsyncGenerator<RunEvent> {
+      yield { type: 'text', text: 'the pass' };
+      yield { type: 'text', text: 'word is pass' };
+      yield {
+        type: 'tool_start',
+        call: { id: '1', name: 'run_command', input: { command: 'echo password' } },
+      };
+    }
+    const seen: RunEvent[] = [];
+    for await (const event of redactor(['password']).events(events())) seen.push(event);
+    assert.deepEqual(seen, [
+      { type: 'text', text: 'the ' },
+      { type: 'text', text: '[redacted] is ' },
+      { type: 'text', text: 'pass' },
+      { type: 'tool_start', call: { id: '1', name: 'run_command', input: { command: 'echo [redacted]' } } },
+    ]);
+  });
+});
