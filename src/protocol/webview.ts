@@ -25,6 +25,8 @@ export type ToWebview =
       draft: string;
       from: number;
       events: readonly RunEvent[];
+      /** False when no run is going on: a last run without `run_end` among the events was interrupted. */
+      running?: boolean;
     }
   | { type: 'events'; id: string; from: number; events: readonly RunEvent[] }
   | { type: 'info'; info: ChatInfo }
@@ -36,6 +38,7 @@ export const viewCommands = [
   'telos.openLog',
   'telos.newSkill',
   'telos.showSkillsFolder',
+  'workbench.trust.manage',
 ] as const;
 export type ViewCommand = (typeof viewCommands)[number];
 

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import type { RunEvent, RunOutcome, Usage } from '../../src/protocol/run.ts';
+import {
+  type ChatState,
+  type EndItem,
+  emptyChat,
+  type Item,
+  interrupt,
+  isRunning,
+  reduce,
+  reduceAll,
+  type ToolItem,
+} from '../../webview/state.ts';
+
+const start: RunEvent = {
+  type: 'run_start',
+  runId: 'r1',
+  text: 'run daily kickoff',
+  startedAt: '2026-01-05T08:00:00Z',
+};
+const routed: RunEvent = {
+  type: 'routed',
+  agent: 'kairos',
+  skill: 'kickoff',
+  description: 'Plans the day',
+  reason: { rule: 'name', matched: 'kickoff' },
+  provider: 'anthropic',
+  model: 'claude-haiku-4-5',
+  workingDir: '/home/me/kairos',
+  hasMcp: false,
+};
+const text = (value: string): RunEvent => ({ type: 'text', text: value });
+const toolStart = (id: string, name = 'run_command'): RunEvent => ({
+  type: 'tool_start',
+  call: { id, name, input: { command: 'git status' } },
+});
+const toolEnd = (callId: string, isError = false): RunEvent => ({
+  type: 'tool_end',
+  callId,
+  name: 'run_command',
+  result: { content: 'ok', isError },
+});
+const ask = (callId: string): RunEvent => ({
+  type: 'approval_request',
+  request: {
+    callId,
+    tool: 'run_command',
+    subject: 'git status',
+    rule: 'command',
+    reason: 'Commands ask',
+    scopes: ['once'],
+  },
+});
+const answer = (callId: string, allow: boolean): RunEvent => ({
+  type: 'approval_response',
+  callId,
+  decision: allow ? { allow, scope: 'once' } : { allow, reason: 'no' },
+});
+const usage = (round: number, cost: Usage['cost']): RunEvent => ({
+  type: 'usage',
+  round,
+  usage: { inputTokens: 100, outputTokens: 10, cacheReadTokens: 5, cacheWriteTokens: 1, cost },
+});
+const end = (outcome: RunOutcome = 'completed'): RunEvent => ({
+  type: 'run_end',
+  outcome,
+  rounds: 2,
+  toolCalls: 1,
+  durationMs: 1500,
+  messages: [],
+});
+
+const fold = (events: readonly RunEvent[], from: ChatState = emptyChat) => events.reduce(reduce, from);
+const items = (state: ChatState): readonly Item[] => state.runs.at(-1)!.items;
+const kinds = (state: ChatState) => items(state).map(item => item.kind);
+const tool = (state: ChatState, id = 't1') =>
+  items(state).find((item): item is ToolItem => item.kind === 'tool' && item.call.id === id);
+
+const wholeRun: RunEvent[] = [
+  start,
+  routed,
+  text('I will '),
+  text('look.\n\n'),
+  text('First the `status`'),
+  usage(1, 0.001),
+  toolStart('t1'),
+  ask('t1'),
+  answer('t1', true),
+  toolEnd('t1'),
+  { type: 'retry', attempt: 1, waitMs: 2000, why: 'overloaded' },
+  text('Done.'),
+  usage(2, 0.002),
+  end(),
+];
+
+describe('chat state', () => {
+  it('is the same from events sent again in one batch as from events one by one', () => {
+    const live = fold(wholeRun);
+    assert.deepEqual(reduceAll(emptyChat, wholeRun), live);
+    for (let cut = 0; cut <= wholeRun.length; cut += 1) {
+      const resumed = reduceAll(reduceAll(emptyChat, wholeRun.slice(0, cut)), wholeRun.slice(cut));
+      assert.deepEqual(resumed, live);
+    }
+  });
+
+  it('draws a run in the order in which it happened', () => {
+    assert.deepEqual(kinds(fold(wholeRun)), ['route', 'text', 'tool', 'approval', 'retry', 'text', 'end']);
+  });
+
+  it('joins text deltas into one item, and begins another after a tool', () => {
+    const state = fold([start, routed, text('Hel'), text('lo'), toolStart('t1'), toolEnd('t1'), text('Bye')]);
+    const texts = items(state).filter(item => item.kind === 'text');
+    assert.equal(texts.length, 2);
+    assert.deepEqual(
+      texts[0]!.markdown.closed.map(block => block.source),
+      ['Hello'],
+    );
+    assert.equal(texts[1]!.markdown.open, 'Bye');
+  });
+
+  it('keeps the identity of everything that a delta does not touch', () => {
+    const before = fold([...wholeRun, start, routed, text('a'), toolStart('t2'), text('b')]);
+    const after = reduce(before, text('c'));
+    assert.equal(after.runs[0], before.runs[0]);
+    const [old, fresh] = [before.runs[1]!.items, after.runs[1]!.items];
+    assert.ok(fresh.slice(0, -1).every((item, index) => item === old[index]));
+    assert.notEqual(fresh.at(-1), old.at(-1));
+  });
+
+  it('never changes a state that it was given', () => {
+    const before = fold(wholeRun.slice(0, 8));
+    const copy = structuredClone(before);
+    fold(wholeRun.slice(8), before);
+    assert.deepEqual(before, copy);
+  });
+
+  describe('approvals', () => {
+    const asked = fold([start, routed, toolStart('t1'), ask('t1')]);
+
+    it('make the call wait, and run on once it is allowed', () => {
+      assert.equal(tool(asked)?.state, 'waiting');
+      assert.equal(tool(reduce(asked, answer('t1', true)))?.state, 'running');
+    });
+
+    it('mark a denied call as denied, also when its result says that it failed', () => {
+      const denied = fold([answer('t1', false), toolEnd('t1', true)], asked);
+      assert.equal(tool(denied)?.state, 'denied');
+    });
+
+    it('answer the call they belong to when several wait', () => {
+      const both = fold([toolStart('t2'), ask('t2'), answer('t1', true)], asked);
+      assert.equal(tool(both, 't1')?.state, 'running');
+      assert.equal(tool(both, 't2')?.state, 'waiting');
+      const open = items(both).filter(item => item.kind === 'approval' && !item.answer);
+      assert.equal(open.length, 1);
+    });
+
+    it('are withdrawn when the run ends without an answer', () => {
+      const state = reduce(asked, end('cancelled'));
+      assert.equal(tool(state)?.state, 'stopped');
+      const approval = items(state).find(item => item.kind === 'approval');
+      assert.equal(approval?.answer, 'withdrawn');
+    });
+  });
+
+  it('closes open tool cards and text when a run is cancelled', () => {
+    const state = fold([
+      start,
+      routed,
+      toolStart('t1'),
+      toolStart('t2'),
+      toolEnd('t1'),
+      text('half a sen'),
+      end('cancelled'),
+    ]);
+    assert.equal(tool(state, 't1')?.state, 'done');
+    assert.equal(tool(state, 't2')?.state, 'stopped');
+    const last = items(state).findLast(item => item.kind === 'text');
+    assert.equal(last?.markdown.open, '');
+    assert.equal(isRunning(state), false);
+  });
+
+  it('shows a failed tool as failed, and a result without a call all the same', () => {
+    assert.equal(tool(fold([start, toolStart('t1'), toolEnd('t1', true)]))?.state, 'failed');
+    assert.equal(tool(fold([start, toolEnd('t9')]), 't9')?.state, 'done');
+  });
+
+  it('says that a run was interrupted when another one starts or no more events can come', () => {
+    const cutShort = fold([start, routed, toolStart('t1')]);
+    const outcomeOf = (state: ChatState, run: number) => (state.runs[run]!.items.at(-1) as EndItem).outcome;
+    assert.equal(outcomeOf(reduce(cutShort, start), 0), 'interrupted');
+    assert.equal(outcomeOf(interrupt(cutShort), 0), 'interrupted');
+    const finished = fold(wholeRun);
+    assert.equal(interrupt(finished), finished);
+  });
+
+  it('sums tokens and cost at the end, and calls the cost unknown when a part of it is', () => {
+    const known = items(fold(wholeRun)).at(-1) as EndItem;
+    assert.deepEqual(known.usage, {
+      inputTokens: 200,
+      outputTokens: 20,
+      cacheReadTokens: 10,
+      cacheWriteTokens: 2,
+      cost: 0.003,
+    });
+    const partly = items(fold([start, usage(1, 1), usage(2, 'unknown'), end()])).at(-1) as EndItem;
+    assert.equal(partly.usage?.cost, 'unknown');
+  });
+
+  it('carries what trying again needs: the request and the skill', () => {
+    const last = items(fold([start, routed, end('failed')])).at(-1) as EndItem;
+    assert.equal(last.text, 'run daily kickoff');
+    assert.deepEqual(last.skill, { agent: 'kairos', skill: 'kickoff' });
+  });
+
+  it('shows the last of several waits, and that it is over once something else happens', () => {
+    const wait = (attempt: number): RunEvent => ({ type: 'retry', attempt, waitMs: 1000, why: 'busy' });
+    const waiting = fold([start, routed, wait(1), wait(2)]);
+    assert.deepEqual(kinds(waiting), ['route', 'retry']);
+    assert.equal((items(waiting)[1] as { over: boolean }).over, false);
+    assert.equal((items(reduce(waiting, text('ok')))[1] as { over: boolean }).over, true);
+  });
+
+  it('ignores events outside of a run', () => {
+    assert.equal(reduce(emptyChat, text('x')), emptyChat);
+    const finished = fold(wholeRun);
+    assert.equal(reduce(finished, text('late')), finished);
+  });
+});

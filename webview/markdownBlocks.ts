@@ -1,0 +1,211 @@
+/**
+ * Cuts Markdown into blocks while it streams in, so that the view parses only the block that is still growing.
+ * Pure text work: every closed block keeps its identity, and the sources of all blocks joined are the input again.
+ */
+
+/** `code` is one top-level fenced block with its fences; `prose` is everything else. */
+export interface MarkdownBlock {
+  readonly kind: 'prose' | 'code';
+  readonly source: string;
+}
+
+export interface MarkdownStream {
+  readonly closed: readonly MarkdownBlock[];
+  /** The source of the block that may still grow. */
+  readonly open: string;
+  readonly scan: Scan;
+}
+
+/** What is known about the open block's whole lines, so that no line is looked at twice. */
+interface Scan {
+  /** Offset in `open` behind the last line that was looked at. */
+  readonly at: number;
+  readonly mode: 'start' | 'prose' | 'table' | 'list' | 'indented' | 'fence';
+  /** The fence that ends a fenced block, at the top level or inside a list item. */
+  readonly fence: string;
+  /** Column at which the text of a list's current top-level item begins. */
+  readonly contentIndent: number;
+  readonly afterBlank: boolean;
+}
+
+/** A list or paragraph longer than this (in UTF-16 units) is cut at its next item or line to bound the cost of parsing. */
+const longBlock = 6_000;
+
+const freshScan: Scan = { at: 0, mode: 'start', fence: '', contentIndent: 0, afterBlank: false };
+
+export const emptyMarkdown: MarkdownStream = { closed: [], open: '', scan: freshScan };
+
+/** The stream with `delta` behind it. */
+export function appendMarkdown(stream: MarkdownStream, delta: string): MarkdownStream {
+  return readLines(stream, stream.open + delta, false);
+}
+
+/** The stream at its end: its last line counts as whole, and nothing is open any more. */
+export function closeMarkdown(stream: MarkdownStream): MarkdownStream {
+  const read = readLines(stream, stream.open, true);
+  const last = openBlock(read);
+  return { closed: last ? [...read.closed, last] : read.closed, open: '', scan: freshScan };
+}
+
+function readLines(stream: MarkdownStream, source: string, atEnd: boolean): MarkdownStream {
+  const closed: MarkdownBlock[] = [];
+  let open = source;
+  let scan = stream.scan;
+  while (scan.at < open.length) {
+    const newline = open.indexOf('\n', scan.at);
+    if (newline === -1 && !atEnd) break;
+    const end = newline === -1 ? open.length : newline + 1;
+    const step = readLine(scan, open.slice(scan.at, end).replace(/\r?\n$/, ''));
+    if (step === 'close_before') {
+      closed.push(makeBlock(scan.mode, open.slice(0, scan.at)));
+      open = open.slice(scan.at);
+      scan = freshScan;
+    } else if (step.closes) {
+      closed.push(makeBlock(step.mode, open.slice(0, end)));
+      open = open.slice(end);
+      scan = freshScan;
+    } else {
+      scan = { ...step.scan, at: end };
+    }
+  }
+  return { closed: closed.length > 0 ? [...stream.closed, ...closed] : stream.closed, open, scan };
+}
+
+/** The block that may still grow, or undefined when there is nothing to show of it. */
+export function openBlock(stream: MarkdownStream): MarkdownBlock | undefined {
+  if (stream.open.trim() === '') return undefined;
+  if (stream.scan.mode !== 'start') return makeBlock(stream.scan.mode, stream.open);
+  const firstLine = stream.open.slice(stream.scan.at);
+  return makeBlock(fenceOf(firstLine) ? 'fence' : 'prose', stream.open);
+}
+
+/**
+ * Language and text of a `code` block. Of a block that still grows, a last line that looks like the beginning of the
+ * closing fence is held back, so that the text only ever grows at its end.
+ */
+export function codeParts(source: string, growing = false): { language: string; code: string } {
+  const start = source.search(/\S/);
+  const lineStart = source.lastIndexOf('\n', start) + 1;
+  const headEnd = source.indexOf('\n', lineStart);
+  const head = headEnd === -1 ? source.slice(lineStart) : source.slice(lineStart, headEnd);
+  const fence = fenceOf(head) ?? '';
+  const language = /^[^\s{,]*/.exec(head.trim().slice(fence.length).trim())?.[0] ?? '';
+  let code = headEnd === -1 ? '' : source.slice(headEnd + 1);
+  const lastLineAt = code.replace(/\s+$/, '').lastIndexOf('\n') + 1;
+  const lastLine = code.slice(lastLineAt);
+  const partialFence = growing && new RegExp(`^ {0,3}\\${fence[0]}*$`).test(lastLine);
+  if (closesFence(lastLine.trimEnd(), fence) || partialFence) code = code.slice(0, lastLineAt);
+  const indent = indentOf(head);
+  if (indent > 0) code = code.replace(new RegExp(`^ {1,${indent}}`, 'gm'), '');
+  return { language, code };
+}
+
+function makeBlock(mode: Scan['mode'], source: string): MarkdownBlock {
+  return { kind: mode === 'fence' ? 'code' : 'prose', source };
+}
+
+type Step = 'close_before' | { closes: true; mode: Scan['mode'] } | { closes: false; scan: Scan };
+
+const stay = (scan: Scan): Step => ({ closes: false, scan });
+
+function readLine(scan: Scan, line: string): Step {
+  const blank = line.trim() === '';
+  switch (scan.mode) {
+    case 'fence':
+      return closesFence(line, scan.fence) ? { closes: true, mode: 'fence' } : stay(scan);
+    case 'list':
+      return readListLine(scan, line, blank);
+    case 'indented':
+      return blank || indentOf(line) >= 4 ? stay(scan) : 'close_before';
+    case 'table':
+    case 'prose':
+      return readProseLine(scan, line, blank);
+    case 'start':
+      return blank ? stay(scan) : beginBlock(scan, line);
+  }
+}
+
+function beginBlock(scan: Scan, line: string): Step {
+  const fence = fenceOf(line);
+  if (fence) return stay({ ...scan, mode: 'fence', fence });
+  if (indentOf(line) >= 4) return stay({ ...scan, mode: 'indented' });
+  if (isHeading(line) || isRule(line)) return { closes: true, mode: 'prose' };
+  const contentIndent = listContentIndent(line);
+  if (contentIndent === undefined) return stay({ ...scan, mode: 'prose' });
+  return stay({ ...scan, mode: 'list', contentIndent, fence: fenceOf(line.slice(contentIndent)) ?? '' });
+}
+
+function readProseLine(scan: Scan, line: string, blank: boolean): Step {
+  if (blank || isUnderline(line)) return { closes: true, mode: 'prose' };
+  if (fenceOf(line) || isHeading(line) || isRule(line) || interruptsParagraph(line)) return 'close_before';
+  if (scan.mode === 'table') return stay(scan);
+  if (/^ {0,3}\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(line) && line.includes('|')) {
+    return stay({ ...scan, mode: 'table' });
+  }
+  return scan.at > longBlock ? 'close_before' : stay(scan);
+}
+
+function readListLine(scan: Scan, line: string, blank: boolean): Step {
+  if (blank) return stay({ ...scan, afterBlank: true });
+  const inside = indentOf(line) >= scan.contentIndent;
+  if (scan.fence && inside) {
+    return stay(closesFence(line.trim(), scan.fence) ? { ...scan, fence: '', afterBlank: false } : scan);
+  }
+  if (inside) {
+    const fence = fenceOf(line.trimStart().replace(/^([-*+]|\d{1,9}[.)])\s+/, '')) ?? '';
+    return stay({ ...scan, fence, afterBlank: false });
+  }
+  if (isHeading(line) || isRule(line) || fenceOf(line)) return 'close_before';
+  const contentIndent = listContentIndent(line);
+  if (contentIndent !== undefined) {
+    if (scan.at > longBlock) return 'close_before';
+    const fence = fenceOf(line.slice(contentIndent)) ?? '';
+    return stay({ ...scan, contentIndent, fence, afterBlank: false });
+  }
+  return scan.afterBlank ? 'close_before' : stay({ ...scan, fence: '' });
+}
+
+function indentOf(line: string): number {
+  let indent = 0;
+  for (const character of line) {
+    if (character === ' ') indent += 1;
+    else if (character === '\t') indent += 4 - (indent % 4);
+    else break;
+  }
+  return indent;
+}
+
+/** The fence that this line opens, for example "```"; a backtick fence has no backtick in its info string. */
+function fenceOf(line: string): string | undefined {
+  const match = /^ {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$/.exec(line);
+  return match?.[1] ?? match?.[2];
+}
+
+function closesFence(line: string, fence: string): boolean {
+  const match = /^ {0,3}(`{3,}|~{3,})\s*$/.exec(line);
+  return match?.[1] !== undefined && match[1][0] === fence[0] && match[1].length >= fence.length;
+}
+
+function isHeading(line: string): boolean {
+  return /^ {0,3}#{1,6}(\s|$)/.test(line);
+}
+
+function isRule(line: string): boolean {
+  return /^ {0,3}(?:(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})$/.test(line);
+}
+
+/** The line of `=` or `-` that turns the paragraph above it into a heading. */
+function isUnderline(line: string): boolean {
+  return /^ {0,3}(=+|-+)\s*$/.test(line);
+}
+
+/** Only a bullet with text, or number one, may end a paragraph without a blank line: "1986. A good year" may not. */
+function interruptsParagraph(line: string): boolean {
+  return /^ {0,3}([-*+]|1[.)])\s+\S/.test(line);
+}
+
+function listContentIndent(line: string): number | undefined {
+  const match = /^( {0,3}(?:[-*+]|\d{1,9}[.)]))(?:( {1,4})(?=\S)|\s|$)/.exec(line);
+  if (!match?.[1]) return undefined;
+  return match[1].length + (match[2]?.length ?? 1);
+}

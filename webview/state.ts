@@ -1,0 +1,290 @@
+/**
+ * What the chat view knows: a pure reducer over run events. Nothing else holds the conversation, so a view that is
+ * opened again and given the same events shows the same thing. Items that will not change keep their identity.
+ */
+import type {
+  ApprovalDecision,
+  ApprovalRequest,
+  RecordingInfo,
+  RouteReason,
+  RunError,
+  RunEvent,
+  RunOutcome,
+  SkillRef,
+  ToolCall,
+  ToolResult,
+  Usage,
+} from '../src/protocol/run.ts';
+import { appendMarkdown, closeMarkdown, emptyMarkdown, type MarkdownStream } from './markdownBlocks.ts';
+
+/** `waiting` is for the person's answer; `stopped` is a call that never got a result because its run ended. */
+export type ToolState = 'running' | 'waiting' | 'done' | 'failed' | 'denied' | 'stopped';
+
+export interface RouteItem extends SkillRef {
+  kind: 'route';
+  description: string;
+  reason: RouteReason;
+  provider: string;
+  model: string;
+  recording?: RecordingInfo;
+}
+
+export interface TextItem {
+  kind: 'text';
+  markdown: MarkdownStream;
+}
+
+export interface ToolItem {
+  kind: 'tool';
+  call: ToolCall;
+  state: ToolState;
+  workingDir: string;
+  result?: ToolResult;
+}
+
+export interface ApprovalItem {
+  kind: 'approval';
+  request: ApprovalRequest;
+  /** Missing while the question is open; `withdrawn` when the run ended before an answer. */
+  answer?: ApprovalDecision | 'withdrawn';
+}
+
+export interface RetryItem {
+  kind: 'retry';
+  provider: string;
+  attempt: number;
+  waitMs: number;
+  why: string;
+  over: boolean;
+}
+
+export interface EndItem {
+  kind: 'end';
+  /** `interrupted` is a run of which nobody saw the end. */
+  outcome: RunOutcome | 'interrupted';
+  /** The request, for trying it again. */
+  text: string;
+  skill?: SkillRef;
+  rounds: number;
+  toolCalls: number;
+  durationMs?: number;
+  usage?: Usage;
+  error?: RunError;
+}
+
+export type Item =
+  | RouteItem
+  | TextItem
+  | ToolItem
+  | ApprovalItem
+  | RetryItem
+  | EndItem
+  | { kind: 'step'; skill: string; detail: string }
+  | { kind: 'notice'; level: 'info' | 'warning'; message: string }
+  | { kind: 'questions'; questions: readonly string[]; answers?: readonly string[] };
+
+export interface Run {
+  readonly id: string;
+  readonly text: string;
+  readonly startedAt: string;
+  readonly running: boolean;
+  readonly items: readonly Item[];
+  readonly route?: RouteItem;
+  readonly workingDir: string;
+  readonly rounds: number;
+  readonly usage?: Usage;
+}
+
+export interface ChatState {
+  readonly runs: readonly Run[];
+}
+
+export const emptyChat: ChatState = { runs: [] };
+
+/** The state after one event. An event outside of a run changes nothing. */
+export function reduce(state: ChatState, event: RunEvent): ChatState {
+  if (event.type === 'run_start') {
+    const { runId: id, text, startedAt } = event;
+    const run: Run = { id, text, startedAt, running: true, items: [], workingDir: '', rounds: 0 };
+    return { runs: [...interrupt(state).runs, run] };
+  }
+  const run = state.runs.at(-1);
+  if (!run?.running) return state;
+  const next = reduceRun(run, event);
+  return next === run ? state : { runs: [...state.runs.slice(0, -1), next] };
+}
+
+/** The state after many events; neighbouring text deltas are joined first, which is what makes a big batch cheap. */
+export function reduceAll(state: ChatState, events: readonly RunEvent[]): ChatState {
+  let text = '';
+  let next = state;
+  for (const event of events) {
+    if (event.type === 'text') {
+      text += event.text;
+      continue;
+    }
+    if (text) next = reduce(next, { type: 'text', text });
+    text = '';
+    next = reduce(next, event);
+  }
+  return text ? reduce(next, { type: 'text', text }) : next;
+}
+
+/** Ends a run that will get no more events although its end was never seen. */
+export function interrupt(state: ChatState): ChatState {
+  const run = state.runs.at(-1);
+  if (!run?.running) return state;
+  const toolCalls = run.items.filter(item => item.kind === 'tool').length;
+  const ended = endRun(run, { outcome: 'interrupted', rounds: run.rounds, toolCalls });
+  return { runs: [...state.runs.slice(0, -1), ended] };
+}
+
+/** True from a run's start to its end. */
+export function isRunning(state: ChatState): boolean {
+  return state.runs.at(-1)?.running === true;
+}
+
+function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): Run {
+  switch (event.type) {
+    case 'routed': {
+      const { type: _, hasMcp: __, workingDir, ...facts } = event;
+      const route: RouteItem = { kind: 'route', ...facts };
+      return { ...push(run, route), route, workingDir };
+    }
+    case 'text':
+      return addText(run, event.text);
+    case 'step':
+      return push(run, { kind: 'step', skill: event.skill, detail: event.detail });
+    case 'notice':
+      return push(run, { kind: 'notice', level: event.level, message: event.message });
+    case 'retry': {
+      const { attempt, waitMs, why } = event;
+      const provider = run.route?.provider ?? 'the model';
+      return push(run, { kind: 'retry', provider, attempt, waitMs, why, over: false });
+    }
+    case 'usage':
+      return { ...run, rounds: Math.max(run.rounds, event.round), usage: addUsage(run.usage, event.usage) };
+    case 'tool_start': {
+      const tool: ToolItem = { kind: 'tool', call: event.call, state: 'running', workingDir: run.workingDir };
+      return push(run, tool);
+    }
+    case 'tool_end':
+      return endTool(run, event.callId, event.name, event.result);
+    case 'approval_request':
+      return push(setToolState(run, event.request.callId, 'waiting'), {
+        kind: 'approval',
+        request: event.request,
+      });
+    case 'approval_response':
+      return answerApproval(run, event.callId, event.decision);
+    case 'question_request':
+      return push(run, { kind: 'questions', questions: event.questions });
+    case 'question_response':
+      return replaceLast(
+        run,
+        item => item.kind === 'questions' && !item.answers,
+        item => ({ ...item, answers: event.answers }) as Item,
+      );
+    case 'run_end': {
+      const { outcome, rounds, toolCalls, durationMs, error } = event;
+      return endRun(run, { outcome, rounds, toolCalls, durationMs, ...(error ? { error } : {}) });
+    }
+  }
+}
+
+/** The last item will not grow any more: text is closed, a wait is over. */
+function settleTail(items: readonly Item[]): readonly Item[] {
+  const last = items.at(-1);
+  if (last?.kind === 'text' && last.markdown.open !== '') {
+    return [...items.slice(0, -1), { ...last, markdown: closeMarkdown(last.markdown) }];
+  }
+  if (last?.kind === 'retry' && !last.over) return [...items.slice(0, -1), { ...last, over: true }];
+  return items;
+}
+
+function push(run: Run, item: Item): Run {
+  const last = run.items.at(-1);
+  // The fifth wait for the same answer says more than five lines that each say one.
+  const before =
+    item.kind === 'retry' && last?.kind === 'retry' ? run.items.slice(0, -1) : settleTail(run.items);
+  return { ...run, items: [...before, item] };
+}
+
+function addText(run: Run, text: string): Run {
+  if (text === '') return run;
+  const last = run.items.at(-1);
+  if (last?.kind !== 'text') {
+    return push(run, { kind: 'text', markdown: appendMarkdown(emptyMarkdown, text) });
+  }
+  const grown: TextItem = { ...last, markdown: appendMarkdown(last.markdown, text) };
+  return { ...run, items: [...run.items.slice(0, -1), grown] };
+}
+
+function replaceLast(run: Run, matches: (item: Item) => boolean, change: (item: Item) => Item): Run {
+  const index = run.items.findLastIndex(matches);
+  if (index === -1) return run;
+  return { ...run, items: run.items.with(index, change(run.items[index]!)) };
+}
+
+function setToolState(run: Run, callId: string, state: ToolState): Run {
+  return replaceLast(
+    run,
+    item => item.kind === 'tool' && item.call.id === callId && !item.result,
+    item => ({ ...(item as ToolItem), state }),
+  );
+}
+
+function endTool(run: Run, callId: string, name: string, result: ToolResult): Run {
+  const isOpenCall = (item: Item) => item.kind === 'tool' && item.call.id === callId && !item.result;
+  const known = run.items.some(isOpenCall)
+    ? run
+    : push(run, {
+        kind: 'tool',
+        call: { id: callId, name, input: {} },
+        state: 'running',
+        workingDir: run.workingDir,
+      });
+  return replaceLast(known, isOpenCall, item => {
+    const tool = item as ToolItem;
+    const state = tool.state === 'denied' ? 'denied' : result.isError ? 'failed' : 'done';
+    return { ...tool, state, result };
+  });
+}
+
+function answerApproval(run: Run, callId: string, answer: ApprovalDecision): Run {
+  const answered = replaceLast(
+    run,
+    item => item.kind === 'approval' && item.request.callId === callId && !item.answer,
+    item => ({ ...(item as ApprovalItem), answer }),
+  );
+  return setToolState(answered, callId, answer.allow ? 'running' : 'denied');
+}
+
+function endRun(run: Run, end: Omit<EndItem, 'kind' | 'text' | 'skill' | 'usage'>): Run {
+  const items = settleTail(run.items).map((item): Item => {
+    if (item.kind === 'tool' && (item.state === 'running' || item.state === 'waiting')) {
+      return { ...item, state: 'stopped' };
+    }
+    if (item.kind === 'approval' && !item.answer) return { ...item, answer: 'withdrawn' };
+    return item;
+  });
+  const last: EndItem = {
+    kind: 'end',
+    text: run.text,
+    ...(run.route ? { skill: { agent: run.route.agent, skill: run.route.skill } } : {}),
+    ...(run.usage ? { usage: run.usage } : {}),
+    ...end,
+  };
+  return { ...run, running: false, items: [...items, last] };
+}
+
+function addUsage(sum: Usage | undefined, usage: Usage): Usage {
+  if (!sum) return usage;
+  return {
+    inputTokens: sum.inputTokens + usage.inputTokens,
+    outputTokens: sum.outputTokens + usage.outputTokens,
+    cacheReadTokens: sum.cacheReadTokens + usage.cacheReadTokens,
+    cacheWriteTokens: sum.cacheWriteTokens + usage.cacheWriteTokens,
+    cost: sum.cost === 'unknown' || usage.cost === 'unknown' ? 'unknown' : sum.cost + usage.cost,
+  };
+}
