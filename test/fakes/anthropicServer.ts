@@ -163,7 +163,8 @@ async function sendStream(
       return;
     }
     if (turn.stallAfterStartMs && index === 1) await pause(turn.stallAfterStartMs, response);
-    if (chunkDelayMs > 0 || turn.chunkBytes) await pause(chunkDelayMs, response);
+    if (chunkDelayMs > 0) await pause(chunkDelayMs, response);
+    else if (turn.chunkBytes) await new Promise(resolve => setImmediate(resolve));
     else if (!open) await new Promise<void>(resolve => onceEither(response, 'drain', 'close', resolve));
   }
   response.end();

@@ -1,0 +1,227 @@
+/** Anthropic's Messages API, streamed; the only file that knows its SDK. */
+import Anthropic, { APIError } from '@anthropic-ai/sdk';
+import type { Message } from '../../protocol/run.ts';
+import { explainHttpFailure, explainLineFailure } from './httpFailure.ts';
+import type { CompletionRequest, Provider, StreamEvent, TokenCount } from './provider.ts';
+import { readToolCall } from './toolArguments.ts';
+import { standardLimits, streamTurn, type TurnFailure, type TurnLimits, type WireReader } from './turn.ts';
+
+export interface AnthropicOptions {
+  apiKey: string;
+  model: string;
+  /** Without a slash at the end; undefined means Anthropic's own. */
+  baseUrl: string | undefined;
+  limits?: TurnLimits;
+}
+
+export const anthropicAddress = 'https://api.anthropic.com';
+const label = 'Anthropic';
+
+export function createAnthropic(options: AnthropicOptions): Provider {
+  const { apiKey, model, limits = standardLimits } = options;
+  const baseURL = options.baseUrl ?? anthropicAddress;
+  const client = new Anthropic({
+    apiKey,
+    baseURL,
+    maxRetries: 0, // turn.ts tries again, so that tries are counted once
+    timeout: 2 ** 31 - 1, // turn.ts watches the clock
+    // What follows keeps the SDK from looking into the environment of the process, which is not ours.
+    authToken: null,
+    webhookKey: null,
+    logLevel: 'off',
+    openTelemetry: false,
+  });
+  return {
+    name: 'anthropic',
+    model,
+    streamCompletion(request, signal) {
+      const body = toAnthropicRequest(model, request);
+      return streamTurn(
+        {
+          label,
+          open: attemptSignal => client.messages.create(body, { signal: attemptSignal }),
+          reader: () => new AnthropicReader(),
+          explain: error => explain(error, apiKey, baseURL),
+        },
+        limits,
+        signal,
+      );
+    },
+  };
+}
+
+const cached = { cache_control: { type: 'ephemeral' } } as const;
+
+/**
+ * With tools, the answer is one round of many: tools, system and the two last turns of the user are marked for the prompt
+ * cache (four marks are allowed; the older turn's is where this round finds what the last one stored). A request without
+ * tools is a single question, for which storing would only cost.
+ */
+export function toAnthropicRequest(
+  model: string,
+  request: CompletionRequest,
+): Anthropic.MessageCreateParamsStreaming {
+  const { system, tools, maxTokens } = request;
+  const body = { model, max_tokens: maxTokens, stream: true } as const;
+  const messages = request.messages.map(toAnthropicMessage);
+  if (tools.length === 0) return { ...body, ...(system ? { system } : {}), messages };
+  return {
+    ...body,
+    ...(system ? { system: [{ type: 'text', text: system, ...cached }] } : {}),
+    messages: withCachedTurns(messages),
+    tools: tools.map((tool, index) => ({
+      name: tool.name,
+      description: tool.description,
+      input_schema: tool.inputSchema as Anthropic.Tool.InputSchema,
+      ...(index === tools.length - 1 ? cached : {}),
+    })),
+  };
+}
+
+type Turn = Anthropic.UserMessageParam | Anthropic.AssistantMessageParam;
+
+function toAnthropicMessage({ role, content }: Message): Turn {
+  if (typeof content === 'string') return { role, content };
+  // The API refuses empty text, which a model may well have sent.
+  const blocks = content.filter(block => block.type !== 'text' || block.text !== '');
+  // Our blocks are Anthropic's own, but for the names of image types, which we leave to the API to check.
+  return { role, content: blocks as Anthropic.ContentBlockParam[] };
+}
+
+function withCachedTurns(turns: readonly Turn[]): Turn[] {
+  const marked = turns.filter(turn => turn.role === 'user').slice(-2);
+  return turns.map(turn => (turn.role === 'user' && marked.includes(turn) ? withCacheMark(turn) : turn));
+}
+
+function withCacheMark(turn: Anthropic.UserMessageParam): Anthropic.UserMessageParam {
+  const content: Anthropic.ContentBlockParam[] =
+    typeof turn.content === 'string' ? [{ type: 'text', text: turn.content }] : turn.content;
+  const last = content.at(-1);
+  if (!last || (last.type === 'text' && last.text === '')) return turn;
+  return { role: 'user', content: [...content.slice(0, -1), { ...last, ...cached } as typeof last] };
+}
+
+/** A block of the answer that is passed on once it is whole. */
+type OpenBlock =
+  | { type: 'tool_use'; id: string; name: string; json: string }
+  | { type: 'thinking'; thinking: string; signature: string }
+  | { type: 'redacted_thinking'; data: string };
+
+class AnthropicReader implements WireReader<Anthropic.RawMessageStreamEvent> {
+  whole = false;
+  #block: OpenBlock | undefined;
+  #stopReason = 'end_turn';
+  readonly #usage: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+  read(event: Anthropic.RawMessageStreamEvent): StreamEvent | undefined {
+    switch (event.type) {
+      case 'content_block_delta':
+        return this.#readDelta(event.delta);
+      case 'content_block_start':
+        this.#block = openBlock(event.content_block);
+        return event.content_block.type === 'text' && event.content_block.text
+          ? { type: 'text', text: event.content_block.text }
+          : undefined;
+      case 'content_block_stop':
+        return this.#closeBlock();
+      case 'message_start':
+        this.#count(event.message.usage);
+        return undefined;
+      case 'message_delta':
+        this.#stopReason = event.delta.stop_reason ?? this.#stopReason;
+        this.#count(event.usage);
+        return undefined;
+      case 'message_stop':
+        this.whole = true;
+        return { type: 'done', stopReason: this.#stopReason, usage: this.#usage };
+    }
+  }
+
+  end(): readonly StreamEvent[] {
+    return [];
+  }
+
+  #readDelta(delta: Anthropic.RawContentBlockDelta): StreamEvent | undefined {
+    const block = this.#block;
+    switch (delta.type) {
+      case 'text_delta':
+        return delta.text ? { type: 'text', text: delta.text } : undefined;
+      case 'input_json_delta':
+        if (block?.type === 'tool_use') block.json += delta.partial_json;
+        return undefined;
+      case 'thinking_delta':
+        if (block?.type === 'thinking') block.thinking += delta.thinking;
+        return undefined;
+      case 'signature_delta':
+        if (block?.type === 'thinking') block.signature += delta.signature;
+        return undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  #closeBlock(): StreamEvent | undefined {
+    const block = this.#block;
+    this.#block = undefined;
+    if (!block) return undefined;
+    if (block.type !== 'tool_use') return { type: 'thinking', block };
+    return { type: 'tool_call', call: readToolCall(block.id, block.name, block.json) };
+  }
+
+  #count(usage: Partial<Anthropic.MessageDeltaUsage> | undefined): void {
+    const total = this.#usage;
+    total.inputTokens = usage?.input_tokens ?? total.inputTokens;
+    total.outputTokens = usage?.output_tokens ?? total.outputTokens;
+    total.cacheReadTokens = usage?.cache_read_input_tokens ?? total.cacheReadTokens;
+    total.cacheWriteTokens = usage?.cache_creation_input_tokens ?? total.cacheWriteTokens;
+  }
+}
+
+function openBlock(block: Anthropic.RawContentBlockStartEvent['content_block']): OpenBlock | undefined {
+  switch (block.type) {
+    case 'tool_use': {
+      // Some servers that speak this format send the arguments at once, in the start of the block.
+      const input = block.input as object | undefined;
+      const json = input && Object.keys(input).length > 0 ? JSON.stringify(input) : '';
+      return { type: 'tool_use', id: block.id, name: block.name, json };
+    }
+    case 'thinking':
+      return { type: 'thinking', thinking: block.thinking, signature: block.signature };
+    case 'redacted_thinking':
+      return { type: 'redacted_thinking', data: block.data };
+    default:
+      return undefined;
+  }
+}
+
+/** What an error in the middle of a stream would have been as an HTTP status. */
+const statusOfType: Readonly<Record<string, number>> = {
+  authentication_error: 401,
+  permission_error: 403,
+  not_found_error: 404,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  api_error: 500,
+  timeout_error: 504,
+  overloaded_error: 529,
+};
+
+function explain(error: unknown, apiKey: string, address: string): TurnFailure {
+  if (!(error instanceof APIError)) return explainLineFailure(error, label, address, 'ANTHROPIC_BASE_URL');
+  const status = error.status ?? (error.type ? (statusOfType[error.type] ?? 400) : 0);
+  if (status === 0) return explainLineFailure(error, label, address, 'ANTHROPIC_BASE_URL');
+  return explainHttpFailure({
+    label,
+    status,
+    reason: reasonOf(error),
+    headers: error.headers,
+    keyHint: 'Set the key with “Telos: Set API Key…” or ANTHROPIC_API_KEY.',
+    secret: apiKey,
+  });
+}
+
+function reasonOf(error: InstanceType<typeof APIError>): string {
+  const message = error.apiMessage ?? error.message;
+  const detail = error.errorCode ?? '';
+  return detail && !message.includes(detail) ? `${message} (${detail})` : message;
+}

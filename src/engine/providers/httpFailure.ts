@@ -1,0 +1,94 @@
+/** Turns what an HTTP API answered, or a broken line, into an error that says what to do. */
+import { TelosError } from '../errors.ts';
+import { brokenOff, type TurnFailure } from './turn.ts';
+
+/** What every error of the SDKs comes down to. */
+export interface HttpFailure {
+  /** As in a sentence: "Anthropic". */
+  label: string;
+  /** 0 when there was no answer. */
+  status: number;
+  /** The provider's own words. */
+  reason: string;
+  headers?: { get(name: string): string | null } | undefined;
+  /** What to do about a refused key. */
+  keyHint: string;
+  /** Must not be seen in any message. */
+  secret: string;
+}
+
+/** 401 and 403 become `auth`, 429 `rate_limit`, the rest `provider`. Tried again: 429 (but not for a spent budget), 5xx. */
+export function explainHttpFailure(failure: HttpFailure): TurnFailure {
+  const { label, status } = failure;
+  const reason = sentence(withoutSecret(failure.reason, failure.secret));
+  if (status === 401 || status === 403) {
+    return {
+      error: new TelosError('auth', `${label} refused the key: ${reason} ${failure.keyHint}`),
+      again: false,
+    };
+  }
+  const pauseMs = retryAfter(failure.headers);
+  if (status === 429) {
+    const spent = pauseMs === undefined && failure.reason.includes('enforced_spend_limit_reached');
+    const what = spent ? 'says that its spend limit is reached' : 'takes no more requests for now';
+    return { error: new TelosError('rate_limit', `${label} ${what}: ${reason}`), again: !spent, pauseMs };
+  }
+  if (status >= 500) {
+    const error = new TelosError(
+      'provider',
+      `${label} has a problem of its own (${status}): ${reason} Try again later.`,
+    );
+    return { error, again: true, pauseMs };
+  }
+  const hint = status === 404 ? ' Check the name of the model (TELOS_MODEL).' : '';
+  return {
+    error: new TelosError('provider', `${label} refused the request (${status}): ${reason}${hint}`),
+    again: false,
+  };
+}
+
+/** No answer at all, or one that stopped halfway. `address` is the base URL; `variable` sets it. */
+export function explainLineFailure(
+  error: unknown,
+  label: string,
+  address: string,
+  variable: string,
+): TurnFailure {
+  const code = deepestCode(error);
+  const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'];
+  if (code !== undefined && (unreachable.includes(code) || code === 'UND_ERR_CONNECT_TIMEOUT')) {
+    const message = `${label} cannot be reached at ${address} (${code}). Check the network, and ${variable}.`;
+    return { error: new TelosError('provider', message, { cause: error }), again: true };
+  }
+  return { error: brokenOff(label, error), again: true };
+}
+
+/** Milliseconds from the headers `retry-after-ms` or `retry-after` (seconds, or a date). */
+function retryAfter(headers: HttpFailure['headers']): number | undefined {
+  const milliseconds = Number(headers?.get('retry-after-ms') ?? Number.NaN);
+  if (milliseconds >= 0) return milliseconds;
+  const value = headers?.get('retry-after');
+  if (!value) return undefined;
+  const wait = /^\s*[\d.]+\s*$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  return Number.isNaN(wait) ? undefined : Math.max(0, wait);
+}
+
+function withoutSecret(text: string, secret: string): string {
+  const known = secret ? text.replaceAll(secret, '[key]') : text;
+  return known.replace(/\bsk-[\w*.-]{6,}/g, '[key]').slice(0, 600);
+}
+
+function sentence(text: string): string {
+  const trimmed = text.trim() || 'no reason given';
+  return /[.!?]$/.test(trimmed) ? trimmed : `${trimmed}.`;
+}
+
+function deepestCode(error: unknown): string | undefined {
+  let code: string | undefined;
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 6; cause = cause.cause, depth += 1) {
+    // A host with several addresses fails with one error for each.
+    const own = cause instanceof AggregateError ? cause.errors[0] : cause;
+    if (own instanceof Error && 'code' in own && typeof own.code === 'string') code = own.code;
+  }
+  return code;
+}

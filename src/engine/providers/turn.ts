@@ -1,0 +1,209 @@
+/** Holds one streamed model turn to its time limits and tries it again where that is safe, the same way for every provider. */
+import { TelosError } from '../errors.ts';
+import type { StreamEvent } from './provider.ts';
+
+/** Times in milliseconds. */
+export interface TurnLimits {
+  /** From sending the request to the first sign of an answer. (Connecting has its own limit of 10 s, in Node's fetch.) */
+  firstByteMs: number;
+  /** Between two parts of an answer; a ping is not a part. */
+  idleMs: number;
+  /** How long a connection may stay open behind a complete answer; read to its end, it can be used again. */
+  lingerMs: number;
+  tries: number;
+  /** Pause before the second try; it doubles with each further one. */
+  firstPauseMs: number;
+  /** When a server asks for a longer pause than this, the turn fails at once and says so. */
+  longestPauseMs: number;
+}
+
+export const standardLimits: TurnLimits = {
+  firstByteMs: 60_000,
+  idleMs: 90_000,
+  lingerMs: 1_000,
+  tries: 5,
+  firstPauseMs: 1_000,
+  longestPauseMs: 120_000,
+};
+
+/** What went wrong with one try. */
+export interface TurnFailure {
+  error: TelosError;
+  /** Another try could help. */
+  again: boolean;
+  /** The server's own wish, from `retry-after`. */
+  pauseMs?: number | undefined;
+}
+
+/** Makes stream events of a provider's wire events; one reader reads one answer. */
+export interface WireReader<Wire> {
+  read(wire: Wire): StreamEvent | undefined;
+  /** True once the whole answer was read, whether or not the connection has ended. */
+  readonly whole: boolean;
+  /** Called at the end of the connection. What is left to say; nothing, if the answer is not whole. */
+  end(): readonly StreamEvent[];
+}
+
+export interface TurnSource<Wire> {
+  /** As in a sentence: "Anthropic". */
+  label: string;
+  open(signal: AbortSignal): PromiseLike<AsyncIterable<Wire>>;
+  reader(): WireReader<Wire>;
+  explain(error: unknown): TurnFailure;
+}
+
+/**
+ * One model turn. Tries again, with a `retry` event before each pause, only as long as nothing of an answer was passed on.
+ * Throws what `explain` makes of the last failure, or the signal's reason.
+ */
+export async function* streamTurn<Wire>(
+  source: TurnSource<Wire>,
+  limits: TurnLimits,
+  signal: AbortSignal,
+): AsyncGenerator<StreamEvent> {
+  for (let attempt = 1; ; attempt += 1) {
+    signal.throwIfAborted();
+    const watch = new Watch(signal, limits);
+    const reader = source.reader();
+    let passedOn = false;
+    let failure: TurnFailure;
+    try {
+      const stream = await source.open(watch.signal);
+      for await (const wire of stream) {
+        watch.heard();
+        const event = reader.read(wire);
+        if (event) {
+          passedOn = true;
+          watch.held = true; // the clock stands while the listener takes its time
+          yield event;
+          watch.held = false;
+        }
+        if (reader.whole) watch.linger();
+      }
+      // The SDKs end quietly when they are aborted.
+      if (!reader.whole) throw watch.expired ?? brokenOff(source.label);
+      for (const event of reader.end()) yield event;
+      return;
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      const cause = watch.expired ?? error;
+      failure =
+        cause instanceof TelosError
+          ? { error: cause, again: cause.code === 'provider' }
+          : source.explain(cause);
+    } finally {
+      watch.end();
+    }
+    if (passedOn || !failure.again) throw failure.error;
+    const retry = planRetry(failure, attempt, limits);
+    yield retry;
+    await pause(retry.waitMs, signal);
+  }
+}
+
+function planRetry(
+  failure: TurnFailure,
+  attempt: number,
+  limits: TurnLimits,
+): StreamEvent & { type: 'retry' } {
+  const { error, pauseMs } = failure;
+  if (attempt >= limits.tries) {
+    throw new TelosError(error.code, `${error.message} (Tried ${attempt} times.)`, { cause: error });
+  }
+  if (pauseMs !== undefined && pauseMs > limits.longestPauseMs) {
+    const minutes = Math.ceil(pauseMs / 60_000);
+    throw new TelosError(error.code, `${error.message} It asks to wait ${minutes} minutes.`, {
+      cause: error,
+    });
+  }
+  const backoff = limits.firstPauseMs * 2 ** (attempt - 1);
+  // Up to half is left to chance, so that many clients do not come back at the same moment.
+  const waitMs = Math.round(pauseMs ?? backoff * (0.5 + Math.random() / 2));
+  return { type: 'retry', attempt, waitMs, why: error.message };
+}
+
+export function brokenOff(label: string, cause?: unknown): TelosError {
+  const message = `The connection to ${label} broke off in the middle of an answer. Send the request again.`;
+  return new TelosError('provider', message, { cause });
+}
+
+/** Waits, and throws the signal's reason as soon as it aborts. */
+export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop);
+      resolve();
+    }, milliseconds);
+    function stop(): void {
+      clearTimeout(timer);
+      reject(signal.reason);
+    }
+    signal.addEventListener('abort', stop, { once: true });
+  });
+}
+
+/** Aborts one try when its person does, or when it has been silent too long. One timer in all, however many parts arrive. */
+class Watch {
+  held = false;
+  expired: TelosError | undefined;
+  readonly #controller = new AbortController();
+  readonly #outer: AbortSignal;
+  readonly #limits: TurnLimits;
+  #lastHeard = performance.now();
+  #state: 'waiting' | 'hearing' | 'lingering' = 'waiting';
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(outer: AbortSignal, limits: TurnLimits) {
+    this.#outer = outer;
+    this.#limits = limits;
+    outer.addEventListener('abort', this.#stop, { once: true });
+    this.#timer = setTimeout(this.#check, limits.firstByteMs);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  heard(): void {
+    this.#lastHeard = performance.now();
+    if (this.#state === 'waiting') this.#enter('hearing', this.#limits.idleMs);
+  }
+
+  linger(): void {
+    if (this.#state !== 'lingering') this.#enter('lingering', this.#limits.lingerMs);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#outer.removeEventListener('abort', this.#stop);
+  }
+
+  #enter(state: 'hearing' | 'lingering', limit: number): void {
+    this.#state = state;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#check, limit);
+  }
+
+  readonly #stop = (): void => {
+    this.#controller.abort(this.#outer.reason);
+  };
+
+  readonly #check = (): void => {
+    const limit = this.#state === 'waiting' ? this.#limits.firstByteMs : this.#limits.idleMs;
+    if (this.#state !== 'lingering') {
+      const silence = this.held ? 0 : performance.now() - this.#lastHeard;
+      if (silence < limit) {
+        this.#timer = setTimeout(this.#check, limit - silence);
+        return;
+      }
+      const seconds = Math.round(limit / 1000);
+      const what = this.#state === 'waiting' ? 'did not begin to answer within' : 'sent nothing for';
+      this.expired = new TelosError(
+        'provider',
+        `The model ${what} ${seconds} seconds. Send the request again.`,
+      );
+    }
+    this.#controller.abort();
+  };
+}

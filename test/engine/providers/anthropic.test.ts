@@ -1,0 +1,327 @@
+import assert from 'node:assert/strict';
+import { TelosError } from '../../../src/engine/errors.ts';
+import { createAnthropic, toAnthropicRequest } from '../../../src/engine/providers/anthropic.ts';
+import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turn.ts';
+import type { Message } from '../../../src/protocol/run.ts';
+import { type AnthropicTurn, type FakeServer, startAnthropicServer } from '../../fakes/anthropicServer.ts';
+
+const key = 'test-key-7f3a';
+const readTool = {
+  name: 'read_file',
+  description: 'Reads a file.',
+  inputSchema: { type: 'object', properties: { path: { type: 'string' } } },
+};
+
+function ask(part: Partial<CompletionRequest> = {}): CompletionRequest {
+  return { system: 'S', messages: [{ role: 'user', content: 'hi' }], tools: [], maxTokens: 1024, ...part };
+}
+
+describe('anthropic', () => {
+  let server: FakeServer | undefined;
+  afterEach(async () => {
+    await server?.close();
+    server = undefined;
+  });
+
+  async function serve(...turns: AnthropicTurn[]) {
+    server = await startAnthropicServer({ turns });
+    return server;
+  }
+
+  function provider(limits: Partial<TurnLimits> = {}) {
+    const fast = { ...standardLimits, firstPauseMs: 1, ...limits };
+    return createAnthropic({ apiKey: key, model: 'M', baseUrl: server?.url, limits: fast });
+  }
+
+  async function collect(
+    request = ask(),
+    limits: Partial<TurnLimits> = {},
+    signal = new AbortController().signal,
+  ) {
+    const events: StreamEvent[] = [];
+    for await (const event of provider(limits).streamCompletion(request, signal)) events.push(event);
+    return events;
+  }
+
+  async function failure(limits: Partial<TurnLimits> = {}): Promise<TelosError> {
+    const error = await collect(ask(), limits).then(
+      () => assert.fail('no error'),
+      (thrown: unknown) => thrown,
+    );
+    assert.ok(error instanceof TelosError, String(error));
+    return error;
+  }
+
+  it('streams text as it comes and ends with one done that counts the tokens', async () => {
+    await serve({
+      text: ['Hello', ' world'],
+      usage: {
+        input_tokens: 7,
+        output_tokens: 3,
+        cache_read_input_tokens: 11,
+        cache_creation_input_tokens: 5,
+      },
+    });
+    assert.deepEqual(await collect(), [
+      { type: 'text', text: 'Hello' },
+      { type: 'text', text: ' world' },
+      {
+        type: 'done',
+        stopReason: 'end_turn',
+        usage: { inputTokens: 7, outputTokens: 3, cacheReadTokens: 11, cacheWriteTokens: 5 },
+      },
+    ]);
+  });
+
+  it('sends tool calls whole, and says what is wrong with arguments that are not JSON', async () => {
+    await serve({
+      toolCalls: [
+        { id: 'a', name: 'read_file', input: { path: 'notes/für später.md' } },
+        { id: 'b', name: 'list_directory' },
+        { id: 'c', name: 'read_file', json: '{"path": ' },
+        { id: 'd', name: 'read_file', json: '["x"]' },
+      ],
+    });
+    const calls = (await collect()).flatMap(event => (event.type === 'tool_call' ? [event.call] : []));
+    assert.deepEqual(calls.slice(0, 2), [
+      { id: 'a', name: 'read_file', input: { path: 'notes/für später.md' } },
+      { id: 'b', name: 'list_directory', input: {} },
+    ]);
+    assert.match(calls[2]?.problem ?? '', /not valid JSON/);
+    assert.match(calls[3]?.problem ?? '', /one JSON object/);
+    assert.deepEqual(calls[2]?.input, {});
+  });
+
+  it('passes reasoning on and sends it back unchanged', async () => {
+    const { requests } = await serve({
+      thinking: [{ thinking: 'Let me look at the list first.', signature: 'seal' }],
+      redactedThinking: ['sealed'],
+      text: ['ok'],
+    });
+    const blocks = (await collect()).flatMap(event => (event.type === 'thinking' ? [event.block] : []));
+    assert.deepEqual(blocks, [
+      { type: 'thinking', thinking: 'Let me look at the list first.', signature: 'seal' },
+      { type: 'redacted_thinking', data: 'sealed' },
+    ]);
+    const messages: Message[] = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: [...blocks, { type: 'text', text: 'ok' }] },
+      { role: 'user', content: 'more' },
+    ];
+    await collect(ask({ messages }));
+    assert.deepEqual(requests[1]?.body.messages[1].content, messages[1]?.content);
+  });
+
+  it('sends a plain question without tools and without cache marks', async () => {
+    const { requests } = await serve({ text: ['ok'] });
+    await collect();
+    const body = { model: 'M', max_tokens: 1024, system: 'S', stream: true, messages: ask().messages };
+    assert.deepEqual(requests[0]?.body, body);
+    assert.equal(requests[0]?.headers['authorization'], `Bearer ${key}`);
+  });
+
+  it('marks tools, system and the last two turns of the user for the cache', () => {
+    const result = { type: 'tool_result' as const, tool_use_id: 't', content: 'data', is_error: false };
+    const messages: Message[] = [
+      { role: 'user', content: 'one' },
+      { role: 'assistant', content: 'two' },
+      { role: 'user', content: 'three' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'read_file', input: {} }] },
+      { role: 'user', content: [result] },
+    ];
+    const request = toAnthropicRequest(
+      'M',
+      ask({ messages, tools: [readTool, { ...readTool, name: 'second' }] }),
+    );
+    const cache_control = { type: 'ephemeral' };
+    assert.deepEqual(request.system, [{ type: 'text', text: 'S', cache_control }]);
+    assert.deepEqual(
+      request.tools?.map(tool => tool.cache_control),
+      [undefined, cache_control],
+    );
+    assert.deepEqual(request.messages, [
+      ...messages.slice(0, 2),
+      { role: 'user', content: [{ type: 'text', text: 'three', cache_control }] },
+      messages[3],
+      { role: 'user', content: [{ ...result, cache_control }] },
+    ]);
+  });
+
+  it('explains a refused key with the reason and the command, never with the key', async () => {
+    const { requests } = await serve({
+      status: 401,
+      errorBody: {
+        type: 'error',
+        error: { type: 'authentication_error', message: `invalid x-api-key ${key}` },
+      },
+    });
+    const error = await failure();
+    assert.equal(error.code, 'auth');
+    assert.match(error.message, /invalid x-api-key/);
+    assert.match(error.message, /Telos: Set API Key….*ANTHROPIC_API_KEY/);
+    assert.ok(!error.message.includes(key));
+    assert.equal(requests.length, 1);
+  });
+
+  it('tries again after 529, 500 and 429 as long as nothing was said, and tells so', async () => {
+    const { requests } = await serve(
+      { status: 529 },
+      { status: 500 },
+      { status: 429, headers: { 'retry-after': '0' } },
+      { text: ['at last'] },
+    );
+    const events = await collect();
+    assert.deepEqual(
+      events.map(event => event.type),
+      ['retry', 'retry', 'retry', 'text', 'done'],
+    );
+    assert.deepEqual(events[2], {
+      type: 'retry',
+      attempt: 3,
+      waitMs: 0,
+      why: events[2]?.type === 'retry' && events[2].why,
+    });
+    assert.equal(requests.length, 4);
+  });
+
+  it('waits as long as retry-after says', async () => {
+    const { requests } = await serve({ status: 429, headers: { 'retry-after': '0.3' } }, { text: ['ok'] });
+    const events = await collect();
+    assert.equal(events[0]?.type === 'retry' && events[0].waitMs, 300);
+    assert.ok((requests[1]?.arrivedAt ?? 0) - (requests[0]?.arrivedAt ?? 0) >= 290);
+  });
+
+  it('gives up after five tries', async () => {
+    const { requests } = await serve({ status: 503 });
+    const error = await failure();
+    assert.equal(error.code, 'provider');
+    assert.match(error.message, /Tried 5 times/);
+    assert.equal(requests.length, 5);
+  });
+
+  it('does not wait for hours', async () => {
+    const { requests } = await serve({ status: 429, headers: { 'retry-after': '7200' } });
+    const error = await failure();
+    assert.equal(error.code, 'rate_limit');
+    assert.match(error.message, /120 minutes/);
+    assert.equal(requests.length, 1);
+  });
+
+  it('tries once when the spend limit is reached', async () => {
+    const error = { type: 'rate_limit_error', message: 'enforced_spend_limit_reached' };
+    const { requests } = await serve({ status: 429, errorBody: { type: 'error', error } });
+    const thrown = await failure();
+    assert.equal(thrown.code, 'rate_limit');
+    assert.match(thrown.message, /spend limit/);
+    assert.equal(requests.length, 1);
+  });
+
+  it('tries other refusals once and gives the reason', async () => {
+    const error = { type: 'invalid_request_error', message: 'prompt is too long: 250000 tokens' };
+    const { requests } = await serve({ status: 400, errorBody: { type: 'error', error } });
+    assert.match((await failure()).message, /prompt is too long/);
+    assert.equal(requests.length, 1);
+  });
+
+  it('says when the connection broke off, and does not say a text twice', async () => {
+    for (const turn of [
+      { text: ['a', 'b'], cutAfterBytes: 620 },
+      { text: ['a', 'b'], withoutStop: true },
+    ]) {
+      const { requests, close } = await serve(turn);
+      const events: StreamEvent[] = [];
+      await assert.rejects(
+        async () => {
+          for await (const event of provider().streamCompletion(ask(), new AbortController().signal))
+            events.push(event);
+        },
+        { code: 'provider', message: /connection to Anthropic broke off in the middle of an answer/ },
+      );
+      assert.equal(events[0]?.type, 'text');
+      assert.equal(requests.length, 1);
+      await close();
+    }
+  });
+
+  it('tries again when the connection broke off before a word was said', async () => {
+    await serve({ text: ['a'], cutAfterBytes: 30 }, { text: ['whole'] });
+    const events = await collect();
+    assert.deepEqual(
+      events.map(event => event.type),
+      ['retry', 'text', 'done'],
+    );
+  });
+
+  it('tries again when overload is reported in the stream', async () => {
+    await serve({ streamError: { type: 'overloaded_error', message: 'Overloaded' } }, { text: ['ok'] });
+    assert.equal((await collect())[0]?.type, 'retry');
+  });
+
+  it('names the address when nobody answers there', async () => {
+    const { url, close } = await serve({});
+    await close();
+    const error = await failure({ tries: 2 });
+    assert.equal(error.code, 'provider');
+    assert.ok(error.message.includes(url), error.message);
+    assert.match(error.message, /ECONNREFUSED/);
+  });
+
+  it('gives up on a server that does not begin', async () => {
+    await serve({ stallMs: 5000 });
+    const error = await failure({ firstByteMs: 30, tries: 1 });
+    assert.match(error.message, /did not begin to answer/);
+  });
+
+  it('gives up on a stream that falls silent', async () => {
+    await serve({ text: ['x'], stallAfterStartMs: 5000 });
+    const error = await failure({ idleMs: 40, tries: 1 });
+    assert.match(error.message, /sent nothing/);
+  });
+
+  it('stops at once when aborted, closes the connection and throws the reason', async () => {
+    server = await startAnthropicServer({ turns: [{ text: Array(500).fill('word ') }], chunkDelayMs: 20 });
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const started = performance.now();
+    await assert.rejects(async () => {
+      for await (const event of provider().streamCompletion(ask(), controller.signal)) {
+        if (event.type === 'text') controller.abort(reason);
+      }
+    }, reason);
+    assert.ok(performance.now() - started < 2000);
+    for (let wait = 0; wait < 100 && !server.requests[0]?.aborted; wait += 1)
+      await new Promise(go => setTimeout(go, 5));
+    assert.equal(server.requests[0]?.aborted, true);
+  });
+
+  it('stops at once when aborted before the answer, and while it waits to try again', async () => {
+    const cases: [AnthropicTurn, Partial<TurnLimits>][] = [
+      [{ stallMs: 5000 }, {}],
+      [{ status: 500 }, { firstPauseMs: 5000 }],
+    ];
+    for (const [turn, limits] of cases) {
+      const { close } = await serve(turn);
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(new Error('enough')), 40);
+      await assert.rejects(collect(ask(), limits, controller.signal), /enough/);
+      await close();
+    }
+  });
+
+  it('reads a stream that is split at any byte', async () => {
+    const turn: AnthropicTurn = {
+      thinking: [{ thinking: 'hm', signature: 's' }],
+      text: ['Grüße 👋', ' – los'],
+      toolCalls: [{ id: 't', name: 'read_file', input: { path: 'ä/€.md' } }],
+    };
+    await serve(turn);
+    const whole = await collect();
+    await server?.close();
+    for (const chunkBytes of [1, 2, 3, 7]) {
+      await serve({ ...turn, chunkBytes });
+      assert.deepEqual(await collect(), whole);
+      await server?.close();
+    }
+  });
+});
