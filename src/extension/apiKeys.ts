@@ -1,0 +1,77 @@
+/** Keys of model providers, in the editor's secret storage; the engine sees them under their variables' names. */
+import * as vscode from 'vscode';
+
+interface ApiKey {
+  provider: string;
+  /** The environment variable in whose place the key stands. */
+  variable: string;
+  /** Where a person gets one. */
+  page: string;
+}
+
+const apiKeys: readonly ApiKey[] = [
+  {
+    provider: 'Anthropic',
+    variable: 'ANTHROPIC_API_KEY',
+    page: 'https://console.anthropic.com/settings/keys',
+  },
+];
+
+const secretName = (variable: string): string => `telos.key.${variable}`;
+
+/** The keys that are set, by variable. Rejects when the secret storage cannot be read. */
+export async function readApiKeys(secrets: vscode.SecretStorage): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const { variable } of apiKeys) {
+    const value = await secrets.get(secretName(variable));
+    if (value) found[variable] = value;
+  }
+  return found;
+}
+
+/** The command `Telos: Set API Key...`. */
+export function registerApiKeys(secrets: vscode.SecretStorage): vscode.Disposable {
+  return vscode.commands.registerCommand('telos.setApiKey', async () => {
+    const key = await pickKey();
+    if (!key) return;
+    const stored = (await secrets.get(secretName(key.variable))) !== undefined;
+    const action = stored ? await pickAction(key) : 'set';
+    if (action === 'clear') {
+      await secrets.delete(secretName(key.variable));
+      void vscode.window.showInformationMessage(`The ${key.provider} key is cleared.`);
+    } else if (action === 'set') {
+      await askAndStore(secrets, key);
+    }
+  });
+}
+
+async function pickKey(): Promise<ApiKey | undefined> {
+  if (apiKeys.length === 1) return apiKeys[0];
+  const items = apiKeys.map(key => ({ label: key.provider, description: key.variable, key }));
+  return (await vscode.window.showQuickPick(items, { title: 'Whose key?' }))?.key;
+}
+
+async function pickAction({ provider }: ApiKey): Promise<'set' | 'clear' | undefined> {
+  const items = [
+    { label: 'Set another key', action: 'set' as const },
+    { label: 'Clear the key', action: 'clear' as const },
+  ];
+  return (await vscode.window.showQuickPick(items, { title: `A key for ${provider} is set` }))?.action;
+}
+
+async function askAndStore(
+  secrets: vscode.SecretStorage,
+  { provider, variable, page }: ApiKey,
+): Promise<void> {
+  const value = await vscode.window.showInputBox({
+    title: `API key for ${provider}`,
+    prompt: `Kept in the editor's secret storage and used in place of ${variable}. Keys are made at ${page}`,
+    password: true,
+    ignoreFocusOut: true,
+    validateInput: text => (/^\S+$/.test(text.trim()) ? undefined : 'A key is one word without spaces.'),
+  });
+  const key = value?.trim();
+  if (!key) return;
+  await secrets.store(secretName(variable), key);
+  void vscode.window.showInformationMessage(`The ${provider} key is set. The next run uses it.`);
+}

@@ -1,0 +1,193 @@
+/** The chat without its window: takes a request, runs it, and posts what happens in numbered batches. */
+import { randomUUID } from 'node:crypto';
+import type { RunRequest, Telos } from '../engine/telos.ts';
+import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
+import type { ChatInfo, ToWebview } from '../protocol/webview.ts';
+import { Conversation } from './conversation.ts';
+import { PendingApprovals } from './pendingApprovals.ts';
+
+/** What the chat needs of the editor around it. */
+export interface ChatPorts {
+  /** Sends to the view, if there is one; never waits for it. */
+  post(message: ToWebview): void;
+  openTelos(): Promise<Pick<Telos, 'run'>>;
+  /** Never throws. */
+  readInfo(): Promise<ChatInfo>;
+  isTrusted(): boolean;
+  runningChanged(running: boolean): void;
+  /** A question waits; the chat view may be out of sight. */
+  approvalAsked(request: ApprovalRequest): void;
+}
+
+/** About one frame of the screen, in milliseconds. */
+const batchInterval = 16;
+
+const untrustedMessage =
+  'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then send again.';
+const busyMessage = 'A run is still going on. Wait for its end, or stop it, then send again.';
+
+interface ActiveRun {
+  controller: AbortController;
+  done: Promise<void>;
+}
+
+export class Chat {
+  readonly #ports: ChatPorts;
+  readonly #approvals: PendingApprovals;
+  #conversation = new Conversation();
+  /** The run of the shown conversation. */
+  #active: ActiveRun | undefined;
+  /** Every run that has not ended, those of conversations left behind too. */
+  readonly #runs = new Set<ActiveRun>();
+  /** A view has the conversation's start and waits for the rest. */
+  #viewFollows = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(ports: ChatPorts) {
+    this.#ports = ports;
+    this.#approvals = new PendingApprovals(request => ports.approvalAsked(request));
+  }
+
+  /** The folder in which the shown conversation's latest skill worked. */
+  get workingDir(): string | undefined {
+    return this.#conversation.workingDir;
+  }
+
+  /** Starts a run. While one goes on, the request is refused with a notice in the conversation. */
+  submit(request: RunRequest): void {
+    if (this.#active) {
+      this.#append(this.#conversation, { type: 'notice', level: 'warning', message: busyMessage });
+      return;
+    }
+    if (request.text.trim() === '' && !request.skill) return;
+    const conversation = this.#conversation;
+    const controller = new AbortController();
+    const run: ActiveRun = { controller, done: Promise.resolve() };
+    this.#active = run;
+    this.#runs.add(run);
+    this.#ports.runningChanged(true);
+    run.done = this.#follow(conversation, request, controller.signal).finally(() => {
+      this.#runs.delete(run);
+      if (this.#active !== run) return;
+      this.#active = undefined;
+      this.#ports.runningChanged(false);
+    });
+  }
+
+  /** Aborts the shown run; it reports its own end. */
+  stop(): void {
+    this.#active?.controller.abort();
+  }
+
+  answer(callId: string, decision: ApprovalDecision): boolean {
+    return this.#approvals.answer(callId, decision);
+  }
+
+  /** Leaves the conversation behind, ending its run, and shows an empty one. */
+  async startOver(): Promise<void> {
+    if (this.#active) {
+      this.#active.controller.abort();
+      this.#active = undefined;
+      this.#ports.runningChanged(false);
+    }
+    this.#conversation = new Conversation();
+    if (this.#viewFollows) await this.show(null, 0);
+  }
+
+  /** A view asks for what it does not have: `have` events of conversation `id`. */
+  async show(id: string | null, have: number): Promise<void> {
+    this.#viewFollows = false;
+    const info = await this.#ports.readInfo();
+    const conversation = this.#conversation;
+    const batch = conversation.since(id === conversation.id ? have : 0);
+    const draft = conversation.isEmpty ? firstDraft(info) : '';
+    this.#viewFollows = true;
+    this.#ports.post({ type: 'conversation', id: conversation.id, info, draft, ...batch });
+  }
+
+  /** The view is gone; events are kept until one asks for them. */
+  hide(): void {
+    this.#viewFollows = false;
+  }
+
+  /** Provider, skills or trust may have changed. */
+  async updateInfo(): Promise<void> {
+    if (this.#viewFollows) this.#ports.post({ type: 'info', info: await this.#ports.readInfo() });
+  }
+
+  /** Ends every run and waits until each has said so. */
+  async end(): Promise<void> {
+    for (const run of this.#runs) run.controller.abort();
+    await Promise.all([...this.#runs].map(run => run.done));
+    clearTimeout(this.#timer);
+  }
+
+  async #follow(conversation: Conversation, request: RunRequest, signal: AbortSignal): Promise<void> {
+    const startedAt = Date.now();
+    let started = false;
+    try {
+      if (!this.#ports.isTrusted()) {
+        this.#refuse(conversation, request, 'config', untrustedMessage, 0);
+        return;
+      }
+      const telos = await this.#ports.openTelos();
+      for await (const event of telos.run(request, this.#approvals, signal)) {
+        started = true;
+        this.#append(conversation, event);
+      }
+    } catch (error) {
+      // A run never throws; what lands here is Telos itself failing to open, or a defect.
+      const message = error instanceof Error ? error.message : String(error);
+      const durationMs = Date.now() - startedAt;
+      if (started) this.#append(conversation, failedEnd('internal', message, durationMs));
+      else this.#refuse(conversation, request, 'internal', message, durationMs);
+    } finally {
+      this.#postBatch();
+    }
+  }
+
+  /** A request that never reached the engine is still a run with a start and an end, so that the view shows it like any other. */
+  #refuse(
+    conversation: Conversation,
+    request: RunRequest,
+    code: ErrorCode,
+    message: string,
+    durationMs: number,
+  ): void {
+    const startedAt = new Date().toISOString();
+    this.#append(conversation, { type: 'run_start', runId: randomUUID(), text: request.text, startedAt });
+    this.#append(conversation, failedEnd(code, message, durationMs));
+  }
+
+  #append(conversation: Conversation, event: RunEvent): void {
+    conversation.append(event);
+    if (this.#viewFollows && conversation === this.#conversation) {
+      this.#timer ??= setTimeout(() => this.#postBatch(), batchInterval);
+    }
+  }
+
+  #postBatch(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (!this.#viewFollows) return;
+    const batch = this.#conversation.nextBatch();
+    if (batch) this.#ports.post({ type: 'events', id: this.#conversation.id, ...batch });
+  }
+}
+
+/** With nothing but a recording to answer, the first press of Send plays the sample that it belongs to. */
+export function firstDraft(info: ChatInfo): string {
+  return info.recording && info.skills.some(({ skill }) => skill === 'kickoff') ? 'run daily kickoff' : '';
+}
+
+function failedEnd(code: ErrorCode, message: string, durationMs: number): RunEvent {
+  return {
+    type: 'run_end',
+    outcome: 'failed',
+    rounds: 0,
+    toolCalls: 0,
+    durationMs,
+    messages: [],
+    error: { code, message },
+  };
+}

@@ -1,0 +1,84 @@
+/** The chat view shows what a model wrote, so whatever it sends is checked field by field before the host acts on it. */
+import type { ApprovalDecision, ApprovalScope, SkillRef } from '../protocol/run.ts';
+import { type ToHost, type ViewCommand, viewCommands } from '../protocol/webview.ts';
+
+/** More than a person types or pastes; in characters. */
+const maxText = 1_000_000;
+const maxName = 1_000;
+const maxAddress = 32_000;
+
+const scopes: readonly ApprovalScope[] = ['once', 'run', 'always'];
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The message, with its known fields alone, or undefined for everything that the protocol does not know. */
+export function readToHost(value: unknown): ToHost | undefined {
+  if (!isFields(value)) return undefined;
+  switch (value['type']) {
+    case 'ready':
+      return readReady(value);
+    case 'submit':
+      return readSubmit(value);
+    case 'stop':
+      return { type: 'stop' };
+    case 'new_conversation':
+      return { type: 'new_conversation' };
+    case 'approve':
+      return readApprove(value);
+    case 'open_link':
+      return isText(value['url'], maxAddress) ? { type: 'open_link', url: value['url'] } : undefined;
+    case 'open_file':
+      return isText(value['path'], maxAddress) ? { type: 'open_file', path: value['path'] } : undefined;
+    case 'copy':
+      return isText(value['text'], maxText) ? { type: 'copy', text: value['text'] } : undefined;
+    case 'command':
+      return isViewCommand(value['command']) ? { type: 'command', command: value['command'] } : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function readReady({ id, have }: Fields): ToHost | undefined {
+  if (id !== null && !isText(id, maxName)) return undefined;
+  if (!Number.isSafeInteger(have) || (have as number) < 0) return undefined;
+  return { type: 'ready', id, have: have as number };
+}
+
+function readSubmit({ text, skill }: Fields): ToHost | undefined {
+  if (!isText(text, maxText)) return undefined;
+  if (skill === undefined) return { type: 'submit', text };
+  const ref = readSkillRef(skill);
+  return ref && { type: 'submit', text, skill: ref };
+}
+
+function readSkillRef(value: unknown): SkillRef | undefined {
+  if (!isFields(value)) return undefined;
+  const { agent, skill } = value;
+  return isText(agent, maxName) && isText(skill, maxName) ? { agent, skill } : undefined;
+}
+
+function readApprove({ callId, decision }: Fields): ToHost | undefined {
+  const answer = readDecision(decision);
+  return answer && isText(callId, maxName) ? { type: 'approve', callId, decision: answer } : undefined;
+}
+
+function readDecision(value: unknown): ApprovalDecision | undefined {
+  if (!isFields(value)) return undefined;
+  const { allow, scope, reason } = value;
+  if (allow === true && scopes.includes(scope as ApprovalScope)) {
+    return { allow: true, scope: scope as ApprovalScope };
+  }
+  return allow === false && isText(reason, maxText) ? { allow: false, reason } : undefined;
+}
+
+function isViewCommand(value: unknown): value is ViewCommand {
+  return viewCommands.some(command => command === value);
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isText(value: unknown, maxLength: number): value is string {
+  return typeof value === 'string' && value.length <= maxLength;
+}

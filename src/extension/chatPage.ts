@@ -1,0 +1,35 @@
+/** The page around the chat view's script, and the policy that lets it load nothing else. */
+import { randomBytes } from 'node:crypto';
+
+export interface ChatPageParts {
+  /** The webview's own origin for local files, as `webview.cspSource` gives it. */
+  cspSource: string;
+  scriptUri: string;
+  styleUri: string;
+}
+
+export function chatPage({ cspSource, scriptUri, styleUri }: ChatPageParts): string {
+  const nonce = randomBytes(24).toString('base64');
+  const policy = [
+    `default-src 'none'`,
+    `script-src 'nonce-${nonce}'`,
+    `style-src ${cspSource}`,
+    `img-src ${cspSource} data:`,
+    `font-src ${cspSource}`,
+  ].join('; ');
+  return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="stylesheet" href="${styleUri}">
+<title>Telos</title>
+</head>
+<body>
+<div id="root"></div>
+<script type="module" nonce="${nonce}" src="${scriptUri}"></script>
+</body>
+</html>
+`;
+}

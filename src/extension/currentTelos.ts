@@ -1,0 +1,89 @@
+/** The engine as the extension uses it: opened at the first question, and anew when what it was opened with has changed. */
+import { homedir } from 'node:os';
+import * as vscode from 'vscode';
+import { type Config, loadConfig } from '../engine/config.ts';
+import type { Telos } from '../engine/telos.ts';
+import { readApiKeys } from './apiKeys.ts';
+
+export class CurrentTelos implements vscode.Disposable {
+  readonly #secrets: vscode.SecretStorage;
+  readonly #opened = new vscode.EventEmitter<Config>();
+  readonly #changed = new vscode.EventEmitter<void>();
+  readonly #subscriptions: vscode.Disposable;
+  #telos: Promise<Telos> | undefined;
+
+  /** A Telos has been opened; what it reads is known now. */
+  readonly onDidOpen = this.#opened.event;
+  /** What there is to run, or what runs it, may be different from now on. */
+  readonly onDidChange = this.#changed.event;
+
+  constructor(secrets: vscode.SecretStorage) {
+    this.#secrets = secrets;
+    this.#subscriptions = vscode.Disposable.from(
+      this.#opened,
+      this.#changed,
+      secrets.onDidChange(() => this.reopen()),
+      vscode.workspace.onDidChangeWorkspaceFolders(() => this.reopen()),
+      vscode.workspace.onDidGrantWorkspaceTrust(() => this.reopen()),
+      vscode.workspace.onDidChangeConfiguration(change => {
+        if (change.affectsConfiguration('telos')) this.reopen();
+      }),
+    );
+  }
+
+  /** Rejects when the engine cannot be loaded, or the secrets cannot be read; the next call tries again. */
+  openTelos(): Promise<Telos> {
+    if (this.#telos) return this.#telos;
+    const opening = this.#open();
+    this.#telos = opening;
+    opening.then(
+      telos => {
+        if (this.#telos === opening) this.#opened.fire(telos.config);
+      },
+      () => {
+        if (this.#telos === opening) this.#telos = undefined;
+      },
+    );
+    return opening;
+  }
+
+  /** The files have changed. */
+  async refresh(): Promise<void> {
+    (await this.#telos)?.refresh();
+    this.#changed.fire();
+  }
+
+  /** Settings, secrets, folders or trust have changed. A run that goes on keeps what it started with. */
+  reopen(): void {
+    this.#telos = undefined;
+    this.#changed.fire();
+  }
+
+  dispose(): void {
+    this.#subscriptions.dispose();
+  }
+
+  async #open(): Promise<Telos> {
+    const [{ Telos }, keys] = await Promise.all([import('../engine/telos.ts'), readApiKeys(this.#secrets)]);
+    return Telos.open(configWith(keys));
+  }
+}
+
+function configWith(keys: Readonly<Record<string, string>>): Config {
+  const settings = vscode.workspace.getConfiguration('telos');
+  const setting = (name: string): string | undefined => settings.get<string>(name)?.trim() || undefined;
+  const skillsFolder = setting('skillsFolder');
+  const provider = setting('provider');
+  const folders = (vscode.workspace.isTrusted ? vscode.workspace.workspaceFolders : undefined) ?? [];
+  const workspaceFolders = folders
+    .filter(({ uri }) => uri.scheme === 'file')
+    .map(({ name, uri }) => ({ name, path: uri.fsPath }));
+  return loadConfig({
+    env: { ...process.env, ...keys, ...(skillsFolder && { TELOS_SKILLS_DIR: skillsFolder }) },
+    cwd: workspaceFolders[0]?.path ?? homedir(),
+    workspaceFolders,
+    provider: provider === 'auto' ? undefined : provider,
+    model: setting('model'),
+    replayFile: setting('replayFile'),
+  });
+}

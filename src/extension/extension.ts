@@ -1,0 +1,46 @@
+/** Where the editor starts Telos: everything is made, registered and subscribed here, and nothing is loaded before it is used. */
+import * as vscode from 'vscode';
+import { registerApiKeys } from './apiKeys.ts';
+import { type ChatView, registerChatView } from './chatView.ts';
+import { CurrentTelos } from './currentTelos.ts';
+import { registerOpenLog } from './openLog.ts';
+import { registerRunSkill } from './runSkill.ts';
+import { registerSkillFolders } from './skillFolders.ts';
+import { registerSkillTree, SkillTree } from './skillTree.ts';
+import { registerSkillWatch } from './skillWatch.ts';
+
+/** What other extensions may look at. */
+export interface ExtensionExports {
+  /** The tree *Agents & Skills*. */
+  skillTree: SkillTree;
+}
+
+let openChat: ChatView | undefined;
+
+export function activate(context: vscode.ExtensionContext): ExtensionExports {
+  const log = vscode.window.createOutputChannel('Telos', { log: true });
+  const current = new CurrentTelos(context.secrets);
+  const skillTree = new SkillTree(current, log);
+  const { chat, registration } = registerChatView(context, current, log);
+  openChat = chat;
+  context.subscriptions.push(
+    log,
+    current,
+    skillTree,
+    registration,
+    registerSkillTree(skillTree),
+    registerSkillWatch(current),
+    registerRunSkill(current, chat, context.globalState),
+    registerSkillFolders(current, context.extensionUri),
+    registerApiKeys(context.secrets),
+    registerOpenLog(current),
+    vscode.commands.registerCommand('telos.refresh', () => current.refresh()),
+  );
+  return { skillTree };
+}
+
+/** Ends what runs; the editor waits for it. */
+export async function deactivate(): Promise<void> {
+  await openChat?.end();
+  openChat = undefined;
+}

@@ -1,0 +1,54 @@
+/** The Human of the chat view: a question is a card that waits for its button. */
+import type { Human } from '../engine/human.ts';
+import type { ApprovalDecision, ApprovalRequest } from '../protocol/run.ts';
+
+interface Card {
+  request: ApprovalRequest;
+  settle(decision: ApprovalDecision): void;
+}
+
+export class PendingApprovals implements Human {
+  readonly #cards = new Map<string, Card>();
+  readonly #onAsked: (request: ApprovalRequest) => void;
+
+  /** `onAsked` hears of every question when it is put, before its event has reached the view. */
+  constructor(onAsked: (request: ApprovalRequest) => void) {
+    this.#onAsked = onAsked;
+  }
+
+  approve(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
+    if (signal.aborted) return Promise.resolve(stopped);
+    // A model may use an id twice; the older question can no longer be told apart, so it is a no.
+    this.#cards.get(request.callId)?.settle({ allow: false, reason: 'A later call took its place.' });
+    return new Promise(resolve => {
+      const onAbort = (): void => card.settle(stopped);
+      const card: Card = {
+        request,
+        settle: decision => {
+          signal.removeEventListener('abort', onAbort);
+          this.#cards.delete(request.callId);
+          resolve(decision);
+        },
+      };
+      signal.addEventListener('abort', onAbort);
+      this.#cards.set(request.callId, card);
+      this.#onAsked(request);
+    });
+  }
+
+  /** False when no such card waits, or when it did not offer this scope; then nothing happens. */
+  answer(callId: string, decision: ApprovalDecision): boolean {
+    const card = this.#cards.get(callId);
+    if (!card) return false;
+    if (decision.allow && !card.request.scopes.includes(decision.scope)) return false;
+    card.settle(decision);
+    return true;
+  }
+
+  /** The chat view has no form for questions yet, so they stay unanswered. */
+  async ask(questions: readonly string[]): Promise<readonly string[]> {
+    return questions.map(() => '');
+  }
+}
+
+const stopped: ApprovalDecision = { allow: false, reason: 'The run was stopped before an answer came.' };

@@ -1,0 +1,127 @@
+/** The commands that start a run outside the chat: pick a skill, say a word about it, and it runs in the chat. */
+import * as vscode from 'vscode';
+import type { Agent } from '../engine/agents/agent.ts';
+import type { Selection } from '../engine/telos.ts';
+import type { SkillRef } from '../protocol/run.ts';
+import type { ChatView } from './chatView.ts';
+import type { CurrentTelos } from './currentTelos.ts';
+import { plainLabel } from './plainLabel.ts';
+import type { SkillNode } from './skillTree.ts';
+
+const lastSkillKey = 'telos.lastSkill';
+
+interface SkillItem extends vscode.QuickPickItem {
+  /** Absent where Telos is to pick by the person's words. */
+  ref?: SkillRef;
+}
+
+/** `Telos: Run Skill...`, `Telos: Run Skill on Selection...` and Run in the tree. */
+export function registerRunSkill(
+  current: CurrentTelos,
+  chat: ChatView,
+  memory: vscode.Memento,
+): vscode.Disposable {
+  const run = async (item: SkillItem, selection?: Selection): Promise<void> => {
+    const text = await askWords(item, selection);
+    if (text === undefined) return;
+    if (item.ref) await memory.update(lastSkillKey, item.ref);
+    await chat.submitInFront({
+      text,
+      ...(item.ref && { skill: item.ref }),
+      ...(selection && { selection }),
+    });
+  };
+  return vscode.Disposable.from(
+    vscode.commands.registerCommand('telos.runSkill', async () => {
+      const item = await pickSkill(current, memory, []);
+      if (item) await run(item);
+    }),
+    vscode.commands.registerCommand('telos.runSkillOnSelection', async () => {
+      const selection = selectedText(vscode.window.activeTextEditor);
+      if (!selection) {
+        void vscode.window.showInformationMessage('Select some text in an editor first.');
+        return;
+      }
+      const byWords = { label: 'Let Telos pick', detail: 'By what you say about the selection' };
+      const item = await pickSkill(current, memory, [byWords]);
+      if (item) await run(item, selection);
+    }),
+    vscode.commands.registerCommand('telos.runTreeSkill', async (node: SkillNode) => {
+      await run(skillItem(node.agent, node.skill.id, node.skill.description));
+    }),
+  );
+}
+
+async function pickSkill(
+  current: CurrentTelos,
+  memory: vscode.Memento,
+  before: readonly SkillItem[],
+): Promise<SkillItem | undefined> {
+  const agents = await (await current.openTelos()).agents();
+  const items = agents.flatMap(agent =>
+    agent.skills.map(({ id, description }) => skillItem(agent, id, description)),
+  );
+  if (items.length === 0) {
+    await offerFirstSkill();
+    return undefined;
+  }
+  return vscode.window.showQuickPick([...before, ...lastUsedFirst(items, memory)], {
+    title: 'Run Skill',
+    placeHolder: 'Which skill?',
+    matchOnDescription: true,
+    matchOnDetail: true,
+  });
+}
+
+function lastUsedFirst(items: readonly SkillItem[], memory: vscode.Memento): SkillItem[] {
+  const last = memory.get<SkillRef>(lastSkillKey);
+  const isLast = ({ ref }: SkillItem): boolean => ref?.agent === last?.agent && ref?.skill === last?.skill;
+  const marked = items
+    .filter(isLast)
+    .map(item => ({ ...item, description: `${item.description}, last used` }));
+  return [...marked, ...items.filter(item => !isLast(item))];
+}
+
+async function offerFirstSkill(): Promise<void> {
+  const commands: Readonly<Record<string, string>> = {
+    'New Skill...': 'telos.newSkill',
+    'Add the Sample Pack': 'telos.addSamplePack',
+  };
+  const answer = await vscode.window.showInformationMessage(
+    'There are no skills yet.',
+    ...Object.keys(commands),
+  );
+  const command = answer && commands[answer];
+  if (command) await vscode.commands.executeCommand(command);
+}
+
+function skillItem(agent: Agent, id: string, description: string): SkillItem {
+  return {
+    label: plainLabel(id),
+    description: plainLabel(agent.name),
+    detail: plainLabel(description),
+    ref: { agent: agent.name, skill: id },
+  };
+}
+
+/** Undefined when the person has thought better of it. A skill that was picked needs no words. */
+async function askWords(item: SkillItem, selection: Selection | undefined): Promise<string | undefined> {
+  return vscode.window.showInputBox({
+    title: item.ref ? `Run ${item.label}` : 'Run a skill',
+    prompt: selection ? `The selection of ${plainLabel(selection.file)} goes along.` : 'What should it do?',
+    placeHolder: item.ref ? 'Your words, or nothing: just press Enter' : 'Your words',
+    validateInput: text => (item.ref || text.trim() ? undefined : 'Telos picks by your words, so say a few.'),
+  });
+}
+
+/** The first selection of the editor with the lines that a model needs to find it again; undefined when nothing is selected. */
+function selectedText(editor: vscode.TextEditor | undefined): Selection | undefined {
+  if (!editor || editor.selection.isEmpty) return undefined;
+  const { document, selection } = editor;
+  return {
+    file: document.uri.scheme === 'file' ? document.uri.fsPath : document.fileName,
+    text: document.getText(selection),
+    line: selection.start.line + 1,
+    language: document.languageId,
+  };
+}
