@@ -9,20 +9,18 @@ import { standardLimits, streamTurn, type TurnFailure, type TurnLimits, type Wir
 export interface AnthropicOptions {
   apiKey: string;
   model: string;
-  /** Without a slash at the end; undefined means Anthropic's own. */
-  baseUrl: string | undefined;
+  /** Without a slash at the end. */
+  baseUrl: string;
   limits?: TurnLimits;
 }
 
-export const anthropicAddress = 'https://api.anthropic.com';
 const label = 'Anthropic';
 
 export function createAnthropic(options: AnthropicOptions): Provider {
-  const { apiKey, model, limits = standardLimits } = options;
-  const baseURL = options.baseUrl ?? anthropicAddress;
+  const { apiKey, model, baseUrl, limits = standardLimits } = options;
   const client = new Anthropic({
     apiKey,
-    baseURL,
+    baseURL: baseUrl,
     maxRetries: 0, // turn.ts tries again, so that tries are counted once
     timeout: 2 ** 31 - 1, // turn.ts watches the clock
     // What follows keeps the SDK from looking into the environment of the process, which is not ours.
@@ -41,7 +39,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
           label,
           open: attemptSignal => client.messages.create(body, { signal: attemptSignal }),
           reader: () => new AnthropicReader(),
-          explain: error => explain(error, apiKey, baseURL),
+          explain: error => explain(error, apiKey, baseUrl),
         },
         limits,
         signal,

@@ -31,7 +31,7 @@ describe('anthropic', () => {
 
   function provider(limits: Partial<TurnLimits> = {}) {
     const fast = { ...standardLimits, firstPauseMs: 1, ...limits };
-    return createAnthropic({ apiKey: key, model: 'M', baseUrl: server?.url, limits: fast });
+    return createAnthropic({ apiKey: key, model: 'M', baseUrl: server?.url ?? '', limits: fast });
   }
 
   async function collect(
