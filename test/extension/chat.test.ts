@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Human } from '../../src/engine/human.ts';
+import type { RunRequest } from '../../src/engine/telos.ts';
+import { Chat, firstDraft } from '../../src/extension/chat.ts';
+import type { RunEvent } from '../../src/protocol/run.ts';
+import type { ChatInfo, ToWebview } from '../../src/protocol/webview.ts';
+
+type Run = (request: RunRequest, human: Human, signal: AbortSignal) => AsyncIterable<RunEvent>;
+
+const recordingInfo: ChatInfo = {
+  provider: 'replay',
+  model: 'recorded',
+  recording: true,
+  skills: [{ agent: 'kairos', skill: 'kickoff', description: '' }],
+  trusted: true,
+};
+
+const start = (request: RunRequest): RunEvent => ({
+  type: 'run_start',
+  runId: 'r',
+  text: request.text,
+  startedAt: '',
+});
+const end = (outcome: 'completed' | 'cancelled'): RunEvent => ({
+  type: 'run_end',
+  outcome,
+  rounds: 1,
+  toolCalls: 0,
+  durationMs: 1,
+  messages: [],
+});
+
+/** Asks one question, says what was answered, and ends. */
+async function* asking(request: RunRequest, human: Human, signal: AbortSignal): AsyncGenerator<RunEvent> {
+  yield start(request);
+  const question = {
+    callId: 'c1',
+    tool: 'run_command',
+    subject: 'ls',
+    rule: 'r',
+    reason: 'x',
+    scopes: ['once'] as const,
+  };
+  const answer = human.approve(question, signal);
+  yield { type: 'approval_request', request: question };
+  const decision = await answer;
+  yield { type: 'approval_response', callId: 'c1', decision };
+  yield { type: 'text', text: 'do' };
+  yield { type: 'text', text: 'ne' };
+  yield end(signal.aborted ? 'cancelled' : 'completed');
+}
+
+class Desk {
+  readonly posted: ToWebview[] = [];
+  readonly running: boolean[] = [];
+  readonly asked: string[] = [];
+  trusted = true;
+  readonly chat: Chat;
+
+  constructor(run: Run = asking, openTelos = async () => ({ run })) {
+    this.chat = new Chat({
+      post: message => this.posted.push(message),
+      openTelos,
+      readInfo: async () => recordingInfo,
+      isTrusted: () => this.trusted,
+      runningChanged: running => this.running.push(running),
+      approvalAsked: request => this.asked.push(request.callId),
+    });
+  }
+
+  /** What a view that has followed from the start has seen; fails on a hole in the numbers. */
+  get seen(): RunEvent[] {
+    const events: RunEvent[] = [];
+    for (const message of this.posted) {
+      if (message.type !== 'conversation' && message.type !== 'events') continue;
+      if (message.type === 'conversation' && message.from === 0) events.length = 0;
+      assert.equal(message.from, events.length);
+      events.push(...message.events);
+    }
+    return events;
+  }
+
+  async until(type: RunEvent['type']): Promise<RunEvent> {
+    for (;;) {
+      const event = this.seen.find(candidate => candidate.type === type);
+      if (event) return event;
+      await wait(2);
+    }
+  }
+}
+
+const typesOf = (events: readonly RunEvent[]): string[] => events.map(({ type }) => type);
+
+describe('Chat', () => {
+  it('runs a request, asks through its card and shows the end', async () => {
+    const desk = new Desk();
+    await desk.chat.show(null, 0);
+    desk.chat.submit({ text: 'go' });
+    await desk.until('approval_request');
+    assert.deepEqual(desk.asked, ['c1']);
+    assert.equal(desk.chat.answer('c1', { allow: true, scope: 'once' }), true);
+    await desk.until('run_end');
+    await desk.chat.end();
+    assert.deepEqual(typesOf(desk.seen), [
+      'run_start',
+      'approval_request',
+      'approval_response',
+      'text',
+      'run_end',
+    ]);
+    assert.deepEqual(desk.seen[3], { type: 'text', text: 'done' });
+    assert.deepEqual(desk.running, [true, false]);
+  });
+
+  it('stops by the signal, reads to the end and denies the open card', async () => {
+    const desk = new Desk();
+    await desk.chat.show(null, 0);
+    desk.chat.submit({ text: 'go' });
+    await desk.until('approval_request');
+    desk.chat.stop();
+    assert.deepEqual(await desk.until('run_end'), end('cancelled'));
+    const answer = await desk.until('approval_response');
+    assert.equal(answer.type === 'approval_response' && answer.decision.allow, false);
+  });
+
+  it('refuses a second request politely while one runs', async () => {
+    const desk = new Desk();
+    await desk.chat.show(null, 0);
+    desk.chat.submit({ text: 'go' });
+    await desk.until('approval_request');
+    desk.chat.submit({ text: 'and this' });
+    await desk.until('notice');
+    await desk.chat.end();
+    assert.deepEqual(typesOf(desk.seen).filter(type => type === 'run_start').length, 1);
+  });
+
+  it('keeps what happens while no view looks, and gives it to the one that asks', async () => {
+    const desk = new Desk();
+    desk.chat.submit({ text: 'go' });
+    await wait(30);
+    assert.deepEqual(desk.seen, []);
+    await desk.chat.show(null, 0);
+    assert.deepEqual(typesOf(desk.seen), ['run_start', 'approval_request']);
+    desk.chat.hide();
+    desk.chat.answer('c1', { allow: true, scope: 'once' });
+    await wait(30);
+    const shown = desk.posted[0];
+    assert.ok(shown?.type === 'conversation' && desk.posted.length === 1);
+    await desk.chat.show(shown.id, shown.events.length);
+    assert.deepEqual(typesOf(desk.seen).slice(-3), ['approval_response', 'text', 'run_end']);
+  });
+
+  it('says in the conversation why nothing runs without trust', async () => {
+    const desk = new Desk(() => assert.fail('must not run'));
+    desk.trusted = false;
+    await desk.chat.show(null, 0);
+    desk.chat.submit({ text: 'go' });
+    const last = await desk.until('run_end');
+    assert.match(last.type === 'run_end' ? (last.error?.message ?? '') : '', /Restricted Mode/);
+    assert.deepEqual(typesOf(desk.seen), ['run_start', 'run_end']);
+  });
+
+  it('shows an engine that cannot be opened as a failed run, and tries again with the next request', async () => {
+    let broken = true;
+    const desk = new Desk(asking, async () => {
+      if (broken) throw new Error('a file is missing');
+      return { run: asking };
+    });
+    await desk.chat.show(null, 0);
+    desk.chat.submit({ text: 'go' });
+    const last = await desk.until('run_end');
+    assert.equal(last.type === 'run_end' && last.error?.message, 'a file is missing');
+    broken = false;
+    await wait(0);
+    desk.chat.submit({ text: 'again' });
+    await desk.until('approval_request');
+    await desk.chat.end();
+  });
+
+  it('leaves a running conversation behind for an empty one', async () => {
+    const desk = new Desk();
+    await desk.chat.show(null, 0);
+    desk.chat.submit({ text: 'go' });
+    await desk.until('approval_request');
+    await desk.chat.startOver();
+    assert.deepEqual(desk.seen, []);
+    assert.deepEqual(desk.running, [true, false]);
+    desk.chat.submit({ text: 'other' });
+    const started = await desk.until('run_start');
+    assert.equal(started.type === 'run_start' && started.text, 'other');
+    await desk.chat.end();
+    assert.deepEqual(desk.running, [true, false, true, false]);
+    const ids = desk.posted.flatMap(message => (message.type === 'conversation' ? [message.id] : []));
+    assert.equal(new Set(ids).size, 2);
+  });
+
+  it('does not start without a word or a skill', async () => {
+    const desk = new Desk();
+    desk.chat.submit({ text: '  ' });
+    assert.deepEqual(desk.running, []);
+    desk.chat.submit({ text: '', skill: { agent: 'kairos', skill: 'kickoff' } });
+    assert.deepEqual(desk.running, [true]);
+    await desk.chat.end();
+  });
+
+  it('drafts the sample request for an empty conversation alone', async () => {
+    const desk = new Desk();
+    await desk.chat.show(null, 0);
+    desk.chat.submit({ text: 'go' });
+    await desk.until('approval_request');
+    await desk.chat.show(null, 0);
+    await desk.chat.end();
+    const drafts = desk.posted.flatMap(message => (message.type === 'conversation' ? [message.draft] : []));
+    assert.deepEqual(drafts, ['run daily kickoff', '']);
+  });
+});
+
+describe('firstDraft', () => {
+  it('is empty with a real model, and without the sample', () => {
+    assert.equal(firstDraft(recordingInfo), 'run daily kickoff');
+    assert.equal(firstDraft({ ...recordingInfo, recording: false }), '');
+    assert.equal(firstDraft({ ...recordingInfo, skills: [] }), '');
+  });
+});

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { readToHost } from '../../src/extension/chatMessages.ts';
+import { viewCommands } from '../../src/protocol/webview.ts';
+
+describe('readToHost', () => {
+  it('reads every message of the protocol', () => {
+    const messages = [
+      { type: 'ready', id: null, have: 0 },
+      { type: 'ready', id: 'c1', have: 12 },
+      { type: 'submit', text: 'run daily kickoff' },
+      { type: 'submit', text: '', skill: { agent: 'kairos', skill: 'kickoff' } },
+      { type: 'stop' },
+      { type: 'new_conversation' },
+      { type: 'approve', callId: 'call_1', decision: { allow: true, scope: 'once' } },
+      { type: 'approve', callId: 'call_1', decision: { allow: false, reason: 'no' } },
+      { type: 'open_link', url: 'https://example.com' },
+      { type: 'open_file', path: '/a/b.md' },
+      { type: 'copy', text: 'x' },
+      ...viewCommands.map(command => ({ type: 'command', command })),
+    ];
+    for (const message of messages) assert.deepEqual(readToHost(message), message);
+  });
+
+  it('ignores whatever else arrives', () => {
+    const wrong: unknown[] = [
+      undefined,
+      null,
+      'stop',
+      ['stop'],
+      {},
+      { type: 'toString' },
+      { type: 'ready', id: 3, have: 0 },
+      { type: 'ready', id: null, have: -1 },
+      { type: 'ready', id: null, have: 0.5 },
+      { type: 'ready', id: null },
+      { type: 'submit' },
+      { type: 'submit', text: 7 },
+      { type: 'submit', text: 'x', skill: 'kickoff' },
+      { type: 'submit', text: 'x', skill: { agent: 'kairos' } },
+      { type: 'submit', text: 'x'.repeat(1_000_001) },
+      { type: 'approve', callId: 'c', decision: { allow: true, scope: 'forever' } },
+      { type: 'approve', callId: 'c', decision: { allow: true } },
+      { type: 'approve', callId: 'c', decision: { allow: 'yes', scope: 'once' } },
+      { type: 'approve', callId: 'c', decision: { allow: false } },
+      { type: 'approve', decision: { allow: true, scope: 'once' } },
+      { type: 'open_link', url: { href: 'https://example.com' } },
+      { type: 'open_file' },
+      { type: 'copy', text: null },
+      { type: 'command', command: 'workbench.action.terminal.new' },
+      { type: 'command', command: 'telos.runTreeSkill' },
+    ];
+    for (const message of wrong)
+      assert.equal(readToHost(message), undefined, JSON.stringify(message)?.slice(0, 90));
+  });
+
+  it('passes on known fields alone', () => {
+    const message = {
+      type: 'submit',
+      text: 'x',
+      recordTo: '/etc/passwd',
+      skill: { agent: 'a', skill: 's', dir: '/' },
+    };
+    assert.deepEqual(readToHost(message), { type: 'submit', text: 'x', skill: { agent: 'a', skill: 's' } });
+  });
+});
