@@ -161,9 +161,7 @@ export class Chat {
 
   #append(conversation: Conversation, event: RunEvent): void {
     conversation.append(event);
-    if (this.#viewFollows && conversation === this.#conversation) {
-      this.#timer ??= setTimeout(() => this.#postBatch(), batchInterval);
-    }
+    if (this.#viewFollows) this.#timer ??= setTimeout(() => this.#postBatch(), batchInterval);
   }
 
   #postBatch(): void {
