@@ -1,0 +1,152 @@
+/** One SKILL.md on disk as a Skill that reads and parses itself only when somebody looks inside. */
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { Diagnostic, Skill, SkillSource } from './agent.ts';
+import { fieldText, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
+
+/** What listings show for a skill without any description. */
+export const noDescription = '(no description)';
+
+/** A description is cut to this many characters in listings and in prompts that list skills. */
+const maxDescription = 1024;
+/** A larger SKILL.md is not a prompt for any model. Bytes. */
+const maxSkillBytes = 2 * 1024 * 1024;
+/** Enough for the frontmatter of all but a handful of files; a longer one is read whole. Bytes. */
+const headBytes = 4096;
+
+interface Manifest {
+  description: string;
+  name: string;
+  body: string;
+  fields: ParsedSkillFile['fields'];
+  diagnostics: readonly Diagnostic[];
+}
+
+/** A Skill with its frontmatter, for the rooms of the engine that look at more than the listing does. */
+export interface FileSkill extends Skill {
+  readonly fields: ParsedSkillFile['fields'];
+  /** The id and the frontmatter's name, found without a YAML parser where possible. */
+  readonly names: readonly string[];
+}
+
+/** Never throws, now or later: a file that cannot be read is a skill with a diagnostic. */
+export function openSkill(file: string, source: SkillSource, id = basename(dirname(file))): FileSkill {
+  let manifest: Manifest | undefined;
+  const parsed = (): Manifest => {
+    manifest ??= readManifest(file, id);
+    return manifest;
+  };
+  let names: readonly string[] | undefined;
+  return {
+    id,
+    dir: dirname(file),
+    file,
+    source,
+    get names() {
+      names ??= [...new Set([id, manifest?.name ?? readScannedName(file) ?? parsed().name])];
+      return names;
+    },
+    get name() {
+      return parsed().name;
+    },
+    get description() {
+      return parsed().description;
+    },
+    get body() {
+      return parsed().body;
+    },
+    get fields() {
+      return parsed().fields;
+    },
+    get diagnostics() {
+      return parsed().diagnostics;
+    },
+  };
+}
+
+/**
+ * Path of the skill file in a folder: `SKILL.md` in any case, else `skills.md` in any case; undefined where there is none.
+ * The usual spelling costs one stat.
+ */
+export function skillFileIn(dir: string): string | undefined {
+  const usual = join(dir, 'SKILL.md');
+  if (isFile(usual)) return usual;
+  let names: string[];
+  try {
+    names = readdirSync(dir);
+  } catch {
+    return undefined;
+  }
+  for (const wanted of ['skill.md', 'skills.md']) {
+    const found = names.find(name => name.toLowerCase() === wanted && isFile(join(dir, name)));
+    if (found) return join(dir, found);
+  }
+  return undefined;
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+function readManifest(file: string, id: string): Manifest {
+  let text: string;
+  try {
+    text = readSkillText(file);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const diagnostics: Diagnostic[] = [
+      {
+        severity: 'error',
+        code: 'skill-unreadable',
+        message,
+        file,
+        line: 1,
+        fix: 'Make the file readable UTF-8 text below 2 MB.',
+      },
+    ];
+    return { description: noDescription, name: id, body: '', fields: {}, diagnostics };
+  }
+  const parsed = parseSkillFile(text, file);
+  const said = fieldText(parsed.fields['description']);
+  const description =
+    said ?? fieldText(parsed.fields['summary']) ?? fieldText(parsed.fields['short-description']);
+  const diagnostics = [...parsed.diagnostics];
+  if (!description) {
+    const message = 'The skill has no description, so it can hardly be found by what it does.';
+    const fix =
+      'Add a line `description: ...` to the frontmatter that says what the skill does and when to use it.';
+    diagnostics.push({ severity: 'warning', code: 'description-missing', message, file, line: 1, fix });
+  }
+  return {
+    description: (description ?? noDescription).slice(0, maxDescription),
+    name: fieldText(parsed.fields['name']) || id,
+    body: parsed.body,
+    fields: parsed.fields,
+    diagnostics,
+  };
+}
+
+function readSkillText(file: string): string {
+  const { size } = statSync(file);
+  if (size > maxSkillBytes)
+    throw new Error(`The file has ${size} bytes; a skill may have at most ${maxSkillBytes}.`);
+  const bytes = readFileSync(file);
+  if (bytes.includes(0)) throw new Error('The file is not UTF-8 text.');
+  return bytes.toString('utf8');
+}
+
+/** The name from the first bytes of the file; undefined where that is not enough to be sure. */
+function readScannedName(file: string): string | undefined {
+  try {
+    const buffer = Buffer.allocUnsafe(headBytes);
+    const descriptor = openSync(file, 'r');
+    try {
+      const length = readSync(descriptor, buffer, 0, headBytes, 0);
+      return scanName(buffer.toString('utf8', 0, length));
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,136 @@
+/** Every SKILL.md loads: well-formed, odd and broken ones, and none loses its body. */
+import assert from 'node:assert/strict';
+import { fieldText, parseSkillFile, scanName } from '../../../src/engine/agents/frontmatter.ts';
+
+const parsed = (text: string) => {
+  const { fields, body, diagnostics } = parseSkillFile(text, 'SKILL.md');
+  return {
+    description: fieldText(fields['description']),
+    body,
+    codes: diagnostics.map(({ code }) => code),
+    diagnostics,
+    fields,
+  };
+};
+
+describe('parseSkillFile', () => {
+  it('splits at the first closing fence and keeps later rules in the body', () => {
+    const { description, body, codes } = parsed('---\ndescription: ok\n---\nTop\n\n---\n\nBottom\n');
+    assert.deepEqual([description, body, codes], ['ok', 'Top\n\n---\n\nBottom\n', []]);
+  });
+
+  it('takes a byte order mark, CRLF, blank lines and a comment before the fence', () => {
+    const { description, body } = parsed(
+      '\uFEFF\r\n<!-- a note\n--- -->\r\n---\r\ndescription: Win\r\n---\r\nL1\r\nL2',
+    );
+    assert.deepEqual([description, body], ['Win', 'L1\r\nL2']);
+  });
+
+  it('leaves a file without frontmatter whole, and four dashes are no fence', () => {
+    assert.equal(parsed('# Only text\n').body, '# Only text\n');
+    assert.equal(parsed('----\ndescription: x\n----\nB').body, '----\ndescription: x\n----\nB');
+    assert.equal(parsed('---\nnot front matter\n\n# Title\n').body, '---\nnot front matter\n\n# Title\n');
+  });
+
+  it('takes the leading key lines when the closing fence is missing, and says so', () => {
+    const { description, body, diagnostics } = parsed('---\ndescription: open\nname: x\n\n# Body\n');
+    assert.deepEqual([description, body], ['open', '\n# Body\n']);
+    assert.deepEqual([diagnostics[0]?.code, diagnostics[0]?.line], ['frontmatter-unclosed', 1]);
+  });
+
+  it('reads what YAML refuses line by line, and names the line', () => {
+    const { description, fields, diagnostics } = parsed(
+      '---\nname: rain\ndescription: Use when: it rains\n  or snows\ntags:\n  - a\n  - b\nhint: |\n  one\n  two\n---\nB',
+    );
+    assert.equal(description, 'Use when: it rains or snows');
+    assert.deepEqual([fields['name'], fields['tags'], fields['hint']], ['rain', ['a', 'b'], 'one\ntwo']);
+    assert.deepEqual([diagnostics[0]?.code, diagnostics[0]?.line], ['frontmatter-yaml', 3]);
+  });
+
+  it('takes the first of two equal keys, and a key without a space behind its colon', () => {
+    assert.equal(parsed('---\ndescription: first\ndescription: second\n---\nB').description, 'first');
+    assert.equal(parsed('---\ndescription:tight\n---\nB').description, 'tight');
+  });
+
+  it('makes text of numbers, lists and folded values', () => {
+    assert.equal(
+      parsed('---\ndescription: >\n  Work with PDF\n  files.\n---\n').description,
+      'Work with PDF\nfiles.'.replace('\n', ' '),
+    );
+    assert.equal(fieldText([1, true, 'x']), '1, true, x');
+  });
+
+  it('treats __proto__ as a key like any other, and survives alias loops', () => {
+    parsed('---\n__proto__:\n  polluted: true\ndescription: d\n---\n');
+    assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
+    assert.doesNotThrow(() => parsed('---\ndescription: &a [*a]\n---\n'));
+  });
+
+  it('answers at once on a hundred thousand blank lines', function () {
+    this.timeout(2000);
+    assert.equal(parsed(`${'\n'.repeat(100_000)}text`).codes.length, 0);
+  });
+
+  it('never throws and never loses body text, whatever happens to a file', () => {
+    const random = pseudoRandom(42);
+    const original =
+      '---\nname: x\ndescription: "a: b"\nmetadata: {"openclaw":{"os":["linux"]}}\n---\n\n# Title\nBODY-TEXT\n';
+    const [head, tail] = [
+      original.slice(0, original.indexOf('\n# Title')),
+      original.slice(original.indexOf('\n# Title')),
+    ];
+    for (let round = 0; round < 2000; round++) {
+      const mutated = mutate(head, random) + tail;
+      assert.ok(parsed(mutated).body.endsWith('# Title\nBODY-TEXT\n'), JSON.stringify(mutated));
+    }
+  });
+});
+
+describe('scanName', () => {
+  it('finds a plain name and leaves anything else to the parser', () => {
+    assert.equal(scanName('---\ndescription: d\nname: "my-skill"\n---\n'), 'my-skill');
+    assert.equal(scanName('---\nname: my-skill # note\n---\n'), 'my-skill');
+    assert.equal(scanName('---\nname: >\n  folded\n---\n'), undefined);
+    assert.equal(scanName('# name: x\n'), undefined);
+  });
+});
+
+/** A linear congruential generator, so that a failing round can be found again. */
+function pseudoRandom(seed: number): (below: number) => number {
+  let state = seed;
+  return below => {
+    state = (state * 1103515245 + 12345) & 0x7fffffff;
+    return state % below;
+  };
+}
+
+function mutate(text: string, random: (below: number) => number): string {
+  const pieces = [
+    '---\n',
+    '\r\n',
+    ': ',
+    '"',
+    "'",
+    '{',
+    '\t',
+    '- ',
+    '#',
+    '|\n',
+    '\uFEFF',
+    '\0',
+    '*a',
+    '&a ',
+    '<!-- -->\n',
+    '\u2028',
+  ];
+  let mutated = text;
+  for (let change = random(4); change >= 0; change--) {
+    const at = random(mutated.length + 1);
+    const cut = random(3) === 0 ? random(12) : 0;
+    mutated =
+      mutated.slice(0, at) +
+      (random(4) ? (pieces[random(pieces.length)] ?? '') : '') +
+      mutated.slice(at + cut);
+  }
+  return mutated;
+}

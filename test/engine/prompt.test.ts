@@ -1,0 +1,41 @@
+/** What the model reads first. */
+import assert from 'node:assert/strict';
+import { dateAndTime, firstMessage, selectionText } from '../../src/engine/prompt.ts';
+
+const now = new Date('2026-11-20T09:08:07-05:00');
+
+describe('firstMessage', () => {
+  it('is the body, the date and the words, in this order', () => {
+    assert.equal(
+      firstMessage('# K\n\nL1', 'run daily kickoff', now, 'America/New_York'),
+      '# K\n\nL1\n\nCurrent date/time: 2026-11-20 09:08:07 EST\n\nUser request: run daily kickoff',
+    );
+  });
+
+  it('leaves out an empty request', () => {
+    assert.doesNotMatch(firstMessage('B', ' ', now), /User request/);
+  });
+
+  it('takes invisible tag characters out of the skill', () => {
+    assert.match(firstMessage('visible\u{E0072}\u{E006D}', '', now), /^visible\n/);
+  });
+});
+
+describe('dateAndTime', () => {
+  it('shows midnight as 00 and an odd zone by its offset', () => {
+    assert.equal(dateAndTime(new Date('2026-11-20T00:00:01Z'), 'UTC'), '2026-11-20 00:00:01 UTC');
+    assert.equal(
+      dateAndTime(new Date('2026-11-20T00:00:01Z'), 'Asia/Kathmandu'),
+      '2026-11-20 05:45:01 GMT+5:45',
+    );
+  });
+});
+
+describe('selectionText', () => {
+  it('fences code that holds fences of its own', () => {
+    assert.match(
+      selectionText('/a.md', 3, 'md', '```js\n1\n```'),
+      /line 3 on:\n````md\n```js\n1\n```\n````$/,
+    );
+  });
+});
