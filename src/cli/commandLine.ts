@@ -1,0 +1,95 @@
+/** Reads the arguments and hands each command to its file, which is loaded only then. */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import type { RequestOptions } from './requestCommand.ts';
+import { openTerminal, type Terminal } from './terminal.ts';
+
+export const usageExitCode = 2;
+
+const examples = `
+Examples:
+  telos run daily kickoff            finds the skill by its name and runs it
+  telos --agent kairos "plan my day" asks one agent only
+  telos --dry-run kickoff            says what would run
+
+Exit codes: 0 completed, 1 no match or failed, 2 wrong usage, 130 cancelled.`;
+
+/** Returns the exit code. `packageFile` is where the version stands. */
+export async function runCommandLine(args: readonly string[], packageFile: URL): Promise<number> {
+  let exitCode = 0;
+  const terminal = openTerminal();
+  const program = commands(terminal, packageFile, code => {
+    exitCode = code;
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
+    terminal.endLine();
+    terminal.say(`telos: ${error instanceof Error ? error.message : String(error)}`);
+    return 1;
+  }
+}
+
+interface GlobalOptions extends RequestOptions {
+  version?: boolean;
+}
+
+function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => void): Command {
+  const program = new Command('telos');
+  program
+    .description(
+      'Runs your skills with any model: picks the right one, shows why, and asks before anything risky.',
+    )
+    .argument('[request...]', 'what you want, in your own words')
+    .option('--agent <name>', 'only this agent’s skills')
+    .option('--dry-run', 'say which skill would run, and stop')
+    .option('--verbose', 'also show tool results, tokens and cost')
+    .option('--json', 'print events (or lists) as JSON on stdout')
+    .option('--yes', 'allow everything that would be asked about')
+    .option('--model <name>', 'the model that answers')
+    .option('--provider <name>', 'who provides the model')
+    .option('--cwd <folder>', 'work as if started in this folder')
+    .option('--record <file>', 'write the model’s turns down, to play them back later')
+    .option('--replay <file>', 'play a recorded run back instead of asking a model')
+    .option('--version', 'print the version')
+    .addHelpText('after', examples)
+    .helpCommand(false)
+    .enablePositionalOptions()
+    .showHelpAfterError('(telos --help shows what there is)')
+    .configureOutput({
+      writeOut: text => terminal.out(text),
+      writeErr: text => terminal.say(text.trimEnd()),
+    })
+    .exitOverride()
+    .action(async (words: string[], options: GlobalOptions) => {
+      if (options.version) return terminal.out(`${versionIn(packageFile)}\n`);
+      if (words.length === 0 && Object.keys(options).length === 0) return program.outputHelp();
+      const { requestCommand } = await import('./requestCommand.ts');
+      exit(await requestCommand(words.join(' ').trim(), options, terminal));
+    });
+  program
+    .command('agents')
+    .description('list the agents')
+    .option('--json', 'as JSON')
+    .action(async (_options: object, command: Command) => {
+      const { agentsCommand } = await import('./listCommands.ts');
+      exit(await agentsCommand(command.optsWithGlobals(), terminal));
+    });
+  program
+    .command('list-skills')
+    .description('list the skills')
+    .option('--agent <name>', 'of this agent only')
+    .option('--json', 'as JSON')
+    .action(async (_options: object, command: Command) => {
+      const { listSkillsCommand } = await import('./listCommands.ts');
+      exit(await listSkillsCommand(command.optsWithGlobals(), terminal));
+    });
+  return program;
+}
+
+function versionIn(packageFile: URL): string {
+  const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
+  return version;
+}

@@ -1,0 +1,130 @@
+/** `telos "<request>"`: one run from words to exit code. */
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import process from 'node:process';
+import { type Config, loadConfig } from '../engine/config.ts';
+import { TelosError } from '../engine/errors.ts';
+import { type Human, nobody, yesToAll } from '../engine/human.ts';
+import { type RunRequest, Telos } from '../engine/telos.ts';
+import { describeRoute, type RunOutcome } from '../protocol/run.ts';
+import { abortOnInterrupt, cancelledExitCode } from './interrupts.ts';
+import { jsonPrinter, noMatchText, textPrinter } from './runPrinter.ts';
+import type { Terminal } from './terminal.ts';
+import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+
+/** The options of the command line, as they were given; paths may be relative to the folder of the call. */
+export interface RequestOptions {
+  agent?: string;
+  dryRun?: boolean;
+  verbose?: boolean;
+  json?: boolean;
+  yes?: boolean;
+  model?: string;
+  provider?: string;
+  cwd?: string;
+  record?: string;
+  replay?: string;
+}
+
+/** Returns the exit code. */
+export async function requestCommand(
+  text: string,
+  options: RequestOptions,
+  terminal: Terminal,
+): Promise<number> {
+  if (text === '') {
+    terminal.say('Say what you want, for example: telos run daily kickoff (telos --help shows the rest)');
+    return 2;
+  }
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const telos = Telos.open(config);
+  const request: RunRequest = {
+    text,
+    ...(options.agent === undefined ? {} : { agent: options.agent }),
+    ...(options.record === undefined ? {} : { recordTo: resolve(options.record) }),
+  };
+  const interrupts = abortOnInterrupt(() => {
+    terminal.say(terminal.style.dim('Stopping; Ctrl-C again ends at once.'));
+  });
+  try {
+    if (options.dryRun) return await dryRun(telos, request, options, terminal, interrupts.signal);
+    const print = options.json ? jsonPrinter(terminal) : textPrinter(terminal, options.verbose ?? false);
+    let outcome: RunOutcome = 'failed';
+    for await (const event of telos.run(request, await humanFor(options, terminal), interrupts.signal)) {
+      if (event.type === 'run_end') outcome = event.outcome;
+      print(event);
+    }
+    return exitCodes[outcome];
+  } finally {
+    interrupts.release();
+  }
+}
+
+const exitCodes: Record<RunOutcome, number> = {
+  completed: 0,
+  no_match: 1,
+  round_limit: 1,
+  budget: 1,
+  failed: 1,
+  cancelled: cancelledExitCode,
+};
+
+/** Undefined when the folder of `--cwd` is none; that has been said then. */
+export function configFor(
+  options: Pick<RequestOptions, 'cwd' | 'model' | 'provider' | 'replay'>,
+  terminal: Terminal,
+): Config | undefined {
+  const cwd = resolve(options.cwd ?? process.cwd());
+  if (options.cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
+    terminal.say(`--cwd: there is no folder ${terminalText(cwd)}.`);
+    return undefined;
+  }
+  return loadConfig({
+    cwd,
+    model: options.model,
+    provider: options.provider ?? (options.replay === undefined ? undefined : 'replay'),
+    replayFile: options.replay === undefined ? undefined : resolve(options.replay),
+  });
+}
+
+async function humanFor(options: RequestOptions, terminal: Terminal): Promise<Human> {
+  if (options.yes) return yesToAll;
+  if (!terminal.canAsk) return nobody;
+  const { terminalHuman } = await import('./terminalHuman.ts');
+  return terminalHuman(terminal);
+}
+
+async function dryRun(
+  telos: Telos,
+  request: RunRequest,
+  options: RequestOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<number> {
+  try {
+    const match = await telos.route(request, signal);
+    if (options.json) terminal.out(`${terminalJson(dryRunJson(match))}\n`);
+    if (!match.skill) {
+      const sentence = terminalText(`No matching skill found for: '${request.text}'`);
+      if (!options.json) terminal.say(noMatchText(sentence, match.suggestions, terminal.style.bold));
+      return 1;
+    }
+    if (!options.json) {
+      const { agent, skill, reason } = match;
+      terminal.out(`Would run ${terminalLine(describeRoute(agent.name, skill.id, reason))}\n`);
+    }
+    return 0;
+  } catch (error) {
+    if (signal.aborted) return cancelledExitCode;
+    if (!(error instanceof TelosError)) throw error;
+    terminal.say(terminal.style.red(terminalText(error.message)));
+    return 1;
+  }
+}
+
+function dryRunJson(match: Awaited<ReturnType<Telos['route']>>): object {
+  if (!match.skill) return { agent: null, skill: null, suggestions: match.suggestions };
+  const { agent, skill, reason } = match;
+  return { agent: agent.name, skill: skill.id, description: skill.description, reason };
+}

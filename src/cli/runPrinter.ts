@@ -1,0 +1,147 @@
+/** Shows a run on the terminal: the model's words on stdout as they come, what happens around them on stderr. */
+import {
+  describeRoute,
+  type RunEvent,
+  type SkillRef,
+  type ToolCall,
+  type ToolResult,
+} from '../protocol/run.ts';
+import type { Terminal } from './terminal.ts';
+import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+
+export type RunPrinter = (event: RunEvent) => void;
+
+/** Each event as one line of JSON on stdout. */
+export function jsonPrinter(terminal: Terminal): RunPrinter {
+  return event => terminal.out(`${terminalJson(event)}\n`);
+}
+
+/** With `verbose`: what a tool gave back, tokens and cost of each round, and how long it took. */
+export function textPrinter(terminal: Terminal, verbose: boolean): RunPrinter {
+  const { style } = terminal;
+  const say = (line: string): void => terminal.say(line);
+  return event => {
+    switch (event.type) {
+      case 'routed':
+        return say(routedText(event, terminal, verbose));
+      case 'step':
+        return say(style.dim(`· ${terminalLine(`${event.skill}: ${event.detail}`, terminal.sayWidth - 2)}`));
+      case 'notice':
+        return say(
+          event.level === 'warning' ? style.yellow(terminalText(event.message)) : terminalText(event.message),
+        );
+      case 'text':
+        return terminal.out(terminalText(event.text));
+      case 'tool_start':
+        return say(`${style.bold('→')} ${toolLine(event.call, terminal.sayWidth - 2)}`);
+      case 'tool_end':
+        return sayResult(event.name, event.result, terminal, verbose);
+      case 'usage':
+        return verbose ? say(style.dim(usageText(event))) : undefined;
+      case 'retry':
+        return say(
+          style.yellow(`Trying again in ${Math.ceil(event.waitMs / 1000)} s (${terminalText(event.why)})`),
+        );
+      case 'run_end':
+        terminal.endLine();
+        return sayEnd(event, terminal, verbose);
+      default:
+        return undefined;
+    }
+  };
+}
+
+type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
+
+function routedText(event: EventOf<'routed'>, { style }: Terminal, verbose: boolean): string {
+  const lines = [style.bold(terminalLine(describeRoute(event.agent, event.skill, event.reason)))];
+  if (event.recording) {
+    const { model, recordedAt } = event.recording;
+    lines.push(
+      style.yellow(
+        `This is a recording of ${terminalLine(model)} made on ${terminalLine(recordedAt)}: no model is asked, the tools run for real.`,
+      ),
+    );
+  }
+  if (verbose) {
+    lines.push(style.dim(terminalLine(`${event.provider} ${event.model}, files in ${event.workingDir}`)));
+  }
+  return lines.join('\n');
+}
+
+/** `write_file today.md`: the name and the one argument that says most, else all of them. */
+function toolLine(call: ToolCall, width: number): string {
+  const { input } = call;
+  const telling = ['path', 'command', 'url']
+    .map(name => input[name])
+    .find(value => typeof value === 'string');
+  const rest = telling ?? (Object.keys(input).length > 0 ? JSON.stringify(input) : '');
+  return terminalLine(`${call.name} ${rest}`, width);
+}
+
+/** A failed call is always shown, in one line; a result only when asked for. */
+function sayResult(name: string, result: ToolResult, terminal: Terminal, verbose: boolean): void {
+  const { style } = terminal;
+  if (result.isError && !verbose) {
+    terminal.say(style.red(`✗ ${terminalLine(`${name}: ${result.content}`, terminal.sayWidth - 2)}`));
+  }
+  if (!verbose) return;
+  const lines = terminalText(result.content).trimEnd().split('\n');
+  const shown = lines.slice(0, 20).map(line => `  ${line}`);
+  if (lines.length > 20) shown.push(`  ... ${lines.length - 20} more lines`);
+  terminal.say(result.isError ? style.red(shown.join('\n')) : style.dim(shown.join('\n')));
+}
+
+function usageText({ round, usage }: EventOf<'usage'>): string {
+  const cached = usage.cacheReadTokens > 0 ? `, ${usage.cacheReadTokens} from cache` : '';
+  const cost = usage.cost === 'unknown' ? 'cost unknown' : `$${usage.cost.toFixed(4)}`;
+  return `round ${round}: ${usage.inputTokens} tokens in${cached}, ${usage.outputTokens} out, ${cost}`;
+}
+
+function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, verbose: boolean): void {
+  const { style } = terminal;
+  if (event.error?.suggestions && event.outcome === 'no_match') {
+    terminal.say(
+      noMatchText(
+        terminalLine(event.error.message.split('\n')[0] ?? ''),
+        event.error.suggestions,
+        style.bold,
+      ),
+    );
+  } else if (event.error) {
+    terminal.say(style.red(terminalText(event.error.message)));
+  } else if (event.outcome === 'round_limit') {
+    terminal.say(
+      style.yellow(
+        `Stopped after ${event.rounds} rounds, the most that one run may take. Ask again to let it go on.`,
+      ),
+    );
+  } else if (event.outcome === 'cancelled') {
+    terminal.say(style.yellow('Cancelled.'));
+  }
+  if (verbose) {
+    const seconds = (event.durationMs / 1000).toFixed(1);
+    terminal.say(
+      style.dim(`${event.outcome}: ${event.rounds} rounds, ${event.toolCalls} tool calls, ${seconds} s`),
+    );
+  }
+}
+
+/** That many suggestions fit on a screen; the rest is counted. */
+const shownSuggestions = 40;
+
+/** The sentence, and what there is to choose from. */
+export function noMatchText(
+  sentence: string,
+  suggestions: readonly SkillRef[],
+  emphasis: (text: string) => string,
+): string {
+  const listed = suggestions.slice(0, shownSuggestions);
+  const more = suggestions.length - listed.length;
+  return [
+    emphasis(sentence),
+    'Available skills:',
+    ...listed.map(({ agent, skill }) => `  ${terminalLine(`${skill} (${agent})`)}`),
+    ...(more > 0 ? [`  ... and ${more} more; \`telos list-skills\` shows them all`] : []),
+  ].join('\n');
+}

@@ -1,0 +1,29 @@
+/** Rows under headings, each column as wide as its widest cell. */
+import { terminalLine } from './terminalText.ts';
+
+/**
+ * Lines of text without a newline at the end. With `width`, the last column is cut so that each row stays on its line.
+ */
+export function table(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  width?: number,
+): string {
+  const cells = [headings, ...rows].map(row => row.map(cell => terminalLine(cell)));
+  const widths = headings.map((_, column) => Math.max(...cells.map(row => [...(row[column] ?? '')].length)));
+  const before = widths.slice(0, -1).reduce((sum, columnWidth) => sum + columnWidth + 2, 0);
+  const lastWidth = width === undefined ? undefined : Math.max(20, width - before);
+  const lines = cells.map(row =>
+    row
+      .map((cell, column) =>
+        column === headings.length - 1 ? terminalLine(cell, lastWidth) : padded(cell, widths[column]),
+      )
+      .join('  ')
+      .trimEnd(),
+  );
+  return lines.join('\n');
+}
+
+function padded(cell: string, width = 0): string {
+  return cell + ' '.repeat(Math.max(0, width - [...cell].length));
+}

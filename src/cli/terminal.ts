@@ -1,0 +1,79 @@
+/** The three standard streams as the commands see them: answers go out, everything else to the side, colours only where they can be seen. */
+import process from 'node:process';
+
+export interface Terminal {
+  /** To stdout: what was asked for. */
+  out(text: string): void;
+  /** To stderr: everything that is said about it. A line that stdout left open on the same screen is ended first. */
+  say(line: string): void;
+  /** Ends an open line on stdout. */
+  endLine(): void;
+  /** A person sits there: stdin and stderr are terminals. */
+  readonly canAsk: boolean;
+  /** Width of what stdout is shown on, in characters; undefined when it is no terminal. */
+  readonly outWidth: number | undefined;
+  /** Width for lines on stderr, in characters. */
+  readonly sayWidth: number;
+  readonly style: Style;
+}
+
+/** For our own words only, on stderr. */
+export interface Style {
+  dim(text: string): string;
+  bold(text: string): string;
+  red(text: string): string;
+  yellow(text: string): string;
+}
+
+const plain: Style = { dim: same, bold: same, red: same, yellow: same };
+
+const coloured: Style = {
+  dim: text => `\x1b[2m${text}\x1b[22m`,
+  bold: text => `\x1b[1m${text}\x1b[22m`,
+  red: text => `\x1b[31m${text}\x1b[39m`,
+  yellow: text => `\x1b[33m${text}\x1b[39m`,
+};
+
+function same(text: string): string {
+  return text;
+}
+
+/** A reader that has gone (`| head`) is no reason to stop half-way through a run: what would be written is dropped, quietly. */
+function droppingBrokenPipe(stream: NodeJS.WriteStream): (text: string) => void {
+  let broken = false;
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+    broken = true;
+  });
+  return text => {
+    if (!broken) stream.write(text);
+  };
+}
+
+export function openTerminal(): Terminal {
+  const { stdin, stdout, stderr, env } = process;
+  const writeOut = droppingBrokenPipe(stdout);
+  const writeSide = droppingBrokenPipe(stderr);
+  const oneScreen = stdout.isTTY && stderr.isTTY;
+  let open = false;
+  return {
+    out(text) {
+      if (text === '') return;
+      writeOut(text);
+      open = !text.endsWith('\n');
+    },
+    say(line) {
+      writeSide(`${oneScreen && open ? '\n' : ''}${line}\n`);
+      // Only the screen's line is ended: what stdout receives is the same whether or not somebody watches stderr.
+      if (oneScreen) open = false;
+    },
+    endLine() {
+      if (open) writeOut('\n');
+      open = false;
+    },
+    canAsk: stdin.isTTY && stderr.isTTY,
+    outWidth: stdout.isTTY ? stdout.columns : undefined,
+    sayWidth: stderr.isTTY ? stderr.columns : 120,
+    style: stderr.isTTY && !env['NO_COLOR'] && env['TERM'] !== 'dumb' ? coloured : plain,
+  };
+}

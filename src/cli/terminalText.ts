@@ -1,0 +1,38 @@
+/** What a model, a tool or a file says must not steer the terminal: such characters are shown as escapes, not sent. */
+
+/** C0 without tab and newline, DEL, C1, and everything that changes the direction of text. */
+const steering = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+
+/** Characters that take no room: harmless in prose, where languages need them, but not in what is to be approved. */
+const invisible = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
+
+/** Text for a terminal: newlines and tabs stay, a carriage return before a newline goes, what could steer is shown as `\x1b`. */
+export function terminalText(text: string): string {
+  return text.replaceAll('\r\n', '\n').replace(steering, escaped);
+}
+
+/** Text that somebody decides about: invisible characters are shown too. */
+export function exactText(text: string): string {
+  return text.replace(steering, escaped).replace(invisible, escaped);
+}
+
+/** The same on one line, cut to `length` characters with an ellipsis. */
+export function terminalLine(text: string, length = Number.POSITIVE_INFINITY): string {
+  const line = terminalText(text).trim().replace(/\s+/g, ' ');
+  const characters = [...line];
+  return characters.length <= length ? line : `${characters.slice(0, length - 1).join('')}…`;
+}
+
+/** One line of JSON; characters that could steer a terminal are written as JSON escapes, so that nothing is lost. */
+export function terminalJson(value: unknown): string {
+  return JSON.stringify(value).replace(steering, unicodeEscape);
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (code <= 0xff) return `\\x${code.toString(16).padStart(2, '0')}`;
+  return code <= 0xffff ? unicodeEscape(character) : `\\u{${code.toString(16)}}`;
+}
+
+const unicodeEscape = (character: string): string =>
+  `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
