@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { priceOf, pricesDate } from '../../../src/engine/providers/prices.ts';
+
+const million = {
+  inputTokens: 1_000_000,
+  outputTokens: 1_000_000,
+  cacheReadTokens: 1_000_000,
+  cacheWriteTokens: 1_000_000,
+};
+
+describe('prices', () => {
+  it('counts each kind of token at its own price', () => {
+    assert.equal(priceOf('anthropic', 'claude-haiku-4-5', million), 1 + 5 + 0.1 + 1.25);
+    assert.equal(priceOf('anthropic', 'claude-haiku-4-5', { ...million, outputTokens: 0 }), 1 + 0.1 + 1.25);
+  });
+
+  it('knows a model by its dated name', () => {
+    assert.equal(
+      priceOf('anthropic', 'claude-haiku-4-5-20251001', million),
+      priceOf('anthropic', 'claude-haiku-4-5', million),
+    );
+  });
+
+  it('says unknown, never nothing, for what is not in the table', () => {
+    assert.equal(priceOf('anthropic', 'claude-of-next-year', million), 'unknown');
+    assert.equal(priceOf('openrouter', 'claude-haiku-4-5', million), 'unknown');
+    assert.equal(priceOf('replay', 'claude-haiku-4-5', million), 'unknown');
+  });
+
+  it('charges nothing for a model on the own machine, and does not guess for one in its cloud', () => {
+    assert.equal(priceOf('ollama', 'llama3.1', million), 0);
+    assert.equal(priceOf('ollama', 'gpt-oss:120b-cloud', million), 'unknown');
+  });
+
+  it('says from when it is', () => {
+    assert.match(pricesDate, /^\d{4}-\d{2}-\d{2}$/);
+  });
+});

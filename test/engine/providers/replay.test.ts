@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import { recordingProvider } from '../../../src/engine/providers/recording.ts';
+import { openReplay, openSkillReplay, replayBySkill } from '../../../src/engine/providers/replay.ts';
+
+const turns: StreamEvent[][] = [
+  [
+    { type: 'text', text: 'Look' },
+    { type: 'text', text: ' here' },
+    { type: 'thinking', block: { type: 'thinking', thinking: 'hm', signature: 's' } },
+    { type: 'tool_call', call: { id: 't', name: 'read_file', input: { path: 'a.md' } } },
+    { type: 'done', stopReason: 'tool_use' },
+  ],
+  [
+    { type: 'text', text: 'Bye' },
+    { type: 'done', stopReason: 'end_turn' },
+  ],
+];
+
+function request(assistantMessages: number, skillDir?: string): CompletionRequest {
+  const messages = Array.from({ length: assistantMessages * 2 + 1 }, (_, index) => ({
+    role: index % 2 ? ('assistant' as const) : ('user' as const),
+    content: 'x',
+  }));
+  return { system: '', messages, tools: [], maxTokens: 10, ...(skillDir ? { skillDir } : {}) };
+}
+
+async function collect(provider: Provider, ask: CompletionRequest, signal = new AbortController().signal) {
+  const events: StreamEvent[] = [];
+  for await (const event of provider.streamCompletion(ask, signal)) events.push(event);
+  return events;
+}
+
+/** A model that says its turns in order, each with a retry before it and the tokens behind it. */
+function model(): Provider {
+  return {
+    name: 'made-up',
+    model: 'M',
+    async *streamCompletion(ask) {
+      const turn = turns[ask.messages.filter(message => message.role === 'assistant').length];
+      if (!turn) throw new Error('the model failed');
+      yield { type: 'retry', attempt: 1, waitMs: 0, why: 'busy' };
+      for (const event of turn) {
+        const usage = { inputTokens: 1, outputTokens: 2, cacheReadTokens: 0, cacheWriteTokens: 0 };
+        yield event.type === 'done' ? { ...event, usage } : event;
+      }
+    },
+  };
+}
+
+describe('recording and replay', () => {
+  let folder: string;
+  let file: string;
+  const run = { agent: 'kairos', skill: 'kickoff', request: 'run kickoff' };
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'telos-replay-'));
+    file = join(folder, 'deep', 'run.jsonl');
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  async function record(): Promise<void> {
+    const recorder = recordingProvider(model(), file, run);
+    for (const position of turns.keys()) await collect(recorder, request(position));
+  }
+
+  it('plays back turn by turn what was recorded, for any number of readers', async () => {
+    await record();
+    const replay = await openReplay(file, 0);
+    assert.deepEqual(await collect(replay, request(1)), turns[1]);
+    assert.deepEqual(await collect(replay, request(0)), turns[0]);
+    assert.equal(replay.name, 'replay');
+    assert.equal(replay.model, 'M');
+    assert.equal(replay.recording?.model, 'M');
+    assert.ok(!Number.isNaN(Date.parse(replay.recording?.recordedAt ?? '')));
+  });
+
+  it('passes everything through, and holds a whole recording after each turn', async () => {
+    const recorder = recordingProvider(model(), file, run);
+    const events = await collect(recorder, request(0));
+    assert.equal(events[0]?.type, 'retry');
+    assert.equal(events.length, turns[0]!.length + 1);
+    const [header, first, end] = (await readFile(file, 'utf8')).split('\n');
+    assert.deepEqual(JSON.parse(header ?? '').request, 'run kickoff');
+    assert.deepEqual(
+      JSON.parse(first ?? '').events.map((event: StreamEvent) => event.type),
+      ['text', 'text', 'thinking', 'tool_call', 'done'],
+    );
+    assert.equal(end, '');
+    await assert.rejects(collect(recorder, request(7)), /the model failed/);
+    assert.deepEqual(await collect(await openReplay(file, 0), request(0)), turns[0]);
+    assert.deepEqual(await readdir(join(folder, 'deep')), ['run.jsonl']);
+  });
+
+  it('says which turn is missing, and in which file', async () => {
+    await record();
+    const replay = await openReplay(file, 0);
+    await assert.rejects(collect(replay, request(2)), {
+      code: 'provider',
+      message: /run\.jsonl has no turn 3/,
+    });
+  });
+
+  it('takes its time with a text, but not too long, and stops when told', async () => {
+    const text: StreamEvent[] = Array.from({ length: 3 }, () => ({ type: 'text', text: 'a' }));
+    await mkdir(join(folder, 'deep'));
+    await record();
+    const header = (await readFile(file, 'utf8')).split('\n')[0];
+    const events = [...text, { type: 'done', stopReason: 'end_turn' }];
+    await writeFile(file, `${header}\n${JSON.stringify({ events })}\n`);
+    const started = performance.now();
+    await collect(await openReplay(file, 20), request(0));
+    assert.ok(performance.now() - started >= 60);
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(new Error('enough')), 10);
+    await assert.rejects(collect(await openReplay(file, 60_000), request(0), controller.signal), /enough/);
+  });
+
+  it('names file and line of what it cannot read', async () => {
+    const broken: [string, number][] = [
+      ['', 1],
+      ['{"format":"other"}\n', 1],
+      ['HEADER\nnot json\n', 2],
+      ['HEADER\n\n{"events":[{"type":"text","text":"cut"}]}\n', 3],
+      ['HEADER\n{"events":[{"type":"tool_call","call":{"id":"x"}},{"type":"done","stopReason":"y"}]}\n', 2],
+      ['HEADER\n{"events":[{"type":"surprise"},{"type":"done","stopReason":"y"}]}\n', 2],
+    ];
+    await record();
+    const header = (await readFile(file, 'utf8')).split('\n')[0] ?? '';
+    for (const [content, line] of broken) {
+      await writeFile(file, content.replace('HEADER', header));
+      await assert.rejects(openReplay(file, 0), (error: { code: string; message: string }) => {
+        assert.equal(error.code, 'config');
+        assert.ok(error.message.startsWith(`${file}:${line}: `), error.message);
+        return true;
+      });
+    }
+    await writeFile(file, header.replace('"version":1', '"version":2'));
+    await assert.rejects(openReplay(file, 0), /unknown version 2/);
+    await assert.rejects(openReplay(join(folder, 'gone.jsonl'), 0), {
+      code: 'config',
+      message: /gone\.jsonl/,
+    });
+  });
+
+  it('plays the recording of the skill, and says what to do when there is none', async () => {
+    await record();
+    const skillDir = join(folder, 'kickoff');
+    await mkdir(skillDir);
+    const none =
+      /No model is set up, and the skill “kickoff” has no recording to play\. Set ANTHROPIC_API_KEY/;
+    await assert.rejects(collect(await openSkillReplay(skillDir, 0), request(0)), none);
+    await assert.rejects(collect(replayBySkill(0), request(0, skillDir)), none);
+    await writeFile(join(skillDir, 'recording.jsonl'), await readFile(file));
+    assert.equal((await openSkillReplay(skillDir, 0)).model, 'M');
+    assert.deepEqual(await collect(replayBySkill(0), request(0, skillDir)), turns[0]);
+  });
+
+  it('holds sample recordings that play to their end', async () => {
+    const skills = fileURLToPath(new URL('../../../media/demo/skills/kairos/skills/', import.meta.url));
+    for (const [skill, rounds, writes] of [
+      ['kickoff', 4, 'today.md'],
+      ['weekly-summary', 5, 'weekly-summary.md'],
+    ] as const) {
+      const replay = await openSkillReplay(join(skills, skill), 0);
+      const events: StreamEvent[] = [];
+      for (let position = 0; position < rounds; position += 1) {
+        events.push(...(await collect(replay, request(position))));
+      }
+      assert.deepEqual(events.at(-1), { type: 'done', stopReason: 'end_turn' });
+      const written = events.flatMap(event =>
+        event.type === 'tool_call' && event.call.name === 'write_file' ? [event.call.input['path']] : [],
+      );
+      assert.deepEqual(written, [writes]);
+    }
+  });
+});
