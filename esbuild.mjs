@@ -1,0 +1,109 @@
+/** Builds what is shipped: the extension, the command line and the chat view's page. `--watch` builds again on every change. */
+import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
+import { context } from 'esbuild';
+
+const watch = process.argv.includes('--watch');
+
+/** @type {import('esbuild').BuildOptions} */
+const everywhere = {
+  bundle: true,
+  outdir: 'dist',
+  minify: !watch,
+  sourcemap: watch,
+  legalComments: 'none',
+  metafile: true,
+  logLevel: 'warning',
+  plugins: [{ name: 'finish', setup: build => build.onEnd(finish) }],
+};
+
+/** Splitting keeps each SDK in a file of its own, which loads on first use. @type {import('esbuild').BuildOptions} */
+const onNode = {
+  ...everywhere,
+  platform: 'node',
+  format: 'esm',
+  splitting: true,
+  mainFields: ['module', 'main'],
+  // Its build for Node is CommonJS, of which nothing can be left out.
+  alias: { yaml: './node_modules/yaml/browser/index.js' },
+};
+
+/** @type {import('esbuild').BuildOptions[]} */
+const builds = [
+  {
+    ...onNode,
+    entryPoints: { extension: 'src/extension/extension.ts' },
+    chunkNames: 'chunks/extension/[name]-[hash]',
+    target: 'node22',
+    external: ['vscode'],
+  },
+  {
+    ...onNode,
+    // Nothing is external here: an import of `vscode` that the command line can reach breaks the build.
+    entryPoints: { cli: 'src/cli/main.ts' },
+    chunkNames: 'chunks/cli/[name]-[hash]',
+    target: 'node20',
+  },
+  {
+    ...everywhere,
+    entryPoints: { 'webview/main': 'webview/main.tsx' },
+    platform: 'browser',
+    format: 'esm',
+    target: 'es2022',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+  },
+];
+
+await rm('dist', { recursive: true, force: true });
+const contexts = await Promise.all(builds.map(options => context(options)));
+if (watch) {
+  await Promise.all(contexts.map(one => one.watch()));
+  console.log('Building again on every change. Ctrl-C ends it.');
+} else {
+  const results = await Promise.allSettled(contexts.map(one => one.rebuild()));
+  await Promise.all(contexts.map(one => one.dispose()));
+  // esbuild has printed the reasons.
+  if (results.some(result => result.status === 'rejected')) process.exitCode = 1;
+}
+
+/** @param {import('esbuild').BuildResult} result */
+async function finish(result) {
+  const outputs = result.metafile?.outputs ?? {};
+  for (const file of Object.keys(outputs)) if (file.endsWith('.js')) await makeRunnable(file);
+  for (const [file, output] of Object.entries(outputs)) {
+    if (output.entryPoint && !file.includes('/chunks/')) console.log(sizeLine(file, outputs));
+    if (output.cssBundle)
+      console.log(`${output.cssBundle.padEnd(24)}${kilobytes([output.cssBundle], outputs)}`);
+  }
+}
+
+/** Adds what a file needs before Node can run it: `require` for CommonJS inside an ES module, and the first line of a program. */
+async function makeRunnable(file) {
+  const text = await readFile(file, 'utf8');
+  const program = file === 'dist/cli.js';
+  const needsRequire = text.includes('Dynamic require of');
+  if (!program && !needsRequire) return;
+  const code = text.replace(/^#!.*\n/, '');
+  const require =
+    "import{createRequire as makeRequire}from'node:module';const require=makeRequire(import.meta.url);";
+  await writeFile(file, `${program ? '#!/usr/bin/env node\n' : ''}${needsRequire ? require : ''}${code}`);
+  if (program) await chmod(file, 0o755);
+}
+
+/** What loads at the start, the file itself and all it imports, and what loads later. */
+function sizeLine(entry, outputs) {
+  const atStart = new Set([entry]);
+  for (const file of atStart) {
+    for (const { path, kind } of outputs[file].imports) {
+      if (kind === 'import-statement' && outputs[path]) atStart.add(path);
+    }
+  }
+  const later = Object.keys(outputs).filter(file => /\.js$/.test(file) && !atStart.has(file));
+  const rest =
+    later.length > 0 ? `, and ${kilobytes(later, outputs)} in ${later.length} files on first use` : '';
+  return `${entry.padEnd(24)}${kilobytes([...atStart], outputs)}${rest}`;
+}
+
+function kilobytes(files, outputs) {
+  return `${(files.reduce((sum, file) => sum + outputs[file].bytes, 0) / 1000).toFixed(0)} KB`;
+}

@@ -1,0 +1,53 @@
+/** `npm test`: runs every layer, also after one has failed, and ends with one line for each. */
+import { spawn } from 'node:child_process';
+
+interface LayerResult {
+  name: string;
+  ok: boolean;
+  /** From mocha's own summary; the checks have none. */
+  counts: string;
+  seconds: number;
+}
+
+const layers = ['check', 'test:unit', 'test:cli', 'test:host', 'test:e2e'];
+
+/** No layer takes longer unless it hangs. Milliseconds. */
+const layerLimitMs = 15 * 60_000;
+
+const results: LayerResult[] = [];
+for (const name of layers) results.push(await runLayer(name));
+
+console.log(`\n${'layer'.padEnd(12)}${'result'.padEnd(10)}${'seconds'.padStart(7)}   tests`);
+for (const { name, ok, seconds, counts } of results) {
+  console.log(
+    `${name.padEnd(12)}${(ok ? 'passed' : 'FAILED').padEnd(10)}${seconds.toFixed(1).padStart(7)}   ${counts}`,
+  );
+}
+const failed = results.filter(result => !result.ok).map(result => result.name);
+console.log(failed.length === 0 ? '\nAll layers passed.' : `\nFailed: ${failed.join(', ')}.`);
+process.exitCode = failed.length === 0 ? 0 : 1;
+
+async function runLayer(name: string): Promise<LayerResult> {
+  console.log(`\n--- npm run ${name}`);
+  const start = Date.now();
+  const script = process.env['npm_execpath'];
+  const [program, args] = script?.endsWith('npm-cli.js') ? [process.execPath, [script]] : ['npm', []];
+  const child = spawn(program, [...args, 'run', '--silent', name], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: layerLimitMs,
+  });
+  let text = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    process.stdout.write(chunk);
+    text += chunk.toString();
+  });
+  const code = await new Promise<number | null>(resolve => {
+    child.on('error', error => {
+      console.error(`npm could not be started: ${error.message}`);
+      resolve(null);
+    });
+    child.on('close', resolve);
+  });
+  const counts = text.match(/\d+ (?:passing|failing|pending)/g) ?? [];
+  return { name, ok: code === 0, counts: counts.join(', '), seconds: (Date.now() - start) / 1000 };
+}

@@ -1,0 +1,97 @@
+/** Finds a Chromium for the tests, or makes one from npm, so that nothing need be installed beforehand. */
+import { createReadStream, createWriteStream, existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
+import { createBrotliDecompress } from 'node:zlib';
+import { type Browser, chromium } from 'playwright-core';
+import { cacheDir } from './paths.ts';
+import { runProgram } from './processTree.ts';
+
+interface ChromiumProgram {
+  path: string;
+  env: Record<string, string>;
+}
+
+const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome', 'msedge'];
+
+const wellKnown = [
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+  '/Applications/Chromium.app/Contents/MacOS/Chromium',
+  'C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe',
+  'C:\\Program Files (x86)\\Microsoft\\Edge\\Application\\msedge.exe',
+];
+
+/** Quiet and offline. The sandbox is off: root cannot have one, and the only pages are our own. */
+export async function launchChromium(): Promise<Browser> {
+  const program = await findChromium(process.env);
+  return chromium.launch({
+    executablePath: program.path,
+    env: { ...process.env, ...program.env },
+    chromiumSandbox: false,
+    args: [
+      '--disable-gpu',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--disable-quic',
+      '--no-first-run',
+    ],
+  });
+}
+
+/** `TELOS_CHROMIUM`, else an installed one, else the one from npm (Linux only). Throws when there is none. */
+export async function findChromium(env: NodeJS.ProcessEnv): Promise<ChromiumProgram> {
+  const named = env['TELOS_CHROMIUM'];
+  if (named) {
+    if (!existsSync(named)) throw new Error(`TELOS_CHROMIUM names ${named}, and there is no such file.`);
+    return { path: named, env: {} };
+  }
+  const folders = (env['PATH'] ?? '').split(delimiter);
+  const suffix = process.platform === 'win32' ? '.exe' : '';
+  const candidates = [
+    ...names.flatMap(name => folders.map(folder => join(folder, name + suffix))),
+    ...wellKnown,
+  ];
+  const installed = candidates.find(path => existsSync(path));
+  if (installed) return { path: installed, env: {} };
+  if (process.platform !== 'linux') {
+    throw new Error(
+      'No Chromium was found. Install Chrome or Chromium, or set TELOS_CHROMIUM to its program.',
+    );
+  }
+  return unpackedFromNpm();
+}
+
+/** The package is made for one cloud's machines; its libraries and fonts are unpacked beside it for any other Linux. */
+async function unpackedFromNpm(): Promise<ChromiumProgram> {
+  const packed = join(dirname(fileURLToPath(import.meta.resolve('@sparticuz/chromium'))), '..', 'bin');
+  const home = join(cacheDir, 'chromium-153.0.0');
+  if (!existsSync(home)) {
+    await mkdir(cacheDir, { recursive: true });
+    const work = await mkdtemp(join(cacheDir, 'unpacking-'));
+    try {
+      await inflate(join(packed, 'chromium.br'), join(work, 'chromium'));
+      await chmod(join(work, 'chromium'), 0o755);
+      for (const archive of ['al2023.tar', 'fonts.tar', 'swiftshader.tar']) {
+        await inflate(join(packed, `${archive}.br`), join(work, archive));
+        await runProgram('tar', ['-xf', archive], work);
+        await rm(join(work, archive));
+      }
+      await rename(work, home).catch(error => {
+        if (!existsSync(home)) throw error;
+      });
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  }
+  const fonts = `<?xml version="1.0"?><fontconfig><dir>${join(home, 'fonts')}</dir><cachedir>${join(home, 'cache')}</cachedir></fontconfig>\n`;
+  await writeFile(join(home, 'fonts.conf'), fonts);
+  const libraries = [join(home, 'lib'), process.env['LD_LIBRARY_PATH']].filter(Boolean).join(delimiter);
+  return { path: join(home, 'chromium'), env: { LD_LIBRARY_PATH: libraries, FONTCONFIG_PATH: home } };
+}
+
+function inflate(from: string, to: string): Promise<void> {
+  return pipeline(createReadStream(from), createBrotliDecompress(), createWriteStream(to));
+}

@@ -1,0 +1,122 @@
+/** Ends a program together with everything it has started, also what moved to a session of its own (terminals, commands of skills). */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Start options under which `endTree` can reach the whole group. */
+export const ownGroup = { detached: process.platform !== 'win32' } as const;
+
+/** Runs a program to its end. Rejects with the tail of its output when it fails, or when the signal ends it. */
+export async function runProgram(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  signal: AbortSignal = AbortSignal.timeout(10 * 60_000),
+): Promise<void> {
+  signal.throwIfAborted();
+  const child = spawn(program, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'], ...ownGroup });
+  let tail = '';
+  const keep = (chunk: Buffer): void => {
+    tail = (tail + chunk.toString()).slice(-2000);
+  };
+  child.stdout.on('data', keep);
+  child.stderr.on('data', keep);
+  const stop = (): void => void endTree(child);
+  signal.addEventListener('abort', stop);
+  try {
+    const code = await new Promise((resolve, reject) => {
+      child.on('error', reject);
+      child.on('close', resolve);
+    });
+    signal.throwIfAborted();
+    if (code !== 0) throw new Error(`"${program} ${args[0]}" ended with ${code}.\n${tail.trim()}`);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+interface ProcessRow {
+  pid: number;
+  parent: number;
+}
+
+/** Every living process; one that only waits to be reaped is not counted. POSIX only. */
+export async function processTable(): Promise<ProcessRow[]> {
+  if (process.platform === 'linux') return procTable();
+  const rows = (await output('ps', ['-A', '-o', 'pid=,ppid=,stat=']))
+    .split('\n')
+    .map(line => line.trim().split(/\s+/));
+  return rows
+    .filter(([, , state]) => state && !state.startsWith('Z'))
+    .map(([pid, parent]) => ({ pid: Number(pid), parent: Number(parent) }));
+}
+
+/** Small Linux images have no `ps`. */
+async function procTable(): Promise<ProcessRow[]> {
+  const names = (await readdir('/proc')).filter(name => /^\d+$/.test(name));
+  const rows = await Promise.all(
+    names.map(async name => {
+      const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
+      // The program's name stands in brackets and may itself hold brackets and spaces.
+      const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      return { pid: Number(name), parent: Number(parent), state };
+    }),
+  );
+  return rows.filter(row => row.state && row.state !== 'Z');
+}
+
+/** All living descendants of a process, itself not included. */
+export async function descendants(root: number): Promise<number[]> {
+  const table = await processTable();
+  const found: number[] = [];
+  const open = [root];
+  for (let pid = open.pop(); pid !== undefined; pid = open.pop()) {
+    const own = table.filter(row => row.parent === pid).map(row => row.pid);
+    found.push(...own);
+    open.push(...own);
+  }
+  return found;
+}
+
+/** Asks the tree to end, waits up to `patienceMs`, then ends it by force. Safe to call for a process that is gone. */
+export async function endTree(child: ChildProcess, patienceMs = 3000): Promise<void> {
+  const root = child.pid;
+  if (root === undefined) return;
+  if (process.platform === 'win32') {
+    await output('taskkill', ['/PID', String(root), '/T', '/F']);
+    return;
+  }
+  // Taken before anything ends: a child whose parent is gone can no longer be found.
+  const tree = new Set([root, ...(await descendants(root))]);
+  send(-root, 'SIGTERM');
+  if (await allEnded(tree, patienceMs)) return;
+  send(-root, 'SIGKILL');
+  for (const { pid } of await processTable()) if (tree.has(pid)) send(pid, 'SIGKILL');
+  await allEnded(tree, patienceMs);
+}
+
+async function allEnded(pids: ReadonlySet<number>, limitMs: number): Promise<boolean> {
+  const deadline = Date.now() + limitMs;
+  while ((await processTable()).some(row => pids.has(row.pid))) {
+    if (Date.now() > deadline) return false;
+    await delay(50);
+  }
+  return true;
+}
+
+function send(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // Already gone.
+  }
+}
+
+function output(program: string, args: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(program, args, { maxBuffer: 16 << 20 }, (error, stdout) => {
+      if (error && stdout === '') reject(error);
+      else resolve(stdout);
+    });
+  });
+}

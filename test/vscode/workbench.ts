@@ -1,0 +1,75 @@
+/** Drives a VS Code window in Chromium: opens it, finds the chat view's page inside, and keeps what explains a failure. */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Browser, Frame, Page } from 'playwright-core';
+import { launchChromium } from './chromium.ts';
+import { resultsDir } from './paths.ts';
+
+export interface Workbench {
+  page: Page;
+  /** What the window has written to its console. */
+  console(): string;
+  /** Writes `test-results/NAME.png` and returns its path. */
+  screenshot(name: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** A busy machine needs a while for a first window. Milliseconds. */
+const windowLimitMs = 60_000;
+
+export async function openWorkbench(
+  url: string,
+  prepare?: (page: Page) => Promise<void>,
+): Promise<Workbench> {
+  const browser = await launchChromium();
+  try {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
+    return await showWindow(browser, page, url, prepare);
+  } catch (error) {
+    await browser.close();
+    throw error;
+  }
+}
+
+async function showWindow(
+  browser: Browser,
+  page: Page,
+  url: string,
+  prepare: ((page: Page) => Promise<void>) | undefined,
+): Promise<Workbench> {
+  let lines = '';
+  page.on('console', message => {
+    lines = `${lines}${message.text()}\n`.slice(-200_000);
+  });
+  await prepare?.(page);
+  await page.goto(url, { timeout: windowLimitMs });
+  await page.waitForSelector('.monaco-workbench', { timeout: windowLimitMs });
+  return {
+    page,
+    console: () => lines,
+    async screenshot(name) {
+      await mkdir(resultsDir, { recursive: true });
+      const path = join(resultsDir, `${name}.png`);
+      await page.screenshot({ path });
+      return path;
+    },
+    close: () => browser.close(),
+  };
+}
+
+/** The page of the chat view, two frames deep, once its textbox is there. */
+export async function chatFrame(workbench: Workbench): Promise<Frame> {
+  const deadline = Date.now() + windowLimitMs;
+  while (Date.now() < deadline) {
+    for (const frame of workbench.page.frames()) {
+      // A frame may go away while it is asked.
+      const found = await frame
+        .getByRole('textbox', { name: 'Message Telos' })
+        .count()
+        .catch(() => 0);
+      if (found > 0) return frame;
+    }
+    await workbench.page.waitForTimeout(100);
+  }
+  throw new Error(`The chat view did not appear.\n${workbench.console().slice(-3000)}`);
+}

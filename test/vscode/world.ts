@@ -1,0 +1,70 @@
+/** A fresh world for one VS Code: its profile, its extensions, a workspace and skills, all in one folder that goes away afterwards. */
+import { existsSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { root } from './paths.ts';
+
+export interface World {
+  /** Holds everything below. */
+  dir: string;
+  workspace: string;
+  /** What `TELOS_SKILLS_DIR` names. */
+  skills: string;
+  /** What `TELOS_DATA_DIR` names; the logs lie in `logs` below it. */
+  data: string;
+  profile: string;
+  extensions: string;
+  /** The installed Telos, in `extensions`. */
+  extension: string;
+  remove(): Promise<void>;
+}
+
+/** What belongs to the installed extension, as `.vscodeignore` leaves it. */
+const shipped = ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'dist', 'media'];
+
+/** Copies of the sample workspace and pack (or of `skills`), and the extension as it was built last. */
+export async function freshWorld(sources: { skills?: string; workspace?: string } = {}): Promise<World> {
+  if (!existsSync(join(root, 'dist', 'extension.js'))) {
+    throw new Error('dist/extension.js is missing: run "npm run build" first.');
+  }
+  const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+  const dir = await realpath(await mkdtemp(join(tmpdir(), 'telos-')));
+  const world = {
+    dir,
+    workspace: join(dir, 'workspace'),
+    skills: join(dir, 'skills'),
+    data: join(dir, 'data'),
+    profile: join(dir, 'profile'),
+    extensions: join(dir, 'extensions'),
+    extension: join(dir, 'extensions', `${manifest.publisher}.${manifest.name}-${manifest.version}`),
+    remove: () => rm(dir, { recursive: true, force: true, maxRetries: 5 }),
+  };
+  try {
+    await cp(sources.workspace ?? join(root, 'media', 'demo', 'workspace'), world.workspace, {
+      recursive: true,
+    });
+    await cp(sources.skills ?? join(root, 'media', 'demo', 'skills'), world.skills, { recursive: true });
+    await mkdir(world.data);
+    await installExtension(world);
+    return world;
+  } catch (error) {
+    await world.remove();
+    throw error;
+  }
+}
+
+/** The variables that lead Telos into the world; all others stay as they are. */
+export function worldVariables(world: World): Record<string, string> {
+  return { TELOS_SKILLS_DIR: world.skills, TELOS_DATA_DIR: world.data };
+}
+
+/** A copy, not a link: uninstalling it in the window must not reach the sources. */
+async function installExtension(world: Pick<World, 'extension' | 'extensions'>): Promise<void> {
+  for (const part of shipped) {
+    if (existsSync(join(root, part)))
+      await cp(join(root, part), join(world.extension, part), { recursive: true });
+  }
+  const opener = join(root, 'test', 'vscode', 'opener');
+  await cp(opener, join(world.extensions, 'telos.telos-opener-0.0.1'), { recursive: true });
+}
