@@ -1,25 +1,41 @@
 /** Where everything is and what is set: environment and overrides in, plain data out. Nothing here is read again later. */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { type EnvFile, envFileWins, mergeEnvironment, readEnvFile } from './envFile.ts';
 
 export interface WorkspaceFolder {
   name: string;
   path: string;
 }
 
+/** Where a value comes from, the strongest first. */
+export type Origin = 'flag' | 'setting' | 'environment' | '.env' | 'default';
+
+export interface ValueInForce {
+  /** As it is shown to people; a secret is only `(set)`, and what is not set is empty. */
+  value: string;
+  origin: Origin;
+  /** The file it stands in, where there is one. */
+  file?: string;
+}
+
 /** Plain data; one Telos is opened on one Config. All paths are absolute. */
 export interface Config {
-  /** The variables in force: the process's own, or what the host has put over them. */
+  /** The variables in force: the process's own, or what the host has put over them, with those of `.env`. */
   env: Readonly<Record<string, string>>;
   home: string;
   /** The folder of the call: what a working_dir of `.` means. */
   cwd: string;
   /** `~/.skills`, or `TELOS_SKILLS_DIR`. */
   skillsDir: string;
-  /** `~/.config/telos`, or `TELOS_CONFIG_DIR`. */
+  /** `~/.config/telos`, or `TELOS_CONFIG_DIR`; `.env` and `agents.toml` lie in it. */
   configDir: string;
   /** `~/.local/share/telos`, or `TELOS_DATA_DIR`; logs and run files lie below it. */
   dataDir: string;
+  /** An agent without a working_dir works in a folder of its name here: `~/obsidian/telos`, or `TELOS_WORKING_ROOT`. */
+  workingRoot: string;
+  /** The skills that ship with Telos; undefined where none do. */
+  builtinSkillsDir: string | undefined;
   /** Trusted workspace folders only; the host leaves the others out. */
   workspaceFolders: readonly WorkspaceFolder[];
   /** `TELOS_PROVIDER`, a flag or a setting; undefined lets Telos choose. */
@@ -28,6 +44,10 @@ export interface Config {
   model: string | undefined;
   /** A recorded run to play back with the provider `replay`. */
   replayFile: string | undefined;
+  /** What is in force and where it was set, by the name of the field above or of the variable. */
+  origins: Readonly<Record<string, ValueInForce>>;
+  /** What was wrong on the way, in sentences; nothing of it stops Telos. */
+  problems: readonly string[];
 }
 
 /** What a frontend knows better than the environment; undefined leaves the environment in force. */
@@ -36,9 +56,16 @@ export interface ConfigOverrides {
   home?: string;
   cwd?: string;
   workspaceFolders?: readonly WorkspaceFolder[];
+  builtinSkillsDir?: string | undefined;
   provider?: string | undefined;
   model?: string | undefined;
   replayFile?: string | undefined;
+  skillsDir?: string | undefined;
+  workingRoot?: string | undefined;
+  /** Variables that the frontend keeps itself, such as keys; they win over the environment. */
+  variables?: Readonly<Record<string, string>>;
+  /** What the overrides are called when someone asks where a value comes from; flags if not said. */
+  overridesAre?: 'flag' | 'setting';
 }
 
 /** A leading `~` is the home folder; a relative path starts at `base`. Returns an absolute path. */
@@ -48,25 +75,89 @@ export function expandPath(path: string, home: string, base: string): string {
   return resolve(base, path);
 }
 
+/** Reads the `.env` of the config folder and nothing else. Never throws. */
 export function loadConfig(overrides: ConfigOverrides = {}): Config {
-  const env = definedOnly(overrides.env ?? process.env);
-  const home = overrides.home ?? env['HOME'] ?? homedir();
+  const environment = { ...definedOnly(overrides.env ?? process.env), ...overrides.variables };
+  const home = overrides.home ?? environment['HOME'] ?? homedir();
   const cwd = overrides.cwd ?? process.cwd();
-  const folder = (variable: string, fallback: string): string =>
-    env[variable] ? expandPath(env[variable], home, cwd) : join(home, fallback);
-  return {
+  const configDir = environment['TELOS_CONFIG_DIR']
+    ? expandPath(environment['TELOS_CONFIG_DIR'], home, cwd)
+    : join(home, '.config', 'telos');
+  const envFile = readEnvFile(join(configDir, '.env'));
+  const env = mergeEnvironment(environment, envFile);
+  const origins: Record<string, ValueInForce> = {};
+  const sources = { environment, envFile, env, overrides, origins };
+  const value = (field: Setting, variable: string): string | undefined => find(field, variable, sources);
+  const folder = (field: Setting, variable: string, fallback: string): string => {
+    const path = expandPath(value(field, variable) ?? join(home, fallback), home, cwd);
+    origins[field] = { origin: 'default', ...origins[field], value: path };
+    return path;
+  };
+  origins['configDir'] = {
+    value: configDir,
+    origin: environment['TELOS_CONFIG_DIR'] ? 'environment' : 'default',
+  };
+  const config = {
     env,
     home,
     cwd,
-    skillsDir: folder('TELOS_SKILLS_DIR', '.skills'),
-    configDir: folder('TELOS_CONFIG_DIR', '.config/telos'),
-    dataDir: folder('TELOS_DATA_DIR', '.local/share/telos'),
+    skillsDir: folder('skillsDir', 'TELOS_SKILLS_DIR', '.skills'),
+    configDir,
+    dataDir: folder('dataDir', 'TELOS_DATA_DIR', '.local/share/telos'),
+    workingRoot: folder('workingRoot', 'TELOS_WORKING_ROOT', 'obsidian/telos'),
+    builtinSkillsDir: overrides.builtinSkillsDir,
     workspaceFolders: overrides.workspaceFolders ?? [],
-    provider: overrides.provider ?? (env['TELOS_PROVIDER'] || undefined),
-    model: overrides.model ?? (env['TELOS_MODEL'] || undefined),
-    replayFile: overrides.replayFile ?? (env['TELOS_REPLAY_FILE'] || undefined),
+    provider: value('provider', 'TELOS_PROVIDER'),
+    model: value('model', 'TELOS_MODEL'),
+    replayFile: value('replayFile', 'TELOS_REPLAY_FILE'),
   };
+  noteProviderVariables(sources);
+  return { ...config, origins, problems: envFile.problem ? [envFile.problem] : [] };
 }
+
+type Setting = 'skillsDir' | 'dataDir' | 'workingRoot' | 'provider' | 'model' | 'replayFile';
+
+interface Sources {
+  environment: Readonly<Record<string, string>>;
+  envFile: EnvFile;
+  env: Readonly<Record<string, string>>;
+  overrides: ConfigOverrides;
+  /** Filled on the way. */
+  origins: Record<string, ValueInForce>;
+}
+
+/** The strongest source that has a value that is not empty. */
+function find(field: Setting, variable: string, sources: Sources): string | undefined {
+  const { env, overrides, origins } = sources;
+  const own = field === 'dataDir' ? undefined : overrides[field];
+  if (own) {
+    origins[field] = { value: own, origin: overrides.overridesAre ?? 'flag' };
+    return own;
+  }
+  const value = env[variable] || undefined;
+  origins[field] = { value: value ?? '', ...(value ? originOf(variable, sources) : { origin: 'default' }) };
+  return value;
+}
+
+function originOf(
+  variable: string,
+  { environment, envFile, overrides }: Sources,
+): Omit<ValueInForce, 'value'> {
+  if (envFileWins(variable, envFile.variables, environment)) return { origin: '.env', file: envFile.file };
+  return { origin: overrides.variables?.[variable] === undefined ? 'environment' : 'setting' };
+}
+
+/** Keys and addresses of providers: of a key it is only told that it is set. */
+function noteProviderVariables(sources: Sources): void {
+  for (const [name, value] of Object.entries(sources.env)) {
+    const kind = /_(API_KEY|TOKEN|BASE_URL)$/.exec(name)?.[1];
+    if (!value || !kind) continue;
+    const shown = kind === 'BASE_URL' ? withoutPassword(value) : '(set)';
+    sources.origins[name] = { value: shown, ...originOf(name, sources) };
+  }
+}
+
+const withoutPassword = (url: string): string => url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/, '');
 
 function definedOnly(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const result: Record<string, string> = {};

@@ -1,0 +1,69 @@
+/** Reads the `.env` of the config folder, where people keep keys and what their MCP servers need, and lays it over the environment. */
+import { readFileSync } from 'node:fs';
+
+export interface EnvFile {
+  file: string;
+  /** No prototype, so that every name is only a name. */
+  variables: Readonly<Record<string, string>>;
+  /** Why the file could not be read, in a sentence; undefined when it could, or when there is none. */
+  problem?: string;
+}
+
+/** Never throws: a file that is there and cannot be read is a problem to show. */
+export function readEnvFile(file: string): EnvFile {
+  try {
+    return { file, variables: parseEnvText(readFileSync(file, 'utf8')) };
+  } catch (error) {
+    const none = { file, variables: emptyVariables() };
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return none;
+    return { ...none, problem: `${file} could not be read (${message}), so its variables are not set.` };
+  }
+}
+
+/**
+ * One `NAME=value` a line, an `export` before it or not. Quotes around a whole value are taken off; nothing else in it is special:
+ * no escapes, no comments behind it, no other variables. The last of equal names wins; lines without `=` are skipped.
+ */
+export function parseEnvText(text: string): Record<string, string> {
+  const variables = emptyVariables();
+  for (const line of text.replace(/^\uFEFF/, '').split(/\r?\n/)) {
+    const match = /^\s*(?:export\s+)?([^\s=#][^\s=]*)\s*=(.*)$/.exec(line);
+    if (!match) continue;
+    const [, name = '', rest = ''] = match;
+    const value = rest.trim();
+    variables[name] = /^(["'])(.*)\1$/.exec(value)?.[2] ?? value;
+  }
+  return variables;
+}
+
+/**
+ * The variables that are settings of Telos. For these the process's own value wins, as for every setting; any other variable is
+ * what the user has written down for Telos's skills and servers, and wins over what happens to be exported in the shell.
+ */
+const settingVariable =
+  /^(?:TELOS|ANTHROPIC|OPENAI|OLLAMA|GEMINI|GOOGLE|OPENROUTER|CLAWHUB|DISCORD|TRANSACTOID)_/;
+
+/** True when `name` comes from `.env` rather than from the process. A setting that is exported empty counts as not set. */
+export function envFileWins(
+  name: string,
+  variables: EnvFile['variables'],
+  environment: Readonly<Record<string, string>>,
+): boolean {
+  if (variables[name] === undefined) return false;
+  return !settingVariable.test(name) || !environment[name];
+}
+
+/** The variables in force: the process's own with those of the file in their place. */
+export function mergeEnvironment(
+  environment: Readonly<Record<string, string>>,
+  { variables }: EnvFile,
+): Record<string, string> {
+  const merged: Record<string, string> = { ...environment };
+  for (const [name, value] of Object.entries(variables)) {
+    if (envFileWins(name, variables, environment)) merged[name] = value;
+  }
+  return merged;
+}
+
+const emptyVariables = (): Record<string, string> => Object.create(null) as Record<string, string>;

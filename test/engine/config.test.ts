@@ -1,0 +1,85 @@
+/** What is in force, and where it was said. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type ConfigOverrides, expandPath, loadConfig } from '../../src/engine/config.ts';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+
+describe('loadConfig', () => {
+  let folder: TempFolder;
+  beforeEach(() => {
+    folder = tempFolder();
+  });
+  afterEach(() => folder.remove());
+
+  const load = (env: Record<string, string> = {}, more: ConfigOverrides = {}) =>
+    loadConfig({ env, home: folder.path, cwd: join(folder.path, 'call'), ...more });
+
+  it('has a place for everything when nothing is set', () => {
+    const { configDir, dataDir, skillsDir, workingRoot, provider, origins } = load();
+    const below = (path: string) => join(folder.path, path);
+    assert.deepEqual(
+      [configDir, dataDir, skillsDir, workingRoot, provider],
+      [
+        below('.config/telos'),
+        below('.local/share/telos'),
+        below('.skills'),
+        below('obsidian/telos'),
+        undefined,
+      ],
+    );
+    assert.deepEqual(origins['skillsDir'], { value: below('.skills'), origin: 'default' });
+  });
+
+  it('takes folders from variables, from the home folder or from the folder of the call on', () => {
+    const { configDir, dataDir } = load({ TELOS_CONFIG_DIR: '~/c', TELOS_DATA_DIR: 'd' });
+    assert.deepEqual([configDir, dataDir], [join(folder.path, 'c'), join(folder.path, 'call/d')]);
+  });
+
+  it('puts a flag over the environment, the environment over .env, .env over the default', () => {
+    folder.add({
+      '.config/telos/.env': 'TELOS_MODEL=from-file\nTELOS_PROVIDER=from-file\nTELOS_SKILLS_DIR=~/s\n',
+    });
+    const env = { TELOS_MODEL: 'from-process', TELOS_PROVIDER: 'from-process' };
+    const config = load(env, { model: 'from-flag' });
+    assert.deepEqual(
+      [config.model, config.provider, config.skillsDir],
+      ['from-flag', 'from-process', join(folder.path, 's')],
+    );
+    const file = join(folder.path, '.config/telos/.env');
+    assert.deepEqual(
+      ['model', 'provider', 'skillsDir', 'dataDir'].map(name => config.origins[name]?.origin),
+      ['flag', 'environment', '.env', 'default'],
+    );
+    assert.equal(config.origins['skillsDir']?.file, file);
+    assert.equal(load(env, { model: 'm', overridesAre: 'setting' }).origins['model']?.origin, 'setting');
+  });
+
+  it('tells that a key is set and where, and never shows it', () => {
+    folder.add({ '.config/telos/.env': 'OPENAI_API_KEY=secret-a\n' });
+    const { env, origins } = load(
+      { OLLAMA_BASE_URL: 'http://me:secret-b@h:1/v1?key=secret-c' },
+      { variables: { ANTHROPIC_API_KEY: 'secret-d' } },
+    );
+    assert.equal(env['OPENAI_API_KEY'], 'secret-a');
+    assert.deepEqual(
+      [origins['OPENAI_API_KEY']?.origin, origins['ANTHROPIC_API_KEY']?.origin],
+      ['.env', 'setting'],
+    );
+    assert.equal(origins['OLLAMA_BASE_URL']?.value, 'http://h:1/v1');
+    assert.doesNotMatch(JSON.stringify(origins), /secret/);
+  });
+
+  it('says that .env cannot be read, and goes on', () => {
+    folder.add({ '.config/telos/.env/x': 'a folder' });
+    assert.match(load().problems[0] ?? '', /\.env could not be read/);
+  });
+});
+
+describe('expandPath', () => {
+  it('knows the home folder, absolute and relative paths', () => {
+    assert.deepEqual(
+      ['~', '~/a', '/b', '.', 'c'].map(path => expandPath(path, '/home', '/call')),
+      ['/home', '/home/a', '/b', '/call', '/call/c'],
+    );
+  });
+});
