@@ -1,0 +1,94 @@
+/** A question to the person before something is done: exactly what, where and why, and the answers that it offers. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ApprovalDecision } from '../src/protocol/run.ts';
+import { HonestText } from './honestText.tsx';
+import { Icon } from './icons.tsx';
+import type { ApprovalItem } from './state.ts';
+import { answerApproval, draft } from './store.ts';
+import { visible } from './visibleText.ts';
+import { denial, describeAnswer, scopeLabels } from './wording.ts';
+
+export function ApprovalCard({ item }: { item: ApprovalItem }) {
+  const { request, answer } = item;
+  const label = `Approval: ${visible(request.tool)}`;
+  if (!answer) return <OpenApproval item={item} label={label} />;
+  const allowed = answer !== 'withdrawn' && answer.allow;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
+    <div role="group" aria-label={label} class="line answered">
+      <Icon name={allowed ? 'shield' : 'denied'} />
+      <span>
+        {describeAnswer(answer)}: {visible(request.tool)}
+      </span>
+      <code class="one-line">{visible(request.subject.split('\n', 1)[0]!.slice(0, 200))}</code>
+    </div>
+  );
+}
+
+function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
+  const { request } = item;
+  const [answered, setAnswered] = useState(false);
+  const first = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    const inChat = document.hasFocus() && document.activeElement !== document.body;
+    if (inChat && draft.peek() === '' && !isInAnotherApproval()) first.current?.focus();
+  }, []);
+  const answer = (decision: ApprovalDecision) => {
+    setAnswered(true);
+    answerApproval(request.callId, decision);
+  };
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
+    <div role="group" aria-label={label} class="card approval" onKeyDown={ignoreHeldKeys}>
+      <div class="card-title">
+        <Icon name="shield" />
+        <span>
+          Allow <code>{visible(request.tool)}</code>?
+        </span>
+      </div>
+      <pre class="subject">
+        <HonestText text={request.subject} />
+      </pre>
+      <dl>
+        {request.folder !== undefined && (
+          <>
+            <dt>In</dt>
+            <dd>
+              <code>{visible(request.folder)}</code>
+            </dd>
+          </>
+        )}
+        <dt>Why</dt>
+        <dd>
+          {visible(request.reason)} <span class="rule">(rule: {visible(request.rule)})</span>
+        </dd>
+      </dl>
+      <div class="buttons">
+        {request.scopes.map((scope, index) => (
+          <button
+            key={scope}
+            ref={index === 0 ? first : null}
+            type="button"
+            class={index === 0 ? 'primary' : 'secondary'}
+            disabled={answered}
+            onClick={() => answer({ allow: true, scope })}
+          >
+            {scopeLabels[scope]}
+          </button>
+        ))}
+        <button type="button" class="secondary" disabled={answered} onClick={() => answer(denial)}>
+          Deny
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** A key that is held down, from sending the request for one, is no answer. */
+function ignoreHeldKeys(event: KeyboardEvent) {
+  if (event.repeat && (event.key === 'Enter' || event.key === ' ')) event.preventDefault();
+}
+
+function isInAnotherApproval(): boolean {
+  return document.activeElement?.closest('.approval') != null;
+}

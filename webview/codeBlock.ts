@@ -1,0 +1,75 @@
+/** One block of code: a head with language and Copy button, and text that grows by appending and is coloured at its end. */
+import { highlight } from './highlight.ts';
+import { sanitize } from './sanitize.ts';
+
+/** A growing text is laid out again as a whole with each append; in parts of this many UTF-16 units it stays cheap. */
+const partSize = 4_000;
+
+export class CodeBlock {
+  readonly element = document.createElement('div');
+  readonly #label = document.createElement('span');
+  readonly #code = document.createElement('code');
+  #part: HTMLElement | undefined;
+  #text = '';
+
+  constructor() {
+    this.element.className = 'code-block';
+    const head = document.createElement('div');
+    head.className = 'code-head';
+    const copy = document.createElement('button');
+    copy.type = 'button';
+    copy.className = 'copy';
+    copy.textContent = 'Copy';
+    copy.setAttribute('aria-label', 'Copy code');
+    head.append(this.#label, copy);
+    const frame = document.createElement('pre');
+    frame.tabIndex = 0;
+    frame.append(this.#code);
+    this.element.append(head, frame);
+  }
+
+  /** Shows `code`, appending only what is new when the text before it is the same. */
+  grow(code: string, language: string): void {
+    if (this.#label.textContent !== language) this.#label.textContent = language;
+    if (!code.startsWith(this.#text)) {
+      this.#code.replaceChildren();
+      this.#part = undefined;
+      this.#text = '';
+    }
+    let rest = code.slice(this.#text.length);
+    this.#text = code;
+    while (rest !== '') {
+      const room = partSize - (this.#part?.textContent?.length ?? 0);
+      // A part is a block of its own, so it may only end where a line ends.
+      const cut = rest.length > room ? rest.indexOf('\n', Math.max(0, room)) + 1 : 0;
+      const piece = cut > 0 ? rest.slice(0, cut) : rest;
+      this.#append(piece);
+      if (cut > 0) this.#part = undefined;
+      rest = rest.slice(piece.length);
+    }
+  }
+
+  /** The text is whole: colours it when the browser has time. */
+  finish(): void {
+    const language = this.#label.textContent ?? '';
+    const text = this.#text;
+    if (!language || !text) return;
+    requestIdleCallback(
+      () => {
+        const html = highlight(text, language.toLowerCase());
+        if (html !== undefined && text === this.#text) this.#code.replaceChildren(sanitize(html));
+      },
+      { timeout: 2_000 },
+    );
+  }
+
+  #append(piece: string): void {
+    if (!this.#part) {
+      this.#part = document.createElement('span');
+      this.#part.className = 'code-part';
+      this.#part.append('');
+      this.#code.append(this.#part);
+    }
+    (this.#part.firstChild as Text).appendData(piece);
+  }
+}

@@ -1,0 +1,121 @@
+/** The textbox in which a request is written, and the button that sends it or stops the run. */
+import { useEffect, useRef } from 'preact/hooks';
+import { Icon } from './icons.tsx';
+import { busy, draft, info, ready, stop, submit } from './store.ts';
+import { visible } from './visibleText.ts';
+
+const textboxId = 'message';
+
+/** Puts the cursor at the end of the textbox. */
+export function focusComposer(): void {
+  // The text may have been set just now; it is drawn by the next frame.
+  requestAnimationFrame(() => {
+    const textbox = document.getElementById(textboxId) as HTMLTextAreaElement | null;
+    textbox?.focus();
+    textbox?.setSelectionRange(textbox.value.length, textbox.value.length);
+  });
+}
+
+export function Composer() {
+  const trusted = info.value?.trusted !== false;
+  const canSend = ready.value && draft.value.trim() !== '';
+  return (
+    <form
+      class="composer"
+      onSubmit={event => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <div class="composer-box">
+        <textarea
+          id={textboxId}
+          aria-label="Message Telos"
+          rows={1}
+          placeholder={trusted ? 'Say what should be done' : 'Restricted Mode: nothing runs here'}
+          value={draft.value}
+          onInput={event => {
+            draft.value = event.currentTarget.value;
+          }}
+          onKeyDown={onKeyDown}
+        />
+        <div class="composer-foot">
+          <ModelName />
+          <RunButton canSend={canSend} />
+        </div>
+      </div>
+    </form>
+  );
+}
+
+/** One place for both buttons; whoever had the focus on the one that goes is brought to the textbox. */
+function RunButton({ canSend }: { canSend: boolean }) {
+  const place = useRef<HTMLDivElement>(null);
+  const hadFocus = useRef(false);
+  useEffect(() => {
+    if (hadFocus.current && document.activeElement === document.body) focusComposer();
+  }, [busy.value]);
+  const onFocusChange = () => {
+    hadFocus.current = place.current?.contains(document.activeElement) === true;
+  };
+  return (
+    <div
+      ref={place}
+      onFocusIn={onFocusChange}
+      onFocusOut={event => {
+        if (event.relatedTarget) hadFocus.current = false;
+      }}
+    >
+      {busy.value ? (
+        <button
+          key="stop"
+          type="button"
+          class="run-button"
+          aria-label="Stop"
+          title="Stop the run"
+          onClick={stop}
+        >
+          <Icon name="stop" />
+        </button>
+      ) : (
+        <button
+          key="send"
+          type="submit"
+          class="run-button primary"
+          aria-label="Send"
+          title="Send (Enter)"
+          disabled={!canSend}
+        >
+          <Icon name="send" />
+        </button>
+      )}
+    </div>
+  );
+}
+
+function ModelName() {
+  const known = info.value;
+  if (!known) return <span class="model" />;
+  if (known.recording) return <span class="badge">Recording</span>;
+  const name = `${visible(known.provider)}/${visible(known.model)}`;
+  return (
+    <span class="model" title={`The next run uses ${name}`}>
+      {name}
+    </span>
+  );
+}
+
+function onKeyDown(event: KeyboardEvent) {
+  // 229 is what some input methods send for the Enter that ends a composition.
+  const composing = event.isComposing || event.keyCode === 229;
+  if (event.key !== 'Enter' || event.shiftKey || event.altKey || composing) return;
+  event.preventDefault();
+  if (!event.repeat) send();
+}
+
+function send() {
+  if (busy.peek() || !ready.peek() || draft.peek().trim() === '') return;
+  submit(draft.peek());
+  draft.value = '';
+  focusComposer();
+}

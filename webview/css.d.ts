@@ -1,0 +1,2 @@
+/** Lets TypeScript accept the style sheets that the bundler gathers. */
+declare module '*.css';

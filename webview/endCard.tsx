@@ -1,0 +1,113 @@
+/** How a run ended, and what to do next when it did not end well. */
+import type { SkillRef } from '../src/protocol/run.ts';
+import type { ViewCommand } from '../src/protocol/webview.ts';
+import { post } from './host.ts';
+import { Icon, type IconName } from './icons.tsx';
+import type { EndItem } from './state.ts';
+import { busy, info, submit } from './store.ts';
+import { visible } from './visibleText.ts';
+import { describeFigures, describeOutcome } from './wording.ts';
+
+const mostSkills = 8;
+
+const icons: Partial<Record<EndItem['outcome'], IconName>> = {
+  completed: 'done',
+  failed: 'failed',
+  cancelled: 'stopped',
+  interrupted: 'stopped',
+};
+
+export function EndCard({ item }: { item: EndItem }) {
+  const figures = describeFigures(item).join(' · ');
+  return (
+    <>
+      {item.error && <ErrorCard item={item} message={item.error.message} />}
+      <div class={`line end end-${item.outcome}`}>
+        <Icon name={icons[item.outcome] ?? 'warning'} />
+        <span>
+          {describeOutcome(item.outcome)}
+          {figures && <span class="figures"> · {figures}</span>}
+        </span>
+      </div>
+    </>
+  );
+}
+
+function ErrorCard({ item, message }: { item: EndItem; message: string }) {
+  const code = item.error!.code;
+  const isNoMatch = code === 'no_match';
+  return (
+    <div class={`card ${isNoMatch ? 'no-match' : 'error'}`}>
+      <div class="card-title">
+        <Icon name={isNoMatch ? 'info' : 'warning'} />
+        <span class="message">{visible(message)}</span>
+      </div>
+      {isNoMatch ? (
+        <OtherSkills item={item} />
+      ) : (
+        <div class="buttons">
+          {code === 'auth' && <CommandButton command="telos.setApiKey" label="Set API Key…" primary />}
+          <button
+            type="button"
+            class="secondary"
+            disabled={busy.value}
+            onClick={() => submit(item.text, item.skill)}
+          >
+            Try Again
+          </button>
+          <CommandButton command="telos.openLog" label="Open Log" />
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** The skills that could have been meant, else all there are; each runs the same request. */
+function OtherSkills({ item }: { item: EndItem }) {
+  const suggestions = item.error?.suggestions ?? [];
+  const all = info.value?.skills ?? [];
+  const offered: readonly SkillRef[] = suggestions.length > 0 ? suggestions : all.slice(0, mostSkills);
+  const more = suggestions.length > 0 ? 0 : all.length - offered.length;
+  if (offered.length === 0) return <SkillCommands />;
+  return (
+    <>
+      <p>Run it with:</p>
+      <div class="buttons">
+        {offered.map(ref => (
+          <button
+            key={`${ref.agent}:${ref.skill}`}
+            type="button"
+            class="secondary"
+            disabled={busy.value}
+            onClick={() => submit(item.text, { agent: ref.agent, skill: ref.skill })}
+          >
+            {visible(ref.skill)} <span class="of">of {visible(ref.agent)}</span>
+          </button>
+        ))}
+      </div>
+      {more > 0 && <p class="quiet">and {more} more in the tree Agents & Skills.</p>}
+    </>
+  );
+}
+
+/** What to do where there are no skills yet. */
+export function SkillCommands() {
+  return (
+    <div class="buttons">
+      <CommandButton command="telos.newSkill" label="New Skill…" primary />
+      <CommandButton command="telos.showSkillsFolder" label="Show Skills Folder" />
+    </div>
+  );
+}
+
+export function CommandButton(props: { command: ViewCommand; label: string; primary?: boolean }) {
+  return (
+    <button
+      type="button"
+      class={props.primary ? 'primary' : 'secondary'}
+      onClick={() => post({ type: 'command', command: props.command })}
+    >
+      {props.label}
+    </button>
+  );
+}

@@ -1,0 +1,35 @@
+/** Icons as inline SVG: the editor's icon font is out of reach under the page's content policy. */
+
+const shapes = {
+  send: 'M1.7 2.3 14.5 8 1.7 13.7 3.4 8.6 9 8 3.4 7.4z',
+  stop: 'M4 4h8v8H4z',
+  done: 'm3 8.6 3.2 3.2L13 5',
+  failed: 'm4 4 8 8m0-8-8 8',
+  denied: 'M8 2.2a5.8 5.8 0 1 0 0 11.6A5.8 5.8 0 0 0 8 2.2ZM4 4l8 8',
+  stopped: 'M8 2.2a5.8 5.8 0 1 0 0 11.6A5.8 5.8 0 0 0 8 2.2ZM5.8 5.8h4.4v4.4H5.8z',
+  waiting: 'M8 2.2a5.8 5.8 0 1 0 0 11.6A5.8 5.8 0 0 0 8 2.2ZM8 4.8v3.4l2.3 1.5',
+  running: 'M8 2.2A5.8 5.8 0 1 1 2.2 8',
+  route: 'M3 3v4.5A2.5 2.5 0 0 0 5.5 10H13m-3-3 3 3-3 3',
+  shield: 'M8 1.8 13 3.6v4c0 3-2 5.2-5 6.6-3-1.4-5-3.6-5-6.6v-4z',
+  warning: 'M8 2.4 14.2 13H1.8zM8 6.4v3.2m0 1.5v.6',
+  info: 'M8 2.2a5.8 5.8 0 1 0 0 11.6A5.8 5.8 0 0 0 8 2.2ZM8 7.2v4M8 4.7v.6',
+  down: 'M8 3v9.5m-4-4 4 4 4-4',
+  chevron: 'm6 4 4 4-4 4',
+  file: 'M4 1.8h5l3 3v9.4H4zM9 1.8v3h3',
+} as const;
+
+export type IconName = keyof typeof shapes;
+
+/** Decoration only: whatever an icon says stands in words beside it or in a label. */
+export function Icon({ name }: { name: IconName }) {
+  const filled = name === 'send' || name === 'stop';
+  return (
+    <svg class={`icon icon-${name}`} viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+      <path
+        d={shapes[name]}
+        fill={filled ? 'currentColor' : 'none'}
+        stroke={filled ? 'none' : 'currentColor'}
+      />
+    </svg>
+  );
+}

@@ -1,0 +1,99 @@
+/** Entry of the chat view: takes what the host says, once per frame, and mounts the components that draw it. */
+import { render } from 'preact';
+import type { ToWebview } from '../src/protocol/webview.ts';
+import { Announcer, announce } from './announcer.tsx';
+import { takeClicks } from './clicks.ts';
+import { Composer, focusComposer } from './composer.tsx';
+import { Conversation } from './conversation.tsx';
+import { post } from './host.ts';
+import { type Inbox, type Receipt, receiveConversation, receiveEvents } from './inbox.ts';
+import './layout.css';
+import './markdown.css';
+import './parts.css';
+import { hear, silence } from './speech.ts';
+import { emptyChat, interrupt, reduceAll } from './state.ts';
+import { batch, chat, conversationId, draft, info, pending } from './store.ts';
+
+let inbox: Inbox = { id: conversationId.peek(), have: 0 };
+let speech = silence;
+/** Set from asking for missing events until the host answers, so that one gap is asked for once. */
+let asking = true;
+let queue: ToWebview[] = [];
+
+function flush() {
+  const messages = queue;
+  queue = [];
+  batch(() => messages.forEach(take));
+}
+
+function take(message: ToWebview) {
+  switch (message.type) {
+    case 'conversation':
+      asking = false;
+      info.value = message.info;
+      // What the person has typed stays, unless this is another conversation that brings words of its own.
+      if (message.id !== conversationId.peek() && message.draft) draft.value = message.draft;
+      conversationId.value = message.id;
+      apply(receiveConversation(inbox, message));
+      if (message.running === false) chat.value = interrupt(chat.peek());
+      break;
+    case 'events':
+      apply(receiveEvents(inbox, message));
+      break;
+    case 'info':
+      info.value = message.info;
+      break;
+    case 'draft':
+      draft.value = message.text;
+      pending.value = false;
+      focusComposer();
+      break;
+  }
+}
+
+function apply(receipt: Receipt) {
+  inbox = receipt.inbox;
+  if (receipt.gap && !asking) ask();
+  if (receipt.reset) speech = silence;
+  else speak(receipt);
+  const before = receipt.reset ? emptyChat : chat.peek();
+  if (!receipt.reset && receipt.events.length === 0) return;
+  chat.value = reduceAll(before, receipt.events);
+  pending.value = false;
+}
+
+/** Says what is new; a conversation that is drawn again has been heard before. */
+function speak(receipt: Receipt) {
+  for (const event of receipt.events) {
+    const heard = hear(speech, event);
+    speech = heard.speech;
+    announce(heard.say);
+  }
+}
+
+function ask() {
+  asking = true;
+  post({ type: 'ready', id: inbox.id, have: inbox.have });
+}
+
+function App() {
+  return (
+    <main>
+      <h1 class="unseen">Telos</h1>
+      <Conversation />
+      <Composer />
+      <Announcer />
+    </main>
+  );
+}
+
+window.addEventListener('message', event => {
+  if (queue.length === 0) requestAnimationFrame(flush);
+  queue.push(event.data as ToWebview);
+});
+window.addEventListener('focus', () => {
+  if (document.activeElement === document.body) focusComposer();
+});
+takeClicks(document);
+render(<App />, document.getElementById('root')!);
+ask();

@@ -1,0 +1,140 @@
+/**
+ * Draws a stream of Markdown without a virtual DOM: closed blocks are attached once and never touched again, the open
+ * one is parsed anew or, if it is code, appended to. Blocks lie in sections, so that those out of sight can be left
+ * out of the layout.
+ */
+import { CodeBlock } from './codeBlock.ts';
+import { completeMarkdown } from './completeMarkdown.ts';
+import { renderMarkdown } from './markdown.ts';
+import { codeParts, type MarkdownBlock, type MarkdownStream, openBlock } from './markdownBlocks.ts';
+import { sanitize } from './sanitize.ts';
+
+const blocksPerSection = 12;
+
+/** Parsing the open block may take this share of the time at most; a huge open block is drawn less often. */
+const parseShare = 0.2;
+
+export class MarkdownSurface {
+  readonly #root: HTMLElement;
+  #section: HTMLElement | undefined;
+  #drawn = 0;
+  #prose: HTMLElement | undefined;
+  #code: CodeBlock | undefined;
+  #notBefore = 0;
+  #later: ReturnType<typeof setTimeout> | undefined;
+  /** Level of the last heading; the ones after it may go down one level at a time, whatever the model wrote. */
+  #headingLevel = 2;
+
+  constructor(root: HTMLElement) {
+    this.#root = root;
+  }
+
+  /** Draws what is new in `markdown`, which must be a continuation of what was drawn before. */
+  update(markdown: MarkdownStream): void {
+    clearTimeout(this.#later);
+    for (; this.#drawn < markdown.closed.length; this.#drawn += 1) {
+      this.#drawClosed(markdown.closed[this.#drawn]!);
+    }
+    const open = openBlock(markdown);
+    if (open?.kind === 'code') this.#drawOpenCode(open);
+    else if (open) this.#drawOpenProse(open);
+    else this.#dropOpen();
+  }
+
+  dispose(): void {
+    clearTimeout(this.#later);
+  }
+
+  #drawClosed(block: MarkdownBlock): void {
+    if (block.kind === 'code') {
+      this.#drawOpenCode(block, false);
+      this.#code?.finish();
+    } else if (block.source.trim() !== '') {
+      const { nodes, level } = proseNodes(block.source, this.#headingLevel);
+      this.#headingLevel = level;
+      this.#proseElement().replaceChildren(nodes);
+    } else {
+      this.#dropOpen();
+    }
+    this.#code = undefined;
+    this.#prose = undefined;
+    this.#notBefore = 0;
+    if ((this.#drawn + 1) % blocksPerSection === 0) {
+      this.#section?.classList.add('full');
+      this.#section = undefined;
+    }
+  }
+
+  #drawOpenCode(block: MarkdownBlock, growing = true): void {
+    if (!this.#code) {
+      this.#dropOpen();
+      this.#code = new CodeBlock();
+      this.#attach(this.#code.element);
+    }
+    const { code, language } = codeParts(block.source, growing);
+    this.#code.grow(code, language);
+  }
+
+  #drawOpenProse(block: MarkdownBlock): void {
+    const now = performance.now();
+    if (now < this.#notBefore) {
+      this.#later = setTimeout(() => this.#drawOpenProse(block), this.#notBefore - now);
+      return;
+    }
+    const { nodes } = proseNodes(completeMarkdown(block.source), this.#headingLevel);
+    this.#proseElement().replaceChildren(nodes);
+    const end = performance.now();
+    this.#notBefore = end - now > 4 ? end + (end - now) / parseShare : 0;
+  }
+
+  #proseElement(): HTMLElement {
+    if (!this.#prose) {
+      this.#dropOpen();
+      this.#prose = document.createElement('div');
+      this.#prose.className = 'prose';
+      this.#attach(this.#prose);
+    }
+    return this.#prose;
+  }
+
+  #dropOpen(): void {
+    this.#code?.element.remove();
+    this.#prose?.remove();
+    this.#code = undefined;
+    this.#prose = undefined;
+  }
+
+  #attach(element: HTMLElement): void {
+    if (!this.#section) {
+      this.#section = document.createElement('div');
+      this.#section.className = 'section';
+      this.#root.append(this.#section);
+    }
+    this.#section.append(element);
+  }
+}
+
+/** Nodes of a block of prose, with the level at which its headings end. */
+function proseNodes(source: string, headingLevel: number): { nodes: DocumentFragment; level: number } {
+  const nodes = sanitize(renderMarkdown(source));
+  let level = headingLevel;
+  for (const heading of nodes.querySelectorAll('h1,h2,h3,h4,h5,h6')) {
+    level = Math.min(Number(heading.localName[1]) + 2, level + 1, 6);
+    heading.setAttribute('aria-level', String(level));
+  }
+  for (const frame of nodes.querySelectorAll('pre')) {
+    const language = /language-(\S+)/.exec(frame.firstElementChild?.className ?? '')?.[1] ?? '';
+    const block = new CodeBlock();
+    block.grow(frame.textContent ?? '', language);
+    block.finish();
+    frame.replaceWith(block.element);
+  }
+  for (const table of nodes.querySelectorAll('table')) {
+    const frame = document.createElement('div');
+    frame.className = 'table-frame';
+    frame.tabIndex = 0;
+    table.replaceWith(frame);
+    frame.append(table);
+  }
+  return { nodes, level };
+}

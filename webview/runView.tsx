@@ -1,0 +1,155 @@
+/** One run from request to end. Items that have not changed are not looked at again. */
+import { Component, type ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { describeRoute } from '../src/protocol/run.ts';
+import { ApprovalCard } from './approvalCard.tsx';
+import { EndCard } from './endCard.tsx';
+import { Icon } from './icons.tsx';
+import { MarkdownView } from './markdownView.tsx';
+import type { Item, RouteItem, Run } from './state.ts';
+import { ToolCard } from './toolCard.tsx';
+import { excerpt, visible } from './visibleText.ts';
+import {
+  describeActivity,
+  describeRecording,
+  describeRetry,
+  formatDuration,
+  formatNumber,
+} from './wording.ts';
+
+/** Draws `of` again only when it is another object than before; the reducer never changes one in place. */
+export class Unchanged<T> extends Component<{ of: T; draw: (of: T) => ComponentChildren }> {
+  override shouldComponentUpdate(next: { of: T }) {
+    return next.of !== this.props.of;
+  }
+
+  override render() {
+    return this.props.draw(this.props.of);
+  }
+}
+
+export function RunView({ run }: { run: Run }) {
+  return (
+    <section class="run">
+      <h2 class="unseen">Your request</h2>
+      <Request text={run.text} />
+      {run.items.map((item, index) => (
+        // Items are only ever added behind the others, so a place is a name.
+        <Unchanged key={`${item.kind}${index}`} of={item} draw={drawItem} />
+      ))}
+      {run.running && <Activity run={run} />}
+    </section>
+  );
+}
+
+function drawItem(item: Item) {
+  switch (item.kind) {
+    case 'route':
+      return <Route item={item} />;
+    case 'text':
+      return <MarkdownView markdown={item.markdown} />;
+    case 'tool':
+      return <ToolCard item={item} />;
+    case 'approval':
+      return <ApprovalCard item={item} />;
+    case 'end':
+      return <EndCard item={item} />;
+    case 'step':
+      return (
+        <div class="line step">
+          <Icon name="route" />
+          <span>
+            <strong>{visible(item.skill)}</strong> {visible(item.detail)}
+          </span>
+        </div>
+      );
+    case 'notice':
+      return (
+        <div class={`line notice-${item.level}`}>
+          <Icon name={item.level} />
+          <span>{visible(item.message)}</span>
+        </div>
+      );
+    case 'retry':
+      return (
+        <div class="line">
+          <Icon name="waiting" />
+          <span>{describeRetry(item)}</span>
+        </div>
+      );
+    case 'questions':
+      return (
+        <ol class="questions">
+          {item.questions.map((question, index) => (
+            <li key={question}>
+              {question}
+              {item.answers && <div class="quiet">{item.answers[index]}</div>}
+            </li>
+          ))}
+        </ol>
+      );
+  }
+}
+
+function Request({ text }: { text: string }) {
+  const [whole, setWhole] = useState(false);
+  const { head, hidden, tail } = excerpt(text, whole ? Number.POSITIVE_INFINITY : 1_000);
+  return (
+    <div class="request">
+      {head}
+      {hidden > 0 && (
+        <button type="button" class="hidden-part" onClick={() => setWhole(true)}>
+          {formatNumber(hidden)} characters hidden: show all
+        </button>
+      )}
+      {tail}
+    </div>
+  );
+}
+
+function Route({ item }: { item: RouteItem }) {
+  return (
+    <>
+      <div class="line route" title={item.description}>
+        <Icon name="route" />
+        <span>
+          {visible(describeRoute(item.agent, item.skill, item.reason))}
+          <span class="figures">
+            {' '}
+            · {visible(item.provider)}/{visible(item.model)}
+          </span>
+        </span>
+      </div>
+      {item.recording && (
+        <div class="line recording">
+          <span class="badge">Recording</span>
+          <span>{describeRecording(item.recording)}</span>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** What the run does while no text comes, and for how long; nothing is ever just "thinking". */
+function Activity({ run }: { run: Run }) {
+  const words = describeActivity(run);
+  if (words === undefined) return null;
+  return (
+    <div class="line activity" key={words}>
+      <Icon name="running" />
+      <span>
+        {words}
+        <Elapsed key={run.items.length} />
+      </span>
+    </div>
+  );
+}
+
+function Elapsed() {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setSeconds(value => value + 1), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return seconds < 2 ? null : <span class="figures"> · {formatDuration(seconds * 1_000)}</span>;
+}

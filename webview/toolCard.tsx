@@ -1,0 +1,68 @@
+/** One tool call: a line that says what was done, and folded below it what went in and came out. */
+import { HonestText } from './honestText.tsx';
+import { post } from './host.ts';
+import { Icon } from './icons.tsx';
+import type { ToolItem } from './state.ts';
+import { visible } from './visibleText.ts';
+import { relativeTo, summarizeCall, toolStateWords } from './wording.ts';
+
+export function ToolCard({ item }: { item: ToolItem }) {
+  const { call, state, result, workingDir } = item;
+  const name = visible(call.name);
+  const words = toolStateWords[state];
+  const quiet = state === 'done' || state === 'running';
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
+    <div role="group" aria-label={`Tool: ${name}`} class={`tool tool-${state}`}>
+      <details>
+        <summary>
+          <Icon name="chevron" />
+          <Icon name={state} />
+          <span class="tool-name">{name}</span>
+          <span class="tool-summary">{summarizeCall(call, workingDir)}</span>
+          <span class={quiet ? 'unseen' : 'tool-state'}>{words}</span>
+        </summary>
+        <div class="tool-body">
+          <div class="label">Arguments</div>
+          <pre>
+            <HonestText text={call.problem ?? formatInput(call.input)} />
+          </pre>
+          {result && (
+            <>
+              <div class="label">Result</div>
+              <pre>
+                <HonestText text={result.content || '(empty)'} limit={4_000} />
+              </pre>
+            </>
+          )}
+        </div>
+      </details>
+      {state === 'failed' && result && <div class="tool-problem">{firstLine(result.content)}</div>}
+      {result?.changedFiles?.map(path => (
+        <button
+          key={path}
+          type="button"
+          class="file-link"
+          title={visible(path)}
+          onClick={() => post({ type: 'open_file', path })}
+        >
+          <Icon name="file" />
+          {visible(relativeTo(path, workingDir))}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** Arguments as a person reads them: one text alone as it is, everything else as JSON. */
+function formatInput(input: ToolItem['call']['input']): string {
+  const values = Object.entries(input);
+  const [only] = values;
+  if (values.length === 1 && only && typeof only[1] === 'string') return `${only[0]}: ${only[1]}`;
+  return JSON.stringify(input, null, 2);
+}
+
+function firstLine(text: string): string {
+  const line = visible(text.trim().split('\n', 1)[0]!);
+  return line.length > 300 ? `${line.slice(0, 299)}…` : line;
+}
