@@ -1,0 +1,116 @@
+/** Starts the built command line as a person would: a process of its own, with a home folder that belongs to one test. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type LogRecord, logPath, readLog } from '../../src/engine/logFile.ts';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const program = join(root, 'dist/cli.js');
+
+export interface CliResult {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+  /** Stdout as it came, piece by piece. */
+  pieces: string[];
+}
+
+export interface RunningCli {
+  child: ChildProcess;
+  result: Promise<CliResult>;
+  /** Settles when stdout and stderr together hold the text. */
+  says(text: string): Promise<void>;
+}
+
+export interface CliHome {
+  folder: TempFolder;
+  skillsDir: string;
+  dataDir: string;
+  workDir: string;
+  env: Record<string, string>;
+  start(args: readonly string[], more?: { env?: Record<string, string>; node?: string }): RunningCli;
+  run(args: readonly string[], more?: { env?: Record<string, string>; node?: string }): Promise<CliResult>;
+  log(): Promise<LogRecord[]>;
+  remove(): void;
+}
+
+/** `files` lie in the home folder: `skills/…`, `work/…`, `config/…`. No key and no provider is set. */
+export function cliHome(files: Readonly<Record<string, string>> = {}): CliHome {
+  if (!existsSync(program)) throw new Error(`${program} is missing: run \`npm run build\` first.`);
+  const folder = tempFolder({ 'work/.keep': '', ...files });
+  const dataDir = join(folder.path, 'data');
+  const workDir = join(folder.path, 'work');
+  const env = {
+    PATH: process.env['PATH'] ?? '',
+    HOME: folder.path,
+    TELOS_SKILLS_DIR: join(folder.path, 'skills'),
+    TELOS_CONFIG_DIR: join(folder.path, 'config'),
+    TELOS_DATA_DIR: dataDir,
+  };
+  const start: CliHome['start'] = (args, more = {}) =>
+    startProcess(more.node ?? process.execPath, [program, ...args], workDir, { ...env, ...more.env });
+  return {
+    folder,
+    skillsDir: env.TELOS_SKILLS_DIR,
+    dataDir,
+    workDir,
+    env,
+    start,
+    run: (args, more) => start(args, more).result,
+    log: async () => (await readLog(logPath(dataDir))).records,
+    remove: () => folder.remove(),
+  };
+}
+
+function startProcess(node: string, args: string[], cwd: string, env: Record<string, string>): RunningCli {
+  // No terminal anywhere, and nothing to read: as in a pipe.
+  const child = spawn(node, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const pieces: string[] = [];
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (piece: string) => pieces.push(piece));
+  child.stderr.setEncoding('utf8').on('data', (piece: string) => {
+    stderr += piece;
+  });
+  const result = new Promise<CliResult>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', code => resolve({ code, stdout: pieces.join(''), stderr, pieces }));
+  });
+  const says = (text: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const look = (): void => {
+        if ((pieces.join('') + stderr).includes(text)) resolve();
+      };
+      child.stdout.on('data', look);
+      child.stderr.on('data', look);
+      child.once('close', () =>
+        reject(new Error(`Ended without saying '${text}': ${pieces.join('')}${stderr}`)),
+      );
+      look();
+    });
+  return { child, result, says };
+}
+
+/** Every Node on this machine that the product promises to run under, one of each major version. */
+export function installedNodes(): { version: string; path: string }[] {
+  const candidates = [
+    process.execPath,
+    join(root, 'node_modules/node/bin/node'),
+    ...(process.env['PATH'] ?? '').split(delimiter).map(folder => join(folder, 'node')),
+  ];
+  const found = new Map<string, string>();
+  for (const path of candidates.filter(candidate => existsSync(candidate))) {
+    const version = versionOf(path);
+    if (version && !found.has(version)) found.set(version, path);
+  }
+  return [...found].map(([version, path]) => ({ version, path }));
+}
+
+function versionOf(path: string): string | undefined {
+  const { stdout } = spawnSync(path, ['-p', 'process.versions.node'], { encoding: 'utf8', timeout: 5000 });
+  return stdout?.split('.')[0];
+}
+
+export const packageVersion = (): string =>
+  (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version;

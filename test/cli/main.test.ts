@@ -1,0 +1,308 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { SkillEndRecord } from '../../src/engine/logFile.ts';
+import type { RunEvent } from '../../src/protocol/run.ts';
+import {
+  type AnthropicServerOptions,
+  type FakeServer,
+  startAnthropicServer,
+} from '../fakes/anthropicServer.ts';
+import { type CliHome, cliHome, installedNodes, packageVersion } from './cliProcess.ts';
+
+const skills = {
+  'skills/kairos/agent.toml': 'name = "kairos"\ndescription = "plans"\nworking_dir = "."\n',
+  'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Morning plan\n---\nWrite the plan to today.md.',
+  'skills/kairos/skills/shutdown/SKILL.md': '---\ndescription: Evening\n---\nSum up.',
+  'skills/gmail/skills/check-email/SKILL.md': '---\ndescription: Reads mail\n---\nRead.',
+};
+
+const writePlan = { name: 'write_file', input: { path: 'today.md', content: '# Today\n' } };
+
+describe('telos', function () {
+  this.timeout(30_000);
+  let home: CliHome;
+  let server: FakeServer | undefined;
+
+  beforeEach(() => {
+    home = cliHome(skills);
+  });
+  afterEach(async () => {
+    await server?.close();
+    server = undefined;
+    home.remove();
+  });
+
+  async function serving(
+    turns: AnthropicServerOptions['turns'],
+    options: Partial<AnthropicServerOptions> = {},
+  ): Promise<Record<string, string>> {
+    server = await startAnthropicServer({ turns, ...options });
+    return { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: 'test-key-0123456789' };
+  }
+
+  for (const { version, path } of installedNodes()) {
+    it(`runs a skill under Node ${version}: words as they come, tools, file and log`, async () => {
+      const env = await serving(
+        [{ text: ['I ', 'plan ', 'it. '], toolCalls: [writePlan] }, { text: ['All ', 'done'] }],
+        { chunkDelayMs: 20 },
+      );
+      const { code, stdout, stderr, pieces } = await home.run(['run', 'daily', 'kickoff'], {
+        env,
+        node: path,
+      });
+      assert.equal(stderr, 'kickoff of kairos: its name is in your request\n→ write_file today.md\n');
+      assert.equal(stdout, 'I plan it. All done\n');
+      assert.equal(code, 0);
+      assert.ok(pieces.length > 3, `stdout came in ${pieces.length} pieces`);
+      assert.equal(readFileSync(join(home.workDir, 'today.md'), 'utf8'), '# Today\n');
+      const log = await home.log();
+      assert.deepEqual(
+        log.map(record => record.event),
+        ['skill_start', 'tool_call', 'skill_end'],
+      );
+      const end = log[2] as SkillEndRecord;
+      assert.deepEqual([end.outcome, end.rounds, end.tool_calls, end.error], ['completed', 2, 1, null]);
+      assert.deepEqual(end.messages.at(-1)?.content, [{ type: 'text', text: 'All done' }]);
+      const first = server?.requests[0]?.body.messages[0];
+      assert.match(JSON.stringify(first), /User request: run daily kickoff/);
+    });
+  }
+
+  it('prints nothing but events with --json, from run_start to run_end', async () => {
+    const env = await serving([{ text: ['a\u202e', 'b'], toolCalls: [writePlan] }, { text: ['c'] }]);
+    const { code, stdout, stderr } = await home.run(['--json', 'kickoff'], { env });
+    const events = stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line) as RunEvent);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.equal(events[0]?.type, 'run_start');
+    assert.equal(events.at(-1)?.type, 'run_end');
+    const text = events.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('');
+    assert.equal(text, 'a\u202ebc');
+    assert.match(stdout, /\\u202e/);
+    assert.ok(events.some(event => event.type === 'tool_end' && event.name === 'write_file'));
+  });
+
+  it('shows results, tokens and the end with --verbose, and only on stderr', async () => {
+    const env = await serving([
+      { toolCalls: [{ name: 'list_directory', input: { path: '.' } }] },
+      { text: ['ok'] },
+    ]);
+    const { stdout, stderr } = await home.run(['--verbose', 'kickoff'], { env });
+    assert.equal(stdout, 'ok\n');
+    assert.match(stderr, /→ list_directory \.\n {2}.*\.keep/);
+    assert.match(stderr, /round 1: 25 tokens in, 40 out/);
+    assert.match(stderr, /completed: 2 rounds, 1 tool calls/);
+  });
+
+  it('lets no escape sequence of a model or a tool reach the terminal', async () => {
+    const env = await serving([
+      { text: ['\x1b]0;owned\x07'], toolCalls: [{ name: 'read_file', input: { path: 'no\x1b[2Jfile' } }] },
+      { text: ['\x9b2J\u202e end'] },
+    ]);
+    const { stdout, stderr } = await home.run(['kickoff'], { env });
+    assert.doesNotMatch(stdout + stderr, /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]/);
+    assert.equal(stdout, '\\x1b]0;owned\\x07\\x9b2J\\u202e end\n');
+    assert.match(stderr, /→ read_file no\\x1b\[2Jfile/);
+  });
+
+  it('says that nothing matches, and what there is, with exit 1 and no request', async () => {
+    const env = await serving([{ text: ['never'] }]);
+    for (const args of [['get me a pizza'], ['--dry-run', 'get', 'me', 'a', 'pizza']]) {
+      const { code, stdout, stderr } = await home.run(args, { env });
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, /^No matching skill found for: 'get me a pizza'\nAvailable skills:\n/);
+      for (const name of ['kickoff (kairos)', 'shutdown (kairos)', 'check-email (gmail)']) {
+        assert.ok(stderr.includes(name), name);
+      }
+    }
+    assert.equal(server?.requests.length, 0);
+  });
+
+  it('says with --dry-run what would run, and runs nothing', async () => {
+    const env = await serving([{ text: ['never'] }]);
+    const { code, stdout } = await home.run(['--agent', 'gmail', '--dry-run', 'check-email'], { env });
+    assert.deepEqual([code, stdout], [0, 'Would run check-email of gmail: its name is in your request\n']);
+    const json = await home.run(['--json', '--dry-run', 'kickoff'], { env });
+    assert.deepEqual(JSON.parse(json.stdout).skill, 'kickoff');
+    assert.equal(server?.requests.length, 0);
+    assert.ok(!existsSync(join(home.dataDir, 'logs')));
+  });
+
+  it('names the agents there are when asked for another', async () => {
+    for (const args of [
+      ['--agent', 'nope', 'kickoff'],
+      ['--agent', 'nope', '--dry-run', 'kickoff'],
+      ['list-skills', '--agent', 'nope'],
+    ]) {
+      const { code, stdout, stderr } = await home.run(args);
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, /Agent 'nope' not found.*gmail, kairos/);
+    }
+  });
+
+  it('passes on the reason of the provider for a wrong key, and what to do', async () => {
+    const message = 'invalid x-api-key';
+    const env = await serving([
+      { status: 401, errorBody: { type: 'error', error: { type: 'authentication_error', message } } },
+    ]);
+    const { code, stdout, stderr } = await home.run(['kickoff'], { env });
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /invalid x-api-key/);
+    assert.match(stderr, /ANTHROPIC_API_KEY/);
+    assert.doesNotMatch(stderr, /test-key-0123456789/);
+    assert.equal(server?.requests.length, 1);
+    assert.equal(((await home.log()).at(-1) as SkillEndRecord).outcome, 'failed');
+  });
+
+  it('fails when the stream is cut, and the log has what had arrived', async () => {
+    const env = await serving([
+      { text: ['first '], toolCalls: [writePlan] },
+      {
+        text: ['half a ', 'sentence'],
+        withoutStop: true,
+        streamError: { type: 'api_error', message: 'gone' },
+      },
+    ]);
+    const { code, stdout, stderr } = await home.run(['kickoff'], { env });
+    assert.equal(code, 1);
+    assert.match(stdout, /^first half a sentence\n$/);
+    assert.notEqual(stderr.trim().split('\n').at(-1), '→ write_file today.md');
+    const end = (await home.log()).at(-1) as SkillEndRecord;
+    assert.equal(end.outcome, 'failed');
+    assert.ok(end.error);
+    assert.match(JSON.stringify(end.messages), /half a sentence/);
+  });
+
+  it('ends cleanly on Ctrl-C: exit 130, the request dropped, a log record that says so', async () => {
+    const env = await serving([{ text: ['working'], stallAfterStartMs: 20_000 }]);
+    const cli = home.start(['kickoff'], { env });
+    await cli.says('kickoff of kairos');
+    await until(() => server?.requests.length === 1);
+    cli.child.kill('SIGINT');
+    const { code, stderr } = await cli.result;
+    assert.equal(code, 130);
+    assert.match(stderr, /Cancelled/);
+    await until(() => server?.requests[0]?.aborted === true);
+    const end = (await home.log()).at(-1) as SkillEndRecord;
+    assert.deepEqual([end.event, end.outcome], ['skill_end', 'cancelled']);
+  });
+
+  it('denies what must be asked when nobody can be, names the rule, and goes on', async () => {
+    const command = { name: 'run_command', input: { command: 'touch made-by-command' } };
+    const env = await serving([{ toolCalls: [command] }, { text: ['so be it'] }]);
+    const { code, stdout, stderr } = await home.run(['kickoff'], { env });
+    assert.deepEqual([code, stdout], [0, 'so be it\n']);
+    assert.match(stderr, /✗ run_command: .*--yes/);
+    assert.ok(!existsSync(join(home.skillsDir, 'kairos/made-by-command')));
+  });
+
+  it('allows it with --yes', async () => {
+    const command = { name: 'run_command', input: { command: 'touch made-by-command' } };
+    const env = await serving([{ toolCalls: [command] }, { text: ['made'] }]);
+    const { code, stderr } = await home.run(['--yes', 'kickoff'], { env });
+    assert.equal(code, 0);
+    assert.equal(
+      stderr,
+      'kickoff of kairos: its name is in your request\n→ run_command touch made-by-command\n',
+    );
+    assert.ok(existsSync(join(home.skillsDir, 'kairos/made-by-command')));
+  });
+
+  it('records a run and plays it back offline with the same file at its end', async () => {
+    const env = await serving([{ text: ['Writing. '], toolCalls: [writePlan] }, { text: ['Done.'] }]);
+    const live = await home.run(['--record', 'run.jsonl', 'kickoff'], { env });
+    assert.equal(live.code, 0, live.stderr);
+    await server?.close();
+    const again = await home.run(['--cwd', '../skills', '--replay', 'run.jsonl', 'kickoff']);
+    assert.deepEqual([again.code, again.stdout], [0, live.stdout]);
+    assert.match(again.stderr, /recording of claude-haiku-4-5/);
+    assert.equal(readFileSync(join(home.skillsDir, 'today.md'), 'utf8'), '# Today\n');
+  });
+
+  it('is quiet when the reader of stdout goes away, and ends what it began', async () => {
+    const env = await serving([{ text: ['one ', 'two '], toolCalls: [writePlan] }, { text: ['three'] }], {
+      chunkDelayMs: 30,
+    });
+    const cli = home.start(['kickoff'], { env });
+    await cli.says('one');
+    cli.child.stdout?.destroy();
+    const { code, stderr } = await cli.result;
+    assert.equal(code, 0);
+    assert.doesNotMatch(stderr, /EPIPE|Error/);
+    assert.ok(existsSync(join(home.workDir, 'today.md')));
+  });
+
+  it('lists the agents, as a table and as JSON', async () => {
+    const { code, stdout } = await home.run(['agents']);
+    assert.equal(code, 0);
+    const lines = stdout.split('\n');
+    assert.match(lines[0] ?? '', /^Agent +Skills +Pack Dir +Working Dir$/);
+    assert.match(lines[1] ?? '', /^gmail +1 +\/.*gmail +\//);
+    assert.match(lines[2] ?? '', /^kairos +2 +\/.*kairos +\//);
+    const json = JSON.parse((await home.run(['agents', '--json'])).stdout);
+    assert.deepEqual(
+      json.map((agent: { name: string; skills: number }) => [agent.name, agent.skills]),
+      [
+        ['gmail', 1],
+        ['kairos', 2],
+      ],
+    );
+  });
+
+  it('lists the skills sorted by name, all or those of one agent, a broken one with its defect', async () => {
+    home.folder.add({ 'skills/kairos/skills/broken/SKILL.md': '---\ndescription: [no end\n---\nB' });
+    const all = await home.run(['list-skills']);
+    const names = all.stdout.split('\n').map(line => line.split(' ')[0]);
+    assert.deepEqual(names, ['Skill', 'broken', 'check-email', 'kickoff', 'shutdown', '']);
+    assert.match(all.stderr, /broken\/SKILL\.md:\d+: /);
+    const one = await home.run(['list-skills', '--agent', 'gmail']);
+    assert.equal(one.stdout, 'Skill        Description\ncheck-email  Reads mail\n');
+    const json = JSON.parse((await home.run(['--json', 'list-skills', '--agent', 'gmail'])).stdout);
+    assert.equal(json[0].skill, 'check-email');
+  });
+
+  it('says where skills go when there are none', async () => {
+    const empty = cliHome();
+    try {
+      for (const args of [['agents'], ['list-skills'], ['run it']]) {
+        const { code, stdout, stderr } = await empty.run(args);
+        assert.deepEqual([code, stdout], [1, '']);
+        assert.match(stderr, /telos init/);
+        assert.ok(stderr.includes(empty.skillsDir), stderr);
+      }
+    } finally {
+      empty.remove();
+    }
+  });
+
+  it('prints help and version, and exits 2 on wrong usage', async () => {
+    const help = await home.run(['--help']);
+    assert.equal(help.code, 0);
+    assert.match(help.stdout, /list-skills/);
+    assert.equal((await home.run([])).stdout, help.stdout);
+    const version = await home.run(['--version']);
+    assert.deepEqual([version.code, version.stdout], [0, `${packageVersion()}\n`]);
+    for (const args of [
+      ['--nonsense', 'x'],
+      ['--agent'],
+      ['--agent', 'kairos'],
+      ['agents', 'of', 'change'],
+      ['--cwd', 'nowhere', 'kickoff'],
+    ]) {
+      const { code, stdout, stderr } = await home.run(args);
+      assert.deepEqual([code, stdout], [2, ''], args.join(' '));
+      assert.ok(stderr.length > 0);
+    }
+  });
+});
+
+async function until(condition: () => boolean): Promise<void> {
+  const end = Date.now() + 10_000;
+  while (!condition()) {
+    assert.ok(Date.now() < end, 'waited for ten seconds');
+    await new Promise(resolve => setTimeout(resolve, 20));
+  }
+}

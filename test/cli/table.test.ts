@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { table } from '../../src/cli/table.ts';
+
+describe('table', () => {
+  const rows = [
+    ['kickoff', 'Starts the day,\nwith a plan'],
+    ['x', 'A \x1b[31mred\x1b[0m lie'],
+  ];
+
+  it('aligns the columns, one line a row, with no space at the end and nothing that steers', () => {
+    assert.equal(
+      table(['Skill', 'Description'], rows),
+      [
+        'Skill    Description',
+        'kickoff  Starts the day, with a plan',
+        'x        A \\x1b[31mred\\x1b[0m lie',
+      ].join('\n'),
+    );
+  });
+
+  it('cuts the last column to the width there is', () => {
+    const lines = table(['Skill', 'Description'], [['a', 'b'.repeat(300)]], 40).split('\n');
+    assert.equal(lines[1]?.length, 40);
+    assert.ok(lines[1]?.endsWith('…'));
+  });
+});
