@@ -58,13 +58,8 @@ const quietSettings = {
 const startLimitMs = 60_000;
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const user = join(options.profile, 'User');
-  await mkdir(user, { recursive: true });
+  await writeSettings(options.profile, options.settings ?? {});
   await mkdir(options.extensions, { recursive: true });
-  await writeFile(
-    join(user, 'settings.json'),
-    JSON.stringify({ ...quietSettings, ...options.settings }, undefined, 2),
-  );
   const child = spawn(process.execPath, serverArguments(options), {
     cwd: options.profile,
     env: hostEnvironment(options.env),
@@ -86,6 +81,16 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     await stop();
     throw error;
   }
+}
+
+/** Writes the user settings of a profile: the quiet ones, and `settings` on top. */
+export async function writeSettings(
+  profile: string,
+  settings: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  await mkdir(join(profile, 'User'), { recursive: true });
+  const text = JSON.stringify({ ...quietSettings, ...settings }, undefined, 2);
+  await writeFile(join(profile, 'User', 'settings.json'), text);
 }
 
 function serverArguments(options: ServerOptions): string[] {

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brokenRules } from './importRules.ts';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** What the rules say about a house of these files alone. */
+function broken(files: Record<string, string>): string[] {
+  return brokenRules(new Map(Object.entries(files)), ['yaml', 'preact', 'openai']);
+}
+
+describe('architecture', () => {
+  it('holds in src and webview', () => {
+    const sources = new Map<string, string>();
+    for (const top of ['src', 'webview']) {
+      for (const name of readdirSync(join(root, top), { recursive: true, encoding: 'utf8' })) {
+        const path = `${top}/${name.replaceAll('\\', '/')}`;
+        if (/\.tsx?$/.test(path)) sources.set(path, readFileSync(join(root, path), 'utf8'));
+      }
+    }
+    assert.ok(sources.size > 50, `only ${sources.size} files were found`);
+    const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    assert.deepEqual(brokenRules(sources, Object.keys(dependencies)), []);
+  });
+
+  describe('finds', () => {
+    const rules: readonly [name: string, files: Record<string, string>, rule: RegExp][] = [
+      [
+        'an import that goes up',
+        { 'src/engine/tools/a.ts': "import { b } from '../telos.ts';", 'src/engine/telos.ts': '' },
+        /src\/engine\/tools\/a\.ts imports \.\.\/telos\.ts: imports go down/,
+      ],
+      [
+        'an import over several lines, of types, that goes up',
+        { 'src/engine/tools/a.ts': "import type {\n  B,\n} from '../run.ts';", 'src/engine/run.ts': '' },
+        /imports go down/,
+      ],
+      [
+        'an import() that goes up',
+        { 'src/protocol/a.ts': "const b = await import('../engine/run.ts');", 'src/engine/run.ts': '' },
+        /imports go down/,
+      ],
+      [
+        'an export from above',
+        { 'src/protocol/a.ts': "export { b } from '../engine/run.ts';", 'src/engine/run.ts': '' },
+        /imports go down/,
+      ],
+      [
+        'a file on no floor',
+        { 'src/new/a.ts': "import './b.ts';", 'src/new/b.ts': '' },
+        /stands on no floor/,
+      ],
+      [
+        'a door that knows another',
+        { 'src/extension/a.ts': "import { b } from '../cli/b.ts';", 'src/cli/b.ts': '' },
+        /one door does not know another/,
+      ],
+      [
+        'a chat view that sees the engine',
+        { 'webview/a.tsx': "import { b } from '../src/engine/run.ts';", 'src/engine/run.ts': '' },
+        /sees src\/protocol and nothing else/,
+      ],
+      [
+        'VS Code in the engine',
+        { 'src/engine/run.ts': "import * as vscode from 'vscode';" },
+        /only src\/extension knows VS Code/,
+      ],
+      [
+        'Node in the protocol',
+        { 'src/protocol/a.ts': "import { join } from 'node:path';" },
+        /there is no Node/,
+      ],
+      [
+        'a package nobody declared',
+        { 'src/cli/a.ts': "import left from 'left-pad';" },
+        /no runtime dependency/,
+      ],
+      [
+        'a dependency with two importers',
+        {
+          'src/cli/a.ts': "import { parse } from 'yaml';",
+          'src/cli/b.ts': "import { parse } from 'yaml/x';",
+        },
+        /src\/cli\/a\.ts and src\/cli\/b\.ts import yaml/,
+      ],
+      [
+        'a circle',
+        { 'src/cli/a.ts': "import { b } from './b.ts';", 'src/cli/b.ts': "import { a } from './a.ts';" },
+        /src\/cli\/a\.ts -> src\/cli\/b\.ts -> src\/cli\/a\.ts: imports go round/,
+      ],
+      [
+        'an SDK that loads at the start',
+        { 'src/cli/main.ts': "import { b } from './b.ts';", 'src/cli/b.ts': "import OpenAI from 'openai';" },
+        /src\/cli\/b\.ts imports openai: it is loaded at the start/,
+      ],
+      ['a folder without a subject', { 'src/engine/tools/utils/a.ts': '' }, /a folder named utils/],
+      ['a barrel', { 'src/engine/tools/index.ts': '' }, /no barrels/],
+      ['a default export', { 'src/cli/a.ts': 'export default function a() {}' }, /exports are named/],
+    ];
+    for (const [name, files, rule] of rules) {
+      it(name, () => {
+        const lines = broken(files);
+        assert.equal(lines.length, 1, `expected one line, got: ${lines.join('; ')}`);
+        assert.match(lines[0] ?? '', rule);
+      });
+    }
+
+    it('nothing in a sound house', () => {
+      const sound = {
+        'src/cli/main.ts':
+          "// import { x } from 'vscode';\nimport type OpenAI from 'openai';\nconst a = await import('./a.ts');",
+        'src/cli/a.ts': "import { run } from '../engine/run.ts';",
+        'src/engine/run.ts': "import type { Event } from '../protocol/run.ts';",
+        'src/protocol/run.ts': 'export interface Event {}',
+        'webview/main.tsx': "import './main.css';\nimport { h } from 'preact';",
+      };
+      assert.deepEqual(broken(sound), []);
+    });
+  });
+});

@@ -1,0 +1,180 @@
+/** Who may import whom, as data, and a reader of import lines that finds what breaks it. */
+import { posix } from 'node:path';
+
+/** From the ground up. A file belongs to the first entry that its path starts with; imports go to the same floor or down. */
+export const floors: readonly (readonly string[])[] = [
+  ['src/protocol/'],
+  [
+    'src/engine/errors.ts',
+    'src/engine/human.ts',
+    'src/engine/log.ts',
+    'src/engine/logFile.ts',
+    'src/engine/redact.ts',
+  ],
+  ['src/engine/config.ts', 'src/engine/envFile.ts', 'src/engine/tools/'],
+  ['src/engine/agents/', 'src/engine/packs/', 'src/engine/policy/', 'src/engine/providers/'],
+  [
+    'src/engine/frame.ts',
+    'src/engine/prompt.ts',
+    'src/engine/route.ts',
+    'src/engine/run.ts',
+    'src/engine/runSkill.ts',
+    'src/engine/toolRound.ts',
+  ],
+  ['src/engine/workflow/'],
+  ['src/engine/telos.ts'],
+  ['src/cli/', 'src/discord/', 'src/extension/'],
+];
+
+/** Doors do not know each other; the command line alone may start the bot. */
+const doors = ['src/cli/', 'src/discord/', 'src/extension/'];
+const doorsBeside: Readonly<Record<string, string>> = { 'src/cli/': 'src/discord/' };
+
+/** Written all over the chat view: the language it is written in, not a tool that it uses. */
+const manyImporters = ['preact', '@preact/signals'];
+
+/** Libraries that take long to load; nothing that runs at the start may lead to them. */
+const slowToLoad = ['@anthropic-ai/sdk', '@modelcontextprotocol/sdk', 'openai'];
+const entries = ['src/cli/main.ts', 'src/extension/extension.ts'];
+
+const forbiddenFolders = ['util', 'utils', 'common', 'types', 'services', 'core', 'helpers', 'lib', 'shared'];
+
+interface Import {
+  from: string;
+  /** As written. */
+  specifier: string;
+  /** The file it means, from the root; undefined for a package. */
+  file: string | undefined;
+  kind: 'value' | 'type' | 'later';
+}
+
+/** One line for each import or name that breaks a rule, with the rule. `sources` are the files of `src` and `webview` by path. */
+export function brokenRules(sources: ReadonlyMap<string, string>, dependencies: readonly string[]): string[] {
+  const imports = [...sources].flatMap(([path, text]) => importsOf(path, text));
+  return [
+    ...imports.flatMap(one => brokenByImport(one, sources, dependencies)),
+    ...sharedDependencies(imports),
+    ...circles(imports),
+    ...slowStarts(imports),
+    ...[...sources].flatMap(([path, text]) => brokenByName(path, text)),
+  ];
+}
+
+export function importsOf(path: string, text: string): Import[] {
+  const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '');
+  const found: Import[] = [];
+  const add = (specifier: string, kind: Import['kind']): void => {
+    const file = specifier.startsWith('.') ? posix.join(posix.dirname(path), specifier) : undefined;
+    found.push({ from: path, specifier, file, kind });
+  };
+  for (const [, type, specifier] of code.matchAll(
+    /^(?:import|export)\s+(type\s)?[^'"();]*?\sfrom\s+'([^']+)'/gm,
+  )) {
+    add(specifier ?? '', type ? 'type' : 'value');
+  }
+  for (const [, specifier] of code.matchAll(/^import\s+'([^']+)'/gm)) add(specifier ?? '', 'value');
+  for (const [, specifier] of code.matchAll(/\bimport\(\s*'([^']+)'/g)) add(specifier ?? '', 'later');
+  return found;
+}
+
+function brokenByImport(
+  one: Import,
+  sources: ReadonlyMap<string, string>,
+  dependencies: readonly string[],
+): string[] {
+  const line = `${one.from} imports ${one.specifier}`;
+  if (one.file === undefined) return brokenByPackage(one, dependencies).map(rule => `${line}: ${rule}`);
+  if (/\.(css|json)$/.test(one.file)) return [];
+  if (!sources.has(one.file))
+    return [`${line}: there is no such file (imports name the file with its ending)`];
+  if (one.from.startsWith('webview/')) {
+    const fine = one.file.startsWith('webview/') || one.file.startsWith('src/protocol/');
+    return fine ? [] : [`${line}: the chat view sees src/protocol and nothing else`];
+  }
+  if (one.file.startsWith('webview/')) return [`${line}: nothing in src imports the chat view`];
+  const [here, there] = [floorOf(one.from), floorOf(one.file)];
+  if (here < 0) return [`${line}: ${one.from} stands on no floor; give it one in test/importRules.ts`];
+  if (there > here) return [`${line}: imports go down, and this goes from floor ${here} up to ${there}`];
+  const [door, otherDoor] = [
+    doors.find(d => one.from.startsWith(d)),
+    doors.find(d => one.file?.startsWith(d)),
+  ];
+  const strangers = door && otherDoor && door !== otherDoor && doorsBeside[door] !== otherDoor;
+  return strangers ? [`${line}: one door does not know another`] : [];
+}
+
+function brokenByPackage(one: Import, dependencies: readonly string[]): string[] {
+  if (one.specifier === 'vscode') {
+    return one.from.startsWith('src/extension/') ? [] : ['only src/extension knows VS Code'];
+  }
+  if (one.specifier.startsWith('node:')) {
+    const ground = one.from.startsWith('webview/') || one.from.startsWith('src/protocol/');
+    return ground ? ['this part runs in the chat view too, where there is no Node'] : [];
+  }
+  return dependencies.includes(packageOf(one.specifier))
+    ? []
+    : ['it is no runtime dependency of package.json'];
+}
+
+function sharedDependencies(imports: readonly Import[]): string[] {
+  const importers = new Map<string, Set<string>>();
+  for (const { from, specifier, file } of imports) {
+    if (file !== undefined || specifier === 'vscode' || specifier.startsWith('node:')) continue;
+    const name = packageOf(specifier);
+    importers.set(name, (importers.get(name) ?? new Set()).add(from));
+  }
+  return [...importers]
+    .filter(([name, files]) => files.size > 1 && !manyImporters.includes(name))
+    .map(
+      ([name, files]) => `${[...files].join(' and ')} import ${name}: one file alone imports a dependency`,
+    );
+}
+
+/** Circles of files; an import that loads later counts too. */
+function circles(imports: readonly Import[]): string[] {
+  const found: string[] = [];
+  const done = new Set<string>();
+  const walk = (file: string, path: readonly string[]): void => {
+    const start = path.indexOf(file);
+    if (start >= 0) found.push(`${[...path.slice(start), file].join(' -> ')}: imports go round in a circle`);
+    if (start >= 0 || done.has(file)) return;
+    for (const one of imports) if (one.from === file && one.file) walk(one.file, [...path, file]);
+    done.add(file);
+  };
+  for (const { from } of imports) walk(from, []);
+  return found;
+}
+
+function slowStarts(imports: readonly Import[]): string[] {
+  const found: string[] = [];
+  const reached = new Set(entries);
+  for (const file of reached) {
+    for (const one of imports.filter(candidate => candidate.from === file && candidate.kind === 'value')) {
+      if (one.file) reached.add(one.file);
+      else if (slowToLoad.includes(packageOf(one.specifier))) {
+        found.push(
+          `${file} imports ${one.specifier}: it is loaded at the start; reach this file by import()`,
+        );
+      }
+    }
+  }
+  return found;
+}
+
+function brokenByName(path: string, text: string): string[] {
+  const parts = path.split('/');
+  const folder = parts.slice(0, -1).find(part => forbiddenFolders.includes(part));
+  return [
+    ...(folder ? [`${path}: a folder named ${folder} says nothing about what lives there`] : []),
+    ...(/^index\.tsx?$/.test(parts.at(-1) ?? '') ? [`${path}: no barrels; import the file that has it`] : []),
+    ...(/^export\s+default\b/m.test(text) ? [`${path}: exports are named, none is the default`] : []),
+  ];
+}
+
+function floorOf(path: string): number {
+  return floors.findIndex(rooms => rooms.some(room => path.startsWith(room)));
+}
+
+function packageOf(specifier: string): string {
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
+}
