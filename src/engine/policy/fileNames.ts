@@ -1,0 +1,56 @@
+/** File names that mean more than their content: what holds secrets, and what somebody or something later obeys. */
+
+/** A path as a tolerant file system sees it: case, invisible characters, and trailing dots and spaces do not count. */
+function folded(path: string): string {
+  return path
+    .normalize('NFKC')
+    .replace(/[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g, '')
+    .toLowerCase()
+    .split(/[\\/]/)
+    .map(part => part.replace(/[. ]+$/, '') || part)
+    .join('/');
+}
+
+const nameOf = (foldedPath: string): string => foldedPath.slice(foldedPath.lastIndexOf('/') + 1);
+
+const secretPlace =
+  /(^|\/)(\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.password-store|\.mozilla|keychains|\.config\/(gcloud|gh)|\.docker\/config\.json)(\/|$)/;
+const secretFile =
+  /^(\.env.*|\.npmrc|\.pypirc|[._]netrc|\.git-credentials|\.pgpass|\.my\.cnf|\.htpasswd|\.vault-token|\.s3cfg|\.\w+_history|id_(rsa|dsa|ecdsa|ed25519)(_\w+)?|(credentials|secrets?)(\.(json|ya?ml|toml|ini|csv|env))?|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate))$/;
+
+/** True for a path that by its names holds keys, passwords or tokens. */
+export function isSensitive(path: string): boolean {
+  const plain = folded(path);
+  return secretPlace.test(plain) || secretFile.test(nameOf(plain));
+}
+
+/** Folders that are obeyed wherever they lie, and those that are when they lie in the folder of the work. */
+const obeyedAnywhere =
+  /(^|\/)(\.git|git~1|\.githooks|\.ssh|\.config\/(autostart|systemd)|library\/launch\w+)(\/|$)/;
+const obeyedInWork =
+  /(^|\/)(\.husky|\.vscode|\.idea|\.zed|\.fleet|\.devcontainer|\.github|\.gitlab|\.gitea|\.forgejo|\.woodpecker|\.circleci|\.buildkite|\.teamcity|\.claude|\.codex|\.cursor|\.gemini|\.windsurf)(\/|$)/;
+const buildFile =
+  /^(\.gitlab-ci\.ya?ml|\.travis\.yml|\.drone\.yml|\.cirrus\.yml|\.?appveyor\.yml|azure-pipelines\.ya?ml|bitbucket-pipelines\.yml|jenkinsfile|\.pre-commit-config\.yaml|\.?lefthook\.ya?ml)$/;
+const shellFile =
+  /^(\.(bash|zsh|ksh|mksh|csh|tcsh)rc|\.(bash_)?(profile|login|logout|aliases)|\.z(shenv|profile|login|logout)|config\.fish|\.envrc|\.inputrc|\.xinitrc|\.xprofile|\.xsessionrc|.*_profile\.ps1|profile\.ps1)$/;
+const toolFile =
+  /^(\.npmrc|\.yarnrc(\.yml)?|\.pnpmfile\.c?js|\.gitconfig|\.gitmodules|\.vimrc|\.exrc|\.netrc|\.pypirc|\.cursorrules|\.windsurfrules|.*\.code-workspace)$/;
+const instructionFile = /^((agents|claude|gemini|skills?)\.md|\.?mcp\.json|agents?\.toml)$/;
+
+/**
+ * What later runs or obeys the file at `path`: `agent` for a file that instructs or sets up one, `program` for one that a shell, an
+ * editor, a build or version control runs; undefined for an ordinary file. `inWork` is the path below the folder of the work,
+ * or the path itself when it lies elsewhere: where the user chose to work inside such a folder, that alone is no alarm.
+ */
+export function whatObeys(path: string, inWork: string): 'agent' | 'program' | undefined {
+  const plain = folded(path);
+  const name = nameOf(plain);
+  if (instructionFile.test(name)) return 'agent';
+  if ([buildFile, shellFile, toolFile].some(pattern => pattern.test(name))) return 'program';
+  return obeyedAnywhere.test(plain) || obeyedInWork.test(folded(inWork)) ? 'program' : undefined;
+}
+
+/** True when `path` is `folder` or lies below it, however either is spelt. Both absolute and real. */
+export function isInsideFolded(folder: string, path: string): boolean {
+  return `${folded(path)}/`.startsWith(`${folded(folder)}/`);
+}

@@ -1,0 +1,127 @@
+/** Tells addresses that anybody may reach from those that only this machine or its network can. */
+import { BlockList, isIP } from 'node:net';
+
+/**
+ * `loopback` and `private` may be reached when a person names exactly that host and port. The last three are never reached:
+ * `link-local`, `metadata` (where clouds hand out credentials) and `reserved` (no single host, or a tunnel to any other kind).
+ */
+export type AddressKind = 'public' | 'loopback' | 'private' | 'link-local' | 'metadata' | 'reserved';
+
+/** The first kind that holds an address counts. Sources: the IANA special-purpose registries, and each cloud's own manual. */
+const ranges: readonly [AddressKind, readonly string[]][] = [
+  [
+    'metadata',
+    [
+      ...[
+        '169.254.169.254/32',
+        '169.254.170.2/32',
+        '100.100.100.200/32',
+        '168.63.129.16/32',
+        '192.0.0.192/32',
+      ],
+      ...['fd00:ec2::254/128', 'fd20:ce::254/128'],
+    ],
+  ],
+  ['link-local', ['169.254.0.0/16', 'fe80::/10']],
+  ['loopback', ['127.0.0.0/8', '::1/128']],
+  [
+    'private',
+    [
+      ...['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '198.18.0.0/15'],
+      ...['fc00::/7', 'fec0::/10'],
+    ],
+  ],
+  [
+    'reserved',
+    [
+      ...['0.0.0.0/8', '192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '198.51.100.0/24', '203.0.113.0/24'],
+      ...['224.0.0.0/4', '240.0.0.0/4'],
+      // IETF protocol assignments with Teredo, documentation, 6to4; then all that is no global unicast.
+      ...['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
+      ...['::/3', '4000::/2', '8000::/1'],
+    ],
+  ],
+];
+
+const lists = ranges.map(([kind, subnets]): [AddressKind, BlockList] => {
+  const list = new BlockList();
+  for (const subnet of subnets) {
+    const [network, prefix] = subnet.split('/') as [string, string];
+    list.addSubnet(network, Number(prefix), isIP(network) === 6 ? 'ipv6' : 'ipv4');
+  }
+  return [kind, list];
+});
+
+/** The kind of an IPv4 or IPv6 address; an IPv6 one that stands for an IPv4 one (mapped, NAT64) is of that one's kind. */
+export function addressKind(address: string): AddressKind {
+  const bare = address.split('%', 1)[0]!;
+  const family = isIP(bare);
+  if (family === 0) return 'reserved';
+  const inner = family === 6 ? embeddedIPv4(bare) : undefined;
+  if (inner !== undefined) return addressKind(inner);
+  return lists.find(([, list]) => list.check(bare, family === 6 ? 'ipv6' : 'ipv4'))?.[0] ?? 'public';
+}
+
+function embeddedIPv4(address: string): string | undefined {
+  const groups = ipv6Groups(address);
+  const prefix = groups.slice(0, 6).join(':');
+  if (prefix !== '0:0:0:0:0:ffff' && prefix !== '64:ff9b:0:0:0:0') return undefined;
+  return groups
+    .slice(6)
+    .flatMap(group => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 255])
+    .join('.');
+}
+
+/** The eight groups in hexadecimal without leading zeros. */
+function ipv6Groups(address: string): string[] {
+  const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1);
+  const [before = '', after] = canonical.split('::');
+  const left = before === '' ? [] : before.split(':');
+  const right = after === undefined || after === '' ? [] : after.split(':');
+  return [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
+}
+
+const metadataNames = new Set(['metadata.google.internal', 'metadata.goog', 'metadata', 'instance-data']);
+const privateEndings = ['.local', '.lan', '.internal', '.intranet', '.home', '.corp', '.home.arpa'];
+
+/**
+ * What the host of a parsed URL says about itself, without asking the network: a literal address is known exactly, a name by how it
+ * looks. A name that looks public can still lead elsewhere, so its addresses are checked when it is resolved.
+ */
+export function hostKind(hostname: string): AddressKind {
+  const host = hostname
+    .toLowerCase()
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '');
+  if (isIP(host) !== 0) return addressKind(host);
+  if (metadataNames.has(host) || host.endsWith('.metadata.google.internal')) return 'metadata';
+  if (host === 'localhost' || host.endsWith('.localhost')) return 'loopback';
+  if (!host.includes('.') || privateEndings.some(ending => host.endsWith(ending))) return 'private';
+  return 'public';
+}
+
+/** Kinds that no answer of a person opens. */
+export const isNeverReached = (kind: AddressKind): boolean =>
+  kind === 'link-local' || kind === 'metadata' || kind === 'reserved';
+
+/** A URL that may be thought about at all, in its normal form without fragment; or a sentence on why not. */
+export function parseWebAddress(
+  given: string,
+  base?: URL,
+): { url: URL } | { problem: string; scheme?: string } {
+  let url: URL;
+  try {
+    url = new URL(given, base);
+  } catch {
+    return {
+      problem: `${JSON.stringify(given)} is no web address. Give a whole one, such as https://example.com/page.`,
+    };
+  }
+  const scheme = url.protocol.slice(0, -1);
+  if (scheme !== 'http' && scheme !== 'https')
+    return { problem: `Only http and https addresses are fetched, not ${scheme}.`, scheme };
+  if (url.username !== '' || url.password !== '')
+    return { problem: `The address holds a user name or password before ${url.host}. Leave it out.` };
+  url.hash = '';
+  return { url };
+}

@@ -1,0 +1,55 @@
+/** The five tools that every run offers, and the check of a call's input before anything else is done with it. */
+import type { JsonObject } from '../../protocol/run.ts';
+import { createCommandTool } from './command.ts';
+import { createFetchTool } from './fetch.ts';
+import { listDirectoryTool, readFileTool, writeFileTool } from './files.ts';
+import { type Tool, toolError } from './tool.ts';
+
+/** Each checks its own input too, so that no caller can make it act on a missing argument. */
+export const builtinTools: readonly Tool[] = [
+  readFileTool,
+  writeFileTool,
+  listDirectoryTool,
+  createCommandTool(),
+  createFetchTool(),
+].map(withCheckedInput);
+
+function withCheckedInput(tool: Tool): Tool {
+  return {
+    ...tool,
+    async execute(input, context) {
+      const problem = inputProblem(tool, input);
+      return problem === undefined ? tool.execute(input, context) : toolError(problem);
+    },
+  };
+}
+
+/**
+ * What is wrong with a call's input and what is wanted instead, for the model; undefined when nothing is. Looks at the required
+ * and the string properties of the tool's schema; properties that the schema does not know are no fault.
+ */
+export function inputProblem(tool: Tool, input: Readonly<Record<string, unknown>>): string | undefined {
+  const { name, inputSchema } = tool.definition;
+  const properties = objectOf(inputSchema['properties']);
+  const required = Array.isArray(inputSchema['required']) ? inputSchema['required'] : [];
+  const faults = Object.keys(properties).flatMap(key => {
+    const value = input[key];
+    if (value === undefined) return required.includes(key) ? [`"${key}" is missing`] : [];
+    const isString = objectOf(properties[key])['type'] === 'string';
+    return isString && typeof value !== 'string' ? [`"${key}" must be a string, not ${kindOf(value)}`] : [];
+  });
+  if (faults.length === 0) return undefined;
+  const wanted = Object.entries(properties).map(
+    ([key, schema]) => `"${key}"${required.includes(key) ? '' : ' (optional)'}: ${objectOf(schema)['type']}`,
+  );
+  return `${name} was not run: ${faults.join('; ')}. It takes { ${wanted.join(', ')} }. Call it again with all of them.`;
+}
+
+const objectOf = (value: unknown): JsonObject =>
+  typeof value === 'object' && value !== null ? (value as JsonObject) : {};
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}

@@ -1,0 +1,217 @@
+/** The command tool: one shell command in its folder, with a bare environment, and nothing left behind when it ends. */
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { statSync } from 'node:fs';
+import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ToolResult } from '../../protocol/run.ts';
+import { OutputCapture } from './commandOutput.ts';
+import { grouped } from './plainText.ts';
+import { endProcessTree, livingProcesses, type ProcessTree, processTree } from './processTree.ts';
+import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
+
+/** Bytes kept of the two streams, 1 MiB together. */
+const stdoutLimit = 768 * 1024;
+const stderrLimit = 256 * 1024;
+/** A command that prints more bytes than this is ended. */
+const floodLimit = 64 * 1024 * 1024;
+/** How long the streams may stay open after the command's end before what holds them is ended, in milliseconds. */
+const drainTime = 150;
+
+const allowedNames = new Set(['PATH', 'HOME', 'LANG', 'TERM', 'TMPDIR', 'TZ', 'USER', 'SHELL']);
+const allowedOnWindows = new Set([
+  ...[
+    'PATH',
+    'PATHEXT',
+    'COMSPEC',
+    'SYSTEMROOT',
+    'SYSTEMDRIVE',
+    'WINDIR',
+    'TEMP',
+    'TMP',
+    'LANG',
+    'TZ',
+    'HOME',
+  ],
+  ...[
+    'USERPROFILE',
+    'USERNAME',
+    'HOMEDRIVE',
+    'HOMEPATH',
+    'APPDATA',
+    'LOCALAPPDATA',
+    'PROGRAMDATA',
+    'PROGRAMFILES',
+  ],
+]);
+
+/** The whole environment of a command: a short list of harmless variables and the skill's folders, so no key of anybody. */
+export function commandEnvironment(
+  env: Readonly<Record<string, string>>,
+  folders: Pick<RunFolders, 'packDir' | 'skillDir'>,
+): Record<string, string> {
+  const onWindows = process.platform === 'win32';
+  const allowed = (name: string): boolean =>
+    onWindows ? allowedOnWindows.has(name.toUpperCase()) : allowedNames.has(name) || /^LC_[A-Z]+$/.test(name);
+  return {
+    ...Object.fromEntries(Object.entries(env).filter(([name]) => allowed(name))),
+    TELOS_SKILL_DIR: folders.skillDir,
+    CLAUDE_SKILL_DIR: folders.skillDir,
+    SKILL_DIR: folders.skillDir,
+    TELOS_PACK_DIR: folders.packDir,
+  };
+}
+
+/** `timeoutMs` is how long a command may take. */
+export function createCommandTool({ timeoutMs }: { timeoutMs: number } = { timeoutMs: 60_000 }): Tool {
+  return {
+    definition: {
+      name: 'run_command',
+      description:
+        "Runs a shell command in the agent's folder and returns what it prints, then its errors and its exit code. It gets no input, must end within 60 seconds and cannot leave anything running. The user is asked first.",
+      inputSchema: {
+        type: 'object',
+        properties: {
+          command: { type: 'string', description: 'The command line, for sh (cmd on Windows).' },
+        },
+        required: ['command'],
+        additionalProperties: false,
+      },
+    },
+    access: 'execute',
+    execute: (input, context) => runCommand(String(input['command']), context, timeoutMs),
+  };
+}
+
+type Stop = 'timeout' | 'flood' | 'abort';
+
+async function runCommand(command: string, context: ToolContext, timeoutMs: number): Promise<ToolResult> {
+  context.signal.throwIfAborted();
+  const refusal = reasonNotToStart(command, context);
+  if (refusal !== undefined) return toolError(refusal);
+
+  const mark = { name: 'TELOS_COMMAND', value: randomUUID() };
+  const child = spawn(command, {
+    shell: true,
+    cwd: context.commandDir,
+    env: { ...context.env, [mark.name]: mark.value },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: process.platform !== 'win32',
+    windowsHide: true,
+  });
+  if (child.pid === undefined) {
+    const [error] = await once(child, 'error');
+    return toolError(`The command could not be started: ${error.message}`);
+  }
+  const tree = processTree(child.pid, `${mark.name}=${mark.value}`);
+  const stdout = new OutputCapture(stdoutLimit);
+  const stderr = new OutputCapture(stderrLimit);
+  const exited = once(child, 'exit').then(([code, signal]) => exitCode(code, signal));
+  const closed = once(child, 'close');
+  try {
+    const stopped = await untilExitOrStop(child, exited, [stdout, stderr], context.signal, timeoutMs);
+    const leftBehind = await endAllOf(tree, stopped, closed);
+    if (stopped === 'abort') throw context.signal.reason;
+    // A stopped command's own end may never come, when it has become another user's process.
+    const code = stopped === undefined ? await exited : undefined;
+    return report(stdout, stderr, code, noteOn(stopped, leftBehind, timeoutMs));
+  } finally {
+    child.stdout.destroy();
+    child.stderr.destroy();
+    child.unref();
+  }
+}
+
+function reasonNotToStart(command: string, context: ToolContext): string | undefined {
+  if (command.trim() === '') return 'The command is empty. Give a command line.';
+  if (command.includes('\0')) return 'The command holds a NUL character. Leave it out.';
+  if (context.approvedSubject !== undefined && context.approvedSubject !== command)
+    return 'The command is not the one that was approved. Nothing was run.';
+  if (!statSync(context.commandDir, { throwIfNoEntry: false })?.isDirectory())
+    return `The folder in which commands run does not exist: ${context.commandDir}.`;
+  return undefined;
+}
+
+/** Collects output until the command's own process has ended, or until it must be stopped; undefined in the first case. */
+async function untilExitOrStop(
+  child: ChildProcessByStdio<null, Readable, Readable>,
+  exited: Promise<number>,
+  [stdout, stderr]: [OutputCapture, OutputCapture],
+  signal: AbortSignal,
+  timeoutMs: number,
+): Promise<Stop | undefined> {
+  let stop: (why: Stop) => void = () => undefined;
+  const stopped = new Promise<Stop>(resolve => {
+    stop = resolve;
+  });
+  const collect = (capture: OutputCapture) => (chunk: Buffer) => {
+    capture.add(chunk);
+    if (stdout.total + stderr.total > floodLimit) stop('flood');
+  };
+  child.stdout.on('data', collect(stdout));
+  child.stderr.on('data', collect(stderr));
+  const timer = setTimeout(() => stop('timeout'), timeoutMs);
+  const onAbort = (): void => stop('abort');
+  signal.addEventListener('abort', onAbort);
+  try {
+    return await Promise.race([stopped, exited.then(() => undefined)]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+/** Ends what still lives and waits for the rest of the output. True when an ended command had left something running. */
+async function endAllOf(
+  tree: ProcessTree,
+  stopped: Stop | undefined,
+  closed: Promise<unknown>,
+): Promise<boolean> {
+  if (stopped === undefined) {
+    await settledWithin(closed, drainTime);
+    if ((await livingProcesses(tree)).length === 0) return false;
+  }
+  await endProcessTree(tree);
+  await settledWithin(closed, drainTime);
+  return stopped === undefined;
+}
+
+async function settledWithin(pending: Promise<unknown>, milliseconds: number): Promise<void> {
+  const timer = new AbortController();
+  const timeout = delay(milliseconds, undefined, { signal: timer.signal }).catch(() => undefined);
+  await Promise.race([pending, timeout]);
+  timer.abort();
+}
+
+function exitCode(code: number | null, signal: NodeJS.Signals | null): number {
+  return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
+}
+
+function noteOn(stopped: Stop | undefined, leftBehind: boolean, timeoutMs: number): string | undefined {
+  if (stopped === 'timeout')
+    return `[timed out after ${timeoutMs / 1000} s: the command and everything that it started have been ended]`;
+  if (stopped === 'flood')
+    return `[ended after more than ${grouped(floodLimit)} bytes of output; print less]`;
+  if (leftBehind) return '[the command left a process running in the background; it has been ended]';
+  return undefined;
+}
+
+/** `code` is undefined when the command was stopped. */
+function report(
+  stdout: OutputCapture,
+  stderr: OutputCapture,
+  code: number | undefined,
+  note: string | undefined,
+): ToolResult {
+  const errors = stderr.text();
+  const parts = [
+    stdout.text(),
+    errors === '' ? '' : `[stderr]\n${errors}`,
+    note ?? '',
+    code === undefined || code === 0 ? '' : `[exit code: ${code}]`,
+  ];
+  const content = parts.filter(part => part !== '').join('\n\n');
+  return { content: content === '' ? '(no output)' : content, isError: code !== 0 };
+}
