@@ -1,6 +1,6 @@
 /** Reads the arguments and hands each command to its file, which is loaded only then. */
 import { readFileSync } from 'node:fs';
-import { Command, CommanderError } from 'commander';
+import { Argument, Command, CommanderError } from 'commander';
 import type { RequestOptions } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
 
@@ -86,7 +86,78 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
       const { listSkillsCommand } = await import('./listCommands.ts');
       exit(await listSkillsCommand(command.optsWithGlobals(), terminal));
     });
+  addSetupCommands(program, terminal, exit);
+  addLogsCommands(program, terminal, exit);
   return program;
+}
+
+function addSetupCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
+  program
+    .command('init')
+    .description('create the skills folder and a configuration to start from')
+    .action(async (_options: object, command: Command) => {
+      const { initCommand } = await import('./setupCommands.ts');
+      exit(await initCommand(command.optsWithGlobals(), terminal));
+    });
+  program
+    .command('skill')
+    .description('work on skills')
+    .helpCommand(false)
+    .command('add')
+    .description('write a SKILL.md to start from')
+    .argument('<agent>')
+    .argument('<name>')
+    .action(async (agent: string, name: string, _options: object, command: Command) => {
+      const { skillAddCommand } = await import('./setupCommands.ts');
+      exit(await skillAddCommand(agent, name, command.optsWithGlobals(), terminal));
+    });
+  program
+    .command('completion')
+    .description('print a script for your shell: source <(telos completion bash)')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
+    .action(async (shell: 'bash' | 'zsh' | 'fish') => {
+      const { completionScript } = await import('./completionScript.ts');
+      const described = program.commands.map(command => ({
+        name: command.name(),
+        description: command.description(),
+        words: [...command.commands.map(inner => inner.name()), ...longOptions(command)],
+      }));
+      terminal.out(completionScript(shell, described, longOptions(program)));
+    });
+}
+
+function addLogsCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
+  const logs = program
+    .command('logs')
+    .description('list the last runs')
+    .helpCommand(false)
+    .option('--limit <number>', 'that many runs', '20')
+    .option('--json', 'as JSON, one run a line')
+    .action(async (_options: object, command: Command) => {
+      const { logsCommand } = await import('./logsCommand.ts');
+      exit(await logsCommand(command.optsWithGlobals(), terminal));
+    });
+  logs
+    .command('show')
+    .description('print the conversation of a run, the last one if none is named')
+    .argument('[run]', 'the beginning of its id')
+    .option('--json', 'its record as JSON')
+    .action(async (run: string | undefined, _options: object, command: Command) => {
+      const { logsShowCommand } = await import('./logsCommand.ts');
+      exit(await logsShowCommand(run, command.optsWithGlobals(), terminal));
+    });
+  logs
+    .command('follow')
+    .description('print what is logged as it happens, until Ctrl-C')
+    .option('--json', 'the records as JSON')
+    .action(async (_options: object, command: Command) => {
+      const { logsFollowCommand } = await import('./logsCommand.ts');
+      exit(await logsFollowCommand(command.optsWithGlobals(), terminal));
+    });
+}
+
+function longOptions(command: Command): string[] {
+  return command.options.flatMap(option => (option.long ? [option.long] : []));
 }
 
 function versionIn(packageFile: URL): string {

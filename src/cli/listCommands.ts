@@ -2,15 +2,14 @@
 import type { Agent, Diagnostic } from '../engine/agents/agent.ts';
 import type { Config } from '../engine/config.ts';
 import { Telos } from '../engine/telos.ts';
-import { configFor } from './requestCommand.ts';
+import { type ConfigOptions, configFor } from './openConfig.ts';
 import { table } from './table.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalText } from './terminalText.ts';
 
-export interface ListOptions {
+export interface ListOptions extends ConfigOptions {
   agent?: string;
   json?: boolean;
-  cwd?: string;
 }
 
 /** Returns the exit code: 1 when there are no agents. */

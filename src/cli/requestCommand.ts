@@ -1,29 +1,23 @@
 /** `telos "<request>"`: one run from words to exit code. */
-import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import process from 'node:process';
-import { type Config, loadConfig } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { type Human, nobody, yesToAll } from '../engine/human.ts';
 import { type RunRequest, Telos } from '../engine/telos.ts';
 import { describeRoute, type RunOutcome } from '../protocol/run.ts';
 import { abortOnInterrupt, cancelledExitCode } from './interrupts.ts';
+import { type ConfigOptions, configFor } from './openConfig.ts';
 import { jsonPrinter, noMatchText, textPrinter } from './runPrinter.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 /** The options of the command line, as they were given; paths may be relative to the folder of the call. */
-export interface RequestOptions {
+export interface RequestOptions extends ConfigOptions {
   agent?: string;
   dryRun?: boolean;
   verbose?: boolean;
   json?: boolean;
   yes?: boolean;
-  model?: string;
-  provider?: string;
-  cwd?: string;
   record?: string;
-  replay?: string;
 }
 
 /** Returns the exit code. */
@@ -69,24 +63,6 @@ const exitCodes: Record<RunOutcome, number> = {
   failed: 1,
   cancelled: cancelledExitCode,
 };
-
-/** Undefined when the folder of `--cwd` is none; that has been said then. */
-export function configFor(
-  options: Pick<RequestOptions, 'cwd' | 'model' | 'provider' | 'replay'>,
-  terminal: Terminal,
-): Config | undefined {
-  const cwd = resolve(options.cwd ?? process.cwd());
-  if (options.cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
-    terminal.say(`--cwd: there is no folder ${terminalText(cwd)}.`);
-    return undefined;
-  }
-  return loadConfig({
-    cwd,
-    model: options.model,
-    provider: options.provider ?? (options.replay === undefined ? undefined : 'replay'),
-    replayFile: options.replay === undefined ? undefined : resolve(options.replay),
-  });
-}
 
 async function humanFor(options: RequestOptions, terminal: Terminal): Promise<Human> {
   if (options.yes) return yesToAll;

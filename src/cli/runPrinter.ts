@@ -79,11 +79,14 @@ function toolLine(call: ToolCall, width: number): string {
   return terminalLine(`${call.name} ${rest}`, width);
 }
 
+/** Why a call failed may take more than one line of the screen, but not a screen, in characters. */
+const failureLength = 400;
+
 /** A failed call is always shown, in one line; a result only when asked for. */
 function sayResult(name: string, result: ToolResult, terminal: Terminal, verbose: boolean): void {
   const { style } = terminal;
   if (result.isError && !verbose) {
-    terminal.say(style.red(`✗ ${terminalLine(`${name}: ${result.content}`, terminal.sayWidth - 2)}`));
+    terminal.say(style.red(`✗ ${terminalLine(`${name}: ${result.content}`, failureLength)}`));
   }
   if (!verbose) return;
   const lines = terminalText(result.content).trimEnd().split('\n');

@@ -139,7 +139,7 @@ export async function readLog(file: string): Promise<{ records: LogRecord[]; ski
   let skipped = 0;
   for (const line of (await readFile(file, 'utf8')).split('\n')) {
     if (line.trim() === '') continue;
-    const record = parsedRecord(line);
+    const record = parseRecord(line);
     if (record) records.push(record);
     else skipped++;
   }
@@ -148,7 +148,8 @@ export async function readLog(file: string): Promise<{ records: LogRecord[]; ski
 
 const eventNames = new Set(['skill_start', 'tool_call', 'skill_end']);
 
-function parsedRecord(line: string): LogRecord | undefined {
+/** Undefined for a line that is no record. */
+export function parseRecord(line: string): LogRecord | undefined {
   try {
     const value: unknown = JSON.parse(line);
     if (value === null || typeof value !== 'object') return undefined;

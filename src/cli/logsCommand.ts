@@ -1,0 +1,193 @@
+/** `telos logs`: which runs there were, what was said in one of them, and what happens now. */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type LogRecord, readLog, type SkillEndRecord } from '../engine/logFile.ts';
+import type { ContentBlock, Message } from '../protocol/run.ts';
+import { followLog } from './followLog.ts';
+import { abortOnInterrupt } from './interrupts.ts';
+import { type ConfigOptions, configFor } from './openConfig.ts';
+import { table } from './table.ts';
+import type { Terminal } from './terminal.ts';
+import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+
+export interface LogsOptions extends ConfigOptions {
+  json?: boolean;
+  limit?: string;
+}
+
+/** What the records of one run come to. */
+interface LoggedRun {
+  id: string;
+  /** ISO 8601: its first record. */
+  ts: string;
+  agent: string | null;
+  skill: string | null;
+  end?: SkillEndRecord;
+}
+
+/** The last runs, the newest first. Returns the exit code. */
+export async function logsCommand(options: LogsOptions, terminal: Terminal): Promise<number> {
+  const limit = Number(options.limit ?? 20);
+  if (!Number.isInteger(limit) || limit < 1) {
+    terminal.say('--limit takes a whole number from 1 on.');
+    return 2;
+  }
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const runs = await lastRuns(config.dataDir, limit, terminal);
+  if (options.json) {
+    for (const { end, ...run } of runs) terminal.out(`${terminalJson({ ...run, ...summary(end) })}\n`);
+    return 0;
+  }
+  if (runs.length === 0) {
+    terminal.say(terminalText(`No runs yet; they will be written to ${join(config.dataDir, 'logs')}.`));
+    return 0;
+  }
+  const rows = runs.map(({ id, ts, agent, skill, end }) => [
+    localTime(ts),
+    id.slice(0, 8),
+    agent ?? '-',
+    skill ?? '-',
+    end ? `${end.duration_s.toFixed(1)} s` : '',
+    end && typeof end.cost === 'number' ? `$${end.cost.toFixed(4)}` : '',
+    end?.outcome ?? 'unfinished',
+  ]);
+  const headings = ['Time', 'Run', 'Agent', 'Skill', 'Duration', 'Cost', 'Outcome'];
+  terminal.out(`${table(headings, rows, terminal.outWidth)}\n`);
+  return 0;
+}
+
+/** The conversation of one run, named by the beginning of its id; the last run when none is named. Returns the exit code. */
+export async function logsShowCommand(
+  id: string | undefined,
+  options: LogsOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const run = (await lastRuns(config.dataDir, Number.POSITIVE_INFINITY, terminal, id ?? '')).find(
+    candidate => candidate.end,
+  );
+  if (!run?.end) {
+    const what = id === undefined ? 'No run has ended yet' : `No run that has ended begins with '${id}'`;
+    terminal.say(terminalText(`${what}; \`telos logs\` lists the runs.`));
+    return 1;
+  }
+  if (options.json) {
+    terminal.out(`${terminalJson(run.end)}\n`);
+    return 0;
+  }
+  for (const message of run.end.messages) terminal.out(messageText(message));
+  terminal.endLine();
+  if (run.end.error) terminal.say(terminal.style.red(terminalText(run.end.error)));
+  return 0;
+}
+
+/** Each record of today's log as it is written, until Ctrl-C. Returns the exit code. */
+export async function logsFollowCommand(options: LogsOptions, terminal: Terminal): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const { signal, release } = abortOnInterrupt(() => {});
+  try {
+    await followLog(config.dataDir, signal, record => {
+      if (options.json) return terminal.out(`${terminalJson(record)}\n`);
+      return terminal.out(`${terminalLine(recordText(record))}\n`);
+    });
+  } finally {
+    release();
+  }
+  return 0;
+}
+
+async function lastRuns(
+  dataDir: string,
+  limit: number,
+  terminal: Terminal,
+  idPrefix = '',
+): Promise<LoggedRun[]> {
+  const folder = join(dataDir, 'logs');
+  if (!existsSync(folder)) return [];
+  const files = readdirSync(folder)
+    .filter(name => /^\d{4}-\d\d-\d\d\.jsonl$/.test(name))
+    .sort()
+    .reverse();
+  const runs: LoggedRun[] = [];
+  for (const name of files) {
+    const { records, skipped } = await readLog(join(folder, name));
+    if (skipped > 0) terminal.say(`${skipped} lines of ${name} cannot be read and were skipped.`);
+    runs.push(
+      ...runsOf(records)
+        .filter(run => run.id.startsWith(idPrefix))
+        .reverse(),
+    );
+    if (runs.length >= limit) break;
+  }
+  return runs.slice(0, limit);
+}
+
+function runsOf(records: readonly LogRecord[]): LoggedRun[] {
+  const runs = new Map<string, LoggedRun>();
+  for (const record of records) {
+    const id = String(record.run_id ?? '');
+    const run = runs.get(id) ?? { id, ts: record.ts, agent: null, skill: null };
+    if (record.event !== 'tool_call') {
+      run.agent = record.agent;
+      run.skill = record.skill;
+    }
+    if (record.event === 'skill_end') run.end = record;
+    runs.set(id, run);
+  }
+  return [...runs.values()];
+}
+
+function summary(end: SkillEndRecord | undefined): object {
+  if (!end) return { outcome: 'unfinished' };
+  const { messages, ts, event, run_id, agent, skill, ...rest } = end;
+  return { ended: ts, ...rest };
+}
+
+function localTime(iso: string): string {
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return iso;
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-');
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+function messageText({ role, content }: Message): string {
+  const blocks: readonly ContentBlock[] =
+    typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  return blocks.map(block => terminalText(blockText(role, block))).join('');
+}
+
+function blockText(role: Message['role'], block: ContentBlock): string {
+  switch (block.type) {
+    case 'text':
+      return `[${role}] ${block.text}\n`;
+    case 'tool_use':
+      return `→ ${block.name} ${JSON.stringify(block.input)}\n`;
+    case 'tool_result': {
+      const text =
+        typeof block.content === 'string'
+          ? block.content
+          : block.content.map(part => (part.type === 'text' ? part.text : '[image]')).join('\n');
+      return `${block.is_error ? '✗' : '←'} ${text}\n`;
+    }
+    case 'image':
+      return `[${role}] [image]\n`;
+    default:
+      return '';
+  }
+}
+
+function recordText(record: LogRecord): string {
+  const time = localTime(record.ts).slice(-5);
+  switch (record.event) {
+    case 'skill_start':
+      return `${time} ${record.run_id.slice(0, 8)} ${record.skill} of ${record.agent} starts (${record.provider} ${record.model})`;
+    case 'tool_call':
+      return `${time} ${record.run_id.slice(0, 8)} ${record.is_error ? '✗' : '→'} ${record.tool}`;
+    case 'skill_end':
+      return `${time} ${record.run_id.slice(0, 8)} ${record.outcome}${record.error ? `: ${record.error}` : ''}`;
+  }
+}

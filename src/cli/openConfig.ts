@@ -1,0 +1,32 @@
+/** From the options of the command line to the engine's configuration. */
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import process from 'node:process';
+import { type Config, loadConfig } from '../engine/config.ts';
+import type { Terminal } from './terminal.ts';
+import { terminalText } from './terminalText.ts';
+
+/** As they were given; paths may be relative to the folder of the call. */
+export interface ConfigOptions {
+  model?: string;
+  provider?: string;
+  cwd?: string;
+  replay?: string;
+}
+
+/** Undefined when the folder of `--cwd` is none; that has been said then, and is wrong usage. */
+export function configFor(options: ConfigOptions, terminal: Terminal): Config | undefined {
+  const cwd = resolve(options.cwd ?? process.cwd());
+  if (options.cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
+    terminal.say(`--cwd: there is no folder ${terminalText(cwd)}.`);
+    return undefined;
+  }
+  const config = loadConfig({
+    cwd,
+    model: options.model,
+    provider: options.provider ?? (options.replay === undefined ? undefined : 'replay'),
+    replayFile: options.replay === undefined ? undefined : resolve(options.replay),
+  });
+  for (const problem of config.problems) terminal.say(terminal.style.yellow(terminalText(problem)));
+  return config;
+}
