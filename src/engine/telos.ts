@@ -1,8 +1,17 @@
 /** The engine's one door: what there is to run, which skill a request means, and the run itself as a stream of events. */
-import type { RouteReason, RunEvent, SkillRef } from '../protocol/run.ts';
-import type { Agent, Skill } from './agents/agent.ts';
+import type { RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
+import type { Agent } from './agents/agent.ts';
+import { discoverAgents, type FileAgent } from './agents/discover.ts';
 import type { Config } from './config.ts';
-import type { Human } from './human.ts';
+import { TelosError } from './errors.ts';
+import { framed, type RunState } from './frame.ts';
+import { type Human, rememberingForRun } from './human.ts';
+import { recorded } from './log.ts';
+import { selectionText } from './prompt.ts';
+import type { ProviderChoice } from './providers/create.ts';
+import type { Provider } from './providers/provider.ts';
+import { redactor } from './redact.ts';
+import { findSkill, type Match, matchExplicit, matchName } from './route.ts';
 
 /** A text that the user had selected when they asked. */
 export interface Selection {
@@ -26,12 +35,12 @@ export interface RunRequest {
   recordTo?: string;
 }
 
-export type RouteResult =
-  | { agent: Agent; skill: Skill; reason: RouteReason }
-  | { agent: undefined; skill: undefined; suggestions: readonly SkillRef[] };
+export type RouteResult = Match | { agent: undefined; skill: undefined; suggestions: readonly SkillRef[] };
 
 export class Telos {
   readonly config: Config;
+  #agents: readonly FileAgent[] | undefined;
+  #choice: Promise<ProviderChoice> | undefined;
 
   private constructor(config: Config) {
     this.config = config;
@@ -42,24 +51,123 @@ export class Telos {
     return new Telos(config);
   }
 
-  /** All agents with at least one skill, sorted by name. Read afresh unless nothing has changed. */
+  /** All agents with at least one skill, sorted by name; as they were at the first call since `refresh`. */
   async agents(): Promise<readonly Agent[]> {
-    throw new Error('unfinished');
+    return this.#fileAgents();
   }
 
-  /** Which skill a request means, and why. Throws TelosError `config` when `request.agent` is not known. */
-  async route(_request: RunRequest, _signal: AbortSignal): Promise<RouteResult> {
-    throw new Error('unfinished');
+  /** Which model the next run will use. Throws TelosError `config` for an unknown provider, `auth` for one without its key. */
+  async provider(): Promise<ProviderChoice> {
+    this.#choice ??= import('./providers/create.ts').then(create => create.chooseProvider(this.config));
+    return this.#choice;
+  }
+
+  /** The next request sees the files, and the models that answer, as they are then. */
+  refresh(): void {
+    this.#agents = undefined;
+    this.#choice = undefined;
+  }
+
+  /** Which skill a request means, and why. Throws TelosError `config` when `request.agent` or `request.skill` is not known. */
+  async route(request: RunRequest, signal: AbortSignal): Promise<RouteResult> {
+    signal.throwIfAborted();
+    const all = await this.#fileAgents();
+    const agents = request.agent === undefined ? all : all.filter(agent => agent.name === request.agent);
+    if (agents.length === 0) throw noAgents(request.agent, all, this.config);
+    if (request.skill) {
+      const match = findSkill(all, request.skill);
+      if (!match)
+        throw new TelosError(
+          'config',
+          `There is no skill '${request.skill.skill}' of agent '${request.skill.agent}' any more.`,
+        );
+      return match;
+    }
+    const match = matchExplicit(request.text, agents) ?? matchName(request.text, agents);
+    return match ?? { agent: undefined, skill: undefined, suggestions: everySkill(agents) };
   }
 
   /**
    * Runs a request. Never throws: whatever goes wrong is in the last event. To stop, abort the signal and read on to the end;
    * the run's log record is written even if the reader walks away.
    */
-  run(_request: RunRequest, _human: Human, _signal: AbortSignal): AsyncIterable<RunEvent> {
-    throw new Error('unfinished');
+  run(request: RunRequest, human: Human, signal: AbortSignal): AsyncIterable<RunEvent> {
+    const redact = redactor(secretsIn(this.config.env));
+    const events = framed(request.text, state => this.#runSkill(request, human, state, signal), signal);
+    return recorded(redact.events(events), { dataDir: this.config.dataDir, redact: redact.text });
   }
 
-  /** The next request sees the files as they are then. */
-  refresh(): void {}
+  async *#runSkill(
+    request: RunRequest,
+    human: Human,
+    state: RunState,
+    signal: AbortSignal,
+  ): AsyncGenerator<RunEvent, RunOutcome> {
+    const match = await this.route(request, signal);
+    if (!match.skill) throw noMatch(request.text, match.suggestions);
+    const [{ runSkill }, provider] = await Promise.all([
+      import('./runSkill.ts'),
+      this.#providerFor(match, request),
+    ]);
+    const bench = { provider, human: rememberingForRun(human), state, config: this.config };
+    return yield* runSkill(match, wordsOf(request), bench, signal);
+  }
+
+  async #providerFor(match: Match, request: RunRequest): Promise<Provider> {
+    const create = await import('./providers/create.ts');
+    const provider = await create.createProvider(this.config, await this.provider(), match.skill.dir);
+    if (!request.recordTo) return provider;
+    const { recordingProvider } = await import('./providers/recording.ts');
+    const { agent, skill } = match;
+    return recordingProvider(provider, request.recordTo, {
+      agent: agent.name,
+      skill: skill.id,
+      request: request.text,
+    });
+  }
+
+  #fileAgents(): readonly FileAgent[] {
+    this.#agents ??= discoverAgents(this.config);
+    return this.#agents;
+  }
+}
+
+function wordsOf({ text, selection }: RunRequest): string {
+  if (!selection) return text;
+  const { file, line, language } = selection;
+  return [text, selectionText(file, line, language, selection.text)].filter(Boolean).join('\n\n');
+}
+
+function noAgents(wanted: string | undefined, all: readonly Agent[], config: Config): TelosError {
+  if (wanted !== undefined && all.length > 0) {
+    return new TelosError(
+      'config',
+      `Agent '${wanted}' not found. Available agents: ${all.map(agent => agent.name).join(', ')}`,
+    );
+  }
+  const place = `${config.skillsDir}/<agent>/skills/<skill>/SKILL.md`;
+  return new TelosError(
+    'config',
+    `No agents found. A skill goes to ${place}; \`telos init\` makes the folder, \`telos skill add\` a first skill.`,
+  );
+}
+
+function noMatch(text: string, suggestions: readonly SkillRef[]): TelosError {
+  const available = suggestions.map(({ agent, skill }) => `  ${skill} (${agent})`).join('\n');
+  return new TelosError(
+    'no_match',
+    `No matching skill found for: '${text}'\n\nAvailable skills:\n${available}`,
+    { suggestions },
+  );
+}
+
+function everySkill(agents: readonly FileAgent[]): SkillRef[] {
+  return agents.flatMap(agent => agent.skills.map(skill => ({ agent: agent.name, skill: skill.id })));
+}
+
+/** Values of variables that are named like keys; they must not reach an event or a log. */
+function secretsIn(env: Readonly<Record<string, string>>): string[] {
+  return Object.entries(env)
+    .filter(([name]) => /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i.test(name))
+    .map(([, value]) => value);
 }

@@ -1,0 +1,48 @@
+/** Puts a start and an end around a run, and is the one place where what went wrong becomes the run's outcome. */
+import { randomUUID } from 'node:crypto';
+import type { Message, RunError, RunEvent, RunOutcome } from '../protocol/run.ts';
+import { TelosError } from './errors.ts';
+
+/** What a run fills as it goes on, so that its end can be told however it ends. */
+export interface RunState {
+  messages: Message[];
+  counts: { rounds: number; toolCalls: number };
+}
+
+/** Yields `run_start`, the events of `body`, and `run_end`; never throws. */
+export async function* framed(
+  text: string,
+  body: (state: RunState) => AsyncGenerator<RunEvent, RunOutcome>,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, void> {
+  const state: RunState = { messages: [], counts: { rounds: 0, toolCalls: 0 } };
+  const started = performance.now();
+  yield { type: 'run_start', runId: randomUUID(), text, startedAt: new Date().toISOString() };
+  let outcome: RunOutcome;
+  let error: RunError | undefined;
+  try {
+    outcome = yield* body(state);
+  } catch (thrown) {
+    ({ outcome, error } = ending(thrown, signal));
+  }
+  yield {
+    type: 'run_end',
+    outcome,
+    rounds: state.counts.rounds,
+    toolCalls: state.counts.toolCalls,
+    durationMs: Math.round(performance.now() - started),
+    messages: state.messages,
+    ...(error ? { error } : {}),
+  };
+}
+
+function ending(thrown: unknown, signal: AbortSignal): { outcome: RunOutcome; error?: RunError } {
+  if (signal.aborted) return { outcome: 'cancelled' };
+  if (!(thrown instanceof TelosError)) {
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    return { outcome: 'failed', error: { code: 'internal', message } };
+  }
+  const { code, message, suggestions } = thrown;
+  const outcome = code === 'no_match' ? 'no_match' : code === 'budget' ? 'budget' : 'failed';
+  return { outcome, error: { code, message, ...(suggestions ? { suggestions } : {}) } };
+}

@@ -1,0 +1,127 @@
+/** The loop of a run: ask the model, do what it asks, tell it what happened, until it asks for nothing more. */
+import type { ContentBlock, Message, RunEvent, RunOutcome, ToolCall, Usage } from '../protocol/run.ts';
+import { TelosError } from './errors.ts';
+import { defaultMaxTokens, type Provider, type TokenCount } from './providers/provider.ts';
+import { runTools, type ToolBench } from './toolRound.ts';
+
+/** Rounds of one run, at most. */
+export const maxRounds = 20;
+
+export interface RunSpec extends ToolBench {
+  provider: Provider;
+  system: string;
+  skillDir: string;
+  /** Filled as the run goes on, so that a run that fails still has its transcript; the first message is there already. */
+  messages: Message[];
+  /** Counted up as the run goes on. */
+  counts: { rounds: number; toolCalls: number };
+  priceOf(tokens: TokenCount): number | 'unknown';
+}
+
+interface Reply {
+  blocks: ContentBlock[];
+  calls: ToolCall[];
+  stopReason: string;
+}
+
+/** Returns how it ended; throws what a provider throws, and the abort reason on abort. */
+export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, RunOutcome> {
+  while (spec.counts.rounds < maxRounds) {
+    signal.throwIfAborted();
+    spec.counts.rounds++;
+    const reply = yield* streamReply(spec, signal);
+    if (reply.blocks.length > 0) spec.messages.push({ role: 'assistant', content: reply.blocks });
+    if (reply.stopReason === 'max_tokens') yield cutOff;
+    if (reply.stopReason === 'refusal') yield refused;
+    if (reply.calls.length === 0) return 'completed';
+    spec.counts.toolCalls += reply.calls.length;
+    yield* runTools(reply.calls, spec, signal);
+  }
+  return 'round_limit';
+}
+
+const cutOff: RunEvent = {
+  type: 'notice',
+  level: 'warning',
+  message: 'The answer was cut off at its length limit. Ask the model to go on if something is missing.',
+};
+
+const refused: RunEvent = {
+  type: 'notice',
+  level: 'warning',
+  message: 'The model declined to go on. Say it in other words, or try another model.',
+};
+
+/** One model turn. What has arrived of a turn that fails is kept in the transcript as text; half a tool call is not. */
+async function* streamReply(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, Reply> {
+  const reply: Reply = { blocks: [], calls: [], stopReason: 'end_turn' };
+  try {
+    yield* readTurn(spec, reply, true, signal);
+  } catch (error) {
+    const text = reply.blocks.filter(block => block.type === 'text');
+    if (text.length > 0) spec.messages.push({ role: 'assistant', content: text });
+    if (!mayLackTools(error, spec, signal) || reply.blocks.length > 0) throw error;
+    spec.counts.rounds++;
+    yield {
+      type: 'notice',
+      level: 'warning',
+      message: `${spec.provider.model} does not take tools; it can only answer in words.`,
+    };
+    yield* readTurn(spec, reply, false, signal);
+  }
+  return reply;
+}
+
+/** A first turn that fails for no known reason is asked once more without tools, since some local models know none. */
+function mayLackTools(error: unknown, spec: RunSpec, signal: AbortSignal): boolean {
+  return spec.counts.rounds === 1 && !signal.aborted && !(error instanceof TelosError);
+}
+
+async function* readTurn(
+  spec: RunSpec,
+  reply: Reply,
+  withTools: boolean,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, void> {
+  const tools = withTools ? spec.tools.map(tool => tool.definition) : [];
+  const { system, messages, skillDir } = spec;
+  const request = { system, messages, tools, skillDir, maxTokens: defaultMaxTokens };
+  for await (const event of spec.provider.streamCompletion(request, signal)) {
+    switch (event.type) {
+      case 'text':
+        appendText(reply.blocks, event.text);
+        yield event;
+        break;
+      case 'thinking':
+        reply.blocks.push(event.block);
+        break;
+      case 'tool_call':
+        reply.calls.push(event.call);
+        reply.blocks.push({
+          type: 'tool_use',
+          id: event.call.id,
+          name: event.call.name,
+          input: event.call.input,
+        });
+        break;
+      case 'retry':
+        yield event;
+        break;
+      case 'done':
+        reply.stopReason = event.stopReason;
+        if (event.usage)
+          yield { type: 'usage', round: spec.counts.rounds, usage: usageOf(event.usage, spec) };
+        break;
+    }
+  }
+}
+
+function usageOf(tokens: TokenCount, spec: RunSpec): Usage {
+  return { ...tokens, cost: spec.priceOf(tokens) };
+}
+
+function appendText(blocks: ContentBlock[], text: string): void {
+  const last = blocks.at(-1);
+  if (last?.type === 'text') last.text += text;
+  else blocks.push({ type: 'text', text });
+}

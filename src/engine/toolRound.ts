@@ -1,0 +1,156 @@
+/** Carries out the tool calls of one model turn: checked, decided, asked about, run; each gets exactly one result. */
+import type {
+  ApprovalRequest,
+  Message,
+  RunEvent,
+  ToolCall,
+  ToolResult,
+  ToolResultBlock,
+} from '../protocol/run.ts';
+import type { Human } from './human.ts';
+import { type Decision, decide, type PolicyContext } from './policy/decide.ts';
+import { inputProblem } from './tools/builtin.ts';
+import { type Tool, type ToolContext, toolError } from './tools/tool.ts';
+
+/** What the calls of a run work with. */
+export interface ToolBench {
+  tools: readonly Tool[];
+  human: Human;
+  policy: PolicyContext;
+  context: Omit<ToolContext, 'signal' | 'approvedSubject'>;
+  messages: Message[];
+}
+
+/** A model reads at most this much of one result, in bytes: the head, the tail and the exact size. */
+const maxResultBytes = 64 * 1024;
+
+interface Granted {
+  granted: true;
+  tool: Tool;
+  approvedSubject: string | undefined;
+}
+
+type Permit = Granted | { granted: false; refusal: ToolResult };
+
+/**
+ * Runs the calls in their order, neighbours that only read or fetch at the same time. The results go into the transcript as one
+ * message, also when the run is cancelled in the middle: a call without a result would make the transcript unusable.
+ */
+export async function* runTools(
+  calls: readonly ToolCall[],
+  bench: ToolBench,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, void> {
+  const results = new Map<string, ToolResult>();
+  const running: Promise<RunEvent>[] = [];
+  const end = (call: ToolCall, result: ToolResult): RunEvent => {
+    results.set(call.id, result);
+    return { type: 'tool_end', callId: call.id, name: call.name, result };
+  };
+  try {
+    for (const call of calls) {
+      signal.throwIfAborted();
+      yield { type: 'tool_start', call };
+      const permit = yield* permitFor(call, bench, signal);
+      if (!permit.granted) {
+        yield end(call, permit.refusal);
+        continue;
+      }
+      const alone = permit.tool.access === 'write' || permit.tool.access === 'execute';
+      if (alone) yield* drained(running);
+      running.push(carryOut(call, permit, bench, signal).then(result => end(call, result)));
+      if (alone) yield* drained(running);
+    }
+    yield* drained(running);
+    signal.throwIfAborted();
+  } finally {
+    await Promise.all(running);
+    const cancelled = toolError('The run was cancelled before this call ended.');
+    bench.messages.push({
+      role: 'user',
+      content: calls.map(call => resultBlock(call, results.get(call.id) ?? cancelled)),
+    });
+  }
+}
+
+async function* drained(running: Promise<RunEvent>[]): AsyncGenerator<RunEvent, void> {
+  for (const work of running) yield await work;
+  running.length = 0;
+}
+
+/** May this call run? Asks the person where the policy says so; the question is put before it is announced, or an early answer is lost. */
+async function* permitFor(
+  call: ToolCall,
+  bench: ToolBench,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, Permit> {
+  const tool = bench.tools.find(candidate => candidate.definition.name === call.name);
+  if (call.problem) return refuse(call.problem);
+  if (!tool) {
+    const names = bench.tools.map(candidate => candidate.definition.name).join(', ');
+    return refuse(`Unknown tool: ${call.name}. The tools are ${names}.`);
+  }
+  const problem = inputProblem(tool, call.input);
+  if (problem) return refuse(problem);
+  const decision = await decide(call, bench.policy);
+  if (decision.action === 'deny') return refuse(`Not allowed (${decision.rule}): ${decision.reason}`);
+  if (decision.action === 'allow') return { granted: true, tool, approvedSubject: undefined };
+  const request = approvalRequest(call, decision);
+  const answer = bench.human.approve(request, signal);
+  yield { type: 'approval_request', request };
+  const response = await answer;
+  yield { type: 'approval_response', callId: call.id, decision: response };
+  if (!response.allow) return refuse(`Denied: ${response.reason}`);
+  return { granted: true, tool, approvedSubject: decision.subject };
+}
+
+function approvalRequest(call: ToolCall, decision: Extract<Decision, { action: 'ask' }>): ApprovalRequest {
+  const { subject, folder, rule, reason, scopes } = decision;
+  return { callId: call.id, tool: call.name, subject, ...(folder ? { folder } : {}), rule, reason, scopes };
+}
+
+async function carryOut(
+  call: ToolCall,
+  permit: Granted,
+  bench: ToolBench,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  const { tool, approvedSubject } = permit;
+  const context: ToolContext = {
+    ...bench.context,
+    signal,
+    ...(approvedSubject === undefined ? {} : { approvedSubject }),
+  };
+  try {
+    return withinLimit(await tool.execute(call.input, context));
+  } catch (error) {
+    if (signal.aborted) return toolError('The run was cancelled while this call was running.');
+    return toolError(`${call.name} failed: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function resultBlock(call: ToolCall, result: ToolResult): ToolResultBlock {
+  const content = result.images?.length
+    ? [{ type: 'text' as const, text: result.content }, ...result.images]
+    : result.content;
+  return { type: 'tool_result', tool_use_id: call.id, content, is_error: result.isError };
+}
+
+/** Keeps head and tail of a long result, cut at whole characters, and says how long it was. */
+function withinLimit(result: ToolResult): ToolResult {
+  const bytes = Buffer.from(result.content, 'utf8');
+  if (bytes.length <= maxResultBytes) return result;
+  const note = `\n\n[... cut: the result has ${bytes.length} bytes, of which the middle is left out ...]\n\n`;
+  const half = Math.floor((maxResultBytes - Buffer.byteLength(note)) / 2);
+  const head = bytes
+    .subarray(0, half)
+    .toString('utf8')
+    .replace(/\uFFFD+$/, '');
+  const tail = bytes
+    .subarray(bytes.length - half)
+    .toString('utf8')
+    .replace(/^\uFFFD+/, '');
+  return { ...result, content: head + note + tail };
+}
+
+const refuse = (content: string): Permit => ({ granted: false, refusal: toolError(content) });

@@ -1,0 +1,214 @@
+/** The loop: every call gets its result, every question its answer, and every end is told. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { framed } from '../../src/engine/frame.ts';
+import type { Human } from '../../src/engine/human.ts';
+import { nobody, rememberingForRun, yesToAll } from '../../src/engine/human.ts';
+import { maxRounds, runLoop } from '../../src/engine/run.ts';
+import { builtinTools } from '../../src/engine/tools/builtin.ts';
+import type { ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
+import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+
+describe('runLoop', () => {
+  let folder: TempFolder;
+  beforeEach(() => {
+    folder = tempFolder({ 'work/in.txt': 'data', 'pack/.k': '', 'skill/.k': '' });
+  });
+  afterEach(() => folder.remove());
+
+  async function run(
+    provider: ScriptedProvider,
+    human: Human = nobody,
+    control = new AbortController(),
+    onEvent?: (event: RunEvent) => void,
+  ) {
+    const folders = {
+      workingDir: join(folder.path, 'work'),
+      packDir: join(folder.path, 'pack'),
+      skillDir: join(folder.path, 'skill'),
+      commandDir: join(folder.path, 'pack'),
+    };
+    const events: RunEvent[] = [];
+    const loop = framed(
+      'do it',
+      state => {
+        state.messages.push({ role: 'user', content: 'BODY' });
+        const spec = {
+          provider,
+          human: rememberingForRun(human),
+          system: 'S',
+          skillDir: folders.skillDir,
+          tools: builtinTools,
+          context: { ...folders, env: { PATH: process.env['PATH'] ?? '' } },
+          policy: { ...folders, home: folder.path, protectedDirs: [] },
+          priceOf: () => 'unknown' as const,
+          ...state,
+        };
+        return runLoop(spec, control.signal);
+      },
+      control.signal,
+    );
+    for await (const event of loop) {
+      events.push(event);
+      onEvent?.(event);
+    }
+    const end = events.at(-1);
+    assert.equal(end?.type, 'run_end');
+    return { events, end: end as Extract<RunEvent, { type: 'run_end' }> };
+  }
+
+  const resultsOf = (end: Extract<RunEvent, { type: 'run_end' }>) =>
+    end.messages
+      .flatMap(message => (typeof message.content === 'string' ? [] : message.content))
+      .filter(block => block.type === 'tool_result');
+
+  it('does what the model asks, tells it, and ends when it asks for nothing more', async () => {
+    const provider = scriptedProvider([
+      [says('x'), calls('1', 'write_file', { path: 'o.md', content: 'C' }), done('tool_use')],
+      [says('done'), done()],
+    ]);
+    const { end } = await run(provider);
+    assert.deepEqual([end.outcome, end.rounds, end.toolCalls], ['completed', 2, 1]);
+    assert.equal(readFileSync(join(folder.path, 'work/o.md'), 'utf8'), 'C');
+    assert.deepEqual(provider.requests[1]?.messages.at(-2)?.content, [
+      { type: 'text', text: 'x' },
+      { type: 'tool_use', id: '1', name: 'write_file', input: { path: 'o.md', content: 'C' } },
+    ]);
+    assert.deepEqual(end.messages.at(-1), { role: 'assistant', content: [{ type: 'text', text: 'done' }] });
+  });
+
+  it('answers every call of one turn in one message and in order, also unknown, unreadable and incomplete ones', async () => {
+    const broken: RunEvent | object = {
+      type: 'tool_call',
+      call: { id: '3', name: 'read_file', input: {}, problem: 'The arguments are not JSON.' },
+    };
+    const { end } = await run(
+      scriptedProvider([
+        [
+          calls('1', 'zzz', {}),
+          calls('2', 'read_file', { path: 'in.txt' }),
+          broken as ReturnType<typeof calls>,
+          calls('4', 'write_file', { path: 'x' }),
+          done(),
+        ],
+        [says('k'), done()],
+      ]),
+    );
+    const results = resultsOf(end);
+    assert.deepEqual(
+      results.map(result => [result.tool_use_id, result.is_error]),
+      [
+        ['1', true],
+        ['2', false],
+        ['3', true],
+        ['4', true],
+      ],
+    );
+    assert.match(String(results[0]?.content), /Unknown tool: zzz/);
+    assert.equal(results[1]?.content, 'data');
+    assert.match(String(results[2]?.content), /not JSON/);
+    assert.match(String(results[3]?.content), /content/);
+    assert.equal(end.messages.filter(message => message.role === 'user').length, 2);
+  });
+
+  it('asks before a command, announces the question after it was put, and obeys the answer', async () => {
+    const asked: ApprovalRequest[] = [];
+    const human: Human = {
+      ...nobody,
+      approve: async request => {
+        asked.push(request);
+        return asked.length === 1 ? { allow: true, scope: 'run' } : { allow: false, reason: 'no thanks' };
+      },
+    };
+    const provider = scriptedProvider([
+      [calls('1', 'run_command', { command: 'echo hi > ran' }), done()],
+      [
+        calls('2', 'run_command', { command: 'echo hi > ran' }),
+        calls('3', 'run_command', { command: 'touch other' }),
+        done(),
+      ],
+      [done()],
+    ]);
+    const { events, end } = await run(provider, human);
+    assert.deepEqual(
+      asked.map(({ subject }) => subject),
+      ['echo hi > ran', 'touch other'],
+    );
+    assert.deepEqual(
+      resultsOf(end).map(({ is_error }) => is_error),
+      [false, false, true],
+    );
+    assert.match(String(resultsOf(end)[2]?.content), /no thanks/);
+    assert.ok(existsSync(join(folder.path, 'pack/ran')) && !existsSync(join(folder.path, 'pack/other')));
+    const types = events.map(({ type }) => type);
+    assert.ok(types.indexOf('approval_request') < types.indexOf('approval_response'));
+  });
+
+  it('keeps an answer that comes before the question is shown', async () => {
+    const { end } = await run(
+      scriptedProvider([[calls('1', 'run_command', { command: 'true' }), done()], [done()]]),
+      yesToAll,
+    );
+    assert.equal(end.outcome, 'completed');
+  });
+
+  it('stops after its last round', async () => {
+    const { end } = await run(scriptedProvider([[calls('1', 'list_directory', {}), done()]]));
+    assert.deepEqual([end.outcome, end.rounds], ['round_limit', maxRounds]);
+  });
+
+  it('gives every call a result when it is cancelled in the middle, and says cancelled', async () => {
+    const control = new AbortController();
+    const provider = scriptedProvider([
+      [
+        calls('1', 'run_command', { command: 'sleep 30' }),
+        calls('2', 'read_file', { path: 'in.txt' }),
+        done(),
+      ],
+    ]);
+    const { end } = await run(provider, yesToAll, control, event => {
+      if (event.type === 'approval_response') setTimeout(() => control.abort(), 20);
+    });
+    assert.equal(end.outcome, 'cancelled');
+    assert.deepEqual(
+      resultsOf(end).map(({ tool_use_id, is_error }) => [tool_use_id, is_error]),
+      [
+        ['1', true],
+        ['2', true],
+      ],
+    );
+  });
+
+  it('asks once more without tools when the first turn fails before it said anything', async () => {
+    const provider = scriptedProvider([[new Error('no tools')], [says('ok'), done()]]);
+    const { end } = await run(provider);
+    assert.deepEqual(
+      provider.requests.map(({ tools }) => tools.length),
+      [builtinTools.length, 0],
+    );
+    assert.equal(end.outcome, 'completed');
+  });
+
+  it('fails with the reason and keeps what was said when a turn breaks off', async () => {
+    const provider = scriptedProvider([
+      [says('par'), new Error('x')],
+      [says('whole'), done()],
+    ]);
+    const { end } = await run(provider);
+    assert.deepEqual([end.outcome, end.error?.message, provider.requests.length], ['failed', 'x', 1]);
+    assert.deepEqual(end.messages.at(-1), { role: 'assistant', content: [{ type: 'text', text: 'par' }] });
+  });
+
+  it('cuts a long result to 64 KiB with its size', async () => {
+    folder.add({ 'work/big.txt': 'ä'.repeat(100_000) });
+    const { end } = await run(
+      scriptedProvider([[calls('1', 'read_file', { path: 'big.txt' }), done()], [done()]]),
+    );
+    const content = String(resultsOf(end)[0]?.content);
+    assert.ok(Buffer.byteLength(content) <= 64 * 1024);
+    assert.match(content, /200000 bytes/);
+    assert.doesNotMatch(content, /\uFFFD/);
+  });
+});
