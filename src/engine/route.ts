@@ -28,19 +28,20 @@ export function matchExplicit(text: string, agents: readonly FileAgent[]): Match
     const scope = colon < 1 ? agents : agents.filter(agent => agent.name === name.slice(0, colon));
     const wanted = normalise(colon < 1 ? name : name.slice(colon + 1));
     if (!wanted) continue;
-    for (const agent of scope) {
-      const skill = agent.skills.find(candidate =>
-        candidate.names.some(alias => normalise(alias) === wanted),
-      );
-      if (skill) return { agent, skill, reason: { rule: 'explicit', matched: word } };
-    }
+    const named = scope.flatMap(agent =>
+      agent.skills
+        .filter(skill => skill.names.some(alias => normalise(alias) === wanted))
+        .map(skill => ({ agent, skill, reason: { rule: 'explicit', matched: word } as const })),
+    );
+    const match = named.find(({ skill }) => !skill.shadowedBy) ?? named[0];
+    if (match) return match;
   }
   return undefined;
 }
 
 /**
  * The skill with the longest name that stands in the text as whole words, over all agents. A hyphen, an underscore and a space are
- * the same; of equal names the first agent's wins.
+ * the same; of equal names the one that nothing shadows wins, else the first agent's.
  */
 export function matchName(text: string, agents: readonly FileAgent[]): Match | undefined {
   const words = ` ${normalise(text)} `;
@@ -50,7 +51,10 @@ export function matchName(text: string, agents: readonly FileAgent[]): Match | u
     for (const skill of agent.skills) {
       for (const alias of skill.names) {
         const name = normalise(alias);
-        if (name.length <= bestName.length || !words.includes(` ${name} `)) continue;
+        const wins =
+          name.length > bestName.length ||
+          (name === bestName && best?.skill.shadowedBy !== undefined && !skill.shadowedBy);
+        if (!wins || !words.includes(` ${name} `)) continue;
         bestName = name;
         best = { agent, skill, reason: { rule: 'name', matched: name } };
       }

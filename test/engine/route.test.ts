@@ -55,6 +55,23 @@ describe('routing', () => {
     assert.deepEqual([found?.agent.name, found?.skill.id, found?.reason.rule], ['beta', 'frontpage', 'name']);
   });
 
+  it('takes the skill that nothing shadows, unless the agent is named', () => {
+    folder.add({
+      'shadows/user/a-pack/skills/deploy/SKILL.md': '---\ndescription: d\n---\n',
+      'shadows/shop/.claude/skills/deploy/SKILL.md': '---\ndescription: d\n---\n',
+    });
+    const all = discoverAgents(
+      loadConfig({
+        env: { TELOS_SKILLS_DIR: join(folder.path, 'shadows/user') },
+        home: folder.path,
+        workspaceFolders: [{ name: 'shop', path: join(folder.path, 'shadows/shop') }],
+      }),
+    );
+    assert.equal(matchName('deploy it', all)?.agent.name, 'shop');
+    assert.equal(matchExplicit('$deploy', all)?.agent.name, 'shop');
+    assert.equal(matchExplicit('a-pack:deploy', all)?.agent.name, 'a-pack');
+  });
+
   it('obeys an exact name, and is not misled by paths and times', () => {
     const all = agents({ alpha: ['digest', 'usr'], beta: ['digest'] });
     const explicit = (text: string) => {

@@ -1,4 +1,5 @@
 /** What there is to run: agents and their skills, as plain data with the file they came from. */
+import type { SkillRef } from '../../protocol/run.ts';
 
 /** A defect in a file of the user, with what to do about it; never an exception. Lines count from 1. */
 export interface Diagnostic {
@@ -25,6 +26,8 @@ export interface Skill {
   /** Absolute path of the SKILL.md. */
   readonly file: string;
   readonly source: SkillSource;
+  /** The skill of the same name that runs in its place, unless this one's agent is named. */
+  readonly shadowedBy?: SkillRef;
   // ----
   /** The frontmatter's `name`, an alias; the id where there is none. */
   readonly name: string;
@@ -41,6 +44,8 @@ export interface Agent {
   readonly skills: readonly Skill[];
   /** The folder that holds the agent; commands run here unless the skill has files of its own. */
   readonly packDir: string;
+  /** Where its skills lie; `<packDir>/skills`, unless they lie elsewhere or in several places. */
+  readonly skillsDir: string;
   /** Root of the file tools, absolute. */
   readonly workingDir: string;
   readonly source: SkillSource;

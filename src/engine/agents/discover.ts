@@ -1,9 +1,12 @@
-/** Finds every agent and skill on disk: packs in the skills folder and the skills of trusted workspaces. */
-import { existsSync, readdirSync, realpathSync } from 'node:fs';
-import { basename, join, relative, sep } from 'node:path';
+/** Finds every agent and skill on disk: the user's packs, the skills of trusted workspaces, linked folders and the built-in ones. */
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { type Config, expandPath } from '../config.ts';
-import type { Agent, SkillSource } from './agent.ts';
+import type { Agent, Diagnostic, SkillSource } from './agent.ts';
+import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
 import { readAgentToml } from './agentToml.ts';
+import { findSkills, foldersIn } from './findSkills.ts';
+import { noteShadows } from './shadows.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 
 /** An Agent whose skills know their names without being parsed; what the engine's own rooms work on. */
@@ -11,43 +14,73 @@ export interface FileAgent extends Agent {
   readonly skills: readonly FileSkill[];
 }
 
-const skippedFolders = new Set(['.git', 'node_modules']);
-/** Folders below a root are searched to this depth; a skill's own folder ends the search. */
-const maxDepth = 4;
-
-/** All agents with at least one skill, sorted by name. Of two packs with one name the later folder wins, as the original did. */
-export function discoverAgents(config: Config): FileAgent[] {
-  const agents = new Map<string, FileAgent>();
-  for (const entry of foldersIn(config.skillsDir)) {
-    const agent = openPack(join(config.skillsDir, entry), config);
-    if (agent) agents.set(agent.name, agent);
-  }
-  for (const folder of config.workspaceFolders) {
-    const skills = findSkills(join(folder.path, '.claude', 'skills'), 'project');
-    if (skills.length === 0) continue;
-    const name = agents.has(folder.name) ? `${folder.name} (workspace)` : folder.name;
-    agents.set(name, {
-      name,
-      description: `Skills of the workspace folder ${folder.name}`,
-      skills,
-      packDir: folder.path,
-      workingDir: folder.path,
-      source: 'project',
-      diagnostics: [],
-    });
-  }
-  return [...agents.values()].sort((a, b) => a.name.localeCompare(b.name));
+export interface Discovery {
+  /** Sorted by name. Each has a skill, or stands in agents.toml and says why it has none. */
+  agents: readonly FileAgent[];
+  /** `[defaults] default_agent` of agents.toml, where it names an agent. */
+  defaultAgent: string | undefined;
+  /** Defects that belong to no single agent. */
+  diagnostics: readonly Diagnostic[];
 }
 
-/** A folder with a `skills` folder, or with a SKILL.md of its own; undefined for any other folder. */
-function openPack(packDir: string, config: Config): FileAgent | undefined {
-  let skills = findSkills(join(packDir, 'skills'), 'user');
-  const own = skills.length === 0 ? skillFileIn(packDir) : undefined;
-  if (own) skills = [openSkill(own, 'user')];
-  if (skills.length === 0) return undefined;
-  const { fields, diagnostics } = readAgentToml(packDir);
-  const name = fields.name ?? basename(packDir);
-  const mcpConfig = join(packDir, 'mcp.json');
+/** What is known of an agent before the defaults are filled in; later sources write over earlier ones. */
+export interface AgentFields {
+  name: string;
+  packDir: string;
+  source: SkillSource;
+  skills: readonly FileSkill[];
+  /** `<packDir>/skills` if not said. */
+  skillsDir?: string | undefined;
+  /** The first skill's if not said. */
+  description?: string | undefined;
+  /** As it is written; `.` is the folder of the call, nothing is a folder of the agent's name below the working root. */
+  workingDir?: string | undefined;
+  /** `<packDir>/mcp.json`, where there is one, if not said. */
+  mcpConfig?: string | undefined;
+  diagnostics?: readonly Diagnostic[];
+}
+
+/** All agents with at least one skill, sorted by name. */
+export function discoverAgents(config: Config): readonly FileAgent[] {
+  return discover(config).agents;
+}
+
+/** Never throws: what is broken is a diagnostic, and the rest loads. */
+export function discover(config: Config): Discovery {
+  const found = new Map<string, AgentFields>();
+  // Where version 3 kept its packs; one that has been installed again since stands in the skills folder and wins.
+  addPacks(join(config.dataDir, 'agents'), found);
+  addPacks(config.skillsDir, found);
+  addShared(personal(config), found);
+  addShared(builtin(config), found);
+  const toml = readAgentsToml(config);
+  const diagnostics = [...toml.diagnostics];
+  for (const entry of toml.entries) diagnostics.push(...applyEntry(entry, found, toml, config));
+  for (const folder of config.workspaceFolders) {
+    const roots = ['.claude', '.agents', '.github'].map(name => join(folder.path, name, 'skills'));
+    const fields = fromRoots(folder.name, roots, 'project');
+    const description = `Skills of the workspace folder ${folder.name}`;
+    addShared(
+      fields && { ...fields, description, packDir: folder.path, workingDir: folder.path },
+      found,
+      'workspace',
+    );
+  }
+  const agents = [...found.values()].map(fields => agentOf(fields, config));
+  agents.sort((a, b) => (a.name < b.name ? -1 : 1));
+  noteShadows(agents);
+  const { defaultAgent } = toml;
+  if (defaultAgent === undefined || found.has(defaultAgent)) return { agents, defaultAgent, diagnostics };
+  const message = `default_agent is '${defaultAgent}', and there is no agent of that name.`;
+  diagnostics.push({ severity: 'error', code: 'agents-toml-default', message, file: toml.file, line: 1 });
+  return { agents, defaultAgent: undefined, diagnostics };
+}
+
+/** Fills in the defaults. The description is read from the first skill when it is asked for. */
+export function agentOf(fields: AgentFields, config: Config): FileAgent {
+  const { name, packDir, source, skills, diagnostics = [] } = fields;
+  const ownMcp = join(packDir, 'mcp.json');
+  const mcpConfig = fields.mcpConfig ?? (existsSync(ownMcp) ? ownMcp : undefined);
   return {
     name,
     get description() {
@@ -55,55 +88,155 @@ function openPack(packDir: string, config: Config): FileAgent | undefined {
     },
     skills,
     packDir,
-    workingDir: expandPath(fields.working_dir ?? `~/obsidian/telos/${name}`, config.home, config.cwd),
-    source: 'user',
-    ...(existsSync(mcpConfig) ? { mcpConfig } : {}),
+    skillsDir: fields.skillsDir ?? join(packDir, 'skills'),
+    workingDir: expandPath(fields.workingDir ?? join(config.workingRoot, name), config.home, config.cwd),
+    source,
+    ...(mcpConfig ? { mcpConfig } : {}),
     diagnostics,
   };
 }
 
-/**
- * The skills below a root, sorted by id. The search stops at a folder with a skill file, follows links and guards against cycles.
- * Where two folders share a name, each is called by its path below the root.
- */
-export function findSkills(root: string, source: SkillSource): FileSkill[] {
-  const files: { dir: string; file: string }[] = [];
-  const visited = new Set<string>();
-  const visit = (dir: string, depth: number): void => {
-    const realDir = realPath(dir);
-    if (realDir === undefined || visited.has(realDir)) return;
-    visited.add(realDir);
-    const file = depth > 0 ? skillFileIn(dir) : undefined;
-    if (file) files.push({ dir, file });
-    else if (depth < maxDepth) for (const name of foldersIn(dir)) visit(join(dir, name), depth + 1);
+/** Of two packs with one name the later folder wins, and says so. */
+function addPacks(folder: string, found: Map<string, AgentFields>): void {
+  for (const entry of foldersIn(folder)) {
+    const fields = readPack(join(folder, entry));
+    if (!fields) continue;
+    const other = found.get(fields.name);
+    found.set(
+      fields.name,
+      other ? { ...fields, diagnostics: [...(fields.diagnostics ?? []), clash(other, fields)] } : fields,
+    );
+  }
+}
+
+function clash(hidden: AgentFields, shown: AgentFields): Diagnostic {
+  return {
+    severity: 'warning',
+    code: 'agent-name-clash',
+    message: `Two packs are called '${shown.name}': ${hidden.packDir} is not used.`,
+    file: join(hidden.packDir, 'agent.toml'),
+    line: 1,
+    fix: 'Give one of them another `name` in its agent.toml.',
   };
-  visit(root, 0);
-  const count = new Map<string, number>();
-  for (const { dir } of files) count.set(basename(dir), (count.get(basename(dir)) ?? 0) + 1);
-  return files
-    .map(({ dir, file }) => {
-      const path = relative(root, dir).split(sep).join('/');
-      return openSkill(file, source, count.get(basename(dir)) === 1 ? basename(dir) : path);
-    })
-    .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
 }
 
-/** Names of the folders, and of links, in a folder; none where it cannot be read. */
-function foldersIn(dir: string): string[] {
-  try {
-    return readdirSync(dir, { withFileTypes: true })
-      .filter(entry => (entry.isDirectory() || entry.isSymbolicLink()) && !skippedFolders.has(entry.name))
-      .map(entry => entry.name)
-      .sort();
-  } catch {
-    return [];
-  }
+/** A folder with a `skills` folder, or with a SKILL.md of its own; undefined for any other folder. */
+function readPack(packDir: string): AgentFields | undefined {
+  let skills = findSkills(join(packDir, 'skills'), 'user');
+  const own = skills.length === 0 ? skillFileIn(packDir) : undefined;
+  if (own) skills = [openSkill(own, 'user')];
+  if (skills.length === 0) return undefined;
+  return { ...readAgentToml(packDir), packDir, source: 'user', skills };
 }
 
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    return undefined;
+/** The skills that other runners keep in the home folder. */
+function personal({ home }: Config): AgentFields | undefined {
+  const roots = ['.claude', '.agents'].map(name => join(home, name, 'skills'));
+  const fields = fromRoots('personal', roots, 'user');
+  return fields && { ...fields, description: 'Skills of your own that other runners know too' };
+}
+
+function builtin({ builtinSkillsDir }: Config): AgentFields | undefined {
+  const fields = builtinSkillsDir && fromRoots('telos', [builtinSkillsDir], 'builtin');
+  return fields ? { ...fields, description: 'Skills that come with Telos' } : undefined;
+}
+
+/**
+ * An agent whose skills lie in several folders; undefined where they hold none. Of equal ids the first folder's is called by it, and
+ * shadows the others, which are called by their path.
+ */
+function fromRoots(name: string, roots: readonly string[], source: SkillSource): AgentFields | undefined {
+  const byId = new Map<string, FileSkill>();
+  let skillsDir: string | undefined;
+  for (const root of roots) {
+    const skills = findSkills(root, source);
+    if (skills.length > 0) skillsDir ??= root;
+    for (const skill of skills) {
+      if (!byId.has(skill.id)) {
+        byId.set(skill.id, skill);
+        continue;
+      }
+      const path = `${basename(join(root, '..'))}/${skill.id}`;
+      const shadowed = openSkill(skill.file, source, path);
+      shadowed.shadowedBy = { agent: name, skill: skill.id };
+      byId.set(path, shadowed);
+    }
   }
+  if (skillsDir === undefined) return undefined;
+  const skills = [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  return { name, packDir: skillsDir, skillsDir, source, skills };
+}
+
+/** Adds an agent whose name nobody has chosen for it, so it gives way to one of that name. */
+function addShared(fields: AgentFields | undefined, found: Map<string, AgentFields>, kind?: string): void {
+  if (!fields) return;
+  let { name } = fields;
+  for (let count = 1; found.has(name); count++) {
+    name = `${fields.name} (${kind ?? fields.source}${count > 1 ? ` ${count}` : ''})`;
+  }
+  for (const skill of fields.skills)
+    if (skill.shadowedBy) skill.shadowedBy = { ...skill.shadowedBy, agent: name };
+  found.set(name, { ...fields, name });
+}
+
+/** Lays one entry of agents.toml over what was found, or adds its linked agent. Returns what is wrong with it. */
+function applyEntry(
+  entry: AgentEntry,
+  found: Map<string, AgentFields>,
+  { file, ofProject }: AgentsToml,
+  config: Config,
+): Diagnostic[] {
+  const { name, line, skillsDir } = entry;
+  const report = (severity: Diagnostic['severity'], code: string, message: string): Diagnostic[] => [
+    { severity, code, message, file, line },
+  ];
+  let base = found.get(name);
+  if (skillsDir !== undefined) {
+    const skills = findSkills(skillsDir, ofProject ? 'project' : 'linked');
+    const diagnostics =
+      skills.length > 0
+        ? base?.diagnostics
+        : report(
+            'warning',
+            'agent-linked-empty',
+            `There is no skill in ${skillsDir}, the skills_dir of agent '${name}'.`,
+          );
+    const source = ofProject ? ('project' as const) : ('linked' as const);
+    base = {
+      ...(base ?? { name, packDir: skillsDir }),
+      source,
+      skills,
+      skillsDir,
+      ...(diagnostics ? { diagnostics } : {}),
+    };
+  } else if (!base && entry.mode === 'linked') {
+    return report(
+      'error',
+      'agents-toml-linked',
+      `The linked agent '${name}' has no skills_dir, so it has no skills.`,
+    );
+  } else if (!base && entry.mode === 'installed' && /^[\w][\w .-]*$/.test(name)) {
+    const packDir = join(config.dataDir, 'agents', name);
+    const message = `Agent '${name}' is called installed, and there is no skill in ${packDir}. Install it again, or remove its entry.`;
+    base = {
+      name,
+      packDir,
+      source: 'user',
+      skills: [],
+      diagnostics: report('warning', 'agent-missing', message),
+    };
+  }
+  if (!base)
+    return report(
+      'info',
+      'agents-toml-unknown',
+      `There is no agent '${name}', so its entry changes nothing.`,
+    );
+  found.set(name, {
+    ...base,
+    description: entry.description ?? base.description,
+    workingDir: entry.workingDir ?? base.workingDir,
+    mcpConfig: entry.mcpConfig ?? base.mcpConfig,
+  });
+  return [];
 }

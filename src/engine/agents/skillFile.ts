@@ -1,6 +1,7 @@
 /** One SKILL.md on disk as a Skill that reads and parses itself only when somebody looks inside. */
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import type { SkillRef } from '../../protocol/run.ts';
 import type { Diagnostic, Skill, SkillSource } from './agent.ts';
 import { fieldText, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
 
@@ -27,6 +28,8 @@ export interface FileSkill extends Skill {
   readonly fields: ParsedSkillFile['fields'];
   /** The id and the frontmatter's name, found without a YAML parser where possible. */
   readonly names: readonly string[];
+  /** Set by discovery, which alone sees all agents. */
+  shadowedBy?: SkillRef;
 }
 
 /** Never throws, now or later: a file that cannot be read is a skill with a diagnostic. */

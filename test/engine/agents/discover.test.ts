@@ -2,28 +2,30 @@
 import assert from 'node:assert/strict';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { discoverAgents } from '../../../src/engine/agents/discover.ts';
-import { loadConfig } from '../../../src/engine/config.ts';
+import { discover as discoverEverything } from '../../../src/engine/agents/discover.ts';
+import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const skill = (description: string) => `---\ndescription: ${description}\n---\nBody`;
 
-describe('discoverAgents', () => {
+describe('discover', () => {
   let folder: TempFolder;
   beforeEach(() => {
     folder = tempFolder();
   });
   afterEach(() => folder.remove());
 
-  const discover = () =>
-    discoverAgents(
+  const discoverAll = (more: ConfigOverrides = {}) =>
+    discoverEverything(
       loadConfig({
         env: { TELOS_SKILLS_DIR: join(folder.path, 'skills') },
         home: join(folder.path, 'home'),
         cwd: join(folder.path, 'call'),
         workspaceFolders: [{ name: 'shop', path: join(folder.path, 'shop') }],
+        ...more,
       }),
     );
+  const discover = (more?: ConfigOverrides) => discoverAll(more).agents;
 
   it('reads a pack with agent.toml, and one without', () => {
     folder.add({
@@ -106,5 +108,164 @@ describe('discoverAgents', () => {
 
   it('finds nothing where there is nothing', () => {
     assert.deepEqual(discover(), []);
+  });
+
+  it('looks into all the places where workspaces and other runners keep skills, in a fixed order', () => {
+    folder.add({
+      'shop/.github/skills/deploy/SKILL.md': skill('Third'),
+      'shop/.agents/skills/deploy/SKILL.md': skill('Second'),
+      'shop/.claude/skills/deploy/SKILL.md': skill('First'),
+      'home/.agents/skills/notes/SKILL.md': skill('Notes'),
+      'home/.claude/skills/diary/SKILL.md': skill('Diary'),
+    });
+    const [own, shop] = discover();
+    assert.deepEqual([own?.name, own?.skills.map(({ id }) => id)], ['personal', ['diary', 'notes']]);
+    assert.deepEqual(
+      shop?.skills.map(({ id, description, shadowedBy }) => [id, description, shadowedBy?.skill]),
+      [
+        ['.agents/deploy', 'Second', 'deploy'],
+        ['.github/deploy', 'Third', 'deploy'],
+        ['deploy', 'First', undefined],
+      ],
+    );
+  });
+
+  it('gives the name of a workspace and of a shared agent up to an agent that was given it', () => {
+    folder.add({
+      'skills/shop/skills/a/SKILL.md': skill('A'),
+      'skills/personal/skills/b/SKILL.md': skill('B'),
+      'shop/.claude/skills/c/SKILL.md': skill('C'),
+      'home/.claude/skills/d/SKILL.md': skill('D'),
+    });
+    assert.deepEqual(
+      discover().map(({ name }) => name),
+      ['personal', 'personal (user)', 'shop', 'shop (workspace)'],
+    );
+  });
+
+  it('lets project win over user over built-in, and names the winner at the shadowed skill', () => {
+    folder.add({
+      'builtin/plan/SKILL.md': skill('Built in'),
+      'builtin/review/SKILL.md': skill('Built in'),
+      'skills/mine/skills/plan/SKILL.md': skill('User'),
+      'skills/mine/skills/review/SKILL.md': skill('User'),
+      'skills/other/skills/review/SKILL.md': skill('User'),
+      'shop/.claude/skills/plan/SKILL.md': skill('Project'),
+    });
+    const shadows = discover({ builtinSkillsDir: join(folder.path, 'builtin') }).map(agent => [
+      agent.name,
+      agent.skills.map(({ id, shadowedBy }) => `${id} < ${shadowedBy?.agent}`),
+    ]);
+    assert.deepEqual(shadows, [
+      ['mine', ['plan < shop', 'review < undefined']],
+      ['other', ['review < undefined']],
+      ['shop', ['plan < undefined']],
+      ['telos', ['plan < shop', 'review < mine']],
+    ]);
+  });
+
+  it('reads the packs of version 3, and tells of two packs with one name', () => {
+    folder.add({
+      'home/.local/share/telos/agents/gmail/skills/check/SKILL.md': skill('Old'),
+      'home/.local/share/telos/agents/slack/skills/check/SKILL.md': skill('Only'),
+      'skills/gmail/skills/check/SKILL.md': skill('New'),
+    });
+    const [gmail, slack] = discover();
+    assert.equal(gmail?.packDir, join(folder.path, 'skills/gmail'));
+    assert.match(gmail?.diagnostics[0]?.message ?? '', /agents\/gmail is not used/);
+    assert.equal(slack?.packDir, join(folder.path, 'home/.local/share/telos/agents/slack'));
+  });
+
+  it('does not take what an install has left half done for an agent', () => {
+    folder.add({ 'skills/.telos-1234/skills/a/SKILL.md': skill('Half') });
+    assert.deepEqual(discover(), []);
+  });
+
+  describe('with agents.toml', () => {
+    const toml = (text: string) => folder.add({ 'home/.config/telos/agents.toml': text });
+
+    it('lays its values over an agent, and leaves unknown keys alone', () => {
+      folder.add({ 'skills/pk/skills/s/SKILL.md': skill('D') });
+      toml(
+        '[agents.pk]\nworking_dir = "~/out"\ndescription = "over"\nmcp_config = "~/m.json"\nunknown = 1\n',
+      );
+      const [pk] = discover();
+      assert.deepEqual(
+        [pk?.workingDir, pk?.description, pk?.mcpConfig],
+        [join(folder.path, 'home/out'), 'over', join(folder.path, 'home/m.json')],
+      );
+    });
+
+    it('reads a linked agent where it lies, live', () => {
+      folder.add({ 'vault/skills/notes/SKILL.md': skill('Notes') });
+      toml(
+        `[agents.vault]\nskills_dir = ${JSON.stringify(join(folder.path, 'vault/skills'))}\nworking_dir = "."\n`,
+      );
+      assert.deepEqual(
+        discover()[0]?.skills.map(({ id, source }) => [id, source]),
+        [['notes', 'linked']],
+      );
+      folder.add({ 'vault/skills/tasks/SKILL.md': skill('Tasks') });
+      assert.deepEqual(
+        discover()[0]?.skills.map(({ id }) => id),
+        ['notes', 'tasks'],
+      );
+    });
+
+    it('lists an agent whose folder is missing, and says so', () => {
+      toml('[agents.gone]\nmode = "installed"\n[agents.vault]\nskills_dir = "/nowhere"\n');
+      assert.deepEqual(
+        discover().map(({ name, diagnostics }) => [name, diagnostics[0]?.code, diagnostics[0]?.line]),
+        [
+          ['gone', 'agent-missing', 1],
+          ['vault', 'agent-linked-empty', 3],
+        ],
+      );
+    });
+
+    it('tells what is wrong in it, by line, and loads the rest', () => {
+      folder.add({ 'skills/pk/skills/s/SKILL.md': skill('D') });
+      const told = (text: string) => {
+        toml(text);
+        const { agents, diagnostics } = discoverAll();
+        assert.deepEqual(
+          agents.map(({ name }) => name),
+          ['pk'],
+        );
+        return diagnostics.map(({ code, line }) => `${code}:${line}`);
+      };
+      assert.deepEqual(told('# x\nbad ='), ['agents-toml:2']);
+      assert.deepEqual(told('[defaults]\ndefault_agent = "nobody"\n'), ['agents-toml-default:1']);
+      assert.deepEqual(told('[agents.k]\nmode = "linked"\n'), ['agents-toml-linked:1']);
+      assert.deepEqual(told('\n[agents.k]\ndescription = "x"\n'), ['agents-toml-unknown:2']);
+      assert.deepEqual(told('[agents."../x"]\nmode = "installed"\n'), ['agents-toml-unknown:1']);
+      assert.deepEqual(told('agents = { pk = 1 }\n'), ['agents-toml-entry:1']);
+    });
+
+    it('takes the project file where there is no config folder, and lets it name only folders of the project', () => {
+      folder.add({
+        'skills/pk/skills/s/SKILL.md': skill('D'),
+        'call/local/a/SKILL.md': skill('A'),
+        'call/config/agents.toml':
+          '[agents.local]\nskills_dir = "local"\nworking_dir = "."\n[agents.pk]\nworking_dir = "../../etc"\n',
+      });
+      const { agents, diagnostics } = discoverAll();
+      assert.deepEqual(
+        agents.map(({ name, workingDir, source }) => [name, workingDir, source]),
+        [
+          ['local', join(folder.path, 'call'), 'project'],
+          ['pk', join(folder.path, 'home/obsidian/telos/pk'), 'user'],
+        ],
+      );
+      assert.deepEqual(
+        diagnostics.map(({ code, line }) => [code, line]),
+        [['agents-toml-outside', 4]],
+      );
+      toml('');
+      assert.deepEqual(
+        discover().map(({ name }) => name),
+        ['pk'],
+      );
+    });
   });
 });

@@ -1,0 +1,104 @@
+/** Reads agents.toml: what the user wants different about their agents, and the agents that live elsewhere. */
+import { existsSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import type { TomlTable } from 'smol-toml';
+import { type Config, expandPath } from '../config.ts';
+import type { Diagnostic } from './agent.ts';
+import { readToml, tableOf, textOf } from './toml.ts';
+
+/** One `[agents.<name>]`. Paths are absolute; unknown keys are left alone. */
+export interface AgentEntry {
+  name: string;
+  description: string | undefined;
+  workingDir: string | undefined;
+  mcpConfig: string | undefined;
+  /** The agent's skills lie here and are read where they are. */
+  skillsDir: string | undefined;
+  /** A word of version 3; `installed` means a pack in `<data>/agents/<name>`. */
+  mode: 'linked' | 'installed' | undefined;
+  /** Of its header, counted from 1. */
+  line: number;
+}
+
+export interface AgentsToml {
+  file: string;
+  /** It is the project's own file, since there is no config folder. */
+  ofProject: boolean;
+  entries: readonly AgentEntry[];
+  defaultAgent: string | undefined;
+  diagnostics: readonly Diagnostic[];
+}
+
+/** The file in the config folder; where that folder does not exist, `config/agents.toml` of the folder of the call. */
+export function readAgentsToml(config: Config): AgentsToml {
+  const projectFile = join(config.cwd, 'config', 'agents.toml');
+  const ofProject = !existsSync(config.configDir) && existsSync(projectFile);
+  const file = ofProject ? projectFile : join(config.configDir, 'agents.toml');
+  const read = readToml(file, 'agents-toml', 'The agents were loaded without it.');
+  const diagnostics = [...read.diagnostics];
+  const entries: AgentEntry[] = [];
+  for (const [name, value] of Object.entries(tableOf(read.table, 'agents') ?? {})) {
+    const line = lineOf(read.text, name);
+    if (typeof value !== 'object' || Array.isArray(value) || value instanceof Date) {
+      const message = `agents.${name} is no table; write [agents.${name}].`;
+      diagnostics.push({ severity: 'warning', code: 'agents-toml-entry', message, file, line });
+      continue;
+    }
+    const { entry, outside } = entryOf(name, value, line, ofProject, config);
+    entries.push(entry);
+    for (const key of outside) {
+      const message = `${key} of agent '${name}' leads out of this project, so it is not used. A project's file may only name folders of the project.`;
+      diagnostics.push({ severity: 'warning', code: 'agents-toml-outside', message, file, line });
+    }
+  }
+  const defaultAgent = textOf(tableOf(read.table, 'defaults') ?? {}, 'default_agent');
+  return { file, ofProject, entries, defaultAgent, diagnostics };
+}
+
+/** What a stranger's project says must not reach beyond it: `outside` are the keys that were left out for that. */
+function entryOf(
+  name: string,
+  table: TomlTable,
+  line: number,
+  ofProject: boolean,
+  config: Config,
+): { entry: AgentEntry; outside: string[] } {
+  const outside: string[] = [];
+  const path = (key: string, base: string): string | undefined => {
+    const written = textOf(table, key);
+    if (written === undefined) return undefined;
+    const absolute = expandPath(written, config.home, base);
+    if (!ofProject || isWithin(config.cwd, absolute)) return absolute;
+    outside.push(key);
+    return undefined;
+  };
+  const fileBase = ofProject ? config.cwd : config.configDir;
+  const mode = textOf(table, 'mode');
+  const entry: AgentEntry = {
+    name,
+    description: textOf(table, 'description'),
+    workingDir: path('working_dir', config.cwd),
+    mcpConfig: path('mcp_config', fileBase),
+    skillsDir: path('skills_dir', fileBase),
+    mode: mode === 'linked' || mode === 'installed' ? mode : undefined,
+    line,
+  };
+  return { entry, outside };
+}
+
+const isWithin = (folder: string, path: string): boolean => {
+  const way = relative(folder, path);
+  return way !== '..' && !way.startsWith(`..${sep}`) && !/^([A-Za-z]:|[\\/])/.test(way);
+};
+
+/** Where an agent's table begins, for a person to find it; 1 where it is written in another way. */
+function lineOf(text: string, name: string): number {
+  const headers = [`[agents.${name}]`, `[agents."${name}"]`];
+  return (
+    1 +
+    Math.max(
+      0,
+      text.split('\n').findIndex(line => headers.includes(line.trim())),
+    )
+  );
+}

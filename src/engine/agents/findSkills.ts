@@ -1,0 +1,77 @@
+/** Finds the skills below a folder, fast enough for thousands of them: names and a look for the file, nothing is read. */
+import { readdirSync, realpathSync } from 'node:fs';
+import { basename, join, relative, sep } from 'node:path';
+import type { SkillSource } from './agent.ts';
+import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
+
+const skippedFolders = new Set(['.git', 'node_modules']);
+/** What is put together or taken apart beside the packs; see packs/placeFolder.ts. */
+export const stagedPrefix = '.telos-';
+/** Folders below a root are searched to this depth; a skill's own folder ends the search. */
+const maxDepth = 4;
+
+/**
+ * The skills below a root, sorted by id. The search stops at a folder with a skill file, follows links and guards against cycles.
+ * Where two folders share a name, each is called by its path below the root.
+ */
+export function findSkills(root: string, source: SkillSource): FileSkill[] {
+  const found = skillFolders(root);
+  const count = new Map<string, number>();
+  for (const { dir } of found) count.set(basename(dir), (count.get(basename(dir)) ?? 0) + 1);
+  return found
+    .map(({ dir, file }) => {
+      const path = relative(root, dir).split(sep).join('/');
+      return openSkill(file, source, count.get(basename(dir)) === 1 ? basename(dir) : path);
+    })
+    .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+}
+
+function skillFolders(root: string): { dir: string; file: string }[] {
+  const found: { dir: string; file: string }[] = [];
+  const visited = new Set<string>();
+  // Only a link can lead to a folder that was visited, so only links cost a question for the real path.
+  const visit = (dir: string, realDir: string, depth: number): void => {
+    if (visited.has(realDir)) return;
+    visited.add(realDir);
+    const file = depth > 0 ? skillFileIn(dir) : undefined;
+    if (file) {
+      found.push({ dir, file });
+      return;
+    }
+    if (depth >= maxDepth) return;
+    for (const { name, isLink } of folderEntries(dir)) {
+      const path = join(dir, name);
+      const realPath = isLink ? realPathOf(path) : realDir + sep + name;
+      if (realPath !== undefined) visit(path, realPath, depth + 1);
+    }
+  };
+  const realRoot = realPathOf(root);
+  if (realRoot !== undefined) visit(root, realRoot, 0);
+  return found;
+}
+
+/** Names of the folders, and of links, in a folder, sorted; none where it cannot be read. */
+export function foldersIn(dir: string): string[] {
+  return folderEntries(dir).map(({ name }) => name);
+}
+
+function folderEntries(dir: string): { name: string; isLink: boolean }[] {
+  try {
+    return readdirSync(dir, { withFileTypes: true })
+      .filter(entry => (entry.isDirectory() || entry.isSymbolicLink()) && !isSkipped(entry.name))
+      .map(entry => ({ name: entry.name, isLink: entry.isSymbolicLink() }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch {
+    return [];
+  }
+}
+
+const isSkipped = (name: string): boolean => skippedFolders.has(name) || name.startsWith(stagedPrefix);
+
+function realPathOf(path: string): string | undefined {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,46 @@
+/** Reads a TOML file of the user; a broken one is a diagnostic with its line, never an exception. */
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { parse, TomlError, type TomlTable } from 'smol-toml';
+import type { Diagnostic } from './agent.ts';
+
+export interface TomlFile {
+  /** As it is on disk; empty where there is no such file. */
+  text: string;
+  /** Empty where there is no such file, and where it is broken. */
+  table: TomlTable;
+  diagnostics: readonly Diagnostic[];
+}
+
+/** `consequence` is the sentence that ends the message of a broken file. `code` is that of its diagnostic. */
+export function readToml(file: string, code: string, consequence: string): TomlFile {
+  let text = '';
+  try {
+    text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+    return { text, table: parse(text), diagnostics: [] };
+  } catch (error) {
+    if (isAbsent(error)) return { text, table: {}, diagnostics: [] };
+    const line = error instanceof TomlError ? error.line : 1;
+    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
+    const message = `${basename(file)} could not be read: ${reason.replace(/\.$/, '')}. ${consequence}`;
+    const fix = `Correct line ${line}; text stands in double quotes.`;
+    return { text, table: {}, diagnostics: [{ severity: 'error', code, message, file, line, fix }] };
+  }
+}
+
+/** The trimmed text of a key; undefined where it is missing, empty or no text. */
+export function textOf(table: TomlTable, key: string): string | undefined {
+  const value = Object.hasOwn(table, key) ? table[key] : undefined;
+  return (typeof value === 'string' && value.trim()) || undefined;
+}
+
+/** The table below a key; undefined where there is none. */
+export function tableOf(table: TomlTable, key: string): TomlTable | undefined {
+  const value = Object.hasOwn(table, key) ? table[key] : undefined;
+  return typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date) ? value : undefined;
+}
+
+function isAbsent(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
