@@ -29,7 +29,7 @@ export class ChatView implements vscode.WebviewViewProvider {
       openTelos: () => current.openTelos(),
       readInfo: () => this.#readInfo(),
       isTrusted: () => vscode.workspace.isTrusted,
-      runningChanged: running => void vscode.commands.executeCommand('setContext', 'telos.running', running),
+      runningChanged: sayRunning,
       approvalAsked: request => this.#notifyHidden(request),
     });
   }
@@ -205,6 +205,8 @@ export function registerChatView(
   log: vscode.LogOutputChannel,
 ): { chat: ChatView; registration: vscode.Disposable } {
   const chat = new ChatView(context.extensionUri, current, log);
+  // The window may remember a run of an extension host that has ended since.
+  sayRunning(false);
   const registration = vscode.Disposable.from(
     vscode.window.registerWebviewViewProvider(viewId, chat),
     current.onDidChange(() => void chat.updateInfo()),
@@ -212,6 +214,11 @@ export function registerChatView(
     vscode.commands.registerCommand('telos.newConversation', () => chat.startOver()),
   );
   return { chat, registration };
+}
+
+/** For the `when` clauses of package.json. */
+function sayRunning(running: boolean): void {
+  void vscode.commands.executeCommand('setContext', 'telos.running', running);
 }
 
 function describe(value: unknown): string {

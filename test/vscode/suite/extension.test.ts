@@ -1,0 +1,149 @@
+/** The extension as the editor sees it: which views there are, what the tree lists, how a key is kept. */
+import assert from 'node:assert/strict';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import * as vscode from 'vscode';
+import type { ExtensionExports } from '../../../src/extension/extension.ts';
+
+const extensionId = 'telos.telos';
+
+async function activated(): Promise<vscode.Extension<ExtensionExports>> {
+  const extension = vscode.extensions.getExtension<ExtensionExports>(extensionId);
+  assert.ok(extension, `${extensionId} is not installed`);
+  await extension.activate();
+  return extension;
+}
+
+/** The labels of the tree: agents, and below each its skills. */
+async function listedSkills(): Promise<Map<string, string[]>> {
+  const { skillTree } = (await activated()).exports;
+  const agents = new Map<string, string[]>();
+  for (const agent of await skillTree.getChildren()) {
+    const skills = await skillTree.getChildren(agent);
+    agents.set(
+      String(skillTree.getTreeItem(agent).label),
+      skills.map(skill => String(skillTree.getTreeItem(skill).label)),
+    );
+  }
+  return agents;
+}
+
+describe('the views', () => {
+  it('open by their commands, the tree and the chat', async () => {
+    await activated();
+    const known = await vscode.commands.getCommands(true);
+    for (const view of ['telos.skills', 'telos.chat']) assert.ok(known.includes(`${view}.focus`), view);
+    await vscode.commands.executeCommand('telos.skills.focus');
+    await vscode.commands.executeCommand('telos.chat.focus');
+  });
+});
+
+describe('the tree Agents & Skills', () => {
+  const skillsDir = process.env['TELOS_SKILLS_DIR'] ?? '';
+  const pack = join(skillsDir, 'suite-agent');
+  const addSkill = async (name: string, text: string): Promise<void> => {
+    await mkdir(join(pack, 'skills', name), { recursive: true });
+    await writeFile(join(pack, 'skills', name, 'SKILL.md'), text);
+  };
+
+  before(() => assert.ok(skillsDir, 'TELOS_SKILLS_DIR must name a folder of this test alone'));
+  afterEach(() => rm(pack, { recursive: true, force: true }));
+
+  /** Resolves once the tree, asked again at each of its changes, lists what is wanted; mocha's limit ends the waiting. */
+  async function untilListed(wanted: (agents: Map<string, string[]>) => boolean): Promise<void> {
+    const { skillTree } = (await activated()).exports;
+    await new Promise<void>((resolve, reject) => {
+      const check = (): void => {
+        listedSkills().then(agents => {
+          if (!wanted(agents)) return;
+          following.dispose();
+          resolve();
+        }, reject);
+      };
+      const following = skillTree.onDidChangeTreeData(check);
+      check();
+    });
+  }
+
+  /** The editor sets its watchers up in its own time; from then on every change arrives. */
+  async function untilWatched(): Promise<void> {
+    const { skillTree } = (await activated()).exports;
+    await listedSkills(); // opens the engine, which asks for the watchers
+    let watched = false;
+    const following = skillTree.onDidChangeTreeData(() => {
+      watched = true;
+    });
+    for (let count = 1; !watched && count <= 50; count++) {
+      await addSkill('probe', `Take ${count}.\n`);
+      await wait(500);
+    }
+    following.dispose();
+    await rm(pack, { recursive: true });
+    await untilListed(agents => !agents.has('suite-agent'));
+  }
+
+  it('lists a pack and follows its files without being told', async () => {
+    await untilWatched();
+    await addSkill('first', '---\ndescription: The first\n---\nDo it.\n');
+    await untilListed(agents => agents.get('suite-agent')?.join() === 'first');
+    await addSkill('second', '---\ndescription: The second\n---\nDo it.\n');
+    await untilListed(agents => agents.get('suite-agent')?.join() === 'first,second');
+    await rm(pack, { recursive: true });
+    await untilListed(agents => !agents.has('suite-agent'));
+  });
+
+  it('shows descriptions without links and icons, and a broken skill with its defect', async () => {
+    await addSkill(
+      'sly',
+      '---\ndescription: "[Free](command:workbench.action.quit) $(trash)"\n---\nDo it.\n',
+    );
+    await addSkill('torn', '---\ndescription: [\n---\nDo it.\n');
+    await vscode.commands.executeCommand('telos.refresh');
+    const { skillTree } = (await activated()).exports;
+    const agent = (await skillTree.getChildren()).find(node => node.agent.name === 'suite-agent');
+    const items = (await skillTree.getChildren(agent)).map(node => skillTree.getTreeItem(node));
+    const [sly] = items;
+    assert.equal(sly?.description, '[Free] (command:workbench.action.quit) $ (trash)');
+    assert.equal(typeof sly?.tooltip, 'string');
+    const icons = items.map(({ iconPath }) => (iconPath instanceof vscode.ThemeIcon ? iconPath.id : ''));
+    assert.deepEqual(icons, ['book', 'warning']);
+  });
+});
+
+describe('Telos: Set API Key...', () => {
+  const { showInputBox, showQuickPick } = vscode.window;
+  const titles: string[] = [];
+
+  /** Answers the next questions in place of a person: the input box with `typed`, a list with its entry `picked`. */
+  function answerWith(typed: string, picked: string): void {
+    titles.length = 0;
+    vscode.window.showInputBox = async (options?: vscode.InputBoxOptions) => {
+      titles.push(options?.title ?? '');
+      assert.equal(options?.password, true);
+      return typed;
+    };
+    const pick = async (items: readonly vscode.QuickPickItem[], options?: vscode.QuickPickOptions) => {
+      titles.push(options?.title ?? '');
+      return items.find(({ label }) => label === picked);
+    };
+    Object.assign(vscode.window, { showQuickPick: pick });
+  }
+
+  afterEach(() => {
+    Object.assign(vscode.window, { showInputBox, showQuickPick });
+  });
+
+  it('keeps a key, offers to clear it, and forgets it', async () => {
+    await activated();
+    answerWith('key-of-the-suite', 'Clear the key');
+    await vscode.commands.executeCommand('telos.setApiKey');
+    assert.deepEqual(titles, ['API key for Anthropic']);
+    titles.length = 0;
+    await vscode.commands.executeCommand('telos.setApiKey');
+    assert.deepEqual(titles, ['A key for Anthropic is set']);
+    answerWith('', '');
+    await vscode.commands.executeCommand('telos.setApiKey');
+    assert.deepEqual(titles, ['API key for Anthropic']);
+  });
+});
