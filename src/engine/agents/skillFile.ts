@@ -14,6 +14,8 @@ const maxDescription = 1024;
 const maxSkillBytes = 2 * 1024 * 1024;
 /** Enough for the frontmatter of all but a handful of files; a longer one is read whole. Bytes. */
 const headBytes = 4096;
+/** One for all files: thousands of buffers would cost more than reading the files. */
+const headBuffer = Buffer.allocUnsafe(headBytes);
 
 interface Manifest {
   description: string;
@@ -141,11 +143,10 @@ function readSkillText(file: string): string {
 /** The name from the first bytes of the file; undefined where that is not enough to be sure. */
 function readScannedName(file: string): string | undefined {
   try {
-    const buffer = Buffer.allocUnsafe(headBytes);
     const descriptor = openSync(file, 'r');
     try {
-      const length = readSync(descriptor, buffer, 0, headBytes, 0);
-      return scanName(buffer.toString('utf8', 0, length));
+      const length = readSync(descriptor, headBuffer, 0, headBytes, 0);
+      return scanName(headBuffer.toString('utf8', 0, length));
     } finally {
       closeSync(descriptor);
     }
