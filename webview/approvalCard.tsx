@@ -47,7 +47,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
         </span>
       </div>
       <pre class="subject">
-        <HonestText text={request.subject} />
+        <HonestText text={request.subject} limit={600} />
       </pre>
       <dl>
         {request.folder !== undefined && (

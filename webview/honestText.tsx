@@ -4,7 +4,7 @@ import { excerpt, visibleParts } from './visibleText.ts';
 import { formatNumber } from './wording.ts';
 
 /** `limit` is how many UTF-16 units are shown before the person asks for all. */
-export function HonestText({ text, limit = 1_200 }: { text: string; limit?: number }) {
+export function HonestText({ text, limit = 2_000 }: { text: string; limit?: number }) {
   const [whole, setWhole] = useState(false);
   const { head, hidden, tail } = excerpt(text, whole ? Number.POSITIVE_INFINITY : limit);
   return (
@@ -22,6 +22,10 @@ export function HonestText({ text, limit = 1_200 }: { text: string; limit?: numb
 
 function Visible({ text }: { text: string }) {
   return visibleParts(text).map(part =>
-    part.escaped ? <span class="escaped">{part.text}</span> : part.text,
+    part.escaped ? (
+      <span class={/^\\[nt]$/.test(part.text) ? 'escaped usual' : 'escaped'}>{part.text}</span>
+    ) : (
+      part.text
+    ),
   );
 }

@@ -129,6 +129,9 @@ function proseNodes(source: string, headingLevel: number): { nodes: DocumentFrag
     block.finish();
     frame.replaceWith(block.element);
   }
+  for (const item of nodes.querySelectorAll('li')) {
+    if (/^\s*[☐☑]/.test(item.textContent ?? '')) item.classList.add('task');
+  }
   for (const table of nodes.querySelectorAll('table')) {
     const frame = document.createElement('div');
     frame.className = 'table-frame';

@@ -1,21 +1,16 @@
 /** One run from request to end. Items that have not changed are not looked at again. */
 import { Component, type ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { describeRoute } from '../src/protocol/run.ts';
 import { ApprovalCard } from './approvalCard.tsx';
+import { Elapsed } from './elapsed.tsx';
 import { EndCard } from './endCard.tsx';
 import { Icon } from './icons.tsx';
 import { MarkdownView } from './markdownView.tsx';
 import type { Item, RouteItem, Run } from './state.ts';
 import { ToolCard } from './toolCard.tsx';
 import { excerpt, visible } from './visibleText.ts';
-import {
-  describeActivity,
-  describeRecording,
-  describeRetry,
-  formatDuration,
-  formatNumber,
-} from './wording.ts';
+import { describeActivity, describeRecording, describeRetry, formatNumber } from './wording.ts';
 
 /** Draws `of` again only when it is another object than before; the reducer never changes one in place. */
 export class Unchanged<T> extends Component<{ of: T; draw: (of: T) => ComponentChildren }> {
@@ -137,19 +132,8 @@ function Activity({ run }: { run: Run }) {
   return (
     <div class="line activity" key={words}>
       <Icon name="running" />
-      <span>
-        {words}
-        <Elapsed key={run.items.length} />
-      </span>
+      <span>{words}</span>
+      <Elapsed key={run.items.length} />
     </div>
   );
-}
-
-function Elapsed() {
-  const [seconds, setSeconds] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => setSeconds(value => value + 1), 1_000);
-    return () => clearInterval(timer);
-  }, []);
-  return seconds < 2 ? null : <span class="figures"> · {formatDuration(seconds * 1_000)}</span>;
 }

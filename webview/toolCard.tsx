@@ -1,4 +1,5 @@
 /** One tool call: a line that says what was done, and folded below it what went in and came out. */
+import { Elapsed } from './elapsed.tsx';
 import { HonestText } from './honestText.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
@@ -16,11 +17,12 @@ export function ToolCard({ item }: { item: ToolItem }) {
     <div role="group" aria-label={`Tool: ${name}`} class={`tool tool-${state}`}>
       <details>
         <summary>
-          <Icon name="chevron" />
           <Icon name={state} />
           <span class="tool-name">{name}</span>
           <span class="tool-summary">{summarizeCall(call, workingDir)}</span>
           <span class={quiet ? 'unseen' : 'tool-state'}>{words}</span>
+          {state === 'running' && <Elapsed />}
+          <Icon name="chevron" />
         </summary>
         <div class="tool-body">
           <div class="label">Arguments</div>

@@ -27,7 +27,7 @@ export function relativeTo(path: string, folder: string): string {
 
 export const toolStateWords: Record<ToolState, string> = {
   running: 'running',
-  waiting: 'waiting for your answer',
+  waiting: 'waits for you',
   done: 'done',
   failed: 'failed',
   denied: 'denied',
@@ -109,14 +109,16 @@ function describeUsage(usage: Usage): string[] {
   return [tokens, usage.cost === 'unknown' ? 'cost unknown' : formatCost(usage.cost)];
 }
 
-/** What a running run is doing at this moment, or undefined while its text is on its way. */
+/** What a run waits for; undefined while its text is on its way or a tool or card says it for itself. */
 export function describeActivity(run: Run): string | undefined {
   const last = run.items.at(-1);
-  if (!run.route) return last?.kind === 'retry' ? undefined : 'Choosing a skill';
-  if (last?.kind === 'text' || (last?.kind === 'retry' && !last.over)) return undefined;
-  if (run.items.some(item => item.kind === 'approval' && !item.answer)) return 'Waiting for your answer';
-  const tool = run.items.findLast(item => item.kind === 'tool' && item.state === 'running');
-  if (tool?.kind === 'tool') return `Running ${visible(tool.call.name)}`;
+  if (last?.kind === 'retry') return undefined;
+  if (!run.route) return 'Choosing a skill';
+  const toolIsOpen = run.items.some(
+    item => item.kind === 'tool' && (item.state === 'running' || item.state === 'waiting'),
+  );
+  const personIsAsked = run.items.some(item => item.kind === 'approval' && !item.answer);
+  if (last?.kind === 'text' || toolIsOpen || personIsAsked) return undefined;
   return run.route.recording ? 'Waiting for the recording' : `Waiting for ${visible(run.route.model)}`;
 }
 

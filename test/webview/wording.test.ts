@@ -93,7 +93,7 @@ describe('wording', () => {
     const tool: RunEvent = { type: 'tool_start', call: { id: 't', name: 'read_file', input: {} } };
     assert.equal(activity(start), 'Choosing a skill');
     assert.equal(activity(start, routed), 'Waiting for m-1');
-    assert.equal(activity(start, routed, tool), 'Running read_file');
+    assert.equal(activity(start, routed, tool), undefined);
     assert.equal(activity(start, routed, { type: 'text', text: 'Hi' }), undefined);
   });
 });

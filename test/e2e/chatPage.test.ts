@@ -1,0 +1,302 @@
+/** The chat view's page by itself in Chromium: what it draws, what it sends, and that everyone can use it. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { Browser } from 'playwright-core';
+import type { RunEvent } from '../../src/protocol/run.ts';
+import type { ToHost } from '../../src/protocol/webview.ts';
+import { launchChromium } from '../vscode/chromium.ts';
+import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
+import {
+  answer,
+  ask,
+  call,
+  conversation,
+  done,
+  end,
+  routed,
+  scenes,
+  start,
+  text,
+} from '../webview/scenes.ts';
+import { themeNames } from '../webview/themes.ts';
+
+interface Finding {
+  id: string;
+  nodes: { html: string; failureSummary?: string }[];
+}
+
+describe('chat page', () => {
+  let browser: Browser;
+  let bundle: ViewBundle;
+  const views: View[] = [];
+
+  before(async () => {
+    bundle = await buildView();
+    browser = await launchChromium();
+  });
+
+  after(() => browser?.close());
+
+  afterEach(async () => {
+    for (const { page, problems } of views.splice(0)) {
+      await page.close();
+      assert.deepEqual(problems, []);
+    }
+  });
+
+  async function open(options?: Parameters<typeof openView>[2]): Promise<View> {
+    const view = await openView(browser, bundle, options);
+    views.push(view);
+    return view;
+  }
+
+  const events = (from: number, ...all: RunEvent[]) =>
+    ({ type: 'events', id: 'c1', from, events: all }) as const;
+  const textbox = (view: View) => view.page.getByRole('textbox', { name: 'Message Telos' });
+  const button = (view: View, name: string) => view.page.getByRole('button', { name, exact: true });
+  const log = (view: View) => view.page.getByRole('log', { name: 'Conversation' });
+
+  async function sent<Type extends ToHost['type']>(view: View, type: Type) {
+    return (await view.posted()).filter(
+      (each): each is Extract<ToHost, { type: Type }> => each.type === type,
+    );
+  }
+
+  it('asks for the conversation, and sends the draft it is given', async () => {
+    const view = await open();
+    assert.deepEqual(await view.posted(), [{ type: 'ready', id: null, have: 0 }]);
+    await view.say(scenes['welcome']!);
+    await button(view, 'Send').click();
+    assert.deepEqual(await sent(view, 'submit'), [{ type: 'submit', text: 'Run daily kickoff' }]);
+    await button(view, 'Stop').waitFor();
+    assert.equal(await textbox(view).inputValue(), '');
+    await button(view, 'Stop').click();
+    assert.equal((await sent(view, 'stop')).length, 1);
+  });
+
+  it('sends with Enter, and neither with Shift+Enter, nor while composing, nor twice', async () => {
+    const view = await open();
+    await view.say(conversation([]));
+    await textbox(view).fill('one');
+    await textbox(view).press('Shift+Enter');
+    await textbox(view).pressSequentially('two');
+    await textbox(view).dispatchEvent('keydown', { key: 'Enter', isComposing: true });
+    assert.equal((await sent(view, 'submit')).length, 0);
+    await textbox(view).press('Enter');
+    await textbox(view).fill('three');
+    await textbox(view).press('Enter');
+    assert.deepEqual(await sent(view, 'submit'), [{ type: 'submit', text: 'one\ntwo' }]);
+  });
+
+  it('draws text as it arrives, in more than one step', async () => {
+    const view = await open();
+    await view.say(conversation([start('go'), routed]));
+    await view.say(events(2, text('Good **mor')));
+    assert.equal(await log(view).locator('strong').textContent(), 'mor');
+    await view.say(events(3, text('ning**\n\n```js\nconst a')));
+    assert.equal(await log(view).locator('strong').textContent(), 'morning');
+    assert.equal(await log(view).locator('pre code').textContent(), 'const a');
+    await view.say(events(4, text(' = 1;\n```\n')));
+    await log(view).locator('pre .hljs-keyword').waitFor();
+    assert.equal(await log(view).locator('pre code').textContent(), 'const a = 1;\n');
+  });
+
+  it('shows the same after the events came in pieces as after they came at once', async () => {
+    const all = [
+      start('go'),
+      routed,
+      text(answer),
+      call('t', 'read_file', { path: 'a.md' }),
+      done('t', 'read_file', 'x'),
+    ];
+    const [pieces, whole] = [await open(), await open()];
+    await whole.say(conversation([...all, end]));
+    await pieces.say(conversation(all.slice(0, 2)));
+    const deltas = answer.match(/[\s\S]{1,40}/g)!.map(text);
+    for (const [index, delta] of deltas.entries()) await pieces.say(events(2 + index, delta));
+    await pieces.say(events(2 + deltas.length, ...all.slice(3), end));
+    for (const view of [pieces, whole]) await log(view).locator('pre .hljs-keyword').first().waitFor();
+    assert.equal(await log(pieces).innerHTML(), await log(whole).innerHTML());
+  });
+
+  it('asks again when a batch is missing, once, and goes on from there', async () => {
+    const view = await open();
+    await view.say(conversation([start('go'), routed]));
+    await view.say(events(3, text('lost')), events(4, text('lost')));
+    assert.deepEqual((await sent(view, 'ready')).slice(1), [{ type: 'ready', id: 'c1', have: 2 }]);
+    await view.say({ ...conversation([text('a'), text('b')]), from: 2 } as Parameters<View['say']>[0]);
+    assert.match((await log(view).textContent()) ?? '', /ab/);
+  });
+
+  it('keeps what was typed over a reload, and not the events', async () => {
+    const first = await open();
+    await first.say(conversation([start('go'), routed]));
+    await textbox(first).fill('half a thought');
+    const kept = await first.page.evaluate(() => (window as unknown as { keptState(): unknown }).keptState());
+    assert.deepEqual(kept, { id: 'c1', draft: 'half a thought' });
+    const second = await open({ kept });
+    assert.deepEqual(await second.posted(), [{ type: 'ready', id: 'c1', have: 0 }]);
+    await second.say(conversation([start('go'), routed], {}, ''));
+    assert.equal(await textbox(second).inputValue(), 'half a thought');
+  });
+
+  it('answers an approval by keyboard alone, and folds it to a line', async () => {
+    const view = await open();
+    await view.say(conversation([start('go'), routed]));
+    await textbox(view).focus();
+    await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls \u202E-la')));
+    const card = view.page.getByRole('group', { name: 'Approval: run_command' });
+    assert.equal(await card.locator('.subject').textContent(), 'ls <U+202E>-la');
+    await view.page.waitForFunction(() => document.activeElement?.textContent === 'Allow once');
+    await view.page.keyboard.press('Tab');
+    await view.page.keyboard.press('Enter');
+    assert.deepEqual(await sent(view, 'approve'), [
+      { type: 'approve', callId: 't', decision: { allow: true, scope: 'run' } },
+    ]);
+    assert.equal(await card.getByRole('button', { name: 'Deny' }).isDisabled(), true);
+    await view.say(
+      events(4, { type: 'approval_response', callId: 't', decision: { allow: true, scope: 'run' } }),
+    );
+    assert.equal(await card.getByRole('button').count(), 0);
+    assert.match((await card.textContent()) ?? '', /Allowed for this run/);
+  });
+
+  it('does not take the focus from someone who is typing', async () => {
+    const view = await open();
+    await view.say(conversation([start('go'), routed]));
+    await textbox(view).fill('next I ');
+    await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls')));
+    await view.page.getByRole('group', { name: 'Approval: run_command' }).waitFor();
+    assert.equal(await textbox(view).evaluate(element => element === document.activeElement), true);
+  });
+
+  it('shows a tool call with its result and opens the file it changed', async () => {
+    const view = await open();
+    await view.say(scenes['answer']!);
+    const tool = view.page.getByRole('group', { name: 'Tool: write_file' });
+    assert.match((await tool.textContent()) ?? '', /days\/2026-01-05\.md.*done/);
+    await tool.getByRole('button', { name: 'days/2026-01-05.md' }).click();
+    assert.deepEqual(await sent(view, 'open_file'), [
+      { type: 'open_file', path: '/home/ada/kairos/days/2026-01-05.md' },
+    ]);
+    await tool.locator('summary').click();
+    await tool.getByText('Wrote 42 bytes.').waitFor();
+  });
+
+  it('sends links and code to the host', async () => {
+    const view = await open();
+    await view.say(scenes['answer']!);
+    await log(view).getByRole('link', { name: 'the draft' }).click();
+    assert.deepEqual(await sent(view, 'open_link'), [
+      { type: 'open_link', url: 'https://example.com/draft' },
+    ]);
+    await button(view, 'Copy code').click();
+    assert.match((await sent(view, 'copy'))[0]!.text, /^\/\/ What the script[\s\S]*}\n$/);
+  });
+
+  it('shows hostile Markdown as text: no tag, no script, no remote image, no odd address', async () => {
+    const view = await open();
+    const hostile = `<img src=x onerror="window.hit=1"><script>window.hit=1</script>
+
+![x](https://example.com/leak.png) [a](javascript:window.hit=1) [b](command:telos.setApiKey)
+[c](vbscript:x) ![d](data:text/html;base64,PHNjcmlwdD4=) <a href="javascript:window.hit=1">e</a>
+
+| <iframe src="x"> | x |
+| --- | --- |
+| <svg/onload=window.hit=1> | \`<b>\` |
+
+\`\`\`html
+</code><img src=x onerror=window.hit=1>
+\`\`\`
+`;
+    await view.say(conversation([start('<img src=x onerror=window.hit=1>'), routed, text(hostile), end]));
+    const found = await view.page.evaluate(() => ({
+      hit: 'hit' in window,
+      tags: document.querySelectorAll('.content :is(img, iframe, script, svg:not(.icon), b, form, style)')
+        .length,
+      links: [...document.querySelectorAll('.content a')].map(link => link.getAttribute('href')),
+    }));
+    assert.deepEqual(found, { hit: false, tags: 0, links: ['https://example.com/leak.png'] });
+  });
+
+  it('offers what to do after an error', async () => {
+    const view = await open();
+    await view.say(scenes['trouble']!);
+    await button(view, 'Set API Key…').click();
+    assert.deepEqual(await sent(view, 'command'), [{ type: 'command', command: 'telos.setApiKey' }]);
+    await button(view, 'weekly-summary of kairos').click();
+    assert.deepEqual(await sent(view, 'submit'), [
+      { type: 'submit', text: 'order me a pizza', skill: { agent: 'kairos', skill: 'weekly-summary' } },
+    ]);
+  });
+
+  it('sends nothing in Restricted Mode', async () => {
+    const view = await open();
+    await view.say(scenes['restricted']!);
+    await textbox(view).fill('go');
+    await textbox(view).press('Enter');
+    assert.equal(await button(view, 'Send').isDisabled(), true);
+    assert.deepEqual(await sent(view, 'submit'), []);
+  });
+
+  it('follows the end until the person scrolls up, and again after Jump to latest', async () => {
+    const view = await open({ height: 400 });
+    const lines = (count: number) => text('A line of text.\n\n'.repeat(count));
+    const fromEnd = () =>
+      log(view).evaluate(element => element.scrollHeight - element.scrollTop - element.clientHeight);
+    await view.say(conversation([start('go'), routed, lines(40)]));
+    await view.say(events(3, lines(40)));
+    assert.ok((await fromEnd()) < 2);
+    await log(view).hover();
+    await view.page.mouse.wheel(0, -300);
+    await button(view, 'Jump to latest').waitFor();
+    await view.say(events(4, lines(40)));
+    assert.ok((await fromEnd()) > 300);
+    await button(view, 'Jump to latest').click();
+    await view.say(events(5, lines(10)));
+    assert.ok((await fromEnd()) < 2);
+    assert.equal(await button(view, 'Jump to latest').count(), 0);
+  });
+
+  it('speaks by sentence in a live region, and the log is silent', async () => {
+    const view = await open();
+    await view.say(conversation([start('go')]));
+    await view.say(events(1, routed, text('First sentence. Second ')));
+    const status = view.page.getByRole('status');
+    await status.getByText('kickoff of kairos: its name is in your request. First sentence.').waitFor();
+    assert.equal((await status.textContent())?.includes('Second'), false);
+    assert.equal(await log(view).getAttribute('aria-live'), 'off');
+  });
+
+  it('has nothing that axe finds fault with, in every theme', async () => {
+    const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+    const faults: string[] = [];
+    for (const theme of themeNames) {
+      const view = await open({ theme });
+      for (const [name, scene] of Object.entries(scenes)) {
+        await view.say(scene);
+        await view.page.evaluate(() => {
+          for (const details of document.querySelectorAll('details')) details.open = true;
+        });
+        await view.page.evaluate(axe);
+        const findings = await view.page.evaluate(async () => {
+          const { axe } = window as unknown as { axe: { run(): Promise<{ violations: Finding[] }> } };
+          return (await axe.run()).violations;
+        });
+        for (const { id, nodes } of findings) {
+          faults.push(...nodes.map(node => `${theme}, ${name}: ${id}\n${node.html}\n${node.failureSummary}`));
+        }
+      }
+    }
+    assert.equal(faults.join('\n\n'), '');
+  });
+
+  it('fits into 250 pixels without scrolling sideways', async () => {
+    const view = await open({ width: 250 });
+    for (const scene of Object.values(scenes)) {
+      await view.say(scene);
+      assert.ok(await log(view).evaluate(element => element.scrollWidth <= element.clientWidth));
+    }
+  });
+});

@@ -1,0 +1,205 @@
+/** Conversations to look at: every part of the chat view that a person can meet. */
+import type { RunEvent } from '../../src/protocol/run.ts';
+import type { ChatInfo, ToWebview } from '../../src/protocol/webview.ts';
+
+export const info: ChatInfo = {
+  provider: 'anthropic',
+  model: 'claude-haiku-4-5',
+  recording: false,
+  trusted: true,
+  skills: [
+    {
+      agent: 'kairos',
+      skill: 'kickoff',
+      description: 'Starts the day: reads the notes of yesterday and plans today',
+    },
+    { agent: 'kairos', skill: 'weekly-summary', description: 'Sums up a week of notes' },
+    { agent: 'press', skill: 'release-notes', description: 'Writes release notes from commits' },
+    { agent: 'press', skill: 'proofread', description: 'Finds mistakes' },
+  ],
+};
+
+export const start = (text: string): RunEvent => ({
+  type: 'run_start',
+  runId: 'r1',
+  text,
+  startedAt: '2026-01-05T08:00:00Z',
+});
+
+export const routed: RunEvent = {
+  type: 'routed',
+  agent: 'kairos',
+  skill: 'kickoff',
+  description: 'Starts the day',
+  reason: { rule: 'name', matched: 'kickoff' },
+  provider: 'anthropic',
+  model: 'claude-haiku-4-5',
+  workingDir: '/home/ada/kairos',
+  hasMcp: false,
+};
+
+export const text = (value: string): RunEvent => ({ type: 'text', text: value });
+
+export function call(id: string, name: string, input: Record<string, unknown>): RunEvent {
+  return { type: 'tool_start', call: { id, name, input } };
+}
+
+export function done(callId: string, name: string, content: string, changedFiles?: string[]): RunEvent {
+  return {
+    type: 'tool_end',
+    callId,
+    name,
+    result: { content, isError: false, ...(changedFiles && { changedFiles }) },
+  };
+}
+
+export function failed(callId: string, name: string, content: string): RunEvent {
+  return { type: 'tool_end', callId, name, result: { content, isError: true } };
+}
+
+export function ask(callId: string, subject: string): RunEvent {
+  return {
+    type: 'approval_request',
+    request: {
+      callId,
+      tool: 'run_command',
+      subject,
+      folder: '/home/ada/kairos',
+      rule: 'command',
+      reason: 'Commands ask unless a rule allows their exact words.',
+      scopes: ['once', 'run', 'always'],
+    },
+  };
+}
+
+export const end: RunEvent = {
+  type: 'run_end',
+  outcome: 'completed',
+  rounds: 3,
+  toolCalls: 2,
+  durationMs: 12_345,
+  messages: [],
+};
+
+const usage: RunEvent = {
+  type: 'usage',
+  round: 3,
+  usage: { inputTokens: 4_210, outputTokens: 512, cacheReadTokens: 1_200, cacheWriteTokens: 0, cost: 0.0068 },
+};
+
+export const answer = `## The plan for Monday
+
+You left **three things** open on Friday. I sorted them by what *others wait for*:
+
+1. Send the review of \`parser.ts\` to Mira
+   - she needs it before 11:00
+   - see [the draft](https://example.com/draft)
+2. Fix the failing build
+3. Water the plants
+
+> A day with three things is a good day.
+
+\`\`\`typescript
+// What the script will do at nine
+export async function kickoff(day: string): Promise<number> {
+  const notes = await readNotes(\`\${day}.md\`);
+  return notes.filter(note => note.open === true).length * 2;
+}
+\`\`\`
+
+| When | What | Done |
+| :--- | --- | ---: |
+| 09:00 | Review | 40 % |
+| 10:30 | Build | 0 % |
+
+- [x] notes read
+- [ ] plan written
+
+<b onclick="alert(1)">Raw HTML</b> stays text. ![A chart](https://example.com/chart.png)
+
+---
+
+That is all.`;
+
+const tools: RunEvent[] = [
+  text('I will look at your notes first.\n'),
+  call('t1', 'read_file', { path: '/home/ada/kairos/days/2026-01-02.md' }),
+  done('t1', 'read_file', '# Friday\n- review for Mira\n- build is red\n- plants'),
+  call('t2', 'run_command', { command: 'git log --since=yesterday --oneline --no-decorate | head -20' }),
+  ask('t2', 'git log --since=yesterday --oneline --no-decorate | head -20'),
+  { type: 'approval_response', callId: 't2', decision: { allow: true, scope: 'run' } },
+  done('t2', 'run_command', 'a1b2c3d Repair the parser\n[exit code: 0]'),
+  call('t3', 'fetch_url', { url: 'https://example.com/calendar.ics' }),
+  failed('t3', 'fetch_url', 'https://example.com/calendar.ics answered 404 Not Found.'),
+  call('t4', 'write_file', { path: '/home/ada/kairos/days/2026-01-05.md', content: '# Monday\n1. Review' }),
+  done('t4', 'write_file', 'Wrote 42 bytes.', ['/home/ada/kairos/days/2026-01-05.md']),
+];
+
+const recorded: RunEvent = {
+  ...routed,
+  provider: 'replay',
+  recording: { model: 'claude-haiku-4-5', recordedAt: '2026-03-01T10:00:00Z' },
+};
+
+const errorEnd = (code: 'auth' | 'no_match' | 'provider', message: string): RunEvent => ({
+  type: 'run_end',
+  outcome: code === 'no_match' ? 'no_match' : 'failed',
+  rounds: code === 'no_match' ? 0 : 1,
+  toolCalls: 0,
+  durationMs: 812,
+  messages: [],
+  error: {
+    code,
+    message,
+    ...(code === 'no_match' ? { suggestions: [{ agent: 'kairos', skill: 'weekly-summary' }] } : {}),
+  },
+});
+
+export function conversation(events: RunEvent[], changes: Partial<ChatInfo> = {}, draft = ''): ToWebview {
+  return { type: 'conversation', id: 'c1', info: { ...info, ...changes }, draft, from: 0, events };
+}
+
+export const scenes: Record<string, ToWebview> = {
+  welcome: conversation([], { recording: true, provider: 'replay' }, 'Run daily kickoff'),
+  'no-skills': conversation([], { skills: [] }),
+  restricted: conversation([], { trusted: false }),
+  answer: conversation([start('run daily kickoff'), routed, ...tools, text(answer), usage, end]),
+  approval: conversation([
+    start('clean up the old notes'),
+    recorded,
+    { type: 'retry', attempt: 2, waitMs: 2_000, why: 'the server is overloaded' },
+    text('These notes are older than a year. I will remove them.\n'),
+    call('t1', 'run_command', { command: 'rm -r notes/2024 && echo gone' }),
+    ask('t1', `rm -r notes/2024 &&\necho \u202Egone\u200B ${'x'.repeat(1_500)} | sh`),
+  ]),
+  trouble: conversation([
+    start('run daily kickoff'),
+    routed,
+    {
+      type: 'notice',
+      level: 'warning',
+      message: 'The MCP server calendar did not answer; the run goes on without it.',
+    },
+    text('Let me '),
+    errorEnd(
+      'auth',
+      'Anthropic refused the key (401: invalid x-api-key). Set another one with Telos: Set API Key.',
+    ),
+    start('order me a pizza'),
+    errorEnd('no_match', "No matching skill found for: 'order me a pizza'"),
+    start('run daily kickoff'),
+    routed,
+    call('t1', 'run_command', { command: 'sleep 100' }),
+    ask('t1', 'sleep 100'),
+    { type: 'approval_response', callId: 't1', decision: { allow: false, reason: 'no' } },
+    failed('t1', 'run_command', 'The person said no.'),
+    call('t2', 'read_file', { path: 'notes.md' }),
+    { type: 'run_end', outcome: 'cancelled', rounds: 1, toolCalls: 2, durationMs: 3_000, messages: [] },
+  ]),
+  running: conversation([
+    start('run daily kickoff'),
+    routed,
+    { type: 'step', skill: 'interview', detail: 'asks what the day should bring' },
+    call('t1', 'run_command', { command: 'npm test' }),
+  ]),
+};
