@@ -43,23 +43,28 @@ const ranges: readonly [AddressKind, readonly string[]][] = [
   ],
 ];
 
-const lists = ranges.map(([kind, subnets]): [AddressKind, BlockList] => {
-  const list = new BlockList();
-  for (const subnet of subnets) {
-    const [network, prefix] = subnet.split('/') as [string, string];
-    list.addSubnet(network, Number(prefix), isIP(network) === 6 ? 'ipv6' : 'ipv4');
-  }
-  return [kind, list];
-});
+/** One list per family: a list of both would take an IPv4 address for an IPv6 one that holds it. */
+function listsOf(family: 4 | 6): [AddressKind, BlockList][] {
+  return ranges.map(([kind, subnets]) => {
+    const list = new BlockList();
+    for (const subnet of subnets) {
+      const [network, prefix] = subnet.split('/') as [string, string];
+      if (isIP(network) === family) list.addSubnet(network, Number(prefix), `ipv${family}`);
+    }
+    return [kind, list];
+  });
+}
+
+const lists = { 4: listsOf(4), 6: listsOf(6) };
 
 /** The kind of an IPv4 or IPv6 address; an IPv6 one that stands for an IPv4 one (mapped, NAT64) is of that one's kind. */
 export function addressKind(address: string): AddressKind {
   const bare = address.split('%', 1)[0]!;
   const family = isIP(bare);
-  if (family === 0) return 'reserved';
+  if (family !== 4 && family !== 6) return 'reserved';
   const inner = family === 6 ? embeddedIPv4(bare) : undefined;
   if (inner !== undefined) return addressKind(inner);
-  return lists.find(([, list]) => list.check(bare, family === 6 ? 'ipv6' : 'ipv4'))?.[0] ?? 'public';
+  return lists[family].find(([, list]) => list.check(bare, `ipv${family}`))?.[0] ?? 'public';
 }
 
 function embeddedIPv4(address: string): string | undefined {

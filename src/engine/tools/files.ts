@@ -242,9 +242,10 @@ async function namesIn(path: string): Promise<string[]> {
   }
 }
 
-function listing(names: string[]): string {
+/** The names as the model sees them, sorted and at most 2,000. Exported for its test, which needs no folder of that size. */
+export function listing(names: readonly string[]): string {
   if (names.length === 0) return '(empty)';
-  const shown = names.sort().slice(0, listLimit).map(escapeInvisible);
+  const shown = [...names].sort().slice(0, listLimit).map(escapeInvisible);
   if (names.length > listLimit)
     shown.push(
       `[Cut: these are the first ${grouped(listLimit)} of ${grouped(names.length)} names in this folder.]`,

@@ -2,7 +2,7 @@
 
 const rawElements = new Set(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'object', 'math']);
 const blocks = new Set(
-  'address article aside blockquote body br center dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html legend li main nav ol option p pre section select summary table tbody tfoot thead title tr ul'.split(
+  'address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html legend li main nav ol option p pre section select summary table tbody tfoot thead title tr ul'.split(
     ' ',
   ),
 );
@@ -163,7 +163,10 @@ function tagEnd(html: string, from: number): number {
 class ReadablePage {
   readonly #base: URL;
   readonly #parts: string[] = [];
-  #preformatted = 0;
+  /** Line breaks that stand before the next words: neighbouring blocks share theirs. */
+  #breaks = 0;
+  #atLineStart = true;
+  #preformatted = false;
   #link: { url: string; at: number } | undefined;
 
   constructor(base: URL) {
@@ -171,9 +174,10 @@ class ReadablePage {
   }
 
   addText(raw: string): void {
-    if (raw === '') return;
     const text = decodeEntities(raw);
-    this.#parts.push(this.#preformatted > 0 ? text : text.replace(/\s+/g, ' '));
+    const collapsed = this.#preformatted ? text : text.replace(/\s+/g, ' ');
+    const begins = !this.#preformatted && (this.#atLineStart || this.#breaks > 0);
+    this.#put(begins ? collapsed.trimStart() : collapsed);
   }
 
   addTag(name: string, attributes: string): void {
@@ -181,12 +185,15 @@ class ReadablePage {
     const element = closes ? name.slice(1) : name;
     if (element === 'a') this.#endLink();
     if (element === 'a' && !closes) this.#link = this.#linkTo(attributes);
-    if (element === 'pre') this.#preformatted = Math.max(0, this.#preformatted + (closes ? -1 : 1));
-    if ((element === 'td' || element === 'th') && closes) this.#parts.push('\t');
-    if (!blocks.has(element)) return;
-    this.#parts.push(spaced.has(element) ? '\n\n' : '\n');
-    if (element === 'li' && !closes) this.#parts.push('- ');
-    if (/^h[1-6]$/.test(element) && !closes) this.#parts.push(`${'#'.repeat(Number(element[1]))} `);
+    if (element === 'pre') this.#preformatted = !closes;
+    if ((element === 'td' || element === 'th') && closes) this.#put('\t');
+    if (element === 'br') {
+      this.#put('\n');
+      this.#atLineStart = true;
+    }
+    if (blocks.has(element)) this.#breaks = Math.max(this.#breaks, spaced.has(element) ? 2 : 1);
+    if (element === 'li' && !closes) this.#putMark('- ');
+    if (/^h[1-6]$/.test(element) && !closes) this.#putMark(`${'#'.repeat(Number(element[1]))} `);
   }
 
   text(): string {
@@ -194,9 +201,22 @@ class ReadablePage {
     return this.#parts
       .join('')
       .replace(/[^\S\n]+$/gm, '')
-      .replace(/^ +(?=\S)/gm, match => (match.length === 1 ? '' : match))
       .replace(/\n{3,}/g, '\n\n')
       .trim();
+  }
+
+  #put(text: string): void {
+    if (text === '') return;
+    if (this.#breaks > 0) this.#parts.push('\n'.repeat(this.#breaks));
+    this.#breaks = 0;
+    this.#parts.push(text);
+    this.#atLineStart = false;
+  }
+
+  /** What begins a line; the words follow on it. */
+  #putMark(mark: string): void {
+    this.#put(mark);
+    this.#atLineStart = true;
   }
 
   #linkTo(attributes: string): { url: string; at: number } | undefined {

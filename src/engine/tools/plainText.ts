@@ -7,12 +7,14 @@ export const grouped = (count: number): string => count.toLocaleString('en-US');
 
 export const byteCount = (count: number): string => `${grouped(count)} ${count === 1 ? 'byte' : 'bytes'}`;
 
-/** True for bytes that are no text in UTF-8 or a single-byte encoding: a NUL, or too many unreadable characters. */
+/** True for bytes that are no text in UTF-8 or a single-byte encoding: a NUL, or many unreadable characters. */
 export function looksBinary(bytes: Buffer): boolean {
   const sample = bytes.subarray(0, sampleSize);
   if (sample.includes(0)) return true;
-  const unreadable = sample.toString('utf8').match(/[\x01-\x07\x0e-\x1a\x1c-\x1f\ufffd]/g)?.length ?? 0;
-  return unreadable > sample.length / 10;
+  const text = withoutPartialEnd(sample).toString('utf8');
+  const unreadable = text.match(/[\x01-\x07\x0e-\x1a\x1c-\x1f\ufffd]/g)?.length ?? 0;
+  // A short text in another encoding has a few of them; real binary data has a third.
+  return unreadable > Math.max(8, sample.length / 10);
 }
 
 /** What is said in place of binary bytes. `size` is the whole size, of which `bytes` may be the beginning only. */

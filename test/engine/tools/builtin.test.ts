@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { builtinTools, inputProblem } from '../../../src/engine/tools/builtin.ts';
+import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
+
+const tool = (name: string) => builtinTools.find(each => each.definition.name === name)!;
+
+describe('builtinTools', () => {
+  it('are these five, with these required arguments', () => {
+    const required = Object.fromEntries(
+      builtinTools.map(({ definition }) => [definition.name, definition.inputSchema['required']]),
+    );
+    assert.deepEqual(required, {
+      read_file: ['path'],
+      write_file: ['path', 'content'],
+      list_directory: [],
+      run_command: ['command'],
+      fetch_url: ['url'],
+    });
+    for (const { definition } of builtinTools)
+      assert.equal(definition.inputSchema['additionalProperties'], false);
+  });
+
+  describe('inputProblem', () => {
+    it('names what is missing or of the wrong type, and what is wanted', () => {
+      assert.equal(
+        inputProblem(tool('write_file'), { path: 'a.md' }),
+        'write_file was not run: "content" is missing. It takes { "path": string, "content": string }. Call it again with all of them.',
+      );
+      assert.match(
+        inputProblem(tool('read_file'), { path: ['a'] })!,
+        /"path" must be a string, not an array/,
+      );
+      assert.match(inputProblem(tool('read_file'), { path: null })!, /not null/);
+      assert.match(inputProblem(tool('run_command'), { command: 7 })!, /not a number/);
+      assert.match(inputProblem(tool('list_directory'), { path: {} })!, /"path" \(optional\)/);
+    });
+
+    it('accepts what fits, with more than was asked for', () => {
+      assert.equal(inputProblem(tool('list_directory'), {}), undefined);
+      assert.equal(inputProblem(tool('write_file'), { path: 'a', content: '', mode: 1 }), undefined);
+    });
+  });
+
+  describe('called without a needed argument', () => {
+    let run: TemporaryRun;
+    beforeEach(() => {
+      run = temporaryRun();
+    });
+    afterEach(() => run.remove());
+
+    it('say so and do nothing', async () => {
+      for (const { definition, execute } of builtinTools.filter(
+        each => each.definition.name !== 'list_directory',
+      )) {
+        const result = await execute({ content: 'x' }, run.context);
+        assert.equal(result.isError, true);
+        assert.match(result.content, new RegExp(`^${definition.name} was not run: `));
+      }
+      assert.deepEqual(readdirSync(run.work), []);
+      assert.equal(existsSync(`${run.work}/undefined`), false);
+    });
+  });
+});

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { commandEnvironment, createCommandTool } from '../../../src/engine/tools/command.ts';
+import type { ToolResult } from '../../../src/protocol/run.ts';
+import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
+
+describe('run_command', () => {
+  let run: TemporaryRun;
+  beforeEach(() => {
+    run = temporaryRun();
+  });
+  afterEach(() => run.remove());
+  const command = (text: string, timeoutMs = 20_000, more = {}): Promise<ToolResult> =>
+    createCommandTool({ timeoutMs }).execute({ command: text }, { ...run.context, ...more });
+
+  it('returns output, errors and exit code in one form', async () => {
+    const results: readonly [string, string, boolean][] = [
+      ['echo hi', 'hi', false],
+      ['true', '(no output)', false],
+      ["printf 'no newline'", 'no newline', false],
+      ['echo out; echo err >&2', 'out\n\n[stderr]\nerr', false],
+      ['echo o; echo e >&2; exit 2', 'o\n\n[stderr]\ne\n\n[exit code: 2]', true],
+      ['exit 3', '[exit code: 3]', true],
+      ['kill -9 $$', '[exit code: 137]', true],
+      ['read x; echo "got:$x"', 'got:', false],
+      ['pwd', run.pack, false],
+    ];
+    for (const [text, content, isError] of results)
+      assert.deepEqual(await command(text), { content, isError }, text);
+  });
+
+  it('runs with the given environment and none of the own variables', async () => {
+    process.env['TELOS_TEST_API_KEY'] = 'SECRET';
+    const { content } = await command('env');
+    delete process.env['TELOS_TEST_API_KEY'];
+    const names = content.split('\n').map(line => line.split('=', 1)[0]!);
+    assert.deepEqual(names.sort(), ['HOME', 'PATH', 'PWD', 'TELOS_COMMAND']);
+  });
+
+  it('says what stands in the way of a start', async () => {
+    assert.match((await command(' ')).content, /empty/);
+    assert.match((await command('a\0b')).content, /NUL/);
+    assert.match((await command('echo a', 1000, { approvedSubject: 'echo b' })).content, /approved/);
+    assert.equal((await command('echo a', 1000, { approvedSubject: 'echo a' })).content, 'a');
+    rmSync(run.pack, { recursive: true });
+    const missing = await command('echo a');
+    assert.equal(missing.isError, true);
+    assert.match(missing.content, /does not exist/);
+  });
+
+  it('keeps head and tail of long output and says what is left out', async () => {
+    const { content, isError } = await command('seq 1 400000');
+    assert.equal(isError, false);
+    assert.ok(content.length <= 1024 ** 2);
+    assert.match(content, /^1\n2\n/);
+    assert.match(content, /\n\[Cut: 1,902,463 of 2,688,895 bytes are left out here\.\]\n/);
+    assert.match(content, /\n400000$/);
+  });
+
+  it('ends a flood, and says binary output instead of showing it', async () => {
+    const flood = await command('yes');
+    assert.equal(flood.isError, true);
+    assert.match(flood.content, /\[ended after more than 67,108,864 bytes of output/);
+    assert.match((await command('head -c 100000 /dev/urandom')).content, /^\[output: binary, 100,000 bytes/);
+  });
+
+  it('ends everything that a command leaves behind, and says so', async () => {
+    const shapes = [
+      'sleep 987 & echo hi',
+      'nohup sleep 987 >/dev/null 2>&1 & echo hi',
+      'setsid sleep 987 & echo hi',
+      '(setsid sh -c "setsid sleep 987 & sleep 987" >/dev/null 2>&1 &); echo hi',
+    ];
+    const note = '[the command left a process running in the background; it has been ended]';
+    const results = await Promise.all(shapes.map(text => command(text)));
+    for (const [index, result] of results.entries())
+      assert.deepEqual(result, { content: `hi\n\n${note}`, isError: false }, shapes[index]!);
+    assert.deepEqual(running(run.pack), []);
+  });
+
+  it('ends the whole tree at the time limit, whatever its shape', async () => {
+    const shapes = [
+      'echo begun; sleep 987',
+      'echo begun; sleep 987 & sleep 987',
+      "echo begun; trap '' TERM; sleep 987; sleep 987",
+      'echo begun; setsid sleep 987 & sleep 987',
+      'echo begun; (setsid sh -c "sleep 987 & sleep 987" &); sleep 987',
+      'echo begun; env -i setsid sleep 987 & sleep 987',
+    ];
+    const results = await Promise.all(shapes.map(text => command(text, 300)));
+    for (const [index, { content, isError }] of results.entries()) {
+      assert.equal(isError, true);
+      assert.match(content, /^begun\n\n\[timed out after 0\.3 s: /, shapes[index]!);
+    }
+    assert.deepEqual(running(run.pack), []);
+  });
+
+  it('ends the whole tree on abort and throws its reason', async () => {
+    const stop = new AbortController();
+    const reason = new Error('stopped');
+    const ended = command('setsid sleep 987 & sleep 987', 20_000, { signal: stop.signal });
+    while (running(run.pack).length < 3) await new Promise(later => setTimeout(later, 5));
+    stop.abort(reason);
+    await assert.rejects(ended, error => error === reason);
+    assert.deepEqual(running(run.pack), []);
+  });
+});
+
+describe('commandEnvironment', () => {
+  it('passes the harmless variables and the folders on, and never a key', () => {
+    const env = {
+      PATH: '/bin',
+      HOME: '/h',
+      LANG: 'C',
+      LC_ALL: 'C',
+      TERM: 'x',
+      TZ: 'UTC',
+      ANTHROPIC_API_KEY: 'k',
+      DISCORD_TOKEN: 't',
+      LC_API_KEY_: 'k',
+      LD_PRELOAD: 'l',
+      NODE_OPTIONS: 'n',
+    };
+    assert.deepEqual(commandEnvironment(env, { packDir: '/p', skillDir: '/s' }), {
+      PATH: '/bin',
+      HOME: '/h',
+      LANG: 'C',
+      LC_ALL: 'C',
+      TERM: 'x',
+      TZ: 'UTC',
+      TELOS_SKILL_DIR: '/s',
+      CLAUDE_SKILL_DIR: '/s',
+      SKILL_DIR: '/s',
+      TELOS_PACK_DIR: '/p',
+    });
+  });
+});
+
+/** The processes that run in a folder, as the system itself lists them. */
+function running(folder: string): string[] {
+  return readdirSync('/proc').filter(name => {
+    try {
+      return /^\d+$/.test(name) && readlinkSync(join('/proc', name, 'cwd')) === folder;
+    } catch {
+      return false;
+    }
+  });
+}
