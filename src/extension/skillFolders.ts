@@ -3,10 +3,10 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import type { Agent } from '../engine/agents/agent.ts';
+import { agentNameProblem, skillNameProblem, writeNewSkill } from '../engine/packs/newSkill.ts';
+import { addSamplePack } from '../engine/packs/samplePack.ts';
 import type { CurrentTelos } from './currentTelos.ts';
-import { agentNameProblem, skillNameProblem, writeNewSkill } from './newSkill.ts';
 import { plainLabel } from './plainLabel.ts';
-import { addSamplePack } from './samplePack.ts';
 import type { SkillNode, TreeNode } from './skillTree.ts';
 
 /** `Telos: New Skill...`, `Telos: Add Sample Pack`, `Telos: Show Skills Folder`, and Open and Reveal in the tree. */

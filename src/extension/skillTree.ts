@@ -19,12 +19,17 @@ export type TreeNode = AgentNode | SkillNode;
 
 const sourceNames = { project: 'workspace', user: 'yours', linked: 'linked', builtin: 'built in' } as const;
 
+const restrictedMessage = 'Restricted Mode: the skills of this workspace are not read, and nothing runs.';
+
 export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disposable {
   readonly #current: CurrentTelos;
   readonly #log: vscode.LogOutputChannel;
   readonly #changed = new vscode.EventEmitter<void>();
+  readonly #listed = new vscode.EventEmitter<number>();
   readonly #following: vscode.Disposable;
   readonly onDidChangeTreeData = this.#changed.event;
+  /** The number of agents that the editor has just been given. */
+  readonly onDidList = this.#listed.event;
 
   constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
     this.#current = current;
@@ -36,8 +41,9 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
     if (node?.kind === 'skill') return [];
     if (node) return node.agent.skills.map(skill => ({ kind: 'skill', agent: node.agent, skill }));
     try {
-      const telos = await this.#current.openTelos();
-      return (await telos.agents()).map(agent => ({ kind: 'agent', agent }));
+      const agents = await (await this.#current.openTelos()).agents();
+      this.#listed.fire(agents.length);
+      return agents.map(agent => ({ kind: 'agent', agent }));
     } catch (error) {
       this.#log.error('The skills could not be listed.', error);
       throw error;
@@ -51,6 +57,7 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   dispose(): void {
     this.#following.dispose();
     this.#changed.dispose();
+    this.#listed.dispose();
   }
 }
 
@@ -60,13 +67,11 @@ export function registerSkillTree(tree: SkillTree): vscode.Disposable {
     treeDataProvider: tree,
     showCollapseAll: true,
   });
-  const sayTrust = (): void => {
-    view.message = vscode.workspace.isTrusted
-      ? ''
-      : 'Restricted Mode: the skills of this workspace are not read, and nothing runs.';
-  };
-  sayTrust();
-  return vscode.Disposable.from(view, vscode.workspace.onDidGrantWorkspaceTrust(sayTrust));
+  // Over an empty tree the message would hide the welcome text, which says the same and more.
+  const listed = tree.onDidList(count => {
+    view.message = vscode.workspace.isTrusted || count === 0 ? '' : restrictedMessage;
+  });
+  return vscode.Disposable.from(view, listed);
 }
 
 function agentItem(agent: Agent): vscode.TreeItem {
