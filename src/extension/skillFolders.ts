@@ -41,7 +41,7 @@ async function newSkill(current: CurrentTelos): Promise<void> {
     validateInput: skillNameProblem,
   });
   if (!name) return;
-  const file = await writeNewSkill(packDir, name);
+  const file = await writeNewSkill(join(packDir, 'skills'), name);
   if (file) {
     await current.refresh();
     await openFile(file);

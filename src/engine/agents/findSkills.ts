@@ -3,10 +3,9 @@ import { readdirSync, realpathSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import type { SkillSource } from './agent.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
+import { stagedPrefix } from './stagedPrefix.ts';
 
 const skippedFolders = new Set(['.git', 'node_modules']);
-/** What is put together or taken apart beside the packs; see packs/placeFolder.ts. */
-export const stagedPrefix = '.telos-';
 /** Folders below a root are searched to this depth; a skill's own folder ends the search. */
 const maxDepth = 4;
 

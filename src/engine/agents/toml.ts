@@ -44,3 +44,9 @@ function isAbsent(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
+
+/** The text of a TOML string with this value. */
+export const tomlString = (value: string): string => JSON.stringify(value).replaceAll('\u007f', '\\u007f');
+
+/** Parses text that Telos is about to write. Throws what the parser throws. */
+export const parseToml = (text: string): TomlTable => parse(text);

@@ -1,8 +1,9 @@
+/** The sample pack comes beside what a person has, never over it. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { addSamplePack } from '../../src/extension/samplePack.ts';
-import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+import { addSamplePack } from '../../../src/engine/packs/samplePack.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('addSamplePack', () => {
   let folder: TempFolder;

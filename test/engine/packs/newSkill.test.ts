@@ -1,8 +1,9 @@
+/** A new skill is a whole file under a safe name. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { agentNameProblem, skillNameProblem, writeNewSkill } from '../../src/extension/newSkill.ts';
-import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+import { agentNameProblem, skillNameProblem, writeNewSkill } from '../../../src/engine/packs/newSkill.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('new skills', () => {
   let folder: TempFolder;
@@ -12,7 +13,7 @@ describe('new skills', () => {
   afterEach(() => folder.remove());
 
   it('writes a SKILL.md under its name, and nothing beside it', async () => {
-    const file = await writeNewSkill(join(folder.path, 'kairos'), 'weekly-report');
+    const file = await writeNewSkill(join(folder.path, 'kairos/skills'), 'weekly-report');
     assert.equal(file, join(folder.path, 'kairos', 'skills', 'weekly-report', 'SKILL.md'));
     assert.match(
       readFileSync(file, 'utf8'),
@@ -23,7 +24,7 @@ describe('new skills', () => {
 
   it('never replaces a skill', async () => {
     folder.add({ 'kairos/skills/weekly-report/SKILL.md': 'mine' });
-    assert.equal(await writeNewSkill(join(folder.path, 'kairos'), 'weekly-report'), undefined);
+    assert.equal(await writeNewSkill(join(folder.path, 'kairos/skills'), 'weekly-report'), undefined);
     const skills = join(folder.path, 'kairos', 'skills');
     assert.equal(readFileSync(join(skills, 'weekly-report', 'SKILL.md'), 'utf8'), 'mine');
     assert.deepEqual(readdirSync(skills), ['weekly-report']);

@@ -1,0 +1,80 @@
+/** Changes single entries of agents.toml and leaves every other byte as its owner wrote it. */
+import { randomUUID } from 'node:crypto';
+import { chmod, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { parseToml, tableOf, tomlString } from '../agents/toml.ts';
+import { TelosError } from '../errors.ts';
+
+/** Takes `[agents.<name>]` and what is below it out of the file. Throws TelosError `config` when that cannot be done safely. */
+export async function removeAgentEntry(file: string, name: string): Promise<void> {
+  await editEntry(file, name, () => []);
+}
+
+/** Writes one text value into `[agents.<name>]`, which must be there. Throws TelosError `config` when that cannot be done safely. */
+export async function setAgentValue(file: string, name: string, key: string, value: string): Promise<void> {
+  const line = `${key} = ${tomlString(value)}`;
+  await editEntry(file, name, ([header = '', ...rest]) => {
+    const at = rest.findIndex(text => text.split('=')[0]?.trim() === key);
+    return at < 0 ? [header, line, ...rest] : [header, ...rest.slice(0, at), line, ...rest.slice(at + 1)];
+  });
+}
+
+/** The edit is by lines, so the result is parsed before it is written: every other agent must be as it was. */
+async function editEntry(
+  file: string,
+  name: string,
+  edit: (lines: readonly string[]) => readonly string[],
+): Promise<void> {
+  const text = await readFile(file, 'utf8');
+  const lines = text.split('\n');
+  const isOwn = (line: string): boolean => ownHeader(name).test(line);
+  const start = lines.findIndex(isOwn);
+  let end = start + 1;
+  while (end < lines.length && (!/^\s*\[/.test(lines[end] ?? '') || isOwn(lines[end] ?? ''))) end++;
+  const edited = [...lines.slice(0, start), ...edit(lines.slice(start, end)), ...lines.slice(end)].join('\n');
+  if (start < 0 || !sameOthers(text, edited, name)) {
+    const message = `The entry of agent '${name}' in ${file} is written in a way that Telos cannot change safely. Change [agents.${name}] there by hand.`;
+    throw new TelosError('config', message);
+  }
+  await writeWhole(file, edited);
+}
+
+function ownHeader(name: string): RegExp {
+  const quoted = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return new RegExp(
+    `^\\s*\\[\\s*agents\\s*\\.\\s*(?:${quoted}|"${quoted}"|'${quoted}')\\s*(?:\\.[^\\]]*)?\\]`,
+  );
+}
+
+function sameOthers(before: string, after: string, name: string): boolean {
+  const others = (text: string): unknown => {
+    const table = parseToml(text);
+    const agents = { ...tableOf(table, 'agents') };
+    delete agents[name];
+    return { ...table, agents };
+  };
+  try {
+    return isDeepStrictEqual(others(before), others(after));
+  } catch {
+    return false;
+  }
+}
+
+async function writeWhole(path: string, text: string): Promise<void> {
+  // A link, as dotfile managers make them, stays a link.
+  const file = await realpath(path);
+  const temporary = `${file}.${randomUUID()}.tmp`;
+  try {
+    const handle = await open(temporary, 'wx', 0o600);
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await chmod(temporary, (await stat(file)).mode & 0o777);
+    await rename(temporary, file);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}

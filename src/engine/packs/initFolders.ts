@@ -1,0 +1,51 @@
+/** Makes the folders and the file that Telos would otherwise do without, so that a person sees where things go. */
+import { mkdir, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Config } from '../config.ts';
+
+export interface InitialFolders {
+  configFile: string;
+  skillsDir: string;
+  /** False when agents.toml was there already; it is as it was. */
+  configWritten: boolean;
+}
+
+/** Makes the config folder with a commented agents.toml, and the skills folder. What is there already is left alone. */
+export async function initFolders({ configDir, skillsDir }: Config): Promise<InitialFolders> {
+  await mkdir(configDir, { recursive: true, mode: 0o700 });
+  await mkdir(skillsDir, { recursive: true });
+  const configFile = join(configDir, 'agents.toml');
+  return { configFile, skillsDir, configWritten: await writeNew(configFile, commentedAgentsToml) };
+}
+
+async function writeNew(file: string, text: string): Promise<boolean> {
+  try {
+    const handle = await open(file, 'wx', 0o600);
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+const commentedAgentsToml = `# What you want different about your agents. Everything here is optional.
+# Agents are found by themselves: each folder in the skills folder with skills/<skill>/SKILL.md is one.
+# Keys and tokens go into the file .env beside this one, as NAME=value.
+
+# Lay a value over that of an agent:
+# [agents.kairos]
+# working_dir = "~/notes"          # where it reads and writes; "." is the folder you call telos in
+# description = "My day"
+# mcp_config = "~/mcp.json"
+
+# Use skills where they lie, an Obsidian vault for one:
+# [agents.vault]
+# skills_dir = "~/vault/skills"
+# working_dir = "~/vault"
+`;
