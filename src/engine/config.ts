@@ -19,6 +19,12 @@ export interface ValueInForce {
   file?: string;
 }
 
+/**
+ * `name` looks at names alone, `local` at the search index too, `model` asks the model, and `auto` asks it where there is one
+ * and else does as `local`.
+ */
+export type RoutingMode = 'auto' | 'name' | 'local' | 'model';
+
 /** Plain data; one Telos is opened on one Config. All paths are absolute. */
 export interface Config {
   /** The variables in force: the process's own, or what the host has put over them, with those of `.env`. */
@@ -44,6 +50,10 @@ export interface Config {
   model: string | undefined;
   /** A recorded run to play back with the provider `replay`. */
   replayFile: string | undefined;
+  /** `TELOS_ROUTING_MODE`: how a skill is found for a request that does not name one exactly. */
+  routingMode: RoutingMode;
+  /** `TELOS_ROUTING_MODEL`: the model that is asked which skill fits; undefined means the provider's usual one. */
+  routingModel: string | undefined;
   /** What is in force and where it was set, by the name of the field above or of the variable. */
   origins: Readonly<Record<string, ValueInForce>>;
   /** What was wrong on the way, in sentences; nothing of it stops Telos. */
@@ -60,6 +70,8 @@ export interface ConfigOverrides {
   provider?: string | undefined;
   model?: string | undefined;
   replayFile?: string | undefined;
+  routingMode?: string | undefined;
+  routingModel?: string | undefined;
   skillsDir?: string | undefined;
   workingRoot?: string | undefined;
   /** Variables that the frontend keeps itself, such as keys; they win over the environment. */
@@ -97,7 +109,8 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     value: configDir,
     origin: environment['TELOS_CONFIG_DIR'] ? 'environment' : 'default',
   };
-  const config = {
+  const wantedMode = value('routingMode', 'TELOS_ROUTING_MODE');
+  const config: Omit<Config, 'origins' | 'problems'> = {
     env,
     home,
     cwd,
@@ -110,12 +123,30 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     provider: value('provider', 'TELOS_PROVIDER'),
     model: value('model', 'TELOS_MODEL'),
     replayFile: value('replayFile', 'TELOS_REPLAY_FILE'),
+    routingMode: routingModes.find(mode => mode === wantedMode) ?? 'auto',
+    routingModel: value('routingModel', 'TELOS_ROUTING_MODEL'),
   };
   noteProviderVariables(sources);
-  return { ...config, origins, problems: envFile.problem ? [envFile.problem] : [] };
+  const problems = envFile.problem ? [envFile.problem] : [];
+  if (wantedMode && wantedMode !== config.routingMode) {
+    problems.push(
+      `There is no routing mode '${wantedMode}', so it is auto. Known are ${routingModes.join(', ')}; set TELOS_ROUTING_MODE to one of them.`,
+    );
+  }
+  return { ...config, origins, problems };
 }
 
-type Setting = 'skillsDir' | 'dataDir' | 'workingRoot' | 'provider' | 'model' | 'replayFile';
+const routingModes: readonly RoutingMode[] = ['auto', 'name', 'local', 'model'];
+
+type Setting =
+  | 'skillsDir'
+  | 'dataDir'
+  | 'workingRoot'
+  | 'provider'
+  | 'model'
+  | 'replayFile'
+  | 'routingMode'
+  | 'routingModel';
 
 interface Sources {
   environment: Readonly<Record<string, string>>;
