@@ -7,6 +7,8 @@
 export interface MarkdownBlock {
   readonly kind: 'prose' | 'code';
   readonly source: string;
+  /** The block was only cut for its length; the next one goes on with its list or paragraph. */
+  readonly cut?: true;
 }
 
 export interface MarkdownStream {
@@ -29,7 +31,7 @@ interface Scan {
 }
 
 /** A list or paragraph longer than this (in UTF-16 units) is cut at its next item or line to bound the cost of parsing. */
-const longBlock = 6_000;
+const longBlock = 2_000;
 
 const freshScan: Scan = { at: 0, mode: 'start', fence: '', contentIndent: 0, afterBlank: false };
 
@@ -56,8 +58,9 @@ function readLines(stream: MarkdownStream, source: string, atEnd: boolean): Mark
     if (newline === -1 && !atEnd) break;
     const end = newline === -1 ? open.length : newline + 1;
     const step = readLine(scan, open.slice(scan.at, end).replace(/\r?\n$/, ''));
-    if (step === 'close_before') {
-      closed.push(makeBlock(scan.mode, open.slice(0, scan.at)));
+    if (step === 'close_before' || step === 'cut_before') {
+      const block = makeBlock(scan.mode, open.slice(0, scan.at));
+      closed.push(step === 'cut_before' ? { ...block, cut: true } : block);
       open = open.slice(scan.at);
       scan = freshScan;
     } else if (step.closes) {
@@ -104,7 +107,11 @@ function makeBlock(mode: Scan['mode'], source: string): MarkdownBlock {
   return { kind: mode === 'fence' ? 'code' : 'prose', source };
 }
 
-type Step = 'close_before' | { closes: true; mode: Scan['mode'] } | { closes: false; scan: Scan };
+type Step =
+  | 'close_before'
+  | 'cut_before'
+  | { closes: true; mode: Scan['mode'] }
+  | { closes: false; scan: Scan };
 
 const stay = (scan: Scan): Step => ({ closes: false, scan });
 
@@ -142,7 +149,7 @@ function readProseLine(scan: Scan, line: string, blank: boolean): Step {
   if (/^ {0,3}\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(line) && line.includes('|')) {
     return stay({ ...scan, mode: 'table' });
   }
-  return scan.at > longBlock ? 'close_before' : stay(scan);
+  return scan.at > longBlock ? 'cut_before' : stay(scan);
 }
 
 function readListLine(scan: Scan, line: string, blank: boolean): Step {
@@ -158,7 +165,7 @@ function readListLine(scan: Scan, line: string, blank: boolean): Step {
   if (isHeading(line) || isRule(line) || fenceOf(line)) return 'close_before';
   const contentIndent = listContentIndent(line);
   if (contentIndent !== undefined) {
-    if (scan.at > longBlock) return 'close_before';
+    if (scan.at > longBlock) return 'cut_before';
     const fence = fenceOf(line.slice(contentIndent)) ?? '';
     return stay({ ...scan, contentIndent, fence, afterBlank: false });
   }

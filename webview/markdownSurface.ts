@@ -52,7 +52,9 @@ export class MarkdownSurface {
     } else if (block.source.trim() !== '') {
       const { nodes, level } = proseNodes(block.source, this.#headingLevel);
       this.#headingLevel = level;
-      this.#proseElement().replaceChildren(nodes);
+      const element = this.#proseElement();
+      element.replaceChildren(nodes);
+      if (block.cut) element.classList.add('cut');
     } else {
       this.#dropOpen();
     }

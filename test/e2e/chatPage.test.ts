@@ -217,6 +217,8 @@ describe('chat page', () => {
         .length,
       links: [...document.querySelectorAll('.content a')].map(link => link.getAttribute('href')),
     }));
+    const shown = (await log(view).locator('.markdown').textContent()) ?? '';
+    assert.ok(shown.includes('<img src=x onerror="window.hit=1"><script>window.hit=1</script>'), shown);
     assert.deepEqual(found, { hit: false, tags: 0, links: ['https://example.com/leak.png'] });
   });
 
