@@ -3,12 +3,24 @@
  * meet real sockets and real bytes. Also runs as a process: `node test/fakes/anthropicServer.ts --port 0 --script turns.json`.
  */
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';
+import {
+  type Delivery,
+  type FakeServer,
+  failed,
+  listen,
+  type ReceivedRequest,
+  sendEvents,
+  sendJson,
+  slices,
+  turnFor,
+} from './loopback.ts';
+
+export type { FakeServer, ReceivedRequest } from './loopback.ts';
 
 /** What the server answers to one request. All parts are optional; an empty turn is an empty answer. */
-export interface AnthropicTurn {
+export interface AnthropicTurn extends Delivery {
   /** Text deltas, in order, as one text block. */
   text?: string[];
   /** Reasoning, sent before the text. */
@@ -20,41 +32,10 @@ export interface AnthropicTurn {
   /** Default: `tool_use` when there are tool calls, else `end_turn`. */
   stopReason?: string;
   usage?: Record<string, number>;
-  /** An HTTP status other than 200 sends `errorBody` (or a plausible one) as JSON. */
-  status?: number;
-  errorBody?: unknown;
-  headers?: Record<string, string>;
-  /** The socket is destroyed after this many bytes of the body. */
-  cutAfterBytes?: number;
   /** The body ends properly, but without the `message_stop` event. */
   withoutStop?: boolean;
-  /** Milliseconds of silence before the headers. */
-  stallMs?: number;
-  /** Milliseconds of silence after `message_start` and the first ping. */
-  stallAfterStartMs?: number;
   /** An `error` event in the middle of the stream, after the text. */
   streamError?: { type: string; message: string };
-  /** Bytes in each write; the whole body is cut into such pieces. Default: one write per event. */
-  chunkBytes?: number;
-}
-
-export interface ReceivedRequest {
-  method: string;
-  path: string;
-  headers: Record<string, string>;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into the body of a request as it came
-  body: any;
-  /** `performance.now()` when the whole request had arrived. */
-  arrivedAt: number;
-  /** Becomes true when the client went away before the answer was complete. */
-  aborted: boolean;
-}
-
-export interface FakeServer {
-  /** For ANTHROPIC_BASE_URL; without a slash at the end. */
-  url: string;
-  requests: ReceivedRequest[];
-  close(): Promise<void>;
 }
 
 export interface AnthropicServerOptions {
@@ -69,105 +50,34 @@ export interface AnthropicServerOptions {
 
 export async function startAnthropicServer(options: AnthropicServerOptions): Promise<FakeServer> {
   const requests: ReceivedRequest[] = [];
-  const server = createServer((request, response) => {
-    serve(request, response, requests, options).catch(() => response.destroy());
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port ?? 0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, requests, close: () => closeServer(server) };
-}
-
-function closeServer(server: Server): Promise<void> {
-  return new Promise(resolve => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
+  const server = await listen(
+    (request, response) => serve(request, response, requests, options),
+    options.port,
+  );
+  return { url: server.address, requests, close: server.close };
 }
 
 async function serve(
-  incoming: IncomingMessage,
+  request: ReceivedRequest,
   response: ServerResponse,
   requests: ReceivedRequest[],
-  options: AnthropicServerOptions,
+  { turns, chunkDelayMs = 0, onRequest }: AnthropicServerOptions,
 ): Promise<void> {
-  const pieces: Buffer[] = [];
-  for await (const piece of incoming) pieces.push(piece as Buffer);
-  const text = Buffer.concat(pieces).toString('utf8');
-  const received: ReceivedRequest = {
-    method: incoming.method ?? '',
-    path: incoming.url ?? '',
-    headers: Object.fromEntries(
-      Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
-    ),
-    body: text ? JSON.parse(text) : undefined,
-    arrivedAt: performance.now(),
-    aborted: false,
-  };
-  if (received.method !== 'POST' || received.path.split('?')[0] !== '/v1/messages') {
-    sendJson(response, 404, { type: 'error', error: { type: 'not_found_error', message: 'Not found' } });
+  if (request.method !== 'POST' || request.path.split('?')[0] !== '/v1/messages') {
+    sendJson(response, 404, plausibleError(404));
     return;
   }
-  requests.push(received);
-  response.on('close', () => {
-    if (!response.writableFinished) received.aborted = true;
-  });
-  const { turns } = options;
-  const index = requests.length - 1;
-  const turn =
-    typeof turns === 'function' ? turns(received, index) : (turns[Math.min(index, turns.length - 1)] ?? {});
-  options.onRequest?.(received);
-  if (turn.stallMs) await pause(turn.stallMs, response);
-  if (response.destroyed) return;
-  if (turn.status !== undefined && turn.status !== 200) {
-    const fallback = {
-      type: 'error',
-      error: { type: errorType(turn.status), message: `Status ${turn.status}` },
-    };
-    sendJson(response, turn.status, turn.errorBody ?? fallback, turn.headers);
+  requests.push(request);
+  const turn: AnthropicTurn = turnFor(turns, request, requests.length - 1);
+  onRequest?.(request);
+  if (await failed(turn, response, plausibleError)) return;
+  if (request.body?.stream !== true) {
+    sendJson(response, 200, wholeMessage(turn, request.body?.model));
     return;
   }
-  if (received.body?.stream !== true) {
-    sendJson(response, 200, wholeMessage(turn, received.body?.model));
-    return;
-  }
-  response.writeHead(200, {
-    'content-type': 'text/event-stream',
-    'cache-control': 'no-cache',
-    ...turn.headers,
-  });
-  const events = anthropicEvents(turn, received.body?.model, `toolu_${index + 1}`);
-  await sendStream(response, turn, events, options.chunkDelayMs ?? 0);
-}
-
-async function sendStream(
-  response: ServerResponse,
-  turn: AnthropicTurn,
-  events: readonly [string, object][],
-  chunkDelayMs: number,
-): Promise<void> {
-  let left = turn.cutAfterBytes ?? Number.POSITIVE_INFINITY;
-  const pieces = events.map(([event, data]) =>
-    Buffer.from(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
-  );
-  const writes = turn.chunkBytes ? cut(Buffer.concat(pieces), turn.chunkBytes) : pieces;
-  for (const [index, write] of writes.entries()) {
-    if (response.destroyed) return;
-    const open = response.write(write.subarray(0, left));
-    left -= write.length;
-    if (left <= 0) {
-      await pause(20, response); // lets the bytes leave before the socket goes
-      response.destroy();
-      return;
-    }
-    if (turn.stallAfterStartMs && index === 1) await pause(turn.stallAfterStartMs, response);
-    if (chunkDelayMs > 0) await pause(chunkDelayMs, response);
-    else if (turn.chunkBytes) await new Promise(resolve => setImmediate(resolve));
-    else if (!open) await new Promise<void>(resolve => onceEither(response, 'drain', 'close', resolve));
-  }
-  response.end();
+  const events = anthropicEvents(turn, request.body?.model, `toolu_${requests.length}`);
+  const lines = events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+  await sendEvents(response, lines, turn, chunkDelayMs);
 }
 
 /** The events of one answer as the API sends them: name and data. Calls without an id get one that starts with `idPrefix`. */
@@ -250,7 +160,7 @@ function wholeMessage(turn: AnthropicTurn, model: string): object {
   return { ...emptyMessage(model), content: [...text, ...calls], stop_reason: stopReason, usage };
 }
 
-function errorType(status: number): string {
+function plausibleError(status: number): object {
   const types: Record<number, string> = {
     400: 'invalid_request_error',
     401: 'authentication_error',
@@ -260,52 +170,7 @@ function errorType(status: number): string {
     429: 'rate_limit_error',
     529: 'overloaded_error',
   };
-  return types[status] ?? 'api_error';
-}
-
-function sendJson(
-  response: ServerResponse,
-  status: number,
-  body: unknown,
-  headers: Record<string, string> = {},
-): void {
-  response.writeHead(status, { 'content-type': 'application/json', 'request-id': 'req_local', ...headers });
-  response.end(typeof body === 'string' ? body : JSON.stringify(body));
-}
-
-function slices(text: string, size: number): string[] {
-  return Array.from({ length: Math.ceil(text.length / size) }, (_, at) =>
-    text.slice(at * size, (at + 1) * size),
-  );
-}
-
-function cut(bytes: Buffer, size: number): Buffer[] {
-  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
-    bytes.subarray(at * size, (at + 1) * size),
-  );
-}
-
-/** Waits, but not for a client that has gone. */
-function pause(milliseconds: number, response: ServerResponse): Promise<void> {
-  return new Promise(resolve => {
-    const timer = setTimeout(finish, milliseconds);
-    function finish(): void {
-      clearTimeout(timer);
-      response.off('close', finish);
-      resolve();
-    }
-    response.on('close', finish);
-  });
-}
-
-function onceEither(response: ServerResponse, first: string, second: string, then: () => void): void {
-  function finish(): void {
-    response.off(first, finish);
-    response.off(second, finish);
-    then();
-  }
-  response.on(first, finish);
-  response.on(second, finish);
+  return { type: 'error', error: { type: types[status] ?? 'api_error', message: `Status ${status}` } };
 }
 
 /**

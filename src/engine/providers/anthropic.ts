@@ -1,6 +1,7 @@
 /** Anthropic's Messages API, streamed; the only file that knows its SDK. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { Message } from '../../protocol/run.ts';
+import { isCallExtras } from './callExtras.ts';
 import { explainHttpFailure, explainLineFailure } from './httpFailure.ts';
 import type { CompletionRequest, Provider, StreamEvent, TokenCount } from './provider.ts';
 import { readToolCall } from './toolArguments.ts';
@@ -81,7 +82,9 @@ type Turn = Anthropic.UserMessageParam | Anthropic.AssistantMessageParam;
 function toAnthropicMessage({ role, content }: Message): Turn {
   if (typeof content === 'string') return { role, content };
   // The API refuses empty text, which a model may well have sent.
-  const blocks = content.filter(block => block.type !== 'text' || block.text !== '');
+  const blocks = content.filter(
+    block => (block.type !== 'text' || block.text !== '') && !isCallExtras(block),
+  );
   // Our blocks are Anthropic's own, but for the names of image types, which we leave to the API to check.
   return { role, content: blocks as Anthropic.ContentBlockParam[] };
 }

@@ -35,13 +35,13 @@ export const providerSetups: Readonly<Record<Exclude<ProviderName, 'replay'>, Pr
     keyVariable: 'ANTHROPIC_API_KEY',
   },
   openai: {
-    model: 'gpt-4.1-mini',
+    model: 'gpt-5.4-mini',
     baseUrl: 'https://api.openai.com/v1',
     baseUrlVariable: 'OPENAI_BASE_URL',
     keyVariable: 'OPENAI_API_KEY',
   },
   gemini: {
-    model: 'gemini-2.5-flash',
+    model: 'gemini-flash-latest',
     baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
     baseUrlVariable: 'GEMINI_BASE_URL',
     keyVariable: 'GEMINI_API_KEY',
@@ -76,6 +76,7 @@ export async function chooseProvider(config: Config): Promise<ProviderChoice> {
     const variable = name === 'replay' ? undefined : providerSetups[name].keyVariable;
     if (variable && config.env[variable]) return choiceOf(config, name, `${variable} is set.`);
   }
+  if (config.env['OPENAI_BASE_URL']) return choiceOf(config, 'openai', 'OPENAI_BASE_URL is set.');
   if (await ollamaAnswers(config)) return choiceOf(config, 'ollama', 'No key is set, and Ollama answers.');
   return recordingChoice('No key is set and no Ollama answers, so skills play their recorded runs.');
 }
@@ -114,6 +115,8 @@ function keyOf(config: Config, name: Exclude<ProviderName, 'replay'>): string {
   if (!keyVariable) return '';
   const key = config.env[keyVariable];
   if (key) return key;
+  // Another server than OpenAI's own, which may well want no key.
+  if (name === 'openai' && config.env['OPENAI_BASE_URL']) return '';
   const message = `The provider ${name} has no key. Set ${keyVariable}, or run “Telos: Set API Key…”.`;
   throw new TelosError('auth', message);
 }
@@ -152,7 +155,18 @@ export async function createProvider(
       return createAnthropic({ apiKey, model: choice.model, baseUrl: addressOf(config, name) });
     }
     default: {
-      throw new TelosError('config', `The provider ${name} is not there yet.`);
+      const apiKey = keyOf(config, name);
+      const { keyVariable, baseUrlVariable } = providerSetups[name];
+      const { createOpenaiCompatible } = await import('./openaiCompatible.ts');
+      const baseUrl = addressOf(config, name);
+      return createOpenaiCompatible({
+        name,
+        apiKey,
+        keyVariable,
+        model: choice.model,
+        baseUrl,
+        baseUrlVariable,
+      });
     }
   }
 }

@@ -13,6 +13,8 @@ export interface HttpFailure {
   headers?: { get(name: string): string | null } | undefined;
   /** What to do about a refused key. */
   keyHint: string;
+  /** What to do about a 404; by default, to check the model's name. */
+  missingModelHint?: string | undefined;
   /** Must not be seen in any message. */
   secret: string;
 }
@@ -29,7 +31,8 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
   }
   const pauseMs = retryAfter(failure.headers);
   if (status === 429) {
-    const spent = pauseMs === undefined && failure.reason.includes('enforced_spend_limit_reached');
+    const spent =
+      pauseMs === undefined && /enforced_spend_limit_reached|insufficient_quota/.test(failure.reason);
     const what = spent ? 'says that its spend limit is reached' : 'takes no more requests for now';
     return { error: new TelosError('rate_limit', `${label} ${what}: ${reason}`), again: !spent, pauseMs };
   }
@@ -40,7 +43,8 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
     );
     return { error, again: true, pauseMs };
   }
-  const hint = status === 404 ? ' Check the name of the model (TELOS_MODEL).' : '';
+  const hint =
+    status === 404 ? ` ${failure.missingModelHint ?? 'Check the name of the model (TELOS_MODEL).'}` : '';
   return {
     error: new TelosError('provider', `${label} refused the request (${status}): ${reason}${hint}`),
     again: false,

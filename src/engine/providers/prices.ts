@@ -2,32 +2,58 @@
 import prices from './prices.json' with { type: 'json' };
 import type { TokenCount } from './provider.ts';
 
-/** US dollars for a million tokens. `input` is what was not read from a cache. */
-export interface ModelPrice {
+/** US dollars for a million tokens. `input` is what neither came from a cache nor went into one. */
+interface TokenPrices {
   input: number;
   output: number;
   cacheRead: number;
   cacheWrite: number;
 }
 
-const listed: Readonly<Record<string, Readonly<Record<string, ModelPrice>>>> = prices.providers;
+interface ModelPrice extends TokenPrices {
+  /** Holds instead when the whole prompt has more than `over` tokens; without prices of its own, those are not known. */
+  longPrompt?: { over: number } & Partial<TokenPrices>;
+}
 
-/** ISO date at which the prices were looked up. */
-export const pricesDate: string = prices.date;
+interface PriceList {
+  /** ISO date at which the provider's own list was last compared. */
+  date: string;
+  models: Readonly<Record<string, ModelPrice>>;
+}
+
+const lists = new Map<string, PriceList>(Object.entries(prices.providers));
+
+/** ISO date of a provider's prices; undefined when none are known. */
+export function priceDate(provider: string): string | undefined {
+  return lists.get(provider)?.date;
+}
 
 /**
- * US dollars for these tokens. A dated name (`claude-haiku-4-5-20251001`, `gpt-4.1-2025-04-14`) costs what its model costs. Ollama is
- * 0, because its models run on the person's own machine, except for those that its cloud runs, whose price is not known.
+ * US dollars for one round. A dated name (`claude-haiku-4-5-20251001`, `gpt-5.4-2026-03-05`) costs what its model costs. Ollama is 0,
+ * because its models run on the person's own machine, except for those that its cloud runs, whose price is not known.
  */
 export function priceOf(provider: string, model: string, tokens: TokenCount): number | 'unknown' {
   if (provider === 'ollama') return /[:-]cloud$/.test(model) ? 'unknown' : 0;
-  const price =
-    listed[provider]?.[model] ?? listed[provider]?.[model.replace(/-(\d{8}|\d{4}-\d{2}-\d{2})$/, '')];
+  const price = modelPrice(provider, model);
   if (!price) return 'unknown';
+  const prompt = tokens.inputTokens + tokens.cacheReadTokens + tokens.cacheWriteTokens;
+  const { longPrompt } = price;
+  const applicable = longPrompt && prompt > longPrompt.over ? longPrompt : price;
+  const { input, output, cacheRead, cacheWrite } = applicable;
+  if (input === undefined || output === undefined || cacheRead === undefined || cacheWrite === undefined) {
+    return 'unknown';
+  }
   const millionths =
-    tokens.inputTokens * price.input +
-    tokens.outputTokens * price.output +
-    tokens.cacheReadTokens * price.cacheRead +
-    tokens.cacheWriteTokens * price.cacheWrite;
+    tokens.inputTokens * input +
+    tokens.outputTokens * output +
+    tokens.cacheReadTokens * cacheRead +
+    tokens.cacheWriteTokens * cacheWrite;
   return millionths / 1_000_000;
+}
+
+function modelPrice(provider: string, model: string): ModelPrice | undefined {
+  const models = lists.get(provider)?.models ?? {};
+  const undated = model.replace(/-(\d{8}|\d{4}-\d{2}-\d{2})$/, '');
+  const name = [model, undated].find(candidate => Object.hasOwn(models, candidate));
+  return name === undefined ? undefined : models[name];
 }

@@ -10,6 +10,7 @@ export interface TurnLimits {
   idleMs: number;
   /** How long a connection may stay open behind a complete answer; read to its end, it can be used again. */
   lingerMs: number;
+  /** How often a turn is asked for in all. */
   tries: number;
   /** Pause before the second try; it doubles with each further one. */
   firstPauseMs: number;
@@ -44,11 +45,12 @@ export interface WireReader<Wire> {
   end(): readonly StreamEvent[];
 }
 
-export interface TurnSource<Wire> {
+export interface TurnSource<Wire, Reader extends WireReader<Wire>> {
   /** As in a sentence: "Anthropic". */
   label: string;
-  open(signal: AbortSignal): PromiseLike<AsyncIterable<Wire>>;
-  reader(): WireReader<Wire>;
+  reader(): Reader;
+  /** Sends the request; `reader` is the one that will read its answer. */
+  open(signal: AbortSignal, reader: Reader): PromiseLike<AsyncIterable<Wire>>;
   explain(error: unknown): TurnFailure;
 }
 
@@ -56,8 +58,8 @@ export interface TurnSource<Wire> {
  * One model turn. Tries again, with a `retry` event before each pause, only as long as nothing of an answer was passed on.
  * Throws what `explain` makes of the last failure, or the signal's reason.
  */
-export async function* streamTurn<Wire>(
-  source: TurnSource<Wire>,
+export async function* streamTurn<Wire, Reader extends WireReader<Wire>>(
+  source: TurnSource<Wire, Reader>,
   limits: TurnLimits,
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent> {
@@ -68,7 +70,7 @@ export async function* streamTurn<Wire>(
     let passedOn = false;
     let failure: TurnFailure;
     try {
-      const stream = await source.open(watch.signal);
+      const stream = await source.open(watch.signal, reader);
       for await (const wire of stream) {
         watch.heard();
         const event = reader.read(wire);
@@ -93,6 +95,8 @@ export async function* streamTurn<Wire>(
           : source.explain(cause);
     } finally {
       watch.end();
+      // Whoever stopped listening, or threw, leaves no open connection behind.
+      if (!reader.whole) watch.abandon();
     }
     if (passedOn || !failure.again) throw failure.error;
     const retry = planRetry(failure, attempt, limits);
@@ -177,6 +181,10 @@ class Watch {
   end(): void {
     clearTimeout(this.#timer);
     this.#outer.removeEventListener('abort', this.#stop);
+  }
+
+  abandon(): void {
+    this.#controller.abort();
   }
 
   #enter(state: 'hearing' | 'lingering', limit: number): void {

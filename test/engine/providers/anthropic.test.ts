@@ -4,7 +4,8 @@ import { createAnthropic, toAnthropicRequest } from '../../../src/engine/provide
 import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turn.ts';
 import type { Message } from '../../../src/protocol/run.ts';
-import { type AnthropicTurn, type FakeServer, startAnthropicServer } from '../../fakes/anthropicServer.ts';
+import { type AnthropicTurn, startAnthropicServer } from '../../fakes/anthropicServer.ts';
+import type { FakeServer } from '../../fakes/loopback.ts';
 
 const key = 'test-key-7f3a';
 const readTool = {
@@ -277,6 +278,16 @@ describe('anthropic', () => {
     await serve({ text: ['x'], stallAfterStartMs: 5000 });
     const error = await failure({ idleMs: 40, tries: 1 });
     assert.match(error.message, /sent nothing/);
+  });
+
+  it('uses its connections again', async () => {
+    const { requests } = await serve({ text: ['ok'] });
+    const one = provider();
+    for (let round = 0; round < 6; round += 1) {
+      for await (const _ of one.streamCompletion(ask(), new AbortController().signal));
+    }
+    // One is sometimes not free again at once when the next round begins.
+    assert.ok(new Set(requests.map(request => request.port)).size <= 2);
   });
 
   it('stops at once when aborted, closes the connection and throws the reason', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { priceOf, pricesDate } from '../../../src/engine/providers/prices.ts';
+import { priceDate, priceOf } from '../../../src/engine/providers/prices.ts';
 
 const million = {
   inputTokens: 1_000_000,
@@ -32,7 +32,27 @@ describe('prices', () => {
     assert.equal(priceOf('ollama', 'gpt-oss:120b-cloud', million), 'unknown');
   });
 
+  it('charges a long prompt as such, and does not guess where that price is not known', () => {
+    const round = {
+      inputTokens: 60_000,
+      outputTokens: 1_000,
+      cacheReadTokens: 30_000,
+      cacheWriteTokens: 10_000,
+    };
+    const cents = (tokens: typeof round) => Number(priceOf('anthropic', 'claude-haiku-5-5', tokens)) * 100;
+    assert.equal(cents(round).toFixed(4), '0.8050');
+    assert.equal(cents({ ...round, cacheReadTokens: 30_001 }).toFixed(4), '4.0250');
+    assert.equal(priceOf('openai', 'gpt-5.5', { ...round, inputTokens: 300_000 }), 'unknown');
+    assert.notEqual(priceOf('openai', 'gpt-5.5', round), 'unknown');
+  });
+
+  it('is not fooled by names that every object has', () => {
+    assert.equal(priceOf('anthropic', 'constructor', million), 'unknown');
+    assert.equal(priceOf('toString', 'constructor', million), 'unknown');
+  });
+
   it('says from when it is', () => {
-    assert.match(pricesDate, /^\d{4}-\d{2}-\d{2}$/);
+    assert.match(priceDate('anthropic') ?? '', /^\d{4}-\d{2}-\d{2}$/);
+    assert.equal(priceDate('ollama'), undefined);
   });
 });

@@ -1,0 +1,101 @@
+/** Reads a streamed answer in OpenAI's chat completions format, with the liberties that compatible servers take. */
+import { randomUUID } from 'node:crypto';
+import { callExtrasBlock } from './callExtras.ts';
+import type { StreamEvent, TokenCount } from './provider.ts';
+import { readToolCall } from './toolArguments.ts';
+import type { WireReader } from './turn.ts';
+
+/** The parts of a chunk that we read; every one of them may be missing. */
+export interface OpenaiChunk {
+  choices?: readonly {
+    delta?: {
+      content?: string | null;
+      refusal?: string | null;
+      tool_calls?: readonly OpenaiCallDelta[] | null;
+    } | null;
+    finish_reason?: string | null;
+  }[];
+  usage?: {
+    prompt_tokens?: number;
+    completion_tokens?: number;
+    prompt_tokens_details?: { cached_tokens?: number | null } | null;
+  } | null;
+}
+
+export interface OpenaiCallDelta {
+  index?: number;
+  id?: string | null;
+  function?: { name?: string | null; arguments?: string | null };
+  extra_content?: object;
+}
+
+interface OpenCall {
+  index: number | undefined;
+  id: string;
+  name: string;
+  json: string;
+  extra: object | undefined;
+}
+
+export class OpenaiReader implements WireReader<OpenaiChunk> {
+  /** Set when the stream's last line, `[DONE]`, has come. */
+  sentinel = false;
+  #finish: string | undefined;
+  #usage: TokenCount | undefined;
+  readonly #calls: OpenCall[] = [];
+
+  get whole(): boolean {
+    return this.sentinel || this.#finish !== undefined;
+  }
+
+  read(chunk: OpenaiChunk): StreamEvent | undefined {
+    if (chunk.usage) this.#usage = toTokenCount(chunk.usage);
+    const choice = chunk.choices?.[0];
+    if (!choice) return undefined;
+    if (choice.finish_reason) this.#finish = choice.finish_reason;
+    for (const call of choice.delta?.tool_calls ?? []) this.#readCall(call);
+    const text = choice.delta?.content || choice.delta?.refusal;
+    return text ? { type: 'text', text } : undefined;
+  }
+
+  /** The calls come last: this format does not say when one is whole before the whole answer is. */
+  end(): readonly StreamEvent[] {
+    const calls = this.#calls.flatMap(({ id, name, json, extra }): StreamEvent[] => {
+      const call: StreamEvent = { type: 'tool_call', call: readToolCall(id, name, json) };
+      return extra
+        ? [{ type: 'thinking', block: callExtrasBlock(id, { extra_content: extra }) }, call]
+        : [call];
+    });
+    const done: StreamEvent = { type: 'done', stopReason: this.#finish ?? 'stop' };
+    return [...calls, this.#usage ? { ...done, usage: this.#usage } : done];
+  }
+
+  #readCall(delta: OpenaiCallDelta): void {
+    let call = this.#callOf(delta);
+    if (!call) {
+      const id = delta.id || `call_${randomUUID().replaceAll('-', '')}`;
+      call = { index: delta.index, id, name: '', json: '', extra: undefined };
+      this.#calls.push(call);
+    }
+    call.name ||= delta.function?.name ?? '';
+    call.json += delta.function?.arguments ?? '';
+    call.extra ??= delta.extra_content;
+  }
+
+  /** Some servers send whole calls that all have index 0, or none, and differ in their ids. */
+  #callOf({ index, id }: OpenaiCallDelta): OpenCall | undefined {
+    const same =
+      index === undefined ? this.#calls.at(-1) : this.#calls.findLast(call => call.index === index);
+    return id && same && same.id !== id ? undefined : same;
+  }
+}
+
+function toTokenCount(usage: NonNullable<OpenaiChunk['usage']>): TokenCount {
+  const cacheReadTokens = usage.prompt_tokens_details?.cached_tokens ?? 0;
+  return {
+    inputTokens: Math.max(0, (usage.prompt_tokens ?? 0) - cacheReadTokens),
+    outputTokens: usage.completion_tokens ?? 0,
+    cacheReadTokens,
+    cacheWriteTokens: 0,
+  };
+}

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { type Config, type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
+import { chooseProvider, createProvider } from '../../../src/engine/providers/create.ts';
+
+/** Nothing listens on the discard port, so that an Ollama of the machine is never asked. */
+const noOllama = { OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1' };
+
+function config(env: Record<string, string>, overrides: ConfigOverrides = {}): Config {
+  return loadConfig({ env: { ...noOllama, ...env }, home: '/nowhere', cwd: '/nowhere', ...overrides });
+}
+
+describe('choosing a provider', () => {
+  it('takes the first key there is', async () => {
+    const keys = {
+      ANTHROPIC_API_KEY: 'a',
+      OPENAI_API_KEY: 'b',
+      GEMINI_API_KEY: 'c',
+      OPENROUTER_API_KEY: 'd',
+    };
+    const order: string[] = [];
+    for (const variable of Object.keys(keys)) {
+      const choice = await chooseProvider(config(keys));
+      order.push(choice.name);
+      assert.ok(choice.why.includes(variable), choice.why);
+      assert.equal(choice.recording, false);
+      delete (keys as Record<string, string>)[variable];
+    }
+    assert.deepEqual(order, ['anthropic', 'openai', 'gemini', 'openrouter']);
+  });
+
+  it('uses claude-haiku-4-5 unless another model is named', async () => {
+    assert.equal((await chooseProvider(config({ ANTHROPIC_API_KEY: 'k' }))).model, 'claude-haiku-4-5');
+    assert.equal((await chooseProvider(config({ ANTHROPIC_API_KEY: 'k', TELOS_MODEL: 'm' }))).model, 'm');
+  });
+
+  it('obeys an explicit name, also without asking whether anybody is there', async () => {
+    const choice = await chooseProvider(
+      config({ TELOS_PROVIDER: 'ollama', ANTHROPIC_API_KEY: 'k', TELOS_MODEL: 'q' }),
+    );
+    assert.equal(choice.name, 'ollama');
+    assert.equal(choice.model, 'q');
+    assert.equal(choice.baseUrl, noOllama.OLLAMA_BASE_URL);
+    const usual = await chooseProvider(loadConfig({ env: { TELOS_PROVIDER: 'ollama' } }));
+    assert.equal(usual.model, 'llama3.1');
+    assert.equal(usual.baseUrl, 'http://localhost:11434/v1');
+    assert.equal(
+      (await chooseProvider(config({ TELOS_PROVIDER: 'replay', ANTHROPIC_API_KEY: 'k' }))).recording,
+      true,
+    );
+  });
+
+  it('lists the names when it does not know one', async () => {
+    await assert.rejects(chooseProvider(config({ TELOS_PROVIDER: 'claude' })), {
+      code: 'config',
+      message: /'claude'.*anthropic, openai, gemini, openrouter, ollama, replay/,
+    });
+  });
+
+  it('names variable and command when a chosen provider has no key', async () => {
+    for (const [name, variable] of [
+      ['anthropic', 'ANTHROPIC_API_KEY'],
+      ['openai', 'OPENAI_API_KEY'],
+      ['gemini', 'GEMINI_API_KEY'],
+      ['openrouter', 'OPENROUTER_API_KEY'],
+    ] as const) {
+      const message = new RegExp(`${variable}.*Telos: Set API Key…`);
+      await assert.rejects(chooseProvider(config({ TELOS_PROVIDER: name })), { code: 'auth', message });
+      const choice = { name, model: 'm', why: '', recording: false };
+      await assert.rejects(createProvider(config({}), choice), { code: 'auth', message });
+    }
+  });
+
+  it('takes an Ollama that answers, and the recordings when none does', async () => {
+    const server = createServer((request, response) => {
+      response.writeHead(request.url === '/v1/models' ? 200 : 404).end('{"data":[]}');
+    });
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    assert.equal((await chooseProvider(config({ OLLAMA_BASE_URL: `${url}/` }))).name, 'ollama');
+    server.closeAllConnections();
+    await new Promise(resolve => server.close(resolve));
+    const choice = await chooseProvider(config({ OLLAMA_BASE_URL: url }));
+    assert.equal(choice.name, 'replay');
+    assert.equal(choice.recording, true);
+    assert.match(choice.why, /No key is set/);
+  });
+
+  it('does not wait for an Ollama that keeps silent', async () => {
+    const server = createServer(() => {});
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    try {
+      assert.equal((await chooseProvider(config({ OLLAMA_BASE_URL: url }))).name, 'replay');
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  it('asks another server than OpenAI’s own without a key', async () => {
+    const own = config({ OPENAI_BASE_URL: 'http://127.0.0.1:9/v1/', TELOS_MODEL: 'local' });
+    const choice = await chooseProvider(own);
+    assert.deepEqual(
+      [choice.name, choice.model, choice.baseUrl],
+      ['openai', 'local', 'http://127.0.0.1:9/v1'],
+    );
+    assert.match(choice.why, /OPENAI_BASE_URL/);
+    assert.equal((await createProvider(own, choice)).model, 'local');
+  });
+
+  it('makes the provider that was chosen', async () => {
+    for (const name of ['openai', 'gemini', 'openrouter', 'ollama']) {
+      const keys = { OPENAI_API_KEY: 'k', GEMINI_API_KEY: 'k', OPENROUTER_API_KEY: 'k' };
+      const chosen = config(keys, { provider: name, model: 'm' });
+      const made = await createProvider(chosen, await chooseProvider(chosen));
+      assert.deepEqual([made.name, made.model], [name, 'm']);
+    }
+    const anthropic = config({ ANTHROPIC_API_KEY: 'k' });
+    const provider = await createProvider(anthropic, await chooseProvider(anthropic));
+    assert.deepEqual([provider.name, provider.model], ['anthropic', 'claude-haiku-4-5']);
+
+    const recording = fileURLToPath(
+      new URL('../../../media/demo/skills/kairos/skills/kickoff/recording.jsonl', import.meta.url),
+    );
+    const replay = config({}, { replayFile: recording });
+    const played = await createProvider(replay, await chooseProvider(replay));
+    assert.equal(played.recording?.model, played.model);
+  });
+});

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
+import { createOpenaiCompatible } from '../../../src/engine/providers/openaiCompatible.ts';
+import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import { standardLimits } from '../../../src/engine/providers/turn.ts';
+
+/** What the next request is answered with; each piece is one read of its own, so that no socket joins them again. */
+let pieces: readonly Uint8Array[] = [];
+
+async function answer(): Promise<Response> {
+  const body = new ReadableStream({
+    start(controller) {
+      for (const piece of pieces) if (piece.length > 0) controller.enqueue(piece);
+      controller.close();
+    },
+  });
+  return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+}
+
+const limits = { ...standardLimits, tries: 1 };
+const dialects: Record<string, () => Provider> = {
+  anthropic: () => createAnthropic({ apiKey: 'k', model: 'M', baseUrl: 'http://127.0.0.1:9', limits }),
+  openai: () =>
+    createOpenaiCompatible({
+      name: 'openai',
+      apiKey: 'k',
+      keyVariable: 'OPENAI_API_KEY',
+      model: 'M',
+      baseUrl: 'http://127.0.0.1:9/v1',
+      baseUrlVariable: 'OPENAI_BASE_URL',
+      limits,
+    }),
+};
+
+describe('a stream of bytes', () => {
+  const realFetch = globalThis.fetch;
+  beforeEach(() => {
+    globalThis.fetch = answer;
+  });
+  afterEach(() => {
+    globalThis.fetch = realFetch;
+  });
+
+  async function readPieces(provider: Provider, ...next: readonly Uint8Array[]): Promise<StreamEvent[]> {
+    pieces = next;
+    const request = { system: 'S', messages: [], tools: [], maxTokens: 10 };
+    const events: StreamEvent[] = [];
+    for await (const event of provider.streamCompletion(request, new AbortController().signal)) {
+      events.push(event);
+    }
+    return events;
+  }
+
+  for (const [dialect, create] of Object.entries(dialects)) {
+    const bytes = readFileSync(new URL(`../../fixtures/wire/${dialect}.sse`, import.meta.url));
+
+    it(`of ${dialect} says the same wherever it is split`, async () => {
+      const provider = create();
+      const whole = await readPieces(provider, bytes);
+      const text = whole.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('');
+      assert.equal(text, 'Grüße 👋🏽 – los:\n');
+      const calls = whole.flatMap(event => (event.type === 'tool_call' ? [event.call] : []));
+      assert.deepEqual(
+        calls.map(({ name, input, problem }) => [name, input, problem]),
+        [
+          ['read_file', { path: 'notizen/März €.md' }, undefined],
+          ['list_directory', {}, undefined],
+        ],
+      );
+      assert.equal(whole.at(-1)?.type, 'done');
+      for (let at = 1; at < bytes.length; at += 1) {
+        const events = await readPieces(provider, bytes.subarray(0, at), bytes.subarray(at));
+        assert.deepEqual(events, whole, `split at byte ${at}`);
+      }
+      const single = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
+      assert.deepEqual(await readPieces(provider, ...single), whole);
+    });
+
+    it(`of ${dialect} that ends too early is never taken for a whole one`, async () => {
+      const provider = create();
+      const end = dialect === 'anthropic' ? 'event: message_stop' : '"finish_reason":"tool_calls"';
+      const last = bytes.indexOf(end);
+      assert.ok(last > 0);
+      for (let at = 0; at <= last; at += 7) {
+        await assert.rejects(
+          readPieces(provider, bytes.subarray(0, at)),
+          { code: 'provider' },
+          `cut at byte ${at}`,
+        );
+      }
+    });
+  }
+});

@@ -1,0 +1,184 @@
+/** What all our loopback model servers have in common: listening, keeping what was asked, and sending bytes as a test wants them. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface ReceivedRequest {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into the body of a request as it came
+  body: any;
+  /** `performance.now()` when the whole request had arrived. */
+  arrivedAt: number;
+  /** Becomes true when the client went away before the answer was complete. */
+  aborted: boolean;
+  /** The client's port, the same for requests over one connection. */
+  port: number | undefined;
+}
+
+export interface FakeServer {
+  /** What the provider takes as its base URL; without a slash at the end. */
+  url: string;
+  /** Requests for completions, in the order of their arrival. */
+  requests: ReceivedRequest[];
+  close(): Promise<void>;
+}
+
+/** How an answer leaves the server, whatever it says. */
+export interface Delivery {
+  /** An HTTP status other than 200 sends `errorBody` (or a plausible one) as JSON. */
+  status?: number;
+  errorBody?: unknown;
+  headers?: Record<string, string>;
+  /** The socket is destroyed after this many bytes of the body. */
+  cutAfterBytes?: number;
+  /** Bytes in each write; the whole body is cut into such pieces. Default: one write per event. */
+  chunkBytes?: number;
+  /** Milliseconds of silence before the headers. */
+  stallMs?: number;
+  /** Milliseconds of silence after the second write. */
+  stallAfterStartMs?: number;
+}
+
+export async function listen(
+  answer: (request: ReceivedRequest, response: ServerResponse) => Promise<void>,
+  port = 0,
+): Promise<{ address: string; close(): Promise<void> }> {
+  const server = createServer((incoming, response) => {
+    receive(incoming, response)
+      .then(request => answer(request, response))
+      .catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  const close = () =>
+    new Promise<void>(resolve => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return { address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+}
+
+async function receive(incoming: IncomingMessage, response: ServerResponse): Promise<ReceivedRequest> {
+  const pieces: Buffer[] = [];
+  for await (const piece of incoming) pieces.push(piece as Buffer);
+  const text = Buffer.concat(pieces).toString('utf8');
+  const request: ReceivedRequest = {
+    method: incoming.method ?? '',
+    path: incoming.url ?? '',
+    headers: Object.fromEntries(
+      Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
+    ),
+    body: text ? JSON.parse(text) : undefined,
+    arrivedAt: performance.now(),
+    aborted: false,
+    port: incoming.socket.remotePort,
+  };
+  response.on('close', () => {
+    if (!response.writableFinished) request.aborted = true;
+  });
+  return request;
+}
+
+/** The turn for a request: the list's next, the last one again and again; or what the function says. */
+export function turnFor<Turn extends object>(
+  turns: Turn[] | ((request: ReceivedRequest, index: number) => Turn),
+  request: ReceivedRequest,
+  index: number,
+): Turn | Record<string, never> {
+  if (typeof turns === 'function') return turns(request, index);
+  return turns[Math.min(index, turns.length - 1)] ?? {};
+}
+
+/** Stalls and fails as the delivery says. True when that was the whole answer. */
+export async function failed(
+  delivery: Delivery,
+  response: ServerResponse,
+  plausibleError: (status: number) => object,
+): Promise<boolean> {
+  const { status, errorBody, headers, stallMs } = delivery;
+  if (stallMs) await pause(stallMs, response);
+  if (response.destroyed) return true;
+  if (status === undefined || status === 200) return false;
+  sendJson(response, status, errorBody ?? plausibleError(status), headers);
+  return true;
+}
+
+/** Sends the events of a stream, `delayMs` apart. */
+export async function sendEvents(
+  response: ServerResponse,
+  events: readonly string[],
+  delivery: Delivery,
+  delayMs: number,
+): Promise<void> {
+  response.writeHead(200, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-cache',
+    ...delivery.headers,
+  });
+  const { chunkBytes, stallAfterStartMs } = delivery;
+  const pieces = events.map(event => Buffer.from(event));
+  let left = delivery.cutAfterBytes ?? Number.POSITIVE_INFINITY;
+  for (const [index, piece] of (chunkBytes ? cut(Buffer.concat(pieces), chunkBytes) : pieces).entries()) {
+    if (response.destroyed) return;
+    const open = response.write(piece.subarray(0, left));
+    left -= piece.length;
+    if (left <= 0) {
+      await pause(20, response); // lets the bytes leave before the socket goes
+      response.destroy();
+      return;
+    }
+    if (stallAfterStartMs && index === 1) await pause(stallAfterStartMs, response);
+    if (delayMs > 0) await pause(delayMs, response);
+    else if (chunkBytes) await new Promise(resolve => setImmediate(resolve));
+    else if (!open) await drained(response);
+  }
+  response.end();
+}
+
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers });
+  response.end(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+export function slices(text: string, size: number): string[] {
+  const count = Math.ceil(text.length / size);
+  return Array.from({ length: count }, (_, at) => text.slice(at * size, (at + 1) * size));
+}
+
+function cut(bytes: Buffer, size: number): Buffer[] {
+  const count = Math.ceil(bytes.length / size);
+  return Array.from({ length: count }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
+}
+
+/** Waits, but not for a client that has gone. */
+function pause(milliseconds: number, response: ServerResponse): Promise<void> {
+  return new Promise(resolve => {
+    const timer = setTimeout(finish, milliseconds);
+    function finish(): void {
+      clearTimeout(timer);
+      response.off('close', finish);
+      resolve();
+    }
+    response.on('close', finish);
+  });
+}
+
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise(resolve => {
+    function finish(): void {
+      response.off('drain', finish);
+      response.off('close', finish);
+      resolve();
+    }
+    response.on('drain', finish);
+    response.on('close', finish);
+  });
+}
