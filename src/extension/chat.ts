@@ -39,6 +39,8 @@ export class Chat {
   #active: ActiveRun | undefined;
   /** Every run that has not ended, those of conversations left behind too. */
   readonly #runs = new Set<ActiveRun>();
+  /** The person has been given a draft in this conversation; a second one could overwrite their own words. */
+  #drafted = false;
   /** A view has the conversation's start and waits for the rest. */
   #viewFollows = false;
   #timer: NodeJS.Timeout | undefined;
@@ -91,6 +93,7 @@ export class Chat {
       this.#ports.runningChanged(false);
     }
     this.#conversation = new Conversation();
+    this.#drafted = false;
     if (this.#viewFollows) await this.show(null, 0);
   }
 
@@ -101,6 +104,7 @@ export class Chat {
     const conversation = this.#conversation;
     const batch = conversation.since(id === conversation.id ? have : 0);
     const draft = conversation.isEmpty ? firstDraft(info) : '';
+    this.#drafted ||= draft !== '';
     this.#viewFollows = true;
     this.#ports.post({ type: 'conversation', id: conversation.id, info, draft, ...batch });
   }
@@ -110,9 +114,15 @@ export class Chat {
     this.#viewFollows = false;
   }
 
-  /** Provider, skills or trust may have changed. */
+  /** Provider, skills or trust may have changed; with the sample just added, its request is drafted. */
   async updateInfo(): Promise<void> {
-    if (this.#viewFollows) this.#ports.post({ type: 'info', info: await this.#ports.readInfo() });
+    if (!this.#viewFollows) return;
+    const info = await this.#ports.readInfo();
+    this.#ports.post({ type: 'info', info });
+    const text = firstDraft(info);
+    if (text === '' || this.#drafted || !this.#conversation.isEmpty) return;
+    this.#drafted = true;
+    this.#ports.post({ type: 'draft', text });
   }
 
   /** Ends every run and waits until each has said so. */

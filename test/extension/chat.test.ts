@@ -56,13 +56,14 @@ class Desk {
   readonly running: boolean[] = [];
   readonly asked: string[] = [];
   trusted = true;
+  info: ChatInfo = recordingInfo;
   readonly chat: Chat;
 
   constructor(run: Run = asking, openTelos = async () => ({ run })) {
     this.chat = new Chat({
       post: message => this.posted.push(message),
       openTelos,
-      readInfo: async () => recordingInfo,
+      readInfo: async () => this.info,
       isTrusted: () => this.trusted,
       runningChanged: running => this.running.push(running),
       approvalAsked: request => this.asked.push(request.callId),
@@ -213,6 +214,18 @@ describe('Chat', () => {
     await desk.chat.end();
     const drafts = desk.posted.flatMap(message => (message.type === 'conversation' ? [message.draft] : []));
     assert.deepEqual(drafts, ['run daily kickoff', '']);
+  });
+
+  it('drafts the sample request once it is there to be run, and only once', async () => {
+    const desk = new Desk();
+    desk.info = { ...recordingInfo, skills: [] };
+    await desk.chat.show(null, 0);
+    await desk.chat.updateInfo();
+    desk.info = recordingInfo;
+    await desk.chat.updateInfo();
+    await desk.chat.updateInfo();
+    const drafts = desk.posted.filter(message => message.type === 'draft');
+    assert.deepEqual(drafts, [{ type: 'draft', text: 'run daily kickoff' }]);
   });
 });
 
