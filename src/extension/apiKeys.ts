@@ -15,6 +15,9 @@ const apiKeys: readonly ApiKey[] = [
     variable: 'ANTHROPIC_API_KEY',
     page: 'https://console.anthropic.com/settings/keys',
   },
+  { provider: 'OpenAI', variable: 'OPENAI_API_KEY', page: 'https://platform.openai.com/api-keys' },
+  { provider: 'Gemini', variable: 'GEMINI_API_KEY', page: 'https://aistudio.google.com/apikey' },
+  { provider: 'OpenRouter', variable: 'OPENROUTER_API_KEY', page: 'https://openrouter.ai/keys' },
 ];
 
 const secretName = (variable: string): string => `telos.key.${variable}`;
@@ -32,10 +35,10 @@ export async function readApiKeys(secrets: vscode.SecretStorage): Promise<Record
 /** The command `Telos: Set API Key...`. */
 export function registerApiKeys(secrets: vscode.SecretStorage): vscode.Disposable {
   return vscode.commands.registerCommand('telos.setApiKey', async () => {
-    const key = await pickKey();
+    const stored = await readApiKeys(secrets);
+    const key = await pickKey(stored);
     if (!key) return;
-    const stored = (await secrets.get(secretName(key.variable))) !== undefined;
-    const action = stored ? await pickAction(key) : 'set';
+    const action = stored[key.variable] === undefined ? 'set' : await pickAction(key);
     if (action === 'clear') {
       await secrets.delete(secretName(key.variable));
       void vscode.window.showInformationMessage(`The ${key.provider} key is cleared.`);
@@ -45,9 +48,12 @@ export function registerApiKeys(secrets: vscode.SecretStorage): vscode.Disposabl
   });
 }
 
-async function pickKey(): Promise<ApiKey | undefined> {
-  if (apiKeys.length === 1) return apiKeys[0];
-  const items = apiKeys.map(key => ({ label: key.provider, description: key.variable, key }));
+async function pickKey(stored: Readonly<Record<string, string>>): Promise<ApiKey | undefined> {
+  const items = apiKeys.map(key => ({
+    label: key.provider,
+    description: stored[key.variable] === undefined ? '' : 'set',
+    key,
+  }));
   return (await vscode.window.showQuickPick(items, { title: 'Whose key?' }))?.key;
 }
 

@@ -115,8 +115,8 @@ describe('Telos: Set API Key...', () => {
   const { showInputBox, showQuickPick } = vscode.window;
   const titles: string[] = [];
 
-  /** Answers the next questions in place of a person: the input box with `typed`, a list with its entry `picked`. */
-  function answerWith(typed: string, picked: string): void {
+  /** Answers the next questions in place of a person: the input box with `typed`, the lists with their entries `picked`. */
+  function answerWith(typed: string, ...picked: string[]): void {
     titles.length = 0;
     vscode.window.showInputBox = async (options?: vscode.InputBoxOptions) => {
       titles.push(options?.title ?? '');
@@ -125,7 +125,8 @@ describe('Telos: Set API Key...', () => {
     };
     const pick = async (items: readonly vscode.QuickPickItem[], options?: vscode.QuickPickOptions) => {
       titles.push(options?.title ?? '');
-      return items.find(({ label }) => label === picked);
+      const wanted = picked.shift();
+      return items.find(({ label }) => label === wanted);
     };
     Object.assign(vscode.window, { showQuickPick: pick });
   }
@@ -136,14 +137,14 @@ describe('Telos: Set API Key...', () => {
 
   it('keeps a key, offers to clear it, and forgets it', async () => {
     await activated();
-    answerWith('key-of-the-suite', 'Clear the key');
+    answerWith('key-of-the-suite', 'Gemini');
     await vscode.commands.executeCommand('telos.setApiKey');
-    assert.deepEqual(titles, ['API key for Anthropic']);
-    titles.length = 0;
+    assert.deepEqual(titles, ['Whose key?', 'API key for Gemini']);
+    answerWith('', 'Gemini', 'Clear the key');
     await vscode.commands.executeCommand('telos.setApiKey');
-    assert.deepEqual(titles, ['A key for Anthropic is set']);
-    answerWith('', '');
+    assert.deepEqual(titles, ['Whose key?', 'A key for Gemini is set']);
+    answerWith('', 'Gemini');
     await vscode.commands.executeCommand('telos.setApiKey');
-    assert.deepEqual(titles, ['API key for Anthropic']);
+    assert.deepEqual(titles, ['Whose key?', 'API key for Gemini']);
   });
 });
