@@ -38,6 +38,8 @@ export interface Delivery {
   stallMs?: number;
   /** Milliseconds of silence after the second write. */
   stallAfterStartMs?: number;
+  /** What breaks that silence every 10 ms without saying anything. */
+  stallFiller?: string;
 }
 
 export async function listen(
@@ -130,12 +132,24 @@ export async function sendEvents(
       response.destroy();
       return;
     }
-    if (stallAfterStartMs && index === 1) await pause(stallAfterStartMs, response);
+    if (stallAfterStartMs && index === 1) await stall(stallAfterStartMs, delivery.stallFiller, response);
     if (delayMs > 0) await pause(delayMs, response);
     else if (chunkBytes) await new Promise(resolve => setImmediate(resolve));
     else if (!open) await drained(response);
   }
   response.end();
+}
+
+async function stall(
+  milliseconds: number,
+  filler: string | undefined,
+  response: ServerResponse,
+): Promise<void> {
+  if (!filler) return pause(milliseconds, response);
+  for (let passed = 0; passed < milliseconds && !response.destroyed; passed += 10) {
+    await pause(10, response);
+    response.write(filler);
+  }
 }
 
 export function sendJson(

@@ -5,7 +5,14 @@ import { isCallExtras } from './callExtras.ts';
 import { explainHttpFailure, explainLineFailure } from './httpFailure.ts';
 import type { CompletionRequest, Provider, StreamEvent, TokenCount } from './provider.ts';
 import { readToolCall } from './toolArguments.ts';
-import { standardLimits, streamTurn, type TurnFailure, type TurnLimits, type WireReader } from './turn.ts';
+import {
+  ReportedError,
+  standardLimits,
+  streamTurn,
+  type TurnFailure,
+  type TurnLimits,
+  type WireReader,
+} from './turn.ts';
 
 export interface AnthropicOptions {
   apiKey: string;
@@ -38,7 +45,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       return streamTurn(
         {
           label,
-          open: attemptSignal => client.messages.create(body, { signal: attemptSignal }),
+          open: attemptSignal => client.messages.create(body, { signal: attemptSignal }).asResponse(),
           reader: () => new AnthropicReader(),
           explain: error => explain(error, apiKey, baseUrl),
         },
@@ -108,13 +115,19 @@ type OpenBlock =
   | { type: 'thinking'; thinking: string; signature: string }
   | { type: 'redacted_thinking'; data: string };
 
-class AnthropicReader implements WireReader<Anthropic.RawMessageStreamEvent> {
+/** What the SDK's types leave out, because it deals with errors itself. */
+type WireEvent =
+  | Anthropic.RawMessageStreamEvent
+  | { type: 'error'; error?: { type?: string; message?: string } };
+
+class AnthropicReader implements WireReader {
   whole = false;
   #block: OpenBlock | undefined;
   #stopReason = 'end_turn';
   readonly #usage: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
-  read(event: Anthropic.RawMessageStreamEvent): StreamEvent | undefined {
+  read(data: string): StreamEvent | undefined {
+    const event = JSON.parse(data) as WireEvent;
     switch (event.type) {
       case 'content_block_delta':
         return this.#readDelta(event.delta);
@@ -135,6 +148,10 @@ class AnthropicReader implements WireReader<Anthropic.RawMessageStreamEvent> {
       case 'message_stop':
         this.whole = true;
         return { type: 'done', stopReason: this.#stopReason, usage: this.#usage };
+      case 'error':
+        throw new ReportedError(statusOfType[event.error?.type ?? ''] ?? 400, event.error?.message ?? data);
+      default:
+        return undefined; // the API may add events at any time
     }
   }
 
@@ -208,14 +225,14 @@ const statusOfType: Readonly<Record<string, number>> = {
 };
 
 function explain(error: unknown, apiKey: string, address: string): TurnFailure {
-  if (!(error instanceof APIError)) return explainLineFailure(error, label, address, 'ANTHROPIC_BASE_URL');
-  const status = error.status ?? (error.type ? (statusOfType[error.type] ?? 400) : 0);
-  if (status === 0) return explainLineFailure(error, label, address, 'ANTHROPIC_BASE_URL');
+  const reported =
+    error instanceof ReportedError || (error instanceof APIError && error.status !== undefined);
+  if (!reported) return explainLineFailure(error, label, address, 'ANTHROPIC_BASE_URL');
   return explainHttpFailure({
     label,
-    status,
-    reason: reasonOf(error),
-    headers: error.headers,
+    status: error.status ?? 0,
+    reason: error instanceof APIError ? reasonOf(error) : error.message,
+    headers: error instanceof APIError ? error.headers : undefined,
     keyHint: 'Set the key with “Telos: Set API Key…” or ANTHROPIC_API_KEY.',
     secret: apiKey,
   });

@@ -1,12 +1,11 @@
 /** Chat completions as OpenAI defined them and many servers speak them, streamed; the only file that knows OpenAI's SDK. */
 import OpenAI, { APIError } from 'openai';
-import { Stream } from 'openai/streaming';
 import { explainHttpFailure, explainLineFailure } from './httpFailure.ts';
 import { OllamaContext } from './ollamaContext.ts';
 import { toOpenaiMessages } from './openaiMessages.ts';
-import { type OpenaiChunk, OpenaiReader } from './openaiReader.ts';
+import { OpenaiReader } from './openaiReader.ts';
 import type { CompletionRequest, Provider } from './provider.ts';
-import { standardLimits, streamTurn, type TurnFailure, type TurnLimits } from './turn.ts';
+import { ReportedError, standardLimits, streamTurn, type TurnFailure, type TurnLimits } from './turn.ts';
 
 export type OpenaiCompatibleName = 'openai' | 'gemini' | 'openrouter' | 'ollama';
 
@@ -55,15 +54,13 @@ export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provid
     model,
     streamCompletion(request, signal) {
       const body = toOpenaiRequest(name, model, request);
-      return streamTurn<OpenaiChunk, OpenaiReader>(
+      return streamTurn(
         {
           label: labels[name],
           reader: () => new OpenaiReader(),
-          async open(attemptSignal, reader) {
+          async open(attemptSignal) {
             const fitting = context ? await context.fit(body, attemptSignal) : body;
-            const call = client.chat.completions.create(fitting, { signal: attemptSignal });
-            const response = watchForSentinel(await call.asResponse(), reader, limits.lingerMs);
-            return Stream.fromSSEResponse<OpenaiChunk>(response, new AbortController(), client);
+            return client.chat.completions.create(fitting, { signal: attemptSignal }).asResponse();
           },
           explain: error => explain(error, options),
         },
@@ -101,47 +98,6 @@ function refusesMaxTokens(name: OpenaiCompatibleName, model: string): boolean {
   return name === 'openai' && /^(o\d|gpt-([5-9]|\d\d))/.test(model);
 }
 
-/**
- * The SDK does not tell an answer that ended with `[DONE]` from one that merely stopped coming, so the bytes are watched on
- * their way to it.
- */
-function watchForSentinel(response: Response, reader: OpenaiReader, lingerMs: number): Response {
-  if (!response.body) return response;
-  const source = response.body.getReader();
-  let tail = '';
-  const watched = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await source.read();
-      if (done) return controller.close();
-      tail = (tail + Buffer.from(value.subarray(-32)).toString('latin1')).slice(-32);
-      if (/(^|\n)data: ?\[DONE\]\s*$/.test(tail)) reader.sentinel = true;
-      controller.enqueue(value);
-    },
-    async cancel(reason) {
-      // The SDK stops reading at the last line; read to its very end, the connection can be used again.
-      if (!(reader.sentinel && (await endsWithin(source, lingerMs)))) await source.cancel(reason);
-    },
-  });
-  return new Response(watched, response);
-}
-
-async function endsWithin(
-  source: ReadableStreamDefaultReader<Uint8Array>,
-  milliseconds: number,
-): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>(resolve => {
-    timer = setTimeout(resolve, milliseconds, false);
-  });
-  const ended = source.read().then(
-    ({ done }) => done,
-    () => false,
-  );
-  const result = await Promise.race([ended, late]);
-  clearTimeout(timer);
-  return result;
-}
-
 /** Google wraps its errors into a list, in which the SDK does not look. */
 async function fetchWithReadableErrors(url: string | URL | Request, init?: RequestInit): Promise<Response> {
   const response = await fetch(url, init);
@@ -161,25 +117,18 @@ function firstOf(text: string): string {
 function explain(error: unknown, options: OpenaiCompatibleOptions): TurnFailure {
   const { name, apiKey, keyVariable, baseUrl, baseUrlVariable, model } = options;
   const label = labels[name];
-  if (!(error instanceof APIError)) return explainLineFailure(error, label, baseUrl, baseUrlVariable);
-  const status = error.status ?? statusInStream(error);
-  if (status === 0) return explainLineFailure(error, label, baseUrl, baseUrlVariable);
+  const reported =
+    error instanceof ReportedError || (error instanceof APIError && error.status !== undefined);
+  if (!reported) return explainLineFailure(error, label, baseUrl, baseUrlVariable);
   return explainHttpFailure({
     label,
-    status,
-    reason: reasonOf(error),
-    headers: error.headers,
+    status: error.status ?? 0,
+    reason: error instanceof APIError ? reasonOf(error) : error.message,
+    headers: error instanceof APIError ? error.headers : undefined,
     keyHint: keyVariable ? `Set the key with “Telos: Set API Key…” or ${keyVariable}.` : '',
     missingModelHint: name === 'ollama' ? `Fetch it with \`ollama pull ${model}\`.` : undefined,
     secret: apiKey,
   });
-}
-
-/** An error in the middle of a stream has its status, if any, inside; 0 is a broken connection. */
-function statusInStream(error: InstanceType<typeof APIError>): number {
-  if (error.error === undefined) return 0;
-  const code = Number(error.code);
-  return code >= 400 && code < 600 ? code : 500;
 }
 
 function reasonOf(error: InstanceType<typeof APIError>): string {

@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto';
 import { callExtrasBlock } from './callExtras.ts';
 import type { StreamEvent, TokenCount } from './provider.ts';
 import { readToolCall } from './toolArguments.ts';
-import type { WireReader } from './turn.ts';
+import { ReportedError, type WireReader } from './turn.ts';
 
 /** The parts of a chunk that we read; every one of them may be missing. */
-export interface OpenaiChunk {
+interface OpenaiChunk {
+  error?: { code?: unknown; message?: string } | string | null;
   choices?: readonly {
     delta?: {
       content?: string | null;
@@ -22,7 +23,7 @@ export interface OpenaiChunk {
   } | null;
 }
 
-export interface OpenaiCallDelta {
+interface OpenaiCallDelta {
   index?: number;
   id?: string | null;
   function?: { name?: string | null; arguments?: string | null };
@@ -37,18 +38,24 @@ interface OpenCall {
   extra: object | undefined;
 }
 
-export class OpenaiReader implements WireReader<OpenaiChunk> {
-  /** Set when the stream's last line, `[DONE]`, has come. */
-  sentinel = false;
+export class OpenaiReader implements WireReader {
+  /** True when the stream's last line, `[DONE]`, has come. */
+  #ended = false;
   #finish: string | undefined;
   #usage: TokenCount | undefined;
   readonly #calls: OpenCall[] = [];
 
   get whole(): boolean {
-    return this.sentinel || this.#finish !== undefined;
+    return this.#ended || this.#finish !== undefined;
   }
 
-  read(chunk: OpenaiChunk): StreamEvent | undefined {
+  read(data: string): StreamEvent | undefined {
+    if (data === '[DONE]') {
+      this.#ended = true;
+      return undefined;
+    }
+    const chunk = JSON.parse(data) as OpenaiChunk;
+    if (chunk.error) throw reportedError(chunk.error);
     if (chunk.usage) this.#usage = toTokenCount(chunk.usage);
     const choice = chunk.choices?.[0];
     if (!choice) return undefined;
@@ -88,6 +95,12 @@ export class OpenaiReader implements WireReader<OpenaiChunk> {
       index === undefined ? this.#calls.at(-1) : this.#calls.findLast(call => call.index === index);
     return id && same && same.id !== id ? undefined : same;
   }
+}
+
+function reportedError(error: NonNullable<OpenaiChunk['error']>): ReportedError {
+  if (typeof error === 'string') return new ReportedError(500, error);
+  const code = Number(error.code);
+  return new ReportedError(code >= 400 && code < 600 ? code : 500, error.message ?? JSON.stringify(error));
 }
 
 function toTokenCount(usage: NonNullable<OpenaiChunk['usage']>): TokenCount {

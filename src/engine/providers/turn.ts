@@ -1,6 +1,7 @@
 /** Holds one streamed model turn to its time limits and tries it again where that is safe, the same way for every provider. */
 import { TelosError } from '../errors.ts';
 import type { StreamEvent } from './provider.ts';
+import { EventStreamDecoder } from './serverSentEvents.ts';
 
 /** Times in milliseconds. */
 export interface TurnLimits {
@@ -36,21 +37,33 @@ export interface TurnFailure {
   pauseMs?: number | undefined;
 }
 
-/** Makes stream events of a provider's wire events; one reader reads one answer. */
-export interface WireReader<Wire> {
-  read(wire: Wire): StreamEvent | undefined;
+/** An error that a server reports in the middle of its answer. */
+export class ReportedError extends Error {
+  /** What it would have been as an HTTP status. */
+  readonly status: number;
+
+  constructor(status: number, reason: string) {
+    super(reason);
+    this.status = status;
+  }
+}
+
+/** Makes stream events of the data of a provider's wire events; one reader reads one answer. */
+export interface WireReader {
+  /** Throws ReportedError when the data says so. */
+  read(data: string): StreamEvent | undefined;
   /** True once the whole answer was read, whether or not the connection has ended. */
   readonly whole: boolean;
-  /** Called at the end of the connection. What is left to say; nothing, if the answer is not whole. */
+  /** Called at the end of a whole answer: what is left to say. */
   end(): readonly StreamEvent[];
 }
 
-export interface TurnSource<Wire, Reader extends WireReader<Wire>> {
+export interface TurnSource {
   /** As in a sentence: "Anthropic". */
   label: string;
-  reader(): Reader;
-  /** Sends the request; `reader` is the one that will read its answer. */
-  open(signal: AbortSignal, reader: Reader): PromiseLike<AsyncIterable<Wire>>;
+  reader(): WireReader;
+  /** Sends the request; resolves with an answer whose body is an event stream. */
+  open(signal: AbortSignal): Promise<Response>;
   explain(error: unknown): TurnFailure;
 }
 
@@ -58,8 +71,8 @@ export interface TurnSource<Wire, Reader extends WireReader<Wire>> {
  * One model turn. Tries again, with a `retry` event before each pause, only as long as nothing of an answer was passed on.
  * Throws what `explain` makes of the last failure, or the signal's reason.
  */
-export async function* streamTurn<Wire, Reader extends WireReader<Wire>>(
-  source: TurnSource<Wire, Reader>,
+export async function* streamTurn(
+  source: TurnSource,
   limits: TurnLimits,
   signal: AbortSignal,
 ): AsyncGenerator<StreamEvent> {
@@ -70,11 +83,16 @@ export async function* streamTurn<Wire, Reader extends WireReader<Wire>>(
     let passedOn = false;
     let failure: TurnFailure;
     try {
-      const stream = await source.open(watch.signal, reader);
-      for await (const wire of stream) {
-        watch.heard();
-        const event = reader.read(wire);
-        if (event) {
+      const body = (await source.open(watch.signal)).body?.getReader();
+      const decoder = new EventStreamDecoder();
+      for (;;) {
+        const bytes = await nextBytes(body, reader);
+        if (!bytes) break;
+        for (const { name, data } of decoder.push(bytes)) {
+          if (name === 'ping') continue;
+          watch.heard();
+          const event = reader.read(data);
+          if (!event) continue;
           passedOn = true;
           watch.held = true; // the clock stands while the listener takes its time
           yield event;
@@ -82,8 +100,7 @@ export async function* streamTurn<Wire, Reader extends WireReader<Wire>>(
         }
         if (reader.whole) watch.linger();
       }
-      // The SDKs end quietly when they are aborted.
-      if (!reader.whole) throw watch.expired ?? brokenOff(source.label);
+      if (!reader.whole) throw brokenOff(source.label);
       for (const event of reader.end()) yield event;
       return;
     } catch (error) {
@@ -102,6 +119,19 @@ export async function* streamTurn<Wire, Reader extends WireReader<Wire>>(
     const retry = planRetry(failure, attempt, limits);
     yield retry;
     await pause(retry.waitMs, signal);
+  }
+}
+
+/** Undefined at the end of the body. Behind a whole answer, an error is an end as well. */
+async function nextBytes(
+  body: ReadableStreamDefaultReader<Uint8Array> | undefined,
+  reader: WireReader,
+): Promise<Uint8Array | undefined> {
+  try {
+    return (await body?.read())?.value;
+  } catch (error) {
+    if (reader.whole) return undefined;
+    throw error;
   }
 }
 

@@ -187,10 +187,10 @@ describe('anthropic', () => {
   });
 
   it('waits as long as retry-after says', async () => {
-    const { requests } = await serve({ status: 429, headers: { 'retry-after': '0.3' } }, { text: ['ok'] });
+    const { requests } = await serve({ status: 429, headers: { 'retry-after': '0.1' } }, { text: ['ok'] });
     const events = await collect();
-    assert.equal(events[0]?.type === 'retry' && events[0].waitMs, 300);
-    assert.ok((requests[1]?.arrivedAt ?? 0) - (requests[0]?.arrivedAt ?? 0) >= 290);
+    assert.equal(events[0]?.type === 'retry' && events[0].waitMs, 100);
+    assert.ok((requests[1]?.arrivedAt ?? 0) - (requests[0]?.arrivedAt ?? 0) >= 95);
   });
 
   it('gives up after five tries', async () => {
@@ -274,10 +274,13 @@ describe('anthropic', () => {
     assert.match(error.message, /did not begin to answer/);
   });
 
-  it('gives up on a stream that falls silent', async () => {
-    await serve({ text: ['x'], stallAfterStartMs: 5000 });
-    const error = await failure({ idleMs: 40, tries: 1 });
-    assert.match(error.message, /sent nothing/);
+  it('gives up on a stream that falls silent, or only says that it is still there', async () => {
+    for (const stallFiller of ['', 'event: ping\ndata: {"type": "ping"}\n\n']) {
+      await serve({ text: ['x'], stallAfterStartMs: 3000, stallFiller });
+      const error = await failure({ idleMs: 40, tries: 1 });
+      assert.match(error.message, /sent nothing/);
+      await server?.close();
+    }
   });
 
   it('uses its connections again', async () => {
@@ -317,22 +320,6 @@ describe('anthropic', () => {
       setTimeout(() => controller.abort(new Error('enough')), 40);
       await assert.rejects(collect(ask(), limits, controller.signal), /enough/);
       await close();
-    }
-  });
-
-  it('reads a stream that is split at any byte', async () => {
-    const turn: AnthropicTurn = {
-      thinking: [{ thinking: 'hm', signature: 's' }],
-      text: ['Grüße 👋', ' – los'],
-      toolCalls: [{ id: 't', name: 'read_file', input: { path: 'ä/€.md' } }],
-    };
-    await serve(turn);
-    const whole = await collect();
-    await server?.close();
-    for (const chunkBytes of [1, 2, 3, 7]) {
-      await serve({ ...turn, chunkBytes });
-      assert.deepEqual(await collect(), whole);
-      await server?.close();
     }
   });
 });

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { createOpenaiCompatible } from '../../../src/engine/providers/openaiCompatible.ts';
 import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
+import { EventStreamDecoder } from '../../../src/engine/providers/serverSentEvents.ts';
 import { standardLimits } from '../../../src/engine/providers/turn.ts';
 
 /** What the next request is answered with; each piece is one read of its own, so that no socket joins them again. */
@@ -33,7 +34,19 @@ const dialects: Record<string, () => Provider> = {
     }),
 };
 
-describe('a stream of bytes', () => {
+describe('an event stream', () => {
+  it('is read with any line ends, with comments, with data in several lines and without a name', () => {
+    const stream =
+      '\uFEFFevent: a\r\ndata: 1\r\n\r\n: comment\n\ndata:2\ndata:  3\n\nid: 7\n\nevent: b\ndata:\n\ndata: 4\n\ndata: cut';
+    assert.deepEqual(new EventStreamDecoder().push(Buffer.from(stream)), [
+      { name: 'a', data: '1' },
+      { name: '', data: '2\n 3' },
+      { name: '', data: '4' },
+    ]);
+  });
+});
+
+describe('an answer in bytes', () => {
   const realFetch = globalThis.fetch;
   beforeEach(() => {
     globalThis.fetch = answer;
