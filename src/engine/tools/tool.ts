@@ -24,7 +24,10 @@ export interface ToolContext extends RunFolders {
   /** The whole environment of a command: no provider keys in it. */
   env: Readonly<Record<string, string>>;
   signal: AbortSignal;
-  /** The resolved path or URL that a person has approved for this one call, when it is outside what is allowed anyway. */
+  /**
+   * The real path, the address in its normal form, or the command that was decided on or approved for this one call. The tool then does
+   * exactly that, also outside the folders, and refuses when the call means something else by now.
+   */
   approvedSubject?: string;
 }
 
