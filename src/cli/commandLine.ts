@@ -1,8 +1,9 @@
-/** Reads the arguments and hands each command to its file, which is loaded only then. */
+/** Reads the arguments and hands each command to its file; all but the request's are loaded only then. */
 import { readFileSync } from 'node:fs';
 import { Argument, Command, CommanderError } from 'commander';
 import type { RequestOptions } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
+import { terminalText } from './terminalText.ts';
 
 export const usageExitCode = 2;
 
@@ -27,8 +28,10 @@ export async function runCommandLine(args: readonly string[], packageFile: URL):
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
     terminal.endLine();
-    terminal.say(`telos: ${error instanceof Error ? error.message : String(error)}`);
+    terminal.say(terminalText(`telos: ${error instanceof Error ? error.message : String(error)}`));
     return 1;
+  } finally {
+    terminal.flush();
   }
 }
 

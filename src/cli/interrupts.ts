@@ -1,5 +1,4 @@
 /** Ctrl-C once ends the run cleanly; Ctrl-C twice ends at once. */
-import process from 'node:process';
 
 export const cancelledExitCode = 130;
 

@@ -1,8 +1,16 @@
 #!/usr/bin/env node
 /** The command line's entrance: from arguments to an exit code. */
-import process from 'node:process';
-import { runCommandLine } from './commandLine.ts';
+import module from 'node:module';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 
+// Compiled code is kept, which saves a tenth of each start; Node 20 cannot do this yet. In the user's own folder, since whoever writes
+// there decides what runs.
+const cacheDir = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
+module.enableCompileCache?.(join(cacheDir, 'telos'));
+
+// Only now, so that the rest comes from there.
+const { runCommandLine } = await import('./commandLine.ts');
 process.exitCode = await runCommandLine(process.argv.slice(2), new URL('../package.json', import.meta.url));
 // What was written leaves first; then nothing that is still open (a kept-alive connection) holds the process up.
 process.stdout.write('', () => process.exit());

@@ -1,7 +1,6 @@
 /** From the options of the command line to the engine's configuration. */
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import process from 'node:process';
 import { type Config, loadConfig } from '../engine/config.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalText } from './terminalText.ts';

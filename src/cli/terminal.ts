@@ -1,5 +1,4 @@
 /** The three standard streams as the commands see them: answers go out, everything else to the side, colours only where they can be seen. */
-import process from 'node:process';
 
 export interface Terminal {
   /** To stdout: what was asked for. */
@@ -8,6 +7,8 @@ export interface Terminal {
   say(line: string): void;
   /** Ends an open line on stdout. */
   endLine(): void;
+  /** Writes what `out` still holds. */
+  flush(): void;
   /** A person sits there: stdin and stderr are terminals. */
   readonly canAsk: boolean;
   /** Width of what stdout is shown on, in characters; undefined when it is no terminal. */
@@ -50,27 +51,55 @@ function droppingBrokenPipe(stream: NodeJS.WriteStream): (text: string) => void 
   };
 }
 
+/** Memory for text that waits, in characters. */
+const collectedCharacters = 64 * 1024;
+
+/**
+ * What comes in one go is written in one go: a network packet holds hundreds of tokens, and a system call for each would cost more
+ * than reading them. Written before anything else is waited for, and at the end of the process.
+ */
+function collecting(write: (text: string) => void): { add(text: string): void; flush(): void } {
+  let waiting = '';
+  const flush = (): void => {
+    const text = waiting;
+    waiting = '';
+    if (text !== '') write(text);
+  };
+  process.once('exit', flush);
+  return {
+    add(text) {
+      if (waiting === '') setImmediate(flush);
+      waiting += text;
+      if (waiting.length > collectedCharacters) flush();
+    },
+    flush,
+  };
+}
+
 export function openTerminal(): Terminal {
   const { stdin, stdout, stderr, env } = process;
   const writeOut = droppingBrokenPipe(stdout);
   const writeSide = droppingBrokenPipe(stderr);
   const oneScreen = stdout.isTTY && stderr.isTTY;
+  const collected = collecting(writeOut);
   let open = false;
   return {
     out(text) {
       if (text === '') return;
-      writeOut(text);
+      collected.add(text);
       open = !text.endsWith('\n');
     },
     say(line) {
+      collected.flush();
       writeSide(`${oneScreen && open ? '\n' : ''}${line}\n`);
       // Only the screen's line is ended: what stdout receives is the same whether or not somebody watches stderr.
       if (oneScreen) open = false;
     },
     endLine() {
-      if (open) writeOut('\n');
+      if (open) collected.add('\n');
       open = false;
     },
+    flush: collected.flush,
     canAsk: stdin.isTTY && stderr.isTTY,
     outWidth: stdout.isTTY ? stdout.columns : undefined,
     sayWidth: stderr.isTTY ? stderr.columns : 120,

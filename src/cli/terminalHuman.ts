@@ -1,5 +1,4 @@
 /** Asks the person at the terminal, on stderr, so that stdout stays what was asked for. */
-import process from 'node:process';
 import { createInterface } from 'node:readline';
 import type { Human } from '../engine/human.ts';
 import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protocol/run.ts';

@@ -2,7 +2,7 @@
  * `npm run bench`: what Telos costs over a bare script on the same SDK, both measured in one run against a local server in wire format.
  * Each figure is a median; exit 1 when one is over its limit.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
@@ -50,6 +50,10 @@ async function prepare(): Promise<(url: string) => Sides> {
     },
     logLevel: 'error',
   });
+  // A copy, so that a build during the bench does not disturb it.
+  cpSync(join(root, 'dist/cli.js'), join(folder, 'dist/cli.js'));
+  cpSync(join(root, 'dist/chunks/cli'), join(folder, 'dist/chunks/cli'), { recursive: true });
+  addFile('dist/package.json', '{"type":"module"}');
   addFile('skills/kairos/agent.toml', 'name = "kairos"\nworking_dir = "."\n');
   addFile('skills/kairos/skills/kickoff/SKILL.md', '---\ndescription: Morning\n---\nPlan the day.\n');
   addFile('work/notes.md', 'Call Ada.\n');
@@ -64,7 +68,7 @@ async function prepare(): Promise<(url: string) => Sides> {
   const cwd = join(folder, 'work');
   return url => ({
     ours: {
-      args: [join(root, 'dist/cli.js'), 'run', 'daily', 'kickoff'],
+      args: [join(folder, 'dist/cli.js'), 'run', 'daily', 'kickoff'],
       cwd,
       env: { ...env, ANTHROPIC_BASE_URL: url },
     },

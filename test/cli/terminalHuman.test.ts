@@ -24,6 +24,7 @@ describe('terminalHuman', () => {
       out: () => assert.fail('a question never goes to stdout'),
       say: line => said.push(line),
       endLine: () => {},
+      flush: () => {},
       canAsk: true,
       outWidth: undefined,
       sayWidth: 80,

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { type CliHome, cliHome } from './cliProcess.ts';
+
+describe('telos completion', function () {
+  this.timeout(30_000);
+  let home: CliHome;
+
+  beforeEach(() => {
+    home = cliHome({ 'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: M\n---\nB' });
+  });
+  afterEach(() => home.remove());
+
+  it('completes commands, options and agents in a real bash', async () => {
+    const { code, stdout } = await home.run(['completion', 'bash']);
+    assert.equal(code, 0);
+    const complete = (...words: string[]): string[] => {
+      const script = `telos() { printf 'Agent  Skills\\nkairos  1\\n'; }
+${stdout}
+COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _telos; echo "\${COMPREPLY[@]}"`;
+      return spawnSync('bash', ['-c', script], { encoding: 'utf8' }).stdout.trim().split(' ');
+    };
+    assert.deepEqual(complete('telos', 'list'), ['list-skills']);
+    assert.deepEqual(complete('telos', '--dr'), ['--dry-run']);
+    assert.deepEqual(complete('telos', 'logs', 's'), ['show']);
+    assert.deepEqual(complete('telos', '--agent', 'k'), ['kairos']);
+  });
+
+  it('speaks for zsh and fish too, and refuses other shells', async () => {
+    assert.match((await home.run(['completion', 'zsh'])).stdout, /bashcompinit/);
+    const fish = (await home.run(['completion', 'fish'])).stdout;
+    assert.match(fish, /^complete -c telos -n __fish_use_subcommand -a list-skills -d 'list the skills'$/m);
+    assert.equal((await home.run(['completion', 'tcsh'])).code, 2);
+  });
+});
