@@ -39,7 +39,10 @@ export async function requestCommand(
     ...(options.record === undefined ? {} : { recordTo: resolve(options.record) }),
   };
   const interrupts = abortOnInterrupt(() => {
-    terminal.say(terminal.style.dim('Stopping; Ctrl-C again ends at once.'));
+    // Behind the ^C that a terminal shows.
+    terminal.say(
+      `${terminal.canAsk ? '\n' : ''}${terminal.style.dim('Stopping; Ctrl-C again ends at once.')}`,
+    );
   });
   try {
     if (options.dryRun) return await dryRun(telos, request, options, terminal, interrupts.signal);

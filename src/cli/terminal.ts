@@ -76,6 +76,9 @@ function collecting(write: (text: string) => void): { add(text: string): void; f
   };
 }
 
+/** For terminals that do not say how wide they are. */
+const usualWidth = 80;
+
 export function openTerminal(): Terminal {
   const { stdin, stdout, stderr, env } = process;
   const writeOut = droppingBrokenPipe(stdout);
@@ -101,8 +104,8 @@ export function openTerminal(): Terminal {
     },
     flush: collected.flush,
     canAsk: stdin.isTTY && stderr.isTTY,
-    outWidth: stdout.isTTY ? stdout.columns : undefined,
-    sayWidth: stderr.isTTY ? stderr.columns : 120,
+    outWidth: stdout.isTTY ? stdout.columns || usualWidth : undefined,
+    sayWidth: stderr.isTTY ? stderr.columns || usualWidth : 120,
     style: stderr.isTTY && !env['NO_COLOR'] && env['TERM'] !== 'dumb' ? coloured : plain,
   };
 }

@@ -14,12 +14,15 @@ const keys: Record<ApprovalScope, { key: string; label: string }> = {
   always: { key: 'a', label: 'a = always' },
 };
 
+type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
+
 /** `readAnswer` is for tests; the default reads a line from stdin. */
-export function terminalHuman(terminal: Terminal, readAnswer = readLine): Human {
+export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readLine): Human {
   return {
     async approve(request, signal) {
       terminal.say(approvalText(request, terminal));
       const answer = await readAnswer(approvalPrompt(request.scopes), signal);
+      if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
       return decisionOf(answer, request.scopes);
     },
     async ask(questions, signal) {
@@ -60,16 +63,21 @@ function decisionOf(answer: string | undefined, scopes: readonly ApprovalScope[]
   return scope ? { allow: true, scope } : { allow: false, reason: 'The person at the terminal said no.' };
 }
 
-/** One line from stdin; undefined at its end, or when the signal aborts. */
-export function readLine(prompt: string, signal: AbortSignal): Promise<string | undefined> {
+/** One line of input; undefined at its end, or when the signal aborts. */
+export function readLine(
+  prompt: string,
+  signal: AbortSignal,
+  input: NodeJS.ReadableStream = process.stdin,
+  output: NodeJS.WritableStream = process.stderr,
+): Promise<string | undefined> {
   if (signal.aborted) return Promise.resolve(undefined);
   // Not `terminal: true`: raw mode would swallow Ctrl-C, which has to reach the run.
-  const reader = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
+  const reader = createInterface({ input, output, terminal: false });
   return new Promise(resolve => {
     const finish = (answer: string | undefined): void => {
+      resolve(answer); // before closing, which ends here again without an answer
       signal.removeEventListener('abort', stop);
       reader.close();
-      resolve(answer);
     };
     const stop = (): void => finish(undefined);
     signal.addEventListener('abort', stop, { once: true });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
 import type { Terminal } from '../../src/cli/terminal.ts';
-import { terminalHuman } from '../../src/cli/terminalHuman.ts';
+import { readLine, terminalHuman } from '../../src/cli/terminalHuman.ts';
 import type { ApprovalRequest } from '../../src/protocol/run.ts';
 
 const same = (text: string): string => text;
@@ -83,5 +84,18 @@ describe('terminalHuman', () => {
     const { human, said } = answering('blue');
     assert.deepEqual(await human.ask(['Which colour?', 'Which\x1b one?'], signal), ['blue', 'blue']);
     assert.deepEqual(said, ['? Which colour?', '? Which\\x1b one?']);
+  });
+
+  it('reads one line of input; its end and an abort are no answer', async () => {
+    const read = (use: (input: PassThrough, controller: AbortController) => void) => {
+      const input = new PassThrough();
+      const controller = new AbortController();
+      const answer = readLine('? ', controller.signal, input, new PassThrough());
+      use(input, controller);
+      return answer;
+    };
+    assert.equal(await read(input => input.write('r\nmore\n')), 'r');
+    assert.equal(await read(input => input.end()), undefined);
+    assert.equal(await read((_input, controller) => controller.abort()), undefined);
   });
 });
