@@ -35,7 +35,7 @@ export async function* runSkill(
       system: systemPrompt(agent, skill, folders),
       skillDir: skill.dir,
       tools: builtinTools,
-      context: { ...folders, env: commandEnvironment(config.env, folders) },
+      context: { ...folders, env: commandEnvironment({ ...config.env, HOME: config.home }, folders) },
       policy: { ...folders, home: config.home, protectedDirs: [config.configDir, config.dataDir] },
       messages: state.messages,
       counts: state.counts,

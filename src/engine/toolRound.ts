@@ -27,7 +27,8 @@ const maxResultBytes = 64 * 1024;
 interface Granted {
   granted: true;
   tool: Tool;
-  approvedSubject: string | undefined;
+  /** What was decided on; the tool does exactly that, so that nothing can be swapped in between. */
+  approvedSubject: string;
 }
 
 type Permit = Granted | { granted: false; refusal: ToolResult };
@@ -94,7 +95,7 @@ async function* permitFor(
   if (problem) return refuse(problem);
   const decision = await decide(call, bench.policy);
   if (decision.action === 'deny') return refuse(`Not allowed (${decision.rule}): ${decision.reason}`);
-  if (decision.action === 'allow') return { granted: true, tool, approvedSubject: undefined };
+  if (decision.action === 'allow') return { granted: true, tool, approvedSubject: decision.subject };
   const request = approvalRequest(call, decision);
   const answer = bench.human.approve(request, signal);
   yield { type: 'approval_request', request };
@@ -116,11 +117,7 @@ async function carryOut(
   signal: AbortSignal,
 ): Promise<ToolResult> {
   const { tool, approvedSubject } = permit;
-  const context: ToolContext = {
-    ...bench.context,
-    signal,
-    ...(approvedSubject === undefined ? {} : { approvedSubject }),
-  };
+  const context: ToolContext = { ...bench.context, signal, approvedSubject };
   try {
     return withinLimit(await tool.execute(call.input, context));
   } catch (error) {
