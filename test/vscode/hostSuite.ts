@@ -5,7 +5,7 @@ import { type RunningServer, startServer } from './server.ts';
 import { reportMark } from './suite/runSuite.ts';
 import { buildSuite, suiteFile } from './suiteBuild.ts';
 import { openWorkbench } from './workbench.ts';
-import { freshWorld, type World, worldVariables } from './world.ts';
+import { freshWorld, testVariables, type World } from './world.ts';
 
 /** The whole suite takes seconds; what is not done by then hangs. Milliseconds. */
 const suiteLimitMs = 180_000;
@@ -23,7 +23,7 @@ async function runInHost(): Promise<number> {
     extensions: world.extensions,
     folder: world.workspace,
     port: 0,
-    env: { ...process.env, ...worldVariables(world) },
+    env: testVariables(world),
     trusted: true,
     testDriver: true,
   });
@@ -47,15 +47,18 @@ function suiteAddress(server: RunningServer, world: World): string {
 
 /** Resolves with the exit code that the host reports, or 1 when it reports none in time. */
 async function runInWindow(address: string): Promise<number> {
-  const ended = Promise.withResolvers<number>();
+  let end: (code: number) => void = () => {};
+  const ended = new Promise<number>(resolve => {
+    end = resolve;
+  });
   const workbench = await openWorkbench(address, async page => {
     await page.exposeFunction('codeAutomationLog', (_type: string, args: unknown[]) => printLine(args));
-    await page.exposeFunction('codeAutomationExit', (code: number) => ended.resolve(code));
+    await page.exposeFunction('codeAutomationExit', (code: number) => end(code));
   });
   const giveUp = new AbortController();
   try {
     const late = delay(suiteLimitMs, 'late' as const, { signal: giveUp.signal });
-    const result = await Promise.race([ended.promise, late]);
+    const result = await Promise.race([ended, late]);
     if (result !== 'late') return result;
     const picture = await workbench.screenshot('host-suite-hangs');
     console.error(`The suite did not end within ${suiteLimitMs / 1000} s; the window is in ${picture}.`);

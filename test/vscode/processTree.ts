@@ -78,6 +78,29 @@ export async function descendants(root: number): Promise<number[]> {
   return found;
 }
 
+/** Our parent, its parent and so on, at most `count`. Windows keeps no such list; there it is the parent alone. */
+export async function ancestors(count: number): Promise<number[]> {
+  const found = [process.ppid];
+  if (process.platform === 'win32') return found;
+  const table = await processTable();
+  while (found.length < count) {
+    const parent = table.find(row => row.pid === found.at(-1))?.parent;
+    if (!parent || parent <= 1) break;
+    found.push(parent);
+  }
+  return found;
+}
+
+/** True while a process has that number, also when it is another user's. */
+export function exists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
 /** Asks the tree to end, waits up to `patienceMs`, then ends it by force. Safe to call for a process that is gone. */
 export async function endTree(child: ChildProcess, patienceMs = 3000): Promise<void> {
   const root = child.pid;

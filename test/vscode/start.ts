@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { fetchCodeServer } from './codeServer.ts';
+import { ancestors, exists } from './processTree.ts';
 import { type RunningServer, startServer } from './server.ts';
 import { freshWorld, type World, worldVariables } from './world.ts';
 
@@ -13,6 +14,13 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(name, () => stopping.abort(new Error(name)));
 }
 
+// npm hands some signals to its shell alone, or dies of them, and leaves us behind.
+const starters = await ancestors(process.env['npm_lifecycle_event'] ? 2 : 1);
+const startersWatch = setInterval(() => {
+  if (process.ppid !== starters[0] || !starters.every(exists))
+    stopping.abort(new Error('the starter is gone'));
+}, 500);
+
 try {
   await start(process.argv.slice(2), stopping.signal);
 } catch (error) {
@@ -20,6 +28,8 @@ try {
     console.error(error instanceof Error ? error.message : String(error));
     process.exitCode = 1;
   }
+} finally {
+  clearInterval(startersWatch);
 }
 
 async function start(args: readonly string[], signal: AbortSignal): Promise<void> {

@@ -59,6 +59,19 @@ export function worldVariables(world: World): Record<string, string> {
   return { TELOS_SKILLS_DIR: world.skills, TELOS_DATA_DIR: world.data };
 }
 
+/** For tests: the world and nothing of the user's own, so that no key and no setting of theirs changes what happens. */
+export function testVariables(world: World): Record<string, string> {
+  const { PATH = '', LANG = 'en_US.UTF-8', SystemRoot } = process.env;
+  return {
+    PATH,
+    LANG,
+    HOME: world.dir,
+    TELOS_CONFIG_DIR: join(world.dir, 'config'),
+    ...worldVariables(world),
+    ...(SystemRoot ? { SystemRoot } : {}),
+  };
+}
+
 /** A copy, not a link: uninstalling it in the window must not reach the sources. */
 async function installExtension(world: Pick<World, 'extension' | 'extensions'>): Promise<void> {
   for (const part of shipped) {

@@ -1,0 +1,152 @@
+/** The main job as a user does it: in a real VS Code, through the chat view, down to the file on disk and the log. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Frame, Locator } from 'playwright-core';
+import { startAnthropicServer } from '../fakes/anthropicServer.ts';
+import { tempFolder } from '../fakes/tempFolder.ts';
+import { fetchCodeServer } from '../vscode/codeServer.ts';
+import { type RunningServer, startServer } from '../vscode/server.ts';
+import { chatFrame, openWorkbench, type Workbench } from '../vscode/workbench.ts';
+import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+
+interface Session {
+  world: World;
+  server: RunningServer;
+  workbench: Workbench;
+  chat: Frame;
+}
+
+describe('chat in a real VS Code', () => {
+  let vscode: string;
+  /** Undone in reverse order after each test, whatever has become of it. */
+  const undo: (() => unknown)[] = [];
+  let session: Session | undefined;
+
+  before(async function () {
+    // The first run on a machine fetches VS Code.
+    this.timeout(10 * 60_000);
+    vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
+  });
+
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed' && session) {
+      const picture = await session.workbench.screenshot('e2e-failed');
+      console.error(`The window at the failure: ${picture}`);
+    }
+    session = undefined;
+    for (const step of undo.splice(0).reverse()) await step();
+  });
+
+  async function open(skills: string | undefined, variables: Record<string, string>): Promise<Session> {
+    const world = await freshWorld(skills ? { skills } : {});
+    undo.push(() => world.remove());
+    const server = await startServer({
+      vscode,
+      profile: world.profile,
+      extensions: world.extensions,
+      folder: world.workspace,
+      port: 0,
+      env: { ...testVariables(world), ...variables },
+      trusted: true,
+    });
+    undo.push(() => server.stop());
+    const workbench = await openWorkbench(server.url);
+    undo.push(() => workbench.close());
+    session = { world, server, workbench, chat: await chatFrame(workbench) };
+    return session;
+  }
+
+  it('runs the sample skill from Send to the written file, with no account', async () => {
+    const { chat, workbench, world } = await open(undefined, {});
+    const tree = workbench.page.getByRole('treeitem', { name: /kickoff/ });
+    await tree.waitFor();
+    await chat.getByRole('button', { name: /^kickoff/ }).waitFor();
+    await workbench.screenshot('first-look');
+
+    const seen = await watchConversation(chat);
+    await chat.getByRole('textbox', { name: 'Message Telos' }).fill('run daily kickoff');
+    await chat.getByRole('button', { name: 'Send' }).click();
+    const conversation = chat.getByRole('log', { name: 'Conversation' });
+    await conversation.getByText('kickoff of kairos: its name is in your request').waitFor();
+    await conversation.getByRole('group', { name: 'Tool: write_file' }).waitFor();
+    await ended(conversation);
+    await workbench.screenshot('sample-run');
+
+    const steps = (await seen()).filter(
+      text => text.includes('Good morning') && !text.includes('list_directory'),
+    );
+    assert.ok(new Set(steps).size > 2, `the first text arrived in ${new Set(steps).size} steps`);
+    assert.match(await readFile(join(world.workspace, 'today.md'), 'utf8'), /^# /);
+    const log = await logRecords(world);
+    const tools = log.filter(record => record.event === 'tool_call').map(record => record.tool);
+    assert.deepEqual(tools, ['list_directory', 'read_file', 'read_file', 'read_file', 'write_file']);
+    assert.equal(log.at(0)?.event, 'skill_start');
+    assert.equal(log.at(-1)?.event, 'skill_end');
+    assert.equal(log.length, tools.length + 2);
+  });
+
+  it('runs a command once it is allowed, and not before', async () => {
+    const command = 'echo the barrel is full > barrel.txt && cat barrel.txt';
+    const model = await startAnthropicServer({
+      turns: [
+        { text: ['I look ', 'into the barrel.'], toolCalls: [{ name: 'run_command', input: { command } }] },
+        { text: ['The barrel is full, ', 'so no rain is needed.'] },
+      ],
+    });
+    undo.push(() => model.close());
+    const pack = tempFolder({
+      'garden/skills/barrel/SKILL.md':
+        '---\nname: barrel\ndescription: Looks into the rain barrel.\n---\nLook into the barrel.\n',
+    });
+    undo.push(() => pack.remove());
+    const { chat, workbench, world } = await open(pack.path, {
+      ANTHROPIC_BASE_URL: model.url,
+      ANTHROPIC_API_KEY: 'key-for-a-test',
+    });
+
+    await chat.getByRole('textbox', { name: 'Message Telos' }).fill('check the barrel');
+    await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
+    const conversation = chat.getByRole('log', { name: 'Conversation' });
+    const card = conversation.getByRole('group', { name: 'Approval: run_command' });
+    await card.getByRole('button', { name: 'Allow once' }).waitFor();
+    await workbench.screenshot('approval');
+    assert.match((await card.textContent()) ?? '', /cat barrel\.txt/);
+    const written = join(world.skills, 'garden', 'barrel.txt');
+    assert.equal(existsSync(written), false, 'the command ran before it was allowed');
+
+    await card.getByRole('button', { name: 'Allow once' }).click();
+    await conversation.getByText('so no rain is needed').waitFor();
+    await ended(conversation);
+    await conversation.getByRole('group', { name: 'Tool: run_command' }).waitFor();
+    assert.equal((await readFile(written, 'utf8')).trim(), 'the barrel is full');
+    assert.match(JSON.stringify(model.requests.at(-1)?.body), /tool_result.*the barrel is full/);
+    await workbench.screenshot('approved-run');
+  });
+});
+
+/** The run's last line, which says how it ended. */
+async function ended(conversation: Locator): Promise<void> {
+  await conversation.getByText(/^Completed · /).waitFor();
+}
+
+/** Collects what the conversation shows after each change, for the question whether text arrives bit by bit. */
+async function watchConversation(chat: Frame): Promise<() => Promise<string[]>> {
+  const log = chat.getByRole('log', { name: 'Conversation' });
+  await log.evaluate(element => {
+    const texts: string[] = [];
+    Object.assign(window, { conversationTexts: texts });
+    const options = { childList: true, characterData: true, subtree: true };
+    new MutationObserver(() => texts.push(element.textContent ?? '')).observe(element, options);
+  });
+  return () => chat.evaluate(() => (window as unknown as { conversationTexts: string[] }).conversationTexts);
+}
+
+async function logRecords(world: World): Promise<{ event: string; tool?: string }[]> {
+  const folder = join(world.data, 'logs');
+  const [file] = (await readdir(folder)).filter(name => name.endsWith('.jsonl'));
+  assert.ok(file, 'no log was written');
+  const lines = (await readFile(join(folder, file), 'utf8')).trim().split('\n');
+  return lines.map(line => JSON.parse(line));
+}
