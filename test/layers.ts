@@ -9,7 +9,7 @@ interface LayerResult {
   seconds: number;
 }
 
-const layers = ['check', 'test:unit', 'test:cli', 'test:host', 'test:e2e'];
+const layers = ['check', 'test:unit', 'test:cli', 'test:conformance', 'test:host', 'test:e2e'];
 
 /** No layer takes longer unless it hangs. Milliseconds. */
 const layerLimitMs = 15 * 60_000;
@@ -17,10 +17,10 @@ const layerLimitMs = 15 * 60_000;
 const results: LayerResult[] = [];
 for (const name of layers) results.push(await runLayer(name));
 
-console.log(`\n${'layer'.padEnd(12)}${'result'.padEnd(10)}${'seconds'.padStart(7)}   tests`);
+console.log(`\n${'layer'.padEnd(18)}${'result'.padEnd(10)}${'seconds'.padStart(7)}   tests`);
 for (const { name, ok, seconds, counts } of results) {
   console.log(
-    `${name.padEnd(12)}${(ok ? 'passed' : 'FAILED').padEnd(10)}${seconds.toFixed(1).padStart(7)}   ${counts}`,
+    `${name.padEnd(18)}${(ok ? 'passed' : 'FAILED').padEnd(10)}${seconds.toFixed(1).padStart(7)}   ${counts}`,
   );
 }
 const failed = results.filter(result => !result.ok).map(result => result.name);

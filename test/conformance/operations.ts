@@ -1,0 +1,47 @@
+/** Which operation of a case is done by which of our functions. */
+import type { ConformanceCase } from './caseFile.ts';
+import type { CaseWorld } from './caseWorld.ts';
+import type { Observed } from './expectations.ts';
+import { NotBuilt } from './notBuilt.ts';
+import { agentOperations } from './ops/agents.ts';
+import { commandLineOperations } from './ops/commandLine.ts';
+import { configOperations } from './ops/config.ts';
+import { logOperations } from './ops/log.ts';
+import { packOperations } from './ops/packs.ts';
+import { providerOperations } from './ops/providers.ts';
+import { routingOperations } from './ops/routing.ts';
+import { runOperations } from './ops/runs.ts';
+import { skillOperations } from './ops/skills.ts';
+import { toolOperations } from './ops/tools.ts';
+
+/** Does what a case says and tells what is to be seen afterwards; throws `NotBuilt` where the product cannot do it yet. */
+export type Operation = (testCase: ConformanceCase, world: CaseWorld) => Promise<Observed>;
+export type Operations = Readonly<Record<string, Operation>>;
+
+const notBuilt: Operation = async () => {
+  throw new NotBuilt();
+};
+
+const later = [
+  // MCP
+  ...['interpolate', 'load_mcp', 'mcp_call', 'mcp_transport', 'mcp_connect_all', 'mcp_merge'],
+  // choosing from numbered lists, and the Discord bot
+  ...['pick', 'split_message'],
+  // filesystem-native skills
+  ...['tool_registry', 'start_runtime', 'resolve_roots', 'find_skills', 'effective_skill', 'root_defaults'],
+  ...['instructions', 'inject_instructions', 'command_allowed', 'in_scope', 'extract_paths', 'fs_tool'],
+];
+
+export const operations: Operations = {
+  ...Object.fromEntries(later.map(name => [name, notBuilt])),
+  ...skillOperations,
+  ...agentOperations,
+  ...configOperations,
+  ...routingOperations,
+  ...packOperations,
+  ...toolOperations,
+  ...runOperations,
+  ...logOperations,
+  ...providerOperations,
+  ...commandLineOperations,
+};

@@ -1,0 +1,95 @@
+/** Finding agents, and what agents.toml changes about them. */
+import { rmSync } from 'node:fs';
+import type { Diagnostic } from '../../../src/engine/agents/agent.ts';
+import { readAgentsToml } from '../../../src/engine/agents/agentsToml.ts';
+import { readAgentToml } from '../../../src/engine/agents/agentToml.ts';
+import { agentOf, type Discovery, discover } from '../../../src/engine/agents/discover.ts';
+import { texts } from '../caseFile.ts';
+import { fillWorld } from '../caseWorld.ts';
+import type { Observed } from '../expectations.ts';
+import type { Operations } from '../operations.ts';
+
+export const agentOperations: Operations = {
+  async discover_agents({ given, when }, world) {
+    fillWorld(world, given, 'tmp');
+    return seenIn(discover(world.loadConfig({ TELOS_SKILLS_DIR: String(when['dir']) })));
+  },
+
+  async load_config({ given }, world) {
+    fillWorld(world, given, 'skills');
+    if (given['config_home'] === 'absent') {
+      rmSync(world.loadConfig().configDir, { recursive: true, force: true });
+      world.write({ '@cwd/config/agents.toml': '[agents.local]\nskills_dir = "skills"\n' });
+      world.write({ '@cwd/skills/a/SKILL.md': '---\ndescription: D\n---\n' });
+    }
+    const config = world.loadConfig();
+    const { ofProject } = readAgentsToml(config);
+    const seen = seenIn(discover(config));
+    const loaded = ofProject && seen.names.includes('local');
+    return { ...seen, ...(loaded ? { loaded_from: 'project config' } : {}) };
+  },
+
+  async agent_new({ given }, world) {
+    fillWorld(world, given, 'tmp');
+    const { name = '', pack_dir = '', skills_dir, working_dir } = texts(given['fields']);
+    const agent = agentOf(
+      { name, packDir: pack_dir, skillsDir: skills_dir, workingDir: working_dir, source: 'user', skills: [] },
+      world.loadConfig(),
+    );
+    return { skills_dir: agent.skillsDir, mcp_config: agent.mcpConfig, working_dir: agent.workingDir };
+  },
+
+  async read_agent_toml({ given, when }, world) {
+    fillWorld(world, given, 'tmp');
+    const { name, description = '', workingDir } = readAgentToml(String(when['dir']));
+    const agent = agentOf(
+      { name, packDir: String(when['dir']), workingDir, source: 'user', skills: [] },
+      world.loadConfig(),
+    );
+    return { name, description, working_dir: agent.workingDir.replace(world.home, '~') };
+  },
+
+  /** Where version 3 threw, version 4 has a diagnostic of severity error. */
+  async v3_load({ given }, world) {
+    world.write({ '@config/agents.toml': given['toml'] ?? '' });
+    const discovery = discover(world.loadConfig());
+    const modes = readAgentsToml(world.loadConfig()).entries.map(({ name, mode }) => [name, mode]);
+    return {
+      ...seenIn(discovery),
+      default: discovery.defaultAgent,
+      modes: Object.fromEntries(modes),
+      ...thrown(discovery.diagnostics),
+    };
+  },
+
+  async v3_agent({ given }, world) {
+    const { name, ...rest } = texts(given['fields']);
+    const lines = Object.entries(rest).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+    world.write({ '@config/agents.toml': `[agents.${name}]\n${lines.join('\n')}\n` });
+    const { agents, diagnostics } = discover(world.loadConfig());
+    return { skills_dir: agents.find(agent => agent.name === name)?.skillsDir, ...thrown(diagnostics) };
+  },
+};
+
+function seenIn({ agents, diagnostics }: Discovery): Observed & { names: string[] } {
+  const details = agents.map(agent => [
+    agent.name,
+    {
+      description: agent.description,
+      pack_dir: agent.packDir,
+      skills_dir: agent.skillsDir,
+      working_dir: agent.workingDir,
+      mcp_config: agent.mcpConfig,
+    },
+  ]);
+  return {
+    names: agents.map(({ name }) => name),
+    agents: Object.fromEntries(details),
+    warning: diagnostics.length > 0,
+  };
+}
+
+function thrown(diagnostics: readonly Diagnostic[]): Observed {
+  const error = diagnostics.find(({ severity }) => severity === 'error');
+  return error ? { throws: true, message: error.message } : {};
+}

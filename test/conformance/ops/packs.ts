@@ -1,0 +1,64 @@
+/** Installing and uninstalling, as version 4 does it and as version 3 did. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { readToml, tableOf } from '../../../src/engine/agents/toml.ts';
+import { TelosError } from '../../../src/engine/errors.ts';
+import { installPack } from '../../../src/engine/packs/install.ts';
+import { uninstallPack } from '../../../src/engine/packs/uninstall.ts';
+import { type CaseWorld, fillWorld } from '../caseWorld.ts';
+import type { Observed } from '../expectations.ts';
+import type { Operations } from '../operations.ts';
+
+export const packOperations: Operations = {
+  async install({ given, when }, world) {
+    fillWorld(world, given, 'tmp');
+    // For later are sources of other kinds; until then they are no folder, and said to be none.
+    const source = String(when['source'] ?? given['remote']).split(' ')[0] ?? '';
+    const seen = await install(source, world);
+    return { ...seen, rejected: 'throws' in seen, future: 'throws' in seen, base: world.skills };
+  },
+
+  async uninstall({ given, when }, world) {
+    fillWorld(world, given, 'tmp');
+    const seen = await refusals(async () => ({
+      ...(await uninstallPack(String(when['name']), world.loadConfig())),
+    }));
+    return { ...seen, rejected: 'throws' in seen, base: world.skills };
+  },
+
+  async v3_install({ given }, world) {
+    fillWorld(world, given, 'tmp');
+    const seen = await install(join(world.tmp, 'src'), world);
+    return { ...seen, ...configured(world), base: world.root };
+  },
+
+  async v3_uninstall({ given, when }, world) {
+    fillWorld(world, given, 'tmp');
+    mkdirSync(world.skills, { recursive: true });
+    const seen = await refusals(async () => ({
+      ...(await uninstallPack(String(when['name']), world.loadConfig())),
+    }));
+    return { ...seen, ...configured(world), base: world.root };
+  },
+};
+
+const install = (source: string, world: CaseWorld): Promise<Observed> =>
+  refusals(async () => {
+    const { name, skillCount, path } = await installPack(source, world.loadConfig());
+    return { name, skill_count: skillCount, path };
+  });
+
+async function refusals(action: () => Promise<Observed>): Promise<Observed> {
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof TelosError)) throw error;
+    return { throws: true, message: error.message };
+  }
+}
+
+function configured(world: CaseWorld): Observed {
+  const { table } = readToml(join(world.loadConfig().configDir, 'agents.toml'), 'agents-toml', '');
+  const agents = tableOf(table, 'agents') ?? {};
+  return { config_agents: agents, config_names: Object.keys(agents).sort() };
+}
