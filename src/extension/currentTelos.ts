@@ -72,14 +72,15 @@ export class CurrentTelos implements vscode.Disposable {
 function configWith(keys: Readonly<Record<string, string>>): Config {
   const settings = vscode.workspace.getConfiguration('telos');
   const setting = (name: string): string | undefined => settings.get<string>(name)?.trim() || undefined;
-  const skillsFolder = setting('skillsFolder');
   const provider = setting('provider');
   const folders = (vscode.workspace.isTrusted ? vscode.workspace.workspaceFolders : undefined) ?? [];
   const workspaceFolders = folders
     .filter(({ uri }) => uri.scheme === 'file')
     .map(({ name, uri }) => ({ name, path: uri.fsPath }));
   return loadConfig({
-    env: { ...process.env, ...keys, ...(skillsFolder && { TELOS_SKILLS_DIR: skillsFolder }) },
+    variables: keys,
+    overridesAre: 'setting',
+    skillsDir: setting('skillsFolder'),
     cwd: workspaceFolders[0]?.path ?? homedir(),
     workspaceFolders,
     provider: provider === 'auto' ? undefined : provider,

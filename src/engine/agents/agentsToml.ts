@@ -1,10 +1,9 @@
 /** Reads agents.toml: what the user wants different about their agents, and the agents that live elsewhere. */
 import { existsSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
-import type { TomlTable } from 'smol-toml';
 import { type Config, expandPath } from '../config.ts';
 import type { Diagnostic } from './agent.ts';
-import { readToml, tableOf, textOf } from './toml.ts';
+import { readToml, type TomlTable, tableOf, textOf } from './toml.ts';
 
 /** One `[agents.<name>]`. Paths are absolute; unknown keys are left alone. */
 export interface AgentEntry {

@@ -4,6 +4,8 @@ import { basename } from 'node:path';
 import { parse, TomlError, type TomlTable } from 'smol-toml';
 import type { Diagnostic } from './agent.ts';
 
+export type { TomlTable } from 'smol-toml';
+
 export interface TomlFile {
   /** As it is on disk; empty where there is no such file. */
   text: string;
