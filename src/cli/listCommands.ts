@@ -12,6 +12,14 @@ export interface ListOptions extends ConfigOptions {
   json?: boolean;
 }
 
+/** Where an agent comes from, in the words of `mode` in agents.toml where it has one. */
+const modes: Readonly<Record<Agent['source'], string>> = {
+  user: 'installed',
+  linked: 'linked',
+  project: 'project',
+  builtin: 'built-in',
+};
+
 /** Returns the exit code: 1 when there are no agents. */
 export async function agentsCommand(options: ListOptions, terminal: Terminal): Promise<number> {
   const agents = await wantedAgents(options, terminal);
@@ -30,11 +38,12 @@ export async function agentsCommand(options: ListOptions, terminal: Terminal): P
   }
   const rows = agents.map(agent => [
     agent.name,
+    modes[agent.source],
     String(agent.skills.length),
     agent.packDir,
     agent.workingDir,
   ]);
-  terminal.out(`${table(['Agent', 'Skills', 'Pack Dir', 'Working Dir'], rows, terminal.outWidth)}\n`);
+  terminal.out(`${table(['Agent', 'Mode', 'Skills', 'Pack Dir', 'Working Dir'], rows, terminal.outWidth)}\n`);
   sayDefects(
     agents.flatMap(agent => agent.diagnostics),
     terminal,

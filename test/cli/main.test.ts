@@ -239,9 +239,9 @@ describe('telos', function () {
     const { code, stdout } = await home.run(['agents']);
     assert.equal(code, 0);
     const lines = stdout.split('\n');
-    assert.match(lines[0] ?? '', /^Agent +Skills +Pack Dir +Working Dir$/);
-    assert.match(lines[1] ?? '', /^gmail +1 +\/.*gmail +\//);
-    assert.match(lines[2] ?? '', /^kairos +2 +\/.*kairos +\//);
+    assert.match(lines[0] ?? '', /^Agent +Mode +Skills +Pack Dir +Working Dir$/);
+    assert.match(lines[1] ?? '', /^gmail +installed +1 +\/.*gmail +\//);
+    assert.match(lines[2] ?? '', /^kairos +installed +2 +\/.*kairos +\//);
     const json = JSON.parse((await home.run(['agents', '--json'])).stdout);
     assert.deepEqual(
       json.map((agent: { name: string; skills: number }) => [agent.name, agent.skills]),
