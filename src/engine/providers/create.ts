@@ -5,8 +5,19 @@ import type { Provider } from './provider.ts';
 
 export type ProviderName = 'anthropic' | 'openai' | 'gemini' | 'openrouter' | 'ollama' | 'replay';
 
+/** Models that only a frontend can reach, such as those of an editor; it brings them along when it opens Telos. */
+export interface FrontendProvider {
+  /** The model that is used when none is named; undefined while there is none. */
+  model(): Promise<string | undefined>;
+  /** Throws TelosError `config` when there is no such model. */
+  create(model?: string): Promise<Provider>;
+}
+
+/** By the name under which each is chosen. */
+export type FrontendProviders = Readonly<Record<string, FrontendProvider>>;
+
 export interface ProviderChoice {
-  /** One of `providerNames`. */
+  /** One of `providerNames`, or the name of one that the frontend brought. */
   name: string;
   model: string;
   /** A short sentence for the person. */
@@ -15,6 +26,8 @@ export interface ProviderChoice {
   recording: boolean;
   /** Where the model is asked, without a slash at the end; a recording has none. */
   baseUrl?: string;
+  /** Set when the frontend brought the provider. */
+  broughtBy?: FrontendProvider;
 }
 
 interface ProviderSetup {
@@ -67,10 +80,14 @@ const ollamaPatienceMs = 300;
 
 /**
  * What the next run will use: the provider that is set, else the recording that is set, else the first one with a key, else an Ollama that
- * answers, else the skills' recordings. Throws TelosError `config` for an unknown name, `auth` for a provider without its key.
+ * answers, else a frontend's provider with a model, else the skills' recordings. Throws TelosError `config` for an unknown name or one
+ * without a model, `auth` for a provider without its key.
  */
-export async function chooseProvider(config: Config): Promise<ProviderChoice> {
-  if (config.provider) return chooseNamed(config, config.provider);
+export async function chooseProvider(
+  config: Config,
+  brought: FrontendProviders = {},
+): Promise<ProviderChoice> {
+  if (config.provider) return chooseNamed(config, config.provider, brought);
   if (config.replayFile) return recordingChoice('A recording is set to be played.');
   for (const name of providerNames) {
     const variable = name === 'replay' ? undefined : providerSetups[name].keyVariable;
@@ -78,20 +95,50 @@ export async function chooseProvider(config: Config): Promise<ProviderChoice> {
   }
   if (config.env['OPENAI_BASE_URL']) return choiceOf(config, 'openai', 'OPENAI_BASE_URL is set.');
   if (await ollamaAnswers(config)) return choiceOf(config, 'ollama', 'No key is set, and Ollama answers.');
+  for (const [name, provider] of Object.entries(brought)) {
+    const why = `No key is set and no Ollama answers, but ${name} has a model.`;
+    const choice = await chooseBrought(config, name, provider, why);
+    if (choice) return choice;
+  }
   return recordingChoice('No key is set and no Ollama answers, so skills play their recorded runs.');
 }
 
-function chooseNamed(config: Config, wanted: string): ProviderChoice {
-  const name = knownName(wanted);
+async function chooseNamed(
+  config: Config,
+  wanted: string,
+  brought: FrontendProviders,
+): Promise<ProviderChoice> {
+  const provider = Object.hasOwn(brought, wanted) ? brought[wanted] : undefined;
+  if (provider) {
+    const choice = await chooseBrought(config, wanted, provider, `The provider is set to ${wanted}.`);
+    if (choice) return choice;
+    const message = `The provider ${wanted} has no model at the moment. Install or sign in to what brings its models, or choose another provider.`;
+    throw new TelosError('config', message);
+  }
+  const name = knownName(wanted, brought);
   if (name === 'replay') return recordingChoice('The provider is set to replay.');
   keyOf(config, name);
   return choiceOf(config, name, `The provider is set to ${name}.`);
 }
 
-function knownName(wanted: string): ProviderName {
+/** Undefined where the provider has no model; one that is named by the person counts only when there is one at all. */
+async function chooseBrought(
+  config: Config,
+  name: string,
+  provider: FrontendProvider,
+  why: string,
+): Promise<ProviderChoice | undefined> {
+  const usual = await provider.model();
+  if (usual === undefined) return undefined;
+  return { name, model: config.model ?? usual, why, recording: false, broughtBy: provider };
+}
+
+function knownName(wanted: string, brought: FrontendProviders = {}): ProviderName {
   const name = providerNames.find(known => known === wanted);
   if (name) return name;
-  const message = `There is no provider '${wanted}'. Known are ${providerNames.join(', ')}; set TELOS_PROVIDER to one of them.`;
+  const known = [...providerNames, ...Object.keys(brought)].join(', ');
+  const where = wanted === 'vscode' ? ' (vscode is there only inside of VS Code)' : '';
+  const message = `There is no provider '${wanted}'${where}. Known are ${known}; set TELOS_PROVIDER to one of them.`;
   throw new TelosError('config', message);
 }
 
@@ -142,6 +189,7 @@ export async function createProvider(
   choice: ProviderChoice,
   skillDir?: string,
 ): Promise<Provider> {
+  if (choice.broughtBy) return choice.broughtBy.create(choice.model);
   const name = knownName(choice.name);
   switch (name) {
     case 'replay': {

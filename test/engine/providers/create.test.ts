@@ -3,7 +3,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { type Config, type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
-import { chooseProvider, createProvider } from '../../../src/engine/providers/create.ts';
+import {
+  chooseProvider,
+  createProvider,
+  type FrontendProvider,
+} from '../../../src/engine/providers/create.ts';
+import { scriptedProvider } from '../../fakes/scriptedProvider.ts';
 
 /** Nothing listens on the discard port, so that an Ollama of the machine is never asked. */
 const noOllama = { OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1' };
@@ -128,5 +133,42 @@ describe('choosing a provider', () => {
     const replay = config({}, { replayFile: recording });
     const played = await createProvider(replay, await chooseProvider(replay));
     assert.equal(played.recording?.model, played.model);
+  });
+});
+
+describe('a provider that the frontend brings', () => {
+  const editor = (model: string | undefined): FrontendProvider => ({
+    model: async () => model,
+    create: async named => ({ ...scriptedProvider([]), name: 'vscode', model: named ?? 'none named' }),
+  });
+
+  it('comes behind keys and before the recordings, where it has a model', async () => {
+    const keyed = config({ GEMINI_API_KEY: 'k' });
+    assert.equal((await chooseProvider(keyed, { vscode: editor('copilot/auto') })).name, 'gemini');
+    const choice = await chooseProvider(config({}), { vscode: editor('copilot/auto') });
+    assert.deepEqual([choice.name, choice.model, choice.recording], ['vscode', 'copilot/auto', false]);
+    assert.equal((await chooseProvider(config({}), { vscode: editor(undefined) })).name, 'replay');
+  });
+
+  it('answers under its name with the model that is set', async () => {
+    const set = config({ TELOS_PROVIDER: 'vscode', TELOS_MODEL: 'copilot/fast', OPENAI_API_KEY: 'k' });
+    const choice = await chooseProvider(set, { vscode: editor('copilot/auto') });
+    const provider = await createProvider(set, choice);
+    assert.deepEqual([provider.name, provider.model], ['vscode', 'copilot/fast']);
+  });
+
+  it('says so when it has no model, and when it is not there', async () => {
+    const set = config({ TELOS_PROVIDER: 'vscode' });
+    await assert.rejects(chooseProvider(set, { vscode: editor(undefined) }), {
+      code: 'config',
+      message: /vscode has no model/,
+    });
+    await assert.rejects(chooseProvider(set), {
+      code: 'config',
+      message: /only inside of VS Code.*anthropic, openai, gemini, openrouter, ollama, replay;/,
+    });
+    await assert.rejects(chooseProvider(config({ TELOS_PROVIDER: 'x' }), { vscode: editor('m') }), {
+      message: /replay, vscode;/,
+    });
   });
 });
