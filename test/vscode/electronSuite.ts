@@ -1,15 +1,14 @@
 /** `npm run test:electron`: the suite of `suite/` in a desktop VS Code, where one can be downloaded or is named in `TELOS_CODE`. */
 import { runTests } from '@vscode/test-electron';
-import { buildSuite, suiteFile } from './suiteBuild.ts';
+import { buildSuite } from './suiteBuild.ts';
 import { freshWorld, worldVariables } from './world.ts';
 
-await buildSuite();
 const world = await freshWorld();
 const executable = process.env['TELOS_CODE'];
 try {
   process.exitCode = await runTests({
     extensionDevelopmentPath: world.extension,
-    extensionTestsPath: suiteFile,
+    extensionTestsPath: await buildSuite(world.extension),
     extensionTestsEnv: worldVariables(world),
     launchArgs: [world.workspace, '--disable-workspace-trust', `--user-data-dir=${world.profile}`],
     ...(executable ? { vscodeExecutablePath: executable } : {}),

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fetchCodeServer } from './codeServer.ts';
 import { type RunningServer, startServer } from './server.ts';
 import { reportMark } from './suite/runSuite.ts';
-import { buildSuite, suiteFile } from './suiteBuild.ts';
+import { buildSuite } from './suiteBuild.ts';
 import { openWorkbench } from './workbench.ts';
 import { freshWorld, testVariables, type World } from './world.ts';
 
@@ -14,9 +14,17 @@ const bound = AbortSignal.timeout(10 * 60_000);
 process.exitCode = await runInHost();
 
 async function runInHost(): Promise<number> {
-  await buildSuite();
   const vscode = await fetchCodeServer(console.log, bound);
   const world = await freshWorld();
+  try {
+    return await runInWorld(vscode, world);
+  } finally {
+    await world.remove();
+  }
+}
+
+async function runInWorld(vscode: string, world: World): Promise<number> {
+  const suite = await buildSuite(world.extension);
   const server = await startServer({
     vscode,
     profile: world.profile,
@@ -28,18 +36,17 @@ async function runInHost(): Promise<number> {
     testDriver: true,
   });
   try {
-    return await runInWindow(suiteAddress(server, world));
+    return await runInWindow(suiteAddress(server, world, suite));
   } finally {
     await server.stop();
-    await world.remove();
   }
 }
 
-function suiteAddress(server: RunningServer, world: World): string {
+function suiteAddress(server: RunningServer, world: World, suite: string): string {
   const remote = (path: string): string => `vscode-remote://127.0.0.1:${server.port}${path}`;
   const payload = [
     ['extensionDevelopmentPath', remote(world.extension)],
-    ['extensionTestsPath', remote(suiteFile)],
+    ['extensionTestsPath', remote(suite)],
     ['skipWelcome', 'true'],
   ];
   return `${server.url}/?folder=${encodeURIComponent(world.workspace)}&payload=${encodeURIComponent(JSON.stringify(payload))}`;
