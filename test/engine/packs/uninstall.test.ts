@@ -79,9 +79,14 @@ describe('uninstallPack', () => {
   });
 
   it('does not touch an agents.toml that it cannot change line by line', async () => {
-    const text = 'agents = { gmail = { mode = "installed" }, k = { skills_dir = "/v" } }\n';
-    folder.add({ [toml]: text, 'home/.local/share/telos/agents/gmail/skills/s/SKILL.md': skill });
-    await assert.rejects(uninstall('gmail'), /by hand/);
-    assert.equal(readFileSync(join(folder.path, toml), 'utf8'), text);
+    const installed = 'home/.local/share/telos/agents/gmail/skills/s/SKILL.md';
+    for (const text of [
+      'agents = { gmail = { mode = "installed" }, k = { skills_dir = "/v" } }\n',
+      '[agents.gmail]\nmode = "installed"\nnote = """\n[agents.k]\n"""\n',
+    ]) {
+      folder.add({ [toml]: text, [installed]: skill });
+      await assert.rejects(uninstall('gmail'), /by hand/);
+      assert.equal(readFileSync(join(folder.path, toml), 'utf8'), text);
+    }
   });
 });
