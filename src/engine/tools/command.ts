@@ -178,7 +178,8 @@ async function endAllOf(
   return stopped === undefined;
 }
 
-async function settledWithin(pending: Promise<unknown>, milliseconds: number): Promise<void> {
+/** Returns when `pending` has settled well, or after that time. */
+export async function settledWithin(pending: Promise<unknown>, milliseconds: number): Promise<void> {
   const timer = new AbortController();
   const timeout = delay(milliseconds, undefined, { signal: timer.signal }).catch(() => undefined);
   await Promise.race([pending, timeout]);

@@ -29,6 +29,8 @@ export interface ToolContext extends RunFolders {
    * exactly that, also outside the folders, and refuses when the call means something else by now.
    */
   approvedSubject?: string;
+  /** Tells the person how far a long call has come; may be called often. */
+  onProgress?: (message: string) => void;
 }
 
 export type ToolAccess = 'read' | 'write' | 'execute' | 'network';

@@ -1,0 +1,162 @@
+/** Reads an agent's mcp.json: which MCP servers it wants, how each is reached, and which of the user's variables it asks for. */
+import { readFileSync } from 'node:fs';
+import { hostKind, isNeverReached } from './addresses.ts';
+
+export interface StdioServer {
+  type: 'stdio';
+  command: string;
+  args: string[];
+  env: Record<string, string>;
+  /** As it is written: `~` and paths relative to the agent's folder are for whoever starts it. */
+  cwd?: string;
+}
+
+export interface RemoteServer {
+  type: 'sse' | 'streamable-http';
+  url: string;
+  headers: Record<string, string>;
+}
+
+export type McpServer = StdioServer | RemoteServer;
+
+export interface McpConfig {
+  /** By name, in the file's order; `${VAR}` stands as it is written. */
+  servers: ReadonlyMap<string, McpServer>;
+  /** What is wrong, in sentences that name the file and the entry; the other servers are there. */
+  problems: readonly string[];
+}
+
+/** `{"mcpServers": {name: {command, args, env, cwd} | {type, url, headers}}}`; what it does not know is left alone. Never throws. */
+export function readMcpConfig(file: string): McpConfig {
+  const none = (problem: string): McpConfig => ({ servers: new Map(), problems: [problem] });
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+  } catch (error) {
+    return none(`${file} could not be read (${reasonOf(error)}), so its MCP servers are missing.`);
+  }
+  let content: unknown;
+  try {
+    content = JSON.parse(text);
+  } catch (error) {
+    return none(`${file} is no JSON (${reasonOf(error)}), so its MCP servers are missing.`);
+  }
+  const entries = tableOf(tableOf(content)?.['mcpServers']);
+  if (!entries)
+    return none(`${file} has no "mcpServers" with a server in it, so no MCP server is connected.`);
+  const servers = new Map<string, McpServer>();
+  const problems: string[] = [];
+  for (const [name, entry] of Object.entries(entries)) {
+    const server = serverOf(entry);
+    if (typeof server === 'string')
+      problems.push(`${file}: the MCP server '${name}' is left out: ${server}.`);
+    else if (tableOf(entry)?.['disabled'] !== true) servers.set(name, server);
+  }
+  return { servers, problems };
+}
+
+/** The server that an entry describes, or what is wrong with it. */
+export function serverOf(entry: unknown): McpServer | string {
+  const table = tableOf(entry);
+  if (!table) return 'its entry is no object';
+  const { type, command, url } = table;
+  const kind = type ?? (command === undefined ? 'http' : 'stdio');
+  if (kind === 'stdio') {
+    if (typeof command !== 'string' || !command.trim()) return 'it needs a "command" or a "url"';
+    const args = table['args'] ?? [];
+    if (!Array.isArray(args) || args.some(item => textOf(item) === undefined))
+      return '"args" must be a list of strings';
+    const env = textsOf(table['env']);
+    if (!env) return '"env" must be an object of strings';
+    const { cwd } = table;
+    if (cwd !== undefined && typeof cwd !== 'string') return '"cwd" must be a string';
+    return { type: 'stdio', command, args: args.map(String), env, ...(cwd ? { cwd } : {}) };
+  }
+  if (kind !== 'sse' && kind !== 'http' && kind !== 'streamable-http')
+    return `its type is ${JSON.stringify(kind)}; known are stdio, sse, http and streamable-http`;
+  if (typeof url !== 'string' || !url.trim()) return 'it needs a "command" or a "url"';
+  const headers = textsOf(table['headers']);
+  if (!headers) return '"headers" must be an object of strings';
+  return { type: kind === 'sse' ? 'sse' : 'streamable-http', url, headers };
+}
+
+const variable = /\$\{(\w+)\}/g;
+
+/** `value` with every `${NAME}` replaced by that variable; one that is not set becomes nothing, see `missingVariables`. */
+export function interpolate(value: string, env: Readonly<Record<string, string>>): string {
+  return value.replace(variable, (_, name: string) => (Object.hasOwn(env, name) ? (env[name] ?? '') : ''));
+}
+
+/** The keys of model providers and of the bot: no server gets them, whatever its configuration and whoever agrees. */
+const withheld =
+  /^(?:(?:ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i;
+
+/** The server with its variables filled in, ready to be reached, or why it must not be. */
+export function resolveServer(
+  server: McpServer,
+  env: Readonly<Record<string, string>>,
+): { server: McpServer } | { refusal: string } {
+  const names = [
+    ...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!))),
+  ];
+  const key = names.find(name => withheld.test(name));
+  if (key) return { refusal: `it wants ${key}, a key that Telos gives to no server (floor.mcp-key)` };
+  const missing = names.filter(name => !Object.hasOwn(env, name));
+  if (missing.length > 0) {
+    const are = missing.length === 1 ? 'is' : 'are';
+    return {
+      refusal: `${missing.join(', ')} ${are} not set; set it in the environment or in Telos's .env file`,
+    };
+  }
+  const fill = (text: string): string => interpolate(text, env);
+  if (server.type === 'stdio')
+    return { server: { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) } };
+  const url = fill(server.url);
+  const refusal = addressProblem(url, server.url);
+  return refusal ? { refusal } : { server: { ...server, url, headers: mapValues(server.headers, fill) } };
+}
+
+/** Where a server is, for people: the command line or the address as written, so that no variable's value is in it. */
+export function placeOf(server: McpServer): string {
+  if (server.type === 'stdio') return [server.command, ...server.args].join(' ');
+  return server.url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/, '');
+}
+
+/** The texts in which a variable counts. A command or a folder that depends on one would be hard to review. */
+function textsIn(server: McpServer): string[] {
+  return server.type === 'stdio'
+    ? [...server.args, ...Object.values(server.env)]
+    : [server.url, ...Object.values(server.headers)];
+}
+
+function addressProblem(url: string, written: string): string | undefined {
+  if (!URL.canParse(url)) return `its url ${written} is no address`;
+  const { protocol, hostname, username, password } = new URL(url);
+  if (protocol !== 'http:' && protocol !== 'https:') return `its url ${written} is neither http nor https`;
+  if (username || password) return 'its url holds a user name or password; put it into "headers"';
+  const kind = hostKind(hostname);
+  return isNeverReached(kind) ? `its url leads to a ${kind} address (floor.fetch-address)` : undefined;
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const tableOf = (value: unknown): Record<string, unknown> | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
+
+/** Numbers and booleans are what people write for ports and switches. */
+const textOf = (value: unknown): string | undefined =>
+  ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
+
+function textsOf(value: unknown): Record<string, string> | undefined {
+  const entries = Object.entries(value === undefined ? {} : (tableOf(value) ?? { wrong: null }));
+  if (entries.some(([, item]) => textOf(item) === undefined)) return undefined;
+  return Object.fromEntries(entries.map(([name, item]) => [name, String(item)]));
+}
+
+const mapValues = (
+  table: Readonly<Record<string, string>>,
+  change: (text: string) => string,
+): Record<string, string> =>
+  Object.fromEntries(Object.entries(table).map(([name, text]) => [name, change(text)]));

@@ -1,0 +1,65 @@
+/** Turns what an MCP server answers to a call into what a model reads: text, images, and a line for what is neither. */
+import type { ImageBlock, ToolResult } from '../../protocol/run.ts';
+import { byteCount } from './plainText.ts';
+
+/** What the models take. */
+const imageTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+/** The smallest limit of the providers, in base64 characters; a larger image would fail the whole turn. */
+const maxImageSize = 5 * 1024 * 1024;
+const maxImages = 20;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * `answer` is the result of `tools/call` as it came; nothing in it is taken for granted. Structured content is told where there is no text,
+ * since servers give the same as text for models. Source: the tools page of the Model Context Protocol, 2025-11-25.
+ */
+export function toolResultOf(answer: Fields): ToolResult {
+  const blocks = Array.isArray(answer['content']) ? answer['content'].map(fieldsOf) : [];
+  const images: ImageBlock[] = [];
+  const parts = blocks.map(block => partOf(block, images)).filter(part => part !== '');
+  const structured = answer['structuredContent'];
+  if (structured !== undefined && !blocks.some(block => block['type'] === 'text'))
+    parts.push(JSON.stringify(structured, null, 2));
+  const content = parts.join('\n\n') || (images.length > 0 ? '(an image)' : '(the tool returned nothing)');
+  return { content, isError: answer['isError'] === true, ...(images.length > 0 ? { images } : {}) };
+}
+
+/** The text of a block; an image that a model can take goes to `images` and has none. */
+function partOf(block: Fields, images: ImageBlock[]): string {
+  const mime = wordOf(block['mimeType']) || 'of unknown type';
+  switch (block['type']) {
+    case 'text':
+      return wordOf(block['text']);
+    case 'image': {
+      const data = wordOf(block['data']);
+      const takes = imageTypes.includes(mime) && data.length <= maxImageSize && images.length < maxImages;
+      if (!takes) return `[an image, ${mime}, ${sizeOf(data)}, which cannot be shown to a model]`;
+      images.push({ type: 'image', source: { type: 'base64', media_type: mime, data } });
+      return '';
+    }
+    case 'audio':
+      return `[sound, ${mime}, ${sizeOf(wordOf(block['data']))}, which cannot be played to a model]`;
+    case 'resource_link': {
+      const notes = [wordOf(block['mimeType']), wordOf(block['description'])].filter(Boolean).join(', ');
+      return `[resource ${wordOf(block['name'])}: ${wordOf(block['uri'])}${notes ? ` (${notes})` : ''}]`;
+    }
+    case 'resource':
+      return resourceText(fieldsOf(block['resource']));
+    default:
+      return JSON.stringify(block);
+  }
+}
+
+function resourceText(resource: Fields): string {
+  const uri = wordOf(resource['uri']);
+  if (typeof resource['text'] === 'string') return `[resource ${uri}]\n${resource['text']}`;
+  return `[resource ${uri}: ${wordOf(resource['mimeType']) || 'binary'}, ${sizeOf(wordOf(resource['blob']))}, not shown]`;
+}
+
+const sizeOf = (base64: string): string => byteCount(Math.floor((base64.length * 3) / 4));
+
+const wordOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const fieldsOf = (value: unknown): Fields =>
+  typeof value === 'object' && value !== null ? (value as Fields) : {};
