@@ -1,13 +1,28 @@
 /** Starts the built command line as a person would: a process of its own, with a home folder that belongs to one test. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type LogRecord, logPath, readLog } from '../../src/engine/logFile.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const program = join(root, 'dist/cli.js');
+
+let copiedProgram: string | undefined;
+
+/** A copy of what was built, so that a build during the tests does not disturb them; gone when the process ends. */
+function program(): string {
+  if (copiedProgram) return copiedProgram;
+  const built = join(root, 'dist/cli.js');
+  if (!existsSync(built)) throw new Error(`${built} is missing: run \`npm run build\` first.`);
+  const copy = tempFolder();
+  process.once('exit', () => copy.remove());
+  for (const part of ['dist/cli.js', 'dist/chunks/cli', 'package.json']) {
+    cpSync(join(root, part), join(copy.path, part), { recursive: true });
+  }
+  copiedProgram = join(copy.path, 'dist/cli.js');
+  return copiedProgram;
+}
 
 export interface CliResult {
   code: number | null;
@@ -38,7 +53,6 @@ export interface CliHome {
 
 /** `files` lie in the home folder: `skills/…`, `work/…`, `config/…`. No key and no provider is set. */
 export function cliHome(files: Readonly<Record<string, string>> = {}): CliHome {
-  if (!existsSync(program)) throw new Error(`${program} is missing: run \`npm run build\` first.`);
   const folder = tempFolder({ 'work/.keep': '', ...files });
   const dataDir = join(folder.path, 'data');
   const workDir = join(folder.path, 'work');
@@ -48,9 +62,11 @@ export function cliHome(files: Readonly<Record<string, string>> = {}): CliHome {
     TELOS_SKILLS_DIR: join(folder.path, 'skills'),
     TELOS_CONFIG_DIR: join(folder.path, 'config'),
     TELOS_DATA_DIR: dataDir,
+    // Whoever has an Ollama running would else be asked.
+    OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1',
   };
   const start: CliHome['start'] = (args, more = {}) =>
-    startProcess(more.node ?? process.execPath, [program, ...args], workDir, { ...env, ...more.env });
+    startProcess(more.node ?? process.execPath, [program(), ...args], workDir, { ...env, ...more.env });
   return {
     folder,
     skillsDir: env.TELOS_SKILLS_DIR,

@@ -108,17 +108,15 @@ describe('telos', function () {
     assert.match(stderr, /→ read_file no\\x1b\[2Jfile/);
   });
 
-  it('says that nothing matches, and what there is, with exit 1 and no request', async () => {
-    const env = await serving([{ text: ['never'] }]);
+  it('says that nothing matches, and what there is, with exit 1', async () => {
     for (const args of [['get me a pizza'], ['--dry-run', 'get', 'me', 'a', 'pizza']]) {
-      const { code, stdout, stderr } = await home.run(args, { env });
+      const { code, stdout, stderr } = await home.run(args);
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr, /^No matching skill found for: 'get me a pizza'\nAvailable skills:\n/);
       for (const name of ['kickoff (kairos)', 'shutdown (kairos)', 'check-email (gmail)']) {
         assert.ok(stderr.includes(name), name);
       }
     }
-    assert.equal(server?.requests.length, 0);
   });
 
   it('says with --dry-run what would run, and runs nothing', async () => {
