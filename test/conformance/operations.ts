@@ -7,6 +7,7 @@ import { agentOperations } from './ops/agents.ts';
 import { commandLineOperations } from './ops/commandLine.ts';
 import { configOperations } from './ops/config.ts';
 import { logOperations } from './ops/log.ts';
+import { mcpOperations } from './ops/mcp.ts';
 import { packOperations } from './ops/packs.ts';
 import { providerOperations } from './ops/providers.ts';
 import { routingOperations } from './ops/routing.ts';
@@ -23,8 +24,6 @@ const notBuilt: Operation = async () => {
 };
 
 const later = [
-  // MCP
-  ...['interpolate', 'load_mcp', 'mcp_call', 'mcp_transport', 'mcp_connect_all', 'mcp_merge'],
   // choosing from numbered lists, and the Discord bot
   ...['pick', 'split_message'],
   // filesystem-native skills
@@ -43,5 +42,6 @@ export const operations: Operations = {
   ...runOperations,
   ...logOperations,
   ...providerOperations,
+  ...mcpOperations,
   ...commandLineOperations,
 };

@@ -12,8 +12,8 @@ import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../../fa
 import { isRecord, type Json, type JsonRecord } from '../caseFile.ts';
 import type { CaseWorld } from '../caseWorld.ts';
 import type { Observed } from '../expectations.ts';
-import { NotBuilt } from '../notBuilt.ts';
 import type { Operations } from '../operations.ts';
+import { runWithServers } from './mcp.ts';
 import { bench } from './tools.ts';
 
 export const runOperations: Operations = {
@@ -22,7 +22,7 @@ export const runOperations: Operations = {
   }),
 
   async execute({ given, when }, world) {
-    if (given['mcp_json']) throw new NotBuilt();
+    if (given['mcp_json']) return runWithServers(world);
     const endless = [calls('1', 'list_directory', {})];
     const rounds = Array.isArray(given['provider_rounds']) ? given['provider_rounds'].map(turnOf) : undefined;
     const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 0, cacheWriteTokens: 0 };
