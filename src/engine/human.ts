@@ -23,14 +23,15 @@ export const yesToAll: Human = {
 };
 
 /**
- * Remembers "for this run": the same tool and exactly the same subject in the same folder are asked once.
- * A yes to one command is never a yes to another.
+ * Remembers "for this run": the same tool and exactly the same subject in the same folder are asked once, or what the request says
+ * that a yes covers. A yes to one command is never a yes to another.
  */
 export function rememberingForRun(human: Human): Human {
   const granted = new Set<string>();
   return {
     async approve(request, signal) {
-      const key = JSON.stringify([request.tool, request.subject, request.folder ?? '']);
+      const { tool, subject, folder = '', grant } = request;
+      const key = JSON.stringify(grant === undefined ? [tool, subject, folder] : [tool, grant]);
       if (granted.has(key)) return { allow: true, scope: 'run' };
       const decision = await human.approve(request, signal);
       if (decision.allow && decision.scope !== 'once') granted.add(key);

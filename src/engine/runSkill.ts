@@ -9,9 +9,10 @@ import { firstMessage, systemPrompt } from './prompt.ts';
 import { priceOf } from './providers/prices.ts';
 import type { Provider } from './providers/provider.ts';
 import type { Match } from './route.ts';
-import { runLoop } from './run.ts';
+import { type RunSpec, runLoop } from './run.ts';
 import { builtinTools } from './tools/builtin.ts';
 import { commandEnvironment } from './tools/command.ts';
+import { connectServers } from './tools/mcpServers.ts';
 import type { RunFolders } from './tools/tool.ts';
 
 /** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
@@ -28,21 +29,34 @@ export async function* runSkill(
     yield { type: 'notice', level: 'warning', message: `${skill.file}: ${message}` };
   }
   state.messages.push({ role: 'user', content: firstMessage(skill.body, words, new Date()) });
-  return yield* runLoop(
-    {
+  const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
+  const mcp = agent.mcpConfig ? await connectServers(config, agent, builtinTools, env, signal) : undefined;
+  try {
+    for (const message of mcp?.problems ?? []) yield { type: 'notice', level: 'warning', message };
+    const spec: RunSpec = {
       provider,
       human,
       system: systemPrompt(agent, skill, folders),
       skillDir: skill.dir,
-      tools: builtinTools,
-      context: { ...folders, env: commandEnvironment({ ...config.env, HOME: config.home }, folders) },
-      policy: { ...folders, home: config.home, protectedDirs: [config.configDir, config.dataDir] },
+      // Looked up in every round: a server may change its tools.
+      get tools() {
+        return mcp?.merged().tools ?? builtinTools;
+      },
+      context: { ...folders, env },
+      policy: {
+        ...folders,
+        home: config.home,
+        protectedDirs: [config.configDir, config.dataDir],
+        mcpTool: name => mcp?.merged().facts.get(name),
+      },
       messages: state.messages,
       counts: state.counts,
       priceOf: tokens => priceOf(provider.name, provider.model, tokens),
-    },
-    signal,
-  );
+    };
+    return yield* runLoop(spec, signal);
+  } finally {
+    await mcp?.close();
+  }
 }
 
 function announcement({ agent, skill, reason }: Match, provider: Provider): RunEvent {

@@ -17,12 +17,15 @@ export interface ToolBench {
   tools: readonly Tool[];
   human: Human;
   policy: PolicyContext;
-  context: Omit<ToolContext, 'signal' | 'approvedSubject'>;
+  context: Omit<ToolContext, 'signal' | 'approvedSubject' | 'onProgress'>;
   messages: Message[];
 }
 
 /** A model reads at most this much of one result, in bytes: the head, the tail and the exact size. */
 const maxResultBytes = 64 * 1024;
+
+/** Between two of a call's notices, in milliseconds. */
+const progressInterval = 1000;
 
 interface Granted {
   granted: true;
@@ -44,6 +47,7 @@ export async function* runTools(
 ): AsyncGenerator<RunEvent, void> {
   const results = new Map<string, ToolResult>();
   const running: Promise<RunEvent>[] = [];
+  const progress = new Progress();
   const end = (call: ToolCall, result: ToolResult): RunEvent => {
     results.set(call.id, result);
     return { type: 'tool_end', callId: call.id, name: call.name, result };
@@ -58,11 +62,11 @@ export async function* runTools(
         continue;
       }
       const alone = permit.tool.access === 'write' || permit.tool.access === 'execute';
-      if (alone) yield* drained(running);
-      running.push(carryOut(call, permit, bench, signal).then(result => end(call, result)));
-      if (alone) yield* drained(running);
+      if (alone) yield* drained(running, progress);
+      running.push(carryOut(call, permit, bench, progress, signal).then(result => end(call, result)));
+      if (alone) yield* drained(running, progress);
     }
-    yield* drained(running);
+    yield* drained(running, progress);
     signal.throwIfAborted();
   } finally {
     await Promise.all(running);
@@ -74,9 +78,45 @@ export async function* runTools(
   }
 }
 
-async function* drained(running: Promise<RunEvent>[]): AsyncGenerator<RunEvent, void> {
-  for (const work of running) yield await work;
+async function* drained(running: Promise<RunEvent>[], progress: Progress): AsyncGenerator<RunEvent, void> {
+  for (const work of running) {
+    yield* progress.until(work);
+    yield await work;
+  }
   running.length = 0;
+}
+
+/** What calls say about how far they have come, while somebody waits for them to end. */
+class Progress {
+  #waiting: RunEvent[] = [];
+  #wake: () => void = () => undefined;
+
+  /** For one call; what it says more often than once in `progressInterval` is left out. */
+  of(call: ToolCall): (message: string) => void {
+    let last = Number.NEGATIVE_INFINITY;
+    return message => {
+      const now = performance.now();
+      if (now - last < progressInterval) return;
+      last = now;
+      this.#waiting.push({ type: 'notice', level: 'info', message: `${call.name}: ${message}` });
+      this.#wake();
+    };
+  }
+
+  async *until(work: Promise<unknown>): AsyncGenerator<RunEvent, void> {
+    let over = false;
+    void work.then(() => {
+      over = true;
+      this.#wake();
+    });
+    for (;;) {
+      yield* this.#waiting.splice(0);
+      if (over) return;
+      await new Promise<void>(resolve => {
+        this.#wake = resolve;
+      });
+    }
+  }
 }
 
 /** May this call run? Asks the person where the policy says so; the question is put before it is announced, or an early answer is lost. */
@@ -106,18 +146,28 @@ async function* permitFor(
 }
 
 function approvalRequest(call: ToolCall, decision: Extract<Decision, { action: 'ask' }>): ApprovalRequest {
-  const { subject, folder, rule, reason, scopes } = decision;
-  return { callId: call.id, tool: call.name, subject, ...(folder ? { folder } : {}), rule, reason, scopes };
+  const { subject, folder, rule, reason, scopes, grant } = decision;
+  return {
+    callId: call.id,
+    tool: call.name,
+    subject,
+    ...(folder ? { folder } : {}),
+    rule,
+    reason,
+    scopes,
+    ...(grant ? { grant } : {}),
+  };
 }
 
 async function carryOut(
   call: ToolCall,
   permit: Granted,
   bench: ToolBench,
+  progress: Progress,
   signal: AbortSignal,
 ): Promise<ToolResult> {
   const { tool, approvedSubject } = permit;
-  const context: ToolContext = { ...bench.context, signal, approvedSubject };
+  const context: ToolContext = { ...bench.context, signal, approvedSubject, onProgress: progress.of(call) };
   try {
     return withinLimit(await tool.execute(call.input, context));
   } catch (error) {

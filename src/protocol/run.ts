@@ -116,6 +116,8 @@ export interface ApprovalRequest {
   rule: string;
   reason: string;
   scopes: readonly ApprovalScope[];
+  /** What a yes for the run covers, where that is more than this very call: a name for it, which changes when it should be asked about again. */
+  grant?: string;
 }
 
 export type ApprovalDecision = { allow: true; scope: ApprovalScope } | { allow: false; reason: string };

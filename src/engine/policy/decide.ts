@@ -1,7 +1,8 @@
-/** The one place that says what a call of a built-in tool may do: allow it, ask a person, or refuse it. */
+/** The one place that says what a tool call may do: allow it, ask a person, or refuse it. */
 import { relative } from 'node:path';
 import type { ApprovalScope, ToolCall } from '../../protocol/run.ts';
 import { hostKind, isNeverReached, parseWebAddress } from '../tools/addresses.ts';
+import { type McpToolFacts, mcpSubject } from '../tools/mcpTools.ts';
 import { folderHolding, isInside, PathProblem, refuseSpecialFile, resolvePath } from '../tools/paths.ts';
 import type { RunFolders } from '../tools/tool.ts';
 import { isInsideFolded, isSensitive, whatObeys } from './fileNames.ts';
@@ -11,6 +12,8 @@ export interface PolicyContext extends RunFolders {
   home: string;
   /** Telos's own configuration and data; no call reads or writes in them. Absolute. */
   protectedDirs: readonly string[];
+  /** The server and the tool behind a name; undefined for the names of other tools. */
+  mcpTool?: (name: string) => McpToolFacts | undefined;
 }
 
 /**
@@ -27,6 +30,8 @@ export type Decision =
       subject: string;
       folder?: string;
       scopes: readonly ApprovalScope[];
+      /** See `ApprovalRequest`. */
+      grant?: string;
     }
   | { action: 'deny'; rule: string; reason: string };
 
@@ -42,7 +47,7 @@ const ask = (rule: string, subject: string, reason: string): Decision => ({
 });
 const deny = (rule: string, reason: string): Decision => ({ action: 'deny', rule, reason });
 
-/** Decides on a call of one of the five built-in tools whose input has been checked. Asks nobody, changes nothing, and sends nothing. */
+/** Decides on a call of a built-in tool, or of one of an MCP server, whose input has been checked. Asks nobody, changes nothing, and sends nothing. */
 export async function decide(call: ToolCall, context: PolicyContext): Promise<Decision> {
   switch (call.name) {
     case 'read_file':
@@ -55,8 +60,22 @@ export async function decide(call: ToolCall, context: PolicyContext): Promise<De
     case 'fetch_url':
       return decideOnFetch(call.input['url']);
     default:
-      return deny('tool.undecided', `There is no rule about the tool ${call.name}.`);
+      return decideOnMcpTool(call, context.mcpTool?.(call.name));
   }
+}
+
+/** Each tool of a server is asked about before its first use; a yes for the run ends with the description and schema it was given for. */
+function decideOnMcpTool(call: ToolCall, facts: McpToolFacts | undefined): Decision {
+  if (!facts) return deny('tool.undecided', `There is no rule about the tool ${call.name}.`);
+  const { server, tool, digest } = facts;
+  return {
+    action: 'ask',
+    rule: 'mcp.first-use',
+    reason: `${JSON.stringify(tool)} of the MCP server ${JSON.stringify(server)} can do whatever that server can. A yes for the run is for this tool with any input.`,
+    subject: mcpSubject(facts, call.input),
+    scopes,
+    grant: JSON.stringify([server, tool, digest]),
+  };
 }
 
 async function decideOnFile(
