@@ -84,7 +84,9 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
 async function wantedAgents(options: ListOptions, terminal: Terminal): Promise<readonly Agent[] | undefined> {
   const config = configFor(options, terminal);
   if (!config) return undefined;
-  const all = await Telos.open(config).agents();
+  const telos = Telos.open(config);
+  const all = await telos.agents();
+  sayDefects(await telos.diagnostics(), terminal);
   const agents = options.agent === undefined ? all : all.filter(agent => agent.name === options.agent);
   if (agents.length > 0) return agents;
   terminal.say(terminalText(missingText(options.agent, all, config)));
