@@ -1,74 +1,146 @@
-/** Finds the skill that a request means, and says why: what the user names exactly, else a skill's name among the words. */
+/** Finds the skill that a request means, and says why: a name, else the search index or one question to a model. */
 import type { RouteReason, SkillRef } from '../protocol/run.ts';
 import type { FileAgent } from './agents/discover.ts';
-import type { FileSkill } from './agents/skillFile.ts';
+import { isRoutable } from './agents/searchDocument.ts';
+import { decide, type Ranked, SearchIndex } from './agents/searchIndex.ts';
+import type { RoutingMode } from './config.ts';
+import type { Provider } from './providers/provider.ts';
+import { type Match, matchExplicit, matchName } from './routeName.ts';
 
-export interface Match {
-  agent: FileAgent;
-  skill: FileSkill;
-  reason: RouteReason;
+export type { Match } from './routeName.ts';
+
+/** No skill fits well enough to run unasked. */
+export interface NoMatch {
+  agent: undefined;
+  skill: undefined;
+  /** Every skill; up to three that could have been meant stand first. */
+  suggestions: readonly SkillRef[];
 }
 
-/** The skill of a tree item or a list; the reason is that the person chose it. */
-export function findSkill(agents: readonly FileAgent[], ref: SkillRef): Match | undefined {
-  const agent = agents.find(candidate => candidate.name === ref.agent);
-  const skill = agent?.skills.find(
-    candidate => candidate.id === ref.skill || candidate.names.includes(ref.skill),
-  );
-  return agent && skill ? { agent, skill, reason: { rule: 'chosen' } } : undefined;
+/** `notice` tells that the model could not be asked, and why; the index has decided in its place. */
+export type RouteResult = (Match | NoMatch) & { notice?: string };
+
+export interface RouterOptions {
+  mode: RoutingMode;
+  /** The model to ask; undefined where there is none. May throw what making a provider throws. */
+  provider: () => Promise<Provider | undefined>;
+  /** An index that is there already, in place of one of the router's own. */
+  index?: () => Promise<SearchIndex>;
 }
 
-/** `/name` at the start, `$name` or `agent:name` anywhere. A word of that form that names nothing is only a word. */
-export function matchExplicit(text: string, agents: readonly FileAgent[]): Match | undefined {
-  for (const word of text.trim().split(/\s+/)) {
-    const isFirst = text.trimStart().startsWith(word);
-    const name = word.startsWith('$') || (isFirst && word.startsWith('/')) ? word.slice(1) : word;
-    const colon = name.indexOf(':');
-    if (name === word && colon < 1) continue;
-    const scope = colon < 1 ? agents : agents.filter(agent => agent.name === name.slice(0, colon));
-    const wanted = normalise(colon < 1 ? name : name.slice(colon + 1));
-    if (!wanted) continue;
-    const named = scope.flatMap(agent =>
-      agent.skills
-        .filter(skill => skill.names.some(alias => normalise(alias) === wanted))
-        .map(skill => ({ agent, skill, reason: { rule: 'explicit', matched: word } as const })),
-    );
-    const match = named.find(({ skill }) => !skill.shadowedBy) ?? named[0];
-    if (match) return match;
+/** With more skills than this a model is shown the index's best only. */
+const wholeManifest = 40;
+const shortlist = 10;
+const suggested = 3;
+
+/** Keeps the search index between requests; it is built at the first request that names no skill. */
+export class Router {
+  readonly #options: RouterOptions;
+  #index: SearchIndex | undefined;
+  #building: { agents: readonly FileAgent[]; index: Promise<SearchIndex> } | undefined;
+
+  constructor(options: RouterOptions) {
+    this.#options = options;
   }
-  return undefined;
-}
 
-/**
- * The skill with the longest name that stands in the text as whole words, over all agents. A hyphen, an underscore and a space are
- * the same; of equal names the one that nothing shadows wins, else the first agent's.
- */
-export function matchName(text: string, agents: readonly FileAgent[]): Match | undefined {
-  const words = ` ${normalise(text)} `;
-  let best: Match | undefined;
-  let bestName = '';
-  for (const agent of agents) {
-    for (const skill of agent.skills) {
-      for (const alias of skill.names) {
-        const name = normalise(alias);
-        const wins =
-          name.length > bestName.length ||
-          (name === bestName && best?.skill.shadowedBy !== undefined && !skill.shadowedBy);
-        if (!wins || !words.includes(` ${name} `)) continue;
-        bestName = name;
-        best = { agent, skill, reason: { rule: 'name', matched: name } };
-      }
+  /** `all` is one array until the skills change; `agentName` is the only agent that may be meant. Throws the signal's reason on abort. */
+  async route(
+    text: string,
+    all: readonly FileAgent[],
+    agentName: string | undefined,
+    signal: AbortSignal,
+  ): Promise<RouteResult> {
+    const agents = agentName === undefined ? all : all.filter(agent => agent.name === agentName);
+    const { sure, unsure } = matchName(text, agents);
+    const named = matchExplicit(text, agents) ?? sure;
+    if (named) return named;
+    const { mode } = this.#options;
+    if (mode === 'name') return noMatch(agents, []);
+    const rank = async (): Promise<readonly Ranked[]> =>
+      (await this.#indexOf(all)).rank(text, shortlist, agentName);
+    if (unsure.length > 0) {
+      const best = decide(await rank());
+      const meant = unsure.find(({ agent, skill }) => agent === best?.agent && skill === best.skill);
+      if (meant) return meant;
+    }
+    signal.throwIfAborted();
+    const asked = mode === 'local' ? undefined : await this.#ask(text, agents, rank, signal);
+    if (asked?.result) return asked.result;
+    const local = byIndex(agents, await rank());
+    return asked ? { ...local, notice: asked.notice } : local;
+  }
+
+  /** The model's choice; undefined where there is no model; only a notice where it failed. */
+  async #ask(
+    text: string,
+    agents: readonly FileAgent[],
+    rank: () => Promise<readonly Ranked[]>,
+    signal: AbortSignal,
+  ): Promise<{ result: RouteResult; notice?: never } | { notice: string; result?: never } | undefined> {
+    const { askModel } = await import('./routeModel.ts');
+    try {
+      const provider = await this.#options.provider();
+      if (!provider) return undefined;
+      const few = fewSkills(agents);
+      const ranking = few ? [] : await rank();
+      const candidates = few ?? ranking;
+      if (candidates.length === 0) return { result: noMatch(agents, []) };
+      const choice = await askModel(provider, text, candidates, signal);
+      // Only now is it worth reading the skills: three of them are offered in place of the one that was not found.
+      if (choice === 'none') return { result: noMatch(agents, await rank()) };
+      const { agent, skill } = choice;
+      const reason = withRunnerUp(
+        { rule: 'model' },
+        ranking.find(other => other.skill !== skill),
+      );
+      return { result: { agent, skill, reason } };
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = error instanceof Error ? error.message : String(error);
+      return { notice: `The model could not choose the skill (${message}), so the search index did.` };
     }
   }
-  return best;
+
+  async #indexOf(agents: readonly FileAgent[]): Promise<SearchIndex> {
+    if (this.#options.index) return this.#options.index();
+    if (this.#building?.agents !== agents) {
+      this.#building = { agents, index: SearchIndex.build(agents, this.#index) };
+    }
+    this.#index = await this.#building.index;
+    return this.#index;
+  }
 }
 
-/** Lower-case words, one space between them; everything that is no letter or digit separates. */
-function normalise(text: string): string {
-  return text
-    .normalize('NFKC')
-    .toLowerCase()
-    .split(/[^\p{L}\p{N}]+/u)
-    .filter(Boolean)
-    .join(' ');
+/** What may be meant without being named, where it is few enough to be listed whole. */
+function fewSkills(agents: readonly FileAgent[]): { agent: FileAgent; skill: Ranked['skill'] }[] | undefined {
+  const skills = agents.flatMap(agent => agent.skills.map(skill => ({ agent, skill })));
+  const names = new Set(agents.map(agent => agent.name));
+  const visible = skills.filter(({ skill }) => !skill.shadowedBy || !names.has(skill.shadowedBy.agent));
+  if (visible.length > wholeManifest) return undefined;
+  return visible.filter(({ skill }) => isRoutable(skill));
+}
+
+function byIndex(agents: readonly FileAgent[], ranking: readonly Ranked[]): RouteResult {
+  const best = decide(ranking);
+  if (!best) return noMatch(agents, ranking);
+  const { agent, skill, score, words } = best;
+  const reason: RouteReason = { rule: 'index', score: rounded(score), matched: words.slice(0, 5).join(', ') };
+  return { agent, skill, reason: withRunnerUp(reason, ranking[1]) };
+}
+
+function withRunnerUp(reason: RouteReason, other: Ranked | undefined): RouteReason {
+  if (!other) return reason;
+  const { agent, skill, score } = other;
+  return { ...reason, runnerUp: { agent: agent.name, skill: skill.id, score: rounded(score) } };
+}
+
+const rounded = (score: number): number => Math.round(score * 1000) / 1000;
+
+function noMatch(agents: readonly FileAgent[], ranking: readonly Ranked[]): NoMatch {
+  const best = ranking.slice(0, suggested);
+  const rest = agents.flatMap(agent =>
+    agent.skills.filter(skill => !best.some(other => other.skill === skill)).map(skill => ({ agent, skill })),
+  );
+  const suggestions = [...best, ...rest].map(({ agent, skill }) => ({ agent: agent.name, skill: skill.id }));
+  return { agent: undefined, skill: undefined, suggestions };
 }

@@ -11,7 +11,8 @@ import { selectionText } from './prompt.ts';
 import type { ProviderChoice } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
 import { redactor } from './redact.ts';
-import { findSkill, type Match, matchExplicit, matchName } from './route.ts';
+import { type Match, type RouteResult, Router } from './route.ts';
+import { findSkill } from './routeName.ts';
 
 /** A text that the user had selected when they asked. */
 export interface Selection {
@@ -35,15 +36,21 @@ export interface RunRequest {
   recordTo?: string;
 }
 
-export type RouteResult = Match | { agent: undefined; skill: undefined; suggestions: readonly SkillRef[] };
-
 export class Telos {
   readonly config: Config;
   #agents: readonly FileAgent[] | undefined;
   #choice: Promise<ProviderChoice> | undefined;
+  readonly #router: Router;
 
   private constructor(config: Config) {
     this.config = config;
+    this.#router = new Router({
+      mode: config.routingMode,
+      provider: async () => {
+        const { routingProvider } = await import('./routeModel.ts');
+        return routingProvider(config, await this.provider());
+      },
+    });
   }
 
   /** Reads nothing yet; the skills are looked for at the first question. */
@@ -83,8 +90,7 @@ export class Telos {
         );
       return match;
     }
-    const match = matchExplicit(request.text, agents) ?? matchName(request.text, agents);
-    return match ?? { agent: undefined, skill: undefined, suggestions: everySkill(agents) };
+    return this.#router.route(request.text, all, request.agent, signal);
   }
 
   /**
@@ -104,6 +110,7 @@ export class Telos {
     signal: AbortSignal,
   ): AsyncGenerator<RunEvent, RunOutcome> {
     const match = await this.route(request, signal);
+    if (match.notice) yield { type: 'notice', level: 'warning', message: match.notice };
     if (!match.skill) throw noMatch(request.text, match.suggestions);
     const [{ runSkill }, provider] = await Promise.all([
       import('./runSkill.ts'),
@@ -159,10 +166,6 @@ function noMatch(text: string, suggestions: readonly SkillRef[]): TelosError {
     `No matching skill found for: '${text}'\n\nAvailable skills:\n${available}`,
     { suggestions },
   );
-}
-
-function everySkill(agents: readonly FileAgent[]): SkillRef[] {
-  return agents.flatMap(agent => agent.skills.map(skill => ({ agent: agent.name, skill: skill.id })));
 }
 
 /** Values of variables that are named like keys; they must not reach an event or a log. */

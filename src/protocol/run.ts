@@ -214,7 +214,7 @@ function describeReason(reason: RouteReason): string {
     case 'name':
       return 'its name is in your request';
     case 'index':
-      return 'it fits your words best';
+      return reason.matched ? `it fits your words best: ${reason.matched}` : 'it fits your words best';
     case 'model':
       return 'the model picked it';
     case 'continued':

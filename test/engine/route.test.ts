@@ -1,10 +1,28 @@
-/** A request names its skill, or no skill runs. */
+/** A request comes to the skill it means, by name, by the index or by a model's word; else to none, with suggestions. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { discoverAgents } from '../../src/engine/agents/discover.ts';
-import { loadConfig } from '../../src/engine/config.ts';
-import { findSkill, matchExplicit, matchName } from '../../src/engine/route.ts';
+import { discoverAgents, type FileAgent } from '../../src/engine/agents/discover.ts';
+import { loadConfig, type RoutingMode } from '../../src/engine/config.ts';
+import type { CompletionRequest, Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
+import { type RouteResult, Router } from '../../src/engine/route.ts';
+import { routingProvider } from '../../src/engine/routeModel.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+
+/** A model that always says the same, and remembers what it was asked. */
+function answering(reply: string | Error): Provider & { asked: CompletionRequest[] } {
+  const asked: CompletionRequest[] = [];
+  return {
+    name: 'test',
+    model: 'test',
+    asked,
+    async *streamCompletion(request): AsyncGenerator<StreamEvent> {
+      asked.push(request);
+      if (reply instanceof Error) throw reply;
+      yield { type: 'text', text: reply };
+      yield { type: 'done', stopReason: 'end_turn' };
+    },
+  };
+}
 
 describe('routing', () => {
   let folder: TempFolder;
@@ -13,81 +31,169 @@ describe('routing', () => {
   });
   after(() => folder.remove());
 
-  const agents = (names: Readonly<Record<string, readonly string[]>>) => {
-    const root = join(folder.path, String(Math.random()));
-    for (const [agent, skills] of Object.entries(names)) {
-      for (const skill of skills) {
-        const [id, alias] = skill.split('=');
-        folder.add({
-          [join(root, agent, 'skills', id ?? '', 'SKILL.md').slice(folder.path.length)]:
-            `---\n${alias ? `name: ${alias}\n` : ''}description: d\n---\n`,
-        });
-      }
+  /** Agents of skills; the value is the description, or the whole file where it has a fence. */
+  const agentsOf = (skills: Readonly<Record<string, string>>): readonly FileAgent[] => {
+    const name = String(Math.random());
+    for (const [path, text] of Object.entries(skills)) {
+      const [agent = '', skill = ''] = path.split('/');
+      const file = join(name, agent, 'skills', skill, 'SKILL.md');
+      folder.add({ [file]: text.startsWith('---') ? text : `---\ndescription: ${text}\n---\n` });
     }
-    return discoverAgents(loadConfig({ env: { TELOS_SKILLS_DIR: root }, home: folder.path }));
+    return discoverAgents(
+      loadConfig({ env: { TELOS_SKILLS_DIR: join(folder.path, name) }, home: folder.path }),
+    );
   };
-  const byName = (text: string, names: Readonly<Record<string, readonly string[]>>) =>
-    matchName(text, agents(names))?.skill.id;
-
-  it('takes a name that stands as whole words, in any case', () => {
-    assert.equal(byName('run daily Kickoff!', { kairos: ['kickoff'] }), 'kickoff');
-    assert.equal(byName('please start', { a: ['art'] }), undefined);
-    assert.equal(byName('order me a pizza', { kairos: ['kickoff'] }), undefined);
-    assert.equal(byName('', { kairos: ['kickoff'] }), undefined);
-  });
-
-  it('takes the longest name, and reads hyphen and space alike', () => {
-    const names = { kairos: ['weekly', 'weekly-summary'] };
-    assert.equal(byName('weekly summary please', names), 'weekly-summary');
-    assert.equal(byName('weekly-summary', names), 'weekly-summary');
-    assert.equal(byName('the weekly one', names), 'weekly');
-  });
-
-  it('knows a skill by the name in its frontmatter too', () => {
-    assert.equal(byName('use pdf tools', { a: ['x1=pdf-tools'] }), 'x1');
-  });
-
-  it('looks at all agents, the first one winning a tie', () => {
-    const found = matchName(
-      'frontpage now',
-      agents({ alpha: ['digest'], beta: ['frontpage'], gamma: ['frontpage'] }),
+  const route = (
+    text: string,
+    agents: readonly FileAgent[],
+    { mode = 'auto', model, agent }: { mode?: RoutingMode; model?: Provider; agent?: string } = {},
+  ): Promise<RouteResult> =>
+    new Router({ mode, provider: async () => model }).route(
+      text,
+      agents,
+      agent,
+      new AbortController().signal,
     );
-    assert.deepEqual([found?.agent.name, found?.skill.id, found?.reason.rule], ['beta', 'frontpage', 'name']);
+  const chosen = (result: RouteResult): string | undefined =>
+    result.skill && `${result.agent.name}/${result.skill.id}`;
+
+  const daily = { 'kairos/kickoff': 'd', 'kairos/shutdown': 'd' };
+  const tools = {
+    'a/tide-table': 'Tells high and low water for a harbour',
+    'a/knitting': 'Designs knitting patterns and counts stitches and yarn',
+    'b/birdsong': 'Recognises birds by their song from an audio clip',
+  };
+
+  it('asks no model when a name stands in the request', async () => {
+    const model = answering('shutdown');
+    assert.equal(chosen(await route('run daily kickoff', agentsOf(daily), { model })), 'kairos/kickoff');
+    assert.equal(model.asked.length, 0);
   });
 
-  it('takes the skill that nothing shadows, unless the agent is named', () => {
-    folder.add({
-      'shadows/user/a-pack/skills/deploy/SKILL.md': '---\ndescription: d\n---\n',
-      'shadows/shop/.claude/skills/deploy/SKILL.md': '---\ndescription: d\n---\n',
+  it('prefers a name of a later agent to a model asked about an earlier one', async () => {
+    const agents = agentsOf({ 'alpha/digest': 'd', 'beta/frontpage': 'd', 'gamma/frontpage': 'd' });
+    const model = answering('digest');
+    assert.equal(chosen(await route('frontpage now', agents, { model })), 'beta/frontpage');
+    assert.equal(chosen(await route('frontpage now', agents, { model, agent: 'gamma' })), 'gamma/frontpage');
+    assert.equal(model.asked.length, 0);
+  });
+
+  it('asks the model once, with the list of skills', async () => {
+    const model = answering('kickoff');
+    const result = await route('begin my day', agentsOf(daily), { model });
+    assert.equal(chosen(result), 'kairos/kickoff');
+    assert.equal(result.skill && result.reason.rule, 'model');
+    const [request] = model.asked;
+    assert.equal(model.asked.length, 1);
+    assert.equal(request?.maxTokens, 64);
+    assert.deepEqual(request.tools, []);
+    assert.match(request.system, /skill name.*NONE/s);
+    const content = String(request.messages[0]?.content);
+    assert.ok(content.includes('- kickoff: d\n- shutdown: d\n'), content);
+    assert.ok(content.endsWith('User request: begin my day'), content);
+  });
+
+  it("forgives the model's quotes, case and full stop, and takes nothing but a name", async () => {
+    for (const reply of ['"shutdown"', 'Shutdown.', '`shutdown`\n', '- shutdown'])
+      assert.equal(
+        chosen(await route('end it', agentsOf(daily), { model: answering(reply) })),
+        'kairos/shutdown',
+        reply,
+      );
+    for (const reply of ['NONE', 'none.', 'shut', 'I think shutdown fits', ''])
+      assert.equal(
+        chosen(await route('end it', agentsOf(daily), { model: answering(reply) })),
+        undefined,
+        reply,
+      );
+  });
+
+  it('lets the index decide, and says why, when the model fails', async () => {
+    const model = answering(new Error('out of credit'));
+    const result = await route('count the stitches of a pattern in yarn', agentsOf(tools), { model });
+    assert.equal(chosen(result), 'a/knitting');
+    assert.match(result.notice ?? '', /out of credit/);
+    const strange = await route('count the stitches of a pattern in yarn', agentsOf(tools), {
+      model: answering('crochet'),
     });
-    const all = discoverAgents(
-      loadConfig({
-        env: { TELOS_SKILLS_DIR: join(folder.path, 'shadows/user') },
-        home: folder.path,
-        workspaceFolders: [{ name: 'shop', path: join(folder.path, 'shadows/shop') }],
-      }),
-    );
-    assert.equal(matchName('deploy it', all)?.agent.name, 'shop');
-    assert.equal(matchExplicit('$deploy', all)?.agent.name, 'shop');
-    assert.equal(matchExplicit('a-pack:deploy', all)?.agent.name, 'a-pack');
+    assert.match(strange.notice ?? '', /crochet/);
   });
 
-  it('obeys an exact name, and is not misled by paths and times', () => {
-    const all = agents({ alpha: ['digest', 'usr'], beta: ['digest'] });
-    const explicit = (text: string) => {
-      const match = matchExplicit(text, all);
-      return match && `${match.agent.name}/${match.skill.id} ${match.reason.matched}`;
+  it('tells skills of one name apart in the list', async () => {
+    const agents = agentsOf({ 'beta/frontpage': 'headlines', 'gamma/frontpage': 'covers' });
+    const model = answering('gamma:frontpage');
+    assert.equal(chosen(await route('front matter', agents, { model })), 'gamma/frontpage');
+  });
+
+  it('shows a model the ten best of many skills', async () => {
+    const many = Object.fromEntries(Array.from({ length: 45 }, (_, n) => [`z/gadget-${n}`, `Gadget ${n}`]));
+    const model = answering('tide-table');
+    const agents = agentsOf({ ...many, ...tools });
+    const result = await route('low water at the harbour with my gadget', agents, { model });
+    assert.equal(chosen(result), 'a/tide-table');
+    const lines = String(model.asked[0]?.messages[0]?.content)
+      .split('\n')
+      .filter(line => line.startsWith('- '));
+    assert.equal(lines.length, 10);
+    assert.match(lines[0] ?? '', /^- tide-table: /);
+  });
+
+  it('goes by the index alone without a model, and explains the choice', async () => {
+    const result = await route('recognise the birds of this audio clip', agentsOf(tools));
+    assert.equal(chosen(result), 'b/birdsong');
+    assert.ok(result.skill);
+    assert.equal(result.reason.rule, 'index');
+    assert.match(result.reason.matched ?? '', /birds/);
+    assert.ok((result.reason.score ?? 0) > 0.2);
+  });
+
+  it('abstains, the likeliest skills first, when nothing fits well', async () => {
+    const result = await route('buy yarn', agentsOf(tools));
+    assert.equal(result.skill, undefined);
+    assert.deepEqual(!result.skill && result.suggestions, [
+      { agent: 'a', skill: 'knitting' },
+      { agent: 'a', skill: 'tide-table' },
+      { agent: 'b', skill: 'birdsong' },
+    ]);
+    assert.equal(chosen(await route('order me a pizza', agentsOf(tools))), undefined);
+  });
+
+  it('asks no model in the mode `local`, and no index in the mode `name`', async () => {
+    const model = answering('knitting');
+    assert.equal(chosen(await route('something else', agentsOf(tools), { mode: 'local', model })), undefined);
+    const clip = 'recognise the birds of this audio clip';
+    assert.equal(chosen(await route(clip, agentsOf(tools), { mode: 'name', model })), undefined);
+    assert.equal(model.asked.length, 0);
+  });
+
+  it('takes an everyday word for a name only where the index agrees', async () => {
+    const agents = agentsOf({
+      ...tools,
+      'c/weather': 'Weather forecast with rain and wind for any town',
+    });
+    assert.equal(chosen(await route('is the weather forecast for Bergen rain or wind', agents)), 'c/weather');
+    assert.equal(chosen(await route("what's the weather like on your side", agents)), undefined);
+  });
+
+  it('leaves alone a skill that only runs when it is asked for', async () => {
+    const agents = agentsOf({
+      ...tools,
+      'c/wipe': '---\ndescription: Erases the disk of a laptop\ndisable-model-invocation: true\n---\n',
+    });
+    assert.equal(chosen(await route('erases the disk of a laptop', agents)), undefined);
+    assert.equal(chosen(await route('erase the disk', agents, { model: answering('wipe') })), undefined);
+    assert.equal(chosen(await route('/wipe', agents)), 'c/wipe');
+  });
+
+  it('routes on Anthropic with a model of its own, elsewhere with the one that runs', async () => {
+    const modelOf = async (env: Record<string, string>, name: string, recording = false) => {
+      const config = loadConfig({ env, home: folder.path });
+      const choice = { name, model: 'usual', why: '', recording };
+      return (await routingProvider(config, choice))?.model;
     };
-    assert.equal(explicit('/digest the news'), 'alpha/digest /digest');
-    assert.equal(explicit('make it with $digest now'), 'alpha/digest $digest');
-    assert.equal(explicit('beta:digest please'), 'beta/digest beta:digest');
-    assert.equal(explicit('read it from /usr at 10:30'), undefined);
-    assert.equal(explicit('https://digest'), undefined);
-  });
-
-  it('finds the skill that was chosen from a list', () => {
-    const all = agents({ alpha: ['digest'] });
-    assert.equal(findSkill(all, { agent: 'alpha', skill: 'digest' })?.reason.rule, 'chosen');
-    assert.equal(findSkill(all, { agent: 'alpha', skill: 'gone' }), undefined);
+    assert.equal(await modelOf({ ANTHROPIC_API_KEY: 'k' }, 'anthropic'), 'claude-sonnet-4-6');
+    assert.equal(await modelOf({}, 'ollama'), 'usual');
+    assert.equal(await modelOf({ TELOS_ROUTING_MODEL: 'small' }, 'ollama'), 'small');
+    assert.equal(await modelOf({}, 'replay', true), undefined);
   });
 });

@@ -1,0 +1,186 @@
+/** Reads a skill as the search index sees it: which words stand where, and every line that could be what a person would say. */
+import { fieldText } from './frontmatter.ts';
+import { eachWord, type Vocabulary } from './searchText.ts';
+import { type FileSkill, noDescription } from './skillFile.ts';
+
+/** Where a text stands in a skill. */
+export type SearchField = 'name' | 'description' | 'triggers' | 'heading' | 'example' | 'body' | 'code';
+
+/** How much a word counts at its place; a word of the name or of the description says most of what a skill is for. */
+export const fieldWeights: Readonly<Record<SearchField, number>> = {
+  name: 3,
+  description: 3,
+  triggers: 2,
+  heading: 1,
+  example: 1,
+  body: 0.5,
+  code: 0.15,
+};
+
+/** How far a line may speak for the skill alone. */
+export const lineWeights: Readonly<Record<SearchField, number>> = {
+  name: 1,
+  description: 1,
+  triggers: 1,
+  heading: 0.8,
+  example: 1,
+  body: 0.8,
+  code: 0.6,
+};
+
+/** One skill, read. Terms are numbers of the vocabulary; `terms` is sorted and parallel to `weights`. */
+export interface SearchDocument {
+  /** False for a skill that only runs when it is asked for by name (`disable-model-invocation`). */
+  readonly isRoutable: boolean;
+  readonly terms: Uint32Array;
+  /** Sum over the fields of weight times damped count. */
+  readonly weights: Float32Array;
+  /** The terms of all lines behind one another, each line without repetitions. */
+  readonly lineTerms: Uint32Array;
+  /** Where each line begins in `lineTerms`, and at last where the last one ends. */
+  readonly lineStarts: Uint32Array;
+  readonly lineWeights: Float32Array;
+}
+
+/** More than this of a body is not read for the index; characters. */
+const maxBody = 60_000;
+/** A long text repeats its words; beyond this many words a field's counts are scaled down. */
+const fieldLength: Readonly<Record<SearchField, number>> = {
+  name: 4,
+  description: 30,
+  triggers: 30,
+  heading: 40,
+  example: 80,
+  body: 400,
+  code: 300,
+};
+
+/** Reads the skill's file where that has not been done; never throws. */
+export function readSearchDocument(skill: FileSkill, vocabulary: Vocabulary): SearchDocument {
+  const reader = new SkillReader(vocabulary);
+  for (const name of new Set([skill.id, ...skill.names])) reader.line(name, 'name');
+  if (skill.description !== noDescription) reader.text(skill.description, 'description');
+  for (const [key, value] of Object.entries(skill.fields)) {
+    if (isTriggers.test(key)) for (const item of items(value)) reader.text(item, 'triggers');
+  }
+  reader.body(skill.body.slice(0, maxBody));
+  return reader.document(isRoutable(skill));
+}
+
+/** Whether a request may come to the skill without naming it; its frontmatter can say no with `disable-model-invocation`. */
+export function isRoutable(skill: FileSkill): boolean {
+  return fieldText(skill.fields['disable-model-invocation'])?.toLowerCase() !== 'true';
+}
+
+const isTriggers =
+  /^(?:triggers?|keywords?|tags|aliases|examples?|when[_-]to[_-]use|use[_-]cases|categor(?:y|ies))$/i;
+const items = (value: unknown): string[] =>
+  (Array.isArray(value) ? value : [value]).map(item => fieldText(item) ?? '');
+
+/** Headings, and lines that end in a colon, under which authors write what a person would say. */
+const exampleHeading =
+  /\b(?:when|examples?|triggers?|triggering|prompts?|phrases?|usage|use cases?|ask|say|says|scenarios?|requests?|quer(?:y|ies)|natural language|interactions?|conversation|chat)\b/i;
+/** Quoted words within a line: two or more, for one is mostly a value. */
+const quoted =
+  /"([^"\n]{6,300})"|“([^”\n]{6,300})”|「([^」\n]{3,200})」|(?<=^|[\s(])'([^'\n]{6,300})'(?=$|[\s,.;)])/g;
+
+class SkillReader {
+  readonly #vocabulary: Vocabulary;
+  readonly #counts: Record<SearchField, Map<number, number>> = {
+    name: new Map(),
+    description: new Map(),
+    triggers: new Map(),
+    heading: new Map(),
+    example: new Map(),
+    body: new Map(),
+    code: new Map(),
+  };
+  readonly #lineTerms: number[] = [];
+  readonly #lineStarts: number[] = [0];
+  readonly #lineWeights: number[] = [];
+
+  constructor(vocabulary: Vocabulary) {
+    this.#vocabulary = vocabulary;
+  }
+
+  /** A text of several sentences; each is a line, and so is what stands in quotes. */
+  text(text: string, field: SearchField): void {
+    for (const sentence of text.split(/(?<=[.!?;:])\s+|\n+/)) this.line(sentence, field);
+  }
+
+  body(text: string): void {
+    let fence = '';
+    let underExample = false;
+    let leadIn = false;
+    for (const raw of text.split('\n')) {
+      const line = raw.trim();
+      if (!line) continue;
+      const mark = /^(?:```+|~~~+)/.exec(line)?.[0] ?? '';
+      if (mark && (!fence || line.startsWith(fence))) {
+        fence = fence ? '' : mark.slice(0, 3);
+        continue;
+      }
+      if (fence) {
+        this.line(line, underExample || leadIn ? 'body' : 'code');
+        continue;
+      }
+      const heading = /^#{1,6}\s+(.*)$/.exec(line)?.[1];
+      if (heading !== undefined) {
+        underExample = exampleHeading.test(heading);
+        leadIn = false;
+        this.line(heading, 'heading');
+        continue;
+      }
+      const isItem = /^(?:[-*+•>|]|\d+[.)])\s*/.test(line);
+      if (!isItem) leadIn = /[:：]\**$/.test(line) && exampleHeading.test(line);
+      this.line(line, underExample || leadIn ? 'example' : 'body');
+    }
+  }
+
+  /** One line: counts its words for the field, and keeps it and each of its quotes for comparison. */
+  line(text: string, field: SearchField): void {
+    const words = this.#words(text);
+    const counts = this.#counts[field];
+    for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+    this.#keep(words, lineWeights[field]);
+    if (field === 'name' || field === 'code' || !/["“「']/.test(text)) return;
+    for (const match of text.matchAll(quoted)) {
+      const said = this.#words(match[1] ?? match[2] ?? match[3] ?? match[4] ?? '');
+      if (said.length < 2 || said.length === words.length) continue;
+      this.#keep(said, lineWeights.example);
+      for (const word of said) this.#counts.example.set(word, (this.#counts.example.get(word) ?? 0) + 1);
+    }
+  }
+
+  document(isRoutable: boolean): SearchDocument {
+    const sums = new Map<number, number>();
+    for (const [field, counts] of Object.entries(this.#counts) as [SearchField, Map<number, number>][]) {
+      let length = 0;
+      for (const count of counts.values()) length += count;
+      const scale = fieldWeights[field] / Math.max(1, 0.25 + (0.75 * length) / fieldLength[field]);
+      for (const [term, count] of counts) sums.set(term, (sums.get(term) ?? 0) + scale * count);
+    }
+    const terms = Uint32Array.from(sums.keys()).sort();
+    return {
+      isRoutable,
+      terms,
+      weights: Float32Array.from(terms, term => sums.get(term) ?? 0),
+      lineTerms: Uint32Array.from(this.#lineTerms),
+      lineStarts: Uint32Array.from(this.#lineStarts),
+      lineWeights: Float32Array.from(this.#lineWeights),
+    };
+  }
+
+  #words(text: string): number[] {
+    const words: number[] = [];
+    eachWord(text, true, word => words.push(this.#vocabulary.add(word)));
+    return words;
+  }
+
+  #keep(words: readonly number[], weight: number): void {
+    if (words.length === 0) return;
+    for (const word of new Set(words)) this.#lineTerms.push(word);
+    this.#lineStarts.push(this.#lineTerms.length);
+    this.#lineWeights.push(weight);
+  }
+}

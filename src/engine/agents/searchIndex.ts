@@ -1,0 +1,235 @@
+/** Finds the skills that fit a request by their words, in memory, without a model. */
+import { statSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import type { FileAgent } from './discover.ts';
+import { readSearchDocument, type SearchDocument } from './searchDocument.ts';
+import { eachWord, Vocabulary } from './searchText.ts';
+import { expectedShare, wordClass } from './searchWords.ts';
+import { type FileSkill, openSkill } from './skillFile.ts';
+
+/** A skill with how much of a request it explains. */
+export interface Ranked {
+  agent: FileAgent;
+  skill: FileSkill;
+  /**
+   * 0 to 1: the share of what the request says that the skill says too, less where the request says little.
+   * Comparable over requests and over numbers of skills.
+   */
+  score: number;
+  /** The request's words that the skill has too, as they were written, the rarest first. */
+  words: readonly string[];
+}
+
+/** A skill of the index, with what was read of it. */
+export interface IndexEntry {
+  agent: FileAgent;
+  skill: FileSkill;
+  /** Path, time and size of the file when it was read; while they stay, it is not read again. */
+  stamp: string;
+  document: SearchDocument;
+}
+
+interface Term {
+  id: number;
+  word: string;
+  /** What the term says, in nats: the rarer, the more. */
+  weight: number;
+}
+
+interface WeighedRequest {
+  terms: readonly Term[];
+  /** What all words say together, those that no skill has included. */
+  mass: number;
+  /** How far a score may be believed: a request of one common word fits anything. 0 to 1. */
+  trust: number;
+}
+
+/** The language's own expectation of how rare a word is counts as much as this many skills. */
+const priorSkills = 50;
+/** A word with this weight in a skill counts half of what it could; see `fieldWeights`. */
+const halfWeight = 2;
+/** How much the best single line counts beside the words of the whole skill; authors write what people say. */
+const lineShare = 0.5;
+/** How much a line loses for words that the request does not have; 0 nothing, 1 their share. */
+const lineLoss = 0.3;
+/** The lines of this many skills are looked at: those that fit best by their words. */
+const candidates = 40;
+/** A request that says this much is believed half, in nats: about two words that none of twenty skills has. */
+const halfTrust = 9;
+/** "Sounds good to me" names nothing that a skill could do, even where a skill has the same words. */
+const smallTalkTrust = 0.5;
+/** Below this score a skill is only a suggestion. */
+const leastScore = 0.2;
+/** Nearer than this share of its score to the second, the first is only a suggestion. */
+const leastLead = 0.2;
+
+/** The extension host must answer in between: so much work at a time, in milliseconds. */
+const sliceMs = 15;
+
+export class SearchIndex {
+  readonly #entries: readonly IndexEntry[];
+  readonly #vocabulary: Vocabulary;
+  /** What each term says. */
+  readonly #rarities: Float32Array;
+  /** What each term of the request at hand weighs; all zero outside of `rank`. */
+  readonly #wanted: Float32Array;
+
+  constructor(entries: readonly IndexEntry[], vocabulary: Vocabulary) {
+    this.#entries = entries;
+    this.#vocabulary = vocabulary;
+    const frequencies = new Uint32Array(vocabulary.size);
+    for (const { document } of entries)
+      for (const term of document.terms) frequencies[term] = (frequencies[term] ?? 0) + 1;
+    this.#rarities = new Float32Array(vocabulary.size);
+    for (let term = 0; term < frequencies.length; term++)
+      this.#rarities[term] = this.#rarity(frequencies[term] ?? 0, vocabulary.expectedShare(term));
+    this.#wanted = new Float32Array(vocabulary.size);
+  }
+
+  /**
+   * Reads all skills, in slices of some 15 ms. Of `previous`, skills whose file
+   * did not change are taken over. Never throws.
+   */
+  static async build(agents: readonly FileAgent[], previous?: SearchIndex): Promise<SearchIndex> {
+    const vocabulary = previous ? previous.#vocabulary : new Vocabulary();
+    const known = new Map<string, SearchDocument>();
+    if (previous) for (const { stamp, document } of previous.#entries) known.set(stamp, document);
+    const entries: IndexEntry[] = [];
+    let sliceEnd = performance.now() + sliceMs;
+    for (const agent of agents) {
+      for (const skill of agent.skills) {
+        if (performance.now() > sliceEnd) {
+          await setImmediate();
+          sliceEnd = performance.now() + sliceMs;
+        }
+        const stamp = stampOf(skill);
+        const document = known.get(stamp) ?? readOnce(skill, vocabulary);
+        entries.push({ agent, skill, stamp, document });
+      }
+    }
+    await setImmediate();
+    vocabulary.forgetSpellings();
+    return new SearchIndex(entries, vocabulary);
+  }
+
+  /**
+   * The skills that explain most of the request, best first; none that shares no word with it. Those that others shadow count only
+   * where their agent alone is asked.
+   */
+  rank(text: string, limit: number, agentName?: string): Ranked[] {
+    const request = this.#weigh(text);
+    if (request.terms.length === 0) return [];
+    const found: { entry: IndexEntry; score: number }[] = [];
+    for (const entry of this.#entries) {
+      if (!isAsked(entry, agentName)) continue;
+      const score = wordScore(entry.document, request);
+      if (score > 0) found.push({ entry, score });
+    }
+    found.sort((a, b) => b.score - a.score);
+    found.length = Math.min(found.length, Math.max(limit, candidates));
+    for (const { id, weight } of request.terms) this.#wanted[id] = weight;
+    for (const item of found) {
+      const line = this.#lineScore(item.entry.document, request.mass);
+      item.score = request.trust * ((1 - lineShare) * item.score + lineShare * line);
+    }
+    for (const { id } of request.terms) this.#wanted[id] = 0;
+    found.sort((a, b) => b.score - a.score);
+    return found.slice(0, limit).map(({ entry: { agent, skill, document }, score }) => {
+      const words = request.terms.filter(({ id }) => weightIn(document, id) > 0).map(({ word }) => word);
+      return { agent, skill, score, words };
+    });
+  }
+
+  #weigh(text: string): WeighedRequest {
+    const terms: Term[] = [];
+    let mass = 0;
+    let isSmallTalk = true;
+    const seen = new Set<string | number>();
+    const unknown = this.#rarity(0, expectedShare.rare);
+    eachWord(text, false, word => {
+      const id = this.#vocabulary.find(word);
+      if (seen.has(id ?? word)) return;
+      seen.add(id ?? word);
+      const weight = id === undefined ? unknown : (this.#rarities[id] ?? unknown);
+      mass += weight;
+      const kind = wordClass(word);
+      if (kind === 'ordinary' || kind === 'rare') isSmallTalk = false;
+      if (id !== undefined) terms.push({ id, word, weight });
+    });
+    terms.sort((a, b) => b.weight - a.weight);
+    const trust = mass / (mass + halfTrust);
+    return { terms, mass, trust: isSmallTalk ? trust * smallTalkTrust : trust };
+  }
+
+  /** Minus the logarithm of the share of skills that have the word, as the skills and the language together let it be expected. */
+  #rarity(frequency: number, expected: number): number {
+    return -Math.log((frequency + priorSkills * expected) / (this.#entries.length + priorSkills));
+  }
+
+  /** The best line's share of the request, less for what else the line says. */
+  #lineScore({ lineTerms, lineStarts, lineWeights }: SearchDocument, mass: number): number {
+    let best = 0;
+    for (let line = 0; line < lineWeights.length; line++) {
+      const start = lineStarts[line] ?? 0;
+      const end = lineStarts[line + 1] ?? start;
+      let shared = 0;
+      for (let at = start; at < end; at++) shared += this.#wanted[lineTerms[at] ?? 0] ?? 0;
+      const most = ((lineWeights[line] ?? 0) * shared) / mass;
+      if (most <= best) continue;
+      let all = 0;
+      for (let at = start; at < end; at++) all += this.#rarities[lineTerms[at] ?? 0] ?? 0;
+      best = Math.max(best, most * (shared / all) ** lineLoss);
+    }
+    return best;
+  }
+}
+
+/** The first of a ranking where it explains enough of the request, and clearly more than the second does; else undefined: abstain. */
+export function decide(ranking: readonly Ranked[]): Ranked | undefined {
+  const [first, second] = ranking;
+  if (!first || first.score < leastScore) return undefined;
+  return first.score - (second?.score ?? 0) >= leastLead * first.score ? first : undefined;
+}
+
+function isAsked({ agent, skill, document }: IndexEntry, agentName: string | undefined): boolean {
+  if (!document.isRoutable) return false;
+  return agentName === undefined ? !skill.shadowedBy : agent.name === agentName;
+}
+
+/** Through a Skill of its own, so that thousands of bodies do not stay in memory. */
+function readOnce(skill: FileSkill, vocabulary: Vocabulary): SearchDocument {
+  return readSearchDocument(openSkill(skill.file, skill.source, skill.id), vocabulary);
+}
+
+/** The request's share that the skill's words explain, 0 to 1; each word counts more at a better place, with a limit. */
+function wordScore(document: SearchDocument, { terms, mass }: WeighedRequest): number {
+  let sum = 0;
+  for (const { id, weight } of terms) {
+    const found = weightIn(document, id);
+    sum += (weight * found) / (found + halfWeight);
+  }
+  return sum / mass;
+}
+
+function weightIn({ terms, weights }: SearchDocument, wanted: number): number {
+  let low = 0;
+  let high = terms.length - 1;
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    const term = terms[middle] ?? 0;
+    if (term === wanted) return weights[middle] ?? 0;
+    if (term < wanted) low = middle + 1;
+    else high = middle - 1;
+  }
+  return 0;
+}
+
+function stampOf({ id, file }: FileSkill): string {
+  let stat: { mtimeMs: number; size: number } | undefined;
+  try {
+    stat = statSync(file, { throwIfNoEntry: false });
+  } catch {
+    stat = undefined; // reading it will say so
+  }
+  return `${id}\n${file}\n${stat?.mtimeMs}\n${stat?.size}`;
+}

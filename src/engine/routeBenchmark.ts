@@ -1,0 +1,227 @@
+/** Measures routing on sentences whose skill is known, so that anyone can see how well their own skills are told apart. */
+import { readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { SkillRef } from '../protocol/run.ts';
+import type { FileAgent } from './agents/discover.ts';
+import { SearchIndex } from './agents/searchIndex.ts';
+import { openSkill, skillFileIn } from './agents/skillFile.ts';
+import type { RoutingMode } from './config.ts';
+import { TelosError } from './errors.ts';
+import type { Provider } from './providers/provider.ts';
+import { Router } from './route.ts';
+
+export interface RouteBenchmarkOptions {
+  /** JSON lines `{utterance, expected_path, candidates_dir, also_ok?}`: what is said, the skill that is meant, the pack it is said to. */
+  pairsFile: string;
+  /** JSON `{packs: {<pack>: ["<owner>/<folder>", ...]}}`. */
+  packsFile: string;
+  /** The folder below which the packs' entries lie. */
+  corpusDir: string;
+  /** JSON lines `{utterance, candidates_dir}` that no skill of the pack fits. */
+  negativesFile?: string;
+  mode: RoutingMode;
+  /** The model to ask in the modes `auto` and `model`; without one the index decides. */
+  provider?: () => Promise<Provider | undefined>;
+}
+
+/** Shares are from 0 to 1. */
+export interface RouteFigures {
+  /** Sentences that mean a skill. */
+  n: number;
+  /** Share for which the meant skill is first in the ranking, and among its first three. */
+  top1: number;
+  top3: number;
+  /** Share for which another skill would run, and for which none would. */
+  wrong: number;
+  abstained: number;
+  /** Share of the negatives for which any skill would run; 0 without negatives. */
+  negativesFired: number;
+  /** Mean time of one decision in milliseconds, after indexing. */
+  msPerRoute: number;
+}
+
+export interface RouteBenchmark {
+  overall: RouteFigures;
+  packs: Record<string, RouteFigures>;
+}
+
+interface Pair {
+  utterance: string;
+  pack: string;
+  /** Entries that count as right; none for a negative. */
+  right: readonly string[];
+}
+
+interface Tally {
+  pairs: number;
+  top1: number;
+  top3: number;
+  wrong: number;
+  abstained: number;
+  negatives: number;
+  fired: number;
+  ms: number;
+}
+
+/** Runs the benchmark. Throws TelosError `config` for a file that is not in the format or an entry without a skill file. */
+export async function runRouteBenchmark(
+  options: RouteBenchmarkOptions,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<RouteBenchmark> {
+  const packs = readPacks(options.packsFile);
+  const pairs = readPairs(options.pairsFile, true);
+  const negatives = options.negativesFile ? readPairs(options.negativesFile, false) : [];
+  const sum = newTally();
+  const figures: Record<string, RouteFigures> = {};
+  for (const [name, entries] of packs) {
+    const ofPack = [...pairs, ...negatives].filter(pair => pair.pack === name);
+    const tally = await measurePack(entries, ofPack, options, signal);
+    figures[name] = figuresOf(tally);
+    for (const key of Object.keys(sum) as (keyof Tally)[]) sum[key] += tally[key];
+  }
+  const lost = [...pairs, ...negatives].find(pair => !packs.has(pair.pack));
+  if (lost) throw new TelosError('config', `There is no pack '${lost.pack}' in ${options.packsFile}.`);
+  return { overall: figuresOf(sum), packs: figures };
+}
+
+async function measurePack(
+  entries: readonly string[],
+  pairs: readonly Pair[],
+  { corpusDir, mode, provider }: RouteBenchmarkOptions,
+  signal: AbortSignal,
+): Promise<Tally> {
+  const agents = entries.map(entry => openEntry(corpusDir, entry));
+  const index = await SearchIndex.build(agents);
+  const router = new Router({
+    mode,
+    provider: provider ?? (async () => undefined),
+    index: async () => index,
+  });
+  const tally = newTally();
+  for (const { utterance, right } of pairs) {
+    const isRight = (ref: SkillRef): boolean => right.includes(`${ref.agent}/${ref.skill}`);
+    const start = performance.now();
+    const result = await router.route(utterance, agents, undefined, signal);
+    tally.ms += performance.now() - start;
+    const chosen = result.skill && { agent: result.agent.name, skill: result.skill.id };
+    if (right.length === 0) {
+      tally.negatives++;
+      if (chosen) tally.fired++;
+      continue;
+    }
+    const ranking = index
+      .rank(utterance, 3)
+      .map(({ agent, skill }) => ({ agent: agent.name, skill: skill.id }));
+    // What a name or a model decided stands before the index's ranking, as it does when a person asks.
+    const first = chosen && result.reason.rule !== 'index' ? [chosen, ...ranking] : ranking;
+    tally.pairs++;
+    if (first.slice(0, 1).some(isRight)) tally.top1++;
+    if (first.slice(0, 3).some(isRight)) tally.top3++;
+    if (!chosen) tally.abstained++;
+    else if (!isRight(chosen)) tally.wrong++;
+  }
+  return tally;
+}
+
+/** An agent of one skill, called by the entry's folders, so that equal names of two owners stay apart. */
+function openEntry(corpusDir: string, entry: string): FileAgent {
+  const dir = join(corpusDir, entry);
+  const file = skillFileIn(dir);
+  if (!file) throw new TelosError('config', `There is no SKILL.md in ${dir}, which a pack names.`);
+  return {
+    name: dirname(entry),
+    description: '',
+    skills: [openSkill(file, 'user', basename(entry))],
+    packDir: dir,
+    skillsDir: dir,
+    workingDir: dir,
+    source: 'user',
+    diagnostics: [],
+  };
+}
+
+const newTally = (): Tally => ({
+  pairs: 0,
+  top1: 0,
+  top3: 0,
+  wrong: 0,
+  abstained: 0,
+  negatives: 0,
+  fired: 0,
+  ms: 0,
+});
+
+function figuresOf(tally: Tally): RouteFigures {
+  const share = (count: number, of: number): number => (of ? count / of : 0);
+  return {
+    n: tally.pairs,
+    top1: share(tally.top1, tally.pairs),
+    top3: share(tally.top3, tally.pairs),
+    wrong: share(tally.wrong, tally.pairs),
+    abstained: share(tally.abstained, tally.pairs),
+    negativesFired: share(tally.fired, tally.negatives),
+    msPerRoute: share(tally.ms, tally.pairs + tally.negatives),
+  };
+}
+
+function readPacks(file: string): Map<string, readonly string[]> {
+  const { packs } = record(parseJson(readText(file), file));
+  const entries = Object.entries(record(packs)).map(([name, list]): [string, string[]] => [
+    name,
+    strings(list),
+  ]);
+  if (entries.length === 0)
+    throw new TelosError(
+      'config',
+      `${file} has no packs; wanted is {"packs": {"<pack>": ["<owner>/<folder>"]}}.`,
+    );
+  return new Map(entries);
+}
+
+function readPairs(file: string, isPositive: boolean): Pair[] {
+  const pairs: Pair[] = [];
+  for (const [index, line] of readText(file).split('\n').entries()) {
+    if (!line.trim()) continue;
+    const place = `${file}, line ${index + 1}`;
+    const { utterance, candidates_dir, expected_path, also_ok } = record(parseJson(line, place));
+    if (
+      typeof utterance !== 'string' ||
+      typeof candidates_dir !== 'string' ||
+      (isPositive && typeof expected_path !== 'string')
+    ) {
+      const wanted = isPositive
+        ? 'utterance, candidates_dir and expected_path'
+        : 'utterance and candidates_dir';
+      throw new TelosError('config', `${place}: wanted are ${wanted}, each a string.`);
+    }
+    pairs.push({
+      utterance,
+      pack: candidates_dir,
+      right: isPositive ? [String(expected_path), ...strings(also_ok)] : [],
+    });
+  }
+  return pairs;
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new TelosError('config', `The benchmark's file cannot be read: ${message}`, { cause: error });
+  }
+}
+
+function parseJson(text: string, place: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new TelosError('config', `${place} is not JSON.`, { cause: error });
+  }
+}
+
+const record = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+
+const strings = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter(item => typeof item === 'string') : [];

@@ -1,0 +1,132 @@
+/** Finds the skill that a request names: by `/name`, `$name` or `agent:name`, or by its name among the words. */
+import type { RouteReason, SkillRef } from '../protocol/run.ts';
+import type { FileAgent } from './agents/discover.ts';
+import { type WordClass, wordClass } from './agents/searchWords.ts';
+import type { FileSkill } from './agents/skillFile.ts';
+
+export interface Match {
+  agent: FileAgent;
+  skill: FileSkill;
+  reason: RouteReason;
+}
+
+/** The skill of a tree item or a list; the reason is that the person chose it. */
+export function findSkill(agents: readonly FileAgent[], ref: SkillRef): Match | undefined {
+  const agent = agents.find(candidate => candidate.name === ref.agent);
+  const skill = agent?.skills.find(
+    candidate => candidate.id === ref.skill || candidate.names.includes(ref.skill),
+  );
+  return agent && skill ? { agent, skill, reason: { rule: 'chosen' } } : undefined;
+}
+
+/** `/name` at the start, `$name` or `agent:name` anywhere. A word of that form that names nothing is only a word. */
+export function matchExplicit(text: string, agents: readonly FileAgent[]): Match | undefined {
+  for (const [position, word] of text.trim().split(/\s+/).entries()) {
+    const isMarked = word.startsWith('$') || (position === 0 && word.startsWith('/'));
+    const name = isMarked ? word.slice(1) : word;
+    const colon = name.indexOf(':');
+    if (!isMarked && colon < 1) continue;
+    const scope = colon < 1 ? agents : agents.filter(agent => agent.name === name.slice(0, colon));
+    const wanted = normalise(colon < 1 ? name : name.slice(colon + 1));
+    if (!wanted) continue;
+    const named = scope.flatMap(agent =>
+      agent.skills
+        .filter(skill => skill.names.some(alias => normalise(alias) === wanted))
+        .map(skill => ({ agent, skill })),
+    );
+    const found = firstInForce(named);
+    if (found) return { ...found, reason: { rule: 'explicit', matched: word } };
+  }
+  return undefined;
+}
+
+/** What a request's words name; the longest name first, of equal names the one that nothing shadows, else the first agent's. */
+export interface NameMatches {
+  /** Named beyond doubt. */
+  sure: Match | undefined;
+  /** Skills called by an ordinary word, such as `weather`, which the request has; the sentence may mean something else. */
+  unsure: readonly Match[];
+}
+
+/**
+ * The skills whose names stand in the text as whole words, over all agents. A hyphen, an underscore and a space are the same.
+ * A name that is an everyday word or shorter than three letters is only sure where the request says little else, or as in "run X".
+ */
+export function matchName(text: string, agents: readonly FileAgent[]): NameMatches {
+  const request = normalise(text);
+  const named = namedIn(request, agents);
+  const meant = named.filter(({ name }) => isMeant(name, request));
+  const sure = firstInForce(meant.filter(({ name }) => name === meant[0]?.name));
+  const unsure = named.filter(
+    ({ name }) => !isMeant(name, request) && name.length > (sure?.name.length ?? 0),
+  );
+  return { sure: sure && byName(sure), unsure: unsure.map(byName) };
+}
+
+interface Named {
+  agent: FileAgent;
+  skill: FileSkill;
+  name: string;
+}
+
+const byName = ({ agent, skill, name }: Named): Match => ({
+  agent,
+  skill,
+  reason: { rule: 'name', matched: name },
+});
+
+/** A shadowed skill is meant only where what shadows it is not among those asked. */
+const firstInForce = <T extends { skill: FileSkill }>(found: readonly T[]): T | undefined =>
+  found.find(({ skill }) => !skill.shadowedBy) ?? found[0];
+
+/** Longest names first, else in the order of the agents. */
+function namedIn(request: string, agents: readonly FileAgent[]): Named[] {
+  const sentence = ` ${request} `;
+  const found: Named[] = [];
+  for (const agent of agents) {
+    for (const skill of agent.skills) {
+      for (const alias of skill.names) {
+        const name = normalise(alias);
+        if (name && sentence.includes(` ${name} `)) found.push({ agent, skill, name });
+      }
+    }
+  }
+  return found.sort((a, b) => b.name.length - a.name.length);
+}
+
+/** Whether a name that stands in the request means the skill and not the word. Both are normalised. */
+function isMeant(name: string, request: string): boolean {
+  const words = name.split(' ');
+  const classes = words.map(wordClass);
+  const isShort = /^[a-z0-9]{1,2}$/.test(name);
+  const isCommon = classes.every(isEmpty) || (words.length === 1 && classes[0] === 'ordinary');
+  if (!isShort && !isCommon) return true;
+  const rest = ` ${request} `.replace(` ${name} `, ' ').trim().split(' ').filter(Boolean);
+  if (rest.every(word => politeWords.has(word)) || isImperative(name, request)) return true;
+  return !isShort && classes.includes('ordinary') && rest.every(word => isEmpty(wordClass(word)));
+}
+
+const isEmpty = (kind: WordClass): boolean => kind === 'function' || kind === 'filler';
+const politeWords = new Set(['please', 'now', 'today', 'again', 'thanks', 'bitte']);
+const runWords = new Set(['run', 'use', 'start', 'launch', 'execute', 'invoke', 'trigger']);
+const articles = new Set(['the', 'my', 'our', 'a']);
+
+/** "run X", "please use the X", "the X skill". */
+function isImperative(name: string, request: string): boolean {
+  if (` ${request} `.includes(` ${name} skill `)) return true;
+  const words = request.split(' ');
+  if (politeWords.has(words[0] ?? '')) words.shift();
+  if (!runWords.has(words.shift() ?? '')) return false;
+  if (articles.has(words[0] ?? '')) words.shift();
+  return `${words.join(' ')} `.startsWith(`${name} `);
+}
+
+/** Lower-case words, one space between them; everything that is no letter or digit separates. */
+function normalise(text: string): string {
+  return text
+    .normalize('NFKC')
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter(Boolean)
+    .join(' ');
+}

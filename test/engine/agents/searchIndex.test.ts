@@ -1,0 +1,111 @@
+/** The index finds the skill that a request is about, keeps up with changed files and lets others work in between. */
+import assert from 'node:assert/strict';
+import { rmSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { discoverAgents, type FileAgent } from '../../../src/engine/agents/discover.ts';
+import { decide, SearchIndex } from '../../../src/engine/agents/searchIndex.ts';
+import { loadConfig } from '../../../src/engine/config.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+describe('search index', () => {
+  let folder: TempFolder;
+  beforeEach(() => {
+    folder = tempFolder();
+  });
+  afterEach(() => folder.remove());
+
+  const add = (path: string, text: string): void =>
+    folder.add({ [join(path.replace('/', '/skills/'), 'SKILL.md')]: text });
+  const agents = (): readonly FileAgent[] =>
+    discoverAgents(loadConfig({ env: { TELOS_SKILLS_DIR: folder.path }, home: folder.path }));
+  const best = (index: SearchIndex, text: string): string | undefined => index.rank(text, 1)[0]?.skill.id;
+
+  it('looks at names, descriptions, triggers, headings, examples and bodies', async () => {
+    add('a/moon-phase', '---\ndescription: When it is full\n---\n');
+    add('a/s1', '---\ndescription: Prunes apple trees\n---\n');
+    add('a/s2', '---\ndescription: d\ntriggers: [polish boots, "wax laces"]\n---\n');
+    add('a/s3', '---\ndescription: d\n---\n# Sharpening chisels\n');
+    add('a/s4', '---\ndescription: d\n---\n## When to use\n- "Fold a paper crane"\n');
+    add('a/s5', '---\ndescription: d\n---\nSome prose that speaks of lighthouses.\n');
+    add('a/s6', 'A file without frontmatter, on beekeeping.\n');
+    const index = await SearchIndex.build(agents());
+    assert.equal(best(index, 'phases of the moon'), 'moon-phase');
+    assert.equal(best(index, 'prune the apple tree'), 's1');
+    assert.equal(best(index, 'waxing my laces'), 's2');
+    assert.equal(best(index, 'sharpen a chisel'), 's3');
+    assert.equal(best(index, 'folding paper cranes'), 's4');
+    assert.equal(best(index, 'the lighthouse'), 's5');
+    assert.equal(best(index, 'beekeeping'), 's6');
+    assert.equal(best(index, 'submarine'), undefined);
+    assert.deepEqual(index.rank('', 3), []);
+  });
+
+  it('prefers the skill one of whose lines says the same to one that has the words here and there', async () => {
+    const scattered =
+      'The lamp of the office.\n\nTurn it.\n\nLights of all kinds.\n\nOff we go to the office.\n';
+    add('a/scattered', `---\ndescription: d\n---\n${scattered}`);
+    add(
+      'b/line',
+      '---\ndescription: d\n---\n| Phrase | Does |\n|---|---|\n| "Turn off the office lights" | x |\n',
+    );
+    const ranking = (await SearchIndex.build(agents())).rank('turn off the office lights', 2);
+    assert.deepEqual(
+      ranking.map(({ skill }) => skill.id),
+      ['line', 'scattered'],
+    );
+  });
+
+  it('abstains between two that fit alike, and when little of the request is explained', async () => {
+    add('a/one', '---\ndescription: Exports invoices as spreadsheets\n---\n');
+    add('b/two', '---\ndescription: Exports invoices as spreadsheets\n---\n');
+    add('b/three', '---\ndescription: Feeds goldfish\n---\n');
+    const index = await SearchIndex.build(agents());
+    assert.equal(decide(index.rank('export the invoices as a spreadsheet', 3)), undefined);
+    assert.equal(decide(index.rank('export the invoices as a spreadsheet', 3, 'a'))?.skill.id, 'one');
+    assert.equal(decide(index.rank('goldfish swimming pool opening hours downtown', 3)), undefined);
+    assert.equal(decide([]), undefined);
+  });
+
+  it('sees a changed, a new and a removed skill, and reads no other again', async () => {
+    add('a/one', '---\ndescription: Prunes apple trees\n---\n');
+    add('a/two', '---\ndescription: Feeds goldfish\n---\n');
+    const first = await SearchIndex.build(agents());
+    const kept = join(folder.path, 'a/skills/two/SKILL.md');
+    utimesSync(kept, 1, 1);
+    const second = await SearchIndex.build(agents(), first);
+    add('a/one', '---\ndescription: Tunes old pianos by ear\n---\n');
+    add('a/three', '---\ndescription: Folds paper cranes\n---\n');
+    // Of the same size and time, so that only reading it again would tell the difference.
+    add('a/two', '---\ndescription: Feeds hamsters\n---\n');
+    utimesSync(kept, 1, 1);
+    const third = await SearchIndex.build(agents(), second);
+    assert.equal(best(third, 'apple trees'), undefined);
+    assert.equal(best(third, 'tune the piano'), 'one');
+    assert.equal(best(third, 'paper cranes'), 'three');
+    assert.equal(best(third, 'goldfish'), 'two');
+    rmSync(join(folder.path, 'a/skills/two'), { recursive: true });
+    assert.equal(best(await SearchIndex.build(agents(), third), 'goldfish'), undefined);
+  });
+
+  it('lets others work while it reads many skills', async () => {
+    const filler = 'Some words that say nothing of much use to anybody who reads them here. '.repeat(300);
+    for (let n = 0; n < 80; n++) add(`a/skill-${n}`, `---\ndescription: Number ${n}\n---\n${filler}`);
+    let turns = 0;
+    let isBuilding = true;
+    const other = (): void => {
+      turns++;
+      if (isBuilding) setImmediate(other);
+    };
+    setImmediate(other);
+    await SearchIndex.build(agents());
+    isBuilding = false;
+    assert.ok(turns > 2, `${turns} turns`);
+  });
+
+  it('survives odd files', async () => {
+    add('a/huge-line', `---\ndescription: d\n---\n${'"x y" '.repeat(20_000)}`);
+    add('a/open-fence', '---\ndescription: d\n---\n```\nnever closed "quote\n');
+    add('a/odd', '---\ndescription: {a: [1, null]}\ntriggers: 5\n__proto__: x\n---\n');
+    assert.deepEqual((await SearchIndex.build(agents())).rank('nothing of that', 3), []);
+  });
+});

@@ -1,0 +1,122 @@
+/** A request names its skill, or no skill runs. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { discoverAgents } from '../../src/engine/agents/discover.ts';
+import { loadConfig } from '../../src/engine/config.ts';
+import { findSkill, matchExplicit, matchName } from '../../src/engine/routeName.ts';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+
+describe('routing by name', () => {
+  let folder: TempFolder;
+  before(() => {
+    folder = tempFolder();
+  });
+  after(() => folder.remove());
+
+  const agents = (names: Readonly<Record<string, readonly string[]>>) => {
+    const root = join(folder.path, String(Math.random()));
+    for (const [agent, skills] of Object.entries(names)) {
+      for (const skill of skills) {
+        const [id, alias] = skill.split('=');
+        folder.add({
+          [join(root, agent, 'skills', id ?? '', 'SKILL.md').slice(folder.path.length)]:
+            `---\n${alias ? `name: ${alias}\n` : ''}description: d\n---\n`,
+        });
+      }
+    }
+    return discoverAgents(loadConfig({ env: { TELOS_SKILLS_DIR: root }, home: folder.path }));
+  };
+  const byName = (text: string, names: Readonly<Record<string, readonly string[]>>) =>
+    matchName(text, agents(names)).sure?.skill.id;
+
+  it('takes a name that stands as whole words, in any case', () => {
+    assert.equal(byName('run daily Kickoff!', { kairos: ['kickoff'] }), 'kickoff');
+    assert.equal(byName('please start', { a: ['art'] }), undefined);
+    assert.equal(byName('order me a pizza', { kairos: ['kickoff'] }), undefined);
+    assert.equal(byName('', { kairos: ['kickoff'] }), undefined);
+  });
+
+  it('takes the longest name, and reads hyphen and space alike', () => {
+    const names = { kairos: ['weekly', 'weekly-summary'] };
+    assert.equal(byName('weekly summary please', names), 'weekly-summary');
+    assert.equal(byName('weekly-summary', names), 'weekly-summary');
+    assert.equal(byName('the weekly one', names), 'weekly');
+  });
+
+  it('does not take an everyday word for a name, unless the request says little else', () => {
+    const names = { a: ['weather', 'help', 'x', '1', 'summary'] };
+    for (const text of [
+      "what's the weather like on your side",
+      'can you help me',
+      'I have 1 question about x',
+      'write a summary of the quarterly figures for Monday',
+    ])
+      assert.equal(byName(text, names), undefined, text);
+    assert.equal(byName('weather', names), 'weather');
+    assert.equal(byName('give me the weather please', names), 'weather');
+    assert.equal(byName('help', names), 'help');
+    assert.equal(byName('run x on the figures', names), 'x');
+    assert.equal(byName('please use the summary on chapter two', names), 'summary');
+    assert.equal(byName('let the help skill look at the figures', names), 'help');
+  });
+
+  it('tells which names it doubts, the longest first', () => {
+    const { sure, unsure } = matchName(
+      'compare weather and news of our branches',
+      agents({ a: ['news', 'weather'] }),
+    );
+    assert.equal(sure, undefined);
+    assert.deepEqual(
+      unsure.map(match => match.skill.id),
+      ['weather', 'news'],
+    );
+  });
+
+  it('knows a skill by the name in its frontmatter too', () => {
+    assert.equal(byName('use pdf tools', { a: ['x1=pdf-tools'] }), 'x1');
+  });
+
+  it('looks at all agents, the first one winning a tie', () => {
+    const all = agents({ alpha: ['digest'], beta: ['frontpage'], gamma: ['frontpage'] });
+    const found = matchName('frontpage now', all).sure;
+    assert.deepEqual([found?.agent.name, found?.skill.id, found?.reason.rule], ['beta', 'frontpage', 'name']);
+  });
+
+  it('takes the skill that nothing shadows, unless the agent is named', () => {
+    folder.add({
+      'shadows/user/a-pack/skills/deploy/SKILL.md': '---\ndescription: d\n---\n',
+      'shadows/shop/.claude/skills/deploy/SKILL.md': '---\ndescription: d\n---\n',
+    });
+    const all = discoverAgents(
+      loadConfig({
+        env: { TELOS_SKILLS_DIR: join(folder.path, 'shadows/user') },
+        home: folder.path,
+        workspaceFolders: [{ name: 'shop', path: join(folder.path, 'shadows/shop') }],
+      }),
+    );
+    assert.equal(matchName('deploy it', all).sure?.agent.name, 'shop');
+    const own = all.filter(agent => agent.name === 'a-pack');
+    assert.equal(matchName('deploy it', own).sure?.agent.name, 'a-pack');
+    assert.equal(matchExplicit('$deploy', all)?.agent.name, 'shop');
+    assert.equal(matchExplicit('a-pack:deploy', all)?.agent.name, 'a-pack');
+  });
+
+  it('obeys an exact name, and is not misled by paths and times', () => {
+    const all = agents({ alpha: ['digest', 'usr'], beta: ['digest'] });
+    const explicit = (text: string) => {
+      const match = matchExplicit(text, all);
+      return match && `${match.agent.name}/${match.skill.id} ${match.reason.matched}`;
+    };
+    assert.equal(explicit('/digest the news'), 'alpha/digest /digest');
+    assert.equal(explicit('make it with $digest now'), 'alpha/digest $digest');
+    assert.equal(explicit('beta:digest please'), 'beta/digest beta:digest');
+    assert.equal(explicit('read it from /usr at 10:30'), undefined);
+    assert.equal(explicit('https://digest'), undefined);
+  });
+
+  it('finds the skill that was chosen from a list', () => {
+    const all = agents({ alpha: ['digest'] });
+    assert.equal(findSkill(all, { agent: 'alpha', skill: 'digest' })?.reason.rule, 'chosen');
+    assert.equal(findSkill(all, { agent: 'alpha', skill: 'gone' }), undefined);
+  });
+});
