@@ -1,10 +1,13 @@
 /** `npm start`: Telos in a real VS Code in the browser, on a sample workspace, with nothing to set up first. */
 import { spawn } from 'node:child_process';
+import { createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { fetchCodeServer } from './codeServer.ts';
 import { ancestors, exists } from './processTree.ts';
 import { type RunningServer, startServer } from './server.ts';
 import { freshWorld, type World, worldVariables } from './world.ts';
+
+const usualPort = 8123;
 
 const usage = 'Usage: npm start -- [--port N] [--no-open]';
 
@@ -33,7 +36,8 @@ try {
 }
 
 async function start(args: readonly string[], signal: AbortSignal): Promise<void> {
-  const { port, open } = readArguments(args);
+  const { wanted, open } = readArguments(args);
+  const port = await choosePort(wanted);
   const vscode = await fetchCodeServer(console.log, signal);
   const world = await freshWorld();
   try {
@@ -81,17 +85,33 @@ async function stoppedOrEnded(server: RunningServer, signal: AbortSignal): Promi
     throw new Error(`The VS Code server has ended by itself. It said:\n${server.output().slice(-3000)}`);
 }
 
-function readArguments(args: readonly string[]): { port: number; open: boolean } {
+function readArguments(args: readonly string[]): { wanted: number | undefined; open: boolean } {
   const options = { port: { type: 'string' }, 'no-open': { type: 'boolean' } } as const;
   try {
     const { values } = parseArgs({ args: [...args], options, strict: true });
-    const port = Number(values.port ?? 8123);
-    if (!Number.isInteger(port) || port < 0 || port > 65535)
-      throw new Error(`--port ${values.port} is no port.`);
-    return { port, open: !values['no-open'] };
+    const wanted = values.port === undefined ? undefined : Number(values.port);
+    if (wanted !== undefined && !(Number.isInteger(wanted) && wanted >= 0 && wanted <= 65535)) {
+      throw new Error(`--port wants a number from 0 to 65535, not "${values.port}".`);
+    }
+    return { wanted, open: !values['no-open'] };
   } catch (error) {
     throw new Error(`${error instanceof Error ? error.message : error}\n${usage}`);
   }
+}
+
+/** The usual port, or any free one when it is taken; a port that was asked for is an error when it is taken. */
+async function choosePort(wanted: number | undefined): Promise<number> {
+  if (await isFree(wanted ?? usualPort)) return wanted ?? usualPort;
+  if (wanted === undefined) return 0;
+  throw new Error(`Port ${wanted} is taken. Name another with --port, or leave it out for any free one.`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+  });
 }
 
 /** Does nothing where there is no screen: the address is printed anyway. */
