@@ -1,6 +1,13 @@
 /** What there is to run: agents and their skills, as plain data with the file they came from. */
 import type { SkillRef } from '../../protocol/run.ts';
 
+/** Replaces `length` characters at `offset` by `text`; counted in UTF-16 units of the file without its byte order mark. */
+export interface TextEdit {
+  offset: number;
+  length: number;
+  text: string;
+}
+
 /** A defect in a file of the user, with what to do about it; never an exception. Lines count from 1. */
 export interface Diagnostic {
   severity: 'error' | 'warning' | 'info';
@@ -9,7 +16,35 @@ export interface Diagnostic {
   message: string;
   file: string;
   line: number;
+  /** What to do about it, in words. */
   fix?: string;
+  /** The same as a change that a program can make. */
+  edit?: TextEdit;
+}
+
+/** A way to get what is missing. Shown, never run unasked. */
+export interface InstallStep {
+  /** A command to copy; undefined where the author only gives words. */
+  command: string | undefined;
+  label: string;
+  /** The programs that it brings; empty where that is not said. */
+  bins: readonly string[];
+  /** Only for these systems; empty for all. */
+  os: readonly NodeJS.Platform[];
+}
+
+/** What a skill's `metadata` says about the machine that it wants. */
+export interface RuntimeMetadata {
+  /** `anyBins`: one of them is enough. `config`: settings of another runner. */
+  requires: Readonly<Record<'bins' | 'anyBins' | 'env' | 'config', readonly string[]>>;
+  /** Empty for any system. */
+  os: readonly NodeJS.Platform[];
+  /** It is fit to run whatever `requires` says; the system still counts. */
+  always: boolean;
+  primaryEnv: string | undefined;
+  emoji: string | undefined;
+  homepage: string | undefined;
+  install: readonly InstallStep[];
 }
 
 /** Where a skill comes from; on equal names project wins over user, user over builtin. */
@@ -32,8 +67,18 @@ export interface Skill {
   /** The frontmatter's `name`, an alias; the id where there is none. */
   readonly name: string;
   readonly description: string;
+  /** Where the author gave no description: what the text itself says first, for listings and the search index. */
+  readonly synopsis: string | undefined;
   /** Everything behind the frontmatter. */
   readonly body: string;
+  /** What the skill needs of the machine, and how it presents itself. */
+  readonly metadata: RuntimeMetadata;
+  /** False where pickers leave it out (`user-invocable: false`). */
+  readonly userInvocable: boolean;
+  /** False where it only runs when it is named (`disable-model-invocation: true`). */
+  readonly modelInvocable: boolean;
+  /** `allowed-tools`, one entry for each tool or pattern, as written; undefined where nothing is said. */
+  readonly allowedTools: readonly string[] | undefined;
   readonly diagnostics: readonly Diagnostic[];
 }
 

@@ -1,38 +1,65 @@
 /** Reads any SKILL.md: splits frontmatter from body, and makes the best of YAML that is not quite YAML. Never throws. */
-import { LineCounter, parse, parseDocument } from 'yaml';
-import type { Diagnostic } from './agent.ts';
+import { type Document, LineCounter, parseDocument } from 'yaml';
+import type { Diagnostic, TextEdit } from './agent.ts';
 
 export interface ParsedSkillFile {
   /** The frontmatter's keys as they are; no prototype, so that a key called `__proto__` is only a key. */
   fields: Readonly<Record<string, unknown>>;
   /** Everything behind the closing fence, byte for byte. */
   body: string;
+  /** False for a file that is all body. */
+  hasFrontmatter: boolean;
   diagnostics: readonly Diagnostic[];
 }
 
 interface Split {
   frontmatter: string;
+  /** Offset of the frontmatter's first line in the text without its byte order mark. */
+  start: number;
   body: string;
   /** Line of the file on which the frontmatter's first line stands, counted from 1. */
   firstLine: number;
   closed: boolean;
 }
 
-type Report = (code: string, line: number, message: string, fix?: string) => void;
+type Report = (code: string, line: number, message: string, fix: string, edit?: TextEdit) => void;
 
 /** Parses the text of one skill file; `file` only names it in diagnostics. */
 export function parseSkillFile(text: string, file: string): ParsedSkillFile {
   const diagnostics: Diagnostic[] = [];
-  const report: Report = (code, line, message, fix) => {
-    diagnostics.push({ severity: 'warning', code, line, message, file, ...(fix ? { fix } : {}) });
+  const report: Report = (code, line, message, fix, edit) => {
+    diagnostics.push({ severity: 'warning', code, line, message, file, fix, ...(edit ? { edit } : {}) });
   };
-  const split = splitFrontmatter(text);
-  if (!split) return { fields: emptyFields(), body: text.replace(/^\uFEFF/, ''), diagnostics };
+  const plain = withoutMark(text);
+  const split = splitFrontmatter(plain);
+  if (!split) return { fields: emptyFields(), body: plain, hasFrontmatter: false, diagnostics };
   if (!split.closed) {
     const message = 'The frontmatter has no closing `---`; its leading `key: value` lines were taken.';
-    report('frontmatter-unclosed', split.firstLine - 1, message, 'Add a line `---` behind the last key.');
+    const fix = 'Add a line `---` behind the last key.';
+    report('frontmatter-unclosed', split.firstLine - 1, message, fix, closingFence(split));
   }
-  return { fields: parseFields(split, report), body: split.body, diagnostics };
+  return { fields: parseFields(split, report), body: split.body, hasFrontmatter: true, diagnostics };
+}
+
+/** Where the one-line value of a top-level key of the frontmatter stands; undefined where there is none. */
+export function findValue(
+  text: string,
+  key: string,
+): { line: number; offset: number; length: number } | undefined {
+  const split = splitFrontmatter(withoutMark(text));
+  for (const found of split?.frontmatter.matchAll(keyLine) ?? []) {
+    const [, name = '', space = '', value = ''] = found;
+    if (!split || name !== key) continue;
+    const line = split.firstLine + countLines(split.frontmatter.slice(0, found.index));
+    return { line, offset: split.start + found.index + name.length + 1 + space.length, length: value.length };
+  }
+  return undefined;
+}
+
+/** Parses a value that stands alone as YAML; undefined where it is none. */
+export function parseYamlValue(text: string): unknown {
+  const document = parseDocument(text, yamlOptions);
+  return document.errors.length > 0 ? undefined : plainValue(document);
 }
 
 /**
@@ -40,7 +67,7 @@ export function parseSkillFile(text: string, file: string): ParsedSkillFile {
  * Returns undefined where the name is missing or not a plain one-line value.
  */
 export function scanName(text: string): string | undefined {
-  const split = splitFrontmatter(text);
+  const split = splitFrontmatter(withoutMark(text));
   const value = split && /^name:[ \t]*(.+?)[ \t]*\r?$/m.exec(split.frontmatter)?.[1];
   if (!value || /^[|>&*!{[]/.test(value)) return undefined;
   return unquote(value.replace(/\s+#.*$/, ''));
@@ -57,16 +84,17 @@ function splitFrontmatter(text: string): Split | undefined {
   if (closing) {
     const behind = text.indexOf('\n', closing.index);
     const body = behind < 0 ? '' : text.slice(behind + 1);
-    return { frontmatter: text.slice(start, closing.index), body, firstLine, closed: true };
+    return { frontmatter: text.slice(start, closing.index), start, body, firstLine, closed: true };
   }
   const keyLines = /^(?:[A-Za-z_][\w.-]*:.*(?:\r?\n|$)|[ \t]+\S.*(?:\r?\n|$))+/.exec(text.slice(start));
   if (!keyLines || !/^[A-Za-z_][\w.-]*:/m.test(keyLines[0])) return undefined;
-  return { frontmatter: keyLines[0], body: text.slice(start + keyLines[0].length), firstLine, closed: false };
+  const [frontmatter] = keyLines;
+  return { frontmatter, start, body: text.slice(start + frontmatter.length), firstLine, closed: false };
 }
 
 /** Offset behind the opening fence's line; a scanner, because a regular expression backtracks on thousands of blank lines. */
 function afterOpeningFence(text: string): number | undefined {
-  let offset = text.startsWith('\uFEFF') ? 1 : 0;
+  let offset = 0;
   for (;;) {
     while (/\s/.test(text.charAt(offset))) offset++;
     if (!text.startsWith('<!--', offset)) break;
@@ -80,26 +108,57 @@ function afterOpeningFence(text: string): number | undefined {
   return lineEnd < 0 ? text.length : lineEnd + 1;
 }
 
+const yamlOptions = { strict: false, uniqueKeys: true, logLevel: 'silent' } as const;
+
 function parseFields(split: Split, report: Report): Record<string, unknown> {
   const source = split.frontmatter.replaceAll('\r\n', '\n');
   const lineCounter = new LineCounter();
-  const document = parseDocument(source, {
-    lineCounter,
-    strict: false,
-    uniqueKeys: true,
-    logLevel: 'silent',
-  });
+  const document = parseDocument(source, { ...yamlOptions, lineCounter });
   const problem = document.errors[0];
   if (!problem) {
-    const value = acyclic(attempt(() => document.toJS({ maxAliasCount: 20 })));
+    const value = plainValue(document);
     if (isRecord(value)) return copyFields(value);
     if (value === null || value === undefined) return emptyFields();
   }
   const line = problem ? lineCounter.linePos(problem.pos[0]).line : 1;
   const [reason] = (problem?.message ?? 'it is not a list of `key: value` lines').split('\n');
   const message = `The frontmatter is not valid YAML (${reason?.replace(/ at line \d+, column \d+:?$/, '')}); it was read line by line.`;
-  report('frontmatter-yaml', split.firstLine - 1 + line, message, 'Put the value in double quotes.');
+  const edit = quotedValue(split, line);
+  report('frontmatter-yaml', split.firstLine - 1 + line, message, 'Put the value in quotes.', edit);
   return parseLines(source);
+}
+
+/** A top-level key with a value on its line: key, blanks, value. */
+const keyLine = /^([A-Za-z_][\w.-]*):([ \t]*)([^\r\n]*?)[ \t]*\r?$/gm;
+
+function closingFence({ frontmatter, start }: Split): TextEdit {
+  const end = frontmatter.trimEnd().length;
+  const lineBreak = frontmatter.includes('\r\n') ? '\r\n' : '\n';
+  const hasBreak = frontmatter.startsWith(lineBreak, end);
+  const text = hasBreak ? `---${lineBreak}` : `${lineBreak}---${lineBreak}`;
+  return { offset: start + end + (hasBreak ? lineBreak.length : 0), length: 0, text };
+}
+
+/** Puts quotes round the value that YAML stumbles over, if that helps. `line` counts from 1 within the frontmatter. */
+function quotedValue({ frontmatter, start }: Split, line: number): TextEdit | undefined {
+  const upTo = frontmatter.split('\n', line).join('\n').length;
+  const found = [...frontmatter.slice(0, upTo).matchAll(keyLine)].at(-1);
+  if (!found) return undefined;
+  const [, name = '', space = '', head = ''] = found;
+  const at = found.index + name.length + 1 + space.length;
+  const more = /^[ \t]*(?:\r?\n[ \t]+\S.*)*/.exec(frontmatter.slice(at + head.length))?.[0].trimEnd() ?? '';
+  const value = (head + more)
+    .split('\n')
+    .map(part => part.trim())
+    .join(' ');
+  if (!value || name === 'metadata' || /^[|>]/.test(value)) return undefined;
+  const quoted =
+    /["\\]/.test(value) && !value.includes("'") ? `'${value}'` : `"${value.replace(/["\\]/g, '\\$&')}"`;
+  const text = `${space ? '' : ' '}${quoted}`;
+  const [before, behind] = [frontmatter.slice(0, at), frontmatter.slice(at + head.length + more.length)];
+  const [next] = parseDocument(before + text + behind, yamlOptions).errors;
+  if (next && next.pos[0] < before.length + text.length) return undefined;
+  return { offset: start + at, length: head.length + more.length, text };
 }
 
 /** Top-level `key: value` lines with continuation lines and block scalars; the first of equal keys wins. */
@@ -109,10 +168,13 @@ function parseLines(source: string): Record<string, unknown> {
   for (let index = 0; index < lines.length; index++) {
     const match = /^([A-Za-z_][\w.-]*):(.*)$/.exec(lines[index] ?? '');
     if (!match) continue;
-    const block: string[] = [];
-    while (index + 1 < lines.length && /^(?:[ \t]+\S|[ \t]*$)/.test(lines[index + 1] ?? ''))
-      block.push(lines[++index] ?? '');
     const [, key = '', head = ''] = match;
+    const block: string[] = [];
+    // A JSON value goes on to its last bracket, wherever its lines begin.
+    const isOpen = (): boolean =>
+      /^\s*[{[]/.test(head || (block[0] ?? '')) && openBrackets([head, ...block]) > 0;
+    while (index + 1 < lines.length && (isContinuation(lines[index + 1] ?? '') || isOpen()))
+      block.push(lines[++index] ?? '');
     if (!(key in fields)) fields[key] = lineValue(key, head.trim(), block);
   }
   return fields;
@@ -121,16 +183,23 @@ function parseLines(source: string): Record<string, unknown> {
 function lineValue(key: string, head: string, block: string[]): unknown {
   const rest = block.map(line => line.trim());
   if (key === 'metadata') {
-    const structured = attempt(() =>
-      parse(head ? [head, ...rest].join('\n') : block.join('\n'), { logLevel: 'silent' }),
-    );
+    const structured = parseYamlValue(head ? [head, ...rest].join('\n') : block.join('\n'));
     if (isRecord(structured)) return structured;
+    return [head, ...rest].filter(Boolean).join('\n');
   }
   if (/^[|>][+-]?\d?$/.test(head)) return rest.join(head.startsWith('|') ? '\n' : ' ').trim();
   if (!head && rest.some(line => line.startsWith('- '))) {
     return rest.filter(line => line.startsWith('- ')).map(line => unquote(line.slice(2).trim()));
   }
   return unquote([head, ...rest].filter(Boolean).join(' '));
+}
+
+const isContinuation = (line: string): boolean => /^(?:[ \t]+\S|[ \t]*$|[}\]])/.test(line);
+
+function openBrackets(lines: readonly string[]): number {
+  let open = 0;
+  for (const line of lines) open += line.replace(/[^{[]/g, '').length - line.replace(/[^}\]]/g, '').length;
+  return open;
 }
 
 function unquote(value: string): string {
@@ -150,6 +219,8 @@ export function fieldText(value: unknown): string | undefined {
   return String(value).trim();
 }
 
+const withoutMark = (text: string): string => text.replace(/^\uFEFF/, '');
+
 const emptyFields = (): Record<string, unknown> => Object.create(null) as Record<string, unknown>;
 
 function copyFields(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -158,17 +229,12 @@ function copyFields(value: Readonly<Record<string, unknown>>): Record<string, un
   return fields;
 }
 
-/** An alias inside its own anchor makes a loop, which nothing behind this could print. */
-function acyclic(value: unknown): unknown {
-  return attempt(() => {
+/** Undefined for what nothing behind this could print: an alias inside its own anchor makes a loop. */
+function plainValue(document: Document): unknown {
+  try {
+    const value: unknown = document.toJS({ maxAliasCount: 20 });
     JSON.stringify(value);
     return value;
-  });
-}
-
-function attempt(read: () => unknown): unknown {
-  try {
-    return read();
   } catch {
     return undefined;
   }

@@ -3,7 +3,10 @@ import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } fr
 import { basename, dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import type { Diagnostic, Skill, SkillSource } from './agent.ts';
+import { splitAllowedTools } from './allowedTools.ts';
 import { fieldText, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
+import { type ReadMetadata, readRuntimeMetadata } from './runtimeMetadata.ts';
+import { synopsisOf } from './synopsis.ts';
 
 /** What listings show for a skill without any description. */
 export const noDescription = '(no description)';
@@ -28,6 +31,7 @@ interface Manifest {
 /** A Skill with its frontmatter, for the rooms of the engine that look at more than the listing does. */
 export interface FileSkill extends Skill {
   readonly fields: ParsedSkillFile['fields'];
+  readonly metadata: ReadMetadata;
   /** The id and the frontmatter's name, found without a YAML parser where possible. */
   readonly names: readonly string[];
   /** Set by discovery, which alone sees all agents. */
@@ -42,6 +46,9 @@ export function openSkill(file: string, source: SkillSource, id = basename(dirna
     return manifest;
   };
   let names: readonly string[] | undefined;
+  let metadata: ReadMetadata | undefined;
+  let synopsis: { text: string | undefined } | undefined;
+  const flag = (key: string): string | undefined => fieldText(parsed().fields[key])?.toLowerCase();
   return {
     id,
     dir: dirname(file),
@@ -57,8 +64,27 @@ export function openSkill(file: string, source: SkillSource, id = basename(dirna
     get description() {
       return parsed().description;
     },
+    get synopsis() {
+      const { description, body } = parsed();
+      if (description && description !== noDescription) return undefined;
+      synopsis ??= { text: synopsisOf(body) };
+      return synopsis.text;
+    },
     get body() {
       return parsed().body;
+    },
+    get metadata() {
+      metadata ??= readRuntimeMetadata(parsed().fields);
+      return metadata;
+    },
+    get userInvocable() {
+      return flag('user-invocable') !== 'false';
+    },
+    get modelInvocable() {
+      return flag('disable-model-invocation') !== 'true';
+    },
+    get allowedTools() {
+      return splitAllowedTools(parsed().fields['allowed-tools']);
     },
     get fields() {
       return parsed().fields;
@@ -116,18 +142,27 @@ function readManifest(file: string, id: string): Manifest {
   const description =
     said ?? fieldText(parsed.fields['summary']) ?? fieldText(parsed.fields['short-description']);
   const diagnostics = [...parsed.diagnostics];
-  if (!description) {
-    const message = 'The skill has no description, so it can hardly be found by what it does.';
-    const fix =
-      'Add a line `description: ...` to the frontmatter that says what the skill does and when to use it.';
-    diagnostics.push({ severity: 'warning', code: 'description-missing', message, file, line: 1, fix });
-  }
+  if (!description) diagnostics.push(withoutDescription(parsed, file));
   return {
     description: (description ?? noDescription).slice(0, maxDescription),
     name: fieldText(parsed.fields['name']) || id,
     body: parsed.body,
     fields: parsed.fields,
     diagnostics,
+  };
+}
+
+function withoutDescription({ hasFrontmatter }: ParsedSkillFile, file: string): Diagnostic {
+  const what = hasFrontmatter ? 'The skill has no description' : 'The file has no frontmatter';
+  return {
+    severity: 'warning',
+    code: hasFrontmatter ? 'description-missing' : 'frontmatter-missing',
+    message: `${what}, so it can hardly be found by what it does.`,
+    file,
+    line: 1,
+    fix: hasFrontmatter
+      ? 'Add a line `description: ...` to the frontmatter that says what the skill does and when to use it.'
+      : 'Begin the file with a line `---`, a line `description: ...` that says what the skill does and when to use it, and a line `---`.',
   };
 }
 

@@ -1,6 +1,7 @@
 /** Every SKILL.md loads: well-formed, odd and broken ones, and none loses its body. */
 import assert from 'node:assert/strict';
-import { fieldText, parseSkillFile, scanName } from '../../../src/engine/agents/frontmatter.ts';
+import { fieldText, findValue, parseSkillFile, scanName } from '../../../src/engine/agents/frontmatter.ts';
+import { readRuntimeMetadata } from '../../../src/engine/agents/runtimeMetadata.ts';
 
 const parsed = (text: string) => {
   const { fields, body, diagnostics } = parseSkillFile(text, 'SKILL.md');
@@ -81,8 +82,73 @@ describe('parseSkillFile', () => {
     ];
     for (let round = 0; round < 2000; round++) {
       const mutated = mutate(head, random) + tail;
-      assert.ok(parsed(mutated).body.endsWith('# Title\nBODY-TEXT\n'), JSON.stringify(mutated));
+      const { body, fields } = parsed(mutated);
+      assert.ok(body.endsWith('# Title\nBODY-TEXT\n'), JSON.stringify(mutated));
+      assert.ok(
+        readRuntimeMetadata(fields).problems.every(problem => problem),
+        JSON.stringify(mutated),
+      );
     }
+  });
+
+  it('keeps metadata that goes over several lines from the first column on, though YAML refuses the file', () => {
+    const { fields } = parsed(
+      '---\ndescription: when: rain\nmetadata: {\n"openclaw": {"requires": {\n"bins": ["jq"]}}\n}\nname: x\n---\nB',
+    );
+    assert.deepEqual(readRuntimeMetadata(fields).requires.bins, ['jq']);
+    assert.equal(fields['name'], 'x');
+  });
+
+  describe('offers a change that mends', () => {
+    const rows: readonly (readonly [what: string, broken: string, mended: string])[] = [
+      [
+        'a colon in a value',
+        '---\ndescription: Use when: rain\n---\nB',
+        '---\ndescription: "Use when: rain"\n---\nB',
+      ],
+      [
+        'quotes in the value, behind a byte order mark',
+        '\uFEFF---\nname: x\ndescription: say "a: b" to it\n---\nB',
+        '\uFEFF---\nname: x\ndescription: \'say "a: b" to it\'\n---\nB',
+      ],
+      [
+        'a value on two lines, with CRLF',
+        '---\r\ndescription: it\'s when: rain\r\n  or "snow"\r\nname: x\r\n---\r\nB',
+        '---\r\ndescription: "it\'s when: rain or \\"snow\\""\r\nname: x\r\n---\r\nB',
+      ],
+      [
+        'a missing fence',
+        '---\nname: x\ndescription: d\n\n# Body\n',
+        '---\nname: x\ndescription: d\n---\n\n# Body\n',
+      ],
+      ['a missing fence at the end', '---\nname: x', '---\nname: x\n---\n'],
+    ];
+    for (const [what, broken, mended] of rows) {
+      it(what, () => {
+        const before = parsed(broken);
+        const { offset, length, text } = before.diagnostics[0]!.edit!;
+        const plain = broken.replace(/^\uFEFF/, '');
+        const after = plain.slice(0, offset) + text + plain.slice(offset + length);
+        assert.equal(after, mended.replace(/^\uFEFF/, ''));
+        assert.deepEqual(parsed(after).codes, []);
+        assert.equal(parsed(after).description, before.description);
+        assert.equal(parsed(after).body, before.body);
+      });
+    }
+
+    it('but none where quotes would not help', () => {
+      assert.equal(parsed('---\n  a: 1\n b: {\n---\nB').diagnostics[0]?.edit, undefined);
+      assert.equal(parsed('---\nmetadata: {"a" "b"}\n---\nB').diagnostics[0]?.edit, undefined);
+    });
+  });
+});
+
+describe('findValue', () => {
+  it('says where the value of a key stands', () => {
+    const text = '\uFEFF\n---\r\ndescription: d\r\nname:  my skill \r\n---\r\nname: other\n';
+    const { line, offset, length } = findValue(text, 'name')!;
+    assert.deepEqual([line, text.slice(offset + 1, offset + 1 + length)], [4, 'my skill']);
+    assert.equal(findValue(text, 'title'), undefined);
   });
 });
 

@@ -1,0 +1,65 @@
+/** Says in a sentence what a skill without a description does, out of its own text. */
+
+/** Characters of a synopsis. */
+const longest = 300;
+/** What a skill is about stands at its beginning; characters that are looked at. */
+const searched = 20_000;
+
+/** A `## Description` section, else the first sentence of prose, else the title; undefined where there is none of them. */
+export function synopsisOf(body: string): string | undefined {
+  const blocks = proseBlocks(body.slice(0, searched));
+  const described = blocks.find(({ heading }) => /^description$/i.test(heading));
+  const text = described?.text ?? blocks[0]?.text;
+  if (text) return shortened(firstSentences(text));
+  const title = /^#[ \t]+(.+)$/m.exec(body.slice(0, searched))?.[1];
+  return title ? shortened(plainText(title)) || undefined : undefined;
+}
+
+/** Paragraphs of prose with the heading above them; code, lists, tables, quotes and pictures are none. */
+function proseBlocks(text: string): { heading: string; text: string }[] {
+  const blocks: { heading: string; text: string }[] = [];
+  let heading = '';
+  let fence = '';
+  let paragraph: string[] = [];
+  const end = (): void => {
+    const prose = plainText(paragraph.join(' ').slice(0, 2_000));
+    // A line without two words says nothing.
+    if (/\S\s+\S|[\u3040-\u9fff]{4}/.test(prose)) blocks.push({ heading, text: prose });
+    paragraph = [];
+  };
+  for (const line of [...text.replace(/<!--[\s\S]*?(?:-->|$)/g, '').split('\n'), '']) {
+    const trimmed = line.trim();
+    const mark = /^(?:```|~~~)/.exec(trimmed)?.[0];
+    if (mark && (!fence || fence === mark)) {
+      end();
+      fence = fence ? '' : mark;
+    } else if (!fence) {
+      const title = /^#{1,6}[ \t]+(.*?)[ \t#]*$/.exec(trimmed)?.[1];
+      if (title !== undefined || !trimmed || isNoProse(trimmed)) end();
+      else paragraph.push(trimmed);
+      if (title !== undefined) heading = plainText(title);
+    }
+  }
+  return blocks;
+}
+
+const isNoProse = (line: string): boolean =>
+  /^(?:[-*+•|<]|\d+[.)]\s|!\[|\[!\[|={3,}|-{3,})/.test(line) && !/^(?:\*\*|__)/.test(line);
+
+/** Without the signs of Markdown that would only disturb in a list. */
+function plainText(text: string): string {
+  return text
+    .replace(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, '$1')
+    .replace(/\*\*|__|`/g, '')
+    .replace(/^>\s*/, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+}
+
+function firstSentences(text: string): string {
+  return /^.{20,}?[.!?。！？](?=\s|$|[\u3040-\u9fff])/u.exec(text)?.[0] ?? text;
+}
+
+function shortened(text: string): string {
+  return text.length <= longest ? text : `${text.slice(0, longest - 1).replace(/\s+\S*$/, '')}…`;
+}
