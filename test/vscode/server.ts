@@ -95,6 +95,8 @@ export async function writeSettings(
 
 function serverArguments(options: ServerOptions): string[] {
   return [
+    '--import',
+    import.meta.resolve('./loopbackGuard.mjs'),
     join(options.vscode, 'out', 'server-main.js'),
     '--host',
     '127.0.0.1',
