@@ -56,8 +56,7 @@ export class Router {
     if (named) return named;
     const { mode } = this.#options;
     if (mode === 'name') return noMatch(agents, []);
-    const rank = async (): Promise<readonly Ranked[]> =>
-      (await this.#indexOf(all)).rank(text, shortlist, agentName);
+    const rank = (): Promise<readonly Ranked[]> => this.rank(text, all, agentName);
     if (unsure.length > 0) {
       const best = decide(await rank());
       const meant = unsure.find(({ agent, skill }) => agent === best?.agent && skill === best.skill);
@@ -68,6 +67,16 @@ export class Router {
     if (asked?.result) return asked.result;
     const local = byIndex(agents, await rank());
     return asked ? { ...local, notice: asked.notice } : local;
+  }
+
+  /** The skills whose words fit a request best, whatever would be decided; see `SearchIndex.rank`. */
+  async rank(
+    text: string,
+    all: readonly FileAgent[],
+    agentName: string | undefined,
+    limit = shortlist,
+  ): Promise<readonly Ranked[]> {
+    return (await this.#indexOf(all)).rank(text, limit, agentName);
   }
 
   /** The model's choice; undefined where there is no model; only a notice where it failed. */

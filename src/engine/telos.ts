@@ -1,14 +1,18 @@
 /** The engine's one door: what there is to run, which skill a request means, and the run itself as a stream of events. */
 import type { RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
-import type { Agent } from './agents/agent.ts';
-import { discoverAgents, type FileAgent } from './agents/discover.ts';
+import type { Agent, Diagnostic } from './agents/agent.ts';
+import { type Discovery, discover } from './agents/discover.ts';
+import type { Ranked } from './agents/searchIndex.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
 import { framed, type RunState } from './frame.ts';
 import { type Human, rememberingForRun } from './human.ts';
 import { recorded } from './log.ts';
+import type { InitialFolders } from './packs/initFolders.ts';
+import type { InstalledPack } from './packs/install.ts';
+import type { UninstallTarget } from './packs/uninstall.ts';
 import { selectionText } from './prompt.ts';
-import type { ProviderChoice } from './providers/create.ts';
+import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
 import { redactor } from './redact.ts';
 import { type Match, type RouteResult, Router } from './route.ts';
@@ -36,14 +40,22 @@ export interface RunRequest {
   recordTo?: string;
 }
 
+/** What a frontend adds to the engine. */
+export interface FrontendParts {
+  /** Providers beside the engine's own, by name; tried after them when Telos chooses by itself. */
+  providers?: FrontendProviders;
+}
+
 export class Telos {
   readonly config: Config;
-  #agents: readonly FileAgent[] | undefined;
+  readonly #parts: FrontendParts;
+  #discovery: Discovery | undefined;
   #choice: Promise<ProviderChoice> | undefined;
   readonly #router: Router;
 
-  private constructor(config: Config) {
+  private constructor(config: Config, parts: FrontendParts) {
     this.config = config;
+    this.#parts = parts;
     this.#router = new Router({
       mode: config.routingMode,
       provider: async () => {
@@ -54,31 +66,38 @@ export class Telos {
   }
 
   /** Reads nothing yet; the skills are looked for at the first question. */
-  static open(config: Config): Telos {
-    return new Telos(config);
+  static open(config: Config, parts: FrontendParts = {}): Telos {
+    return new Telos(config, parts);
   }
 
   /** All agents with at least one skill, sorted by name; as they were at the first call since `refresh`. */
   async agents(): Promise<readonly Agent[]> {
-    return this.#fileAgents();
+    return this.#discovered().agents;
+  }
+
+  /** Defects of agents.toml that belong to no single agent. */
+  async diagnostics(): Promise<readonly Diagnostic[]> {
+    return this.#discovered().diagnostics;
   }
 
   /** Which model the next run will use. Throws TelosError `config` for an unknown provider, `auth` for one without its key. */
   async provider(): Promise<ProviderChoice> {
-    this.#choice ??= import('./providers/create.ts').then(create => create.chooseProvider(this.config));
+    this.#choice ??= import('./providers/create.ts').then(create =>
+      create.chooseProvider(this.config, this.#parts.providers),
+    );
     return this.#choice;
   }
 
   /** The next request sees the files, and the models that answer, as they are then. */
   refresh(): void {
-    this.#agents = undefined;
+    this.#discovery = undefined;
     this.#choice = undefined;
   }
 
   /** Which skill a request means, and why. Throws TelosError `config` when `request.agent` or `request.skill` is not known. */
   async route(request: RunRequest, signal: AbortSignal): Promise<RouteResult> {
     signal.throwIfAborted();
-    const all = await this.#fileAgents();
+    const { agents: all } = this.#discovered();
     const agents = request.agent === undefined ? all : all.filter(agent => agent.name === request.agent);
     if (agents.length === 0) throw noAgents(request.agent, all, this.config);
     if (request.skill) {
@@ -91,6 +110,45 @@ export class Telos {
       return match;
     }
     return this.#router.route(request.text, all, request.agent, signal);
+  }
+
+  /** The skills that fit a request by their words, best first, whatever `route` decides; at most ten. */
+  async ranking(request: Pick<RunRequest, 'text' | 'agent'>): Promise<readonly Ranked[]> {
+    return this.#router.rank(request.text, this.#discovered().agents, request.agent);
+  }
+
+  /** Installs a pack or a bare skill from a folder. Throws TelosError `pack` when it will not do. */
+  async install(path: string): Promise<InstalledPack> {
+    const { installPack } = await import('./packs/install.ts');
+    const installed = await installPack(path, this.config);
+    this.refresh();
+    return installed;
+  }
+
+  /** Removes an installed agent, without asking. Throws TelosError `pack` for one that was not installed. */
+  async uninstall(name: string): Promise<UninstallTarget> {
+    const { uninstallPack } = await import('./packs/uninstall.ts');
+    const removed = await uninstallPack(name, this.config);
+    this.refresh();
+    return removed;
+  }
+
+  /** What `uninstall` would remove. Throws the same. */
+  async installed(name: string): Promise<UninstallTarget> {
+    return (await import('./packs/uninstall.ts')).findInstalled(name, this.config);
+  }
+
+  /** Makes the config folder with its agents.toml, and the skills folder, where they are missing. */
+  async init(): Promise<InitialFolders> {
+    return (await import('./packs/initFolders.ts')).initFolders(this.config);
+  }
+
+  /** Writes a SKILL.md to start from; a new agent comes with it. Returns its path. Throws TelosError `pack`. */
+  async addSkill(agent: string, skill: string): Promise<string> {
+    const { addSkill } = await import('./packs/addSkill.ts');
+    const file = await addSkill(agent, skill, this.config);
+    this.refresh();
+    return file;
   }
 
   /**
@@ -133,9 +191,9 @@ export class Telos {
     });
   }
 
-  #fileAgents(): readonly FileAgent[] {
-    this.#agents ??= discoverAgents(this.config);
-    return this.#agents;
+  #discovered(): Discovery {
+    this.#discovery ??= discover(this.config);
+    return this.#discovery;
   }
 }
 

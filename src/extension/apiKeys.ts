@@ -32,20 +32,49 @@ export async function readApiKeys(secrets: vscode.SecretStorage): Promise<Record
   return found;
 }
 
-/** The command `Telos: Set API Key...`. */
+/** The commands `Telos: Set API Key...` and `Telos: Clear Secrets`. */
 export function registerApiKeys(secrets: vscode.SecretStorage): vscode.Disposable {
-  return vscode.commands.registerCommand('telos.setApiKey', async () => {
-    const stored = await readApiKeys(secrets);
-    const key = await pickKey(stored);
-    if (!key) return;
-    const action = stored[key.variable] === undefined ? 'set' : await pickAction(key);
-    if (action === 'clear') {
-      await secrets.delete(secretName(key.variable));
-      void vscode.window.showInformationMessage(`The ${key.provider} key is cleared.`);
-    } else if (action === 'set') {
-      await askAndStore(secrets, key);
-    }
-  });
+  return vscode.Disposable.from(
+    vscode.commands.registerCommand('telos.setApiKey', () => setApiKey(secrets)),
+    vscode.commands.registerCommand('telos.clearSecrets', () => clearSecrets(secrets)),
+  );
+}
+
+async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
+  const stored = await readApiKeys(secrets);
+  const key = await pickKey(stored);
+  if (!key) return;
+  const action = stored[key.variable] === undefined ? 'set' : await pickAction(key);
+  if (action === 'clear') {
+    await secrets.delete(secretName(key.variable));
+    void vscode.window.showInformationMessage(`The ${key.provider} key is cleared.`);
+  } else if (action === 'set') {
+    await askAndStore(secrets, key);
+  }
+}
+
+/** Everything that Telos keeps in the secret storage, whatever it is; keys in the environment and in `.env` are not ours. */
+async function clearSecrets(secrets: vscode.SecretStorage): Promise<void> {
+  const names = await secrets.keys();
+  if (names.length === 0) {
+    void vscode.window.showInformationMessage("Telos keeps nothing in the editor's secret storage.");
+    return;
+  }
+  const known = apiKeys.filter(({ variable }) => names.includes(secretName(variable)));
+  const others = names.length - known.length;
+  const what = [
+    ...known.map(({ provider }) => `the ${provider} key`),
+    ...(others > 0 ? [others === 1 ? 'one other secret' : `${others} other secrets`] : []),
+  ];
+  const clear = 'Clear';
+  const answer = await vscode.window.showWarningMessage(
+    `Clear ${new Intl.ListFormat('en').format(what)}?`,
+    { modal: true, detail: 'Keys in environment variables and in the file .env stay.' },
+    clear,
+  );
+  if (answer !== clear) return;
+  for (const name of names) await secrets.delete(name);
+  void vscode.window.showInformationMessage('The secrets of Telos are cleared.');
 }
 
 async function pickKey(stored: Readonly<Record<string, string>>): Promise<ApiKey | undefined> {

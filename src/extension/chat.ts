@@ -76,6 +76,13 @@ export class Chat {
     });
   }
 
+  /** Stops the run that is going on, waits for its end, and runs this one. */
+  async submitInstead(request: RunRequest): Promise<void> {
+    this.stop();
+    await this.#active?.done;
+    this.submit(request);
+  }
+
   /** Aborts the shown run; it reports its own end. */
   stop(): void {
     this.#active?.controller.abort();

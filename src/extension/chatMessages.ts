@@ -19,6 +19,8 @@ export function readToHost(value: unknown): ToHost | undefined {
       return readReady(value);
     case 'submit':
       return readSubmit(value);
+    case 'pick_skill':
+      return isText(value['text'], maxText) ? { type: 'pick_skill', text: value['text'] } : undefined;
     case 'stop':
       return { type: 'stop' };
     case 'new_conversation':
@@ -44,11 +46,12 @@ function readReady({ id, have }: Fields): ToHost | undefined {
   return { type: 'ready', id, have: have as number };
 }
 
-function readSubmit({ text, skill }: Fields): ToHost | undefined {
+function readSubmit({ text, skill, instead }: Fields): ToHost | undefined {
   if (!isText(text, maxText)) return undefined;
-  if (skill === undefined) return { type: 'submit', text };
+  const submit = { type: 'submit', text, ...(instead === true && { instead }) } as const;
+  if (skill === undefined) return submit;
   const ref = readSkillRef(skill);
-  return ref && { type: 'submit', text, skill: ref };
+  return ref && { ...submit, skill: ref };
 }
 
 function readSkillRef(value: unknown): SkillRef | undefined {

@@ -10,8 +10,14 @@ import { chatPage } from './chatPage.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { openableFile, openableLink } from './openTarget.ts';
 import { plainLabel } from './plainLabel.ts';
+import { inSlices } from './slices.ts';
+import type { StatusBar } from './statusBar.ts';
+
+type ListedSkill = ChatInfo['skills'][number];
 
 const viewId = 'telos.chat';
+/** The view shows one line of each, and with thousands of skills each line counts. In characters. */
+const maxListedDescription = 160;
 
 export class ChatView implements vscode.WebviewViewProvider {
   readonly #extensionUri: vscode.Uri;
@@ -20,7 +26,12 @@ export class ChatView implements vscode.WebviewViewProvider {
   readonly #chat: Chat;
   #view: vscode.WebviewView | undefined;
 
-  constructor(extensionUri: vscode.Uri, current: CurrentTelos, log: vscode.LogOutputChannel) {
+  constructor(
+    extensionUri: vscode.Uri,
+    current: CurrentTelos,
+    log: vscode.LogOutputChannel,
+    status: StatusBar,
+  ) {
     this.#extensionUri = extensionUri;
     this.#current = current;
     this.#log = log;
@@ -29,7 +40,10 @@ export class ChatView implements vscode.WebviewViewProvider {
       openTelos: () => current.openTelos(),
       readInfo: () => this.#readInfo(),
       isTrusted: () => vscode.workspace.isTrusted,
-      runningChanged: sayRunning,
+      runningChanged: running => {
+        sayRunning(running);
+        status.sayRunning(running);
+      },
       approvalAsked: request => this.#notifyHidden(request),
     });
   }
@@ -66,6 +80,12 @@ export class ChatView implements vscode.WebviewViewProvider {
   /** Brings the chat to the front and runs a request in it. */
   async submitInFront(request: RunRequest): Promise<void> {
     this.#chat.submit(request);
+    await this.focus();
+  }
+
+  /** The same, and a run that is going on gives way to it. */
+  async submitInstead(request: RunRequest): Promise<void> {
+    await this.#chat.submitInstead(request);
     await this.focus();
   }
 
@@ -113,8 +133,12 @@ export class ChatView implements vscode.WebviewViewProvider {
     switch (message.type) {
       case 'ready':
         return this.#chat.show(message.id, message.have);
-      case 'submit':
-        return this.#chat.submit({ text: message.text, ...(message.skill && { skill: message.skill }) });
+      case 'submit': {
+        const request = { text: message.text, ...(message.skill && { skill: message.skill }) };
+        return message.instead ? this.#chat.submitInstead(request) : this.#chat.submit(request);
+      }
+      case 'pick_skill':
+        return vscode.commands.executeCommand('telos.previewRouting', message.text);
       case 'stop':
         return this.#chat.stop();
       case 'new_conversation':
@@ -169,9 +193,13 @@ export class ChatView implements vscode.WebviewViewProvider {
     try {
       const telos = await this.#current.openTelos();
       const [choice, agents] = await Promise.all([this.#choice(telos), telos.agents()]);
-      const skills = agents.flatMap(agent =>
-        agent.skills.map(({ id, description }) => ({ agent: agent.name, skill: id, description })),
-      );
+      const skills: ListedSkill[] = [];
+      for await (const [agent, skill] of inSlices(
+        agents.flatMap(each => each.skills.map(s => [each, s] as const)),
+      )) {
+        const description = plainLabel(skill.description, maxListedDescription);
+        skills.push({ agent: agent.name, skill: skill.id, description });
+      }
       return { provider: choice.name, model: choice.model, recording: choice.recording, skills, trusted };
     } catch (error) {
       this.#log.error('What the chat shows about models and skills could not be read.', error);
@@ -203,8 +231,9 @@ export function registerChatView(
   context: vscode.ExtensionContext,
   current: CurrentTelos,
   log: vscode.LogOutputChannel,
+  status: StatusBar,
 ): { chat: ChatView; registration: vscode.Disposable } {
-  const chat = new ChatView(context.extensionUri, current, log);
+  const chat = new ChatView(context.extensionUri, current, log, status);
   // The window may remember a run of an extension host that has ended since.
   sayRunning(false);
   const registration = vscode.Disposable.from(

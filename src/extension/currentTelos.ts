@@ -2,11 +2,12 @@
 import { homedir } from 'node:os';
 import * as vscode from 'vscode';
 import { type Config, loadConfig } from '../engine/config.ts';
-import type { Telos } from '../engine/telos.ts';
+import type { FrontendParts, Telos } from '../engine/telos.ts';
 import { readApiKeys } from './apiKeys.ts';
 
 export class CurrentTelos implements vscode.Disposable {
   readonly #secrets: vscode.SecretStorage;
+  readonly #parts: FrontendParts;
   readonly #opened = new vscode.EventEmitter<Config>();
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable;
@@ -17,8 +18,9 @@ export class CurrentTelos implements vscode.Disposable {
   /** What there is to run, or what runs it, may be different from now on. */
   readonly onDidChange = this.#changed.event;
 
-  constructor(secrets: vscode.SecretStorage) {
+  constructor(secrets: vscode.SecretStorage, parts: FrontendParts) {
     this.#secrets = secrets;
+    this.#parts = parts;
     this.#subscriptions = vscode.Disposable.from(
       this.#opened,
       this.#changed,
@@ -65,26 +67,35 @@ export class CurrentTelos implements vscode.Disposable {
 
   async #open(): Promise<Telos> {
     const [{ Telos }, keys] = await Promise.all([import('../engine/telos.ts'), readApiKeys(this.#secrets)]);
-    return Telos.open(configWith(keys));
+    return Telos.open(configWith(keys), this.#parts);
   }
 }
 
+/** The settings, keys and folders of the editor over the environment of its process. */
 function configWith(keys: Readonly<Record<string, string>>): Config {
   const settings = vscode.workspace.getConfiguration('telos');
   const setting = (name: string): string | undefined => settings.get<string>(name)?.trim() || undefined;
-  const provider = setting('provider');
+  const addresses: Record<string, string> = {};
+  for (const provider of ['anthropic', 'openai', 'ollama']) {
+    const address = setting(`${provider}.baseUrl`);
+    if (address) addresses[`${provider.toUpperCase()}_BASE_URL`] = address;
+  }
+  const auto = (value: string | undefined): string | undefined => (value === 'auto' ? undefined : value);
   const folders = (vscode.workspace.isTrusted ? vscode.workspace.workspaceFolders : undefined) ?? [];
   const workspaceFolders = folders
     .filter(({ uri }) => uri.scheme === 'file')
     .map(({ name, uri }) => ({ name, path: uri.fsPath }));
   return loadConfig({
-    variables: keys,
+    variables: { ...keys, ...addresses },
     overridesAre: 'setting',
-    skillsDir: setting('skillsFolder'),
     cwd: workspaceFolders[0]?.path ?? homedir(),
     workspaceFolders,
-    provider: provider === 'auto' ? undefined : provider,
+    provider: auto(setting('provider')),
     model: setting('model'),
+    skillsDir: setting('skillsFolder'),
+    workingRoot: setting('workingDirRoot'),
+    routingMode: auto(setting('routing.mode')),
+    routingModel: setting('routing.model'),
     replayFile: setting('replayFile'),
   });
 }

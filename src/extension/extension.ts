@@ -2,41 +2,51 @@
 import * as vscode from 'vscode';
 import { registerApiKeys } from './apiKeys.ts';
 import { type ChatView, registerChatView } from './chatView.ts';
+import { registerChooseModel } from './chooseModel.ts';
 import { CurrentTelos } from './currentTelos.ts';
+import { lmProvider, lmProviderName, registerLmModels } from './lmProvider.ts';
 import { registerOpenLog } from './openLog.ts';
+import { registerPreviewRouting } from './previewRouting.ts';
 import { registerRunSkill } from './runSkill.ts';
 import { registerSkillFolders } from './skillFolders.ts';
 import { registerSkillTree, SkillTree } from './skillTree.ts';
 import { registerSkillWatch } from './skillWatch.ts';
+import { StatusBar } from './statusBar.ts';
 
 /** What other extensions may look at. */
 export interface ExtensionExports {
   /** The tree *Agents & Skills*. */
   skillTree: SkillTree;
+  status: StatusBar;
 }
 
 let openChat: ChatView | undefined;
 
 export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const log = vscode.window.createOutputChannel('Telos', { log: true });
-  const current = new CurrentTelos(context.secrets);
+  const current = new CurrentTelos(context.secrets, { providers: { [lmProviderName]: lmProvider } });
   const skillTree = new SkillTree(current, log);
-  const { chat, registration } = registerChatView(context, current, log);
+  const status = new StatusBar(current);
+  const { chat, registration } = registerChatView(context, current, log, status);
   openChat = chat;
   context.subscriptions.push(
     log,
     current,
     skillTree,
+    status,
     registration,
+    registerLmModels(current),
     registerSkillTree(skillTree),
     registerSkillWatch(current),
     registerRunSkill(current, chat, context.globalState),
+    registerPreviewRouting(current, chat),
     registerSkillFolders(current, context.extensionUri),
     registerApiKeys(context.secrets),
+    registerChooseModel(current),
     registerOpenLog(current),
     vscode.commands.registerCommand('telos.refresh', () => current.refresh()),
   );
-  return { skillTree };
+  return { skillTree, status };
 }
 
 /** Ends what runs; the editor waits for it. */

@@ -1,8 +1,10 @@
 /** The tree *Agents & Skills*: what there is to run, where it comes from, and what is wrong with it. */
 import * as vscode from 'vscode';
 import type { Agent, Diagnostic, Skill } from '../engine/agents/agent.ts';
+import type { SkillRef } from '../protocol/run.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { plainLabel } from './plainLabel.ts';
+import { inSlices } from './slices.ts';
 
 export interface AgentNode {
   kind: 'agent';
@@ -18,6 +20,9 @@ export interface SkillNode {
 export type TreeNode = AgentNode | SkillNode;
 
 const sourceNames = { project: 'workspace', user: 'yours', linked: 'linked', builtin: 'built in' } as const;
+
+/** An agent with more skills than this starts folded, so that others stay in sight and nothing is read that nobody looks at. */
+const mostUnfolded = 60;
 
 const restrictedMessage = 'Restricted Mode: the skills of this workspace are not read, and nothing runs.';
 
@@ -39,7 +44,7 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
 
   async getChildren(node?: TreeNode): Promise<TreeNode[]> {
     if (node?.kind === 'skill') return [];
-    if (node) return node.agent.skills.map(skill => ({ kind: 'skill', agent: node.agent, skill }));
+    if (node) return skillNodes(node.agent);
     try {
       const agents = await (await this.#current.openTelos()).agents();
       this.#listed.fire(agents.length);
@@ -74,8 +79,20 @@ export function registerSkillTree(tree: SkillTree): vscode.Disposable {
   return vscode.Disposable.from(view, listed);
 }
 
+/** The editor asks for all items in one go; so the files are read before, a few at a time. */
+async function skillNodes(agent: Agent): Promise<SkillNode[]> {
+  const nodes: SkillNode[] = [];
+  for await (const skill of inSlices(agent.skills)) {
+    void skill.description; // reads and parses the file
+    nodes.push({ kind: 'skill', agent, skill });
+  }
+  return nodes;
+}
+
 function agentItem(agent: Agent): vscode.TreeItem {
-  const item = new vscode.TreeItem(plainLabel(agent.name), vscode.TreeItemCollapsibleState.Expanded);
+  const { Expanded, Collapsed } = vscode.TreeItemCollapsibleState;
+  const state = agent.skills.length > mostUnfolded ? Collapsed : Expanded;
+  const item = new vscode.TreeItem(plainLabel(agent.name), state);
   const count = agent.skills.length === 1 ? '1 skill' : `${agent.skills.length} skills`;
   const defect = firstDefect(agent.diagnostics);
   item.id = agentId(agent);
@@ -85,21 +102,35 @@ function agentItem(agent: Agent): vscode.TreeItem {
     .filter(Boolean)
     .map(part => plainLabel(part))
     .join(' · ');
-  item.tooltip = tooltip(agent.name, agent.description, agent.packDir, agent.diagnostics);
+  item.tooltip = tooltip(agent.name, agent.description, agent.packDir, defectLines(agent.diagnostics));
   return item;
 }
 
 function skillItem(agent: Agent, skill: Skill): vscode.TreeItem {
   const item = new vscode.TreeItem(plainLabel(skill.id), vscode.TreeItemCollapsibleState.None);
   const defect = firstDefect(skill.diagnostics);
+  const { shadowedBy } = skill;
   item.id = `${agentId(agent)}\n${skill.file}`;
-  item.contextValue = `skill.${skill.source}`;
-  item.iconPath = defect ? warningIcon() : new vscode.ThemeIcon('book');
-  item.description = plainLabel(defect?.message ?? skill.description);
-  item.tooltip = tooltip(skill.name, skill.description, skill.file, skill.diagnostics);
+  item.contextValue = `skill.${skill.source}${shadowedBy ? '.shadowed' : ''}`;
+  item.iconPath = defect ? warningIcon() : shadowedBy ? shadowedIcon() : new vscode.ThemeIcon('book');
+  const state = defect?.message ?? (shadowedBy && `hidden by ${shadowedBy.skill} of ${shadowedBy.agent}`);
+  item.description = plainLabel(state ?? descriptionOf(skill));
+  item.tooltip = tooltip(skill.name, descriptionOf(skill), skill.file, [
+    ...(shadowedBy ? [shadowSentence(agent, skill, shadowedBy)] : []),
+    ...defectLines(skill.diagnostics),
+  ]);
   item.command = { command: 'telos.openSkillFile', title: 'Open SKILL.md', arguments: [{ agent, skill }] };
   return item;
 }
+
+const descriptionOf = ({ description, synopsis }: Skill): string => synopsis ?? description;
+
+function shadowSentence(agent: Agent, { id }: Skill, other: SkillRef): string {
+  return `When you say ${id}, ${other.skill} of ${other.agent} runs. Say ${agent.name}:${id} to run this one.`;
+}
+
+const shadowedIcon = (): vscode.ThemeIcon =>
+  new vscode.ThemeIcon('eye-closed', new vscode.ThemeColor('disabledForeground'));
 
 const agentId = (agent: Agent): string => `${agent.source}\n${agent.packDir}\n${agent.name}`;
 
@@ -114,17 +145,18 @@ function firstDefect(diagnostics: readonly Diagnostic[]): Diagnostic | undefined
 const warningIcon = (): vscode.ThemeIcon =>
   new vscode.ThemeIcon('warning', new vscode.ThemeColor('list.warningForeground'));
 
+function defectLines(diagnostics: readonly Diagnostic[]): string[] {
+  return diagnostics.map(({ message, line, fix }) => `Line ${line}: ${message}${fix ? ` ${fix}` : ''}`);
+}
+
 /** Plain text on purpose: the editor reads no links out of a string that is not Markdown. */
-function tooltip(
-  name: string,
-  description: string,
-  path: string,
-  diagnostics: readonly Diagnostic[],
-): string {
-  const defects = diagnostics.map(({ message, line, fix }) =>
-    plainLabel(`Line ${line}: ${message}${fix ? ` ${fix}` : ''}`, 400),
-  );
-  return [plainLabel(name), plainLabel(description, 1_000), plainLabel(path, 1_000), ...defects]
+function tooltip(name: string, description: string, path: string, notes: readonly string[]): string {
+  return [
+    plainLabel(name),
+    plainLabel(description, 1_000),
+    ...notes.map(note => plainLabel(note, 400)),
+    plainLabel(path, 1_000),
+  ]
     .filter(Boolean)
     .join('\n\n');
 }

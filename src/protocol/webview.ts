@@ -35,6 +35,7 @@ export type ToWebview =
 /** Commands that a button in the view may ask for; anything else is refused by the host. */
 export const viewCommands = [
   'telos.setApiKey',
+  'telos.chooseModel',
   'telos.openLog',
   'telos.newSkill',
   'telos.showSkillsFolder',
@@ -45,7 +46,10 @@ export type ViewCommand = (typeof viewCommands)[number];
 /** View to host. `ready` asks for everything from event number `have` on of conversation `id`. */
 export type ToHost =
   | { type: 'ready'; id: string | null; have: number }
-  | { type: 'submit'; text: string; skill?: SkillRef }
+  /** `instead` stops the run that is going on, if any, and runs this one. */
+  | { type: 'submit'; text: string; skill?: SkillRef; instead?: boolean }
+  /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
+  | { type: 'pick_skill'; text: string }
   | { type: 'stop' }
   | { type: 'new_conversation' }
   | { type: 'approve'; callId: string; decision: ApprovalDecision }

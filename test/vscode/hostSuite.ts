@@ -1,6 +1,9 @@
 /** Runs the suite of `suite/` with mocha inside the extension host of a real VS Code, and prints what mocha says. */
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fetchCodeServer } from './codeServer.ts';
+import { root } from './paths.ts';
 import { type RunningServer, startServer } from './server.ts';
 import { reportMark } from './suite/runSuite.ts';
 import { buildSuite } from './suiteBuild.ts';
@@ -25,6 +28,9 @@ async function runInHost(): Promise<number> {
 
 async function runInWorld(vscode: string, world: World): Promise<number> {
   const suite = await buildSuite(world.extension);
+  await cp(join(root, 'test', 'fixtures', 'lm-extension'), join(world.extensions, 'telos.telos-lm-0.0.1'), {
+    recursive: true,
+  });
   const server = await startServer({
     vscode,
     profile: world.profile,

@@ -75,6 +75,13 @@ export const providerSetups: Readonly<Record<Exclude<ProviderName, 'replay'>, Pr
 
 export const providerNames = [...Object.keys(providerSetups), 'replay'] as readonly ProviderName[];
 
+/** The providers that want a key, in the order in which their keys are looked for. */
+export const keyedProviders: readonly { name: Exclude<ProviderName, 'replay'>; keyVariable: string }[] =
+  providerNames.flatMap(name => {
+    const keyVariable = name === 'replay' ? undefined : providerSetups[name].keyVariable;
+    return name === 'replay' || !keyVariable ? [] : [{ name, keyVariable }];
+  });
+
 /** How long an Ollama may take to show that it is there, in milliseconds. */
 const ollamaPatienceMs = 300;
 
@@ -89,10 +96,8 @@ export async function chooseProvider(
 ): Promise<ProviderChoice> {
   if (config.provider) return chooseNamed(config, config.provider, brought);
   if (config.replayFile) return recordingChoice('A recording is set to be played.');
-  for (const name of providerNames) {
-    const variable = name === 'replay' ? undefined : providerSetups[name].keyVariable;
-    if (variable && config.env[variable]) return choiceOf(config, name, `${variable} is set.`);
-  }
+  const keyed = keyedProviders.find(({ keyVariable }) => config.env[keyVariable]);
+  if (keyed) return choiceOf(config, keyed.name, `${keyed.keyVariable} is set.`);
   if (config.env['OPENAI_BASE_URL']) return choiceOf(config, 'openai', 'OPENAI_BASE_URL is set.');
   if (await ollamaAnswers(config)) return choiceOf(config, 'ollama', 'No key is set, and Ollama answers.');
   for (const [name, provider] of Object.entries(brought)) {
@@ -145,10 +150,11 @@ function knownName(wanted: string, brought: FrontendProviders = {}): ProviderNam
 function choiceOf(config: Config, name: ProviderName, why: string): ProviderChoice {
   if (name === 'replay') return recordingChoice(why);
   const model = config.model ?? providerSetups[name].model;
-  return { name, model, why, recording: false, baseUrl: addressOf(config, name) };
+  return { name, model, why, recording: false, baseUrl: providerAddress(config, name) };
 }
 
-function addressOf(config: Config, name: Exclude<ProviderName, 'replay'>): string {
+/** Where a provider is asked, without a slash at the end. */
+export function providerAddress(config: Config, name: Exclude<ProviderName, 'replay'>): string {
   const { baseUrl, baseUrlVariable } = providerSetups[name];
   return (config.env[baseUrlVariable] || baseUrl).replace(/\/+$/, '');
 }
@@ -170,7 +176,7 @@ function keyOf(config: Config, name: Exclude<ProviderName, 'replay'>): string {
 
 async function ollamaAnswers(config: Config): Promise<boolean> {
   try {
-    const response = await fetch(`${addressOf(config, 'ollama')}/models`, {
+    const response = await fetch(`${providerAddress(config, 'ollama')}/models`, {
       signal: AbortSignal.timeout(ollamaPatienceMs),
     });
     await response.body?.cancel();
@@ -200,13 +206,13 @@ export async function createProvider(
     case 'anthropic': {
       const apiKey = keyOf(config, name);
       const { createAnthropic } = await import('./anthropic.ts');
-      return createAnthropic({ apiKey, model: choice.model, baseUrl: addressOf(config, name) });
+      return createAnthropic({ apiKey, model: choice.model, baseUrl: providerAddress(config, name) });
     }
     default: {
       const apiKey = keyOf(config, name);
       const { keyVariable, baseUrlVariable } = providerSetups[name];
       const { createOpenaiCompatible } = await import('./openaiCompatible.ts');
-      const baseUrl = addressOf(config, name);
+      const baseUrl = providerAddress(config, name);
       return createOpenaiCompatible({
         name,
         apiKey,

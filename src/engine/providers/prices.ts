@@ -28,6 +28,11 @@ export function priceDate(provider: string): string | undefined {
   return lists.get(provider)?.date;
 }
 
+/** The models of a provider whose prices are known, as they stand in the list. */
+export function pricedModels(provider: string): string[] {
+  return Object.keys(lists.get(provider)?.models ?? {});
+}
+
 /**
  * US dollars for one round. A dated name (`claude-haiku-4-5-20251001`, `gpt-5.4-2026-03-05`) costs what its model costs. Ollama is 0,
  * because its models run on the person's own machine, except for those that its cloud runs, whose price is not known.

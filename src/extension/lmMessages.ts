@@ -1,0 +1,94 @@
+/** Writes our messages, which are Anthropic's inside, as parts of the editor's language model API, and reads its calls back. */
+import * as vscode from 'vscode';
+import type { CompletionRequest } from '../engine/providers/provider.ts';
+import { readToolCall } from '../engine/providers/toolArguments.ts';
+import type {
+  ContentBlock,
+  ImageBlock,
+  JsonObject,
+  Message,
+  TextBlock,
+  ToolCall,
+  ToolResultBlock,
+} from '../protocol/run.ts';
+
+type AssistantPart = vscode.LanguageModelTextPart | vscode.LanguageModelToolCallPart;
+type ResultPart = vscode.LanguageModelTextPart | vscode.LanguageModelDataPart;
+type UserPart = ResultPart | vscode.LanguageModelToolResultPart;
+
+/** What a model without eyes reads where an image was. */
+const unseenImage = '[An image was here; this model cannot see images.]';
+
+/** The API knows no system role, so the system text opens the first message of the user. `seesImages` is false where the model has said so. */
+export function toLmMessages(
+  { system, messages }: Pick<CompletionRequest, 'system' | 'messages'>,
+  seesImages: boolean,
+): vscode.LanguageModelChatMessage[] {
+  const translated = messages.map(message => toLmMessage(message, seesImages));
+  if (!system) return translated;
+  const [first] = translated;
+  const opening = new vscode.LanguageModelTextPart(system);
+  if (first?.role !== vscode.LanguageModelChatMessageRole.User) {
+    return [vscode.LanguageModelChatMessage.User([opening]), ...translated];
+  }
+  first.content = [opening, ...first.content];
+  return translated;
+}
+
+function toLmMessage({ role, content }: Message, seesImages: boolean): vscode.LanguageModelChatMessage {
+  const blocks: ContentBlock[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  return role === 'assistant'
+    ? vscode.LanguageModelChatMessage.Assistant(blocks.flatMap(toAssistantPart))
+    : vscode.LanguageModelChatMessage.User(toUserParts(blocks, seesImages));
+}
+
+/** Reasoning stays behind: it is sealed for the provider that it came from. */
+function toAssistantPart(block: ContentBlock): AssistantPart[] {
+  if (block.type === 'text' && block.text) return [new vscode.LanguageModelTextPart(block.text)];
+  if (block.type === 'tool_use') {
+    return [new vscode.LanguageModelToolCallPart(block.id, block.name, block.input)];
+  }
+  return [];
+}
+
+/** Results stand before what the user said beside them, because models want them directly behind their calls. */
+function toUserParts(blocks: readonly ContentBlock[], seesImages: boolean): UserPart[] {
+  const results = blocks.filter(block => block.type === 'tool_result');
+  const said = blocks.filter(block => block.type === 'text' || block.type === 'image');
+  return [
+    ...results.map(block => toResultPart(block, seesImages)),
+    ...said.flatMap(block => toPart(block, seesImages)),
+  ];
+}
+
+function toResultPart(block: ToolResultBlock, seesImages: boolean): vscode.LanguageModelToolResultPart {
+  const { tool_use_id, content, is_error } = block;
+  const blocks: (TextBlock | ImageBlock)[] =
+    typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+  const parts = blocks.flatMap(each => toPart(each, seesImages));
+  // The API has no flag for a failed call, so the text must say it.
+  const first = blocks.find(each => each.type === 'text')?.text ?? '';
+  const failed = is_error && !/^\s*\[?error\b/i.test(first);
+  const opening = failed ? [new vscode.LanguageModelTextPart('Error: ')] : [];
+  return new vscode.LanguageModelToolResultPart(tool_use_id, [...opening, ...parts]);
+}
+
+function toPart(block: TextBlock | ImageBlock, seesImages: boolean): ResultPart[] {
+  if (block.type === 'text') return block.text ? [new vscode.LanguageModelTextPart(block.text)] : [];
+  if (!seesImages) return [new vscode.LanguageModelTextPart(unseenImage)];
+  const { media_type, data } = block.source;
+  return [vscode.LanguageModelDataPart.image(Buffer.from(data, 'base64'), media_type)];
+}
+
+export function toLmTools(tools: CompletionRequest['tools']): vscode.LanguageModelChatTool[] {
+  return tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+}
+
+/** The API promises an object; what a model provider passes on instead goes back to the model as its mistake. */
+export function fromLmCall({ callId, name, input }: vscode.LanguageModelToolCallPart): ToolCall {
+  if (typeof input === 'string') return readToolCall(callId, name, input);
+  if (typeof input === 'object' && input !== null && !Array.isArray(input)) {
+    return { id: callId, name, input: input as JsonObject };
+  }
+  return { id: callId, name, input: {}, problem: 'The arguments must be one JSON object.' };
+}

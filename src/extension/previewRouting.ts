@@ -1,0 +1,116 @@
+/** `Telos: Preview Routing...`: which skill a request would run and why, before anything runs; picking one runs it. */
+import * as vscode from 'vscode';
+import type { Agent } from '../engine/agents/agent.ts';
+import type { Telos } from '../engine/telos.ts';
+import { describeRoute, type SkillRef } from '../protocol/run.ts';
+import type { ChatView } from './chatView.ts';
+import type { CurrentTelos } from './currentTelos.ts';
+import { plainLabel } from './plainLabel.ts';
+import { inSlices } from './slices.ts';
+
+interface RoutingItem extends vscode.QuickPickItem {
+  /** Absent for a separator. */
+  ref?: SkillRef;
+}
+
+/** The command takes the request where it is known already, and the SKILL.md of the skill that the person looks at. */
+export function registerPreviewRouting(current: CurrentTelos, chat: ChatView): vscode.Disposable {
+  return vscode.commands.registerCommand('telos.previewRouting', async (text?: unknown, file?: unknown) => {
+    const request = typeof text === 'string' && text.trim() ? text : await askRequest();
+    if (!request) return;
+    const items = listItems(current, request, typeof file === 'string' ? file : undefined);
+    const picked = await vscode.window.showQuickPick(items, {
+      title: `Skills for “${plainLabel(request, 60)}”`,
+      placeHolder: 'Pick one to run the request with it, or press Escape',
+      matchOnDescription: true,
+      matchOnDetail: true,
+    });
+    if (picked?.ref) await chat.submitInstead({ text: request, skill: picked.ref });
+  });
+}
+
+async function askRequest(): Promise<string | undefined> {
+  return vscode.window.showInputBox({
+    title: 'Preview Routing',
+    prompt: 'A request, as you would say it in the chat. Nothing runs.',
+    placeHolder: 'sum up my week',
+    validateInput: text => (text.trim() ? undefined : 'Say a few words.'),
+  });
+}
+
+/** What would run, then the ranking, then all the rest. */
+async function listItems(
+  current: CurrentTelos,
+  text: string,
+  file: string | undefined,
+): Promise<RoutingItem[]> {
+  const telos = await current.openTelos();
+  const [decided, ranking, agents] = await Promise.all([
+    decisionItems(telos, text),
+    telos.ranking({ text }),
+    telos.agents(),
+  ]);
+  const ranked = ranking.map(({ agent, skill, score, words }, index): RoutingItem => {
+    const facts = [agent.name, `${index + 1}. with score ${score.toFixed(2)}`];
+    if (skill.file === file) facts.push('this skill');
+    return {
+      label: plainLabel(skill.id),
+      description: plainLabel(facts.join(' · ')),
+      detail: plainLabel(`${words.slice(0, 6).join(', ')} — ${skill.description}`),
+      ref: { agent: agent.name, skill: skill.id },
+    };
+  });
+  const shown = new Set(ranking.map(({ skill }) => skill.file));
+  const rest = await restItems(agents, shown, file);
+  return [
+    ...decided,
+    separator(ranked.length > 0 ? 'Ranking by their words' : 'No skill shares a word with it'),
+    ...ranked,
+    ...(rest.length > 0 ? [separator('All others'), ...rest] : []),
+  ];
+}
+
+async function decisionItems(telos: Telos, text: string): Promise<RoutingItem[]> {
+  const result = await telos.route({ text }, new AbortController().signal);
+  const notice = result.notice ? [separator(plainLabel(result.notice))] : [];
+  if (!result.skill) return [...notice, separator('None fits well enough to run unasked')];
+  const { agent, skill, reason } = result;
+  const { runnerUp } = reason;
+  const scores = [
+    reason.score === undefined ? '' : `score ${reason.score.toFixed(2)}`,
+    runnerUp
+      ? `then ${runnerUp.skill}${runnerUp.score === undefined ? '' : ` with ${runnerUp.score.toFixed(2)}`}`
+      : '',
+  ];
+  return [
+    ...notice,
+    separator('Would run'),
+    {
+      label: `$(arrow-right) ${plainLabel(skill.id)}`,
+      description: plainLabel([agent.name, ...scores].filter(Boolean).join(' · ')),
+      detail: plainLabel(describeRoute(agent.name, skill.id, reason)),
+      ref: { agent: agent.name, skill: skill.id },
+    },
+  ];
+}
+
+async function restItems(
+  agents: readonly Agent[],
+  shown: ReadonlySet<string>,
+  file: string | undefined,
+): Promise<RoutingItem[]> {
+  const rest = agents.flatMap(agent => agent.skills.map(skill => ({ agent, skill })));
+  const items: RoutingItem[] = [];
+  for await (const { agent, skill } of inSlices(rest)) {
+    if (shown.has(skill.file)) continue;
+    items.push({
+      label: plainLabel(skill.id),
+      description: plainLabel(skill.file === file ? `${agent.name} · this skill` : agent.name),
+      detail: plainLabel(skill.description),
+      ref: { agent: agent.name, skill: skill.id },
+    });
+  }
+  return items;
+}
+
+const separator = (label: string): RoutingItem => ({ label, kind: vscode.QuickPickItemKind.Separator });

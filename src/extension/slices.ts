@@ -1,0 +1,15 @@
+/** Long work in short pieces: the extension host serves every extension, and a window that stalls is noticed. */
+
+/** The work between two pauses, in milliseconds. */
+const sliceMs = 8;
+
+/** Hands the values on one by one, and lets everybody else have a turn whenever the reader has been busy for a slice. */
+export async function* inSlices<Value>(values: Iterable<Value>): AsyncGenerator<Value> {
+  let start = performance.now();
+  for (const value of values) {
+    yield value;
+    if (performance.now() - start < sliceMs) continue;
+    await new Promise(resolve => setImmediate(resolve));
+    start = performance.now();
+  }
+}

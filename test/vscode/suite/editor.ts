@@ -1,0 +1,43 @@
+/** What several tests of the suite need of the editor: Telos activated, and models that answer as written. */
+import assert from 'node:assert/strict';
+import * as vscode from 'vscode';
+import type { ExtensionExports } from '../../../src/extension/extension.ts';
+
+export async function activated(): Promise<vscode.Extension<ExtensionExports>> {
+  const extension = vscode.extensions.getExtension<ExtensionExports>('telos.telos');
+  assert.ok(extension, 'telos.telos is not installed');
+  await extension.activate();
+  return extension;
+}
+
+export interface OfferedModel {
+  id: string;
+  tools?: boolean;
+  images?: boolean;
+}
+
+export type ScriptedPart =
+  | { text: string }
+  | { call: { id: string; name: string; input: object } }
+  | { hang: true }
+  | { error: string; code?: 'Blocked' | 'NotFound' | 'NoPermissions' };
+
+/** The models of the fixture extension from now on (undefined leaves them as they are), and what they answer, turn by turn. */
+export async function scriptModels(
+  models: OfferedModel[] | undefined,
+  turns: ScriptedPart[][],
+): Promise<void> {
+  await vscode.extensions.getExtension('telos.telos-lm')?.activate();
+  if (models) {
+    await vscode.commands.executeCommand('telos-lm.offer', models);
+    await until(
+      async () => (await vscode.lm.selectChatModels({ vendor: 'telos-lm' })).length === models.length,
+    );
+  }
+  await vscode.commands.executeCommand('telos-lm.script', turns);
+}
+
+/** Asks again until it is so; the test's own limit ends the waiting. */
+export async function until(isSo: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await isSo())) await new Promise(resolve => setTimeout(resolve, 50));
+}
