@@ -1,5 +1,6 @@
 /** Builds what is shipped: the extension, the command line and the chat view's page. `--watch` builds again on every change. */
-import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { context } from 'esbuild';
 
 const watch = process.argv.includes('--watch');
@@ -64,6 +65,7 @@ if (watch) {
   await Promise.all(contexts.map(one => one.dispose()));
   // esbuild has printed the reasons.
   if (results.some(result => result.status === 'rejected')) process.exitCode = 1;
+  else await writeNotices(results.flatMap(result => Object.keys(result.value.metafile.inputs)));
 }
 
 /** @param {import('esbuild').BuildResult} result */
@@ -106,4 +108,20 @@ function sizeLine(entry, outputs) {
 
 function kilobytes(files, outputs) {
   return `${(files.reduce((sum, file) => sum + outputs[file].bytes, 0) / 1000).toFixed(0)} KB`;
+}
+
+/** The licenses of the libraries that are inside: each asks to be passed on with its text. */
+async function writeNotices(inputs) {
+  const folders = new Set(
+    inputs.map(input => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0]).filter(Boolean),
+  );
+  const notices = await Promise.all([...folders].sort().map(notice));
+  await writeFile('dist/NOTICES.txt', `Telos holds parts of these libraries.\n\n${notices.join('\n')}`);
+}
+
+async function notice(folder) {
+  const { name, version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
+  const file = (await readdir(folder)).find(entry => /^licen[cs]e/i.test(entry));
+  const text = file ? await readFile(join(folder, file), 'utf8') : 'Its package holds no license text.';
+  return `${'='.repeat(80)}\n${name} ${version} (${license})\n\n${text.trim()}\n`;
 }
