@@ -1,0 +1,101 @@
+/**
+ * An MCP server over stdin and stdout, written from the protocol alone, with faults to choose from. `node mcpServer.ts <fault> [file]`: its processes and
+ * then what it is sent, one message a line, go to `file`.
+ */
+import { spawn } from 'node:child_process';
+import { appendFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+type Fields = Record<string, unknown>;
+
+const [fault = 'none', record] = process.argv.slice(2);
+const send = (message: Fields): void =>
+  void process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+const schema = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
+
+let tools: unknown[] = [
+  { name: 'say', description: 'Says it.', inputSchema: schema },
+  { name: 'environment', description: 'Its environment.', inputSchema: { type: 'object' } },
+  { name: 'never', description: 'Never answers.', inputSchema: { type: 'object' } },
+  { name: 'count', description: 'Counts to three.', inputSchema: { type: 'object' } },
+  { name: 'die', description: 'Ends the server.', inputSchema: { type: 'object' } },
+  { name: 'grow', description: 'Makes another tool.', inputSchema: { type: 'object' } },
+];
+if (fault === 'odd') tools = [...tools, null, { description: 'no name' }, { name: 'bare' }];
+
+if (fault === 'dies') {
+  console.error('first line\n\ncannot find the database');
+  process.exit(3);
+}
+const pids = [process.pid];
+if (fault === 'clings') {
+  process.on('SIGTERM', () => undefined);
+  pids.push(spawn('sleep', ['60'], { stdio: 'ignore', detached: true }).pid ?? 0);
+}
+if (record) appendFileSync(record, `${JSON.stringify({ pids })}\n`);
+
+createInterface({ input: process.stdin })
+  .on('line', line => {
+    if (record) appendFileSync(record, `${line}\n`);
+    if (fault !== 'silent') answer(JSON.parse(line));
+  })
+  .on('close', () => {
+    if (fault !== 'clings') process.exit(0);
+  });
+
+function answer({ id, method, params }: { id?: number; method: string; params?: Fields }): void {
+  if (method === 'initialize')
+    send({
+      id,
+      result: {
+        protocolVersion: params?.['protocolVersion'],
+        capabilities: { tools: { listChanged: true } },
+        serverInfo: { name: 'fake', version: '1.2.3' },
+      },
+    });
+  if (method === 'tools/list') list(id, params);
+  if (method === 'tools/call') call(id, params ?? {});
+}
+
+/** In pages of three. */
+function list(id: number | undefined, params: Fields | undefined): void {
+  const start = Number(params?.['cursor'] ?? 0);
+  const more = start + 3 < tools.length ? { nextCursor: String(start + 3) } : {};
+  send({ id, result: { tools: tools.slice(start, start + 3), ...more } });
+}
+
+function call(id: number | undefined, params: Fields): void {
+  const input = params['arguments'] as Fields;
+  const text = (content: string): void =>
+    send({ id, result: { content: [{ type: 'text', text: content }] } });
+  switch (params['name']) {
+    case 'say':
+      text(String(input['text']));
+      break;
+    case 'environment':
+      text(JSON.stringify(process.env));
+      break;
+    case 'count': {
+      const { progressToken } = params['_meta'] as Fields;
+      for (const progress of [1, 2, 3]) {
+        const about = { progressToken, progress, total: 3, message: 'counting' };
+        send({ method: 'notifications/progress', params: about });
+      }
+      setTimeout(() => text('three'), 30);
+      break;
+    }
+    case 'die':
+      console.error('out of memory');
+      process.exit(1);
+      break;
+    case 'grow':
+      tools = [...tools, { name: 'grown', description: 'New.', inputSchema: { type: 'object' } }];
+      send({ method: 'notifications/tools/list_changed' });
+      setTimeout(() => text('grown'), 30);
+      break;
+    case 'never':
+      break;
+    default:
+      send({ id, error: { code: -32602, message: `no tool ${params['name']}` } });
+  }
+}

@@ -1,0 +1,277 @@
+/** Real processes and real sockets, with servers that fail in every way; how the public ones do is in publicServers.test.ts. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { builtinTools } from '../../src/engine/tools/builtin.ts';
+import type { McpLimits } from '../../src/engine/tools/mcpClient.ts';
+import { connectServers, describeServers, type McpServers } from '../../src/engine/tools/mcpServers.ts';
+import type { ToolContext } from '../../src/engine/tools/tool.ts';
+import type { ToolResult } from '../../src/protocol/run.ts';
+import { listen, type ReceivedRequest, sendJson } from '../fakes/loopback.ts';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+
+const fake = fileURLToPath(new URL('../fakes/mcpServer.ts', import.meta.url));
+const patient: McpLimits = { connectMs: 8000, callMs: 8000 };
+
+describe('MCP servers', () => {
+  let folder: TempFolder;
+  let open: McpServers[];
+  beforeEach(() => {
+    folder = tempFolder({ 'pack/sub/.keep': '' });
+    open = [];
+  });
+  afterEach(async () => {
+    await Promise.all(open.map(servers => servers.close()));
+    folder.remove();
+  });
+
+  const server = (fault = 'none', more: object = {}) => ({
+    command: process.execPath,
+    args: [fake, fault, record()],
+    ...more,
+  });
+  const record = (): string => join(folder.path, 'record.jsonl');
+  const recorded = (): { method?: string; pids?: number[] }[] =>
+    existsSync(record())
+      ? readFileSync(record(), 'utf8')
+          .trim()
+          .split('\n')
+          .map(line => JSON.parse(line))
+      : [];
+  const pids = (): number[] => recorded().flatMap(line => line.pids ?? []);
+  const agentWith = (mcpServers: object) => {
+    folder.add({ 'pack/mcp.json': JSON.stringify({ mcpServers }) });
+    return { mcpConfig: join(folder.path, 'pack/mcp.json'), packDir: join(folder.path, 'pack') };
+  };
+  const config = { env: { GREETING: 'hello', SECRET: 's3cret' }, home: '/nowhere' };
+  const environment = { PATH: process.env['PATH'] ?? '' };
+
+  async function connect(
+    mcpServers: object,
+    limits: McpLimits = patient,
+    signal = new AbortController().signal,
+  ): Promise<McpServers> {
+    const agent = agentWith(mcpServers);
+    const servers = await connectServers(config, agent, builtinTools, environment, signal, limits);
+    open.push(servers);
+    return servers;
+  }
+
+  function call(
+    servers: McpServers,
+    name: string,
+    input = {},
+    more: Partial<ToolContext> = {},
+  ): Promise<ToolResult> {
+    const tool = servers.merged().tools.find(candidate => candidate.definition.name === name);
+    assert.ok(tool, `there is no tool ${name}`);
+    return tool.execute(input, { signal: new AbortController().signal, ...more } as ToolContext);
+  }
+  const namesOf = (servers: McpServers): string[] =>
+    servers
+      .merged()
+      .tools.slice(builtinTools.length)
+      .map(tool => tool.definition.name);
+
+  async function until(condition: () => boolean): Promise<void> {
+    for (const deadline = Date.now() + 5000; !condition(); ) {
+      assert.ok(Date.now() < deadline, 'waited for 5 s in vain');
+      await delay(10);
+    }
+  }
+
+  it('gives the tools of those that live, and says of each other what is wrong with it', async () => {
+    const servers = await connect({
+      alive: server(),
+      dies: server('dies'),
+      absent: { command: 'no-such-program-anywhere' },
+      lost: server('none', { cwd: 'nowhere' }),
+      unset: server('none', { env: { A: `\${MISSING}` } }),
+      broken: {},
+    });
+    assert.deepEqual(namesOf(servers), ['say', 'environment', 'never', 'count', 'die', 'grow']);
+    assert.equal((await call(servers, 'say', { text: 'hi' })).content, 'hi');
+    const problems = servers.problems.join('\n');
+    assert.equal(servers.problems.length, 5);
+    assert.match(problems, /'broken' is left out/);
+    assert.match(problems, /'dies' .*ended before it answered.*first line \| cannot find the database/);
+    assert.match(problems, /'absent' .*no program 'no-such-program-anywhere'/);
+    assert.match(problems, /'lost' .*folder .*nowhere/);
+    assert.match(problems, /'unset' .*MISSING is not set/);
+    for (const problem of servers.problems) assert.match(problem, /mcp\.json/);
+  });
+
+  it('waits no longer for a silent one than it may', async () => {
+    const { problems } = await connect({ silent: server('silent') }, { ...patient, connectMs: 200 });
+    assert.match(problems.join(), /'silent' .*did not answer within 0\.2 s/);
+  });
+
+  it('starts a server in its folder, with a bare environment and what its entry adds', async () => {
+    const servers = await connect({ a: server('none', { cwd: 'sub', env: { MINE: `\${GREETING}` } }) });
+    const seen = JSON.parse((await call(servers, 'environment')).content);
+    assert.equal(seen['MINE'], 'hello');
+    assert.equal(seen['SECRET'], undefined);
+    assert.equal(seen['GREETING'], undefined);
+  });
+
+  it('reads all pages of a list, and skips what is no tool', async () => {
+    const servers = await connect({ odd: server('odd') });
+    assert.equal(namesOf(servers).length, 7);
+    assert.equal(namesOf(servers).at(-1), 'bare');
+  });
+
+  it('sees that a server has other tools now', async () => {
+    const servers = await connect({ a: server() });
+    await call(servers, 'grow');
+    await until(() => namesOf(servers).includes('grown'));
+    assert.deepEqual(servers.merged().facts.get('grown')?.server, 'a');
+  });
+
+  it('tells how far a call has come', async () => {
+    const servers = await connect({ a: server() });
+    const steps: string[] = [];
+    await call(servers, 'count', {}, { onProgress: message => steps.push(message) });
+    assert.deepEqual(steps, ['counting (1 of 3)', 'counting (2 of 3)', 'counting (3 of 3)']);
+  });
+
+  it('makes what a server refuses a result', async () => {
+    const servers = await connect({ a: server() });
+    const tool = servers.merged().tools.at(-1);
+    assert.ok(tool);
+    const { content, isError } = await call(servers, 'say', {});
+    assert.deepEqual([content, isError], ['undefined', false]);
+    const odd = await connect({ odd: server('odd') });
+    const refused = await call(odd, 'bare');
+    assert.ok(refused.isError);
+    assert.match(refused.content, /bare of the MCP server 'odd' failed: .*no tool bare/);
+  });
+
+  it('gives up a call in time, and tells the server', async () => {
+    const servers = await connect({ a: server() }, { ...patient, callMs: 100 });
+    const { content, isError } = await call(servers, 'never');
+    assert.ok(isError);
+    assert.match(content, /did not answer within 0\.1 s/);
+    await until(() => recorded().some(({ method }) => method === 'notifications/cancelled'));
+  });
+
+  it('cancels a call with the run, and no other', async () => {
+    const servers = await connect({ a: server() });
+    const control = new AbortController();
+    await call(servers, 'say', { text: 'before' }, { signal: control.signal });
+    const pending = call(servers, 'never', {}, { signal: control.signal });
+    await until(() => recorded().filter(({ method }) => method === 'tools/call').length === 2);
+    control.abort(new Error('stop'));
+    await assert.rejects(pending, /stop/);
+    const cancelled = () => recorded().filter(({ method }) => method === 'notifications/cancelled');
+    await until(() => cancelled().length > 0);
+    await call(servers, 'say', { text: 'after' });
+    assert.equal(cancelled().length, 1);
+  });
+
+  it('says that a server has ended, and what it said last', async () => {
+    const servers = await connect({ a: server() });
+    for (const name of ['die', 'say']) {
+      const { content, isError } = await call(servers, name, { text: 'x' });
+      assert.ok(isError);
+      assert.match(content, /The MCP server 'a' has ended; its last words: out of memory/);
+    }
+  });
+
+  it('ends a server that will not go, with all that it has started', async () => {
+    const servers = await connect({ a: server('clings') });
+    assert.deepEqual(pids().map(isAlive), [true, true]);
+    await servers.close();
+    assert.deepEqual(pids().map(isAlive), [false, false]);
+  });
+
+  it('leaves nothing running when the run is cancelled while they connect', async () => {
+    const control = new AbortController();
+    const connecting = connect({ a: server('silent'), b: server() }, patient, control.signal);
+    await until(() => recorded().filter(({ method }) => method === 'initialize').length === 2);
+    control.abort(new Error('stop'));
+    await assert.rejects(connecting, /stop/);
+    assert.deepEqual(pids().map(isAlive), [false, false]);
+  });
+
+  it('describes each server', async () => {
+    const { signal } = new AbortController();
+    const agent = agentWith({ a: server(), b: { url: 'http://127.0.0.1:1/mcp?key=x' } });
+    const { servers } = await describeServers(config, agent, environment, signal, patient);
+    const [a, b] = servers;
+    assert.deepEqual(a?.outcome, {
+      name: 'fake',
+      version: '1.2.3',
+      tools: ['say', 'environment', 'never', 'count', 'die', 'grow'],
+    });
+    assert.ok(a.milliseconds > 0);
+    assert.deepEqual([b?.server, b?.place], ['b', 'http://127.0.0.1:1/mcp']);
+    assert.ok(b && 'error' in b.outcome);
+  });
+
+  describe('that are remote', () => {
+    /** Sends everything on to `target`, and keeps what it was asked. */
+    async function redirecting(target: string) {
+      const requests: ReceivedRequest[] = [];
+      const { address, close } = await listen(async (request, response) => {
+        requests.push(request);
+        response.writeHead(307, { location: target });
+        response.end();
+      });
+      return { address, close, requests };
+    }
+
+    it('never take headers to another place', async () => {
+      const requests: ReceivedRequest[] = [];
+      const elsewhere = await listen(async (request, response) => {
+        requests.push(request);
+        sendJson(response, 200, {});
+      });
+      const near = await redirecting(`${elsewhere.address}/mcp`);
+      try {
+        const headers = { 'x-token': `\${SECRET}` };
+        const { problems } = await connect({
+          http: { url: near.address, headers },
+          sse: { type: 'sse', url: near.address, headers },
+        });
+        assert.equal(problems.length, 2);
+        for (const problem of problems) assert.match(problem, /Redirect to .*not followed/);
+        assert.deepEqual([...new Set(near.requests.map(request => request.headers['x-token']))], ['s3cret']);
+        assert.deepEqual(requests, []);
+      } finally {
+        await Promise.all([near.close(), elsewhere.close()]);
+      }
+    });
+
+    it('say that they want a sign-in', async () => {
+      const { address, close } = await listen(async (_request, response) => sendJson(response, 401, {}));
+      try {
+        const { problems } = await connect({ http: { url: address }, sse: { type: 'sse', url: address } });
+        assert.equal(problems.length, 2);
+        for (const problem of problems) assert.match(problem, /wants a sign-in \(HTTP 401\)/);
+      } finally {
+        await close();
+      }
+    });
+
+    it('say why they cannot be reached', async () => {
+      const { address, close } = await listen(async () => undefined);
+      await close();
+      const { problems } = await connect({ http: { url: address }, sse: { type: 'sse', url: address } });
+      assert.equal(problems.length, 2);
+      for (const problem of problems) assert.match(problem, /ECONNREFUSED/);
+    });
+  });
+});
+
+/** A process that has ended and waits to be collected does not live. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    const stat = process.platform === 'linux' ? readFileSync(`/proc/${pid}/stat`, 'utf8') : '';
+    return !/\) Z /.test(stat);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,242 @@
+/** The public servers `everything`, over all three transports, and `filesystem`, in whole runs of a skill. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { discoverAgents } from '../../src/engine/agents/discover.ts';
+import { loadConfig } from '../../src/engine/config.ts';
+import { framed } from '../../src/engine/frame.ts';
+import { type Human, nobody, rememberingForRun, yesToAll } from '../../src/engine/human.ts';
+import { runSkill } from '../../src/engine/runSkill.ts';
+import type { ApprovalRequest, RunEvent, ToolResult } from '../../src/protocol/run.ts';
+import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+
+const program = (name: string): string =>
+  fileURLToPath(new URL(`../../node_modules/@modelcontextprotocol/${name}/dist/index.js`, import.meta.url));
+const everything = program('server-everything');
+const local = { command: process.execPath, args: [everything, 'stdio'] };
+const dead = { command: process.execPath, args: ['-e', 'console.error("no licence"); process.exit(1)'] };
+
+describe('a run with public MCP servers', () => {
+  let folder: TempFolder;
+  let children: ChildProcess[];
+  beforeEach(() => {
+    folder = tempFolder({ 'skills/helper/skills/work/SKILL.md': '---\nname: work\n---\nWork.' });
+    children = [];
+  });
+  afterEach(async () => {
+    await Promise.all(children.map(stopped));
+    folder.remove();
+  });
+
+  /** Serves `everything` on a free port of this machine and returns its address. */
+  async function serve(transport: 'sse' | 'streamableHttp'): Promise<string> {
+    const port = await freePort();
+    const child = spawn(process.execPath, [everything, transport], {
+      env: { PATH: process.env['PATH'], PORT: String(port) },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    children.push(child);
+    await new Promise<void>((resolve, reject) => {
+      let said = '';
+      child.stderr.on('data', chunk => {
+        said += chunk;
+        if (/port \d+/.test(said)) resolve();
+      });
+      child.once('exit', () => reject(new Error(said)));
+    });
+    return `http://127.0.0.1:${port}${transport === 'sse' ? '/sse' : '/mcp'}`;
+  }
+
+  async function run(
+    mcpServers: object,
+    turns: readonly ScriptedTurn[],
+    human: Human = yesToAll,
+    onEvent: (event: RunEvent, control: AbortController) => void = () => undefined,
+  ) {
+    folder.add({ 'skills/helper/mcp.json': JSON.stringify({ mcpServers }) });
+    const skillsDir = join(folder.path, 'skills');
+    const config = loadConfig({ env: { PATH: process.env['PATH'] }, home: folder.path, skillsDir });
+    const agent = discoverAgents(config).find(({ name }) => name === 'helper');
+    const skill = agent?.skills[0];
+    assert.ok(agent && skill);
+    const provider = scriptedProvider(turns);
+    const control = new AbortController();
+    const events: RunEvent[] = [];
+    const work = { provider, human: rememberingForRun(human), config };
+    const loop = framed(
+      'go',
+      state =>
+        runSkill({ agent, skill, reason: { rule: 'chosen' } }, 'go', { ...work, state }, control.signal),
+      control.signal,
+    );
+    for await (const event of loop) {
+      events.push(event);
+      onEvent(event, control);
+    }
+    const end = events.at(-1);
+    assert.ok(end?.type === 'run_end');
+    const results = events
+      .flatMap(event => (event.type === 'tool_end' ? [event] : []))
+      .sort((a, b) => Number(a.callId) - Number(b.callId))
+      .map(({ result }) => result);
+    const notices = events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+    return { end, results, notices, provider, events };
+  }
+
+  const ends: ScriptedTurn = [says('done'), done()];
+
+  it('names the dead server and goes on with the live one', async () => {
+    const { end, results, notices, provider } = await run({ dead, live: local }, [
+      [calls('1', 'echo', { message: 'hi' }), done('tool_use')],
+      ends,
+    ]);
+    assert.equal(end.outcome, 'completed');
+    assert.deepEqual(
+      results.map(({ content }) => content),
+      ['Echo: hi'],
+    );
+    assert.equal(notices.length, 1);
+    assert.match(notices[0] ?? '', /'dead' is not available in this run: .*no licence/);
+    const tools = provider.requests[0]?.tools ?? [];
+    assert.deepEqual(tools.slice(0, 5), [
+      'read_file',
+      'write_file',
+      'list_directory',
+      'run_command',
+      'fetch_url',
+    ]);
+    assert.ok(tools.includes('get-sum'));
+  });
+
+  const ways: [string, () => Promise<object>][] = [
+    ['stdio', async () => local],
+    ['sse', async () => ({ type: 'sse', url: await serve('sse') })],
+    ['streamable http', async () => ({ url: await serve('streamableHttp') })],
+  ];
+  for (const [way, entry] of ways) {
+    it(`has text, images, structure, resources, progress and errors over ${way}`, async () => {
+      const { end, results, notices } = await run({ everything: await entry() }, [
+        [
+          calls('1', 'get-sum', { a: 2, b: 3 }),
+          calls('2', 'get-tiny-image', {}),
+          calls('3', 'get-structured-content', { location: 'Chicago' }),
+          calls('4', 'get-resource-reference', { resourceType: 'Text', resourceId: 1 }),
+          calls('5', 'get-resource-links', { count: 2 }),
+          calls('6', 'trigger-long-running-operation', { duration: 0.1, steps: 2 }),
+          calls('7', 'get-sum', { a: 'two', b: 1 }),
+          done('tool_use'),
+        ],
+        ends,
+      ]);
+      assert.equal(end.outcome, 'completed');
+      const [sum, image, structured, resource, links, long, wrong] = results as [
+        ...[ToolResult, ToolResult, ToolResult, ToolResult, ToolResult, ToolResult, ToolResult],
+      ];
+      assert.match(sum.content, /is 5\./);
+      assert.match(image.images?.[0]?.source.data ?? '', /^iVBORw0KGgo/);
+      assert.match(structured.content, /"humidity":\s*82/);
+      assert.match(resource.content, /\[resource demo:\/\/resource\/dynamic\/text\/1\]\n/);
+      assert.equal(links.content.match(/^\[resource /gm)?.length, 2);
+      assert.match(long.content, /completed/);
+      assert.ok(wrong.isError);
+      assert.match(wrong.content, /-32602|expected number/);
+      assert.ok(notices.includes('trigger-long-running-operation: 1 of 2'), notices.join('\n'));
+    });
+
+    it(`is cancelled in the middle of a call over ${way}`, async () => {
+      const { end, results } = await run(
+        { everything: await entry() },
+        [[calls('1', 'trigger-long-running-operation', { duration: 30, steps: 300 }), done('tool_use')]],
+        yesToAll,
+        (event, control) => {
+          if (event.type === 'notice') control.abort();
+        },
+      );
+      assert.equal(end.outcome, 'cancelled');
+      assert.match(results[0]?.content ?? '', /cancelled/);
+      assert.ok(end.durationMs < 10_000);
+    });
+  }
+
+  it('asks about a tool once when the answer is for the run, and shows what it would do', async () => {
+    const asked: ApprovalRequest[] = [];
+    const human: Human = {
+      ...nobody,
+      approve: async request => {
+        asked.push(request);
+        return { allow: true, scope: request.tool === 'echo' ? 'run' : 'once' };
+      },
+    };
+    const turn: ScriptedTurn = [
+      calls('1', 'echo', { message: 'a' }),
+      calls('2', 'echo', { message: 'b' }),
+      calls('3', 'get-sum', { a: 1, b: 1 }),
+      calls('4', 'get-sum', { a: 1, b: 1 }),
+      done('tool_use'),
+    ];
+    const { results } = await run({ everything: local }, [turn, ends], human);
+    assert.deepEqual(
+      asked.map(({ tool, rule }) => [tool, rule]),
+      [
+        ['echo', 'mcp.first-use'],
+        ['get-sum', 'mcp.first-use'],
+        ['get-sum', 'mcp.first-use'],
+      ],
+    );
+    assert.equal(asked[0]?.subject, 'everything: echo {\n  "message": "a"\n}');
+    assert.ok(results.every(({ isError }) => !isError));
+  });
+
+  it('does nothing that nobody has agreed to', async () => {
+    const { results } = await run(
+      { everything: local },
+      [[calls('1', 'echo', { message: 'a' }), done('tool_use')], ends],
+      nobody,
+    );
+    assert.match(results[0]?.content ?? '', /^Denied: .*mcp\.first-use/);
+  });
+
+  it('prefers its own file tools to those of the filesystem server', async () => {
+    const shared = join(folder.path, 'shared');
+    folder.add({ 'shared/note.txt': 'from the server', 'obsidian/telos/helper/note.txt': 'from the agent' });
+    const files = { command: process.execPath, args: [program('server-filesystem'), shared] };
+    const { results } = await run({ files }, [
+      [
+        calls('1', 'read_file', { path: 'note.txt' }),
+        calls('2', 'files__read_file', { path: join(shared, 'note.txt') }),
+        calls('3', 'create_directory', { path: join(shared, 'new') }),
+        calls('4', 'list_allowed_directories', {}),
+        calls('5', 'files__read_file', { path: join(folder.path, 'skills/helper/mcp.json') }),
+        done('tool_use'),
+      ],
+      ends,
+    ]);
+    assert.equal(results[0]?.content, 'from the agent');
+    assert.equal(results[1]?.content, 'from the server');
+    assert.ok(existsSync(join(shared, 'new')));
+    assert.match(results[3]?.content ?? '', /shared/);
+    assert.ok(results[4]?.isError);
+  });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  assert.ok(address && typeof address === 'object');
+  return address.port;
+}
+
+async function stopped(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGKILL');
+  await ended;
+}
