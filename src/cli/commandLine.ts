@@ -94,6 +94,7 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
   return program;
 }
 
+/** Each command is one statement; that there are many of them makes it long. */
 function addSetupCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
   program
     .command('init')
@@ -113,6 +114,23 @@ function addSetupCommands(program: Command, terminal: Terminal, exit: (code: num
     .action(async (agent: string, name: string, _options: object, command: Command) => {
       const { skillAddCommand } = await import('./setupCommands.ts');
       exit(await skillAddCommand(agent, name, command.optsWithGlobals(), terminal));
+    });
+  program
+    .command('install')
+    .description('install an agent pack, or a folder with a SKILL.md')
+    .argument('<folder>')
+    .action(async (folder: string, _options: object, command: Command) => {
+      const { installCommand } = await import('./setupCommands.ts');
+      exit(await installCommand(folder, command.optsWithGlobals(), terminal));
+    });
+  program
+    .command('uninstall')
+    .description('delete an installed agent')
+    .argument('<agent>')
+    .option('--yes', 'without asking')
+    .action(async (agent: string, _options: object, command: Command) => {
+      const { uninstallCommand } = await import('./setupCommands.ts');
+      exit(await uninstallCommand(agent, command.optsWithGlobals(), terminal));
     });
   program
     .command('completion')

@@ -1,117 +1,103 @@
-/** `telos init` and `telos skill add`: something to start from, never over what is there. */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
-import type { ConfigOptions } from './openConfig.ts';
-import { configFor } from './openConfig.ts';
+/** What changes what there is to run: `telos init`, `skill add`, `install` and `uninstall`. */
+import { resolve } from 'node:path';
+import { TelosError } from '../engine/errors.ts';
+import { Telos } from '../engine/telos.ts';
+import { abortOnInterrupt } from './interrupts.ts';
+import { type ConfigOptions, configFor } from './openConfig.ts';
 import type { Terminal } from './terminal.ts';
-import { terminalText } from './terminalText.ts';
-
-const agentsToml = `# What your agents do differently from what their own files say. Telos works without any of this.
-#
-# [agents.kairos]
-# working_dir = "~/notes"          # where its files are read and written
-# description = "Plans my day"
-# mcp_config = "~/mcp/kairos.json"
-#
-# An agent whose skills stay where they are, for example in a vault of notes:
-# [agents.vault]
-# skills_dir = "~/vault/skills"
-# working_dir = "~/vault"
-`;
+import { readLine } from './terminalHuman.ts';
+import { exactText, terminalText } from './terminalText.ts';
 
 /** Returns the exit code. */
 export async function initCommand(options: ConfigOptions, terminal: Terminal): Promise<number> {
-  const config = configFor(options, terminal);
-  if (!config) return 2;
-  const file = join(config.configDir, 'agents.toml');
-  mkdirSync(config.skillsDir, { recursive: true });
-  if (createFile(file, agentsToml)) terminal.out(terminalText(`Created ${file}\n`));
-  else terminal.out(terminalText(`${file} exists; not overwriting it.\n`));
-  terminal.out(
-    terminalText(
-      `Skills go to ${config.skillsDir}; \`telos skill add <agent> <name>\` writes a first one.\n`,
-    ),
-  );
-  return 0;
+  return withTelos(options, terminal, async telos => {
+    const { configFile, configWritten, skillsDir } = await telos.init();
+    const lines = [
+      configWritten ? `Created ${configFile}` : `${configFile} exists; not overwriting it.`,
+      `Skills go to ${skillsDir}; \`telos skill add <agent> <name>\` writes a first one.`,
+    ];
+    terminal.out(terminalText(`${lines.join('\n')}\n`));
+    return 0;
+  });
 }
 
-/** Returns the exit code: 2 for a name that is none, 1 when the skill is there already. */
+/** Returns the exit code. */
 export async function skillAddCommand(
   agent: string,
   skill: string,
   options: ConfigOptions,
   terminal: Terminal,
 ): Promise<number> {
-  for (const name of [agent, skill]) {
-    if (isFolderName(name)) continue;
-    terminal.say(
-      terminalText(
-        `'${name}' cannot be a name: letters, digits, dots, dashes and underscores, beginning with a letter or digit.`,
-      ),
-    );
-    return 2;
+  return withTelos(options, terminal, async telos => {
+    const file = await telos.addSkill(agent, skill);
+    const next = `Say in it when it is to be used and what is to be done, then: telos ${skill}`;
+    terminal.out(terminalText(`Created ${file}\n${next}\n`));
+    return 0;
+  });
+}
+
+/** `folder` may be relative to the folder of the call. Returns the exit code. */
+export async function installCommand(
+  folder: string,
+  options: ConfigOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withTelos(options, terminal, async telos => {
+    const { summary, path, leftOut } = await telos.install(resolve(folder));
+    terminal.out(terminalText(`${summary}\n`));
+    terminal.say(terminal.style.dim(terminalText(path)));
+    if (leftOut.length > 0) {
+      terminal.say(terminal.style.yellow(terminalText(`Links were left out: ${leftOut.join(', ')}`)));
+    }
+    return 0;
+  });
+}
+
+/** Asks first, unless `yes`; without a terminal to ask on that is a no. Returns the exit code. */
+export async function uninstallCommand(
+  name: string,
+  options: ConfigOptions & { yes?: boolean },
+  terminal: Terminal,
+): Promise<number> {
+  return withTelos(options, terminal, async telos => {
+    const { path } = await telos.installed(name);
+    if (!options.yes && !(await agrees(name, path, terminal))) return 1;
+    await telos.uninstall(name);
+    terminal.out(terminalText(`Uninstalled agent '${name}'\n`));
+    return 0;
+  });
+}
+
+async function agrees(name: string, path: string, terminal: Terminal): Promise<boolean> {
+  if (!terminal.canAsk) {
+    terminal.say('Nobody can be asked here; --yes uninstalls without asking. Nothing was changed.');
+    return false;
   }
+  const { signal, release } = abortOnInterrupt(() => {});
+  try {
+    terminal.say(`This deletes agent '${exactText(name)}', the folder ${exactText(path)}.`);
+    const answer = (await readLine('Uninstall it? [y/N] ', signal))?.trim().toLowerCase();
+    if (answer === 'y' || answer === 'yes') return true;
+    terminal.say('Nothing was changed.');
+    return false;
+  } finally {
+    release();
+  }
+}
+
+/** Says what the engine refuses and why, with exit code 1. */
+async function withTelos(
+  options: ConfigOptions,
+  terminal: Terminal,
+  use: (telos: Telos) => Promise<number>,
+): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const file = join(config.skillsDir, agent, 'skills', skill, 'SKILL.md');
-  if (!createFile(file, starterSkill(skill))) {
-    terminal.say(terminalText(`${file} exists; not overwriting it.`));
+  try {
+    return await use(Telos.open(config));
+  } catch (error) {
+    if (!(error instanceof TelosError)) throw error;
+    terminal.say(terminal.style.red(terminalText(error.message)));
     return 1;
   }
-  terminal.out(
-    terminalText(
-      `Created ${file}\nSay in it when it is to be used and what is to be done, then: telos ${skill}\n`,
-    ),
-  );
-  return 0;
-}
-
-function isFolderName(name: string): boolean {
-  return /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u.test(name) && !name.endsWith('.');
-}
-
-function starterSkill(name: string): string {
-  const words = name.replace(/[._-]+/g, ' ').trim();
-  const title = words.charAt(0).toUpperCase() + words.slice(1);
-  return `---
-description: Use this when I ask for ${words}.
----
-# ${title}
-
-Say here, step by step, what is to be done:
-
-1. Read notes.md, if it is there.
-2. Write what matters from it to ${name}.md.
-3. Tell me in one sentence what you did.
-`;
-}
-
-/** Writes a file that is not there yet, whole or not at all; false when there is one. */
-function createFile(path: string, text: string): boolean {
-  if (existsSync(path)) return false;
-  mkdirSync(dirname(path), { recursive: true });
-  const staged = `${path}.${process.pid}.new`;
-  try {
-    const handle = openSync(staged, 'wx');
-    try {
-      writeSync(handle, text);
-      fsyncSync(handle);
-    } finally {
-      closeSync(handle);
-    }
-    renameSync(staged, path);
-  } catch (error) {
-    rmSync(staged, { force: true });
-    throw error;
-  }
-  return true;
 }
