@@ -202,6 +202,19 @@ describe('decide', () => {
     assert.match(local.action === 'ask' ? local.reason : '', /127\.0\.0\.1, port 80, on this machine/);
   });
 
+  it('asks about a tool of an MCP server with all it would do, and covers that tool as it is now by a yes', async () => {
+    const facts = { server: 'notes', tool: 'find', digest: 'd1' };
+    context = { ...context, mcpTool: name => (name === 'find' ? facts : undefined) };
+    const first = await about('find', { q: 'x' });
+    assert.equal(short(first), 'ask mcp.first-use');
+    assert.equal(subjectOf(first), 'notes: find {\n  "q": "x"\n}');
+    const grantOf = (decision: Decision) => (decision.action === 'ask' ? decision.grant : '');
+    assert.equal(grantOf(await about('find', { q: 'y' })), grantOf(first));
+    facts.digest = 'd2';
+    assert.notEqual(grantOf(await about('find', { q: 'x' })), grantOf(first));
+    assert.equal(short(await about('delete', {})), 'deny tool.undecided');
+  });
+
   it('refuses what it knows nothing of, and input of the wrong type', async () => {
     assert.equal(short(await about('Write_File', { path: 'a' })), 'deny tool.undecided');
     for (const [name, key] of [
