@@ -1,5 +1,7 @@
 /** The textbox in which a request is written, and the button that sends it or stops the run. */
 import { useEffect, useRef } from 'preact/hooks';
+import { Completions, chosenOption, completionsId, forgetChoice, takeKey } from './completions.tsx';
+import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { busy, draft, info, ready, stop, submit } from './store.ts';
 import { visible } from './visibleText.ts';
@@ -19,6 +21,7 @@ export function focusComposer(): void {
 export function Composer() {
   const trusted = info.value?.trusted !== false;
   const canSend = ready.value && draft.value.trim() !== '';
+  const listed = chosenOption();
   return (
     <form
       class="composer"
@@ -28,14 +31,19 @@ export function Composer() {
       }}
     >
       <div class="composer-box">
+        <Completions />
         <textarea
           id={textboxId}
           aria-label="Message Telos"
           rows={1}
           placeholder={trusted ? 'Say what should be done' : 'Restricted Mode: nothing runs here'}
           value={draft.value}
+          aria-autocomplete="list"
+          aria-controls={listed ? completionsId : undefined}
+          aria-activedescendant={listed}
           onInput={event => {
             draft.value = event.currentTarget.value;
+            forgetChoice();
           }}
           onKeyDown={onKeyDown}
         />
@@ -93,21 +101,34 @@ function RunButton({ canSend }: { canSend: boolean }) {
   );
 }
 
+/** Which model answers next; pressing it chooses another. */
 function ModelName() {
   const known = info.value;
   if (!known) return <span class="model" />;
-  if (known.recording) return <span class="badge">Recording</span>;
-  const name = `${visible(known.provider)}/${visible(known.model)}`;
+  const name = `${visible(known.provider)}/${visible(known.model)}`.replace(/\/$/, '');
+  const label = known.recording ? 'Recording' : name;
   return (
-    <span class="model" title={`The next run uses ${name}`}>
-      {name}
-    </span>
+    <button
+      type="button"
+      class="model"
+      aria-label={`Model: ${label}. Choose another`}
+      title={
+        known.recording
+          ? 'A recorded run answers. Choose a model'
+          : `The next run uses ${name}. Choose another`
+      }
+      onClick={() => post({ type: 'command', command: 'telos.chooseModel' })}
+    >
+      {known.recording ? <span class="badge">Recording</span> : <span class="model-name">{name}</span>}
+      <Icon name="chevron" />
+    </button>
   );
 }
 
 function onKeyDown(event: KeyboardEvent) {
   // 229 is what some input methods send for the Enter that ends a composition.
   const composing = event.isComposing || event.keyCode === 229;
+  if (!composing && takeKey(event)) return;
   if (event.key !== 'Enter' || event.shiftKey || event.altKey || composing) return;
   event.preventDefault();
   if (!event.repeat) send();

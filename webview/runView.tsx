@@ -5,12 +5,20 @@ import { describeRoute } from '../src/protocol/run.ts';
 import { ApprovalCard } from './approvalCard.tsx';
 import { Elapsed } from './elapsed.tsx';
 import { EndCard } from './endCard.tsx';
+import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { MarkdownView } from './markdownView.tsx';
 import type { Item, RouteItem, Run } from './state.ts';
+import { ready, runInstead } from './store.ts';
 import { ToolCard } from './toolCard.tsx';
 import { excerpt, visible } from './visibleText.ts';
-import { describeActivity, describeRecording, describeRetry, formatNumber } from './wording.ts';
+import {
+  describeActivity,
+  describeRecording,
+  describeRetry,
+  describeScores,
+  formatNumber,
+} from './wording.ts';
 
 /** Draws `of` again only when it is another object than before; the reducer never changes one in place. */
 export class Unchanged<T> extends Component<{ of: T; draw: (of: T) => ComponentChildren }> {
@@ -103,6 +111,7 @@ function Request({ text }: { text: string }) {
 }
 
 function Route({ item }: { item: RouteItem }) {
+  const scores = describeScores(item.reason);
   return (
     <>
       <div class="line route" title={item.description}>
@@ -110,9 +119,9 @@ function Route({ item }: { item: RouteItem }) {
         <span>
           {visible(describeRoute(item.agent, item.skill, item.reason))}
           <span class="figures">
-            {' '}
-            · {visible(item.provider)}/{visible(item.model)}
+            {scores && ` · ${scores}`} · {visible(item.provider)}/{visible(item.model)}
           </span>
+          <OtherSkill item={item} />
         </span>
       </div>
       {item.recording && (
@@ -122,6 +131,34 @@ function Route({ item }: { item: RouteItem }) {
         </div>
       )}
     </>
+  );
+}
+
+/** The way out of a wrong choice: the runner-up with one click, any other from a list. */
+function OtherSkill({ item: { text, reason } }: { item: RouteItem }) {
+  if (text.trim() === '' || !ready.value) return null;
+  const { runnerUp } = reason;
+  return (
+    <span class="other-skill">
+      {runnerUp && (
+        <button
+          type="button"
+          class="link"
+          title={`Runs the same request with ${visible(runnerUp.skill)} of ${visible(runnerUp.agent)}`}
+          onClick={() => runInstead(text, { agent: runnerUp.agent, skill: runnerUp.skill })}
+        >
+          Run {visible(runnerUp.skill)} instead
+        </button>
+      )}
+      <button
+        type="button"
+        class="link"
+        title="Runs the same request with a skill of your choice"
+        onClick={() => post({ type: 'pick_skill', text })}
+      >
+        Other skill…
+      </button>
+    </span>
   );
 }
 

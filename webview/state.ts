@@ -22,6 +22,8 @@ export type ToolState = 'running' | 'waiting' | 'done' | 'failed' | 'denied' | '
 
 export interface RouteItem extends SkillRef {
   kind: 'route';
+  /** The request, for running it with another skill. */
+  text: string;
   description: string;
   reason: RouteReason;
   provider: string;
@@ -148,7 +150,7 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
   switch (event.type) {
     case 'routed': {
       const { type: _, hasMcp: __, workingDir, ...facts } = event;
-      const route: RouteItem = { kind: 'route', ...facts };
+      const route: RouteItem = { kind: 'route', text: run.text, ...facts };
       return { ...push(run, route), route, workingDir };
     }
     case 'text':

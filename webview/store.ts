@@ -27,6 +27,13 @@ export function submit(text: string, skill?: SkillRef): void {
   post(skill ? { type: 'submit', text, skill } : { type: 'submit', text });
 }
 
+/** Runs a request with another skill; a run that is going on gives way to it. */
+export function runInstead(text: string, skill: SkillRef): void {
+  if (!ready.value) return;
+  pending.value = true;
+  post({ type: 'submit', text, skill, instead: true });
+}
+
 export function stop(): void {
   pending.value = false;
   post({ type: 'stop' });

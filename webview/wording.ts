@@ -1,5 +1,5 @@
 /** The sentences of the chat view, kept as pure functions so that they can be read and tested without a browser. */
-import type { ApprovalDecision, ApprovalScope, ToolCall, Usage } from '../src/protocol/run.ts';
+import type { ApprovalDecision, ApprovalScope, RouteReason, ToolCall, Usage } from '../src/protocol/run.ts';
 import type { ApprovalItem, EndItem, RetryItem, Run, ToolState } from './state.ts';
 import { visible } from './visibleText.ts';
 
@@ -68,6 +68,14 @@ export function describeRetry(item: RetryItem): string {
   const verb = item.over ? 'Waited' : 'Waiting';
   const attempt = item.attempt > 1 ? ` (try ${item.attempt})` : '';
   return `${verb} ${formatDuration(item.waitMs)} for ${providerName(item.provider)}${attempt}: ${visible(item.why)}`;
+}
+
+/** The index's figures behind a choice: "score 0.62, then weekly-summary with 0.31"; empty where there are none. */
+export function describeScores({ score, runnerUp }: RouteReason): string {
+  const own = score === undefined ? '' : `score ${score.toFixed(2)}`;
+  if (!runnerUp) return own;
+  const other = runnerUp.score === undefined ? '' : ` with ${runnerUp.score.toFixed(2)}`;
+  return [own, `then ${visible(runnerUp.skill)}${other}`].filter(Boolean).join(', ');
 }
 
 /** The sentence about a recorded run, with its date in the reader's calendar and own words for a broken one. */

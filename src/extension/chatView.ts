@@ -9,11 +9,9 @@ import { readToHost } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { openableFile, openableLink } from './openTarget.ts';
+import { descriptionOf, pickableSkills } from './pickableSkills.ts';
 import { plainLabel } from './plainLabel.ts';
-import { inSlices } from './slices.ts';
 import type { StatusBar } from './statusBar.ts';
-
-type ListedSkill = ChatInfo['skills'][number];
 
 const viewId = 'telos.chat';
 /** The view shows one line of each, and with thousands of skills each line counts. In characters. */
@@ -193,13 +191,11 @@ export class ChatView implements vscode.WebviewViewProvider {
     try {
       const telos = await this.#current.openTelos();
       const [choice, agents] = await Promise.all([this.#choice(telos), telos.agents()]);
-      const skills: ListedSkill[] = [];
-      for await (const [agent, skill] of inSlices(
-        agents.flatMap(each => each.skills.map(s => [each, s] as const)),
-      )) {
-        const description = plainLabel(skill.description, maxListedDescription);
-        skills.push({ agent: agent.name, skill: skill.id, description });
-      }
+      const skills = (await pickableSkills(agents)).map(({ agent, skill }) => ({
+        agent: agent.name,
+        skill: skill.id,
+        description: plainLabel(descriptionOf(skill), maxListedDescription),
+      }));
       return { provider: choice.name, model: choice.model, recording: choice.recording, skills, trusted };
     } catch (error) {
       this.#log.error('What the chat shows about models and skills could not be read.', error);

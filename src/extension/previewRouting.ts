@@ -5,8 +5,8 @@ import type { Telos } from '../engine/telos.ts';
 import { describeRoute, type SkillRef } from '../protocol/run.ts';
 import type { ChatView } from './chatView.ts';
 import type { CurrentTelos } from './currentTelos.ts';
+import { descriptionOf, pickableSkills } from './pickableSkills.ts';
 import { plainLabel } from './plainLabel.ts';
-import { inSlices } from './slices.ts';
 
 interface RoutingItem extends vscode.QuickPickItem {
   /** Absent for a separator. */
@@ -56,7 +56,7 @@ async function listItems(
     return {
       label: plainLabel(skill.id),
       description: plainLabel(facts.join(' · ')),
-      detail: plainLabel(`${words.slice(0, 6).join(', ')} — ${skill.description}`),
+      detail: plainLabel(`${words.slice(0, 6).join(', ')} — ${descriptionOf(skill)}`),
       ref: { agent: agent.name, skill: skill.id },
     };
   });
@@ -99,18 +99,13 @@ async function restItems(
   shown: ReadonlySet<string>,
   file: string | undefined,
 ): Promise<RoutingItem[]> {
-  const rest = agents.flatMap(agent => agent.skills.map(skill => ({ agent, skill })));
-  const items: RoutingItem[] = [];
-  for await (const { agent, skill } of inSlices(rest)) {
-    if (shown.has(skill.file)) continue;
-    items.push({
-      label: plainLabel(skill.id),
-      description: plainLabel(skill.file === file ? `${agent.name} · this skill` : agent.name),
-      detail: plainLabel(skill.description),
-      ref: { agent: agent.name, skill: skill.id },
-    });
-  }
-  return items;
+  const others = (await pickableSkills(agents)).filter(({ skill }) => !shown.has(skill.file));
+  return others.map(({ agent, skill }) => ({
+    label: plainLabel(skill.id),
+    description: plainLabel(skill.file === file ? `${agent.name} · this skill` : agent.name),
+    detail: plainLabel(descriptionOf(skill)),
+    ref: { agent: agent.name, skill: skill.id },
+  }));
 }
 
 const separator = (label: string): RoutingItem => ({ label, kind: vscode.QuickPickItemKind.Separator });

@@ -1,10 +1,11 @@
 /** The commands that start a run outside the chat: pick a skill, say a word about it, and it runs in the chat. */
 import * as vscode from 'vscode';
-import type { Agent } from '../engine/agents/agent.ts';
+import type { Agent, Skill } from '../engine/agents/agent.ts';
 import type { Selection } from '../engine/telos.ts';
 import type { SkillRef } from '../protocol/run.ts';
 import type { ChatView } from './chatView.ts';
 import type { CurrentTelos } from './currentTelos.ts';
+import { descriptionOf, pickableSkills } from './pickableSkills.ts';
 import { plainLabel } from './plainLabel.ts';
 import type { SkillNode } from './skillTree.ts';
 
@@ -47,7 +48,7 @@ export function registerRunSkill(
       if (item) await run(item, selection);
     }),
     vscode.commands.registerCommand('telos.runTreeSkill', async (node: SkillNode) => {
-      await run(skillItem(node.agent, node.skill.id, node.skill.description));
+      await run(skillItem(node.agent, node.skill));
     }),
   );
 }
@@ -58,9 +59,7 @@ async function pickSkill(
   before: readonly SkillItem[],
 ): Promise<SkillItem | undefined> {
   const agents = await (await current.openTelos()).agents();
-  const items = agents.flatMap(agent =>
-    agent.skills.map(({ id, description }) => skillItem(agent, id, description)),
-  );
+  const items = (await pickableSkills(agents)).map(({ agent, skill }) => skillItem(agent, skill));
   if (items.length === 0) {
     await offerFirstSkill();
     return undefined;
@@ -95,12 +94,12 @@ async function offerFirstSkill(): Promise<void> {
   if (command) await vscode.commands.executeCommand(command);
 }
 
-function skillItem(agent: Agent, id: string, description: string): SkillItem {
+function skillItem(agent: Agent, skill: Skill): SkillItem {
   return {
-    label: plainLabel(id),
+    label: plainLabel(skill.id),
     description: plainLabel(agent.name),
-    detail: plainLabel(description),
-    ref: { agent: agent.name, skill: id },
+    detail: plainLabel(descriptionOf(skill)),
+    ref: { agent: agent.name, skill: skill.id },
   };
 }
 

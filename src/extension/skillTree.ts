@@ -3,6 +3,7 @@ import * as vscode from 'vscode';
 import type { Agent, Diagnostic, Skill } from '../engine/agents/agent.ts';
 import type { SkillRef } from '../protocol/run.ts';
 import type { CurrentTelos } from './currentTelos.ts';
+import { descriptionOf } from './pickableSkills.ts';
 import { plainLabel } from './plainLabel.ts';
 import { inSlices } from './slices.ts';
 
@@ -122,8 +123,6 @@ function skillItem(agent: Agent, skill: Skill): vscode.TreeItem {
   item.command = { command: 'telos.openSkillFile', title: 'Open SKILL.md', arguments: [{ agent, skill }] };
   return item;
 }
-
-const descriptionOf = ({ description, synopsis }: Skill): string => synopsis ?? description;
 
 function shadowSentence(agent: Agent, { id }: Skill, other: SkillRef): string {
   return `When you say ${id}, ${other.skill} of ${other.agent} runs. Say ${agent.name}:${id} to run this one.`;

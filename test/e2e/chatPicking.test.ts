@@ -1,0 +1,95 @@
+/** Picking in the chat view's page: a skill by a slash, another skill for a request that was run, another model. */
+import assert from 'node:assert/strict';
+import type { Browser } from 'playwright-core';
+import type { RunEvent } from '../../src/protocol/run.ts';
+import type { ToHost } from '../../src/protocol/webview.ts';
+import { launchChromium } from '../vscode/chromium.ts';
+import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
+import { conversation, end, routed, start } from '../webview/scenes.ts';
+
+describe('picking in the chat page', () => {
+  let browser: Browser;
+  let bundle: ViewBundle;
+  let view: View;
+
+  before(async () => {
+    bundle = await buildView();
+    browser = await launchChromium();
+  });
+
+  after(() => browser?.close());
+
+  beforeEach(async () => {
+    view = await openView(browser, bundle);
+  });
+
+  afterEach(async () => {
+    await view.page.close();
+    assert.deepEqual(view.problems, []);
+  });
+
+  const textbox = () => view.page.getByRole('textbox', { name: 'Message Telos' });
+  const options = () => view.page.getByRole('listbox', { name: 'Skills' }).getByRole('option');
+  const sent = async (type: ToHost['type']) => (await view.posted()).filter(message => message.type === type);
+
+  it('completes a skill behind a slash by the keyboard, and sends it', async () => {
+    await view.say(conversation([]));
+    await textbox().pressSequentially('/');
+    assert.equal(await options().count(), 4);
+    await textbox().pressSequentially('r');
+    assert.equal(await options().first().locator('.suggestion-name').textContent(), '/release-notes');
+    await textbox().press('Backspace');
+    await textbox().press('ArrowDown');
+    await textbox().press('ArrowDown');
+    const active = await textbox().getAttribute('aria-activedescendant');
+    assert.equal(await view.page.locator(`#${active}`).getAttribute('aria-selected'), 'true');
+    assert.match((await view.page.locator(`#${active}`).textContent()) ?? '', /^\/release-notes/);
+    await textbox().press('Enter');
+    assert.equal(await textbox().inputValue(), '/release-notes ');
+    assert.equal(await options().count(), 0);
+    await textbox().pressSequentially('for 1.2');
+    await textbox().press('Enter');
+    assert.deepEqual(await sent('submit'), [{ type: 'submit', text: '/release-notes for 1.2' }]);
+  });
+
+  it('closes the list with Escape until something is typed, and takes a click', async () => {
+    await view.say(conversation([]));
+    await textbox().fill('/kick');
+    await options().first().waitFor();
+    await textbox().press('Escape');
+    assert.equal(await options().count(), 0);
+    assert.equal(await textbox().getAttribute('aria-activedescendant'), null);
+    await textbox().fill('/kicko');
+    await options().first().click();
+    assert.equal(await textbox().inputValue(), '/kickoff ');
+    await textbox().fill('/kickoff');
+    await textbox().press('Enter');
+    assert.deepEqual(await sent('submit'), [{ type: 'submit', text: '/kickoff' }]);
+  });
+
+  it('runs the same request with the runner-up, or asks for any other', async () => {
+    const reason = {
+      rule: 'index',
+      matched: 'sum, week',
+      score: 0.41,
+      runnerUp: { agent: 'kairos', skill: 'weekly-summary', score: 0.3 },
+    } as const;
+    await view.say(conversation([start('sum up the week'), { ...routed, reason } as RunEvent, end]));
+    await view.page.getByText('score 0.41, then weekly-summary with 0.30').waitFor();
+    await view.page.getByRole('button', { name: 'Run weekly-summary instead' }).click();
+    await view.page.getByRole('button', { name: 'Other skill…' }).click();
+    const skill = { agent: 'kairos', skill: 'weekly-summary' };
+    assert.deepEqual(await sent('submit'), [
+      { type: 'submit', text: 'sum up the week', skill, instead: true },
+    ]);
+    assert.deepEqual(await sent('pick_skill'), [{ type: 'pick_skill', text: 'sum up the week' }]);
+  });
+
+  it('asks for another model by a button that says which one is in use', async () => {
+    await view.say(conversation([]));
+    await view.page
+      .getByRole('button', { name: 'Model: anthropic/claude-haiku-4-5. Choose another' })
+      .click();
+    assert.deepEqual(await sent('command'), [{ type: 'command', command: 'telos.chooseModel' }]);
+  });
+});

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { completeSkill } from '../../webview/skillNames.ts';
+
+const skill = (agent: string, name: string) => ({ agent, skill: name, description: '' });
+const skills = [
+  skill('kairos', 'kickoff'),
+  skill('kairos', 'weekly-summary'),
+  skill('press', 'release notes'),
+  skill('press', 'summary'),
+  skill('my notes', 'kickoff'),
+];
+const offered = (request: string) => completeSkill(request, skills)?.map(({ text }) => text);
+
+describe('completing a skill', () => {
+  it('begins with a slash and ends with the first space', () => {
+    for (const request of ['', 'kick', ' /kick', '/kickoff ', '/kickoff now', 'a /kick']) {
+      assert.equal(offered(request), undefined, request);
+    }
+    assert.equal(offered('/')?.length, 5);
+  });
+
+  it('puts names that begin so before those that have it further in', () => {
+    assert.deepEqual(offered('/sum'), ['/summary', '/weekly-summary']);
+    assert.deepEqual(offered('/SUMM'), ['/summary', '/weekly-summary']);
+    assert.deepEqual(offered('/ekl'), ['/weekly-summary']);
+    assert.deepEqual(offered('/nothing'), []);
+  });
+
+  it('writes a name in one word, with its agent where two share it and the agent is one word', () => {
+    assert.deepEqual(offered('/rel'), ['/release-notes']);
+    assert.deepEqual(offered('/kick'), ['/kairos:kickoff', '/kickoff']);
+    assert.deepEqual(offered('/kairos:k'), ['/kairos:kickoff']);
+  });
+});
