@@ -1,7 +1,6 @@
 /** Finds the skill that a request means, and says why: a name, else the search index or one question to a model. */
 import type { RouteReason, SkillRef } from '../protocol/run.ts';
 import type { FileAgent } from './agents/discover.ts';
-import { isRoutable } from './agents/searchDocument.ts';
 import { decide, type Ranked, SearchIndex } from './agents/searchIndex.ts';
 import type { RoutingMode } from './config.ts';
 import type { Provider } from './providers/provider.ts';
@@ -126,7 +125,7 @@ function fewSkills(agents: readonly FileAgent[]): { agent: FileAgent; skill: Ran
   const names = new Set(agents.map(agent => agent.name));
   const visible = skills.filter(({ skill }) => !skill.shadowedBy || !names.has(skill.shadowedBy.agent));
   if (visible.length > wholeManifest) return undefined;
-  return visible.filter(({ skill }) => isRoutable(skill));
+  return visible.filter(({ skill }) => skill.modelInvocable);
 }
 
 function byIndex(agents: readonly FileAgent[], ranking: readonly Ranked[]): RouteResult {

@@ -40,7 +40,9 @@ export async function askModel(
   signal: AbortSignal,
 ): Promise<Candidate | 'none'> {
   const byName = nameEach(candidates);
-  const lines = [...byName].map(([name, { skill }]) => `- ${name}: ${oneLine(skill.description)}`);
+  const lines = [...byName].map(
+    ([name, { skill }]) => `- ${name}: ${oneLine(skill.synopsis ?? skill.description)}`,
+  );
   const content = `Available skills:\n${lines.join('\n')}\n\nUser request: ${text.trim().slice(0, maxRequest)}`;
   const patience = AbortSignal.timeout(patienceMs);
   let reply = '';

@@ -108,6 +108,12 @@ describe('routing', () => {
       );
   });
 
+  it('offers the likeliest skills when the model says that none fits', async () => {
+    const result = await route('buy yarn', agentsOf(tools), { model: answering('NONE') });
+    assert.deepEqual(!result.skill && result.suggestions[0], { agent: 'a', skill: 'knitting' });
+    assert.equal(result.notice, undefined);
+  });
+
   it('lets the index decide, and says why, when the model fails', async () => {
     const model = answering(new Error('out of credit'));
     const result = await route('count the stitches of a pattern in yarn', agentsOf(tools), { model });

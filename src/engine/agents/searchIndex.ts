@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import type { FileAgent } from './discover.ts';
-import { readSearchDocument, type SearchDocument } from './searchDocument.ts';
+import { type SearchDocument, SearchReader } from './searchDocument.ts';
 import { eachWord, Vocabulary } from './searchText.ts';
 import { expectedShare, wordClass } from './searchWords.ts';
 import { type FileSkill, openSkill } from './skillFile.ts';
@@ -92,6 +92,7 @@ export class SearchIndex {
    */
   static async build(agents: readonly FileAgent[], previous?: SearchIndex): Promise<SearchIndex> {
     const vocabulary = previous ? previous.#vocabulary : new Vocabulary();
+    const reader = new SearchReader(vocabulary);
     const known = new Map<string, SearchDocument>();
     if (previous) for (const { stamp, document } of previous.#entries) known.set(stamp, document);
     const entries: IndexEntry[] = [];
@@ -103,7 +104,7 @@ export class SearchIndex {
           sliceEnd = performance.now() + sliceMs;
         }
         const stamp = stampOf(skill);
-        const document = known.get(stamp) ?? readOnce(skill, vocabulary);
+        const document = known.get(stamp) ?? reader.read(unshared(skill));
         entries.push({ agent, skill, stamp, document });
       }
     }
@@ -196,10 +197,8 @@ function isAsked({ agent, skill, document }: IndexEntry, agentName: string | und
   return agentName === undefined ? !skill.shadowedBy : agent.name === agentName;
 }
 
-/** Through a Skill of its own, so that thousands of bodies do not stay in memory. */
-function readOnce(skill: FileSkill, vocabulary: Vocabulary): SearchDocument {
-  return readSearchDocument(openSkill(skill.file, skill.source, skill.id), vocabulary);
-}
+/** Another Skill of the same file, which is forgotten when it is read: thousands of bodies would fill the memory. */
+const unshared = (skill: FileSkill): FileSkill => openSkill(skill.file, skill.source, skill.id);
 
 /** The request's share that the skill's words explain, 0 to 1; each word counts more at a better place, with a limit. */
 function wordScore(document: SearchDocument, { terms, mass }: WeighedRequest): number {

@@ -1,5 +1,7 @@
 /** Which words of a request say little about what is wanted; general knowledge of language, so that five skills can be told apart as well as two thousand. */
 
+import { stem } from './searchStem.ts';
+
 /** How often a word turns up in any text: `function` words always, `filler` words in most requests, `ordinary` words now and then. */
 export type WordClass = 'function' | 'filler' | 'ordinary' | 'rare';
 
@@ -66,16 +68,25 @@ export const expectedShare: Readonly<Record<WordClass, number>> = {
 };
 
 const classes = new Map<string, WordClass>();
+const stemClasses = new Map<string, WordClass>();
 
-/** The class of one lower-case word as it is written, not its stem. */
+/** The class of one lower-case word; a form of a filler or ordinary word is of its class. */
 export function wordClass(word: string): WordClass {
   if (classes.size === 0) fillClasses();
-  return classes.get(word) ?? (/^\d+(?:am|pm|st|nd|rd|th|k|h|m|s)?$/.test(word) ? 'filler' : 'rare');
+  const known = classes.get(word) ?? stemClasses.get(stem(word));
+  return known ?? (/^\d+(?:am|pm|st|nd|rd|th|k|h|m|s)?$/.test(word) ? 'filler' : 'rare');
 }
 
 /** At the first question, so that starting the engine pays nothing for it; the commoner class wins. */
 function fillClasses(): void {
-  for (const word of ordinaryWords.split(/\s+/)) classes.set(word, 'ordinary');
-  for (const word of fillerWords.split(/\s+/)) classes.set(word, 'filler');
-  for (const word of functionWords.split(/\s+/)) classes.set(word, 'function');
+  for (const [text, kind] of [
+    [ordinaryWords, 'ordinary'],
+    [fillerWords, 'filler'],
+    [functionWords, 'function'],
+  ] as const) {
+    for (const word of text.trim().split(/\s+/)) {
+      classes.set(word, kind);
+      if (kind !== 'function') stemClasses.set(stem(word), kind);
+    }
+  }
 }

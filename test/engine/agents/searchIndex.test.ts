@@ -55,6 +55,30 @@ describe('search index', () => {
     );
   });
 
+  it('hears what is quoted within a long line', async () => {
+    const around =
+      'mentions ladders, ceilings, old doors, stairs, brass handles, cellars, gutters and roof tiles';
+    add('a/gilder', `---\ndescription: d\n---\nIf somebody says "gild the picture frame" or ${around}.\n`);
+    add('b/other', `---\ndescription: d\n---\nIf somebody says gild the picture frame or ${around}.\n`);
+    const [first, second] = (await SearchIndex.build(agents())).rank('gild the picture frame', 2);
+    assert.equal(first?.skill.id, 'gilder');
+    assert.ok((first?.score ?? 0) > 1.8 * (second?.score ?? 0));
+  });
+
+  it('takes small talk for small talk, even where a skill has the same words', async () => {
+    add(
+      'a/echo',
+      '---\ndescription: d\n---\n## Examples\n- "nice to meet you and thanks again, see you soon my friend"\n',
+    );
+    add('a/one', '---\ndescription: Prunes apple trees\n---\n');
+    const index = await SearchIndex.build(agents());
+    assert.equal(best(index, 'nice to meet you and thanks again, see you soon my friend'), 'echo');
+    assert.equal(
+      decide(index.rank('nice to meet you and thanks again, see you soon my friend', 2)),
+      undefined,
+    );
+  });
+
   it('abstains between two that fit alike, and when little of the request is explained', async () => {
     add('a/one', '---\ndescription: Exports invoices as spreadsheets\n---\n');
     add('b/two', '---\ndescription: Exports invoices as spreadsheets\n---\n');
