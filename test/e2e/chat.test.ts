@@ -107,6 +107,8 @@ describe('chat in a real VS Code', () => {
     });
 
     await chat.getByRole('textbox', { name: 'Message Telos' }).fill('check the barrel');
+    // Until the host has told the view what there is, nothing can be sent; a person is never that fast.
+    await chat.getByRole('button', { name: 'Send', disabled: false }).waitFor();
     await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
     const conversation = chat.getByRole('log', { name: 'Conversation' });
     const card = conversation.getByRole('group', { name: 'Approval: run_command' });
