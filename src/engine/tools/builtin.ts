@@ -1,8 +1,11 @@
 /** The five tools that every run offers, and the check of a call's input before anything else is done with it. */
 import type { JsonObject } from '../../protocol/run.ts';
 import { createCommandTool } from './command.ts';
+import { editFileTool } from './edit.ts';
 import { createFetchTool } from './fetch.ts';
 import { listDirectoryTool, readFileTool, writeFileTool } from './files.ts';
+import { globTool } from './glob.ts';
+import { searchFilesTool } from './search.ts';
 import { type Tool, toolError } from './tool.ts';
 
 /** Each checks its own input too, so that no caller can make it act on a missing argument. */
@@ -13,6 +16,12 @@ export const builtinTools: readonly Tool[] = [
   createCommandTool(),
   createFetchTool(),
 ].map(withCheckedInput);
+
+/** The five, and those beside them that skills written for other runners expect. */
+export const skillTools: readonly Tool[] = [
+  ...builtinTools,
+  ...[editFileTool, searchFilesTool, globTool].map(withCheckedInput),
+];
 
 function withCheckedInput(tool: Tool): Tool {
   return {

@@ -29,11 +29,11 @@ import { type Tool, type ToolContext, toolError } from './tool.ts';
 /** Bytes of one read. */
 const readLimit = 256 * 1024;
 /** Bytes of one write. */
-const writeLimit = 16 * 1024 * 1024;
+export const writeLimit = 16 * 1024 * 1024;
 /** Names of one listing. */
 const listLimit = 2000;
 
-const pathProperty = (what: string) => ({
+export const pathProperty = (what: string) => ({
   type: 'string',
   description: `${what} Relative to the working folder, absolute, or starting with ~.`,
 });
@@ -115,20 +115,24 @@ export const listDirectoryTool: Tool = {
     }),
 };
 
-const readableFolders = (context: ToolContext): string[] => [
+export const readableFolders = (context: ToolContext): string[] => [
   context.workingDir,
   context.packDir,
   context.skillDir,
 ];
 
-const homeOf = (context: ToolContext): string =>
+export const homeOf = (context: ToolContext): string =>
   context.env['HOME'] ?? context.env['USERPROFILE'] ?? homedir();
 
 /**
  * The real path that a call may touch. An approval binds the call to exactly what was shown; without one it stays in `folders`.
  * Throws PathProblem.
  */
-async function targetOf(given: unknown, context: ToolContext, folders: readonly string[]): Promise<string> {
+export async function targetOf(
+  given: unknown,
+  context: ToolContext,
+  folders: readonly string[],
+): Promise<string> {
   const home = homeOf(context);
   const path = await resolvePath(String(given), context.workingDir, home);
   if (context.approvedSubject !== undefined) {
@@ -145,7 +149,10 @@ async function targetOf(given: unknown, context: ToolContext, folders: readonly 
   );
 }
 
-async function orProblem(context: ToolContext, action: () => Promise<ToolResult>): Promise<ToolResult> {
+export async function orProblem(
+  context: ToolContext,
+  action: () => Promise<ToolResult>,
+): Promise<ToolResult> {
   context.signal.throwIfAborted();
   try {
     return await action();
@@ -172,7 +179,7 @@ async function readText(handle: FileHandle, size: number, path: string): Promise
 }
 
 /** Replaces or creates the file at the real path in one step. True when there was one before. Throws PathProblem. */
-async function replaceFile(path: string, bytes: Buffer): Promise<boolean> {
+export async function replaceFile(path: string, bytes: Buffer): Promise<boolean> {
   const parent = dirname(path);
   try {
     await mkdir(parent, { recursive: true, mode: 0o755 });
@@ -216,7 +223,7 @@ async function writeNewFile(path: string, bytes: Buffer, before: Stats | undefin
   }
 }
 
-async function shownPath(path: string, context: ToolContext): Promise<string> {
+export async function shownPath(path: string, context: ToolContext): Promise<string> {
   const root = await resolvePath(context.workingDir, context.workingDir, homeOf(context));
   const way = relative(root, path);
   return isInside(root, path) && !isAbsolute(way) ? way : path;

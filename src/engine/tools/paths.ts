@@ -1,5 +1,5 @@
 /** Says which file a path really means, and opens it so that nothing can be put in its place meanwhile. */
-import { constants } from 'node:fs';
+import { constants, readlinkSync, realpathSync } from 'node:fs';
 import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { expandPath } from '../config.ts';
@@ -34,20 +34,21 @@ export async function resolvePath(given: string, base: string, home: string): Pr
   const path = expandPath(given, home, base);
   refuseSpecialPlace(path);
   if (process.platform === 'win32') refuseWindowsDevice(path);
-  const real = await followLinks(path, maximumLinks);
+  const real = followLinks(path, maximumLinks);
   refuseSpecialPlace(real);
   return real;
 }
 
-async function followLinks(path: string, linksLeft: number): Promise<string> {
+/** Synchronous, because a path takes microseconds on a disk, and each hop through the thread pool many times that. */
+function followLinks(path: string, linksLeft: number): string {
   if (linksLeft === 0) throw new PathProblem('unusable', `${path} leads through too many links.`);
   const missing: string[] = [];
   for (let current = path; ; current = dirname(current)) {
-    const real = await ifExists(realpath(current), path);
+    const real = realPathIfExists(current, path);
     if (real !== undefined) return join(real, ...missing);
-    const link = await readlink(current).catch(() => undefined);
+    const link = linkTarget(current);
     if (link !== undefined) {
-      const folder = await realpath(dirname(current));
+      const folder = realpathSync.native(dirname(current));
       return followLinks(resolve(folder, link, ...missing), linksLeft - 1);
     }
     if (dirname(current) === current) return path;
@@ -55,9 +56,9 @@ async function followLinks(path: string, linksLeft: number): Promise<string> {
   }
 }
 
-async function ifExists(pending: Promise<string>, path: string): Promise<string | undefined> {
+function realPathIfExists(current: string, path: string): string | undefined {
   try {
-    return await pending;
+    return realpathSync.native(current);
   } catch (error) {
     const code = errorCode(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
@@ -66,9 +67,21 @@ async function ifExists(pending: Promise<string>, path: string): Promise<string 
   }
 }
 
+function linkTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** True for a path in the system's own views and devices. */
+export const isSpecialPlace = (path: string): boolean =>
+  sep === '/' && specialPlaces.some(folder => isInside(folder, path));
+
 function refuseSpecialPlace(path: string): void {
   const place = specialPlaces.find(folder => isInside(folder, path));
-  if (place !== undefined && sep === '/')
+  if (place !== undefined && isSpecialPlace(path))
     throw new PathProblem(
       'special',
       `${path} lies in ${place}, which holds no ordinary files. It is never opened.`,

@@ -29,6 +29,10 @@ export interface ToolContext extends RunFolders {
    * exactly that, also outside the folders, and refuses when the call means something else by now.
    */
   approvedSubject?: string;
+  /** Telos's own folders: searches pass them by, as the policy lets no call read in them. Absolute and real. */
+  protectedDirs?: readonly string[];
+  /** The ripgrep that the editor brings; absolute. Otherwise one on the PATH is used, where there is one. */
+  ripgrep?: string | undefined;
   /** Tells the person how far a long call has come; may be called often. */
   onProgress?: (message: string) => void;
 }

@@ -1,0 +1,78 @@
+/** File patterns with stars, braces and sets of characters, compared without ever going back far. */
+import { matchesParts, type WildcardPart } from './wildcard.ts';
+
+/** Alternatives in braces beyond this are not looked at. */
+const maxAlternatives = 64;
+
+/**
+ * A test for paths with `/` between their parts. `*` and `?` stay within one part, `**` is any number of parts, `{a,b}` either, `[a-z]` one of them.
+ * A pattern without `/` is for the last part alone when `anywhere` is set.
+ */
+export function globMatcher(pattern: string, anywhere = false): (path: string) => boolean {
+  const normal = pattern.replaceAll('\\', '/').replace(/^(?:\.?\/)+/, '');
+  const wanted = anywhere && !normal.includes('/') ? `**/${normal}` : normal;
+  const alternatives = expandBraces(wanted).map(one =>
+    one.split('/').map(part => (part === '**' ? ('**' as const) : partsOf(part))),
+  );
+  return path => {
+    const names = path.split('/');
+    return alternatives.some(parts => matchesPath(parts, names));
+  };
+}
+
+type PathPart = '**' | readonly WildcardPart[];
+
+/** Row by row: after each part of the pattern, how many names it can have used up. */
+function matchesPath(parts: readonly PathPart[], names: readonly string[]): boolean {
+  let used = new Set([0]);
+  for (const part of parts) {
+    const next = new Set<number>();
+    if (part === '**') for (let count = Math.min(...used); count <= names.length; count++) next.add(count);
+    else
+      for (const count of used)
+        if (count < names.length && matchesParts(part, names[count] ?? '')) next.add(count + 1);
+    if (next.size === 0) return false;
+    used = next;
+  }
+  return used.has(names.length);
+}
+
+function partsOf(text: string): WildcardPart[] {
+  const parts: WildcardPart[] = [];
+  for (const [sign] of text.matchAll(/\[[!^]?\]?[^\]]*\]|[\s\S]/gu)) {
+    if (sign === '*') {
+      if (parts.at(-1) !== '*') parts.push('*');
+    } else if (sign === '?') parts.push(() => true);
+    else if (sign.length > 2 && sign.startsWith('[')) parts.push(oneOf(sign.slice(1, -1)));
+    else for (const one of sign) parts.push(other => other === one);
+  }
+  return parts;
+}
+
+function oneOf(set: string): (character: string) => boolean {
+  const isNegated = /^[!^]/.test(set);
+  const ranges = [...set.slice(isNegated ? 1 : 0).matchAll(/([\s\S])-([\s\S])|([\s\S])/gu)];
+  return character => {
+    const isIn = ranges.some(([, from, to, one]) =>
+      one === undefined ? character >= (from ?? '') && character <= (to ?? '') : character === one,
+    );
+    return isIn !== isNegated;
+  };
+}
+
+/** The innermost braces first, so that nested ones need no stack. */
+function expandBraces(pattern: string): string[] {
+  const done: string[] = [];
+  const open = [pattern];
+  while (open.length > 0 && done.length + open.length <= maxAlternatives) {
+    const one = open.shift() ?? '';
+    const braces = /\{([^{}]*,[^{}]*)\}/.exec(one);
+    if (!braces) {
+      done.push(one);
+      continue;
+    }
+    const [before, behind] = [one.slice(0, braces.index), one.slice(braces.index + braces[0].length)];
+    for (const choice of (braces[1] ?? '').split(',')) open.push(before + choice + behind);
+  }
+  return [...done, ...open].slice(0, maxAlternatives);
+}

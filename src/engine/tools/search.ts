@@ -1,0 +1,173 @@
+/** The tool that finds text in files: by ripgrep where there is one, else line by line with the same result. */
+import { stat } from 'node:fs/promises';
+import { basename, dirname, join, relative, sep } from 'node:path';
+import { createContext, Script } from 'node:vm';
+import type { ToolResult } from '../../protocol/run.ts';
+import { orProblem, pathProperty, readableFolders, targetOf } from './files.ts';
+import { prefixOf } from './glob.ts';
+import { globMatcher } from './globPattern.ts';
+import { openRegularFile, PathProblem } from './paths.ts';
+import { decodeUtf8, escapeInvisible, looksBinary } from './plainText.ts';
+import {
+  findRipgrep,
+  maxFileSize,
+  type SearchEnd,
+  type SearchRequest,
+  searchTime,
+  searchWithRipgrep,
+  type TakeLine,
+} from './ripgrep.ts';
+import { isSensitive } from './secretNames.ts';
+import { type Tool, type ToolContext, toolError } from './tool.ts';
+import { type FoundFile, isOffLimits, type WalkState, walkFiles } from './walkFiles.ts';
+
+/** Lines of one call, and characters of one line. */
+const maxLines = 200;
+const maxLineLength = 300;
+/** What one file may take in our own search, in milliseconds: a pattern can be written so that it would never end. */
+const fileTime = 250;
+/** Characters of a line that our own search looks at. */
+const searchedLength = 10_000;
+
+export const searchFilesTool: Tool = {
+  definition: {
+    name: 'search_files',
+    description:
+      'Finds the lines of text files that match a regular expression, as path:line: text, at most 200. It does not look into .git, node_modules and files that by their names hold secrets.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        pattern: { type: 'string', description: 'The regular expression, tried line by line.' },
+        path: pathProperty('The folder or file to search; the working folder when left out.'),
+        glob: { type: 'string', description: 'Only files whose path matches, such as *.md or src/**/*.ts.' },
+        ignore_case: {
+          type: 'boolean',
+          description: 'Capital and small letters are the same; false when left out.',
+        },
+      },
+      required: ['pattern'],
+      additionalProperties: false,
+    },
+  },
+  access: 'read',
+  execute: (input, context) => orProblem(context, () => search(input, context)),
+};
+
+async function search(input: Readonly<Record<string, unknown>>, context: ToolContext): Promise<ToolResult> {
+  const root = await targetOf(input['path'] ?? '.', context, readableFolders(context));
+  const stats = await stat(root).catch(() => undefined);
+  if (!stats) return toolError(`${root} does not exist.`);
+  const glob = typeof input['glob'] === 'string' && input['glob'] !== '' ? input['glob'] : undefined;
+  const isFolder = stats.isDirectory();
+  const base = isFolder ? root : dirname(root);
+  const request: SearchRequest = {
+    pattern: String(input['pattern']),
+    base,
+    file: isFolder ? undefined : basename(root),
+    glob,
+    ignoreCase: input['ignore_case'] === true,
+  };
+  const prefix = await prefixOf(base, context);
+  const lines: string[] = [];
+  const take: TakeLine = (path, line, text) => {
+    // A file that was named is one that the policy has decided on.
+    if (path !== root && (isSensitive(path) || isOffLimits(path, context))) return true;
+    if (lines.length === maxLines) return false;
+    const name = escapeInvisible(prefix + relative(base, path).split(sep).join('/'));
+    const shown = text.trimEnd();
+    lines.push(
+      `${name}:${line}: ${shown.length > maxLineLength ? `${shown.slice(0, maxLineLength)}…` : shown}`,
+    );
+    return true;
+  };
+  const program = findRipgrep(context);
+  const end = program
+    ? await searchWithRipgrep(program, request, take, context)
+    : await searchByOurselves(request, take, context);
+  if ('problem' in end) return toolError(`The search could not be done: ${end.problem}`);
+  const note = end.isCut
+    ? ['[Cut: there may be more. Search a smaller folder, or for something rarer.]']
+    : [];
+  if (lines.length === 0) return { content: ['No line matches.', ...note].join('\n'), isError: false };
+  return { content: [...lines, ...note].join('\n'), isError: false };
+}
+
+async function searchByOurselves(
+  { pattern, base, file, glob, ignoreCase }: SearchRequest,
+  take: TakeLine,
+  context: ToolContext,
+): Promise<SearchEnd> {
+  const expression = expressionOf(pattern, ignoreCase);
+  if (typeof expression === 'string') return { problem: expression };
+  const matching = lineMatcher(expression);
+  const isWanted = glob === undefined ? () => true : globMatcher(glob.replace(/^!/, ''), true);
+  const isTurned = glob?.startsWith('!') ?? false;
+  const deadline = Date.now() + searchTime;
+  const state: WalkState = { isCut: false };
+  const one: readonly FoundFile[] = file === undefined ? [] : [{ path: join(base, file), name: file }];
+  const files = file === undefined ? walkFiles(base, context, state) : one;
+  for await (const { path, name } of files) {
+    if (file === undefined && (isWanted(name) === isTurned || isSensitive(path))) continue;
+    if (Date.now() > deadline) return { isCut: true };
+    const lines = await linesOf(path);
+    if (lines.length === 0) continue;
+    const found = matching(lines);
+    if (!found)
+      return { problem: 'the expression takes too long. Write it without repetitions inside repetitions.' };
+    for (const index of found) if (!take(path, index + 1, lines[index] ?? '')) return { isCut: true };
+  }
+  return { isCut: state.isCut };
+}
+
+/** The expression, or what is wrong with it. */
+function expressionOf(pattern: string, ignoreCase: boolean): RegExp | string {
+  const flags = ignoreCase ? 'i' : '';
+  try {
+    return new RegExp(pattern, `${flags}u`);
+  } catch {
+    try {
+      return new RegExp(pattern, flags);
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+}
+
+/** A regular expression cannot be stopped from within, but the machine that runs it can. */
+const script = new Script(
+  'lines.map((line, index) => (expression.test(line) ? index : -1)).filter(index => index >= 0)',
+);
+
+/** Tells which lines match; undefined when that took too long. */
+function lineMatcher(expression: RegExp): (lines: readonly string[]) => readonly number[] | undefined {
+  const world = createContext({ lines: [] as readonly string[], expression });
+  return lines => {
+    world['lines'] = lines.map(line => line.slice(0, searchedLength));
+    try {
+      return script.runInContext(world, { timeout: fileTime }) as number[];
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+/** None for a file that cannot be read, is too large or is no text. */
+async function linesOf(path: string): Promise<string[]> {
+  try {
+    const { handle, size } = await openRegularFile(path);
+    try {
+      if (size > maxFileSize) return [];
+      const bytes = await handle.readFile();
+      return looksBinary(bytes)
+        ? []
+        : decodeUtf8(bytes)
+            .replace(/\r?\n$/, '')
+            .split(/\r?\n/);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    if (error instanceof PathProblem) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,30 @@
+/** Tells by its names what holds secrets: it is read only when a person has agreed, and never searched. */
+
+/** A path as a tolerant file system sees it: case, invisible characters, and trailing dots and spaces do not count. */
+export function folded(path: string): string {
+  return path
+    .normalize('NFKC')
+    .replace(/[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g, '')
+    .toLowerCase()
+    .split(/[\\/]/)
+    .map(part => part.replace(/[. ]+$/, '') || part)
+    .join('/');
+}
+
+export const nameOf = (foldedPath: string): string => foldedPath.slice(foldedPath.lastIndexOf('/') + 1);
+
+const secretPlace =
+  /(^|\/)(\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.password-store|\.mozilla|keychains|\.config\/(gcloud|gh)|\.docker\/config\.json)(\/|$)/;
+const secretFile =
+  /^(\.env.*|\.npmrc|\.pypirc|[._]netrc|\.git-credentials|\.pgpass|\.my\.cnf|\.htpasswd|\.vault-token|\.s3cfg|\.\w+_history|id_(rsa|dsa|ecdsa|ed25519)(_\w+)?|(credentials|secrets?)(\.(json|ya?ml|toml|ini|csv|env))?|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate))$/;
+
+/** True for a path that by its names holds keys, passwords or tokens. */
+export function isSensitive(path: string): boolean {
+  const plain = folded(path);
+  return secretPlace.test(plain) || secretFile.test(nameOf(plain));
+}
+
+/** True when `path` is `folder` or lies below it, however either is spelt. Both absolute and real. */
+export function isInsideFolded(folder: string, path: string): boolean {
+  return `${folded(path)}/`.startsWith(`${folded(folder)}/`);
+}
