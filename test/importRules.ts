@@ -15,6 +15,7 @@ export const floors: readonly (readonly string[])[] = [
   ['src/engine/agents/', 'src/engine/packs/', 'src/engine/policy/', 'src/engine/providers/'],
   [
     'src/engine/frame.ts',
+    'src/engine/permit.ts',
     'src/engine/prompt.ts',
     'src/engine/route.ts',
     'src/engine/routeBenchmark.ts',

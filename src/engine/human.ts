@@ -1,5 +1,6 @@
 /** The port through which the engine asks a person; each frontend brings its own. */
 import type { ApprovalDecision, ApprovalRequest } from '../protocol/run.ts';
+import { mapStrings } from './redact.ts';
 
 /** Both calls settle when the signal aborts: `approve` with a denial, `ask` with empty answers. */
 export interface Human {
@@ -11,7 +12,7 @@ export interface Human {
 export const nobody: Human = {
   approve: async request => ({
     allow: false,
-    reason: `Nobody can be asked here (rule ${request.rule}: ${request.reason}). Run it in a terminal, or allow everything with --yes.`,
+    reason: `Nobody can be asked here (rule ${request.rule}: ${request.reason}). ${request.toAllow ?? ''} In a terminal you are asked, and --yes allows it.`,
   }),
   ask: async questions => questions.map(() => ''),
 };
@@ -22,21 +23,11 @@ export const yesToAll: Human = {
   ask: async questions => questions.map(() => ''),
 };
 
-/**
- * Remembers "for this run": the same tool and exactly the same subject in the same folder are asked once, or what the request says
- * that a yes covers. A yes to one command is never a yes to another.
- */
-export function rememberingForRun(human: Human): Human {
-  const granted = new Set<string>();
+/** Shows questions without the values of secrets, as every event is shown; what is done stays what was decided on. */
+export function withoutSecrets(human: Human, redact: (text: string) => string): Human {
   return {
-    async approve(request, signal) {
-      const { tool, subject, folder = '', grant } = request;
-      const key = JSON.stringify(grant === undefined ? [tool, subject, folder] : [tool, grant]);
-      if (granted.has(key)) return { allow: true, scope: 'run' };
-      const decision = await human.approve(request, signal);
-      if (decision.allow && decision.scope !== 'once') granted.add(key);
-      return decision;
-    },
-    ask: (questions, signal) => human.ask(questions, signal),
+    approve: (request, signal) =>
+      human.approve({ ...mapStrings(request, redact), callId: request.callId }, signal),
+    ask: (questions, signal) => human.ask(questions.map(redact), signal),
   };
 }

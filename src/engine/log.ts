@@ -138,6 +138,7 @@ class RunNotes {
       is_error: event.result.isError,
       run_id: this.runId,
       call_id: event.callId,
+      ...(event.policy ? { policy: event.policy } : {}),
       ...(approval ? { approval } : {}),
     };
   }

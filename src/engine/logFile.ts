@@ -26,6 +26,8 @@ export interface ToolCallRecord {
   is_error: boolean;
   run_id: string;
   call_id: string;
+  /** How the policy decided, and by which rule; missing where the input made no sense. */
+  policy?: { action: 'allow' | 'ask' | 'deny'; rule: string };
   /** Present when a person was asked: the rule that asked, and the answer. */
   approval?: { rule: string; answer: string };
 }

@@ -23,6 +23,46 @@ export function redactor(secrets: readonly string[]): Redactor {
   return { text, events: events => redactedEvents(events, text, streamRedactor(secrets)) };
 }
 
+/**
+ * Says whether a text holds one of the secrets: in any of those spellings, in hexadecimal, in another case, or behind up to three layers of
+ * percent escapes.
+ */
+export function secretFinder(secrets: readonly string[]): (text: string) => boolean {
+  const forms = new Set(formsOf(secrets).map(form => form.toLowerCase()));
+  for (const secret of secrets)
+    if (secret.trim().length >= shortestSecret) forms.add(Buffer.from(secret.trim()).toString('hex'));
+  return text => {
+    if (forms.size === 0) return false;
+    let unescaped = text;
+    for (let layer = 0; layer < 4; layer++) {
+      const lower = unescaped.toLowerCase();
+      for (const form of forms) if (lower.includes(form)) return true;
+      const next = withoutPercents(unescaped);
+      if (next === unescaped) return false;
+      unescaped = next;
+    }
+    return false;
+  };
+}
+
+/** Escapes that are no text are left as they stand. */
+function withoutPercents(text: string): string {
+  return text.replace(/(?:%[\da-f]{2})+/gi, escapes => {
+    try {
+      return decodeURIComponent(escapes);
+    } catch {
+      return escapes;
+    }
+  });
+}
+
+/** Values of variables that are named like keys; they must not reach an event, a log or an address. */
+export function secretsIn(env: Readonly<Record<string, string>>): string[] {
+  return Object.entries(env)
+    .filter(([name]) => /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i.test(name))
+    .map(([, value]) => value);
+}
+
 /** Redacts a text that arrives in pieces, holding back only what could be the beginning of a secret. */
 export interface StreamRedactor {
   /** Takes the next piece and returns what is safe to show now; may be empty. */

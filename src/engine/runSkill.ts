@@ -5,6 +5,9 @@ import type { Agent, Skill } from './agents/agent.ts';
 import type { Config } from './config.ts';
 import type { RunState } from './frame.ts';
 import type { Human } from './human.ts';
+import { mayConnectServers, policyNotices } from './permit.ts';
+import type { PolicyContext } from './policy/decision.ts';
+import { runPolicy } from './policy/runPolicy.ts';
 import { firstMessage, systemPrompt } from './prompt.ts';
 import { priceOf } from './providers/prices.ts';
 import type { Provider } from './providers/provider.ts';
@@ -12,7 +15,7 @@ import type { Match } from './route.ts';
 import { type RunSpec, runLoop } from './run.ts';
 import { builtinTools } from './tools/builtin.ts';
 import { commandEnvironment } from './tools/command.ts';
-import { connectServers } from './tools/mcpServers.ts';
+import { connectServers, type McpServers } from './tools/mcpServers.ts';
 import type { RunFolders } from './tools/tool.ts';
 
 /** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
@@ -30,7 +33,14 @@ export async function* runSkill(
   }
   state.messages.push({ role: 'user', content: firstMessage(skill.body, words, new Date()) });
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
-  const mcp = agent.mcpConfig ? await connectServers(config, agent, builtinTools, env, signal) : undefined;
+  let mcp: McpServers | undefined;
+  const policy: PolicyContext = {
+    ...runPolicy(config, agent, folders),
+    mcpTool: name => mcp?.merged().facts.get(name),
+  };
+  yield* policyNotices(policy);
+  if (agent.mcpConfig && (yield* mayConnectServers({ human, policy }, signal)))
+    mcp = await connectServers(config, agent, builtinTools, env, signal);
   try {
     for (const message of mcp?.problems ?? []) yield { type: 'notice', level: 'warning', message };
     const spec: RunSpec = {
@@ -43,12 +53,7 @@ export async function* runSkill(
         return mcp?.merged().tools ?? builtinTools;
       },
       context: { ...folders, env },
-      policy: {
-        ...folders,
-        home: config.home,
-        protectedDirs: [config.configDir, config.dataDir],
-        mcpTool: name => mcp?.merged().facts.get(name),
-      },
+      policy,
       messages: state.messages,
       counts: state.counts,
       priceOf: tokens => priceOf(provider.name, provider.model, tokens),

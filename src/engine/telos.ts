@@ -6,7 +6,7 @@ import type { Ranked } from './agents/searchIndex.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
 import { framed, type RunState } from './frame.ts';
-import { type Human, rememberingForRun } from './human.ts';
+import { type Human, withoutSecrets } from './human.ts';
 import { recorded } from './log.ts';
 import type { InitialFolders } from './packs/initFolders.ts';
 import type { InstalledPack } from './packs/install.ts';
@@ -14,7 +14,7 @@ import type { UninstallTarget } from './packs/uninstall.ts';
 import { selectionText } from './prompt.ts';
 import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
-import { redactor } from './redact.ts';
+import { redactor, secretsIn } from './redact.ts';
 import { type Match, type RouteResult, Router } from './route.ts';
 import { findSkill } from './routeName.ts';
 
@@ -174,7 +174,12 @@ export class Telos {
       import('./runSkill.ts'),
       this.#providerFor(match, request),
     ]);
-    const bench = { provider, human: rememberingForRun(human), state, config: this.config };
+    const bench = {
+      provider,
+      human: withoutSecrets(human, redactor(secretsIn(this.config.env)).text),
+      state,
+      config: this.config,
+    };
     return yield* runSkill(match, wordsOf(request), bench, signal);
   }
 
@@ -224,11 +229,4 @@ function noMatch(text: string, suggestions: readonly SkillRef[]): TelosError {
     `No matching skill found for: '${text}'\n\nAvailable skills:\n${available}`,
     { suggestions },
   );
-}
-
-/** Values of variables that are named like keys; they must not reach an event or a log. */
-function secretsIn(env: Readonly<Record<string, string>>): string[] {
-  return Object.entries(env)
-    .filter(([name]) => /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i.test(name))
-    .map(([, value]) => value);
 }

@@ -1,22 +1,10 @@
 /** Carries out the tool calls of one model turn: checked, decided, asked about, run; each gets exactly one result. */
-import type {
-  ApprovalRequest,
-  Message,
-  RunEvent,
-  ToolCall,
-  ToolResult,
-  ToolResultBlock,
-} from '../protocol/run.ts';
-import type { Human } from './human.ts';
-import { type Decision, decide, type PolicyContext } from './policy/decide.ts';
-import { inputProblem } from './tools/builtin.ts';
-import { type Tool, type ToolContext, toolError } from './tools/tool.ts';
+import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../protocol/run.ts';
+import { type Gate, type Granted, type Permit, permitFor } from './permit.ts';
+import { type ToolContext, toolError } from './tools/tool.ts';
 
 /** What the calls of a run work with. */
-export interface ToolBench {
-  tools: readonly Tool[];
-  human: Human;
-  policy: PolicyContext;
+export interface ToolBench extends Gate {
   context: Omit<ToolContext, 'signal' | 'approvedSubject' | 'onProgress'>;
   messages: Message[];
 }
@@ -26,15 +14,6 @@ const maxResultBytes = 64 * 1024;
 
 /** Between two of a call's notices, in milliseconds. */
 const progressInterval = 1000;
-
-interface Granted {
-  granted: true;
-  tool: Tool;
-  /** What was decided on; the tool does exactly that, so that nothing can be swapped in between. */
-  approvedSubject: string;
-}
-
-type Permit = Granted | { granted: false; refusal: ToolResult };
 
 /**
  * Runs the calls in their order, neighbours that only read or fetch at the same time. The results go into the transcript as one
@@ -48,9 +27,9 @@ export async function* runTools(
   const results = new Map<string, ToolResult>();
   const running: Promise<RunEvent>[] = [];
   const progress = new Progress();
-  const end = (call: ToolCall, result: ToolResult): RunEvent => {
+  const end = (call: ToolCall, result: ToolResult, { policy }: Permit): RunEvent => {
     results.set(call.id, result);
-    return { type: 'tool_end', callId: call.id, name: call.name, result };
+    return { type: 'tool_end', callId: call.id, name: call.name, result, ...(policy ? { policy } : {}) };
   };
   try {
     for (const call of calls) {
@@ -58,12 +37,12 @@ export async function* runTools(
       yield { type: 'tool_start', call };
       const permit = yield* permitFor(call, bench, signal);
       if (!permit.granted) {
-        yield end(call, permit.refusal);
+        yield end(call, toolError(permit.refusal), permit);
         continue;
       }
       const alone = permit.tool.access === 'write' || permit.tool.access === 'execute';
       if (alone) yield* drained(running, progress);
-      running.push(carryOut(call, permit, bench, progress, signal).then(result => end(call, result)));
+      running.push(carryOut(call, permit, bench, progress, signal).then(result => end(call, result, permit)));
       if (alone) yield* drained(running, progress);
     }
     yield* drained(running, progress);
@@ -119,46 +98,6 @@ class Progress {
   }
 }
 
-/** May this call run? Asks the person where the policy says so; the question is put before it is announced, or an early answer is lost. */
-async function* permitFor(
-  call: ToolCall,
-  bench: ToolBench,
-  signal: AbortSignal,
-): AsyncGenerator<RunEvent, Permit> {
-  const tool = bench.tools.find(candidate => candidate.definition.name === call.name);
-  if (call.problem) return refuse(call.problem);
-  if (!tool) {
-    const names = bench.tools.map(candidate => candidate.definition.name).join(', ');
-    return refuse(`Unknown tool: ${call.name}. The tools are ${names}.`);
-  }
-  const problem = inputProblem(tool, call.input);
-  if (problem) return refuse(problem);
-  const decision = await decide(call, bench.policy);
-  if (decision.action === 'deny') return refuse(`Not allowed (${decision.rule}): ${decision.reason}`);
-  if (decision.action === 'allow') return { granted: true, tool, approvedSubject: decision.subject };
-  const request = approvalRequest(call, decision);
-  const answer = bench.human.approve(request, signal);
-  yield { type: 'approval_request', request };
-  const response = await answer;
-  yield { type: 'approval_response', callId: call.id, decision: response };
-  if (!response.allow) return refuse(`Denied: ${response.reason}`);
-  return { granted: true, tool, approvedSubject: decision.subject };
-}
-
-function approvalRequest(call: ToolCall, decision: Extract<Decision, { action: 'ask' }>): ApprovalRequest {
-  const { subject, folder, rule, reason, scopes, grant } = decision;
-  return {
-    callId: call.id,
-    tool: call.name,
-    subject,
-    ...(folder ? { folder } : {}),
-    rule,
-    reason,
-    scopes,
-    ...(grant ? { grant } : {}),
-  };
-}
-
 async function carryOut(
   call: ToolCall,
   permit: Granted,
@@ -166,8 +105,15 @@ async function carryOut(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const { tool, approvedSubject } = permit;
-  const context: ToolContext = { ...bench.context, signal, approvedSubject, onProgress: progress.of(call) };
+  const { tool, approvedSubject, variables } = permit;
+  const env = { ...variables, ...bench.context.env };
+  const context: ToolContext = {
+    ...bench.context,
+    env,
+    signal,
+    approvedSubject,
+    onProgress: progress.of(call),
+  };
   try {
     return withinLimit(await tool.execute(call.input, context));
   } catch (error) {
@@ -199,5 +145,3 @@ function withinLimit(result: ToolResult): ToolResult {
     .replace(/^\uFFFD+/, '');
   return { ...result, content: head + note + tail };
 }
-
-const refuse = (content: string): Permit => ({ granted: false, refusal: toolError(content) });

@@ -3,6 +3,8 @@
  * the host, the chat view, the command line and a log reader can share one ground.
  */
 
+import type { AgentCard } from './agentCard.ts';
+
 /** A value that survives JSON.stringify; tool inputs and schemas are such objects. */
 export type JsonObject = { readonly [key: string]: unknown };
 
@@ -118,6 +120,10 @@ export interface ApprovalRequest {
   scopes: readonly ApprovalScope[];
   /** What a yes for the run covers, where that is more than this very call: a name for it, which changes when it should be asked about again. */
   grant?: string;
+  /** The agent's card, when the question is about all that its files name: then `always` accepts the card, and `once` is for this call alone. */
+  card?: AgentCard;
+  /** What can be done beforehand so that this is not asked, in a sentence. */
+  toAllow?: string;
 }
 
 export type ApprovalDecision = { allow: true; scope: ApprovalScope } | { allow: false; reason: string };
@@ -187,7 +193,14 @@ export type RunEvent =
   | { type: 'approval_response'; callId: string; decision: ApprovalDecision }
   | { type: 'question_request'; questions: readonly string[] }
   | { type: 'question_response'; answers: readonly string[] }
-  | { type: 'tool_end'; callId: string; name: string; result: ToolResult }
+  | {
+      type: 'tool_end';
+      callId: string;
+      name: string;
+      result: ToolResult;
+      /** How the policy decided, and by which rule; missing for a call that could not be decided on, as its input made no sense. */
+      policy?: { action: 'allow' | 'ask' | 'deny'; rule: string };
+    }
   | { type: 'usage'; round: number; usage: Usage }
   | { type: 'retry'; attempt: number; waitMs: number; why: string }
   | {

@@ -4,7 +4,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { framed } from '../../src/engine/frame.ts';
 import type { Human } from '../../src/engine/human.ts';
-import { nobody, rememberingForRun, yesToAll } from '../../src/engine/human.ts';
+import { nobody, yesToAll } from '../../src/engine/human.ts';
+import { RunMemory } from '../../src/engine/policy/decision.ts';
 import { maxRounds, runLoop } from '../../src/engine/run.ts';
 import { builtinTools } from '../../src/engine/tools/builtin.ts';
 import type { ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
@@ -37,12 +38,12 @@ describe('runLoop', () => {
         state.messages.push({ role: 'user', content: 'BODY' });
         const spec = {
           provider,
-          human: rememberingForRun(human),
+          human,
           system: 'S',
           skillDir: folders.skillDir,
           tools: builtinTools,
           context: { ...folders, env: { PATH: process.env['PATH'] ?? '' } },
-          policy: { ...folders, home: folder.path, protectedDirs: [] },
+          policy: { ...folders, home: folder.path, protectedDirs: [], memory: new RunMemory() },
           priceOf: () => 'unknown' as const,
           ...state,
         };

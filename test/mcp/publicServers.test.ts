@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { discoverAgents } from '../../src/engine/agents/discover.ts';
 import { loadConfig } from '../../src/engine/config.ts';
 import { framed } from '../../src/engine/frame.ts';
-import { type Human, nobody, rememberingForRun, yesToAll } from '../../src/engine/human.ts';
+import { type Human, nobody, yesToAll } from '../../src/engine/human.ts';
 import { runSkill } from '../../src/engine/runSkill.ts';
 import type { ApprovalRequest, RunEvent, ToolResult } from '../../src/protocol/run.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
@@ -67,7 +67,7 @@ describe('a run with public MCP servers', () => {
     const provider = scriptedProvider(turns);
     const control = new AbortController();
     const events: RunEvent[] = [];
-    const work = { provider, human: rememberingForRun(human), config };
+    const work = { provider, human, config };
     const loop = framed(
       'go',
       state =>
@@ -183,22 +183,31 @@ describe('a run with public MCP servers', () => {
     assert.deepEqual(
       asked.map(({ tool, rule }) => [tool, rule]),
       [
+        ['mcp_servers', 'card.new'],
         ['echo', 'mcp.first-use'],
         ['get-sum', 'mcp.first-use'],
         ['get-sum', 'mcp.first-use'],
       ],
     );
-    assert.equal(asked[0]?.subject, 'everything: echo {\n  "message": "a"\n}');
+    assert.ok(asked[0]?.card?.servers[0]?.place.includes('server-everything'));
+    assert.equal(asked[1]?.subject, 'everything: echo {\n  "message": "a"\n}');
     assert.ok(results.every(({ isError }) => !isError));
   });
 
   it('does nothing that nobody has agreed to', async () => {
-    const { results } = await run(
-      { everything: local },
-      [[calls('1', 'echo', { message: 'a' }), done('tool_use')], ends],
-      nobody,
-    );
-    assert.match(results[0]?.content ?? '', /^Denied: .*mcp\.first-use/);
+    const turns = [[calls('1', 'echo', { message: 'a' }), done('tool_use')], ends];
+    const { results, notices } = await run({ everything: local }, turns, nobody);
+    assert.match(notices[0] ?? '', /goes on without its MCP servers.*telos trust helper/);
+    assert.match(results[0]?.content ?? '', /^Unknown tool: echo/);
+    const connected: Human = {
+      ...nobody,
+      approve: (request, signal) =>
+        request.tool === 'mcp_servers'
+          ? Promise.resolve({ allow: true, scope: 'once' })
+          : nobody.approve(request, signal),
+    };
+    const asked = await run({ everything: local }, turns, connected);
+    assert.match(asked.results[0]?.content ?? '', /^Denied: .*mcp\.first-use/);
   });
 
   it('prefers its own file tools to those of the filesystem server', async () => {

@@ -1,28 +1,5 @@
-/** File names that mean more than their content: what holds secrets, and what somebody or something later obeys. */
-
-/** A path as a tolerant file system sees it: case, invisible characters, and trailing dots and spaces do not count. */
-function folded(path: string): string {
-  return path
-    .normalize('NFKC')
-    .replace(/[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g, '')
-    .toLowerCase()
-    .split(/[\\/]/)
-    .map(part => part.replace(/[. ]+$/, '') || part)
-    .join('/');
-}
-
-const nameOf = (foldedPath: string): string => foldedPath.slice(foldedPath.lastIndexOf('/') + 1);
-
-const secretPlace =
-  /(^|\/)(\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.password-store|\.mozilla|keychains|\.config\/(gcloud|gh)|\.docker\/config\.json)(\/|$)/;
-const secretFile =
-  /^(\.env.*|\.npmrc|\.pypirc|[._]netrc|\.git-credentials|\.pgpass|\.my\.cnf|\.htpasswd|\.vault-token|\.s3cfg|\.\w+_history|id_(rsa|dsa|ecdsa|ed25519)(_\w+)?|(credentials|secrets?)(\.(json|ya?ml|toml|ini|csv|env))?|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate))$/;
-
-/** True for a path that by its names holds keys, passwords or tokens. */
-export function isSensitive(path: string): boolean {
-  const plain = folded(path);
-  return secretPlace.test(plain) || secretFile.test(nameOf(plain));
-}
+/** File names that mean more than their content: what somebody or something later obeys. */
+import { folded, nameOf } from '../tools/secretNames.ts';
 
 /** Folders that are obeyed wherever they lie, and those that are when they lie in the folder of the work. */
 const obeyedAnywhere =
@@ -48,9 +25,4 @@ export function whatObeys(path: string, inWork: string): 'agent' | 'program' | u
   if (instructionFile.test(name)) return 'agent';
   if ([buildFile, shellFile, toolFile].some(pattern => pattern.test(name))) return 'program';
   return obeyedAnywhere.test(plain) || obeyedInWork.test(folded(inWork)) ? 'program' : undefined;
-}
-
-/** True when `path` is `folder` or lies below it, however either is spelt. Both absolute and real. */
-export function isInsideFolded(folder: string, path: string): boolean {
-  return `${folded(path)}/`.startsWith(`${folded(folder)}/`);
 }

@@ -87,9 +87,9 @@ export function interpolate(value: string, env: Readonly<Record<string, string>>
   return value.replace(variable, (_, name: string) => (Object.hasOwn(env, name) ? (env[name] ?? '') : ''));
 }
 
-/** The keys of model providers and of the bot: no server gets them, whatever its configuration and whoever agrees. */
-const withheld =
-  /^(?:(?:ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i;
+/** The keys of model providers and of the bot: no server and no agent gets them, whatever its files ask for and whoever agrees. */
+export const isTelosKey = (name: string): boolean =>
+  /^(?:(?:ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i.test(name);
 
 /** The server with its variables filled in, ready to be reached, or why it must not be. */
 export function resolveServer(
@@ -99,7 +99,7 @@ export function resolveServer(
   const names = [
     ...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!))),
   ];
-  const key = names.find(name => withheld.test(name));
+  const key = names.find(isTelosKey);
   if (key) return { refusal: `it wants ${key}, a key that Telos gives to no server (floor.mcp-key)` };
   const missing = names.filter(name => !Object.hasOwn(env, name));
   if (missing.length > 0) {

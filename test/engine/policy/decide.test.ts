@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Decision, decide, type PolicyContext } from '../../../src/engine/policy/decide.ts';
+import { decide } from '../../../src/engine/policy/decide.ts';
+import type { Decision, PolicyContext } from '../../../src/engine/policy/decision.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 describe('decide', () => {

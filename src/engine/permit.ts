@@ -1,0 +1,116 @@
+/** May this call run? The policy decides, the person is asked where it says so, and the answer is kept as long as it is meant. */
+import type { ApprovalRequest, RunEvent, ToolCall } from '../protocol/run.ts';
+import type { Human } from './human.ts';
+import { grantedVariables, keepAnswer, noteGranted } from './policy/answers.ts';
+import { decide } from './policy/decide.ts';
+import type { Ask, Decision, PolicyContext } from './policy/decision.ts';
+import { decideOnServers } from './policy/defaults.ts';
+import { inputProblem } from './tools/builtin.ts';
+import type { Tool } from './tools/tool.ts';
+
+export interface Gate {
+  tools: readonly Tool[];
+  human: Human;
+  policy: PolicyContext;
+}
+
+export interface DecidedBy {
+  action: Decision['action'];
+  rule: string;
+}
+
+export interface Granted {
+  granted: true;
+  tool: Tool;
+  /** What was decided on; the tool does exactly that, so that nothing can be swapped in between. */
+  approvedSubject: string;
+  /** Variables that the agent's accepted card names, for a command's environment. */
+  variables: Readonly<Record<string, string>>;
+  policy: DecidedBy;
+}
+
+/** `refusal` is for the model. */
+export type Permit = Granted | { granted: false; refusal: string; policy?: DecidedBy };
+
+/** Checks, decides and asks. Tells what goes on as events. */
+export async function* permitFor(
+  call: ToolCall,
+  gate: Gate,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, Permit> {
+  const tool = gate.tools.find(candidate => candidate.definition.name === call.name);
+  if (call.problem) return { granted: false, refusal: call.problem };
+  if (!tool) {
+    const names = gate.tools.map(candidate => candidate.definition.name).join(', ');
+    return { granted: false, refusal: `Unknown tool: ${call.name}. The tools are ${names}.` };
+  }
+  const problem = inputProblem(tool, call.input);
+  if (problem) return { granted: false, refusal: problem };
+  yield* policyNotices(gate.policy);
+  const decision = await decide(call, gate.policy);
+  const policy: DecidedBy = { action: decision.action, rule: decision.rule };
+  if (decision.action === 'deny')
+    return { granted: false, refusal: `Not allowed (${decision.rule}): ${decision.reason}`, policy };
+  if (decision.action === 'ask') {
+    const refusal = yield* askPerson(call, decision, gate, signal);
+    if (refusal !== undefined) return { granted: false, refusal, policy };
+  }
+  noteGranted(call, decision.subject, gate.policy);
+  const variables = call.name === 'run_command' ? await grantedVariables(gate.policy) : {};
+  return { granted: true, tool, approvedSubject: decision.subject, variables, policy };
+}
+
+/** What is wrong with the user's own rules, once for each state of the file. */
+export function* policyNotices({ rules }: PolicyContext): Generator<RunEvent, void> {
+  for (const message of rules?.newProblems() ?? []) yield { type: 'notice', level: 'warning', message };
+}
+
+/** True when the agent's MCP servers may be started and reached. */
+export async function* mayConnectServers(
+  { human, policy }: Pick<Gate, 'human' | 'policy'>,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, boolean> {
+  const decision = await decideOnServers(policy);
+  if (decision.action === 'allow') return true;
+  const call: ToolCall = { id: 'mcp-servers', name: 'mcp_servers', input: {} };
+  const refusal = yield* askPerson(call, decision, { human, policy }, signal);
+  if (refusal === undefined) return true;
+  const message = `The run goes on without its MCP servers. ${refusal}`;
+  yield { type: 'notice', level: 'warning', message };
+  return false;
+}
+
+/** Undefined for a yes, else why not. The question is put before it is announced, or an early answer is lost. */
+async function* askPerson(
+  call: ToolCall,
+  question: Ask,
+  { human, policy }: Pick<Gate, 'human' | 'policy'>,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, string | undefined> {
+  const request = approvalRequest(call, question);
+  if (question.card && policy.memory) policy.memory.cardShown = true;
+  const answer = human.approve(request, signal);
+  yield { type: 'approval_request', request };
+  const response = await answer;
+  yield { type: 'approval_response', callId: call.id, decision: response };
+  if (!response.allow) return `Denied: ${response.reason}`;
+  const kept = await keepAnswer(call, question, response.scope, policy);
+  if (kept.notice) yield { type: 'notice', level: 'warning', message: kept.notice };
+  return kept.refusal;
+}
+
+function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
+  const { subject, folder, rule, reason, scopes, grant, card, toAllow } = question;
+  return {
+    callId: call.id,
+    tool: call.name,
+    subject,
+    ...(folder ? { folder } : {}),
+    rule,
+    reason,
+    scopes,
+    ...(grant ? { grant } : {}),
+    ...(card ? { card } : {}),
+    ...(toAllow ? { toAllow } : {}),
+  };
+}

@@ -1,0 +1,119 @@
+/** Makes an agent's card: what its files name, and what in them deserves a look. */
+import { readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
+import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
+import { parseSkillFile } from '../agents/frontmatter.ts';
+import { readRuntimeMetadata } from '../agents/runtimeMetadata.ts';
+import { hostKind } from '../tools/addresses.ts';
+import { isTelosKey, type McpServer, readMcpConfig } from '../tools/mcpConfig.ts';
+import { looksBinary } from '../tools/plainText.ts';
+import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
+import { findRedFlags } from './redFlags.ts';
+
+/** What accepting a card grants. */
+export type CardFacts = Pick<AgentCard, 'hosts' | 'scripts' | 'variables' | 'servers'>;
+
+/** Larger files are not looked into, in bytes; a script of that size is no script that a person would read. */
+const longestRead = 512 * 1024;
+
+const scriptEnding = /\.(sh|bash|zsh|fish|py|js|mjs|cjs|ts|mts|rb|pl|php|ps1|bat|cmd)$/i;
+
+/** Reads the files that `files` lists; one that has changed since is noticed by its digest when the card is accepted. */
+export async function cardOf(
+  agent: ReviewedAgent,
+  files: AgentFiles,
+): Promise<CardFacts & { redFlags: RedFlag[] }> {
+  const hosts = new Set<string>();
+  const variables = new Set<string>();
+  const scripts: string[] = [];
+  const redFlags: RedFlag[] = [];
+  if (files.tooLarge) redFlags.push(notRead(agent.packDir));
+  for (const [label, file] of [...files.files].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (file.isLink) continue;
+    const text = await textOf(file.path, file.size);
+    const isScript = scriptEnding.test(label) || file.executable || text?.startsWith('#!') === true;
+    if (isScript) scripts.push(label);
+    if (text === undefined) {
+      if (isScript || file.size > longestRead) redFlags.push(notRead(label));
+      continue;
+    }
+    for (const host of hostsIn(text)) hosts.add(host);
+    if (/^skills?\.md$/i.test(label.slice(label.lastIndexOf('/') + 1)))
+      for (const name of declaredVariables(text, file.path)) variables.add(name);
+    redFlags.push(...findRedFlags(text, label));
+  }
+  const { servers, used } = serversOf(agent);
+  for (const name of used) variables.add(name);
+  return {
+    hosts: [...hosts].sort(),
+    scripts,
+    variables: [...variables].filter(name => !isTelosKey(name)).sort(),
+    servers,
+    redFlags,
+  };
+}
+
+const notRead = (file: string): RedFlag => ({ kind: 'not-looked-into', file, line: 1, text: '' });
+
+async function textOf(path: string, size: number): Promise<string | undefined> {
+  if (size > longestRead) return undefined;
+  const bytes = await readFile(path).catch(() => undefined);
+  return bytes === undefined || looksBinary(bytes) ? undefined : bytes.toString('utf8');
+}
+
+/** Public hosts of the web addresses in a text, as a URL parser reads them. */
+function hostsIn(text: string): string[] {
+  const found: string[] = [];
+  for (const [address] of text.matchAll(/\bhttps?:\/\/[^\s"'`<>)\]}\\|,;]+/gi)) {
+    if (!URL.canParse(address)) continue;
+    const { hostname } = new URL(address);
+    // A name such as example.$DOMAIN is a pattern, no host.
+    if (/^[\w.-]+$/.test(hostname) && hostname.includes('.') && hostKind(hostname) === 'public')
+      found.push(hostname.replace(/\.$/, ''));
+  }
+  return found;
+}
+
+/** The environment variables that a skill's frontmatter says it needs. */
+function declaredVariables(text: string, file: string): string[] {
+  const { requires, primaryEnv } = readRuntimeMetadata(parseSkillFile(text, file).fields);
+  const names = primaryEnv === undefined ? requires.env : [...requires.env, primaryEnv];
+  return names.filter(name => /^[A-Za-z_]\w*$/.test(name));
+}
+
+function serversOf(agent: ReviewedAgent): { servers: { name: string; place: string }[]; used: string[] } {
+  if (agent.mcpConfig === undefined) return { servers: [], used: [] };
+  const { servers } = readMcpConfig(agent.mcpConfig);
+  const entries = [...servers];
+  const used = [...JSON.stringify(entries).matchAll(/\$\{(\w+)\}/g)].map(match => match[1]!);
+  return { servers: entries.map(([name, server]) => ({ name, place: exactPlace(server) })), used };
+}
+
+/** As it is written, with quotes where a word is not plain: a query or a blank is part of what is agreed to. */
+function exactPlace(server: McpServer): string {
+  if (server.type !== 'stdio') return server.url;
+  const words = [server.command, ...server.args];
+  return words.map(word => (/^[\w./:@=+-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
+}
+
+/** Programs that run a script which is given to them as their first word. */
+const interpreters: Readonly<Record<string, readonly string[]>> = {
+  sh: ['.sh', ''],
+  bash: ['.sh', '.bash', ''],
+  dash: ['.sh', ''],
+  zsh: ['.sh', '.zsh', ''],
+  python: ['.py', ''],
+  python3: ['.py', ''],
+  node: ['.js', '.mjs', '.cjs', '.ts', '.mts', ''],
+  ruby: ['.rb', ''],
+  perl: ['.pl', ''],
+  php: ['.php', ''],
+};
+
+/** The script that plain words run, as it is written: directly (with a `/`), or by an interpreter without flags before it. */
+export function scriptIn(words: readonly string[]): string | undefined {
+  const [program = '', first = ''] = words;
+  if (program.includes('/')) return program;
+  const endings = Object.hasOwn(interpreters, program) ? interpreters[program] : undefined;
+  return endings?.includes(extname(first)) && first !== '' && !first.startsWith('-') ? first : undefined;
+}

@@ -1,0 +1,160 @@
+/** Remembers which agents the user has looked at and accepted, each bound to the bytes that it had then. */
+import { createHash } from 'node:crypto';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { AgentCard } from '../../protocol/agentCard.ts';
+import { TelosError } from '../errors.ts';
+import { type CardFacts, cardOf } from './agentCard.ts';
+import { type AgentFiles, FileDigests, type ReviewedAgent, readAgentFiles } from './agentFiles.ts';
+import { writeWhole } from './wholeFile.ts';
+
+/** What was accepted, and when. */
+export interface Review extends CardFacts {
+  agent: string;
+  /** The agent's own folder. Absolute. */
+  folder: string;
+  digest: string;
+  /** ISO time. */
+  reviewedAt: string;
+  /** Digest of each file then, for telling what has changed. */
+  files: Readonly<Record<string, string>>;
+}
+
+export interface ReviewState {
+  state: AgentCard['state'];
+  files: AgentFiles;
+  /** The accepted one; it grants something only while `state` is `reviewed`. */
+  review?: Review;
+}
+
+/** One file for each agent in a folder of the user's configuration, so that two windows never write over each other's. */
+export class AgentReviews {
+  readonly #folder: string;
+  readonly #digests = new FileDigests();
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** How the agent stands now; its files are read, as far as they have changed. Throws what the file system says. */
+  async stateOf(agent: ReviewedAgent): Promise<ReviewState> {
+    const [files, review] = await Promise.all([
+      readAgentFiles(agent, this.#digests),
+      readReview(this.#fileOf(agent)),
+    ]);
+    if (!review) return { state: 'new', files };
+    const same = review.digest === files.digest && !files.tooLarge;
+    return { state: same ? 'reviewed' : 'changed', files, review };
+  }
+
+  /** The card as it is to be shown now. Throws what the file system says. */
+  async cardOf(agent: ReviewedAgent): Promise<AgentCard> {
+    const { state, files, review } = await this.stateOf(agent);
+    return {
+      agent: agent.name,
+      folder: agent.packDir,
+      origin: originOf(agent),
+      state,
+      digest: files.digest,
+      ...(await cardOf(agent, files)),
+      changes: state === 'changed' && review ? changesBetween(review.files, files) : [],
+      ...(review ? { reviewedAt: review.reviewedAt } : {}),
+    };
+  }
+
+  /**
+   * Accepts the card that was shown. Throws TelosError `config` when the agent's files are others by now, or too many to be reviewed at
+   * all, and what the file system says.
+   */
+  async accept(agent: ReviewedAgent, shown: Pick<AgentCard, 'digest'>, now: Date): Promise<void> {
+    const { files } = await this.stateOf(agent);
+    const { hosts, scripts, variables, servers } = await cardOf(agent, files);
+    const after = await readAgentFiles(agent, this.#digests);
+    if (files.digest !== shown.digest || after.digest !== shown.digest) {
+      const message = `The files of agent '${agent.name}' changed while its card was open. Look at it again: telos trust ${agent.name}`;
+      throw new TelosError('config', message);
+    }
+    if (files.tooLarge)
+      throw new TelosError(
+        'config',
+        `The folder of agent '${agent.name}' (${agent.packDir}) is too large to be reviewed; its calls are asked about one by one.`,
+      );
+    const review: Review = {
+      agent: agent.name,
+      folder: agent.packDir,
+      digest: shown.digest,
+      reviewedAt: now.toISOString(),
+      hosts,
+      scripts,
+      variables,
+      servers,
+      files: Object.fromEntries([...files.files].map(([label, { sha256 }]) => [label, sha256])),
+    };
+    await writeWhole(this.#fileOf(agent), `${JSON.stringify(review, null, 2)}\n`);
+  }
+
+  /** All that was ever accepted and not revoked, whether or not the agents are still there. */
+  async list(): Promise<Review[]> {
+    const names = await readdir(this.#folder).catch(() => []);
+    const found = await Promise.all(
+      names
+        .filter(name => /^[\da-f]{24}\.json$/.test(name))
+        .map(name => readReview(join(this.#folder, name))),
+    );
+    return found.filter(review => review !== undefined).sort((a, b) => (a.agent < b.agent ? -1 : 1));
+  }
+
+  /** The agent is as new again. False when it was not accepted. */
+  async revoke(review: Pick<Review, 'agent' | 'folder'>): Promise<boolean> {
+    const file = this.#fileOf({ name: review.agent, packDir: review.folder });
+    const was = (await readReview(file)) !== undefined;
+    await rm(file, { force: true });
+    return was;
+  }
+
+  /** By name and folder: another folder with the same name is another agent. */
+  #fileOf({ name, packDir }: Pick<ReviewedAgent, 'name' | 'packDir'>): string {
+    const key = createHash('sha256').update(`${packDir}\0${name}`).digest('hex').slice(0, 24);
+    return join(this.#folder, `${key}.json`);
+  }
+}
+
+/** Undefined for a file that is not there or is no review: then nothing was accepted. */
+async function readReview(file: string): Promise<Review | undefined> {
+  try {
+    const value = JSON.parse(await readFile(file, 'utf8')) as Partial<Record<keyof Review, unknown>>;
+    const texts = [value.agent, value.folder, value.digest, value.reviewedAt];
+    const lists = [value.hosts, value.scripts, value.variables, value.servers];
+    const whole =
+      texts.every(text => typeof text === 'string') &&
+      lists.every(Array.isArray) &&
+      typeof value.files === 'object' &&
+      value.files !== null;
+    return whole ? (value as unknown as Review) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function changesBetween(before: Review['files'], { files }: AgentFiles): AgentCard['changes'] {
+  const labels = [...new Set([...Object.keys(before), ...files.keys()])].sort();
+  return labels.flatMap(path => {
+    const now = files.get(path)?.sha256;
+    if (now === before[path]) return [];
+    const change = now === undefined ? 'removed' : before[path] === undefined ? 'added' : 'changed';
+    return [{ path, change } as const];
+  });
+}
+
+function originOf({ source, packDir }: ReviewedAgent): string {
+  switch (source) {
+    case 'project':
+      return `the workspace folder ${packDir}`;
+    case 'linked':
+      return `the linked folder ${packDir}`;
+    case 'builtin':
+      return 'Telos itself';
+    case 'user':
+      return `your folder ${packDir}`;
+  }
+}

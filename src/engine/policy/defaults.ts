@@ -1,0 +1,222 @@
+/** What holds where the user has said nothing: which calls need no question, and the question for all others. */
+import { realpath } from 'node:fs/promises';
+import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { tomlString } from '../agents/toml.ts';
+import { folderHolding, isInside, resolvePath } from '../tools/paths.ts';
+import { isSensitive } from '../tools/secretNames.ts';
+import { scriptIn } from './agentCard.ts';
+import type { AgentFiles } from './agentFiles.ts';
+import type { ReviewState } from './agentReviews.ts';
+import { type Allow, type Ask, allow, type Decision, type PolicyContext } from './decision.ts';
+import { whatObeys } from './fileNames.ts';
+import type { RuleDraft } from './policyEdit.ts';
+import { draftFor } from './ruleMatch.ts';
+import { grantName, hostAndPort, type Wanted, type WantedOf } from './wanted.ts';
+
+type Question = Pick<Ask, 'rule' | 'reason'> & {
+  /** Nothing is written down for it, since a lasting yes would be too wide or too seldom meant. */
+  never?: 'always' | 'run and always';
+};
+
+export async function defaultDecision(wanted: Wanted, context: PolicyContext): Promise<Decision> {
+  switch (wanted.kind) {
+    case 'read':
+      return decideOnRead(wanted, context);
+    case 'write':
+      return decideOnWrite(wanted, context);
+    case 'command':
+      return decideOnCommand(wanted, context);
+    case 'fetch':
+      return decideOnFetch(wanted, context);
+    case 'mcp': {
+      const { server, tool } = wanted.facts;
+      const reason = `${JSON.stringify(tool)} of the MCP server ${JSON.stringify(server)} can do whatever that server can. A yes for the run, or for always, is for this tool with any input, as long as its description stays.`;
+      return ask(wanted, { rule: 'mcp.first-use', reason }, context);
+    }
+  }
+}
+
+/** The question about a call. */
+export function ask(wanted: Wanted, question: Question, context: PolicyContext): Ask {
+  const { never, rule, reason } = question;
+  const draft = never ? undefined : draftFor(wanted, context);
+  const scopes = ['once', ...(never === 'run and always' ? [] : ['run'])] as Ask['scopes'];
+  return {
+    action: 'ask',
+    rule,
+    reason,
+    subject: wanted.subject,
+    ...(wanted.kind === 'command' ? { folder: wanted.folder } : {}),
+    ...(wanted.kind === 'mcp' ? { grant: grantName(wanted) } : {}),
+    scopes: draft && context.rules ? [...scopes, 'always'] : scopes,
+    ...(draft && context.rules ? { lasting: { rule: draft } } : {}),
+    ...(draft ? { toAllow: howToAllow(draft, context) } : {}),
+  };
+}
+
+function howToAllow(draft: RuleDraft, context: PolicyContext): string {
+  const { pack: _pack, ...shown } = draft;
+  const lines = Object.entries(shown).map(([key, value]) => `${key} = ${tomlString(String(value))}`);
+  return `A rule in ${context.rules?.file ?? 'policy.toml'} allows it: [[allow]] with ${lines.join(', ')}.`;
+}
+
+async function decideOnRead(wanted: Wanted, context: PolicyContext): Promise<Decision> {
+  const path = wanted.subject;
+  const { workingDir, packDir, skillDir, home } = context;
+  if (isSensitive(path)) {
+    const reason = `${path} looks like it holds keys, passwords or other secrets.`;
+    return ask(wanted, { rule: 'read.sensitive', reason, never: 'always' }, context);
+  }
+  if ((await folderHolding(path, [workingDir, packDir, skillDir], home)) !== undefined)
+    return allow('read.own-folders', path);
+  const reason = `${path} is outside working_dir (${workingDir}) and the agent's own folder.`;
+  return ask(wanted, { rule: 'read.outside', reason }, context);
+}
+
+async function decideOnWrite(wanted: Wanted, context: PolicyContext): Promise<Decision> {
+  if (wanted.tool === 'edit_file') {
+    // Whether an edit succeeds tells what the file holds, so it has to be readable as well.
+    const read = await decideOnRead(wanted, context);
+    if (read.action !== 'allow') return read;
+  }
+  const path = wanted.subject;
+  const { workingDir, packDir, skillDir, home } = context;
+  const work = await resolvePath(workingDir, workingDir, home);
+  const inWork = isInside(work, path);
+  const ownFolder = await folderHolding(path, [packDir, skillDir], home);
+  const obeyed = whatObeys(path, inWork ? relative(work, path) : path);
+  if (obeyed !== undefined) {
+    const whose = ownFolder === undefined ? 'another agent' : 'this agent';
+    const reason =
+      obeyed === 'agent'
+        ? `${path} instructs an agent: writing it changes what ${whose} does.`
+        : `Other programs run or obey ${path}: what is written there can act later.`;
+    return ask(wanted, { rule: 'write.executed', reason, never: 'always' }, context);
+  }
+  // A working folder inside the pack is for work; a pack inside the working folder is still the pack.
+  const worksInside = ownFolder !== undefined && (await folderHolding(work, [ownFolder], home)) !== undefined;
+  if (ownFolder !== undefined && !(inWork && worksInside)) {
+    const reason = `${path} is part of the agent itself, which may work differently afterwards.`;
+    return ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
+  }
+  if (inWork) return allow('write.working-dir', path);
+  const reason = `${path} is outside working_dir (${workingDir}).`;
+  return ask(wanted, { rule: 'write.outside', reason }, context);
+}
+
+const networkPrograms =
+  /(^|[\s;&|(`/])(curl|wget|ssh|scp|sftp|rsync|nc|ncat|netcat|telnet|ftp|git|gh|npm|npx|pnpm|yarn|bun|bunx|pip3?|pipx|uvx?|cargo|go|gem|brew|apt(-get)?|docker|podman)(?=$|[\s;&|)`])/;
+
+/** Places of secrets that a command names, as it names them. */
+export function sensitiveWords(command: string): string[] {
+  return command.split(/[\s;&|<>()'"`=@:,]+/).filter(word => word !== '' && isSensitive(word));
+}
+
+async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyContext): Promise<Decision> {
+  const review = await reviewOf(context);
+  const script = await ownScript(wanted, context, review?.files);
+  if (script !== undefined && review?.state === 'reviewed' && review.review?.scripts.includes(script))
+    return allow('card.script', wanted.subject);
+  const program = networkPrograms.exec(wanted.subject)?.[2];
+  const secrets = sensitiveWords(wanted.subject);
+  const reasons = ['A command can do whatever you can do on this machine.'];
+  if (program !== undefined) reasons.push(`It names ${program}, which can reach the network.`);
+  if (secrets.length > 0)
+    reasons.push(`It names ${secrets.join(' and ')}, which looks like a place of secrets.`);
+  const question = ask(wanted, { rule: 'run.command', reason: reasons.join(' ') }, context);
+  return withCard(question, context, review, script !== undefined);
+}
+
+/**
+ * The label of the agent's own file that the command runs, directly or by its interpreter; undefined for any other command. The words behind it
+ * are the script's, whatever they are.
+ */
+async function ownScript(
+  { words, folder }: WantedOf<'command'>,
+  { packDir }: PolicyContext,
+  files: AgentFiles | undefined,
+): Promise<string | undefined> {
+  const written = words && scriptIn(words);
+  if (written === undefined || !files) return undefined;
+  const path = await realpath(resolve(folder, written)).catch(() => undefined);
+  if (path === undefined) return undefined;
+  const pack = await realpath(packDir).catch(() => packDir);
+  const way = relative(pack, path);
+  const label = isInside(pack, path) && !isAbsolute(way) ? way.split(sep).join('/') : path;
+  const found = files.files.get(label);
+  return found && !found.isLink ? label : undefined;
+}
+
+/** Looks at the address alone and resolves no name: that question would itself leave the machine before anybody has agreed. */
+async function decideOnFetch(wanted: WantedOf<'fetch'>, context: PolicyContext): Promise<Decision> {
+  const { url, host } = wanted;
+  if (host !== 'public') {
+    const place = host === 'loopback' ? 'on this machine' : 'in your private network';
+    const [, port] = /:(\d+)$/.exec(hostAndPort(url)) ?? [];
+    const reason = `The agent wants to contact ${url.hostname}, port ${port}, ${place}.`;
+    return ask(wanted, { rule: 'fetch.private', reason }, context);
+  }
+  const review = await reviewOf(context);
+  const usualPort = url.port === '';
+  const granted = review?.state === 'reviewed' && review.review?.hosts.includes(url.hostname);
+  if (granted && usualPort) return allow('card.host', wanted.subject);
+  const reason = `The agent wants to contact ${url.host}.`;
+  const question = ask(wanted, { rule: 'fetch.public', reason }, context);
+  return withCard(question, context, review, card => usualPort && card.hosts.includes(url.hostname));
+}
+
+/** How the agent stands; undefined where that cannot be known, and then nothing is granted for it. */
+export async function reviewOf({ agent, reviews }: PolicyContext): Promise<ReviewState | undefined> {
+  if (!agent || !reviews) return undefined;
+  return reviews.stateOf(agent).catch(() => undefined);
+}
+
+/**
+ * Of an agent that is new, or has changed, the whole card is shown in place of a single question: at its first call that needs one, and at each
+ * that accepting the card would answer.
+ */
+async function withCard(
+  question: Ask,
+  context: PolicyContext,
+  review: ReviewState | undefined,
+  covered: boolean | ((card: NonNullable<Ask['card']>) => boolean),
+): Promise<Ask> {
+  const { agent, reviews, memory } = context;
+  if (!agent || !reviews || !review || review.state === 'reviewed' || review.files.tooLarge) return question;
+  const card = await reviews.cardOf(agent).catch(() => undefined);
+  if (!card || card.state === 'reviewed') return question;
+  const isCovered = typeof covered === 'function' ? covered(card) : covered;
+  if (!isCovered && memory?.cardShown) return question;
+  const changed = card.changes.map(({ path }) => path);
+  const named = changed.length > 3 ? [...changed.slice(0, 3), `${changed.length - 3} more`] : changed;
+  const why =
+    card.state === 'changed'
+      ? `The files of agent '${agent.name}' have changed since you reviewed it (${named.join(', ')}).`
+      : `Agent '${agent.name}' has not been reviewed yet.`;
+  return {
+    ...question,
+    rule: `card.${card.state}`,
+    reason: `${question.reason} ${why}`,
+    scopes: ['once', 'always'],
+    card,
+    lasting: { card },
+    ...(isCovered ? { toAllow: `Look at it and accept it: telos trust ${agent.name}` } : {}),
+  };
+}
+
+/** Before the servers of an agent are started or reached: what they are stands on its card. */
+export async function decideOnServers(context: PolicyContext): Promise<Allow | Ask> {
+  const { agent } = context;
+  const subject = agent?.mcpConfig ?? '';
+  const review = await reviewOf(context);
+  if (review?.state === 'reviewed') return allow('card.servers', subject);
+  const question: Ask = {
+    action: 'ask',
+    rule: 'mcp.connect',
+    reason: 'Its MCP servers are programs that are started, or places that are told what the agent does.',
+    subject,
+    scopes: ['once'],
+    toAllow: `Look at it and accept it: telos trust ${agent?.name ?? ''}`,
+  };
+  return withCard(question, context, review, true);
+}

@@ -1,0 +1,171 @@
+/** Adds and removes single rules of policy.toml, and leaves every other byte as its owner wrote it. */
+import { randomUUID } from 'node:crypto';
+import { link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseToml, tomlString } from '../agents/toml.ts';
+import { expandPath } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import { headerLines, type PolicyRule, type RuleSubject } from './policyFile.ts';
+import { writeWhole } from './wholeFile.ts';
+
+/** A rule as Telos writes it down for an answer of the user. */
+export interface RuleDraft extends RuleSubject {
+  agent: string;
+  pack: string;
+  tool: string;
+}
+
+/** Appends an allow rule, unless the same one is there. Throws TelosError `config` for a file that is broken or held up. */
+export async function addRule(file: string, draft: RuleDraft, now: Date): Promise<void> {
+  await edit(file, text => {
+    const same = draftLines(draft);
+    if (blocksOf(text, 'allow').some(block => sameRule(block.lines, same))) return text;
+    const entry = ['[[allow]]', ...same, `granted = ${tomlString(now.toISOString())}`].join('\n');
+    const before = text === '' ? head : text.endsWith('\n') ? text : `${text}\n`;
+    return `${before}\n${entry}\n`;
+  });
+}
+
+/** Removes the rule that stands at this line with this content. False when it is not there any more. Throws TelosError `config`. */
+export async function removeRule(file: string, rule: PolicyRule, home: string): Promise<boolean> {
+  let removed = false;
+  await edit(file, text => {
+    const own = JSON.stringify(contentOf(rule, home));
+    const block = blocksOf(text, rule.effect).find(({ start }) => start === rule.line);
+    if (!block || JSON.stringify(contentOf(tableIn(block.lines, rule.effect), home)) !== own) return text;
+    removed = true;
+    const lines = text.split('\n');
+    lines.splice(block.start - 1, block.lines.length);
+    return lines.join('\n');
+  });
+  return removed;
+}
+
+const head = `# What agents may do without a question. Telos appends here what you allow for always; edit and delete as you like.
+`;
+
+function draftLines(draft: RuleDraft): string[] {
+  return Object.entries(draft).map(([key, value]) => {
+    const written = Array.isArray(value)
+      ? `[${value.map(tomlString).join(', ')}]`
+      : tomlString(String(value));
+    return `${key} = ${written}`;
+  });
+}
+
+const sameRule = (lines: readonly string[], wanted: readonly string[]): boolean =>
+  wanted.every(line => lines.includes(line)) &&
+  lines.slice(1).every(line => wanted.includes(line) || /^(granted =.*|\s*(#.*)?)$/.test(line));
+
+interface Block {
+  /** Of its header, from 1. */
+  start: number;
+  lines: string[];
+}
+
+/** The entries with their header; empty lines and comments before the next header stay with that one. */
+function blocksOf(text: string, effect: PolicyRule['effect']): Block[] {
+  const lines = text.split('\n');
+  return headerLines(text, effect).map(start => {
+    let end = start;
+    while (end < lines.length && !/^\s*\[/.test(lines[end]!)) end++;
+    while (end > start && /^\s*(#.*)?$/.test(lines[end - 1]!)) end--;
+    return { start, lines: lines.slice(start - 1, end) };
+  });
+}
+
+function tableIn(lines: readonly string[], effect: PolicyRule['effect']): object {
+  try {
+    const entries = parseToml(lines.join('\n'))[effect];
+    return Array.isArray(entries) && entries.length === 1 ? (entries[0] as object) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** What tells one rule from another, in a fixed order. */
+function contentOf(rule: object, home: string): unknown[] {
+  const {
+    agent = '*',
+    tool,
+    argv,
+    command,
+    host,
+    server,
+    digest,
+    granted,
+    ...paths
+  } = rule as Partial<PolicyRule>;
+  const places = [paths.pack, paths.folder, paths.path].map(path => path && expandPath(path, home, home));
+  return [agent, tool, argv, command, host, server, digest, granted, ...places].map(value => value ?? null);
+}
+
+/** One writer at a time; what somebody saves meanwhile without asking for the lock is seen, and the edit made again on that. */
+async function edit(file: string, change: (text: string) => string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const release = await lock(`${file}.lock`);
+  try {
+    for (let attempt = 0; attempt < 10; attempt++) {
+      const text = await textOf(file);
+      checkWhole(file, text, 'It was not changed; correct it first.');
+      const changed = change(text);
+      if (changed === text) return;
+      checkWhole(file, changed, 'Telos cannot change it safely; change it by hand.');
+      if ((await textOf(file)) !== text) continue;
+      return await writeWhole(file, changed);
+    }
+    throw new TelosError('config', `${file} is being changed all the time by something else. Try again.`);
+  } finally {
+    await release();
+  }
+}
+
+async function textOf(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch(error => {
+    if (error.code === 'ENOENT') return '';
+    throw error;
+  });
+}
+
+function checkWhole(file: string, text: string, consequence: string): void {
+  try {
+    parseToml(text);
+  } catch (error) {
+    const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
+    throw new TelosError('config', `${file} is broken: ${reason}. ${consequence}`);
+  }
+}
+
+/** In milliseconds. A holder works for some milliseconds, so what is older was left behind by a process that died. */
+const lockAge = 10_000;
+const lockPatience = 15_000;
+
+async function lock(path: string): Promise<() => Promise<void>> {
+  for (const deadline = Date.now() + lockPatience; Date.now() < deadline; ) {
+    try {
+      await (await open(path, 'wx', 0o600)).close();
+      return () => rm(path, { force: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+    await removeStale(path);
+    await delay(5 + Math.random() * 20);
+  }
+  throw new TelosError('config', `${path} has been there for a while. If no Telos is running, delete it.`);
+}
+
+async function removeStale(path: string): Promise<void> {
+  const seen = await stat(path).catch(() => undefined);
+  if (!seen || Date.now() - seen.mtimeMs < lockAge) return;
+  // Moved aside first: of two that find it stale only one gets it, and what was no longer the stale one comes back.
+  const aside = `${path}.${randomUUID()}`;
+  try {
+    await rename(path, aside);
+  } catch {
+    return;
+  }
+  const got = await stat(aside).catch(() => undefined);
+  if (got && got.ino !== seen.ino) await link(aside, path).catch(() => undefined);
+  await rm(aside, { force: true });
+}

@@ -1,0 +1,124 @@
+/** Says exactly what a call would touch, and refuses what no rule and no answer may open: the floor. */
+import type { ToolCall } from '../../protocol/run.ts';
+import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../tools/addresses.ts';
+import { type McpToolFacts, mcpSubject } from '../tools/mcpTools.ts';
+import { isInside, PathProblem, refuseSpecialFile, resolvePath } from '../tools/paths.ts';
+import { isInsideFolded } from '../tools/secretNames.ts';
+import { patternProblem } from './commandPatterns.ts';
+import { plainWords } from './commandWords.ts';
+import { type Deny, deny, type PolicyContext } from './decision.ts';
+
+/** `subject` is the real path, the whole command, the address in its normal form, or the server's tool with its input. */
+export type Wanted = { tool: string; subject: string } & (
+  | { kind: 'read' | 'write' }
+  | {
+      kind: 'command';
+      /** Real and absolute. */
+      folder: string;
+      /** Undefined for a command that is more than plain words. */
+      words: readonly string[] | undefined;
+    }
+  | { kind: 'fetch'; url: URL; host: AddressKind }
+  | { kind: 'mcp'; facts: McpToolFacts }
+);
+
+export type WantedOf<Kind extends Wanted['kind']> = Extract<Wanted, { kind: Kind }>;
+
+/** Of the built-in tools; every other name is that of an MCP server's tool. */
+const kinds: Readonly<Record<string, 'read' | 'write' | 'command' | 'fetch'>> = {
+  read_file: 'read',
+  list_directory: 'read',
+  search_files: 'read',
+  glob: 'read',
+  write_file: 'write',
+  edit_file: 'write',
+  run_command: 'command',
+  fetch_url: 'fetch',
+};
+
+/** Looks at files, resolves no host name, and sends nothing. */
+export async function whatItWants(call: ToolCall, context: PolicyContext): Promise<Wanted | Deny> {
+  const { name: tool, input } = call;
+  const kind = Object.hasOwn(kinds, tool) ? kinds[tool] : undefined;
+  switch (kind) {
+    case 'read':
+      return file(kind, tool, input['path'] ?? '.', context);
+    case 'write':
+      return file(kind, tool, input['path'], context);
+    case 'command':
+      return command(tool, input['command'], context);
+    case 'fetch':
+      return fetch(tool, input['url']);
+    case undefined: {
+      const facts = context.mcpTool?.(tool);
+      if (!facts) return deny('tool.undecided', `There is no rule about the tool ${tool}.`);
+      return { kind: 'mcp', tool, subject: mcpSubject(facts, input), facts };
+    }
+  }
+}
+
+async function file(
+  kind: 'read' | 'write',
+  tool: string,
+  given: unknown,
+  context: PolicyContext,
+): Promise<Wanted | Deny> {
+  if (typeof given !== 'string') return deny('input.invalid', 'The path must be a string.');
+  try {
+    const path = await resolvePath(given, context.workingDir, context.home);
+    if (await belongsToTelos(path, context))
+      return deny('floor.telos-files', `${path} belongs to Telos itself: no run may read or change it.`);
+    await refuseSpecialFile(path);
+    return { kind, tool, subject: path };
+  } catch (error) {
+    if (!(error instanceof PathProblem)) throw error;
+    return deny(error.kind === 'special' ? 'floor.special-file' : 'input.invalid', error.message);
+  }
+}
+
+/** Agents that stand in the data folder are not Telos's own files for their own runs. */
+async function belongsToTelos(path: string, context: PolicyContext): Promise<boolean> {
+  const real = (folder: string): Promise<string> => resolvePath(folder, folder, context.home);
+  const pack = await real(context.packDir);
+  for (const folder of context.protectedDirs) {
+    const protectedDir = await real(folder);
+    const ownPack = pack !== protectedDir && isInside(protectedDir, pack) && isInside(pack, path);
+    if (isInsideFolded(protectedDir, path) && !ownPack) return true;
+  }
+  return false;
+}
+
+async function command(tool: string, given: unknown, context: PolicyContext): Promise<Wanted | Deny> {
+  if (typeof given !== 'string') return deny('input.invalid', 'The command must be a string.');
+  const problem = context.commandPatterns && patternProblem(given, context.commandPatterns);
+  if (problem) return deny('skill.allowed-tools', problem);
+  const { commandDir, home } = context;
+  const folder = await resolvePath(commandDir, commandDir, home).catch(() => commandDir);
+  return { kind: 'command', tool, subject: given, folder, words: plainWords(given) };
+}
+
+function fetch(tool: string, given: unknown): Wanted | Deny {
+  if (typeof given !== 'string') return deny('input.invalid', 'The URL must be a string.');
+  const parsed = parseWebAddress(given);
+  if ('problem' in parsed)
+    return deny(parsed.scheme === undefined ? 'input.invalid' : 'floor.fetch-scheme', parsed.problem);
+  const { url } = parsed;
+  const host = hostKind(url.hostname);
+  if (isNeverReached(host))
+    return deny('floor.fetch-address', `${url.host} is a ${host} address, which is never fetched.`);
+  return { kind: 'fetch', tool, subject: url.href, url, host };
+}
+
+/** The name under which a yes for the run is remembered: this very call, or the MCP tool as it is described now. */
+export function grantName(wanted: Wanted): string {
+  if (wanted.kind === 'mcp') {
+    const { server, tool, digest } = wanted.facts;
+    return JSON.stringify([server, tool, digest]);
+  }
+  return JSON.stringify([wanted.tool, wanted.subject, wanted.kind === 'command' ? wanted.folder : '']);
+}
+
+/** `host:port` with the port that counts when none is written. */
+export function hostAndPort(url: URL): string {
+  return `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`;
+}

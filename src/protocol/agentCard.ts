@@ -1,0 +1,88 @@
+/** An agent's card as it travels: what its files name, and the words in which every frontend shows it. */
+
+/** Something in a file that a person should look at before they trust it. Lines count from 1. */
+export interface RedFlag {
+  kind:
+    | 'pipe-to-shell'
+    | 'decode-and-run'
+    | 'credential-path'
+    | 'invisible-characters'
+    | 'archive-password'
+    | 'not-looked-into';
+  /** As in the digest: below the agent's folder, or absolute when it lies elsewhere. */
+  file: string;
+  line: number;
+  /** The line with what cannot be seen written as escapes, cut; may be empty. */
+  text: string;
+}
+
+/** Accepting a card grants exactly what it names, as long as no byte of the agent's files changes. */
+export interface AgentCard {
+  agent: string;
+  /** The agent's own folder. Absolute. */
+  folder: string;
+  /** Where it came from, in words. */
+  origin: string;
+  /** `new`: never accepted. `changed`: accepted, and its files are others since. */
+  state: 'new' | 'reviewed' | 'changed';
+  /** SHA-256 over the sorted `path:sha256` lines of its files, hexadecimal. */
+  digest: string;
+  hosts: readonly string[];
+  scripts: readonly string[];
+  /** Environment variables that its commands will see where the user has set them. */
+  variables: readonly string[];
+  /** MCP servers with the exact command line or address, as it is written. */
+  servers: readonly { name: string; place: string }[];
+  redFlags: readonly RedFlag[];
+  /** Against what was accepted; empty unless `changed`. */
+  changes: readonly { path: string; change: 'added' | 'changed' | 'removed' }[];
+  /** ISO time of the last acceptance. */
+  reviewedAt?: string;
+}
+
+const flagWords: Record<RedFlag['kind'], string> = {
+  'pipe-to-shell': 'runs what it downloads',
+  'decode-and-run': 'decodes something and runs it',
+  'credential-path': 'names a place of keys or passwords',
+  'invisible-characters': 'holds characters that cannot be seen',
+  'archive-password': 'gives a password for an archive',
+  'not-looked-into': 'was not looked into (too large or no text)',
+};
+
+const stateWords: Record<AgentCard['state'], string> = {
+  new: 'not reviewed yet',
+  reviewed: 'reviewed, unchanged since',
+  changed: 'changed since it was reviewed',
+};
+
+const shownChanges = 20;
+const shownFlags = 30;
+
+/** The card in lines of plain text; the lists are complete, but for long ones of changes and flags, which say how many are left out. */
+export function describeCard(card: AgentCard): string[] {
+  const list = (title: string, items: readonly string[]): string[] =>
+    items.length > 0 ? [`${title}:`, ...items.map(item => `  ${item}`)] : [`${title}: none`];
+  const flags = card.redFlags.map(
+    ({ kind, file, line, text }) => `! ${file}:${line} ${flagWords[kind]}${text ? `: ${text}` : ''}`,
+  );
+  const changes = card.changes.map(({ path, change }) => `${change}: ${path}`);
+  return [
+    `Agent ${card.agent} (${stateWords[card.state]})`,
+    `From: ${card.origin}`,
+    ...list('Hosts that its files name', card.hosts),
+    ...list('Scripts that it may run', card.scripts),
+    ...list('Variables that its commands see', card.variables),
+    ...list(
+      'MCP servers',
+      card.servers.map(({ name, place }) => `${name}: ${place}`),
+    ),
+    ...(flags.length > 0 ? ['Look at these:', ...capped(flags, shownFlags)] : []),
+    ...(changes.length > 0 ? ['What has changed:', ...capped(changes, shownChanges)] : []),
+    `Digest: ${card.digest}`,
+  ];
+}
+
+function capped(lines: readonly string[], limit: number): string[] {
+  const shown = lines.slice(0, limit).map(line => `  ${line}`);
+  return lines.length > limit ? [...shown, `  ... and ${lines.length - limit} more`] : shown;
+}
