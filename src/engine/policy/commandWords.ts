@@ -7,14 +7,15 @@ const reserved =
 const special = /[;&|<>()$`\\*?[\]{}!^%\r]/;
 
 /**
- * The words of one simple command; undefined for a line that holds operators, expansions, globs, assignments, escapes, control
- * characters or a quote without its end. Then no rule about words fits it. Only blanks part words; quotes hold a word together.
+ * The words of a line in which only blanks part words and quotes hold one together. `refused` is the first thing that is more than that:
+ * an operator, an expansion, a glob, an escape, a comment, a control character or a quote without its end; `words` are then those before it.
  */
-export function plainWords(command: string): string[] | undefined {
-  if (/[\0-\x1f\x7f-\x9f]/.test(command)) return undefined;
-  if (process.platform === 'win32' && /['%^]/.test(command)) return undefined;
+export function readWords(command: string): { words: string[]; refused?: string } {
   const words: string[] = [];
   let word: string | undefined;
+  const stop = (refused: string) => ({ words: word === undefined ? words : [...words, word], refused });
+  // Also within quotes: a line is a line.
+  const control = /[\0-\x1f\x7f-\x9f]/.exec(command)?.[0];
   for (let at = 0; at < command.length; at++) {
     const character = command[at]!;
     if (character === ' ') {
@@ -22,21 +23,28 @@ export function plainWords(command: string): string[] | undefined {
       word = undefined;
     } else if (character === "'" || character === '"') {
       const end = command.indexOf(character, at + 1);
-      if (end < 0) return undefined;
+      if (end < 0) return stop(character);
       const quoted = command.slice(at + 1, end);
-      if (character === '"' && /[$`\\!]/.test(quoted)) return undefined;
+      const inside = character === '"' ? /[$`\\!]/.exec(quoted)?.[0] : undefined;
+      if (inside !== undefined) return stop(inside);
       word = (word ?? '') + quoted;
       at = end;
     } else {
-      if (special.test(character)) return undefined;
-      if (character === '#' && word === undefined) return undefined;
-      if (character === '~' && (word === undefined || /[=:]$/.test(word))) return undefined;
+      const isTilde = character === '~' && (word === undefined || /[=:]$/.test(word));
+      const isComment = character === '#' && word === undefined;
+      if (special.test(character) || character === control || isTilde || isComment) return stop(character);
       word = (word ?? '') + character;
     }
   }
-  if (word !== undefined) words.push(word);
+  return control === undefined ? { words: stop('').words } : stop(control);
+}
+
+/** The words of one simple command; undefined for a line that is more, also by an assignment before it or a word of the shell. Then no rule about words fits it. */
+export function plainWords(command: string): string[] | undefined {
+  if (process.platform === 'win32' && /['%^]/.test(command)) return undefined;
+  const { words, refused } = readWords(command);
   const [program] = words;
-  if (!program || program.includes('=') || reserved.test(program)) return undefined;
+  if (refused !== undefined || !program || program.includes('=') || reserved.test(program)) return undefined;
   return words;
 }
 

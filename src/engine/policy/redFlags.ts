@@ -1,6 +1,5 @@
 /** Looks through the text of an agent's files for what a person should see before they trust it. A hint, never a decision. */
 import type { RedFlag } from '../../protocol/agentCard.ts';
-import { escapeInvisible } from '../tools/plainText.ts';
 
 type Kind = RedFlag['kind'];
 
@@ -50,7 +49,7 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
     const seen = (count.get(kind) ?? 0) + 1;
     count.set(kind, seen);
     if (seen > mostOfKind) return;
-    flags.push({ kind, file, line, text: escapeInvisible(shown.trim()).slice(0, longestText) });
+    flags.push({ kind, file, line, text: withEscapes(shown.trim()).slice(0, longestText) });
   };
   const lines = text.split('\n');
   // A command over several lines, as a shell reads it.
@@ -70,4 +69,9 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
       add('archive-password', index + 1, looked);
   }
   return flags;
+}
+
+function withEscapes(text: string): string {
+  const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+  return text.replace(unseen, character => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 }

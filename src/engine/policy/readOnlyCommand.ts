@@ -1,0 +1,169 @@
+/** Accepts a command line that can only look at files in given folders, and refuses every other with the word at fault. */
+import { resolve } from 'node:path';
+import { folderHolding, isInside, PathProblem, refuseSpecialFile, resolvePath } from '../tools/paths.ts';
+import type { ReadOnlyCommand, ReadOnlyProgram } from '../tools/readOnlyShell.ts';
+import { isInsideFolded, isSensitive, secretFileGlobs, secretFolderNames } from '../tools/secretNames.ts';
+import { readWords } from './commandWords.ts';
+import { forms, Refusal, shown, type WrittenCommand } from './readOnlyForms.ts';
+
+/** Where a command may look. All absolute; folders need not exist and may be links. */
+export interface ReadOnlyScope {
+  /** Every path has to lie in one of these. Without any, nothing is allowed but `pwd`. */
+  roots: readonly string[];
+  /** The folder in which the command runs. */
+  cwd: string;
+  home: string;
+  /** Telos's own folders, never looked into; a root inside one of them is none. */
+  protectedDirs?: readonly string[];
+}
+
+/**
+ * `reason` is a sentence that names what was refused; shorter than 1 KiB. `named` are the paths that the line names as far as it could
+ * be read, as they are written.
+ */
+export type ReadOnlyVerdict =
+  | { allowed: true; command: ReadOnlyCommand; named: readonly string[] }
+  | { allowed: false; reason: string; named: readonly string[] };
+
+/** Characters of a line. */
+const longestCommand = 8192;
+
+const programs = Object.keys(forms).join(', ');
+
+/**
+ * Reads a line as plain words, checks every flag against the list of its program, and every path, with its links followed, against the
+ * scope. What is allowed is not the line but `command`, to be run without a shell: `runReadOnly` in tools/readOnlyShell.ts does.
+ * Runs nothing; throws for nothing that a line can say.
+ */
+export async function parseReadOnlyCommand(line: string, scope: ReadOnlyScope): Promise<ReadOnlyVerdict> {
+  const named: string[] = [];
+  try {
+    const command = await readCommand(line, scope, named);
+    return { allowed: true, command, named };
+  } catch (error) {
+    if (!(error instanceof Refusal || error instanceof PathProblem)) throw error;
+    const reason = error.message.length > 600 ? `${error.message.slice(0, 600)}…` : error.message;
+    return { allowed: false, reason, named };
+  }
+}
+
+async function readCommand(line: string, scope: ReadOnlyScope, named: string[]): Promise<ReadOnlyCommand> {
+  if (line.length > longestCommand)
+    throw new Refusal(`The command has ${line.length} characters; at most ${longestCommand} are read.`);
+  const { words, refused } = readWords(line);
+  const [program, ...rest] = words;
+  if (refused !== undefined) {
+    named.push(...(program === undefined ? [] : pathsNamed(program, rest)));
+    throw new Refusal(
+      `${shown(refused)} is not taken here: there is no shell, and one program runs at a time. Put a pattern that holds it in single quotes.`,
+    );
+  }
+  if (program === undefined) throw new Refusal('The command is empty. Give a command line.');
+  if (!isKnown(program)) {
+    named.push(...pathsNamed(program, rest));
+    throw new Refusal(`${shown(program)} is not run here. Only these are, by these names: ${programs}.`);
+  }
+  const written = { ...nothing, ...forms[program](rest) };
+  named.push(...written.paths);
+  const cwd = await resolvePath(scope.cwd, scope.cwd, scope.home);
+  const paths: string[] = [];
+  for (const path of written.paths) paths.push(await checkedPath(path, cwd, written.readsBelow, scope));
+  return { program, argv: argvOf(program, written, paths, cwd), paths, lines: written.lines, cwd };
+}
+
+const nothing: WrittenCommand = {
+  flags: [],
+  patterns: [],
+  paths: [],
+  tests: [],
+  lines: { first: 1, last: Number.POSITIVE_INFINITY },
+  readsBelow: false,
+};
+
+const isKnown = (program: string): program is ReadOnlyProgram => Object.hasOwn(forms, program);
+
+/** For a line that is refused anyway: what it seems to name. */
+function pathsNamed(program: string, words: readonly string[]): readonly string[] {
+  if (!isKnown(program)) return words.filter(word => !word.startsWith('-'));
+  try {
+    return forms[program](words).paths ?? [];
+  } catch (error) {
+    if (error instanceof Refusal) return [];
+    throw error;
+  }
+}
+
+/** The real path. Throws Refusal or PathProblem. */
+async function checkedPath(
+  path: string,
+  cwd: string,
+  readsBelow: boolean,
+  { roots, home, protectedDirs = [] }: ReadOnlyScope,
+): Promise<string> {
+  if (path === '-') throw new Refusal('"-" would read what is typed in, and nothing is. Name a file.');
+  // A quoted tilde is a name for a program, and the home folder for us.
+  if (path.startsWith('~')) throw new Refusal(`${shown(path)}: write the path without a tilde.`);
+  const real = await resolvePath(path, cwd, home);
+  if ((await folderHolding(real, roots, home)) === undefined)
+    throw new Refusal(`${shown(path)} leads out of the folders that may be read (${roots.join(', ')}).`);
+  await refuseSpecialFile(real);
+  if (isSensitive(real))
+    throw new Refusal(`${shown(path)} looks like it holds keys, passwords or other secrets.`);
+  for (const folder of protectedDirs) {
+    const own = await resolvePath(folder, folder, home);
+    if (isInsideFolded(own, real) && !(await hasRootInside(own, real, roots, home)))
+      throw new Refusal(`${shown(path)} belongs to Telos itself.`);
+    if (readsBelow && isInsideFolded(real, own))
+      throw new Refusal(`Files of Telos itself lie below ${shown(path)}. Name a folder further down.`);
+  }
+  return real;
+}
+
+/** Agents that stand in the data folder are not Telos's own files for their own runs. */
+async function hasRootInside(
+  own: string,
+  real: string,
+  roots: readonly string[],
+  home: string,
+): Promise<boolean> {
+  for (const root of roots) {
+    const realRoot = await resolvePath(root, root, home);
+    if (realRoot !== own && isInside(own, realRoot) && isInside(realRoot, real)) return true;
+  }
+  return false;
+}
+
+/**
+ * The arguments of the program, with what keeps it from running others and from reading files of secrets on its way down. Paths stand as
+ * they were written where that is what they mean, so that the output does too, and behind `--`.
+ */
+function argvOf(
+  program: ReadOnlyProgram,
+  { flags, patterns, paths: written, tests, readsBelow }: WrittenCommand,
+  paths: readonly string[],
+  cwd: string,
+): string[] {
+  const shownPaths = written.map((path, index) =>
+    meansItself(path, paths[index]!, cwd) ? path : paths[index]!,
+  );
+  switch (program) {
+    case 'find':
+      return [...flags, ...shownPaths, ...tests];
+    case 'rg': {
+      const secret = [...secretFolderNames, ...secretFileGlobs].map(name => `--iglob=!${name}`);
+      return ['--no-config', ...flags, ...secret, '--', ...patterns, ...shownPaths];
+    }
+    case 'grep': {
+      const secret = [
+        ...secretFolderNames.map(name => `--exclude-dir=${name}`),
+        ...secretFileGlobs.map(name => `--exclude=${name}`),
+      ];
+      return [...flags, ...(readsBelow ? secret : []), '--', ...patterns, ...shownPaths];
+    }
+    default:
+      return [...flags, '--', ...shownPaths];
+  }
+}
+
+/** False for a way over a link: the program gets what the link meant when it was checked. */
+const meansItself = (written: string, real: string, cwd: string): boolean => resolve(cwd, written) === real;

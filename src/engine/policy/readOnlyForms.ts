@@ -1,0 +1,232 @@
+/** What each program may be told that only looks at files: a list of flags for each, and everything that is not on it is refused. */
+import type { LineRange, ReadOnlyProgram } from '../tools/readOnlyShell.ts';
+
+/** What is refused, and why; the message is for the model and for a person. */
+export class Refusal extends Error {}
+
+/** A command as its words say it; no path has been looked at. */
+export interface WrittenCommand {
+  /** Before the paths, without `--`. */
+  flags: readonly string[];
+  /** What is looked for, where it is no flag's value. */
+  patterns: readonly string[];
+  /** As written. */
+  paths: readonly string[];
+  /** Behind the paths. */
+  tests: readonly string[];
+  lines: LineRange;
+  /** It shows the content of every file below its paths. */
+  readsBelow: boolean;
+}
+
+type Form = (words: readonly string[]) => Partial<WrittenCommand>;
+
+/** Flags of a program. Long ones are written out: an abbreviation could mean one that is not here. */
+interface Flags {
+  letters: string;
+  /** Letters that a value belongs to. */
+  valueLetters?: string;
+  names?: readonly string[];
+  /** Names that a value belongs to, as `--name=value` or in the next word. */
+  valueNames?: readonly string[];
+}
+
+export const forms: Readonly<Record<ReadOnlyProgram, Form>> = {
+  pwd: words => {
+    if (words[0] !== undefined) throw refused('pwd', words[0]);
+    return {};
+  },
+  ls: words => {
+    const { flags, operands } = readFlags('ls', words, lsFlags);
+    return { flags, paths: orHere(operands) };
+  },
+  cat: words => {
+    const { flags, operands } = readFlags('cat', words, { letters: 'n' });
+    return { flags, paths: files('cat', operands) };
+  },
+  head: words => fewLines('head', words),
+  tail: words => fewLines('tail', words),
+  sed,
+  find,
+  rg,
+  grep,
+};
+
+const lsFlags: Flags = {
+  letters: 'aAlhRtrS1dFpinogctuXvmCxsk',
+  names: ['all', 'almost-all', 'human-readable', 'recursive', 'reverse', 'directory', 'classify', 'size'],
+};
+
+/** Only `sed -n A,Bp FILE`, word for word: sed takes flags anywhere, and its scripts write files and run programs. */
+function sed(words: readonly string[]): Partial<WrittenCommand> {
+  const [flag, script = '', file, ...more] = words;
+  const range = /^(\d{1,9})(?:,(\d{1,9}|\$))?p$/.exec(script);
+  const fault = flag !== '-n' ? flag : !range ? script : file?.startsWith('-') ? file : more[0];
+  if (fault !== undefined || !range)
+    throw new Refusal(`sed is taken only as sed -n 'A,Bp' FILE, not with ${shown(fault ?? script)}.`);
+  const first = Number(range[1]);
+  const last = range[2] === '$' ? Number.POSITIVE_INFINITY : Number(range[2] ?? first);
+  return { paths: files('sed', file === undefined ? [] : [file]), lines: { first, last } };
+}
+
+function fewLines(program: 'head' | 'tail', words: readonly string[]): Partial<WrittenCommand> {
+  // The old way to write the number: -20.
+  const plain = words.map(word => (/^-\d{1,9}$/.test(word) ? `-n${word.slice(1)}` : word));
+  const tailOnly = program === 'tail' ? 'f' : '';
+  const { flags, operands } = readFlags(program, plain, {
+    letters: tailOnly,
+    valueLetters: 'n',
+    valueNames: ['lines'],
+  });
+  const counts = flags.filter(flag => flag !== '-f').map(flag => flag.replace(/^(-n|--lines=)/, ''));
+  const count = /^(\+?)(\d{1,9})$/.exec(counts.at(-1) ?? '10');
+  if (!count || (count[1] && program === 'head')) throw refused(program, `-n ${counts.at(-1)}`);
+  const number = Number(count[2]);
+  const lines: LineRange =
+    program === 'head'
+      ? { first: 1, last: number }
+      : count[1]
+        ? { first: number, last: Number.POSITIVE_INFINITY }
+        : { fromEnd: number };
+  const paths = files(program, operands);
+  if (paths[1] !== undefined) throw refused(program, paths[1], 'Give one file.');
+  return { flags: flags.includes('-f') ? ['-f'] : [], paths, lines };
+}
+
+const findWithValue = new Set([
+  ...['-name', '-iname', '-path', '-ipath', '-wholename', '-iwholename', '-regex', '-iregex', '-regextype'],
+  ...['-type', '-size', '-perm', '-user', '-group', '-links', '-inum', '-maxdepth', '-mindepth', '-printf'],
+  ...['-mtime', '-mmin', '-ctime', '-cmin', '-atime', '-amin'],
+]);
+const findAlone = new Set([
+  ...['-not', '!', '-a', '-and', '-o', '-or', '(', ')', '-print', '-prune', '-empty', '-depth', '-quit'],
+  ...['-mount', '-xdev', '-true', '-false', '-readable', '-writable', '-executable', '-ls', '-daystart'],
+]);
+
+function find(words: readonly string[]): Partial<WrittenCommand> {
+  const begin = words[0] === '-P' ? 1 : 0;
+  const isTest = (word: string): boolean => /^[-(),!]/.test(word);
+  const found = words.findIndex((word, index) => index >= begin && isTest(word));
+  const end = found < 0 ? words.length : found;
+  const tests = words.slice(end);
+  for (let at = 0; at < tests.length; at++) {
+    const test = tests[at]!;
+    if (findWithValue.has(test)) {
+      if (tests[++at] === undefined) throw new Refusal(`find ${test} needs a value.`);
+    } else if (!findAlone.has(test)) throw refused('find', test);
+  }
+  return { flags: words.slice(0, begin), paths: orHere(words.slice(begin, end)), tests };
+}
+
+const rgFlags: Flags = {
+  letters: 'nNisSwxvcloFPUHIuq0p',
+  valueLetters: 'egtTmABCMrd',
+  names: [
+    ...['files', 'type-list', 'line-number', 'no-line-number', 'ignore-case', 'case-sensitive', 'smart-case'],
+    ...['word-regexp', 'line-regexp', 'invert-match', 'count', 'count-matches', 'files-with-matches'],
+    ...['files-without-match', 'only-matching', 'fixed-strings', 'pcre2', 'multiline', 'multiline-dotall'],
+    ...['with-filename', 'no-filename', 'hidden', 'no-ignore', 'no-ignore-vcs', 'unrestricted', 'quiet'],
+    ...['heading', 'no-heading', 'vimgrep', 'column', 'no-messages', 'stats', 'trim', 'json', 'no-config'],
+  ],
+  valueNames: [
+    ...['regexp', 'glob', 'iglob', 'type', 'type-not', 'max-count', 'after-context', 'before-context'],
+    ...['context', 'max-columns', 'max-depth', 'sort', 'sortr', 'color', 'max-filesize', 'replace'],
+  ],
+};
+
+function rg(words: readonly string[]): Partial<WrittenCommand> {
+  const { flags, operands } = readFlags('rg', words, rgFlags);
+  if (flags.includes('--type-list')) return { flags };
+  const hasPattern = flags.some(flag => /^(-e|--regexp=|--files$)/.test(flag));
+  return { flags, ...split('rg', operands, hasPattern), readsBelow: !flags.includes('--files') };
+}
+
+const grepFlags: Flags = {
+  letters: 'nivwxclLohHsqrEFGPI0123456789',
+  valueLetters: 'eABCm',
+  names: [
+    ...['line-number', 'ignore-case', 'invert-match', 'word-regexp', 'line-regexp', 'count', 'recursive'],
+    ...['files-with-matches', 'files-without-match', 'only-matching', 'no-filename', 'with-filename'],
+    ...['no-messages', 'quiet', 'extended-regexp', 'fixed-strings', 'basic-regexp', 'perl-regexp'],
+  ],
+  valueNames: [
+    ...['regexp', 'max-count', 'after-context', 'before-context', 'context'],
+    ...['include', 'exclude', 'exclude-dir', 'color'],
+  ],
+};
+
+function grep(words: readonly string[]): Partial<WrittenCommand> {
+  const { flags, operands } = readFlags('grep', words, grepFlags);
+  const hasPattern = flags.some(flag => /^(-e|--regexp=)/.test(flag));
+  const readsBelow = flags.some(flag => flag === '-r' || flag === '--recursive');
+  const { patterns, paths } = split('grep', operands, hasPattern);
+  // Without a path grep would read what is typed in.
+  return { flags, patterns, paths: readsBelow ? orHere(paths) : files('grep', paths), readsBelow };
+}
+
+/** Flags one by one, each with its value: `-nA3` is `-n`, `-A3`. Throws Refusal. */
+function readFlags(
+  program: string,
+  words: readonly string[],
+  { letters, valueLetters = '', names = [], valueNames = [] }: Flags,
+): { flags: string[]; operands: string[] } {
+  const flags: string[] = [];
+  const operands: string[] = [];
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at]!;
+    const next = (flag: string): string => {
+      const value = words[++at];
+      if (value === undefined) throw new Refusal(`${program} ${shown(flag)} needs a value.`);
+      return value;
+    };
+    if (word === '--') {
+      operands.push(...words.slice(at + 1));
+      break;
+    }
+    if (!word.startsWith('-') || word === '-') operands.push(word);
+    else if (word.startsWith('--')) {
+      const [, name = '', value] = /^--([^=]*)(?:=(.*))?$/s.exec(word) ?? [];
+      const takes = valueNames.includes(name);
+      if (takes) flags.push(`--${name}=${value ?? next(word)}`);
+      else if (names.includes(name) && value === undefined) flags.push(word);
+      else throw refused(program, word);
+    } else {
+      for (let index = 1; index < word.length; index++) {
+        const letter = word[index]!;
+        if (valueLetters.includes(letter)) {
+          flags.push(`-${letter}${word.slice(index + 1) || next(`-${letter}`)}`);
+          break;
+        }
+        if (!letters.includes(letter))
+          throw refused(program, word.length > 2 ? `-${letter} in ${word}` : word);
+        flags.push(`-${letter}`);
+      }
+    }
+  }
+  return { flags, operands };
+}
+
+function split(
+  program: string,
+  operands: readonly string[],
+  hasPattern: boolean,
+): Pick<WrittenCommand, 'patterns' | 'paths'> {
+  if (hasPattern) return { patterns: [], paths: operands };
+  if (operands.length === 0) throw new Refusal(`${program} needs something to look for.`);
+  return { patterns: operands.slice(0, 1), paths: operands.slice(1) };
+}
+
+const orHere = (paths: readonly string[]): readonly string[] => (paths.length > 0 ? paths : ['.']);
+
+function files(program: string, paths: readonly string[]): readonly string[] {
+  if (paths.length === 0) throw new Refusal(`${program} needs a file; nothing is typed in here.`);
+  return paths;
+}
+
+function refused(program: string, word: string, more = 'Only flags that look at files are.'): Refusal {
+  return new Refusal(`${program} is not run with ${shown(word)}. ${more}`);
+}
+
+/** As much of a word as a message needs. */
+export const shown = (word: string): string =>
+  JSON.stringify(word.length > 80 ? `${word.slice(0, 80)}…` : word);

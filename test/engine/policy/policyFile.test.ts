@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { addRule, removeRule } from '../../../src/engine/policy/policyEdit.ts';
+import { PolicyFile, readPolicy } from '../../../src/engine/policy/policyFile.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+describe('policy.toml', () => {
+  let folder: TempFolder;
+  let file: string;
+  beforeEach(() => {
+    folder = tempFolder();
+    file = join(folder.path, 'config/policy.toml');
+  });
+  afterEach(() => folder.remove());
+  const write = (text: string): void => folder.add({ 'config/policy.toml': text });
+  const read = () => readPolicy(file, '/home/me');
+  const draft = {
+    agent: 'a',
+    pack: '/packs/a',
+    tool: 'run_command',
+    command: 'make "x"',
+    folder: '/packs/a',
+  };
+
+  it('gives the rules with their lines, and paths without ~', () => {
+    write(`# mine
+[[allow]]
+agent = "a"
+tool = "run_command"
+argv = ["git", "status", "*"]
+
+[[deny]]
+tool = "fetch_url"
+
+[[allow]]
+agent = "*"
+tool = "read_file"
+path = "~/notes/**"
+`);
+    const { allow, deny, problems } = read();
+    assert.deepEqual(problems, []);
+    assert.deepEqual(
+      allow.map(({ line, argv, path }) => [line, argv ?? path]),
+      [
+        [2, ['git', 'status', '*']],
+        [10, '/home/me/notes/**'],
+      ],
+    );
+    assert.deepEqual(deny, [{ agent: '*', tool: 'fetch_url', effect: 'deny', line: 7 }]);
+  });
+
+  it('grants nothing when it is broken, and names the line', () => {
+    write('[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "x"\n\n[[allow]\n');
+    assert.deepEqual(read().allow, []);
+    assert.match(read().problems[0] ?? '', /policy\.toml, line 6: .*nothing is granted/);
+  });
+
+  it('leaves out a rule that is not understood in full, and names its line', () => {
+    const good = '[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "x"\n';
+    const bad = [
+      ['tool = "run_command"\ncommand = "y"', /names no agent/],
+      ['agent = "a"\ncommand = "y"', /names no tool/],
+      ['agent = "a"\ntool = "run_command"', /exactly one of/],
+      ['agent = "a"\ntool = "run_command"\ncommand = "y"\nargv = ["y"]', /exactly one of/],
+      ['agent = "a"\ntool = "run_command"\ncomand = "y"', /unknown key 'comand'/],
+      ['agent = "a"\ntool = "run_command"\nargv = "git status"', /no list of words/],
+      ['agent = "a"\ntool = "run_command"\nargv = []', /no list of words/],
+      ['agent = "a"\ntool = "run_command"\nhost = "example.com"', /'host', which run_command has not/],
+      ['agent = "a"\ntool = "fetch_url"\nhost = "https://example.com/"', /host that is none/],
+      ['agent = "a"\ntool = "fetch_url"\nhost = "*"', /host that is none/],
+      ['agent = "a"\ntool = "read_file"\npath = "notes"', /no absolute path/],
+      ['agent = "a"\ntool = "*"\npath = "/x"', /allows every tool/],
+    ] as const;
+    for (const [lines, wanted] of bad) {
+      write(`${good}\n[[allow]]\n${lines}\n`);
+      assert.equal(read().allow.length, 1, lines);
+      assert.match(read().problems.join(), wanted);
+      assert.match(read().problems.join(), /line 6/);
+    }
+  });
+
+  it('grants nothing beside a prohibition that is not understood', () => {
+    write(
+      '[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "x"\n\n[[deny]]\ntool = "run_command"\nargv = "rm"\n',
+    );
+    assert.deepEqual(read().allow, []);
+    assert.match(read().problems[0] ?? '', /line 6/);
+  });
+
+  it('is read again when it has changed, and tells each problem once', () => {
+    const rules = new PolicyFile(file, folder.path);
+    assert.deepEqual(rules.read().allow, []);
+    write('[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "x"\n');
+    assert.equal(rules.read().allow.length, 1);
+    write('[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "y"\n');
+    assert.equal(rules.read().allow[0]?.command, 'y');
+    write('[[allow\n');
+    assert.equal(rules.newProblems().length, 1);
+    assert.equal(rules.newProblems().length, 0);
+    assert.deepEqual(rules.read().allow, []);
+  });
+
+  it('gets a rule appended and taken out again, and keeps every byte that its owner wrote', async () => {
+    const own = '# Mine.\n[[deny]]   # never\ntool = "fetch_url"\nhost = "evil.test"';
+    write(own);
+    chmodSync(file, 0o640);
+    await addRule(file, draft, new Date(0));
+    const text = readFileSync(file, 'utf8');
+    assert.ok(text.startsWith(`${own}\n\n[[allow]]\n`), text);
+    assert.equal(statSync(file).mode & 0o777, 0o640);
+    assert.deepEqual(read().problems, []);
+    const [rule] = read().allow;
+    assert.deepEqual(
+      { ...rule },
+      { ...draft, effect: 'allow', line: 6, granted: '1970-01-01T00:00:00.000Z' },
+    );
+    await addRule(file, draft, new Date(9));
+    assert.equal(readFileSync(file, 'utf8'), text, 'the same rule twice');
+    assert.ok(rule && (await removeRule(file, rule, '/home/me')));
+    assert.equal(readFileSync(file, 'utf8').trimEnd(), own);
+    assert.equal(await removeRule(file, rule, '/home/me'), false);
+    assert.deepEqual(readdirSync(join(folder.path, 'config')), ['policy.toml']);
+  });
+
+  it('removes no other rule that has come to stand in the place', async () => {
+    write('[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "x"\n');
+    const [rule] = read().allow;
+    write('[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "y"\n');
+    assert.ok(rule);
+    assert.equal(await removeRule(file, rule, '/home/me'), false);
+    assert.equal(read().allow.length, 1);
+  });
+
+  it('is left alone when it is broken, and stays a link where it is one', async () => {
+    write('[[allow\n');
+    await assert.rejects(addRule(file, draft, new Date()), /is broken.*correct it first/);
+    assert.equal(readFileSync(file, 'utf8'), '[[allow\n');
+    folder.add({ 'dotfiles/policy.toml': '' });
+    const linked = join(folder.path, 'linked.toml');
+    symlinkSync(join(folder.path, 'dotfiles/policy.toml'), linked);
+    await addRule(linked, draft, new Date());
+    assert.match(readFileSync(join(folder.path, 'dotfiles/policy.toml'), 'utf8'), /make/);
+  });
+
+  it('loses no rule when processes write at once', async () => {
+    const module = new URL('../../../src/engine/policy/policyEdit.ts', import.meta.url).href;
+    const script = `const { addRule } = await import(${JSON.stringify(module)});
+      for (let n = 0; n < 10; n++)
+        await addRule(${JSON.stringify(file)}, { agent: process.argv[1], pack: '/p', tool: 'run_command', command: 'c' + n }, new Date());`;
+    const run = promisify(execFile);
+    const args = (agent: string) => ['--input-type=module', '-e', script, agent];
+    await Promise.all(['a', 'b', 'c'].map(agent => run(process.execPath, args(agent))));
+    assert.equal(read().allow.length, 30);
+    assert.deepEqual(read().problems, []);
+    assert.deepEqual(readdirSync(join(folder.path, 'config')), ['policy.toml']);
+  });
+
+  it('is not held up for ever by a lock that a dead process left', async () => {
+    write('');
+    writeFileSync(`${file}.lock`, '');
+    const { utimesSync } = await import('node:fs');
+    utimesSync(`${file}.lock`, new Date(0), new Date(0));
+    await addRule(file, draft, new Date());
+    assert.equal(read().allow.length, 1);
+  });
+});
