@@ -1,33 +1,13 @@
 /** Turns a skill and a request into what the model reads: the system text and the first message. */
 import type { Agent, Skill } from './agents/agent.ts';
+import { dateAndTime } from './dateTime.ts';
 import type { RunFolders } from './tools/tool.ts';
 
-/**
- * The first message: the skill's body, the date, and the words of the user where there are any. `timeZone` is an IANA name,
- * the process's own where it is left out.
- */
-export function firstMessage(body: string, words: string, now: Date, timeZone?: string): string {
-  const parts = [withoutTagCharacters(body), `Current date/time: ${dateAndTime(now, timeZone)}`];
+/** The first message: the skill's body, the date, and the words of the user where there are any. */
+export function firstMessage(body: string, words: string, now: Date): string {
+  const parts = [withoutTagCharacters(body), `Current date/time: ${dateAndTime(now)}`];
   if (words.trim()) parts.push(`User request: ${words}`);
   return parts.join('\n\n');
-}
-
-/** `2026-11-20 09:08:07 EST`; a zone without an abbreviation shows its offset, `GMT+5:45`. */
-export function dateAndTime(now: Date, timeZone?: string): string {
-  const format = new Intl.DateTimeFormat('en-US', {
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-    hourCycle: 'h23',
-    timeZoneName: 'short',
-    ...(timeZone ? { timeZone } : {}),
-  });
-  const part: Record<string, string> = {};
-  for (const { type, value } of format.formatToParts(now)) part[type] = value;
-  return `${part['year']}-${part['month']}-${part['day']} ${part['hour']}:${part['minute']}:${part['second']} ${part['timeZoneName']}`;
 }
 
 /** A text that was selected when the user asked, as a part of the request. */

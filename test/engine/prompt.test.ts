@@ -1,14 +1,14 @@
 /** What the model reads first. */
 import assert from 'node:assert/strict';
-import { dateAndTime, firstMessage, selectionText } from '../../src/engine/prompt.ts';
+import { firstMessage, selectionText } from '../../src/engine/prompt.ts';
 
 const now = new Date('2026-11-20T09:08:07-05:00');
 
 describe('firstMessage', () => {
   it('is the body, the date and the words, in this order', () => {
-    assert.equal(
-      firstMessage('# K\n\nL1', 'run daily kickoff', now, 'America/New_York'),
-      '# K\n\nL1\n\nCurrent date/time: 2026-11-20 09:08:07 EST\n\nUser request: run daily kickoff',
+    assert.match(
+      firstMessage('# K\n\nL1', 'run daily kickoff', now),
+      /^# K\n\nL1\n\nCurrent date\/time: 2026-11-20 \d\d:08:07 \S+\n\nUser request: run daily kickoff$/,
     );
   });
 
@@ -18,16 +18,6 @@ describe('firstMessage', () => {
 
   it('takes invisible tag characters out of the skill', () => {
     assert.match(firstMessage('visible\u{E0072}\u{E006D}', '', now), /^visible\n/);
-  });
-});
-
-describe('dateAndTime', () => {
-  it('shows midnight as 00 and an odd zone by its offset', () => {
-    assert.equal(dateAndTime(new Date('2026-11-20T00:00:01Z'), 'UTC'), '2026-11-20 00:00:01 UTC');
-    assert.equal(
-      dateAndTime(new Date('2026-11-20T00:00:01Z'), 'Asia/Kathmandu'),
-      '2026-11-20 05:45:01 GMT+5:45',
-    );
   });
 });
 

@@ -1,7 +1,7 @@
 /** Holds one streamed model turn to its time limits and tries it again where that is safe, the same way for every provider. */
 import { TelosError } from '../errors.ts';
 import type { StreamEvent } from './provider.ts';
-import { EventStreamDecoder } from './serverSentEvents.ts';
+import { EventStreamDecoder, type ServerSentEvent } from './serverSentEvents.ts';
 
 /** Times in milliseconds. */
 export interface TurnLimits {
@@ -88,11 +88,7 @@ export async function* streamTurn(
       for (;;) {
         const bytes = await nextBytes(body, reader);
         if (!bytes) break;
-        for (const { name, data } of decoder.push(bytes)) {
-          if (name === 'ping') continue;
-          watch.heard();
-          const event = reader.read(data);
-          if (!event) continue;
+        for (const event of joinedText(eventsIn(decoder.push(bytes), reader, watch))) {
           passedOn = true;
           watch.held = true; // the clock stands while the listener takes its time
           yield event;
@@ -120,6 +116,34 @@ export async function* streamTurn(
     yield retry;
     await pause(retry.waitMs, signal);
   }
+}
+
+function* eventsIn(
+  messages: Iterable<ServerSentEvent>,
+  reader: WireReader,
+  watch: Watch,
+): Generator<StreamEvent> {
+  for (const { name, data } of messages) {
+    if (name === 'ping') continue;
+    watch.heard();
+    const event = reader.read(data);
+    if (event) yield event;
+  }
+}
+
+/** Text that arrived together goes on together: every listener above costs something per event. */
+function* joinedText(events: Iterable<StreamEvent>): Generator<StreamEvent> {
+  let text = '';
+  for (const event of events) {
+    if (event.type === 'text') {
+      text += event.text;
+      continue;
+    }
+    if (text) yield { type: 'text', text };
+    text = '';
+    yield event;
+  }
+  if (text) yield { type: 'text', text };
 }
 
 /** Undefined at the end of the body. Behind a whole answer, an error is an end as well. */

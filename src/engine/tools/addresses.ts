@@ -55,7 +55,8 @@ function listsOf(family: 4 | 6): [AddressKind, BlockList][] {
   });
 }
 
-const lists = { 4: listsOf(4), 6: listsOf(6) };
+/** Made at the first address, because filling them costs a cold start some milliseconds. */
+let lists: { 4: [AddressKind, BlockList][]; 6: [AddressKind, BlockList][] } | undefined;
 
 /** The kind of an IPv4 or IPv6 address; an IPv6 one that stands for an IPv4 one (mapped, NAT64) is of that one's kind. */
 export function addressKind(address: string): AddressKind {
@@ -64,6 +65,7 @@ export function addressKind(address: string): AddressKind {
   if (family !== 4 && family !== 6) return 'reserved';
   const inner = family === 6 ? embeddedIPv4(bare) : undefined;
   if (inner !== undefined) return addressKind(inner);
+  lists ??= { 4: listsOf(4), 6: listsOf(6) };
   return lists[family].find(([, list]) => list.check(bare, `ipv${family}`))?.[0] ?? 'public';
 }
 

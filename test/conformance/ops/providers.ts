@@ -12,6 +12,9 @@ import { startOpenaiServer } from '../../fakes/openaiServer.ts';
 import { isRecord, type Json, type JsonRecord, strings, texts } from '../caseFile.ts';
 import type { Operations } from '../operations.ts';
 
+/** Deltas that arrive together go on together; this keeps them apart on the wire. */
+const apartMs = 15;
+
 export const providerOperations: Operations = {
   async select_provider({ given }, world) {
     const config = world.loadConfig({ OLLAMA_BASE_URL: undefined, ...texts(given['env']) });
@@ -38,6 +41,7 @@ export const providerOperations: Operations = {
   async openai_stream({ given }) {
     const server = await startOpenaiServer({
       turns: [{ chunks: (given['chunks'] as readonly JsonRecord[]).map(openaiChunk) }],
+      chunkDelayMs: apartMs,
     });
     try {
       const options = { name: 'openrouter', apiKey: 'k', model: 'm', baseUrl: server.url } as const;
@@ -53,6 +57,7 @@ export const providerOperations: Operations = {
   async anthropic_stream({ given }) {
     const server = await startAnthropicServer({
       turns: [{ text: strings(given['text']), stopReason: String(given['stop']) }],
+      chunkDelayMs: apartMs,
     });
     try {
       const provider = createAnthropic({ apiKey: 'k', model: 'M', baseUrl: server.url });

@@ -5,6 +5,7 @@ import type { CompletionRequest, StreamEvent } from '../../../src/engine/provide
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turn.ts';
 import type { Message } from '../../../src/protocol/run.ts';
 import { type AnthropicTurn, startAnthropicServer } from '../../fakes/anthropicServer.ts';
+import { joined } from '../../fakes/joined.ts';
 import type { FakeServer } from '../../fakes/loopback.ts';
 
 const key = 'test-key-7f3a';
@@ -64,9 +65,8 @@ describe('anthropic', () => {
         cache_creation_input_tokens: 5,
       },
     });
-    assert.deepEqual(await collect(), [
-      { type: 'text', text: 'Hello' },
-      { type: 'text', text: ' world' },
+    assert.deepEqual(joined(await collect()), [
+      { type: 'text', text: 'Hello world' },
       {
         type: 'done',
         stopReason: 'end_turn',

@@ -8,6 +8,7 @@ import {
 import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turn.ts';
 import type { ContentBlock } from '../../../src/protocol/run.ts';
+import { joined } from '../../fakes/joined.ts';
 import { type OpenaiServerOptions, type OpenaiTurn, startOpenaiServer } from '../../fakes/openaiServer.ts';
 
 const key = 'test-key-7f3a';
@@ -71,9 +72,8 @@ describe('openai-compatible', () => {
   it('streams text as it comes and ends with one done that counts the tokens', async () => {
     const usage = { prompt_tokens: 30, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 20 } };
     const { requests } = await serve([{ text: ['He', 'llo'], usage }]);
-    assert.deepEqual(await collect(), [
-      { type: 'text', text: 'He' },
-      { type: 'text', text: 'llo' },
+    assert.deepEqual(joined(await collect()), [
+      { type: 'text', text: 'Hello' },
       {
         type: 'done',
         stopReason: 'stop',

@@ -5,6 +5,7 @@ import { createOpenaiCompatible } from '../../../src/engine/providers/openaiComp
 import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { EventStreamDecoder } from '../../../src/engine/providers/serverSentEvents.ts';
 import { standardLimits } from '../../../src/engine/providers/turn.ts';
+import { joined } from '../../fakes/joined.ts';
 
 /** What the next request is answered with; each piece is one read of its own, so that no socket joins them again. */
 let pieces: readonly Uint8Array[] = [];
@@ -70,7 +71,7 @@ describe('an answer in bytes', () => {
 
     it(`of ${dialect} says the same wherever it is split`, async () => {
       const provider = create();
-      const whole = await readPieces(provider, bytes);
+      const whole = joined(await readPieces(provider, bytes));
       const text = whole.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('');
       assert.equal(text, 'Grüße 👋🏽 – los:\n');
       const calls = whole.flatMap(event => (event.type === 'tool_call' ? [event.call] : []));
@@ -84,10 +85,10 @@ describe('an answer in bytes', () => {
       assert.equal(whole.at(-1)?.type, 'done');
       for (let at = 1; at < bytes.length; at += 1) {
         const events = await readPieces(provider, bytes.subarray(0, at), bytes.subarray(at));
-        assert.deepEqual(events, whole, `split at byte ${at}`);
+        assert.deepEqual(joined(events), whole, `split at byte ${at}`);
       }
       const single = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1));
-      assert.deepEqual(await readPieces(provider, ...single), whole);
+      assert.deepEqual(joined(await readPieces(provider, ...single)), whole);
     });
 
     it(`of ${dialect} that ends too early is never taken for a whole one`, async () => {

@@ -1,0 +1,13 @@
+/** A turn's events with neighbouring text as one, since where a network cuts a text says nothing. */
+import type { StreamEvent } from '../../src/engine/providers/provider.ts';
+
+export function joined(events: readonly StreamEvent[]): StreamEvent[] {
+  const result: StreamEvent[] = [];
+  for (const event of events) {
+    const last = result.at(-1);
+    if (event.type === 'text' && last?.type === 'text')
+      result[result.length - 1] = { type: 'text', text: last.text + event.text };
+    else result.push(event);
+  }
+  return result;
+}
