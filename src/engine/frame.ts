@@ -9,19 +9,21 @@ export interface RunState {
   counts: { rounds: number; toolCalls: number };
 }
 
-/** Yields `run_start`, the events of `body`, and `run_end`; never throws. */
+export const newRunState = (): RunState => ({ messages: [], counts: { rounds: 0, toolCalls: 0 } });
+
+/** Yields `run_start`, the events of `body`, and `run_end`; never throws. Who opens the run owns its state. */
 export async function* framed(
   text: string,
-  body: (state: RunState) => AsyncGenerator<RunEvent, RunOutcome>,
+  state: RunState,
+  body: () => AsyncGenerator<RunEvent, RunOutcome>,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, void> {
-  const state: RunState = { messages: [], counts: { rounds: 0, toolCalls: 0 } };
   const started = performance.now();
   yield { type: 'run_start', runId: randomUUID(), text, startedAt: new Date().toISOString() };
   let outcome: RunOutcome;
   let error: RunError | undefined;
   try {
-    outcome = yield* body(state);
+    outcome = yield* body();
   } catch (thrown) {
     ({ outcome, error } = ending(thrown, signal));
   }

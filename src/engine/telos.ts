@@ -5,7 +5,7 @@ import { type Discovery, discover } from './agents/discover.ts';
 import type { Ranked } from './agents/searchIndex.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
-import { framed, type RunState } from './frame.ts';
+import { framed, newRunState, type RunState } from './frame.ts';
 import { type Human, withoutSecrets } from './human.ts';
 import { recorded } from './log.ts';
 import type { InitialFolders } from './packs/initFolders.ts';
@@ -157,8 +157,10 @@ export class Telos {
    */
   run(request: RunRequest, human: Human, signal: AbortSignal): AsyncIterable<RunEvent> {
     const redact = redactor(secretsIn(this.config.env));
-    const events = framed(request.text, state => this.#runSkill(request, human, state, signal), signal);
-    return recorded(redact.events(events), { dataDir: this.config.dataDir, redact: redact.text });
+    const state = newRunState();
+    const body = () => this.#runSkill(request, human, state, signal);
+    const events = redact.events(framed(request.text, state, body, signal));
+    return recorded(events, { dataDir: this.config.dataDir, redact: redact.text, messages: state.messages });
   }
 
   async *#runSkill(

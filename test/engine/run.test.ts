@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { framed } from '../../src/engine/frame.ts';
+import { framed, newRunState } from '../../src/engine/frame.ts';
 import type { Human } from '../../src/engine/human.ts';
 import { nobody, yesToAll } from '../../src/engine/human.ts';
 import { RunMemory } from '../../src/engine/policy/decision.ts';
@@ -32,9 +32,11 @@ describe('runLoop', () => {
       commandDir: join(folder.path, 'pack'),
     };
     const events: RunEvent[] = [];
+    const state = newRunState();
     const loop = framed(
       'do it',
-      state => {
+      state,
+      () => {
         state.messages.push({ role: 'user', content: 'BODY' });
         const spec = {
           provider,
