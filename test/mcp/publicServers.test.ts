@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { discoverAgents } from '../../src/engine/agents/discover.ts';
 import { loadConfig } from '../../src/engine/config.ts';
-import { framed } from '../../src/engine/frame.ts';
+import { framed, newRunState } from '../../src/engine/frame.ts';
 import { type Human, nobody, yesToAll } from '../../src/engine/human.ts';
 import { runSkill } from '../../src/engine/runSkill.ts';
 import type { ApprovalRequest, RunEvent, ToolResult } from '../../src/protocol/run.ts';
@@ -67,13 +67,10 @@ describe('a run with public MCP servers', () => {
     const provider = scriptedProvider(turns);
     const control = new AbortController();
     const events: RunEvent[] = [];
-    const work = { provider, human, config };
-    const loop = framed(
-      'go',
-      state =>
-        runSkill({ agent, skill, reason: { rule: 'chosen' } }, 'go', { ...work, state }, control.signal),
-      control.signal,
-    );
+    const state = newRunState();
+    const match = { agent, skill, reason: { rule: 'chosen' } } as const;
+    const body = () => runSkill(match, 'go', { provider, human, state, config }, control.signal);
+    const loop = framed('go', state, body, control.signal);
     for await (const event of loop) {
       events.push(event);
       onEvent(event, control);
