@@ -1,5 +1,6 @@
 /** A question to the person before something is done: exactly what, where and why, and the answers that it offers. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { describeCard } from '../src/protocol/agentCard.ts';
 import type { ApprovalDecision } from '../src/protocol/run.ts';
 import { HonestText } from './honestText.tsx';
 import { Icon } from './icons.tsx';
@@ -63,6 +64,12 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
           {visible(request.reason)} <span class="rule">(rule: {visible(request.rule)})</span>
         </dd>
       </dl>
+      {request.card !== undefined && (
+        <pre class="subject agent-card">
+          <HonestText text={describeCard(request.card).join('\n')} limit={4_000} />
+          {'\n"Always allow" accepts this card until a file of the agent changes.'}
+        </pre>
+      )}
       <div class="buttons">
         {request.scopes.map((scope, index) => (
           <button

@@ -90,6 +90,7 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
       exit(await listSkillsCommand(command.optsWithGlobals(), terminal));
     });
   addSetupCommands(program, terminal, exit);
+  addPolicyCommands(program, terminal, exit);
   addLogsCommands(program, terminal, exit);
   return program;
 }
@@ -144,6 +145,47 @@ function addSetupCommands(program: Command, terminal: Terminal, exit: (code: num
         words: [...command.commands.map(inner => inner.name()), ...longOptions(command)],
       }));
       terminal.out(completionScript(shell, described, longOptions(program)));
+    });
+}
+
+function addPolicyCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
+  program
+    .command('trust')
+    .description('look at what an agent’s files name, and accept it')
+    .argument('<agent>')
+    .option('--yes', 'accept it without asking')
+    .option('--json', 'the card as JSON')
+    .action(async (agent: string, _options: object, command: Command) => {
+      const { trustCommand } = await import('./trustCommand.ts');
+      exit(await trustCommand(agent, command.optsWithGlobals(), terminal));
+    });
+  const policy = program.command('policy').description('see what agents may do, and why').helpCommand(false);
+  policy
+    .command('explain')
+    .description('say how a call would be decided on')
+    .argument('<tool>')
+    .argument('<input>', 'as JSON, for example \'{"path": "notes.md"}\'')
+    .option('--agent <name>', 'in a run of this agent')
+    .option('--json', 'as JSON')
+    .action(async (tool: string, input: string, _options: object, command: Command) => {
+      const { policyExplainCommand } = await import('./policyCommand.ts');
+      exit(await policyExplainCommand(tool, input, command.optsWithGlobals(), terminal));
+    });
+  policy
+    .command('list')
+    .description('list what has been granted, to whom and when')
+    .option('--json', 'as JSON')
+    .action(async (_options: object, command: Command) => {
+      const { policyListCommand } = await import('./policyCommand.ts');
+      exit(await policyListCommand(command.optsWithGlobals(), terminal));
+    });
+  policy
+    .command('revoke')
+    .description('take back what the list names by this number')
+    .argument('<number>')
+    .action(async (number: string, _options: object, command: Command) => {
+      const { policyRevokeCommand } = await import('./policyCommand.ts');
+      exit(await policyRevokeCommand(number, command.optsWithGlobals(), terminal));
     });
 }
 

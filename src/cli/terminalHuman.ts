@@ -1,6 +1,7 @@
 /** Asks the person at the terminal, on stderr, so that stdout stays what was asked for. */
 import { createInterface } from 'node:readline';
 import type { Human } from '../engine/human.ts';
+import { type AgentCard, describeCard } from '../protocol/agentCard.ts';
 import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protocol/run.ts';
 import type { Terminal } from './terminal.ts';
 import { exactText, terminalText } from './terminalText.ts';
@@ -14,6 +15,9 @@ const keys: Record<ApprovalScope, { key: string; label: string }> = {
   always: { key: 'a', label: 'a = always' },
 };
 
+/** What `always` means where the question is a card. */
+const acceptLabel = 'a = accept the card, as long as no file of the agent changes';
+
 type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
 
 /** `readAnswer` is for tests; the default reads a line from stdin. */
@@ -21,7 +25,7 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
   return {
     async approve(request, signal) {
       terminal.say(approvalText(request, terminal));
-      const answer = await readAnswer(approvalPrompt(request.scopes), signal);
+      const answer = await readAnswer(approvalPrompt(request), signal);
       if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
       return decisionOf(answer, request.scopes);
     },
@@ -45,12 +49,18 @@ function approvalText(request: ApprovalRequest, { style }: Terminal): string {
     style.bold(`? ${exactText(request.tool)} asks${folder}:`),
     ...shown.map(line => `    ${line}`),
     ...(hidden > 0 ? [style.red(`    ... and ${hidden} more characters that are not shown`)] : []),
+    ...(request.card ? cardLines(request.card) : []),
     style.dim(`  ${terminalText(request.reason)} (rule ${terminalText(request.rule)})`),
   ].join('\n');
 }
 
-function approvalPrompt(scopes: readonly ApprovalScope[]): string {
-  const labels = scopes.map(scope => keys[scope].label);
+/** The whole card, since `always` accepts all of it. */
+function cardLines(card: AgentCard): string[] {
+  return describeCard(card).map(line => `  | ${exactText(line.replaceAll('\n', ' '))}`);
+}
+
+function approvalPrompt({ scopes, card }: ApprovalRequest): string {
+  const labels = scopes.map(scope => (card && scope === 'always' ? acceptLabel : keys[scope].label));
   return `  Allow? [${[...labels, 'N = no'].join(', ')}] `;
 }
 

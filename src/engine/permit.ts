@@ -6,7 +6,11 @@ import { decide } from './policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from './policy/decision.ts';
 import { decideOnServers } from './policy/defaults.ts';
 import { inputProblem } from './tools/builtin.ts';
-import type { Tool } from './tools/tool.ts';
+import { type ReadOnlyCommand, runReadOnly } from './tools/readOnlyShell.ts';
+import { type Tool, toolError } from './tools/tool.ts';
+
+/** Milliseconds. */
+const readOnlyTimeoutMs = 10_000;
 
 export interface Gate {
   tools: readonly Tool[];
@@ -57,7 +61,21 @@ export async function* permitFor(
   }
   noteGranted(call, decision.subject, gate.policy);
   const variables = call.name === 'run_command' ? await grantedVariables(gate.policy) : {};
-  return { granted: true, tool, approvedSubject: decision.subject, variables, policy };
+  const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
+  const done = readOnly ? lookingOnly(tool, readOnly) : tool;
+  return { granted: true, tool: done, approvedSubject: decision.subject, variables, policy };
+}
+
+/** Runs what was checked, word by word, instead of handing the line to a shell. */
+function lookingOnly(tool: Tool, command: ReadOnlyCommand): Tool {
+  return {
+    ...tool,
+    access: 'read',
+    async execute(_input, context) {
+      const outcome = await runReadOnly(command, context, readOnlyTimeoutMs);
+      return 'content' in outcome ? { ...outcome, isError: false } : toolError(outcome.problem);
+    },
+  };
 }
 
 /** What is wrong with the user's own rules, once for each state of the file. */

@@ -1,7 +1,9 @@
 /** The engine's one door: what there is to run, which skill a request means, and the run itself as a stream of events. */
-import type { RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
-import type { Agent, Diagnostic } from './agents/agent.ts';
+import type { AgentCard } from '../protocol/agentCard.ts';
+import type { JsonObject, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
+import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
 import { type Discovery, discover } from './agents/discover.ts';
+import type { Machine, Readiness } from './agents/readiness.ts';
 import type { Ranked } from './agents/searchIndex.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
@@ -11,6 +13,7 @@ import { recorded } from './log.ts';
 import type { InitialFolders } from './packs/initFolders.ts';
 import type { InstalledPack } from './packs/install.ts';
 import type { UninstallTarget } from './packs/uninstall.ts';
+import type { Decision } from './policy/decision.ts';
 import { selectionText } from './prompt.ts';
 import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
@@ -44,6 +47,8 @@ export interface RunRequest {
 export interface FrontendParts {
   /** Providers beside the engine's own, by name; tried after them when Telos chooses by itself. */
   providers?: FrontendProviders;
+  /** A ripgrep that comes with the frontend, for searches; absolute path. Without it the PATH's is used, where there is one. */
+  ripgrep?: string;
 }
 
 export class Telos {
@@ -51,6 +56,7 @@ export class Telos {
   readonly #parts: FrontendParts;
   #discovery: Discovery | undefined;
   #choice: Promise<ProviderChoice> | undefined;
+  #machine: Machine | undefined;
   readonly #router: Router;
 
   private constructor(config: Config, parts: FrontendParts) {
@@ -80,6 +86,13 @@ export class Telos {
     return this.#discovered().diagnostics;
   }
 
+  /** What the skill lacks on this machine. Programs and variables are looked for once until `refresh`. */
+  async readiness(skill: Skill): Promise<Readiness> {
+    const { readinessOf, thisMachine } = await import('./agents/readiness.ts');
+    this.#machine ??= thisMachine(this.config.env);
+    return readinessOf(skill, this.#machine);
+  }
+
   /** Which model the next run will use. Throws TelosError `config` for an unknown provider, `auth` for one without its key. */
   async provider(): Promise<ProviderChoice> {
     this.#choice ??= import('./providers/create.ts').then(create =>
@@ -92,6 +105,7 @@ export class Telos {
   refresh(): void {
     this.#discovery = undefined;
     this.#choice = undefined;
+    this.#machine = undefined;
   }
 
   /** Which skill a request means, and why. Throws TelosError `config` when `request.agent` or `request.skill` is not known. */
@@ -151,6 +165,37 @@ export class Telos {
     return file;
   }
 
+  /** What the agent's files name, for somebody who decides whether to trust it. Throws TelosError `config` for an unknown agent. */
+  async agentCard(name: string): Promise<AgentCard> {
+    const { openReviews } = await import('./policy/runPolicy.ts');
+    return openReviews(this.config).cardOf(await this.#agentNamed(name));
+  }
+
+  /** Accepts the card that was shown. Throws TelosError `config` when the agent's files have changed since. */
+  async acceptCard(card: Pick<AgentCard, 'agent' | 'digest'>): Promise<void> {
+    const { openReviews } = await import('./policy/runPolicy.ts');
+    await openReviews(this.config).accept(await this.#agentNamed(card.agent), card, new Date());
+  }
+
+  /** How a call would be decided on in a run of this agent's first skill, or of none. Throws TelosError `config` for an unknown agent. */
+  async explain(tool: string, input: JsonObject, agentName?: string): Promise<Decision> {
+    const { explainCall } = await import('./policy/explain.ts');
+    if (agentName === undefined) return explainCall(tool, input, this.config, undefined);
+    const agent = await this.#agentNamed(agentName);
+    const [{ foldersOf }, { companionsOf }] = await Promise.all([
+      import('./runSkill.ts'),
+      import('./agents/companions.ts'),
+    ]);
+    const skill = agent.skills[0];
+    return explainCall(
+      tool,
+      input,
+      this.config,
+      agent,
+      skill && foldersOf(agent, skill, companionsOf(skill.dir, 1)),
+    );
+  }
+
   /**
    * Runs a request. Never throws: whatever goes wrong is in the last event. To stop, abort the signal and read on to the end;
    * the run's log record is written even if the reader walks away.
@@ -181,6 +226,7 @@ export class Telos {
       human: withoutSecrets(human, redactor(secretsIn(this.config.env)).text),
       state,
       config: this.config,
+      ripgrep: this.#parts.ripgrep,
     };
     return yield* runSkill(match, wordsOf(request), bench, signal);
   }
@@ -196,6 +242,13 @@ export class Telos {
       skill: skill.id,
       request: request.text,
     });
+  }
+
+  async #agentNamed(name: string): Promise<Agent> {
+    const agents = await this.agents();
+    const agent = agents.find(candidate => candidate.name === name);
+    if (!agent) throw noAgents(name, agents, this.config);
+    return agent;
   }
 
   #discovered(): Discovery {

@@ -1,7 +1,7 @@
 /** The one place that says what a tool call may do: allow it, ask a person, or refuse it. */
 import type { ToolCall } from '../../protocol/run.ts';
 import { type Ask, allow, type Decision, type Deny, deny, type PolicyContext } from './decision.ts';
-import { ask, defaultDecision } from './defaults.ts';
+import { ask, defaultDecision, readOnlyCommand } from './defaults.ts';
 import type { PolicyRule, PolicyRules } from './policyFile.ts';
 import { isExact, ruleFits } from './ruleMatch.ts';
 import { grantName, type Wanted, whatItWants } from './wanted.ts';
@@ -15,7 +15,9 @@ export async function decide(call: ToolCall, context: PolicyContext): Promise<De
   if ('action' in wanted) return wanted;
   const rules = context.rules?.read();
   const denied =
-    forbidden(wanted, rules, context) ?? beyondRole(wanted, context) ?? beyondSurface(wanted, rules, context);
+    forbidden(wanted, rules, context) ??
+    (await beyondRole(wanted, context)) ??
+    beyondSurface(wanted, rules, context);
   if (denied) return denied;
   const insisting = alwaysAsked(wanted, context);
   if (insisting) return insisting;
@@ -34,9 +36,10 @@ function forbidden(wanted: Wanted, rules: PolicyRules | undefined, context: Poli
   return rule && deny(nameOf(rule), `A [[deny]] rule forbids it: ${rules?.file}, line ${rule.line}.`);
 }
 
-function beyondRole(wanted: Wanted, { role }: PolicyContext): Deny | undefined {
-  if (role !== 'read-only' || wanted.kind === 'read' || wanted.kind === 'fetch') return undefined;
-  return deny('role.read-only', 'This step only looks: it writes no files and runs no commands.');
+async function beyondRole(wanted: Wanted, context: PolicyContext): Promise<Deny | undefined> {
+  if (context.role !== 'read-only' || wanted.kind === 'read' || wanted.kind === 'fetch') return undefined;
+  if (wanted.kind === 'command' && (await readOnlyCommand(wanted, context))) return undefined;
+  return deny('role.read-only', 'This step only looks: it writes no files and runs no other commands.');
 }
 
 function beyondSurface(

@@ -2,6 +2,7 @@
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import type { ApprovalScope } from '../../protocol/run.ts';
 import type { McpToolFacts } from '../tools/mcpTools.ts';
+import type { ReadOnlyCommand } from '../tools/readOnlyShell.ts';
 import type { RunFolders } from '../tools/tool.ts';
 import type { ReviewedAgent } from './agentFiles.ts';
 import type { AgentReviews } from './agentReviews.ts';
@@ -57,6 +58,8 @@ export interface Allow {
   action: 'allow';
   rule: string;
   subject: string;
+  /** A command that only looks at files, as it was checked: to be run in place of the line, without a shell. */
+  readOnly?: ReadOnlyCommand;
 }
 
 export interface Ask {

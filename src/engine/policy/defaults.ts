@@ -10,6 +10,7 @@ import type { ReviewState } from './agentReviews.ts';
 import { type Allow, type Ask, allow, type Decision, type PolicyContext } from './decision.ts';
 import { whatObeys } from './fileNames.ts';
 import type { RuleDraft } from './policyEdit.ts';
+import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { draftFor } from './ruleMatch.ts';
 import { grantName, hostAndPort, type Wanted, type WantedOf } from './wanted.ts';
 
@@ -112,7 +113,22 @@ export function sensitiveWords(command: string): string[] {
   return command.split(/[\s;&|<>()'"`=@:,]+/).filter(word => word !== '' && isSensitive(word));
 }
 
+/** What only looks into the agent's own folders needs no question. */
+export async function readOnlyCommand(
+  wanted: WantedOf<'command'>,
+  context: PolicyContext,
+): Promise<Allow | undefined> {
+  const { workingDir, packDir, skillDir, home, protectedDirs } = context;
+  const scope = { roots: [workingDir, packDir, skillDir], cwd: wanted.folder, home, protectedDirs };
+  const verdict = await parseReadOnlyCommand(wanted.subject, scope);
+  return verdict.allowed
+    ? { ...allow('run.read-only', wanted.subject), readOnly: verdict.command }
+    : undefined;
+}
+
 async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyContext): Promise<Decision> {
+  const looking = await readOnlyCommand(wanted, context);
+  if (looking) return looking;
   const review = await reviewOf(context);
   const script = await ownScript(wanted, context, review?.files);
   if (script !== undefined && review?.state === 'reviewed' && review.review?.scripts.includes(script))
@@ -197,7 +213,7 @@ async function withCard(
     ...question,
     rule: `card.${card.state}`,
     reason: `${question.reason} ${why}`,
-    scopes: ['once', 'always'],
+    scopes: ['once', 'run', 'always'],
     card,
     lasting: { card },
     ...(isCovered ? { toAllow: `Look at it and accept it: telos trust ${agent.name}` } : {}),

@@ -231,7 +231,7 @@ describe('decide, with what the user has granted', () => {
   it('asks one card of a new agent, and nothing more that it covers', async () => {
     const question = await about('run_command', 'scripts/list.sh --days 3');
     assert.ok(question.action === 'ask');
-    assert.deepEqual([question.rule, question.scopes], ['card.new', ['once', 'always']]);
+    assert.deepEqual([question.rule, question.scopes], ['card.new', ['once', 'run', 'always']]);
     assert.deepEqual(question.card?.hosts, ['named.test']);
     await answer('run_command', 'scripts/list.sh --days 3', 'always');
     context = freshRun();

@@ -1,0 +1,103 @@
+/** `telos policy`: what has been granted, how to take it back, and how a call would be decided on and why. */
+import type { Permission } from '../engine/policy/permissions.ts';
+import { Telos } from '../engine/telos.ts';
+import type { JsonObject } from '../protocol/run.ts';
+import { type ConfigOptions, configFor } from './openConfig.ts';
+import { table } from './table.ts';
+import type { Terminal } from './terminal.ts';
+import { exactText, terminalJson, terminalText } from './terminalText.ts';
+
+export interface PolicyOptions extends ConfigOptions {
+  agent?: string;
+  json?: boolean;
+}
+
+/** Returns the exit code: 2 for input that is no JSON object. */
+export async function policyExplainCommand(
+  tool: string,
+  json: string,
+  options: PolicyOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const input = objectIn(json);
+  if (!input) {
+    terminal.say(`The input of ${terminalText(tool)} is no JSON object, such as '{"path": "notes.md"}'.`);
+    return 2;
+  }
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const decision = await Telos.open(config).explain(tool, input, options.agent);
+  if (options.json) {
+    terminal.out(`${terminalJson(decision)}\n`);
+    return 0;
+  }
+  const lines = [`${decision.action} (rule ${decision.rule})`];
+  if ('subject' in decision) lines.push(`What: ${decision.subject}`);
+  if ('folder' in decision && decision.folder) lines.push(`In: ${decision.folder}`);
+  if ('reason' in decision) lines.push(`Why: ${decision.reason}`);
+  if (decision.action === 'ask' && decision.toAllow)
+    lines.push(`To allow it beforehand: ${decision.toAllow}`);
+  terminal.out(`${lines.map(exactText).join('\n')}\n`);
+  return 0;
+}
+
+/** Returns the exit code. */
+export async function policyListCommand(options: PolicyOptions, terminal: Terminal): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const { listPermissions, describePermission } = await import('../engine/policy/permissions.ts');
+  const { file, permissions, problems } = await listPermissions(config);
+  if (options.json) terminal.out(`${terminalJson(permissions)}\n`);
+  else if (permissions.length === 0) terminal.say(terminalText(`Nothing is granted. Rules go to ${file}.`));
+  else {
+    const rows = permissions.map((permission, index) => [
+      String(index + 1),
+      agentOf(permission),
+      describePermission(permission),
+      grantedAt(permission),
+    ]);
+    terminal.out(`${table(['#', 'Agent', 'What', 'Since'], rows, terminal.outWidth)}\n`);
+  }
+  for (const problem of problems) terminal.say(terminal.style.yellow(terminalText(problem)));
+  return 0;
+}
+
+/** Takes back number `number` of the list. Returns the exit code. */
+export async function policyRevokeCommand(
+  number: string,
+  options: PolicyOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const { listPermissions, describePermission, revokePermission } = await import(
+    '../engine/policy/permissions.ts'
+  );
+  const { permissions } = await listPermissions(config);
+  const permission = /^\d+$/.test(number) ? permissions[Number(number) - 1] : undefined;
+  if (!permission) {
+    terminal.say(`There is no number ${terminalText(number)}; telos policy list shows what there is.`);
+    return 2;
+  }
+  const done = await revokePermission(permission, config);
+  const what = `${agentOf(permission)}, ${describePermission(permission)}`;
+  terminal.say(terminalText(done ? `Revoked: ${what}` : `It was gone already: ${what}`));
+  return 0;
+}
+
+const agentOf = (permission: Permission): string =>
+  permission.kind === 'card' ? permission.review.agent : permission.rule.agent;
+
+const grantedAt = (permission: Permission): string =>
+  (permission.kind === 'card' ? permission.review.reviewedAt : (permission.rule.granted ?? '')).slice(0, 10);
+
+function objectIn(json: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as JsonObject)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
