@@ -1,5 +1,6 @@
 /** What each program may be told that only looks at files: a list of flags for each, and everything that is not on it is refused. */
-import type { LineRange, ReadOnlyProgram } from '../tools/readOnlyShell.ts';
+import type { LineRange } from '../tools/fileLines.ts';
+import type { ReadOnlyProgram } from '../tools/readOnlyShell.ts';
 
 /** What is refused, and why; the message is for the model and for a person. */
 export class Refusal extends Error {}
@@ -65,7 +66,7 @@ function sed(words: readonly string[]): Partial<WrittenCommand> {
   if (fault !== undefined || !range)
     throw new Refusal(`sed is taken only as sed -n 'A,Bp' FILE, not with ${shown(fault ?? script)}.`);
   const first = Number(range[1]);
-  const last = range[2] === '$' ? Number.POSITIVE_INFINITY : Number(range[2] ?? first);
+  const last = range[2] === '$' ? Number.POSITIVE_INFINITY : Math.max(first, Number(range[2] ?? first));
   return { paths: files('sed', file === undefined ? [] : [file]), lines: { first, last } };
 }
 

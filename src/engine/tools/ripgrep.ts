@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
+import { isInside } from './paths.ts';
 import type { ToolContext } from './tool.ts';
 
 export interface SearchRequest {
@@ -26,13 +27,28 @@ export const maxFileSize = 4 * 1024 * 1024;
 /** Bytes of a line that are looked at in the result. */
 const maxColumns = 2000;
 
-/** Absolute path of the program; undefined where there is none. */
-export function findRipgrep({ ripgrep, env }: Pick<ToolContext, 'ripgrep' | 'env'>): string | undefined {
-  const name = process.platform === 'win32' ? 'rg.exe' : 'rg';
-  const folders = (env['PATH'] ?? env['Path'] ?? '').split(delimiter).filter(isAbsolute);
-  return [ripgrep, ...folders.map(folder => join(folder, name))].find(
-    path => path !== undefined && isProgram(path),
-  );
+/** Absolute path of ripgrep; undefined where there is none. */
+export function findRipgrep(context: ProgramPlaces): string | undefined {
+  const { ripgrep } = context;
+  return ripgrep !== undefined && isProgram(ripgrep) ? ripgrep : findProgram('rg', context);
+}
+
+type ProgramPlaces = Pick<ToolContext, 'ripgrep' | 'env'> &
+  Partial<Pick<ToolContext, 'workingDir' | 'packDir' | 'skillDir'>>;
+
+/** Absolute path of a program on the PATH; one in a folder of the run could be the work of the run, and is none. */
+export function findProgram(name: string, context: ProgramPlaces): string | undefined {
+  const { env, workingDir, packDir, skillDir } = context;
+  const file = process.platform === 'win32' ? `${name}.exe` : name;
+  return (env['PATH'] ?? env['Path'] ?? '')
+    .split(delimiter)
+    .filter(
+      folder =>
+        isAbsolute(folder) &&
+        ![workingDir, packDir, skillDir].some(own => own !== undefined && isInside(own, folder)),
+    )
+    .map(folder => join(folder, file))
+    .find(isProgram);
 }
 
 function isProgram(path: string): boolean {

@@ -18,6 +18,23 @@ const secretPlace =
 const secretFile =
   /^(\.env.*|\.npmrc|\.pypirc|[._]netrc|\.git-credentials|\.pgpass|\.my\.cnf|\.htpasswd|\.vault-token|\.s3cfg|\.\w+_history|id_(rsa|dsa|ecdsa|ed25519)(_\w+)?|(credentials|secrets?)(\.(json|ya?ml|toml|ini|csv|env))?|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate))$/;
 
+/** The same for programs that search by themselves: names of folders, and of files as globs. They leave out rather more. */
+export const secretFolderNames: readonly string[] = [
+  ...['.ssh', '.gnupg', '.aws', '.azure', '.kube', '.password-store', '.mozilla', '.docker', 'gcloud'],
+  ...['keychains', 'Keychains'],
+];
+export const secretFileGlobs: readonly string[] = [
+  ...['.env*', '.npmrc', '.pypirc', '[._]netrc', '.git-credentials', '.pgpass', '.my.cnf', '.htpasswd'],
+  ...['.vault-token', '.s3cfg', '.*_history', 'hosts.yml', 'credentials', 'secret', 'secrets'],
+  ...['id_rsa*', 'id_dsa*', 'id_ecdsa*', 'id_ed25519*'],
+  ...['pem', 'key', 'p12', 'pfx', 'jks', 'keystore', 'kdbx', 'ppk', 'tfstate'].map(ending => `*.${ending}`),
+  ...['json', 'yaml', 'yml', 'toml', 'ini', 'csv', 'env'].flatMap(ending => [
+    `credentials.${ending}`,
+    `secret.${ending}`,
+    `secrets.${ending}`,
+  ]),
+];
+
 /** True for a path that by its names holds keys, passwords or tokens. */
 export function isSensitive(path: string): boolean {
   const plain = folded(path);

@@ -42,6 +42,8 @@ export type ToolAccess = 'read' | 'write' | 'execute' | 'network';
 export interface Tool {
   definition: ToolDefinition;
   access: ToolAccess;
+  /** Words why a call of it was refused or failed, where the model wants that in another form than a sentence. */
+  wordFailure?(input: Readonly<Record<string, unknown>>, reason: string): string;
   /** Never throws for what the model did wrong: that is a result with `isError`. Throws the abort reason on abort. */
   execute(input: Readonly<Record<string, unknown>>, context: ToolContext): Promise<ToolResult>;
 }

@@ -1,0 +1,118 @@
+/** Reads some lines of a file of any size with little memory, however long its lines are. */
+import type { FileHandle } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { openRegularFile } from './paths.ts';
+import {
+  decodeUtf8,
+  describeBinary,
+  grouped,
+  looksBinary,
+  withoutPartialEnd,
+  withoutPartialStart,
+} from './plainText.ts';
+
+/** Lines counted from 1; `last` may be infinite. `fromEnd` is how many of the last ones. */
+export type LineRange = { first: number; last: number } | { fromEnd: number };
+
+const chunkSize = 64 * 1024;
+const newline = 0x0a;
+
+interface Piece {
+  bytes: Buffer;
+  /** The number of its first line; undefined where the lines before it were not counted. */
+  firstLine: number | undefined;
+  isCut: boolean;
+}
+
+/**
+ * The lines of the regular file at the real path `path`, with a note where there would be more than `limit` bytes; `size` is how many bytes of
+ * the file they are. `checkTime` is called before each read and may throw. Throws PathProblem.
+ */
+export async function readFileLines(
+  path: string,
+  range: LineRange,
+  { limit, numbered, checkTime }: { limit: number; numbered: boolean; checkTime: () => void },
+): Promise<{ text: string; size: number }> {
+  const { handle, size } = await openRegularFile(path);
+  try {
+    const { bytes, firstLine, isCut } =
+      'fromEnd' in range
+        ? await lastLines(handle, size, range.fromEnd, limit, checkTime)
+        : await linesBetween(handle, range.first, range.last, limit, checkTime);
+    const which = 'fromEnd' in range ? 'last' : 'first';
+    const note = isCut
+      ? `\n[Cut: these are the ${which} ${grouped(bytes.length)} bytes of what was asked for; the file has ${grouped(size)}.]\n`
+      : '';
+    if (looksBinary(bytes))
+      return { text: describeBinary(basename(path), bytes, size) + note, size: bytes.length };
+    const text = decodeUtf8(isCut ? withoutPartialEnd(withoutPartialStart(bytes)) : bytes);
+    return { text: (numbered ? withNumbers(text, firstLine ?? 1) : text) + note, size: bytes.length };
+  } finally {
+    await handle.close();
+  }
+}
+
+async function linesBetween(
+  handle: FileHandle,
+  first: number,
+  last: number,
+  limit: number,
+  checkTime: () => void,
+): Promise<Piece> {
+  const parts: Buffer[] = [];
+  const chunk = Buffer.alloc(chunkSize);
+  let taken = 0;
+  let line = 1;
+  for (let position = 0; line <= last; ) {
+    checkTime();
+    const { bytesRead } = await handle.read(chunk, 0, chunkSize, position);
+    if (bytesRead === 0) break;
+    position += bytesRead;
+    let start = line >= first ? 0 : bytesRead;
+    let end = bytesRead;
+    const read = chunk.subarray(0, bytesRead);
+    for (let at = read.indexOf(newline); at >= 0; at = read.indexOf(newline, at + 1)) {
+      line++;
+      if (line === first) start = at + 1;
+      if (line > last) {
+        end = at + 1;
+        break;
+      }
+    }
+    const wanted = read.subarray(start, Math.max(start, end));
+    parts.push(Buffer.from(wanted.subarray(0, limit - taken)));
+    taken += wanted.length;
+    if (taken > limit) break;
+  }
+  return { bytes: Buffer.concat(parts), firstLine: first, isCut: taken > limit };
+}
+
+async function lastLines(
+  handle: FileHandle,
+  size: number,
+  count: number,
+  limit: number,
+  checkTime: () => void,
+): Promise<Piece> {
+  checkTime();
+  const begin = Math.max(0, size - limit);
+  const buffer = Buffer.alloc(size - begin);
+  const { bytesRead } = await handle.read(buffer, 0, buffer.length, begin);
+  const bytes = buffer.subarray(0, bytesRead);
+  if (count === 0) return { bytes: Buffer.alloc(0), firstLine: undefined, isCut: false };
+  // The newline at the very end ends a line and begins none.
+  let at = bytes.length - 1;
+  for (let found = 0; found < count; found++) {
+    at = at > 0 ? bytes.lastIndexOf(newline, at - 1) : -1;
+    if (at < 0) return { bytes, firstLine: undefined, isCut: begin > 0 };
+  }
+  return { bytes: bytes.subarray(at + 1), firstLine: undefined, isCut: false };
+}
+
+function withNumbers(text: string, first: number): string {
+  if (text === '') return '';
+  const lines = text.split('\n');
+  const end = lines.at(-1) === '' ? lines.pop() : undefined;
+  const numbered = lines.map((line, index) => `${String(first + index).padStart(6)}\t${line}`);
+  return numbered.join('\n') + (end === undefined ? '' : '\n');
+}

@@ -1,0 +1,196 @@
+/** A command line that can only look at files: one program at a time, without a shell, held in time and size. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { settledWithin } from './command.ts';
+import { OutputCapture } from './commandOutput.ts';
+import { type LineRange, readFileLines } from './fileLines.ts';
+import { PathProblem } from './paths.ts';
+import { findProgram, findRipgrep } from './ripgrep.ts';
+import { type Tool, type ToolContext, toolError } from './tool.ts';
+
+export type ReadOnlyProgram = 'pwd' | 'ls' | 'find' | 'rg' | 'grep' | 'cat' | 'head' | 'tail' | 'sed';
+
+/** A command that has been checked word by word; see `parseReadOnlyCommand` in policy/readOnlyCommand.ts. */
+export interface ReadOnlyCommand {
+  program: ReadOnlyProgram;
+  /** Everything behind the program's name, to be given to it as it is. */
+  argv: readonly string[];
+  /** Everything that it names, real and absolute. */
+  paths: readonly string[];
+  /** Which lines of its files `cat`, `head`, `tail` and `sed` show. */
+  lines: LineRange;
+  /** Real and absolute. */
+  cwd: string;
+}
+
+/** Bytes of one result, and of what a program says of its errors. */
+const outputLimit = 256 * 1024;
+const errorLimit = 16 * 1024;
+/** A program that prints more bytes than this is ended. */
+const floodLimit = 16 * 1024 * 1024;
+/** How long the streams may stay open after the program's end, in milliseconds. */
+const drainTime = 150;
+
+/** What to do where a program is not there. */
+const instead: Readonly<Record<string, string>> = {
+  ls: 'list_directory',
+  find: 'glob',
+  rg: 'search_files, or grep',
+  grep: 'search_files',
+};
+
+/**
+ * The command tool of a run that only looks. The policy has to check each of its lines, and what it checked is then carried out by
+ * `runReadOnly`; a line that comes here by another way is not run.
+ */
+export const readOnlyShellTool: Tool = {
+  definition: {
+    name: 'run_command',
+    description:
+      "Looks at files by one of these programs: pwd, ls, find, rg, grep, cat, head, tail, sed -n 'A,Bp' FILE. There is no shell: no pipes, redirections or variables, and patterns stand in quotes. At most 256 KiB and 10 seconds.",
+    inputSchema: {
+      type: 'object',
+      properties: { command: { type: 'string', description: 'One program and its words.' } },
+      required: ['command'],
+      additionalProperties: false,
+    },
+  },
+  access: 'read',
+  wordFailure(input, reason) {
+    const line = String(input['command']);
+    return JSON.stringify({ error: reason, command: line.length > 200 ? `${line.slice(0, 200)}…` : line });
+  },
+  async execute() {
+    return toolError('The command has not been checked, so it was not run.');
+  },
+};
+
+/** What the command shows, or why it shows nothing, in a sentence. `timeoutMs` is how long it may take. Throws the abort reason on abort. */
+export async function runReadOnly(
+  command: ReadOnlyCommand,
+  context: ToolContext,
+  timeoutMs: number,
+): Promise<{ content: string } | { problem: string }> {
+  context.signal.throwIfAborted();
+  switch (command.program) {
+    case 'pwd':
+      return { content: command.cwd };
+    case 'cat':
+    case 'head':
+    case 'tail':
+    case 'sed':
+      return showFiles(command, context, timeoutMs);
+    default:
+      return runProgram(command, context, timeoutMs);
+  }
+}
+
+const timedOut = (timeoutMs: number): string => `The command timed out after ${timeoutMs / 1000} s.`;
+
+async function showFiles(
+  { program, argv, paths, lines }: ReadOnlyCommand,
+  { signal }: ToolContext,
+  timeoutMs: number,
+): Promise<{ content: string } | { problem: string }> {
+  const deadline = Date.now() + timeoutMs;
+  const checkTime = (): void => {
+    signal.throwIfAborted();
+    if (Date.now() > deadline) throw new PathProblem('unusable', timedOut(timeoutMs));
+  };
+  const parts: string[] = [];
+  let room = outputLimit;
+  try {
+    for (const path of paths) {
+      const numbered = argv.includes('-n');
+      const { text, size } = await readFileLines(path, lines, { limit: room, numbered, checkTime });
+      room -= size;
+      parts.push(text);
+    }
+  } catch (error) {
+    if (error instanceof PathProblem) return { problem: error.message };
+    throw error;
+  }
+  if (program === 'tail' && argv.includes('-f')) parts.push('\n[The file as it is now; it is not followed.]');
+  return { content: parts.join('') || '(no output)' };
+}
+
+async function runProgram(
+  { program, argv, cwd }: ReadOnlyCommand,
+  context: ToolContext,
+  timeoutMs: number,
+): Promise<{ content: string } | { problem: string }> {
+  const file = programFile(program, context);
+  if (file === undefined)
+    return { problem: `${program} is not there. Use ${instead[program]} in its place.` };
+  const { PATH = '', SYSTEMROOT = '' } = context.env;
+  const child = spawn(file, argv, {
+    cwd,
+    env: { PATH, LC_ALL: 'C.UTF-8', ...(SYSTEMROOT ? { SYSTEMROOT } : {}) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: process.platform !== 'win32',
+    windowsHide: true,
+  });
+  if (child.pid === undefined) {
+    const [error] = await once(child, 'error');
+    return { problem: `${program} could not be started: ${error.message}` };
+  }
+  const stdout = new OutputCapture(outputLimit - errorLimit);
+  const stderr = new OutputCapture(errorLimit);
+  let stopped: string | undefined;
+  const stop = (why: string): void => {
+    stopped ??= why;
+    endGroup(child);
+  };
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout.add(chunk);
+    if (stdout.total > floodLimit) stop('It printed too much and was ended; ask for less.');
+  });
+  child.stderr.on('data', (chunk: Buffer) => stderr.add(chunk));
+  const timer = setTimeout(() => stop(timedOut(timeoutMs)), timeoutMs);
+  const onAbort = (): void => stop('aborted');
+  context.signal.addEventListener('abort', onAbort);
+  const closed = once(child, 'close');
+  try {
+    const [code] = await once(child, 'exit');
+    await settledWithin(closed, drainTime);
+    context.signal.throwIfAborted();
+    return report(program, stdout.text(), stderr.text(), code, stopped);
+  } finally {
+    clearTimeout(timer);
+    context.signal.removeEventListener('abort', onAbort);
+    endGroup(child);
+    child.stdout.destroy();
+    child.stderr.destroy();
+  }
+}
+
+/** The commands of that name on Windows are others. */
+function programFile(program: string, context: ToolContext): string | undefined {
+  if (program === 'rg') return findRipgrep(context);
+  return process.platform === 'win32' ? undefined : findProgram(program, context);
+}
+
+function endGroup(child: ChildProcess): void {
+  try {
+    if (process.platform === 'win32') child.kill('SIGKILL');
+    else process.kill(-child.pid!, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+function report(
+  program: string,
+  stdout: string,
+  stderr: string,
+  code: number | null,
+  stopped: string | undefined,
+): { content: string } | { problem: string } {
+  // To find nothing is an answer.
+  const isFine = code === 0 || (code === 1 && (program === 'rg' || program === 'grep'));
+  if (stopped === undefined && isFine && stderr === '') return { content: stdout || '(no output)' };
+  if (stdout === '') return { problem: stopped ?? (stderr || `${program} ended with exit code ${code}.`) };
+  const parts = [stdout, stderr && `[stderr]\n${stderr}`, stopped && `[${stopped}]`];
+  if (stopped === undefined && !isFine) parts.push(`[exit code: ${code}]`);
+  return { content: parts.filter(Boolean).join('\n\n') };
+}
