@@ -28,7 +28,8 @@ if (fault === 'dies') {
   process.exit(3);
 }
 const pids = [process.pid];
-if (fault === 'clings') {
+const clings = fault === 'clings' || fault === 'stubborn';
+if (clings) {
   process.on('SIGTERM', () => undefined);
   pids.push(spawn('sleep', ['60'], { stdio: 'ignore', detached: true }).pid ?? 0);
 }
@@ -37,10 +38,10 @@ if (record) appendFileSync(record, `${JSON.stringify({ pids })}\n`);
 createInterface({ input: process.stdin })
   .on('line', line => {
     if (record) appendFileSync(record, `${line}\n`);
-    if (fault !== 'silent') answer(JSON.parse(line));
+    if (fault !== 'silent' && fault !== 'stubborn') answer(JSON.parse(line));
   })
   .on('close', () => {
-    if (fault !== 'clings') process.exit(0);
+    if (!clings) process.exit(0);
   });
 
 function answer({ id, method, params }: { id?: number; method: string; params?: Fields }): void {

@@ -46,10 +46,11 @@ describe('mergeTools', () => {
     const long = 'n'.repeat(80);
     const names = namesOf(
       source('größe', 'files.read', 'files/read', 'ok-name', `${long}1`, `${long}2`, ''),
-      source('größe', 'files.read', 'y__z'),
+      source('größe', 'files.read'),
       source('y', 'z', 'a__find'),
       source('a', 'find'),
       source('b', 'find', 'z'),
+      source('c', 'y__z'),
     );
     assert.equal(new Set(names).size, names.length);
     for (const name of names) assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
