@@ -51,10 +51,11 @@ export async function* permitFor(
   const problem = inputProblem(tool, call.input);
   if (problem) return { granted: false, refusal: problem };
   yield* policyNotices(gate.policy);
+  const worded = (reason: string): string => tool.wordFailure?.(call.input, reason) ?? reason;
   const decision = await decide(call, gate.policy);
   const policy: DecidedBy = { action: decision.action, rule: decision.rule };
   if (decision.action === 'deny')
-    return { granted: false, refusal: `Not allowed (${decision.rule}): ${decision.reason}`, policy };
+    return { granted: false, refusal: worded(`Not allowed (${decision.rule}): ${decision.reason}`), policy };
   if (decision.action === 'ask') {
     const refusal = yield* askPerson(call, decision, gate, signal);
     if (refusal !== undefined) return { granted: false, refusal, policy };
@@ -71,9 +72,10 @@ function lookingOnly(tool: Tool, command: ReadOnlyCommand): Tool {
   return {
     ...tool,
     access: 'read',
-    async execute(_input, context) {
+    async execute(input, context) {
       const outcome = await runReadOnly(command, context, readOnlyTimeoutMs);
-      return 'content' in outcome ? { ...outcome, isError: false } : toolError(outcome.problem);
+      if ('content' in outcome) return { ...outcome, isError: false };
+      return toolError(tool.wordFailure?.(input, outcome.problem) ?? outcome.problem);
     },
   };
 }

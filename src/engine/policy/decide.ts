@@ -38,8 +38,10 @@ function forbidden(wanted: Wanted, rules: PolicyRules | undefined, context: Poli
 
 async function beyondRole(wanted: Wanted, context: PolicyContext): Promise<Deny | undefined> {
   if (context.role !== 'read-only' || wanted.kind === 'read' || wanted.kind === 'fetch') return undefined;
-  if (wanted.kind === 'command' && (await readOnlyCommand(wanted, context))) return undefined;
-  return deny('role.read-only', 'This step only looks: it writes no files and runs no other commands.');
+  if (wanted.kind !== 'command')
+    return deny('role.read-only', 'This step only looks: it writes no files and runs no other commands.');
+  const looking = await readOnlyCommand(wanted, context);
+  return looking.action === 'deny' ? looking : undefined;
 }
 
 function beyondSurface(

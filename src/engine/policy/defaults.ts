@@ -2,12 +2,21 @@
 import { realpath } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { tomlString } from '../agents/toml.ts';
+import { readableFolders } from '../tools/files.ts';
 import { folderHolding, isInside, resolvePath } from '../tools/paths.ts';
 import { isSensitive } from '../tools/secretNames.ts';
 import { scriptIn } from './agentCard.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { ReviewState } from './agentReviews.ts';
-import { type Allow, type Ask, allow, type Decision, type PolicyContext } from './decision.ts';
+import {
+  type Allow,
+  type Ask,
+  allow,
+  type Decision,
+  type Deny,
+  deny,
+  type PolicyContext,
+} from './decision.ts';
 import { whatObeys } from './fileNames.ts';
 import type { RuleDraft } from './policyEdit.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
@@ -63,12 +72,12 @@ function howToAllow(draft: RuleDraft, context: PolicyContext): string {
 
 async function decideOnRead(wanted: Wanted, context: PolicyContext): Promise<Decision> {
   const path = wanted.subject;
-  const { workingDir, packDir, skillDir, home } = context;
+  const { workingDir, home } = context;
   if (isSensitive(path)) {
     const reason = `${path} looks like it holds keys, passwords or other secrets.`;
     return ask(wanted, { rule: 'read.sensitive', reason, never: 'always' }, context);
   }
-  if ((await folderHolding(path, [workingDir, packDir, skillDir], home)) !== undefined)
+  if ((await folderHolding(path, readableFolders(context), home)) !== undefined)
     return allow('read.own-folders', path);
   const reason = `${path} is outside working_dir (${workingDir}) and the agent's own folder.`;
   return ask(wanted, { rule: 'read.outside', reason }, context);
@@ -113,22 +122,22 @@ export function sensitiveWords(command: string): string[] {
   return command.split(/[\s;&|<>()'"`=@:,]+/).filter(word => word !== '' && isSensitive(word));
 }
 
-/** What only looks into the agent's own folders needs no question. */
+/** What only looks into the agent's own folders needs no question; the denial is for a step that may do nothing else. */
 export async function readOnlyCommand(
   wanted: WantedOf<'command'>,
   context: PolicyContext,
-): Promise<Allow | undefined> {
-  const { workingDir, packDir, skillDir, home, protectedDirs } = context;
-  const scope = { roots: [workingDir, packDir, skillDir], cwd: wanted.folder, home, protectedDirs };
+): Promise<Allow | Deny> {
+  const { home, protectedDirs } = context;
+  const scope = { roots: readableFolders(context), cwd: wanted.folder, home, protectedDirs };
   const verdict = await parseReadOnlyCommand(wanted.subject, scope);
   return verdict.allowed
     ? { ...allow('run.read-only', wanted.subject), readOnly: verdict.command }
-    : undefined;
+    : deny('role.read-only', `This step only looks at files. ${verdict.reason}`);
 }
 
 async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyContext): Promise<Decision> {
   const looking = await readOnlyCommand(wanted, context);
-  if (looking) return looking;
+  if (looking.action === 'allow') return looking;
   const review = await reviewOf(context);
   const script = await ownScript(wanted, context, review?.files);
   if (script !== undefined && review?.state === 'reviewed' && review.review?.scripts.includes(script))

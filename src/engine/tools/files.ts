@@ -24,7 +24,7 @@ import {
   looksBinary,
   withoutPartialEnd,
 } from './plainText.ts';
-import { type Tool, type ToolContext, toolError } from './tool.ts';
+import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
 
 /** Bytes of one read. */
 const readLimit = 256 * 1024;
@@ -115,10 +115,11 @@ export const listDirectoryTool: Tool = {
     }),
 };
 
-export const readableFolders = (context: ToolContext): string[] => [
-  context.workingDir,
-  context.packDir,
-  context.skillDir,
+export const readableFolders = (folders: RunFolders): string[] => [
+  folders.workingDir,
+  folders.packDir,
+  folders.skillDir,
+  ...(folders.alsoReadable ?? []),
 ];
 
 export const homeOf = (context: ToolContext): string =>

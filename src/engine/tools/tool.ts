@@ -18,6 +18,8 @@ export interface RunFolders {
   skillDir: string;
   /** Where commands run. Absolute. */
   commandDir: string;
+  /** Further folders that are readable. Absolute. */
+  alsoReadable?: readonly string[];
 }
 
 export interface ToolContext extends RunFolders {
