@@ -89,6 +89,16 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
       const { listSkillsCommand } = await import('./listCommands.ts');
       exit(await listSkillsCommand(command.optsWithGlobals(), terminal));
     });
+  program
+    .command('lint')
+    .description('check skill files, below a folder or all that are known')
+    .argument('[folder]')
+    .option('--json', 'as one JSON object: every skill, and totals')
+    .option('--fix', 'mend what a program can mend: quotes, fences')
+    .action(async (folder: string | undefined, _options: object, command: Command) => {
+      const { lintCommand } = await import('./lintCommand.ts');
+      exit(await lintCommand(folder, command.optsWithGlobals(), terminal));
+    });
   addSetupCommands(program, terminal, exit);
   addPolicyCommands(program, terminal, exit);
   addLogsCommands(program, terminal, exit);

@@ -1,11 +1,12 @@
 /** `telos agents` and `telos list-skills`: what there is to run, as a table or as JSON. */
-import type { Agent, Diagnostic } from '../engine/agents/agent.ts';
+import type { Agent, Diagnostic, Skill } from '../engine/agents/agent.ts';
+import type { Missing } from '../engine/agents/readiness.ts';
 import type { Config } from '../engine/config.ts';
 import { Telos } from '../engine/telos.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
 import { table } from './table.ts';
 import type { Terminal } from './terminal.ts';
-import { terminalJson, terminalText } from './terminalText.ts';
+import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface ListOptions extends ConfigOptions {
   agent?: string;
@@ -22,8 +23,9 @@ const modes: Readonly<Record<Agent['source'], string>> = {
 
 /** Returns the exit code: 1 when there are no agents. */
 export async function agentsCommand(options: ListOptions, terminal: Terminal): Promise<number> {
-  const agents = await wantedAgents(options, terminal);
-  if (!agents) return 1;
+  const wanted = await wantedAgents(options, terminal);
+  if (!wanted) return 1;
+  const { agents } = wanted;
   if (options.json) {
     const list = agents.map(({ name, description, skills, packDir, workingDir, diagnostics }) => ({
       name,
@@ -53,26 +55,39 @@ export async function agentsCommand(options: ListOptions, terminal: Terminal): P
 
 /** Returns the exit code: 1 when there are no agents, or none of that name. */
 export async function listSkillsCommand(options: ListOptions, terminal: Terminal): Promise<number> {
-  const agents = await wantedAgents(options, terminal);
-  if (!agents) return 1;
-  const skills = agents
-    .flatMap(agent => agent.skills.map(skill => ({ agent: agent.name, skill })))
-    .sort((one, other) => compare(one.skill.id, other.skill.id) || compare(one.agent, other.agent));
+  const wanted = await wantedAgents(options, terminal);
+  if (!wanted) return 1;
+  const { telos, agents } = wanted;
+  const skills = [];
+  for (const agent of agents)
+    for (const skill of agent.skills)
+      skills.push({ agent: agent.name, skill, ...(await telos.readiness(skill)) });
+  skills.sort((one, other) => compare(one.skill.id, other.skill.id) || compare(one.agent, other.agent));
   if (options.json) {
-    const list = skills.map(({ agent, skill: { id, name, description, file, diagnostics } }) => ({
+    const list = skills.map(({ agent, skill, ready, missing }) => ({
       agent,
-      skill: id,
-      name,
-      description,
-      file,
-      diagnostics,
+      skill: skill.id,
+      name: skill.name,
+      description: skill.description,
+      ...(skill.synopsis === undefined ? {} : { synopsis: skill.synopsis }),
+      file: skill.file,
+      ready,
+      missing,
+      diagnostics: skill.diagnostics,
     }));
     terminal.out(`${terminalJson(list)}\n`);
     return 0;
   }
   const several = agents.length > 1;
-  const rows = skills.map(({ agent, skill }) => [skill.id, ...(several ? [agent] : []), skill.description]);
-  const headings = ['Skill', ...(several ? ['Agent'] : []), 'Description'];
+  // Where nothing is missing anywhere, a column that says so would only take room.
+  const someLack = skills.some(({ ready }) => !ready);
+  const rows = skills.map(({ agent, skill, missing }) => [
+    skill.id,
+    ...(several ? [agent] : []),
+    ...(someLack ? [readyText(missing)] : []),
+    describedAs(skill),
+  ]);
+  const headings = ['Skill', ...(several ? ['Agent'] : []), ...(someLack ? ['Ready'] : []), 'Description'];
   terminal.out(`${table(headings, rows, terminal.outWidth)}\n`);
   sayDefects(
     skills.flatMap(({ skill }) => skill.diagnostics),
@@ -81,16 +96,30 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
   return 0;
 }
 
-async function wantedAgents(options: ListOptions, terminal: Terminal): Promise<readonly Agent[] | undefined> {
+async function wantedAgents(
+  options: ListOptions,
+  terminal: Terminal,
+): Promise<{ telos: Telos; agents: readonly Agent[] } | undefined> {
   const config = configFor(options, terminal);
   if (!config) return undefined;
   const telos = Telos.open(config);
   const all = await telos.agents();
   sayDefects(await telos.diagnostics(), terminal);
   const agents = options.agent === undefined ? all : all.filter(agent => agent.name === options.agent);
-  if (agents.length > 0) return agents;
+  if (agents.length > 0) return { telos, agents };
   terminal.say(terminalText(missingText(options.agent, all, config)));
   return undefined;
+}
+
+function readyText(missing: readonly Missing[]): string {
+  if (missing.length === 0) return 'yes';
+  const [first = '', ...others] = missing.map(({ what }) => what);
+  return `no: ${terminalLine(first, 24)}${others.length > 0 ? ` +${others.length}` : ''}`;
+}
+
+/** Beside a description that is missing stands what the text itself says first. */
+function describedAs({ description, synopsis }: Skill): string {
+  return synopsis === undefined ? description : `${description} [from its text] ${synopsis}`.trim();
 }
 
 function missingText(wanted: string | undefined, all: readonly Agent[], config: Config): string {

@@ -1,58 +1,88 @@
 /** Runs one skill: announces it, gives the model its prompt, its tools and its folders, and lets the loop go. */
-import { readdirSync } from 'node:fs';
 import type { RunEvent, RunOutcome } from '../protocol/run.ts';
 import type { Agent, Skill } from './agents/agent.ts';
+import { type AllowedTools, keepsTool, readAllowedTools } from './agents/allowedTools.ts';
+import { type Companions, companionsOf } from './agents/companions.ts';
+import { readinessOf, thisMachine } from './agents/readiness.ts';
 import type { Config } from './config.ts';
 import type { RunState } from './frame.ts';
 import type { Human } from './human.ts';
 import { mayConnectServers, policyNotices } from './permit.ts';
 import type { PolicyContext } from './policy/decision.ts';
 import { runPolicy } from './policy/runPolicy.ts';
-import { firstMessage, systemPrompt } from './prompt.ts';
+import { fillBody, firstMessage, missingNotice, systemPrompt } from './prompt.ts';
 import { priceOf } from './providers/prices.ts';
 import type { Provider } from './providers/provider.ts';
 import type { Match } from './route.ts';
 import { type RunSpec, runLoop } from './run.ts';
-import { builtinTools } from './tools/builtin.ts';
+import { skillTools } from './tools/builtin.ts';
 import { commandEnvironment } from './tools/command.ts';
 import { connectServers, type McpServers } from './tools/mcpServers.ts';
-import type { RunFolders } from './tools/tool.ts';
+import { resolvePath } from './tools/paths.ts';
+import type { RunFolders, Tool } from './tools/tool.ts';
+
+/** The model is told of so many files beside the skill. */
+const maxCompanions = 100;
+
+/** What a run is carried out with. */
+export interface SkillBench {
+  provider: Provider;
+  human: Human;
+  state: RunState;
+  config: Config;
+  /** See `FrontendParts`. */
+  ripgrep?: string | undefined;
+}
 
 /** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
 export async function* runSkill(
   match: Match,
   words: string,
-  { provider, human, state, config }: { provider: Provider; human: Human; state: RunState; config: Config },
+  { provider, human, state, config, ripgrep }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const { agent, skill } = match;
-  const folders = foldersOf(agent, skill);
+  const companions = companionsOf(skill.dir, maxCompanions);
+  const folders = foldersOf(agent, skill, companions);
   yield announcement(match, provider);
   for (const { message } of skill.diagnostics.filter(diagnostic => diagnostic.severity === 'error')) {
     yield { type: 'notice', level: 'warning', message: `${skill.file}: ${message}` };
   }
-  state.messages.push({ role: 'user', content: firstMessage(skill.body, words, new Date()) });
+  const { missing } = readinessOf(skill, thisMachine(config.env));
+  const notice = missingNotice(skill, missing);
+  if (notice) yield { type: 'notice', level: 'warning', message: notice };
+  const invokedAs = match.reason.rule === 'explicit' ? match.reason.matched : undefined;
+  const filled = fillBody(skill.body, skill.dir, words, invokedAs);
+  state.messages.push({ role: 'user', content: firstMessage(filled.body, filled.words, new Date()) });
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
+  const allowed = readAllowedTools(skill.allowedTools);
   let mcp: McpServers | undefined;
   const policy: PolicyContext = {
     ...runPolicy(config, agent, folders),
+    commandPatterns: allowed?.commandPatterns,
     mcpTool: name => mcp?.merged().facts.get(name),
   };
   yield* policyNotices(policy);
-  if (agent.mcpConfig && (yield* mayConnectServers({ human, policy }, signal)))
-    mcp = await connectServers(config, agent, builtinTools, env, signal);
+  const wantsServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
+  if (wantsServers && (yield* mayConnectServers({ human, policy }, signal)))
+    mcp = await connectServers(config, agent, skillTools, env, signal);
+  const offered = (): readonly Tool[] => keptTools(allowed, mcp);
   try {
     for (const message of mcp?.problems ?? []) yield { type: 'notice', level: 'warning', message };
     const spec: RunSpec = {
       provider,
       human,
-      system: systemPrompt(agent, skill, folders),
+      system: systemPrompt(agent, skill, folders, {
+        companions,
+        missing,
+        tools: offered().map(tool => tool.definition.name),
+      }),
       skillDir: skill.dir,
       // Looked up in every round: a server may change its tools.
       get tools() {
-        return mcp?.merged().tools ?? builtinTools;
+        return offered();
       },
-      context: { ...folders, env },
+      context: { ...folders, env, ripgrep, protectedDirs: await realFolders(policy) },
       policy,
       messages: state.messages,
       counts: state.counts,
@@ -79,15 +109,25 @@ function announcement({ agent, skill, reason }: Match, provider: Provider): RunE
   };
 }
 
+/** `allowed-tools` narrows what there is, and never widens it. */
+function keptTools(allowed: AllowedTools | undefined, mcp: McpServers | undefined): readonly Tool[] {
+  const merged = mcp?.merged();
+  const tools = merged?.tools ?? skillTools;
+  if (!allowed) return tools;
+  return tools.filter(({ definition: { name } }) => keepsTool(allowed, name, merged?.facts.get(name)));
+}
+
+/** A search meets real paths. */
+async function realFolders({ protectedDirs, home }: PolicyContext): Promise<string[]> {
+  return Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home).catch(() => folder)));
+}
+
 /** Commands run in the pack's folder, or in the skill's own when files lie there that its text may name. */
-export function foldersOf(agent: Agent, skill: Skill): RunFolders {
-  const companions = readdirSync(skill.dir).filter(
-    name => !/^(skills?\.md|recording\.jsonl|\..*)$/i.test(name),
-  );
+export function foldersOf(agent: Agent, skill: Skill, { files }: Companions): RunFolders {
   return {
     workingDir: agent.workingDir,
     packDir: agent.packDir,
     skillDir: skill.dir,
-    commandDir: companions.length > 0 ? skill.dir : agent.packDir,
+    commandDir: files.length > 0 ? skill.dir : agent.packDir,
   };
 }

@@ -43,3 +43,15 @@ export function readAllowedTools(entries: readonly string[] | undefined): Allowe
     unknown,
   };
 }
+
+/** Whether a tool stays. `server` says whose it is when it is an MCP server's; those are named `mcp__server`, `mcp__server__*` or `mcp__server__tool`. */
+export function keepsTool(
+  { tools, mcpTools }: AllowedTools,
+  name: string,
+  server?: { server: string; tool: string },
+): boolean {
+  if (!server) return tools.has(name);
+  const whole = `mcp__${server.server}`;
+  const names = [whole, `${whole}__*`, `${whole}__${server.tool}`];
+  return mcpTools.some(entry => names.includes(entry));
+}

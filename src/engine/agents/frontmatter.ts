@@ -56,6 +56,13 @@ export function findValue(
   return undefined;
 }
 
+/** The line of a top-level key of the frontmatter, whatever its value; undefined where there is none. */
+export function findKey(text: string, key: string): number | undefined {
+  const split = splitFrontmatter(withoutMark(text));
+  const index = split?.frontmatter.split('\n').findIndex(line => line.startsWith(`${key}:`)) ?? -1;
+  return split && index >= 0 ? split.firstLine + index : undefined;
+}
+
 /** Parses a value that stands alone as YAML; undefined where it is none. */
 export function parseYamlValue(text: string): unknown {
   const document = parseDocument(text, yamlOptions);

@@ -138,11 +138,10 @@ function readManifest(file: string, id: string): Manifest {
     return { description: noDescription, name: id, body: '', fields: {}, diagnostics };
   }
   const parsed = parseSkillFile(text, file);
-  const said = fieldText(parsed.fields['description']);
-  const description =
-    said ?? fieldText(parsed.fields['summary']) ?? fieldText(parsed.fields['short-description']);
+  const description = describedAs(parsed.fields);
   const diagnostics = [...parsed.diagnostics];
-  if (!description) diagnostics.push(withoutDescription(parsed, file));
+  const missing = missingDescription(parsed, file);
+  if (missing) diagnostics.push(missing);
   return {
     description: (description ?? noDescription).slice(0, maxDescription),
     name: fieldText(parsed.fields['name']) || id,
@@ -152,7 +151,18 @@ function readManifest(file: string, id: string): Manifest {
   };
 }
 
-function withoutDescription({ hasFrontmatter }: ParsedSkillFile, file: string): Diagnostic {
+/** The author's words in the order in which they count; undefined where nothing is said, empty where the key has no value. */
+function describedAs(fields: ParsedSkillFile['fields']): string | undefined {
+  const keys = ['description', 'summary', 'short-description'];
+  return keys.map(key => fieldText(fields[key])).find(text => text !== undefined);
+}
+
+/** Undefined where there is a description. */
+export function missingDescription(
+  { fields, hasFrontmatter }: ParsedSkillFile,
+  file: string,
+): Diagnostic | undefined {
+  if (describedAs(fields)) return undefined;
   const what = hasFrontmatter ? 'The skill has no description' : 'The file has no frontmatter';
   return {
     severity: 'warning',

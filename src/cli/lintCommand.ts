@@ -1,0 +1,161 @@
+/** `telos lint`: checks skill files, says what each needs, and mends what a program can mend. */
+import { readFileSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Diagnostic, Skill } from '../engine/agents/agent.ts';
+import { lintSkill, mendText, skillsBelow } from '../engine/agents/lint.ts';
+import { type Machine, type Readiness, readinessOf, thisMachine } from '../engine/agents/readiness.ts';
+import { type FileSkill, openSkill } from '../engine/agents/skillFile.ts';
+import type { Config } from '../engine/config.ts';
+import { type ConfigOptions, configFor } from './openConfig.ts';
+import type { Terminal } from './terminal.ts';
+import { terminalJson, terminalText } from './terminalText.ts';
+
+export interface LintOptions extends ConfigOptions {
+  json?: boolean;
+  fix?: boolean;
+  verbose?: boolean;
+}
+
+interface Checked extends Readiness {
+  agent: string | undefined;
+  skill: Skill;
+  bodyBytes: number;
+  diagnostics: readonly Diagnostic[];
+}
+
+/** Returns the exit code: 1 for an error in a file, or when there are no skills; 2 when the folder is none. */
+export async function lintCommand(
+  folder: string | undefined,
+  options: LintOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const started = performance.now();
+  const root = folder === undefined ? undefined : resolve(config.cwd, folder);
+  if (root !== undefined && !statSync(root, { throwIfNoEntry: false })?.isDirectory()) {
+    terminal.say(terminalText(`There is no folder ${root}.`));
+    return 2;
+  }
+  const found = root === undefined ? await knownSkills(config) : skillsBelow(root).map(skill => ({ skill }));
+  const mended = options.fix ? await mend(found.map(({ skill }) => skill)) : new Set<string>();
+  const machine = thisMachine(config.env);
+  const checked = found.map(({ skill, agent }: { skill: FileSkill; agent?: string }) => {
+    // What was mended is read anew; a Skill reads its file once.
+    const current = mended.has(skill.file) ? openSkill(skill.file, skill.source, skill.id) : skill;
+    return check(current, agent, machine);
+  });
+  const totals = {
+    ...totalsOf(checked),
+    fixed: mended.size,
+    milliseconds: Math.round(performance.now() - started),
+  };
+  if (options.json) terminal.out(`${terminalJson({ skills: checked.map(record), totals })}\n`);
+  else report(checked, totals, root, options, terminal);
+  return totals.errors > 0 || checked.length === 0 ? 1 : 0;
+}
+
+async function knownSkills(config: Config): Promise<{ agent: string; skill: FileSkill }[]> {
+  const { discoverAgents } = await import('../engine/agents/discover.ts');
+  return discoverAgents(config).flatMap(agent => agent.skills.map(skill => ({ agent: agent.name, skill })));
+}
+
+function check(skill: FileSkill, agent: string | undefined, machine: Machine): Checked {
+  return {
+    agent,
+    skill,
+    bodyBytes: Buffer.byteLength(skill.body),
+    diagnostics: lintSkill(skill),
+    ...readinessOf(skill, machine),
+  };
+}
+
+/** The files that are different now. */
+async function mend(skills: readonly FileSkill[]): Promise<Set<string>> {
+  const { writeWhole } = await import('../engine/policy/wholeFile.ts');
+  const mended = new Set<string>();
+  for (const { file, diagnostics } of skills) {
+    if (mended.has(file) || !diagnostics.some(({ edit }) => edit)) continue;
+    const text = readFileSync(file, 'utf8');
+    const better = mendText(text, file);
+    if (better === text) continue;
+    await writeWhole(file, better);
+    mended.add(file);
+  }
+  return mended;
+}
+
+/** What `--json` prints of a skill. */
+function record({ agent, skill, bodyBytes, ready, missing, diagnostics }: Checked) {
+  return {
+    path: skill.file,
+    ...(agent === undefined ? {} : { agent }),
+    id: skill.id,
+    name: skill.name,
+    description: skill.description,
+    synopsis: skill.synopsis ?? null,
+    bodyBytes,
+    requires: { ...skill.metadata.requires, os: skill.metadata.os },
+    ready,
+    missing,
+    diagnostics,
+  };
+}
+
+function totalsOf(checked: readonly Checked[]) {
+  const all = checked.flatMap(({ diagnostics }) => diagnostics);
+  const kinds = checked.flatMap(({ missing }) => [...new Set(missing.map(({ kind }) => kind))]);
+  const severity = (wanted: Diagnostic['severity']): number =>
+    all.filter(diagnostic => diagnostic.severity === wanted).length;
+  return {
+    skills: checked.length,
+    ready: checked.filter(({ ready }) => ready).length,
+    errors: severity('error'),
+    warnings: severity('warning'),
+    hints: severity('info'),
+    bodyBytes: checked.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0),
+    synopses: checked.filter(({ skill }) => skill.synopsis !== undefined).length,
+    /** Diagnostics by their code. */
+    codes: counted(all.map(({ code }) => code)),
+    /** Skills by the kind of what they lack. */
+    missing: counted(kinds),
+  };
+}
+
+function counted(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
+
+function report(
+  checked: readonly Checked[],
+  totals: ReturnType<typeof totalsOf> & { fixed: number },
+  root: string | undefined,
+  { fix, verbose }: LintOptions,
+  terminal: Terminal,
+): void {
+  if (checked.length === 0) {
+    terminal.say(terminalText(root ? `There is no SKILL.md in ${root}.` : 'There are no skills.'));
+    return;
+  }
+  const shown = checked
+    .flatMap(({ diagnostics }) => diagnostics)
+    .filter(({ severity }) => verbose || severity !== 'info');
+  for (const { file, line, severity, message, fix: how } of shown) {
+    const word = severity === 'info' ? 'hint' : severity;
+    terminal.out(terminalText(`${file}:${line}: ${word}: ${message}${how ? ` ${how}` : ''}\n`));
+  }
+  const { skills, ready, errors, warnings, hints, fixed } = totals;
+  const mendable = shown.filter(({ severity, edit }) => edit && severity !== 'info').length;
+  const parts = [
+    `${skills === 1 ? '1 skill' : `${skills} skills`}, ${ready} ready on this machine: ${errors} errors, ${warnings} warnings, ${hints} hints.`,
+    fix
+      ? `${fixed === 1 ? '1 file' : `${fixed} files`} mended.`
+      : mendable > 0
+        ? `\`--fix\` mends ${mendable} of them.`
+        : '',
+    hints > 0 && !verbose ? '`--verbose` shows the hints.' : '',
+  ];
+  terminal.say(parts.filter(Boolean).join(' '));
+}

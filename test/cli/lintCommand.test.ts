@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type CliHome, cliHome } from './cliProcess.ts';
+
+const broken = '---\ndescription: use: this\n---\n# Plan\nBody\n';
+
+describe('telos lint', function () {
+  this.timeout(30_000);
+  let home: CliHome;
+  beforeEach(() => {
+    home = cliHome({
+      'work/pack/plan/SKILL.md': broken,
+      'work/pack/plan/deeper/skill.md': '# Deeper\n\nSays nothing of itself. More.\n',
+      'skills/kairos/skills/kickoff/SKILL.md':
+        '---\nname: start\ndescription: d\nmetadata: {"openclaw":{"requires":{"bins":["no-such-program"]}}}\n---\nB',
+    });
+  });
+  afterEach(() => home.remove());
+
+  it('prints one record for each skill below a folder, and totals', async () => {
+    const { code, stdout } = await home.run(['--cwd', home.workDir, 'lint', 'pack', '--json']);
+    assert.equal(code, 0);
+    const { skills, totals } = JSON.parse(stdout);
+    const [plan, deeper] = skills;
+    assert.deepEqual(
+      [
+        plan.id,
+        plan.name,
+        plan.description,
+        plan.synopsis,
+        plan.bodyBytes,
+        plan.ready,
+        plan.diagnostics[0].line,
+      ],
+      ['plan', 'plan', 'use: this', null, 12, true, 2],
+    );
+    assert.deepEqual(
+      [deeper.path, deeper.description, deeper.synopsis],
+      [join(home.workDir, 'pack/plan/deeper/skill.md'), '(no description)', 'Says nothing of itself.'],
+    );
+    assert.deepEqual([totals.skills, totals.warnings, totals.synopses, totals.bodyBytes], [2, 2, 1, 12 + 42]);
+  });
+
+  it('says of all known skills what is wrong, and what each lacks in the list', async () => {
+    const { code, stdout, stderr } = await home.run(['--verbose', 'lint']);
+    assert.equal(code, 0);
+    assert.match(stdout, /kickoff\/SKILL\.md:2: hint: The skill is called 'start'/);
+    assert.match(stderr, /1 skill, 0 ready/);
+    const list = await home.run(['list-skills']);
+    assert.match(list.stdout, /^Skill +Ready +Description\nkickoff +no: no-such-program +d\n/);
+    const [first] = JSON.parse((await home.run(['list-skills', '--json'])).stdout);
+    assert.deepEqual([first.ready, first.missing[0].kind], [false, 'program']);
+  });
+
+  it('mends with --fix what a program can mend', async () => {
+    const { stderr } = await home.run(['lint', '--fix', join(home.workDir, 'pack')]);
+    assert.match(stderr, /1 files? mended/);
+    const text = readFileSync(join(home.workDir, 'pack/plan/SKILL.md'), 'utf8');
+    assert.equal(text, broken.replace('use: this', '"use: this"'));
+  });
+
+  it('fails for a file that cannot be read, a folder without skills, and a folder that is none', async () => {
+    home.folder.add({ 'bad/x/SKILL.md': new Uint8Array([0]), 'empty/a.txt': '' });
+    const at = (name: string): string => join(home.folder.path, name);
+    assert.equal((await home.run(['lint', at('bad')])).code, 1);
+    assert.equal((await home.run(['lint', at('empty')])).code, 1);
+    assert.equal((await home.run(['lint', at('gone')])).code, 2);
+  });
+});

@@ -1,0 +1,85 @@
+/** What is said of a skill file, and what is mended. */
+import assert from 'node:assert/strict';
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { lintSkill, lintText, mendText, skillsBelow } from '../../../src/engine/agents/lint.ts';
+import { openSkill } from '../../../src/engine/agents/skillFile.ts';
+import { tempFolder } from '../../fakes/tempFolder.ts';
+
+const found = (text: string) =>
+  lintText(text, '/skills/plan/SKILL.md').map(({ severity, code, line }) => `${severity} ${code} ${line}`);
+
+describe('lintText', () => {
+  it('has nothing to say of a good file', () => {
+    assert.deepEqual(found('---\nname: plan\ndescription: d\nallowed-tools: Read, Bash(git *)\n---\nB'), []);
+  });
+
+  it('names each defect with its line', () => {
+    assert.deepEqual(found('# Only text'), ['warning frontmatter-missing 1']);
+    assert.deepEqual(found('---\nname: plan\n---\nB'), ['warning description-missing 1']);
+    assert.deepEqual(
+      found(
+        '---\ndescription: d\nname: other\nmetadata: {openclaw: {os: [beos]}}\nallowed-tools: Read Teleport\n---\nB',
+      ),
+      ['info name-folder 3', 'warning metadata 4', 'info allowed-tools 5'],
+    );
+  });
+
+  it('offers the folder’s name, in quotes where YAML would take it for something else', () => {
+    const edits = ['plan', '1'].map(
+      folder => lintText('---\ndescription: d\nname: x\n---\n', `/skills/${folder}/SKILL.md`)[0]?.edit,
+    );
+    assert.deepEqual(edits, [
+      { offset: 25, length: 1, text: 'plan' },
+      { offset: 25, length: 1, text: '"1"' },
+    ]);
+  });
+
+  it('says of a saved skill the same, and of one that cannot be read why', () => {
+    const text = '---\nname: other\n---\nB';
+    const folder = tempFolder({ 'plan/SKILL.md': text, 'bad/SKILL.md': new Uint8Array([0, 1]) });
+    try {
+      const file = join(folder.path, 'plan/SKILL.md');
+      assert.deepEqual(lintSkill(openSkill(file, 'user')), [...lintText(text, file)].sort());
+      assert.deepEqual(
+        lintSkill(openSkill(join(folder.path, 'bad/SKILL.md'), 'user')).map(({ severity, code }) => [
+          severity,
+          code,
+        ]),
+        [['error', 'skill-unreadable']],
+      );
+    } finally {
+      folder.remove();
+    }
+  });
+});
+
+describe('mendText', () => {
+  it('mends one defect after the other and leaves everything else as it is', () => {
+    const broken =
+      '\uFEFF---\r\nname: other\r\ndescription: use: this\r\nhint: and: "that"\r\n\r\nBody: x\r\n';
+    const mended =
+      '\uFEFF---\r\nname: other\r\ndescription: "use: this"\r\nhint: \'and: "that"\'\r\n---\r\n\r\nBody: x\r\n';
+    assert.equal(mendText(broken, 'SKILL.md'), mended);
+    assert.equal(mendText(mended, 'SKILL.md'), mended);
+  });
+});
+
+describe('skillsBelow', () => {
+  it('finds every skill, also below another one, and survives a circle of links', () => {
+    const folder = tempFolder({
+      'SKILL.md': 'x',
+      'a/skill.md': 'x',
+      'a/b/c/d/e/f/skills.md': 'x',
+      'node_modules/x/SKILL.md': 'x',
+    });
+    try {
+      symlinkSync(folder.path, join(folder.path, 'a/circle'));
+      const names = skillsBelow(folder.path).map(({ file }) => file.slice(folder.path.length));
+      assert.deepEqual(names, ['/SKILL.md', '/a/b/c/d/e/f/skills.md', '/a/skill.md']);
+      assert.deepEqual(skillsBelow(join(folder.path, 'gone')), []);
+    } finally {
+      folder.remove();
+    }
+  });
+});
