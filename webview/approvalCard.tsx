@@ -64,6 +64,11 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
           {visible(request.reason)} <span class="rule">(rule: {visible(request.rule)})</span>
         </dd>
       </dl>
+      {request.diff !== undefined && (
+        <pre class="subject">
+          <HonestText text={request.diff} limit={2_000} />
+        </pre>
+      )}
       {request.card !== undefined && (
         <pre class="subject agent-card">
           <HonestText text={describeCard(request.card).join('\n')} limit={4_000} />

@@ -49,9 +49,18 @@ function approvalText(request: ApprovalRequest, { style }: Terminal): string {
     style.bold(`? ${exactText(request.tool)} asks${folder}:`),
     ...shown.map(line => `    ${line}`),
     ...(hidden > 0 ? [style.red(`    ... and ${hidden} more characters that are not shown`)] : []),
+    ...(request.diff === undefined ? [] : diffLines(request.diff, style)),
     ...(request.card ? cardLines(request.card) : []),
     style.dim(`  ${terminalText(request.reason)} (rule ${terminalText(request.rule)})`),
   ].join('\n');
+}
+
+function diffLines(diff: string, style: Terminal['style']): string[] {
+  const exact = exactText(diff);
+  const hidden = exact.length - shownCharacters;
+  const lines = exact.slice(0, shownCharacters).split('\n');
+  const note = hidden > 0 ? [style.red(`  | ... and ${hidden} more characters that are not shown`)] : [];
+  return [...lines.map(line => `  | ${line}`), ...note];
 }
 
 /** The whole card, since `always` accepts all of it. */

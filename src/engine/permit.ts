@@ -5,6 +5,7 @@ import { grantedVariables, keepAnswer, noteGranted } from './policy/answers.ts';
 import { decide } from './policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from './policy/decision.ts';
 import { decideOnServers } from './policy/defaults.ts';
+import { writeDiff } from './policy/writeDiff.ts';
 import { inputProblem } from './tools/builtin.ts';
 import { type ReadOnlyCommand, runReadOnly } from './tools/readOnlyShell.ts';
 import { type Tool, toolError } from './tools/tool.ts';
@@ -107,7 +108,8 @@ async function* askPerson(
   { human, policy }: Pick<Gate, 'human' | 'policy'>,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, string | undefined> {
-  const request = approvalRequest(call, question);
+  const diff = question.rule.startsWith('write.') ? await writeDiff(call, question.subject) : undefined;
+  const request = { ...approvalRequest(call, question), ...(diff === undefined ? {} : { diff }) };
   if (question.card && policy.memory) policy.memory.cardShown = true;
   const answer = human.approve(request, signal);
   yield { type: 'approval_request', request };

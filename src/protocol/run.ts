@@ -122,6 +122,8 @@ export interface ApprovalRequest {
   grant?: string;
   /** The agent's card, when the question is about all that its files name: then `always` accepts the card, and `once` is for this call alone. */
   card?: AgentCard;
+  /** For a write: the lines that would change, each behind `-`, `+` or a blank. */
+  diff?: string;
   /** What can be done beforehand so that this is not asked, in a sentence. */
   toAllow?: string;
 }

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { lineDiff, writeDiff } from '../../../src/engine/policy/writeDiff.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+describe('the lines that a write would change', () => {
+  let folder: TempFolder;
+  beforeEach(() => {
+    folder = tempFolder({ 'a.txt': 'one\ntwo\nthree\nfour\nfive\nsix\n', 'b.bin': new Uint8Array([0, 1]) });
+  });
+  afterEach(() => folder.remove());
+  const write = (name: string, content: string): Promise<string | undefined> =>
+    writeDiff({ id: '1', name: 'write_file', input: { path: name, content } }, join(folder.path, name));
+
+  it('stand with what is around them', async () => {
+    const after = 'one\ntwo\nthree\nFOUR\nfour\nfive\nsix\n';
+    assert.equal(await write('a.txt', after), ' one\n two\n three\n+FOUR\n four\n five\n six');
+    assert.equal(lineDiff('a\nb\nc', 'a\nc'), ' a\n-b\n c');
+    assert.equal(lineDiff('a', 'b'), '-a\n+b');
+    assert.equal(lineDiff('a\na', 'a\na\na'), ' a\n a\n+a');
+  });
+
+  it('are all of a new file, and say what cannot be shown', async () => {
+    assert.equal(await write('new.txt', 'x\ny'), '(a new file)\n+x\n+y');
+    assert.equal(await write('b.bin', 'x'), '(replaces 2 bytes that are no text)\n+x');
+  });
+
+  it('are the pieces of an edit', async () => {
+    const input = { path: 'a.txt', old_text: 'two', new_text: 'TWO' };
+    assert.equal(await writeDiff({ id: '1', name: 'edit_file', input }, ''), '-two\n+TWO');
+  });
+});
