@@ -39,7 +39,7 @@ describe('telos lint', function () {
       [deeper.path, deeper.description, deeper.synopsis],
       [join(home.workDir, 'pack/plan/deeper/skill.md'), '(no description)', 'Says nothing of itself.'],
     );
-    assert.deepEqual([totals.skills, totals.warnings, totals.synopses, totals.bodyBytes], [2, 2, 1, 12 + 42]);
+    assert.deepEqual([totals.skills, totals.warnings, totals.synopses, totals.bodyBytes], [2, 2, 1, 12 + 40]);
   });
 
   it('says of all known skills what is wrong, and what each lacks in the list', async () => {

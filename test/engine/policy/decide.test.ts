@@ -74,6 +74,20 @@ describe('decide', () => {
     });
   });
 
+  it('edits what may be read and written without a question', () =>
+    expectPaths('edit_file', [
+      ['notes/today.md', 'allow write.working-dir'],
+      ['.env', 'ask read.sensitive'],
+      ['AGENTS.md', 'ask write.executed'],
+      ['$PACK/notes.md', 'ask write.pack'],
+      ['$OUT/a.md', 'ask read.outside'],
+      ['~/.config/telos/.env', 'deny floor.telos-files'],
+    ]));
+  it('searches where it reads', async () => {
+    for (const name of ['search_files', 'glob']) await expectPaths(name, reads);
+    assert.equal(short(await about('glob', { pattern: '*' })), 'allow read.own-folders');
+  });
+
   it('writes', () =>
     expectPaths('write_file', [
       ['2026-11-20-frontpage.md', 'allow write.working-dir'],
