@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { textPrinter } from '../../../src/cli/runPrinter.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
-import { framed } from '../../../src/engine/frame.ts';
+import { framed, newRunState } from '../../../src/engine/frame.ts';
 import { recorded } from '../../../src/engine/log.ts';
 import { logPath, readLog } from '../../../src/engine/logFile.ts';
 import { firstMessage } from '../../../src/engine/prompt.ts';
@@ -53,9 +53,11 @@ async function execute(
   const provider = scriptedProvider(turns);
   const tools = bench(world.cwd, world.cwd, world);
   mkdirSync(world.data, { recursive: true });
+  const state = newRunState();
   const run = framed(
     words,
-    state => {
+    state,
+    () => {
       state.messages.push({ role: 'user', content: firstMessage(body, words, new Date()) });
       const priceOf = () => 0.001;
       const spec = { ...tools, provider, system: 'S', skillDir: world.cwd, priceOf, ...state };
