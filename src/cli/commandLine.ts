@@ -8,6 +8,8 @@ import { terminalText } from './terminalText.ts';
 export const usageExitCode = 2;
 
 const examples = `
+Alone in a terminal, telos lists agents and skills to choose from.
+
 Examples:
   telos run daily kickoff            finds the skill by its name and runs it
   telos --agent kairos "plan my day" asks one agent only
@@ -68,6 +70,10 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .exitOverride()
     .action(async (words: string[], options: GlobalOptions) => {
       if (options.version) return terminal.out(`${versionIn(packageFile)}\n`);
+      if (words.length === 0 && terminal.canAsk) {
+        const { interactiveCommand } = await import('./interactiveCommand.ts');
+        return exit(await interactiveCommand(options, terminal));
+      }
       if (words.length === 0 && Object.keys(options).length === 0) return program.outputHelp();
       const { requestCommand } = await import('./requestCommand.ts');
       exit(await requestCommand(words.join(' ').trim(), options, terminal));

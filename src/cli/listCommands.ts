@@ -23,9 +23,10 @@ const modes: Readonly<Record<Agent['source'], string>> = {
 
 /** Returns the exit code: 1 when there are no agents. */
 export async function agentsCommand(options: ListOptions, terminal: Terminal): Promise<number> {
-  const wanted = await wantedAgents(options, terminal);
-  if (!wanted) return 1;
-  const { agents } = wanted;
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const agents = await wantedAgents(Telos.open(config), options, terminal);
+  if (!agents) return 1;
   if (options.json) {
     const list = agents.map(({ name, description, skills, packDir, workingDir, diagnostics }) => ({
       name,
@@ -55,9 +56,11 @@ export async function agentsCommand(options: ListOptions, terminal: Terminal): P
 
 /** Returns the exit code: 1 when there are no agents, or none of that name. */
 export async function listSkillsCommand(options: ListOptions, terminal: Terminal): Promise<number> {
-  const wanted = await wantedAgents(options, terminal);
-  if (!wanted) return 1;
-  const { telos, agents } = wanted;
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const telos = Telos.open(config);
+  const agents = await wantedAgents(telos, options, terminal);
+  if (!agents) return 1;
   const skills = [];
   for (const agent of agents)
     for (const skill of agent.skills)
@@ -96,18 +99,17 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
   return 0;
 }
 
-async function wantedAgents(
-  options: ListOptions,
+/** Undefined when there are none, or none of the name in `options`; that has been said then. */
+export async function wantedAgents(
+  telos: Telos,
+  options: Pick<ListOptions, 'agent'>,
   terminal: Terminal,
-): Promise<{ telos: Telos; agents: readonly Agent[] } | undefined> {
-  const config = configFor(options, terminal);
-  if (!config) return undefined;
-  const telos = Telos.open(config);
+): Promise<readonly Agent[] | undefined> {
   const all = await telos.agents();
   sayDefects(await telos.diagnostics(), terminal);
   const agents = options.agent === undefined ? all : all.filter(agent => agent.name === options.agent);
-  if (agents.length > 0) return { telos, agents };
-  terminal.say(terminalText(missingText(options.agent, all, config)));
+  if (agents.length > 0) return agents;
+  terminal.say(terminalText(missingText(options.agent, all, telos.config)));
   return undefined;
 }
 

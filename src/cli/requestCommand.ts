@@ -32,12 +32,19 @@ export async function requestCommand(
   }
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const telos = Telos.open(config);
-  const request: RunRequest = {
-    text,
-    ...(options.agent === undefined ? {} : { agent: options.agent }),
-    ...(options.record === undefined ? {} : { recordTo: resolve(options.record) }),
-  };
+  const request = { text, ...(options.agent === undefined ? {} : { agent: options.agent }) };
+  return carryOut(Telos.open(config), request, options, terminal);
+}
+
+/** Runs a request, or says what would run. Returns the exit code. */
+export async function carryOut(
+  telos: Telos,
+  wanted: RunRequest,
+  options: RequestOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const recordTo = options.record === undefined ? undefined : resolve(options.record);
+  const request = { ...wanted, ...(recordTo === undefined ? {} : { recordTo }) };
   const interrupts = abortOnInterrupt(() => {
     // Behind the ^C that a terminal shows.
     terminal.say(
@@ -83,6 +90,7 @@ async function dryRun(
 ): Promise<number> {
   try {
     const match = await telos.route(request, signal);
+    if (match.notice) terminal.say(terminal.style.yellow(terminalText(match.notice)));
     if (options.json) terminal.out(`${terminalJson(dryRunJson(match))}\n`);
     if (!match.skill) {
       const sentence = terminalText(`No matching skill found for: '${request.text}'`);

@@ -33,6 +33,8 @@ export function textPrinter(terminal: Terminal, verbose: boolean): RunPrinter {
       case 'text':
         return terminal.out(terminalText(event.text));
       case 'tool_start':
+        // What the model says next is another turn. A pipe gets its words alone.
+        if (terminal.outWidth !== undefined) terminal.endLine();
         return say(`${style.bold('→')} ${toolLine(event.call, terminal.sayWidth - 2)}`);
       case 'tool_end':
         return sayResult(event.name, event.result, terminal, verbose);

@@ -18,7 +18,8 @@ const keys: Record<ApprovalScope, { key: string; label: string }> = {
 /** What `always` means where the question is a card. */
 const acceptLabel = 'a = accept the card, as long as no file of the agent changes';
 
-type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
+/** Undefined at the end of the input, or when the signal aborts. */
+export type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
 
 /** `readAnswer` is for tests; the default reads a line from stdin. */
 export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readLine): Human {

@@ -9,6 +9,7 @@ import { configOperations } from './ops/config.ts';
 import { logOperations } from './ops/log.ts';
 import { mcpOperations } from './ops/mcp.ts';
 import { packOperations } from './ops/packs.ts';
+import { pickingOperations } from './ops/picking.ts';
 import { providerOperations } from './ops/providers.ts';
 import { routingOperations } from './ops/routing.ts';
 import { runOperations } from './ops/runs.ts';
@@ -24,8 +25,8 @@ const notBuilt: Operation = async () => {
 };
 
 const later = [
-  // choosing from numbered lists, and the Discord bot
-  ...['pick', 'split_message'],
+  // the Discord bot
+  'split_message',
   // filesystem-native skills
   ...['tool_registry', 'start_runtime', 'resolve_roots', 'find_skills', 'effective_skill', 'root_defaults'],
   ...['instructions', 'inject_instructions', 'command_allowed', 'in_scope', 'extract_paths', 'fs_tool'],
@@ -44,4 +45,5 @@ export const operations: Operations = {
   ...providerOperations,
   ...mcpOperations,
   ...commandLineOperations,
+  ...pickingOperations,
 };

@@ -1,0 +1,135 @@
+/** `telos` alone on a terminal: an agent and one of its skills from numbered lists, then a look at it or a run. */
+import type { Agent, Skill } from '../engine/agents/agent.ts';
+import { Telos } from '../engine/telos.ts';
+import type { SkillRef } from '../protocol/run.ts';
+import { abortOnInterrupt, cancelledExitCode } from './interrupts.ts';
+import { wantedAgents } from './listCommands.ts';
+import { configFor } from './openConfig.ts';
+import { pick } from './pick.ts';
+import { carryOut, type RequestOptions } from './requestCommand.ts';
+import type { Terminal } from './terminal.ts';
+import { type ReadAnswer, readLine } from './terminalHuman.ts';
+import { terminalLine } from './terminalText.ts';
+
+interface Dialog {
+  terminal: Terminal;
+  /** Undefined at the end of the input, or at Ctrl-C. */
+  ask(prompt: string): Promise<string | undefined>;
+}
+
+/** Returns the exit code: that of the run, or 0 when there was none. */
+export async function interactiveCommand(options: RequestOptions, terminal: Terminal): Promise<number> {
+  const config = configFor(options, terminal);
+  return config ? chooseAndRun(Telos.open(config), options, terminal) : 2;
+}
+
+/** With `options.agent` its skills come at once. `readAnswer` is for tests; the default reads a line from stdin. */
+export async function chooseAndRun(
+  telos: Telos,
+  options: RequestOptions,
+  terminal: Terminal,
+  readAnswer: ReadAnswer = readLine,
+): Promise<number> {
+  const agents = await wantedAgents(telos, options, terminal);
+  if (!agents) return 1;
+  // Behind the ^C that a terminal shows.
+  const interrupts = abortOnInterrupt(() => terminal.say(''));
+  const { signal } = interrupts;
+  const dialog: Dialog = { terminal, ask: prompt => readAnswer(prompt, signal) };
+  let ref: SkillRef | undefined;
+  try {
+    const agent = options.agent === undefined ? await chooseAgent(agents, dialog) : agents[0];
+    const skill = agent && (await chooseSkill(agent, dialog));
+    ref = agent && skill && { agent: agent.name, skill: skill.id };
+    const wants = ref && (await wantsRun(ref, telos, options, dialog));
+    if (signal.aborted) return cancelledExitCode;
+    if (!ref || !wants) return 0;
+  } finally {
+    interrupts.release();
+  }
+  return carryOut(telos, { text: '', skill: ref }, options, terminal);
+}
+
+async function chooseAgent(agents: readonly Agent[], dialog: Dialog): Promise<Agent | undefined> {
+  const entries = agents.map(({ name, description, skills }) => ({
+    name,
+    description: description || (skills.length === 1 ? '1 skill' : `${skills.length} skills`),
+  }));
+  const name = await chooseName('agent', entries, dialog);
+  return agents.find(agent => agent.name === name);
+}
+
+async function chooseSkill(agent: Agent, dialog: Dialog): Promise<Skill | undefined> {
+  const skills = agent.skills.filter(skill => skill.userInvocable);
+  if (skills.length === 0) {
+    dialog.terminal.say(terminalLine(`No skill of ${agent.name} is meant to be started by hand.`));
+    return undefined;
+  }
+  const entries = skills.map(({ id, synopsis, description }) => ({
+    name: id,
+    description: synopsis ?? description,
+  }));
+  const name = await chooseName('skill', entries, dialog);
+  return skills.find(skill => skill.id === name);
+}
+
+interface Entry {
+  name: string;
+  description: string;
+}
+
+/** Asks until the answer means an entry; undefined for q and at the end of the input. */
+async function chooseName(
+  what: 'agent' | 'skill',
+  entries: readonly Entry[],
+  { terminal, ask }: Dialog,
+): Promise<string | undefined> {
+  const names = entries.map(entry => entry.name);
+  terminal.say(numbered(entries, terminal.sayWidth));
+  for (;;) {
+    const answer = await ask(`Which ${what}? [number or name, q = quit] `);
+    if (answer === undefined) return undefined;
+    const name = pick(answer, names);
+    if (name !== undefined || isQuit(answer)) return name;
+    if (answer.trim() !== '') {
+      const range = names.length === 1 ? '1' : `1 to ${names.length}`;
+      terminal.say(terminalLine(`There is no ${what} '${answer.trim()}'; say ${range}, or a name.`));
+    }
+  }
+}
+
+/** True for y; d says what would run, and asks again. */
+async function wantsRun(
+  ref: SkillRef,
+  telos: Telos,
+  options: RequestOptions,
+  { terminal, ask }: Dialog,
+): Promise<boolean> {
+  for (;;) {
+    const question = `Run ${terminalLine(ref.skill)} of ${terminalLine(ref.agent)}?`;
+    const answer = await ask(`${question} [y = run, d = dry run, q = quit] `);
+    const word = answer?.trim().toLowerCase();
+    if (word === 'y' || word === 'yes') return true;
+    if (answer === undefined || isQuit(answer) || word === 'n' || word === 'no') return false;
+    if (word === 'd') await carryOut(telos, { text: '', skill: ref }, { ...options, dryRun: true }, terminal);
+  }
+}
+
+function isQuit(answer: string): boolean {
+  return ['q', 'quit'].includes(answer.trim().toLowerCase());
+}
+
+function numbered(entries: readonly Entry[], width: number): string {
+  const digits = String(entries.length).length;
+  const names = entries.map(({ name }) => terminalLine(name));
+  const longest = Math.max(...names.map(name => [...name].length));
+  const room = Math.max(20, width - digits - longest - 6);
+  return entries
+    .map(({ description }, index) => {
+      const name = names[index] ?? '';
+      const padding = ' '.repeat(longest - [...name].length);
+      const line = `${String(index + 1).padStart(digits + 1)}. ${name}${padding}  ${terminalLine(description, room)}`;
+      return line.trimEnd();
+    })
+    .join('\n');
+}
