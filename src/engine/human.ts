@@ -12,7 +12,7 @@ export interface Human {
 export const nobody: Human = {
   approve: async request => ({
     allow: false,
-    reason: `Nobody can be asked here (rule ${request.rule}: ${request.reason}). ${request.toAllow ?? ''} In a terminal you are asked, and --yes allows it.`,
+    reason: `Nobody can be asked here; --yes allows it, and a terminal asks (rule ${request.rule}: ${request.reason})${request.toAllow ? ` ${request.toAllow}` : ''}`,
   }),
   ask: async questions => questions.map(() => ''),
 };

@@ -131,17 +131,22 @@ function* eventsIn(
   }
 }
 
-/** Text that arrived together goes on together: every listener above costs something per event. */
+/** Text that arrived together goes on together, also in front of a failure: every listener above costs something per event. */
 function* joinedText(events: Iterable<StreamEvent>): Generator<StreamEvent> {
   let text = '';
-  for (const event of events) {
-    if (event.type === 'text') {
-      text += event.text;
-      continue;
+  try {
+    for (const event of events) {
+      if (event.type === 'text') {
+        text += event.text;
+        continue;
+      }
+      if (text) yield { type: 'text', text };
+      text = '';
+      yield event;
     }
+  } catch (error) {
     if (text) yield { type: 'text', text };
-    text = '';
-    yield event;
+    throw error;
   }
   if (text) yield { type: 'text', text };
 }
