@@ -25,6 +25,21 @@ export interface ValueInForce {
  */
 export type RoutingMode = 'auto' | 'name' | 'local' | 'model';
 
+/** Where a run without a chosen skill looks for skills; of two with one name the first of these wins. */
+export const skillRootKinds = ['project', 'user', 'builtin'] as const;
+export type SkillRootKind = (typeof skillRootKinds)[number];
+
+/** What a run, or all runs of a day, may use at most: US dollars, tokens, minutes. Each with the variable that sets it. */
+export const budgetVariables = {
+  maxCost: 'TELOS_MAX_COST',
+  maxTokens: 'TELOS_MAX_TOKENS',
+  maxMinutes: 'TELOS_MAX_MINUTES',
+  maxCostPerDay: 'TELOS_MAX_COST_PER_DAY',
+  maxTokensPerDay: 'TELOS_MAX_TOKENS_PER_DAY',
+  maxMinutesPerDay: 'TELOS_MAX_MINUTES_PER_DAY',
+} as const;
+export type BudgetName = keyof typeof budgetVariables;
+
 /** Plain data; one Telos is opened on one Config. All paths are absolute. */
 export interface Config {
   /** The variables in force: the process's own, or what the host has put over them, with those of `.env`. */
@@ -42,6 +57,11 @@ export interface Config {
   workingRoot: string;
   /** The skills that ship with Telos; undefined where none do. */
   builtinSkillsDir: string | undefined;
+  /**
+   * `.claude/skills` in the folder of the call, `~/.claude/skills`, and the skills that ship with Telos; or
+   * `TRANSACTOID_AGENT_SKILLS_PROJECT_DIR`, `..._USER_DIR` and `..._BUILTIN_DIR`, where empty means none. They need not exist.
+   */
+  skillRoots: Readonly<Record<SkillRootKind, string | undefined>>;
   /** Trusted workspace folders only; the host leaves the others out. */
   workspaceFolders: readonly WorkspaceFolder[];
   /** `TELOS_PROVIDER`, a flag or a setting; undefined lets Telos choose. */
@@ -54,6 +74,8 @@ export interface Config {
   routingMode: RoutingMode;
   /** `TELOS_ROUTING_MODEL`: the model that is asked which skill fits; undefined means the provider's usual one. */
   routingModel: string | undefined;
+  /** The limits that are set. NaN is one that cannot be read: nothing runs then, since somebody wanted a limit. */
+  budget: Readonly<Partial<Record<BudgetName, number>>>;
   /** What is in force and where it was set, by the name of the field above or of the variable. */
   origins: Readonly<Record<string, ValueInForce>>;
   /** What was wrong on the way, in sentences; nothing of it stops Telos. */
@@ -61,12 +83,14 @@ export interface Config {
 }
 
 /** What a frontend knows better than the environment; undefined leaves the environment in force. */
-export interface ConfigOverrides {
+export interface ConfigOverrides extends Partial<Record<BudgetName, string | undefined>> {
   env?: Readonly<Record<string, string | undefined>>;
   home?: string;
   cwd?: string;
   workspaceFolders?: readonly WorkspaceFolder[];
   builtinSkillsDir?: string | undefined;
+  /** Paths, where an empty one means none. */
+  skillRoots?: Partial<Record<SkillRootKind, string | undefined>>;
   provider?: string | undefined;
   model?: string | undefined;
   replayFile?: string | undefined;
@@ -119,15 +143,17 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     dataDir: folder('dataDir', 'TELOS_DATA_DIR', '.local/share/telos'),
     workingRoot: folder('workingRoot', 'TELOS_WORKING_ROOT', 'obsidian/telos'),
     builtinSkillsDir: overrides.builtinSkillsDir,
+    skillRoots: skillRootsOf(sources, home, cwd),
     workspaceFolders: overrides.workspaceFolders ?? [],
     provider: value('provider', 'TELOS_PROVIDER'),
     model: value('model', 'TELOS_MODEL'),
     replayFile: value('replayFile', 'TELOS_REPLAY_FILE'),
     routingMode: routingModes.find(mode => mode === wantedMode) ?? 'auto',
     routingModel: value('routingModel', 'TELOS_ROUTING_MODEL'),
+    budget: budgetOf(value),
   };
   noteProviderVariables(sources);
-  const problems = envFile.problem ? [envFile.problem] : [];
+  const problems = [...(envFile.problem ? [envFile.problem] : []), ...budgetProblems(config.budget, origins)];
   if (wantedMode && wantedMode !== config.routingMode) {
     problems.push(
       `There is no routing mode '${wantedMode}', so it is auto. Known are ${routingModes.join(', ')}; set TELOS_ROUTING_MODE to one of them.`,
@@ -136,9 +162,27 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   return { ...config, origins, problems };
 }
 
+function skillRootsOf(
+  { env, overrides }: Sources,
+  home: string,
+  cwd: string,
+): Record<SkillRootKind, string | undefined> {
+  const root = (kind: SkillRootKind, fallback: string | undefined): string | undefined => {
+    const given =
+      overrides.skillRoots?.[kind] ?? env[`TRANSACTOID_AGENT_SKILLS_${kind.toUpperCase()}_DIR`] ?? fallback;
+    return given ? expandPath(given, home, cwd) : undefined;
+  };
+  return {
+    project: root('project', '.claude/skills'),
+    user: root('user', '~/.claude/skills'),
+    builtin: root('builtin', overrides.builtinSkillsDir),
+  };
+}
+
 const routingModes: readonly RoutingMode[] = ['auto', 'name', 'local', 'model'];
 
 type Setting =
+  | BudgetName
   | 'skillsDir'
   | 'dataDir'
   | 'workingRoot'
@@ -155,6 +199,32 @@ interface Sources {
   overrides: ConfigOverrides;
   /** Filled on the way. */
   origins: Record<string, ValueInForce>;
+}
+
+const budgetNames = Object.keys(budgetVariables) as readonly BudgetName[];
+
+function budgetOf(value: (field: BudgetName, variable: string) => string | undefined): Config['budget'] {
+  const budget: Partial<Record<BudgetName, number>> = {};
+  for (const name of budgetNames) {
+    const text = value(name, budgetVariables[name]);
+    if (text !== undefined) budget[name] = amountIn(text);
+  }
+  return budget;
+}
+
+/** `5`, `0.50`, `$5` or `1_000_000`; NaN for anything else. */
+export function amountIn(text: string): number {
+  const amount = Number(text.trim().replace(/^\$/, '').replaceAll('_', '') || Number.NaN);
+  return Number.isFinite(amount) && amount >= 0 ? amount : Number.NaN;
+}
+
+function budgetProblems(budget: Config['budget'], origins: Config['origins']): string[] {
+  return budgetNames
+    .filter(name => Number.isNaN(budget[name]))
+    .map(
+      name =>
+        `The limit ${budgetVariables[name]} is '${origins[name]?.value}', which is no number, so nothing runs. Set it to one, for example 5, or take it away.`,
+    );
 }
 
 /** The strongest source that has a value that is not empty. */

@@ -1,5 +1,6 @@
 /** The loop of a run: ask the model, do what it asks, tell it what happened, until it asks for nothing more. */
 import type { ContentBlock, Message, RunEvent, RunOutcome, ToolCall, Usage } from '../protocol/run.ts';
+import type { Budget } from './budget.ts';
 import { TelosError } from './errors.ts';
 import { defaultMaxTokens, type Provider, type TokenCount } from './providers/provider.ts';
 import { runTools, type ToolBench } from './toolRound.ts';
@@ -10,12 +11,15 @@ export const maxRounds = 20;
 export interface RunSpec extends ToolBench {
   provider: Provider;
   system: string;
-  skillDir: string;
+  /** Of the skill that runs, where there is one. */
+  skillDir?: string;
   /** Filled as the run goes on, so that a run that fails still has its transcript; the first message is there already. */
   messages: Message[];
   /** Counted up as the run goes on. */
   counts: { rounds: number; toolCalls: number };
   priceOf(tokens: TokenCount): number | 'unknown';
+  /** Undefined where nothing is limited. */
+  budget?: Budget | undefined;
 }
 
 interface Reply {
@@ -28,6 +32,7 @@ interface Reply {
 export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, RunOutcome> {
   while (spec.counts.rounds < maxRounds) {
     signal.throwIfAborted();
+    yield* warnings((await spec.budget?.check()) ?? []);
     spec.counts.rounds++;
     const reply = yield* streamReply(spec, signal);
     if (reply.blocks.length > 0) spec.messages.push({ role: 'assistant', content: reply.blocks });
@@ -61,6 +66,7 @@ async function* streamReply(spec: RunSpec, signal: AbortSignal): AsyncGenerator<
     const text = reply.blocks.filter(block => block.type === 'text');
     if (text.length > 0) spec.messages.push({ role: 'assistant', content: text });
     if (!mayLackTools(error, spec, signal) || reply.blocks.length > 0) throw error;
+    yield* warnings((await spec.budget?.check()) ?? []);
     spec.counts.rounds++;
     yield {
       type: 'notice',
@@ -85,7 +91,13 @@ async function* readTurn(
 ): AsyncGenerator<RunEvent, void> {
   const tools = withTools ? spec.tools.map(tool => tool.definition) : [];
   const { system, messages, skillDir } = spec;
-  const request = { system, messages, tools, skillDir, maxTokens: defaultMaxTokens };
+  const request = {
+    system,
+    messages,
+    tools,
+    ...(skillDir === undefined ? {} : { skillDir }),
+    maxTokens: defaultMaxTokens,
+  };
   for await (const event of spec.provider.streamCompletion(request, signal)) {
     switch (event.type) {
       case 'text':
@@ -109,15 +121,21 @@ async function* readTurn(
         break;
       case 'done':
         reply.stopReason = event.stopReason;
-        if (event.usage)
-          yield { type: 'usage', round: spec.counts.rounds, usage: usageOf(event.usage, spec) };
+        yield* used(event.usage, spec);
         break;
     }
   }
 }
 
-function usageOf(tokens: TokenCount, spec: RunSpec): Usage {
-  return { ...tokens, cost: spec.priceOf(tokens) };
+function* used(tokens: TokenCount | undefined, spec: RunSpec): Generator<RunEvent, void> {
+  const usage: Usage | undefined = tokens && { ...tokens, cost: spec.priceOf(tokens) };
+  if (usage) yield { type: 'usage', round: spec.counts.rounds, usage };
+  // A recording asks no model, and so uses nothing.
+  if (!spec.provider.recording) yield* warnings(spec.budget?.add(usage) ?? []);
+}
+
+function* warnings(messages: readonly string[]): Generator<RunEvent, void> {
+  for (const message of messages) yield { type: 'notice', level: 'warning', message };
 }
 
 function appendText(blocks: ContentBlock[], text: string): void {

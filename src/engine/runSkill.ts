@@ -4,6 +4,7 @@ import type { Agent, Skill } from './agents/agent.ts';
 import { type AllowedTools, keepsTool, readAllowedTools } from './agents/allowedTools.ts';
 import { type Companions, companionsOf } from './agents/companions.ts';
 import { readinessOf, thisMachine } from './agents/readiness.ts';
+import type { Budget } from './budget.ts';
 import type { Config } from './config.ts';
 import type { RunState } from './frame.ts';
 import type { Human } from './human.ts';
@@ -30,6 +31,8 @@ export interface SkillBench {
   human: Human;
   state: RunState;
   config: Config;
+  /** Undefined where nothing is limited. */
+  budget?: Budget | undefined;
   /** See `FrontendParts`. */
   ripgrep?: string | undefined;
 }
@@ -38,7 +41,7 @@ export interface SkillBench {
 export async function* runSkill(
   match: Match,
   words: string,
-  { provider, human, state, config, ripgrep }: SkillBench,
+  { provider, human, state, config, budget, ripgrep }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const { agent, skill } = match;
@@ -86,6 +89,7 @@ export async function* runSkill(
       policy,
       messages: state.messages,
       counts: state.counts,
+      budget,
       priceOf: tokens => priceOf(provider.name, provider.model, tokens),
     };
     return yield* runLoop(spec, signal);
@@ -118,7 +122,7 @@ function keptTools(allowed: AllowedTools | undefined, mcp: McpServers | undefine
 }
 
 /** A search meets real paths. */
-async function realFolders({ protectedDirs, home }: PolicyContext): Promise<string[]> {
+export async function realFolders({ protectedDirs, home }: PolicyContext): Promise<string[]> {
   return Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home).catch(() => folder)));
 }
 

@@ -5,6 +5,7 @@ import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
 import { type Discovery, discover } from './agents/discover.ts';
 import type { Machine, Readiness } from './agents/readiness.ts';
 import type { Ranked } from './agents/searchIndex.ts';
+import { type Budget, openBudget } from './budget.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
 import { framed, newRunState, type RunState } from './frame.ts';
@@ -20,6 +21,7 @@ import type { Provider } from './providers/provider.ts';
 import { redactor, secretsIn } from './redact.ts';
 import { type Match, type RouteResult, Router } from './route.ts';
 import { findSkill } from './routeName.ts';
+import type { SkillBench } from './runSkill.ts';
 
 /** A text that the user had selected when they asked. */
 export interface Selection {
@@ -38,6 +40,8 @@ export interface RunRequest {
   agent?: string;
   /** This skill runs, without routing. */
   skill?: SkillRef;
+  /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` do not count then. */
+  withoutSkill?: boolean;
   selection?: Selection;
   /** The run's model turns are written to this file, for the provider `replay`. Absolute path. */
   recordTo?: string;
@@ -214,6 +218,16 @@ export class Telos {
     state: RunState,
     signal: AbortSignal,
   ): AsyncGenerator<RunEvent, RunOutcome> {
+    const budget = openBudget(this.config);
+    // The choice of the skill may be a call of a model already.
+    for (const message of (await budget?.check()) ?? []) yield { type: 'notice', level: 'warning', message };
+    if (request.withoutSkill) {
+      const [{ runWithoutSkill }, provider] = await Promise.all([
+        import('./runWithoutSkill.ts'),
+        this.#providerFor(undefined, request),
+      ]);
+      return yield* runWithoutSkill(wordsOf(request), this.#bench(provider, human, state, budget), signal);
+    }
     const match = await this.route(request, signal);
     if (match.notice) yield { type: 'notice', level: 'warning', message: match.notice };
     if (!match.skill) throw noMatch(request.text, match.suggestions);
@@ -221,25 +235,28 @@ export class Telos {
       import('./runSkill.ts'),
       this.#providerFor(match, request),
     ]);
-    const bench = {
+    return yield* runSkill(match, wordsOf(request), this.#bench(provider, human, state, budget), signal);
+  }
+
+  #bench(provider: Provider, human: Human, state: RunState, budget: Budget | undefined): SkillBench {
+    return {
       provider,
       human: withoutSecrets(human, redactor(secretsIn(this.config.env)).text),
       state,
       config: this.config,
+      budget,
       ripgrep: this.#parts.ripgrep,
     };
-    return yield* runSkill(match, wordsOf(request), bench, signal);
   }
 
-  async #providerFor(match: Match, request: RunRequest): Promise<Provider> {
+  async #providerFor(match: Match | undefined, request: RunRequest): Promise<Provider> {
     const create = await import('./providers/create.ts');
-    const provider = await create.createProvider(this.config, await this.provider(), match.skill.dir);
+    const provider = await create.createProvider(this.config, await this.provider(), match?.skill.dir);
     if (!request.recordTo) return provider;
     const { recordingProvider } = await import('./providers/recording.ts');
-    const { agent, skill } = match;
     return recordingProvider(provider, request.recordTo, {
-      agent: agent.name,
-      skill: skill.id,
+      agent: match?.agent.name ?? 'telos',
+      skill: match?.skill.id ?? '',
       request: request.text,
     });
   }

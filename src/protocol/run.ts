@@ -89,9 +89,9 @@ export interface SkillRef {
 /**
  * Why a skill was picked: `chosen` by the person in a list, `explicit` by `/name`, `$name` or `agent:name`, `name`
  * because its name stands in the request, `index` by the search index, `model` by a question to a model,
- * `continued` because the conversation goes on with its skill.
+ * `continued` because the conversation goes on with its skill, and `without_skill` for none: the run looks for one itself.
  */
-export type RouteRule = 'chosen' | 'explicit' | 'name' | 'index' | 'model' | 'continued';
+export type RouteRule = 'chosen' | 'explicit' | 'name' | 'index' | 'model' | 'continued' | 'without_skill';
 
 export interface RouteReason {
   rule: RouteRule;
@@ -217,6 +217,7 @@ export type RunEvent =
 
 /** The sentence that every frontend shows for a choice: "kickoff of kairos: its name is in your request". */
 export function describeRoute(agent: string, skill: string, reason: RouteReason): string {
+  if (reason.rule === 'without_skill') return describeReason(reason);
   return `${skill} of ${agent}: ${describeReason(reason)}`;
 }
 
@@ -234,5 +235,7 @@ function describeReason(reason: RouteReason): string {
       return 'the model picked it';
     case 'continued':
       return 'the conversation goes on with it';
+    case 'without_skill':
+      return 'no skill: Telos looks for one itself';
   }
 }
