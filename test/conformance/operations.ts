@@ -6,6 +6,8 @@ import { NotBuilt } from './notBuilt.ts';
 import { agentOperations } from './ops/agents.ts';
 import { commandLineOperations } from './ops/commandLine.ts';
 import { configOperations } from './ops/config.ts';
+import { fsCommandOperations } from './ops/fsCommands.ts';
+import { fsSkillOperations } from './ops/fsSkills.ts';
 import { logOperations } from './ops/log.ts';
 import { mcpOperations } from './ops/mcp.ts';
 import { packOperations } from './ops/packs.ts';
@@ -27,9 +29,6 @@ const notBuilt: Operation = async () => {
 const later = [
   // the Discord bot
   'split_message',
-  // filesystem-native skills
-  ...['tool_registry', 'start_runtime', 'resolve_roots', 'find_skills', 'effective_skill', 'root_defaults'],
-  ...['instructions', 'inject_instructions', 'command_allowed', 'in_scope', 'extract_paths', 'fs_tool'],
 ];
 
 export const operations: Operations = {
@@ -38,6 +37,8 @@ export const operations: Operations = {
   ...agentOperations,
   ...configOperations,
   ...routingOperations,
+  ...fsSkillOperations,
+  ...fsCommandOperations,
   ...packOperations,
   ...toolOperations,
   ...runOperations,

@@ -45,7 +45,7 @@ export const toolOperations: Operations = {
   },
 };
 
-const seen = ({ content, isError }: ToolResult): Observed => ({ content, is_error: isError });
+export const seen = ({ content, isError }: ToolResult): Observed => ({ content, is_error: isError });
 
 /** Where a command runs, and where a file goes, told by the last part of the folder's name. */
 async function placeOf(name: string, work: string, pack: string, world: CaseWorld): Promise<Observed> {
@@ -55,8 +55,8 @@ async function placeOf(name: string, work: string, pack: string, world: CaseWorl
   return { cwd: content.trim().split('/').at(-1), root: holder.split('/').at(-1) };
 }
 
-/** Runs a command that would take too long under a clock that is moved by hand, and tells when it was ended. */
-async function seconds(command: string, tools: ToolBench): Promise<Observed> {
+/** Runs a command that would take too long under a clock that is moved by hand, and tells when it was ended; looked at every `between` seconds. */
+export async function seconds(command: string, tools: ToolBench, between = 20): Promise<Observed> {
   const realTimeout = setTimeout;
   const real = (milliseconds: number): Promise<void> =>
     new Promise(resolve => void realTimeout(resolve, milliseconds));
@@ -71,7 +71,7 @@ async function seconds(command: string, tools: ToolBench): Promise<Observed> {
     while (!result && passed < 100) {
       passed++;
       mock.timers.tick(1000);
-      if (passed % 20 === 0) await real(60);
+      if (passed % between === 0) await real(60);
     }
     await running;
     return { ...(result ? seen(result) : {}), after_seconds: passed };
@@ -92,7 +92,7 @@ export function bench(work: string, pack: string, world: CaseWorld): ToolBench {
   };
 }
 
-async function call(name: string, input: JsonRecord, tools: ToolBench): Promise<ToolResult> {
+export async function call(name: string, input: JsonRecord, tools: ToolBench): Promise<ToolResult> {
   let result: ToolResult | undefined;
   for await (const event of runTools([{ id: '1', name, input }], tools, new AbortController().signal)) {
     if (event.type === 'tool_end') result = event.result;

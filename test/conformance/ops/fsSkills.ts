@@ -1,0 +1,111 @@
+/** Skills that a run without a chosen one finds by itself: where they are looked for, and what the model is told of it. */
+import { mkdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { findSkills } from '../../../src/engine/agents/findSkills.ts';
+import { existingSkillRoots, type SkillRoot } from '../../../src/engine/agents/skillRoots.ts';
+import { type Config, skillRootKinds } from '../../../src/engine/config.ts';
+import { nobody } from '../../../src/engine/human.ts';
+import { skillSearchText } from '../../../src/engine/prompt.ts';
+import { lookingTools } from '../../../src/engine/runWithoutSkill.ts';
+import { Telos } from '../../../src/engine/telos.ts';
+import { skillTools } from '../../../src/engine/tools/builtin.ts';
+import type { RunOutcome } from '../../../src/protocol/run.ts';
+import { startOpenaiServer } from '../../fakes/openaiServer.ts';
+import type { ConformanceCase } from '../caseFile.ts';
+import { isRecord, texts } from '../caseFile.ts';
+import { type CaseWorld, fillWorld } from '../caseWorld.ts';
+import type { Operations } from '../operations.ts';
+
+export const fsSkillOperations: Operations = {
+  /** A file for each name, since what is absent is told from a folder. */
+  async tool_registry(_case, world) {
+    const names = [...skillTools, ...lookingTools].map(tool => tool.definition.name);
+    world.write(Object.fromEntries(names.map(name => [name, ''])));
+    return { base: world.tmp };
+  },
+
+  async start_runtime(_case, world) {
+    const { outcome, system } = await askedWithoutSkill(world);
+    return {
+      ok: outcome === 'completed',
+      instructions: /Skills are folders.*|SKILL\.md/s.exec(system)?.[0] ?? '',
+    };
+  },
+
+  async inject_instructions({ given }, world) {
+    const root = join(world.home, '.claude', 'skills');
+    if (given['roots_exist']) mkdirSync(root, { recursive: true });
+    const { outcome, system } = await askedWithoutSkill(world);
+    return {
+      added: system.includes(root) && /SKILL\.md/.test(system),
+      runtime_created: outcome === 'completed',
+    };
+  },
+
+  async resolve_roots({ given }, world) {
+    const roots = existingSkillRoots(configOf(given, world));
+    const path = (kind: SkillRoot['kind']) => roots.find(root => root.kind === kind)?.path ?? null;
+    const [project, user, builtin] = skillRootKinds.map(path);
+    return { project, user, builtin, existing: roots.map(root => root.path) };
+  },
+
+  async find_skills({ given }, world) {
+    const found = skillsIn(configOf(given, world));
+    return { order: found.map(skill => skill.file), names: found.map(skill => skill.id) };
+  },
+
+  async effective_skill({ given, when }, world) {
+    return { path: skillsIn(configOf(given, world)).find(skill => skill.id === when['name'])?.file };
+  },
+
+  /** The original's `src/transactoid/skills` is the folder of the skills that ship with it; ours is `media/skills`, given by the frontend. */
+  async root_defaults(_case, world) {
+    const shipped = join(world.root, 'media', 'skills');
+    const { skillRoots } = world.loadConfig({}, { builtinSkillsDir: shipped });
+    return {
+      project: relative(world.cwd, skillRoots.project ?? ''),
+      user: skillRoots.user?.replace(world.home, '~'),
+      builtin: skillRoots.builtin === shipped ? 'src/transactoid/skills' : skillRoots.builtin,
+    };
+  },
+
+  async instructions({ given }) {
+    const resolved = texts(given['resolved']);
+    const roots = skillRootKinds.flatMap(kind => {
+      const path = resolved[kind];
+      return path === undefined ? [] : [{ kind, path }];
+    });
+    return { content: skillSearchText(roots) };
+  },
+};
+
+/** The roots are set as a user would: by the environment. */
+function configOf(given: ConformanceCase['given'], world: CaseWorld): Config {
+  fillWorld(world, given, 'tmp');
+  const roots = isRecord(given['roots']) ? Object.entries(texts(given['roots'])) : [];
+  const env = roots.map(([kind, path]) => [`TRANSACTOID_AGENT_SKILLS_${kind.toUpperCase()}_DIR`, path]);
+  const home = given['home'];
+  return world.loadConfig(Object.fromEntries(env), typeof home === 'string' ? { home } : {});
+}
+
+const skillsIn = (config: Config) =>
+  existingSkillRoots(config).flatMap(({ kind, path }) => findSkills(path, kind));
+
+/** One run over the wire; `system` is what the model was told. */
+async function askedWithoutSkill(
+  world: CaseWorld,
+): Promise<{ outcome: RunOutcome | undefined; system: string }> {
+  const server = await startOpenaiServer({ turns: [{ text: ['Done.'] }] });
+  try {
+    const env = { TELOS_PROVIDER: 'openai', OPENAI_API_KEY: 'k', OPENAI_BASE_URL: server.url };
+    const telos = Telos.open(world.loadConfig(env));
+    const request = { text: 'hello', withoutSkill: true };
+    let outcome: RunOutcome | undefined;
+    for await (const event of telos.run(request, nobody, new AbortController().signal))
+      if (event.type === 'run_end') outcome = event.outcome;
+    const messages = server.requests[0]?.body.messages;
+    return { outcome, system: JSON.parse(JSON.stringify(messages?.[0]?.content ?? '')) };
+  } finally {
+    await server.close();
+  }
+}
