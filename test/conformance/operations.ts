@@ -26,10 +26,8 @@ const notBuilt: Operation = async () => {
   throw new NotBuilt();
 };
 
-const later = [
-  // the Discord bot
-  'split_message',
-];
+/** What belongs to the Discord bot, which is not built yet; the runner counts these cases as not built. */
+export const later: readonly string[] = ['split_message'];
 
 export const operations: Operations = {
   ...Object.fromEntries(later.map(name => [name, notBuilt])),
