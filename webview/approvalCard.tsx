@@ -29,10 +29,10 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
 function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
   const { request } = item;
   const [answered, setAnswered] = useState(false);
-  const first = useRef<HTMLButtonElement>(null);
+  const deny = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     const inChat = document.hasFocus() && document.activeElement !== document.body;
-    if (inChat && draft.peek() === '' && !isInAnotherApproval()) first.current?.focus();
+    if (inChat && draft.peek() === '' && !isInAnotherApproval()) deny.current?.focus();
   }, []);
   const answer = (decision: ApprovalDecision) => {
     setAnswered(true);
@@ -79,7 +79,6 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
         {request.scopes.map((scope, index) => (
           <button
             key={scope}
-            ref={index === 0 ? first : null}
             type="button"
             class={index === 0 ? 'primary' : 'secondary'}
             disabled={answered}
@@ -88,7 +87,8 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
             {scopeLabels[scope]}
           </button>
         ))}
-        <button type="button" class="secondary" disabled={answered} onClick={() => answer(denial)}>
+        {/* The focus goes here: a key that was meant for something else is never a yes. */}
+        <button ref={deny} type="button" class="secondary" disabled={answered} onClick={() => answer(denial)}>
           Deny
         </button>
       </div>

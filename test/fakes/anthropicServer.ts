@@ -126,7 +126,10 @@ export function anthropicEvents(
     const json = call.json ?? (call.input === undefined ? '' : JSON.stringify(call.input));
     block(
       { type: 'tool_use', id, name: call.name, input: {} },
-      ['', ...slices(json, 9)].map(part => ({ type: 'input_json_delta', partial_json: part })),
+      ['', ...slices(json, Math.max(9, Math.ceil(json.length / 4000)))].map(part => ({
+        type: 'input_json_delta',
+        partial_json: part,
+      })),
     );
   }
   const stopReason = turn.stopReason ?? (turn.toolCalls?.length ? 'tool_use' : 'end_turn');

@@ -100,13 +100,18 @@ async function command(tool: string, given: unknown, context: PolicyContext): Pr
 function fetch(tool: string, given: unknown): Wanted | Deny {
   if (typeof given !== 'string') return deny('input.invalid', 'The URL must be a string.');
   const parsed = parseWebAddress(given);
-  if ('problem' in parsed)
-    return deny(parsed.scheme === undefined ? 'input.invalid' : 'floor.fetch-scheme', parsed.problem);
+  if ('problem' in parsed) return deny(refusalOf(given, parsed.scheme), parsed.problem);
   const { url } = parsed;
   const host = hostKind(url.hostname);
   if (isNeverReached(host))
     return deny('floor.fetch-address', `${url.host} is a ${host} address, which is never fetched.`);
   return { kind: 'fetch', tool, subject: url.href, url, host };
+}
+
+/** An address can be whole and still be refused: for its scheme, or for a login that only hides where it leads. */
+function refusalOf(given: string, scheme: string | undefined): string {
+  if (scheme !== undefined) return 'floor.fetch-scheme';
+  return URL.canParse(given) ? 'floor.fetch-login' : 'input.invalid';
 }
 
 /** The name under which a yes for the run is remembered: this very call, or the MCP tool as it is described now. */

@@ -15,6 +15,8 @@ import { type Tool, type ToolContext, toolError } from './tool.ts';
 /** Bytes of a page after decompression; nothing beyond is read. */
 const bodyLimit = 1024 * 1024;
 const maximumRedirects = 5;
+/** No honest page is packed that tightly. */
+const mostUnpacked = 100;
 
 interface Address {
   address: string;
@@ -92,7 +94,10 @@ async function fetchText(
     const location = redirectTarget(response);
     if (location === undefined) return await readAnswer(response, url, redirects > 0);
     response.destroy();
-    url = webAddress(location, url);
+    const next = webAddress(location, url);
+    // Whoever agreed to one host has not agreed to where it sends us; the next call is decided on by itself.
+    if (siteOf(next) !== siteOf(url) && !isNeverReached(hostKind(next.hostname))) return elsewhere(url, next);
+    url = next;
   }
   throw new FetchProblem(
     `It redirects more than ${maximumRedirects} times. The last target was ${url.href}.`,
@@ -171,6 +176,14 @@ function get(url: URL, addresses: readonly Address[], signal: AbortSignal): Prom
   });
 }
 
+/** With or without `www.`, by http or https, it is the same place. */
+const siteOf = ({ hostname }: URL): string => hostname.replace(/^www\./, '').replace(/\.$/, '');
+
+function elsewhere(from: URL, to: URL): ToolResult {
+  const content = `${from.href} redirects to another host, which was not contacted: ${to.href}\nFetch that address if you need it.`;
+  return { content, isError: false };
+}
+
 function redirectTarget(response: IncomingMessage): string | undefined {
   const redirects = [301, 302, 303, 307, 308].includes(response.statusCode ?? 0);
   return redirects ? response.headers.location : undefined;
@@ -201,7 +214,12 @@ async function readBody(response: IncomingMessage): Promise<{ bytes: Buffer; cut
     size += chunk.length;
     if (size > bodyLimit) break;
   }
+  const packed = body === response ? size : (body as { bytesWritten?: number }).bytesWritten || size;
   response.destroy();
+  if (size > bodyLimit && size > packed * mostUnpacked)
+    throw new FetchProblem(
+      `The answer unpacks to more than ${mostUnpacked} times its size and beyond ${grouped(bodyLimit)} bytes; it was thrown away.`,
+    );
   return { bytes: Buffer.concat(chunks), cut: size > bodyLimit };
 }
 

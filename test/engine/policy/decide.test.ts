@@ -206,7 +206,7 @@ describe('decide', () => {
       ['http://0.0.0.0/', 'deny floor.fetch-address', ''],
       ['file:///etc/passwd', 'deny floor.fetch-scheme', ''],
       ['data:text/html,x', 'deny floor.fetch-scheme', ''],
-      ['http://a:b@example.com/', 'deny input.invalid', ''],
+      ['http://a:b@example.com/', 'deny floor.fetch-login', ''],
       ['notaurl', 'deny input.invalid', ''],
     ] as const;
     for (const [url, expected, subject] of rows) {

@@ -178,11 +178,20 @@ describe('fetch_url', () => {
       assert.equal((await approved(path)).content, 'grün', path);
   });
 
+  it('does not follow to another host, and says where it would have led', async () => {
+    redirects('/away', 'http://other.test/x');
+    const { content, isError } = await approved('/away');
+    assert.equal(isError, false);
+    assert.match(content, /redirects to another host, which was not contacted: http:\/\/other\.test\/x/);
+  });
+
   it('reads 1 MiB after decompression and no more', async () => {
     const packed = { 'content-encoding': 'gzip', 'content-type': 'text/plain' };
     says('/gzip', packed, gzipSync('packed'));
     says('/br', { 'content-encoding': 'br' }, brotliCompressSync('packed'));
     says('/bomb', packed, gzipSync(Buffer.alloc(32 * 1024 ** 2, 'a')));
+    const numbers = Array.from({ length: 300_000 }, (_, at) => `line ${at * 7919}`).join('\n');
+    says('/long', packed, gzipSync(numbers));
     says('/torn', packed, gzipSync('packed').subarray(0, 12));
     says('/odd', { 'content-encoding': 'zstd' }, 'x');
     answers['/endless'] = (_request, response) => {
@@ -194,7 +203,10 @@ describe('fetch_url', () => {
     };
     assert.equal((await approved('/gzip')).content, 'packed');
     assert.equal((await approved('/br')).content, 'packed');
-    for (const path of ['/bomb', '/endless']) {
+    const bomb = await approved('/bomb');
+    assert.equal(bomb.isError, true);
+    assert.match(bomb.content, /unpacks to more than 100 times its size/);
+    for (const path of ['/long', '/endless']) {
       const { content, isError } = await approved(path);
       assert.equal(isError, false);
       assert.match(

@@ -1,0 +1,130 @@
+/** Runs an agent on a model that obeys a script to the letter, over the provider's real wire, and tells what was seen from outside. */
+import { type Human, nobody } from '../../src/engine/human.ts';
+import { Telos } from '../../src/engine/telos.ts';
+import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
+import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '../fakes/anthropicServer.ts';
+import { fieldsOf } from './caseFile.ts';
+import { agentName, type World } from './world.ts';
+
+export interface ScriptedCall {
+  name: string;
+  input: unknown;
+}
+
+export interface WireResult {
+  content: string;
+  isError: boolean;
+}
+
+export interface AgentRun {
+  /** What the model was told about each call, in order, as it stood on the wire. */
+  results: WireResult[];
+  asked: ApprovalRequest[];
+  events: RunEvent[];
+  requests: ReceivedRequest[];
+  milliseconds: number;
+}
+
+export interface RunOptions {
+  /** Without a person nobody answers; with one, this is the answer. */
+  person?: ApprovalDecision | ((request: ApprovalRequest) => Promise<ApprovalDecision>);
+  env?: Readonly<Record<string, string>>;
+  /** Said after the calls. */
+  lastWords?: string;
+  control?: AbortController;
+  onEvent?: (event: RunEvent) => void;
+  agent?: string;
+  /** Instead of one call a turn. */
+  turns?: AnthropicTurn[];
+}
+
+const usualKey = 'sk-ant-api03-0000000000000000000000';
+
+/** One call a turn; the answer behind the last ends the run. */
+export async function runAgent(
+  world: World,
+  calls: readonly ScriptedCall[],
+  options: RunOptions = {},
+): Promise<AgentRun> {
+  const { person, env = {}, lastWords = 'done', control = new AbortController(), onEvent } = options;
+  const turns = options.turns ?? [
+    ...calls.map(({ name, input }, at) => ({ toolCalls: [{ id: `toolu_${at}`, name, input }] })),
+    { text: [lastWords] },
+  ];
+  const server = await startAnthropicServer({ turns });
+  const asked: ApprovalRequest[] = [];
+  const human: Human = person
+    ? {
+        ask: nobody.ask,
+        approve: async request => {
+          asked.push(request);
+          return typeof person === 'function' ? person(request) : person;
+        },
+      }
+    : nobody;
+  const config = world.configFor({ ANTHROPIC_API_KEY: usualKey, ANTHROPIC_BASE_URL: server.url, ...env });
+  const events: RunEvent[] = [];
+  const start = performance.now();
+  try {
+    const request = { text: 'do it', skill: { agent: options.agent ?? agentName, skill: 'one' } };
+    for await (const event of Telos.open(config).run(request, human, control.signal)) {
+      events.push(event);
+      onEvent?.(event);
+    }
+  } finally {
+    await server.close();
+  }
+  const milliseconds = performance.now() - start;
+  return {
+    results: resultsIn(server.requests, events),
+    asked,
+    events,
+    requests: server.requests,
+    milliseconds,
+  };
+}
+
+/** From the last request, which repeats the whole conversation; where there was none any more, from the end of the run. */
+function resultsIn(requests: readonly ReceivedRequest[], events: readonly RunEvent[]): WireResult[] {
+  const end = events.at(-1);
+  const onWire = (requests.at(-1)?.body?.messages ?? []) as unknown[];
+  const told = end?.type === 'run_end' && end.messages.length > onWire.length ? end.messages : onWire;
+  return told
+    .flatMap(message => fieldsOf(message)['content'] ?? [])
+    .map(fieldsOf)
+    .filter(block => block['type'] === 'tool_result')
+    .map(block => ({ content: plainText(block['content']), isError: block['is_error'] === true }));
+}
+
+function plainText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  const blocks = Array.isArray(content) ? content : [];
+  return blocks.map(block => String(fieldsOf(block)['text'] ?? '')).join('\n');
+}
+
+/**
+ * `ask` when a person was asked, whatever came of it; else by the result: `allow` when it was done, `deny` when policy or tool refused it,
+ * `error` when it could not be done.
+ */
+export function decisionOf({ asked, results }: Pick<AgentRun, 'asked' | 'results'>): string {
+  if (asked.length > 0) return 'ask';
+  const result = results.at(-1);
+  if (!result) return 'nothing';
+  if (!result.isError) return 'allow';
+  if (/^Not allowed \((input\.invalid|floor\.fetch-scheme)\)/.test(result.content)) return 'error';
+  const refusals =
+    /^(Not allowed|Denied)|is never (fetched|opened)|which is not fetched|refused address|has not been approved/;
+  return refusals.test(result.content) ? 'deny' : 'error';
+}
+
+/** A run of one call, on the surface that the case names. */
+export function runOne(world: World, call: ScriptedCall, options: RunOptions = {}): Promise<AgentRun> {
+  const { surface, approved } = world.input;
+  const person: ApprovalDecision | undefined =
+    surface === 'vscode'
+      ? approved === true
+        ? { allow: true, scope: 'once' }
+        : { allow: false, reason: 'No.' }
+      : undefined;
+  return runAgent(world, [call], { ...(person ? { person } : {}), ...options });
+}

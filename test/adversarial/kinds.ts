@@ -1,0 +1,28 @@
+/** How each kind of case is carried out, and which wait for a part of the product that is not there yet. */
+import type { AdversarialCase } from './caseFile.ts';
+import type { Seen } from './judge.ts';
+import { approvalReplay, approvalView, runCommand } from './kinds/commands.ts';
+import { agentConfig, race, toolCall, twoRuns } from './kinds/files.ts';
+import { fetchUrl } from './kinds/pages.ts';
+import type { World } from './world.ts';
+
+export type Execute = (world: World, theCase: AdversarialCase) => Promise<Seen>;
+
+/** By area and kind, since some areas put one kind to different uses. */
+export function executeFor({ area, input }: AdversarialCase): Execute | undefined {
+  return kinds[`${area} ${input.kind}`] ?? kinds[input.kind];
+}
+
+const kinds: Readonly<Record<string, Execute>> = {
+  tool_call: toolCall,
+  agent_config: agentConfig,
+  race,
+  two_runs: twoRuns,
+  run_command: runCommand,
+  approval_replay: approvalReplay,
+  approval_view: approvalView,
+  fetch_url: fetchUrl,
+};
+
+/** They take many seconds each; a run of everything has them, the fast layer does not. */
+export const slowCases: ReadonlySet<string> = new Set(['path-013', 'path-043']);
