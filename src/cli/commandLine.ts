@@ -1,6 +1,7 @@
 /** Reads the arguments and hands each command to its file; all but the request's are loaded only then. */
 import { readFileSync } from 'node:fs';
-import { Argument, Command, CommanderError } from 'commander';
+import { Argument, Command, CommanderError, InvalidArgumentError } from 'commander';
+import { amountIn } from '../engine/config.ts';
 import type { RequestOptions } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
 import { terminalText } from './terminalText.ts';
@@ -55,6 +56,9 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .option('--yes', 'allow everything that would be asked about')
     .option('--model <name>', 'the model that answers')
     .option('--provider <name>', 'who provides the model')
+    .option('--max-cost <dollars>', 'stop when the run has cost that much', amount)
+    .option('--max-tokens <number>', 'stop when it has used that many tokens', amount)
+    .option('--max-minutes <number>', 'stop when it has taken that long', amount)
     .option('--cwd <folder>', 'work as if started in this folder')
     .option('--record <file>', 'write the model’s turns down, to play them back later')
     .option('--replay <file>', 'play a recorded run back instead of asking a model')
@@ -77,6 +81,15 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
       if (words.length === 0 && Object.keys(options).length === 0) return program.outputHelp();
       const { requestCommand } = await import('./requestCommand.ts');
       exit(await requestCommand(words.join(' ').trim(), options, terminal));
+    });
+  program
+    .command('ask')
+    .description('ask without a skill: Telos looks for one itself, and only reads')
+    .argument('<request...>')
+    .action(async (words: string[], _options: object, command: Command) => {
+      const { requestCommand } = await import('./requestCommand.ts');
+      const options: GlobalOptions = command.optsWithGlobals();
+      exit(await requestCommand(words.join(' ').trim(), options, terminal, { withoutSkill: true }));
     });
   program
     .command('agents')
@@ -233,6 +246,11 @@ function addLogsCommands(program: Command, terminal: Terminal, exit: (code: numb
       const { logsFollowCommand } = await import('./logsCommand.ts');
       exit(await logsFollowCommand(command.optsWithGlobals(), terminal));
     });
+}
+
+function amount(text: string): string {
+  if (Number.isNaN(amountIn(text))) throw new InvalidArgumentError('It takes a number from 0 on.');
+  return text;
 }
 
 function longOptions(command: Command): string[] {

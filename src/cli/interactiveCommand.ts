@@ -35,7 +35,16 @@ export async function chooseAndRun(
   // Behind the ^C that a terminal shows.
   const interrupts = abortOnInterrupt(() => terminal.say(''));
   const { signal } = interrupts;
-  const dialog: Dialog = { terminal, ask: prompt => readAnswer(prompt, signal) };
+  const dialog: Dialog = {
+    terminal,
+    async ask(prompt) {
+      terminal.flush();
+      const answer = await readAnswer(prompt, signal);
+      // The end of the input leaves the cursor behind the question.
+      if (answer === undefined && !signal.aborted) terminal.say('');
+      return answer;
+    },
+  };
   let ref: SkillRef | undefined;
   try {
     const agent = options.agent === undefined ? await chooseAgent(agents, dialog) : agents[0];

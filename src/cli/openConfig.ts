@@ -11,6 +11,9 @@ export interface ConfigOptions {
   provider?: string;
   cwd?: string;
   replay?: string;
+  maxCost?: string;
+  maxTokens?: string;
+  maxMinutes?: string;
 }
 
 /** Undefined when the folder of `--cwd` is none; that has been said then, and is wrong usage. */
@@ -25,6 +28,9 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     model: options.model,
     provider: options.provider ?? (options.replay === undefined ? undefined : 'replay'),
     replayFile: options.replay === undefined ? undefined : resolve(options.replay),
+    maxCost: options.maxCost,
+    maxTokens: options.maxTokens,
+    maxMinutes: options.maxMinutes,
   });
   for (const problem of config.problems) terminal.say(terminal.style.yellow(terminalText(problem)));
   return config;

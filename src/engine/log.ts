@@ -62,6 +62,7 @@ class RunNotes {
   private runId = '';
   private agent: string | null = null;
   private skill: string | null = null;
+  private isRecording = false;
   private startedAt = performance.now();
   private rounds = 0;
   private toolCalls = 0;
@@ -79,6 +80,7 @@ class RunNotes {
       case 'routed':
         this.agent = event.agent;
         this.skill = event.skill;
+        this.isRecording = event.recording !== undefined;
         return this.startRecord(event);
       case 'approval_request':
         this.approvals.set(event.request.callId, { rule: event.request.rule, answer: 'none' });
@@ -151,8 +153,9 @@ class RunNotes {
     messages: readonly Message[];
     error?: RunError;
   }): SkillEndRecord {
-    // Rounds without a word about tokens cost something nobody knows; no round at all costs nothing.
-    const cost = this.usage?.cost ?? (end.rounds === 0 ? 0 : 'unknown');
+    // Rounds without a word about tokens cost something nobody knows; no round at all costs nothing, and neither does a recording.
+    const isFree = end.rounds === 0 || this.isRecording;
+    const cost = this.usage?.cost ?? (isFree ? 0 : 'unknown');
     return {
       ts: now(),
       event: 'skill_end',

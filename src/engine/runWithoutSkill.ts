@@ -25,7 +25,7 @@ export const lookingTools: readonly Tool[] = [
 /** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
 export async function* runWithoutSkill(
   words: string,
-  { provider, human, state, config, ripgrep }: SkillBench,
+  { provider, human, state, config, budget, ripgrep }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const roots = existingSkillRoots(config);
@@ -56,6 +56,7 @@ export async function* runWithoutSkill(
       policy,
       messages: state.messages,
       counts: state.counts,
+      budget,
       priceOf: tokens => priceOf(provider.name, provider.model, tokens),
     },
     signal,

@@ -97,6 +97,19 @@ describe('telos', function () {
     assert.match(stderr, /completed: 2 rounds, 1 tool calls/);
   });
 
+  it('asks no model again once the budget is reached, and says how to raise it', async () => {
+    const env = await serving([{ toolCalls: [writePlan] }, { text: ['never'] }]);
+    const { code, stdout, stderr } = await home.run(['--max-tokens', '60', 'kickoff'], { env });
+    assert.deepEqual([code, stdout, server?.requests.length], [1, '', 1]);
+    assert.match(stderr, /The budget of this run is reached: 65 of 60 tokens\. It is set by --max-tokens;/);
+    const log = await home.log();
+    assert.equal((log.at(-1) as SkillEndRecord).outcome, 'budget');
+    const day = await home.run(['kickoff'], { env: { ...env, TELOS_MAX_TOKENS_PER_DAY: '65' } });
+    assert.match(day.stderr, /Today's budget is reached: 65 of 65 tokens/);
+    assert.equal((await home.run(['--max-cost', 'five', 'kickoff'], { env })).code, 2);
+    assert.equal(server?.requests.length, 1);
+  });
+
   it('lets no escape sequence of a model or a tool reach the terminal', async () => {
     const env = await serving([
       { text: ['\x1b]0;owned\x07'], toolCalls: [{ name: 'read_file', input: { path: 'no\x1b[2Jfile' } }] },

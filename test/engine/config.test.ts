@@ -54,6 +54,24 @@ describe('loadConfig', () => {
     assert.equal(load(env, { model: 'm', overridesAre: 'setting' }).origins['model']?.origin, 'setting');
   });
 
+  it('reads limits as people write amounts, and says which is none', () => {
+    const { budget, origins, problems } = load(
+      { TELOS_MAX_COST: '$0.50', TELOS_MAX_TOKENS: '1_000_000', TELOS_MAX_COST_PER_DAY: '-1' },
+      { maxMinutes: '5' },
+    );
+    assert.deepEqual(budget, {
+      maxCost: 0.5,
+      maxTokens: 1_000_000,
+      maxMinutes: 5,
+      maxCostPerDay: Number.NaN,
+    });
+    assert.deepEqual(
+      [origins['maxCost'], origins['maxMinutes']?.origin],
+      [{ value: '$0.50', origin: 'environment' }, 'flag'],
+    );
+    assert.match(problems.join(), /TELOS_MAX_COST_PER_DAY is '-1', which is no number, so nothing runs/);
+  });
+
   it('tells that a key is set and where, and never shows it', () => {
     folder.add({ '.config/telos/.env': 'OPENAI_API_KEY=secret-a\n' });
     const { env, origins } = load(
