@@ -3,7 +3,10 @@ import type { AdversarialCase } from './caseFile.ts';
 import type { Seen } from './judge.ts';
 import { approvalReplay, approvalView, runCommand } from './kinds/commands.ts';
 import { agentConfig, race, toolCall, twoRuns } from './kinds/files.ts';
+import { obeyingModel } from './kinds/obeyingModel.ts';
 import { fetchUrl } from './kinds/pages.ts';
+import { readOnlyCommand } from './kinds/readOnly.ts';
+import { discovery, route, skillFile, untrustedRoots } from './kinds/skills.ts';
 import type { World } from './world.ts';
 
 export type Execute = (world: World, theCase: AdversarialCase) => Promise<Seen>;
@@ -22,6 +25,13 @@ const kinds: Readonly<Record<string, Execute>> = {
   approval_replay: approvalReplay,
   approval_view: approvalView,
   fetch_url: fetchUrl,
+  ro_command: readOnlyCommand,
+  ro_command_env: readOnlyCommand,
+  skill_md: skillFile,
+  route,
+  discovery,
+  ro_roots: untrustedRoots,
+  obeying_model: obeyingModel,
 };
 
 /** They take many seconds each; a run of everything has them, the fast layer does not. */

@@ -45,7 +45,7 @@ export async function fetchHere(world: World, network: NetworkSeen): Promise<See
       0,
     );
   // With nobody there, the question is a no that names its rule.
-  const asksElsewhere = /Denied: Nobody can be asked here \(rule fetch\.secret/.test(told);
+  const asksElsewhere = /Denied: Nobody can be asked here.*\(rule fetch\.secret/.test(told);
   const publicHits = hits['93.184.216.34:80'];
   return {
     decision: asksElsewhere ? 'ask' : decisionOf(run),
