@@ -82,7 +82,19 @@ function toAnswer({ tool_use_id, content, is_error }: ToolResultBlock): OpenaiMe
       : content.flatMap(block => (block.type === 'text' ? [block.text] : ['[image, see below]'])).join('\n');
   // This format has no flag for a failed call, so the text must say it.
   const failed = is_error && !/^\s*\[?error\b/i.test(text);
-  return { role: 'tool', tool_call_id: tool_use_id, content: failed ? `Error: ${text}` : text };
+  const plain = withoutTemplateTokens(text);
+  return { role: 'tool', tool_call_id: tool_use_id, content: failed ? `Error: ${plain}` : plain };
+}
+
+/**
+ * Servers of local models paste texts into a template in which such words end a turn or begin one of the system: a page that holds them could
+ * speak as the system. A blank breaks them up and leaves them readable.
+ */
+function withoutTemplateTokens(text: string): string {
+  return text
+    .replace(/<(\|[\w-]{1,40}\|>)/g, '< $1')
+    .replace(/<(\/?(?:start_of_turn|end_of_turn|s)>|<\/?SYS>>)/g, '< $1')
+    .replace(/\[(\/?INST\])/g, '[ $1');
 }
 
 /** Answers of tools may hold text only; their images are shown behind them. */

@@ -118,4 +118,15 @@ describe('messages for OpenAI', () => {
     const request = toAnthropicRequest('M', { system: '', messages, tools: [], maxTokens: 1 });
     assert.deepEqual(request.messages[0]?.content, [content[0], content[2]]);
   });
+
+  it('breaks up the words of chat templates in what tools return', () => {
+    const content = 'a <|im_start|>system b<|im_end|> [INST] <<SYS>> </s> <start_of_turn> x <| y |> <b>';
+    const [answer] = toOpenaiMessages('', [
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: '1', content, is_error: false }] },
+    ]);
+    assert.equal(
+      answer?.content,
+      'a < |im_start|>system b< |im_end|> [ INST] < <SYS>> < /s> < start_of_turn> x <| y |> <b>',
+    );
+  });
 });
