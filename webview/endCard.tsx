@@ -4,7 +4,7 @@ import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import type { EndItem } from './state.ts';
-import { busy, info, submit } from './store.ts';
+import { askWithoutSkill, busy, info, submit } from './store.ts';
 import { visible } from './visibleText.ts';
 import { describeFigures, describeOutcome } from './wording.ts';
 
@@ -43,7 +43,10 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
         <span class="message">{visible(message)}</span>
       </div>
       {isNoMatch ? (
-        <OtherSkills item={item} />
+        <>
+          <OtherSkills item={item} />
+          <WithoutSkill item={item} />
+        </>
       ) : (
         <div class="buttons">
           {code === 'auth' && <CommandButton command="telos.setApiKey" label="Set API Key…" primary />}
@@ -51,7 +54,7 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
             type="button"
             class="secondary"
             disabled={busy.value}
-            onClick={() => submit(item.text, item.skill)}
+            onClick={() => (item.withoutSkill ? askWithoutSkill(item.text) : submit(item.text, item.skill))}
           >
             Try Again
           </button>
@@ -87,6 +90,22 @@ function OtherSkills({ item }: { item: EndItem }) {
       </div>
       {more > 0 && <p class="quiet">and {more} more in the tree Agents & Skills.</p>}
     </>
+  );
+}
+
+function WithoutSkill({ item }: { item: EndItem }) {
+  return (
+    <div class="buttons">
+      <button
+        type="button"
+        class="secondary"
+        disabled={busy.value}
+        title="Telos looks for a skill itself, and only reads files"
+        onClick={() => askWithoutSkill(item.text)}
+      >
+        Ask without a skill
+      </button>
+    </div>
   );
 }
 

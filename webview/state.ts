@@ -67,6 +67,7 @@ export interface EndItem {
   /** The request, for trying it again. */
   text: string;
   skill?: SkillRef;
+  withoutSkill?: boolean;
   rounds: number;
   toolCalls: number;
   durationMs?: number;
@@ -262,7 +263,14 @@ function answerApproval(run: Run, callId: string, answer: ApprovalDecision): Run
   return setToolState(answered, callId, answer.allow ? 'running' : 'denied');
 }
 
-function endRun(run: Run, end: Omit<EndItem, 'kind' | 'text' | 'skill' | 'usage'>): Run {
+/** With what the request runs again. */
+function choiceOf(route: RouteItem | undefined): Pick<EndItem, 'skill' | 'withoutSkill'> {
+  if (!route) return {};
+  const { agent, skill, reason } = route;
+  return reason.rule === 'without_skill' ? { withoutSkill: true } : { skill: { agent, skill } };
+}
+
+function endRun(run: Run, end: Omit<EndItem, 'kind' | 'text' | 'skill' | 'withoutSkill' | 'usage'>): Run {
   const items = settleTail(run.items).map((item): Item => {
     if (item.kind === 'tool' && (item.state === 'running' || item.state === 'waiting')) {
       return { ...item, state: 'stopped' };
@@ -273,7 +281,7 @@ function endRun(run: Run, end: Omit<EndItem, 'kind' | 'text' | 'skill' | 'usage'
   const last: EndItem = {
     kind: 'end',
     text: run.text,
-    ...(run.route ? { skill: { agent: run.route.agent, skill: run.route.skill } } : {}),
+    ...choiceOf(run.route),
     ...(run.usage ? { usage: run.usage } : {}),
     ...end,
   };

@@ -27,6 +27,13 @@ export function submit(text: string, skill?: SkillRef): void {
   post(skill ? { type: 'submit', text, skill } : { type: 'submit', text });
 }
 
+/** Sends a request for which Telos looks for a skill itself. */
+export function askWithoutSkill(text: string): void {
+  if (busy.value || !ready.value || text.trim() === '') return;
+  pending.value = true;
+  post({ type: 'submit', text, withoutSkill: true });
+}
+
 /** Runs a request with another skill; a run that is going on gives way to it. */
 export function runInstead(text: string, skill: SkillRef): void {
   if (!ready.value) return;

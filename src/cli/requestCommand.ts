@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
 import { type Human, nobody, yesToAll } from '../engine/human.ts';
 import { type RunRequest, Telos } from '../engine/telos.ts';
-import { describeRoute, type RunOutcome } from '../protocol/run.ts';
+import { describeRoute, type RouteReason, type RunOutcome } from '../protocol/run.ts';
 import { abortOnInterrupt, cancelledExitCode } from './interrupts.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
 import { jsonPrinter, noMatchText, textPrinter } from './runPrinter.ts';
@@ -25,6 +25,7 @@ export async function requestCommand(
   text: string,
   options: RequestOptions,
   terminal: Terminal,
+  more: Pick<RunRequest, 'withoutSkill'> = {},
 ): Promise<number> {
   if (text === '') {
     terminal.say('Say what you want, for example: telos run daily kickoff (telos --help shows the rest)');
@@ -32,7 +33,7 @@ export async function requestCommand(
   }
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const request = { text, ...(options.agent === undefined ? {} : { agent: options.agent }) };
+  const request = { text, ...more, ...(options.agent === undefined ? {} : { agent: options.agent }) };
   return carryOut(Telos.open(config), request, options, terminal);
 }
 
@@ -89,6 +90,12 @@ async function dryRun(
   signal: AbortSignal,
 ): Promise<number> {
   try {
+    if (request.withoutSkill) {
+      const reason: RouteReason = { rule: 'without_skill' };
+      const json = { agent: null, skill: null, reason };
+      terminal.out(options.json ? `${terminalJson(json)}\n` : `Would run ${describeRoute('', '', reason)}\n`);
+      return 0;
+    }
     const match = await telos.route(request, signal);
     if (match.notice) terminal.say(terminal.style.yellow(terminalText(match.notice)));
     if (options.json) terminal.out(`${terminalJson(dryRunJson(match))}\n`);

@@ -148,5 +148,6 @@ export function noMatchText(
     'Available skills:',
     ...listed.map(({ agent, skill }) => `  ${terminalLine(`${skill} (${agent})`)}`),
     ...(more > 0 ? [`  ... and ${more} more; \`telos list-skills\` shows them all`] : []),
+    'Without a skill Telos looks around by itself: telos ask "<request>"',
   ].join('\n');
 }

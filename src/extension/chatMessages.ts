@@ -46,9 +46,14 @@ function readReady({ id, have }: Fields): ToHost | undefined {
   return { type: 'ready', id, have: have as number };
 }
 
-function readSubmit({ text, skill, instead }: Fields): ToHost | undefined {
+function readSubmit({ text, skill, withoutSkill, instead }: Fields): ToHost | undefined {
   if (!isText(text, maxText)) return undefined;
-  const submit = { type: 'submit', text, ...(instead === true && { instead }) } as const;
+  const submit = {
+    type: 'submit',
+    text,
+    ...(withoutSkill === true && { withoutSkill }),
+    ...(instead === true && { instead }),
+  } as const;
   if (skill === undefined) return submit;
   const ref = readSkillRef(skill);
   return ref && { ...submit, skill: ref };

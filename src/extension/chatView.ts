@@ -132,7 +132,8 @@ export class ChatView implements vscode.WebviewViewProvider {
       case 'ready':
         return this.#chat.show(message.id, message.have);
       case 'submit': {
-        const request = { text: message.text, ...(message.skill && { skill: message.skill }) };
+        const { text, skill, withoutSkill } = message;
+        const request = { text, ...(skill && { skill }), ...(withoutSkill && { withoutSkill }) };
         return message.instead ? this.#chat.submitInstead(request) : this.#chat.submit(request);
       }
       case 'pick_skill':

@@ -46,8 +46,8 @@ export type ViewCommand = (typeof viewCommands)[number];
 /** View to host. `ready` asks for everything from event number `have` on of conversation `id`. */
 export type ToHost =
   | { type: 'ready'; id: string | null; have: number }
-  /** `instead` stops the run that is going on, if any, and runs this one. */
-  | { type: 'submit'; text: string; skill?: SkillRef; instead?: boolean }
+  /** `instead` stops the run that is going on, if any, and runs this one; `withoutSkill` has Telos look for a skill itself. */
+  | { type: 'submit'; text: string; skill?: SkillRef; withoutSkill?: boolean; instead?: boolean }
   /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
   | { type: 'pick_skill'; text: string }
   | { type: 'stop' }

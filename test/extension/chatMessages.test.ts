@@ -9,6 +9,7 @@ describe('readToHost', () => {
       { type: 'ready', id: 'c1', have: 12 },
       { type: 'submit', text: 'run daily kickoff' },
       { type: 'submit', text: '', skill: { agent: 'kairos', skill: 'kickoff' } },
+      { type: 'submit', text: 'look around', withoutSkill: true },
       { type: 'stop' },
       { type: 'new_conversation' },
       { type: 'approve', callId: 'call_1', decision: { allow: true, scope: 'once' } },

@@ -211,6 +211,9 @@ describe('chat state', () => {
     const last = items(fold([start, routed, end('failed')])).at(-1) as EndItem;
     assert.equal(last.text, 'run daily kickoff');
     assert.deepEqual(last.skill, { agent: 'kairos', skill: 'kickoff' });
+    const without: RunEvent = { ...routed, agent: 'telos', skill: '', reason: { rule: 'without_skill' } };
+    const other = items(fold([start, without, end('failed')])).at(-1) as EndItem;
+    assert.deepEqual([other.skill, other.withoutSkill], [undefined, true]);
   });
 
   it('shows the last of several waits, and that it is over once something else happens', () => {
