@@ -233,6 +233,14 @@ describe('chat page', () => {
     ]);
   });
 
+  it('asks without a skill where none fits', async () => {
+    const view = await open();
+    await view.say(scenes['trouble']!);
+    await button(view, 'Ask without a skill').click();
+    const message = { type: 'submit', text: 'order me a pizza', withoutSkill: true } as const;
+    assert.deepEqual(await sent(view, 'submit'), [message]);
+  });
+
   it('sends nothing in Restricted Mode', async () => {
     const view = await open();
     await view.say(scenes['restricted']!);
