@@ -9,6 +9,13 @@ import { join } from 'node:path';
 const cacheDir = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
 module.enableCompileCache?.(join(cacheDir, 'telos'));
 
+// A defect of ours may hold anything in its message, a key too.
+process.on('uncaughtException', error => {
+  void import('./lastWords.ts').then(({ lastWords }) => {
+    process.stderr.write(`${lastWords(error)}\n`, () => process.exit(1));
+  });
+});
+
 // Only now, so that the rest comes from there.
 const { runCommandLine } = await import('./commandLine.ts');
 process.exitCode = await runCommandLine(process.argv.slice(2), new URL('../package.json', import.meta.url));

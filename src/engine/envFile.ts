@@ -1,18 +1,24 @@
 /** Reads the `.env` of the config folder, where people keep keys and what their MCP servers need, and lays it over the environment. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 
 export interface EnvFile {
   file: string;
   /** No prototype, so that every name is only a name. */
   variables: Readonly<Record<string, string>>;
-  /** Why the file could not be read, in a sentence; undefined when it could, or when there is none. */
+  /** Why the file could not be read, or should not stay as it is, in a sentence; undefined when all is well, or there is none. */
   problem?: string;
 }
 
 /** Never throws: a file that is there and cannot be read is a problem to show. */
 export function readEnvFile(file: string): EnvFile {
   try {
-    return { file, variables: parseEnvText(readFileSync(file, 'utf8')) };
+    const variables = parseEnvText(readFileSync(file, 'utf8'));
+    if (process.platform === 'win32' || (statSync(file).mode & 0o077) === 0) return { file, variables };
+    return {
+      file,
+      variables,
+      problem: `${file} holds keys and can be read by other users of this machine. Make it yours alone: chmod 600 ${file}`,
+    };
   } catch (error) {
     const none = { file, variables: emptyVariables() };
     const { code, message } = error as NodeJS.ErrnoException;

@@ -34,6 +34,10 @@ export interface RunOptions {
   control?: AbortController;
   onEvent?: (event: RunEvent) => void;
   agent?: string;
+  /** In place of `person`. */
+  human?: Human;
+  /** Milliseconds between two writes of the model. */
+  chunkDelayMs?: number;
   /** Instead of one call a turn. */
   turns?: AnthropicTurn[];
 }
@@ -51,7 +55,7 @@ export async function runAgent(
     ...calls.map(({ name, input }, at) => ({ toolCalls: [{ id: `toolu_${at}`, name, input }] })),
     { text: [lastWords] },
   ];
-  const server = await startAnthropicServer({ turns });
+  const server = await startAnthropicServer({ turns, chunkDelayMs: options.chunkDelayMs ?? 0 });
   const asked: ApprovalRequest[] = [];
   const human: Human = person
     ? {
@@ -61,7 +65,7 @@ export async function runAgent(
           return typeof person === 'function' ? person(request) : person;
         },
       }
-    : nobody;
+    : (options.human ?? nobody);
   const config = world.configFor({ ANTHROPIC_API_KEY: usualKey, ANTHROPIC_BASE_URL: server.url, ...env });
   const events: RunEvent[] = [];
   const start = performance.now();
@@ -87,9 +91,13 @@ export async function runAgent(
 /** From the last request, which repeats the whole conversation; where there was none any more, from the end of the run. */
 function resultsIn(requests: readonly ReceivedRequest[], events: readonly RunEvent[]): WireResult[] {
   const end = events.at(-1);
-  const onWire = (requests.at(-1)?.body?.messages ?? []) as unknown[];
-  const told = end?.type === 'run_end' && end.messages.length > onWire.length ? end.messages : onWire;
-  return told
+  const onWire = toolResults((requests.at(-1)?.body?.messages ?? []) as unknown[]);
+  const atEnd = toolResults(end?.type === 'run_end' ? end.messages : []);
+  return atEnd.length > onWire.length ? atEnd : onWire;
+}
+
+function toolResults(messages: readonly unknown[]): WireResult[] {
+  return messages
     .flatMap(message => fieldsOf(message)['content'] ?? [])
     .map(fieldsOf)
     .filter(block => block['type'] === 'tool_result')

@@ -5,8 +5,17 @@ import { approvalReplay, approvalView, runCommand } from './kinds/commands.ts';
 import { agentConfig, race, toolCall, twoRuns } from './kinds/files.ts';
 import { obeyingModel } from './kinds/obeyingModel.ts';
 import { fetchUrl } from './kinds/pages.ts';
+import { cancel, cliSignal, commandProcess, hostKill } from './kinds/processes.ts';
 import { readOnlyCommand } from './kinds/readOnly.ts';
+import {
+  childEnvironment,
+  environmentFile,
+  logInjection,
+  logPermissions,
+  secretFlow,
+} from './kinds/secrets.ts';
 import { discovery, route, skillFile, untrustedRoots } from './kinds/skills.ts';
+import { cliJson, cliOutput, cliPipe } from './kinds/terminals.ts';
 import type { World } from './world.ts';
 
 export type Execute = (world: World, theCase: AdversarialCase) => Promise<Seen>;
@@ -32,7 +41,31 @@ const kinds: Readonly<Record<string, Execute>> = {
   discovery,
   ro_roots: untrustedRoots,
   obeying_model: obeyingModel,
+  secret_flow: secretFlow,
+  child_env: childEnvironment,
+  env_file: environmentFile,
+  log_perms: logPermissions,
+  log_inject: logInjection,
+  cli_output: cliOutput,
+  cli_stream: cliOutput,
+  cli_json: cliJson,
+  cli_pipe: cliPipe,
+  'process run_command': commandProcess,
+  cancel,
+  host_kill: hostKill,
+  cli_signal: cliSignal,
 };
 
 /** They take many seconds each; a run of everything has them, the fast layer does not. */
-export const slowCases: ReadonlySet<string> = new Set(['path-013', 'path-043']);
+export const slowCases: ReadonlySet<string> = new Set([
+  ...['path-013', 'path-039', 'path-042', 'path-043'],
+  ...[
+    'process-001',
+    'process-002',
+    'process-004',
+    'process-006',
+    'process-009',
+    'process-010',
+    'process-022',
+  ],
+]);

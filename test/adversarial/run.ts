@@ -1,6 +1,7 @@
 /** `npm run adversarial -- FILE [--area A] [--case ID] [--fast]`: one line for each case, then totals by area; the exit code is 1 when one fails. */
 import { parseArgs } from 'node:util';
 import { readCases } from './caseFile.ts';
+import { knownFailures } from './contradictions.ts';
 import { slowCases } from './kinds.ts';
 import { type CaseResult, lineOf, runCase } from './runCases.ts';
 
@@ -24,6 +25,8 @@ for (const theCase of wanted) {
   results.push(result);
   console.log(lineOf(result));
 }
+for (const [id, why] of knownFailures)
+  if (results.some(one => one.id === id && one.result === 'fail')) console.log(`known: ${id}: ${why}`);
 const count = (area: string | undefined, result: string): string =>
   String(
     results.filter(one => (area === undefined || one.area === area) && one.result === result).length,

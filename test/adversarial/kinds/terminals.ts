@@ -1,0 +1,68 @@
+/** Cases on what reaches a terminal from models, tools, skills and files. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fieldsOf, textsOf } from '../caseFile.ts';
+import { runCli, turnsFor } from '../cliRun.ts';
+import type { Seen } from '../judge.ts';
+import type { World } from '../world.ts';
+import { filesBelow } from './files.ts';
+
+const filtered = 'ESC, CSI, OSC, DCS, APC, C0 except \\n and \\t, DEL and C1 removed or shown as \\x1b';
+const raw = 'raw 0x1b or 0x9b from model, tool, skill or file text reaches stdout';
+const steering = /[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/;
+
+/** The same text is said by the model, stands in a file that a tool reads, and in a skill's description. */
+export async function cliOutput(world: World): Promise<Seen> {
+  const { input, work, pack, put } = world;
+  const pieces = input['chunks'] ? textsOf(input['chunks']) : [String(input['text'])];
+  const text = pieces.join('');
+  put(join(work, 'x.txt'), text);
+  put(join(pack, 'skills/two/SKILL.md'), `---\ndescription: ${JSON.stringify(text)}\n---\n`);
+  const turns = [
+    ...turnsFor([{ name: 'read_file', input: { path: 'x.txt' } }]).slice(0, 1),
+    { text: pieces },
+  ];
+  const run = await runCli(world, ['--verbose', 'one'], turns);
+  const list = await runCli(world, ['list-skills'], []);
+  const all = [run.stdout, run.stderr, list.stdout, list.stderr].join('');
+  const plain =
+    text
+      .replace(/[^\w ]/g, ' ')
+      .split(' ')
+      .filter(word => word.length > 3)[0] ?? '';
+  return {
+    decision: 'render',
+    facts: { [filtered]: !steering.test(all) && run.stdout.includes(plain), [raw]: /[\x1b\x9b]/.test(all) },
+  };
+}
+
+export async function cliJson(world: World): Promise<Seen> {
+  const { stdout } = await runCli(world, ['--json', 'one'], [{ text: [String(world.input['text'])] }]);
+  const lines = stdout.trimEnd().split('\n');
+  const whole =
+    lines.length > 3 && lines.every(line => typeof fieldsOf(JSON.parse(line))['type'] === 'string');
+  return {
+    decision: 'render',
+    facts: {
+      'each line valid JSON; control characters escaped':
+        whole && !steering.test(stdout.replaceAll('\n', '')),
+    },
+  };
+}
+
+/** The reader of the pipe leaves early. */
+export async function cliPipe(world: World): Promise<Seen> {
+  const text = Array.from({ length: 400 }, (_, at) => `line ${at}\n`);
+  const shell = `{ "$@"; echo "left with $?" >&2; } | ${String(world.input['reader'])}`;
+  const run = await runCli(world, ['one'], [{ text }], { shell, chunkDelayMs: 2 });
+  const code = /left with (\d+)/.exec(run.stderr)?.[1];
+  const ended = filesBelow(world.data).some(file => /"event":"skill_end"/.test(readFileSync(file, 'utf8')));
+  return {
+    decision: 'any',
+    facts: {
+      'EPIPE ends the run cleanly, exit code 0 or 141, skill_end written':
+        ((code === '0' || code === '141') && ended && !/EPIPE/.test(run.stderr)) ||
+        `code ${code}, end ${ended}, ${run.stderr}`,
+    },
+  };
+}
