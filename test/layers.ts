@@ -9,7 +9,16 @@ interface LayerResult {
   seconds: number;
 }
 
-const layers = ['check', 'test:unit', 'test:cli', 'test:mcp', 'test:conformance', 'test:host', 'test:e2e', 'test:adversarial'];
+const layers = [
+  'check',
+  'test:unit',
+  'test:cli',
+  'test:mcp',
+  'test:conformance',
+  'test:host',
+  'test:e2e',
+  'test:adversarial',
+];
 
 /** No layer takes longer unless it hangs. Milliseconds. */
 const layerLimitMs = 15 * 60_000;
