@@ -9,12 +9,15 @@ export class CurrentTelos implements vscode.Disposable {
   readonly #secrets: vscode.SecretStorage;
   readonly #parts: FrontendParts;
   readonly #opened = new vscode.EventEmitter<Config>();
+  readonly #refreshed = new vscode.EventEmitter<void>();
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable;
   #telos: Promise<Telos> | undefined;
 
   /** A Telos has been opened; what it reads is known now. */
   readonly onDidOpen = this.#opened.event;
+  /** The files of skills have changed; the engine that is open has been told. */
+  readonly onDidRefresh = this.#refreshed.event;
   /** What there is to run, or what runs it, may be different from now on. */
   readonly onDidChange = this.#changed.event;
 
@@ -23,6 +26,7 @@ export class CurrentTelos implements vscode.Disposable {
     this.#parts = parts;
     this.#subscriptions = vscode.Disposable.from(
       this.#opened,
+      this.#refreshed,
       this.#changed,
       secrets.onDidChange(() => this.reopen()),
       vscode.workspace.onDidChangeWorkspaceFolders(() => this.reopen()),
@@ -52,6 +56,7 @@ export class CurrentTelos implements vscode.Disposable {
   /** The files have changed. */
   async refresh(): Promise<void> {
     (await this.#telos)?.refresh();
+    this.#refreshed.fire();
     this.#changed.fire();
   }
 

@@ -4,14 +4,17 @@ import { registerApiKeys } from './apiKeys.ts';
 import { type ChatView, registerChatView } from './chatView.ts';
 import { registerChooseModel } from './chooseModel.ts';
 import { CurrentTelos } from './currentTelos.ts';
+import { editorRipgrep } from './editorRipgrep.ts';
 import { lmProvider, lmProviderName, registerLmModels } from './lmProvider.ts';
 import { registerOpenLog } from './openLog.ts';
 import { registerPreviewRouting } from './previewRouting.ts';
 import { registerRunSkill } from './runSkill.ts';
 import { registerSkillFolders } from './skillFolders.ts';
+import { registerSkillLanguage } from './skillLanguage/skillLanguage.ts';
 import { registerSkillTree, SkillTree } from './skillTree.ts';
 import { registerSkillWatch } from './skillWatch.ts';
 import { StatusBar } from './statusBar.ts';
+import { registerWhatIsMissing } from './whatIsMissing.ts';
 
 /** What other extensions may look at. */
 export interface ExtensionExports {
@@ -24,7 +27,11 @@ let openChat: ChatView | undefined;
 
 export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const log = vscode.window.createOutputChannel('Telos', { log: true });
-  const current = new CurrentTelos(context.secrets, { providers: { [lmProviderName]: lmProvider } });
+  const ripgrep = editorRipgrep(vscode.env.appRoot);
+  const current = new CurrentTelos(context.secrets, {
+    providers: { [lmProviderName]: lmProvider },
+    ...(ripgrep ? { ripgrep } : {}),
+  });
   const skillTree = new SkillTree(current, log);
   const status = new StatusBar(current);
   const { chat, registration } = registerChatView(context, current, log, status);
@@ -37,12 +44,14 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     registration,
     registerLmModels(current),
     registerSkillTree(skillTree),
-    registerSkillWatch(current),
+    registerSkillWatch(current, log),
     registerRunSkill(current, chat, context.globalState),
     registerPreviewRouting(current, chat),
+    registerWhatIsMissing(),
     registerSkillFolders(current, context.extensionUri),
     registerApiKeys(context.secrets),
     registerChooseModel(current),
+    registerSkillLanguage(current, log),
     registerOpenLog(current),
     vscode.commands.registerCommand('telos.refresh', () => current.refresh()),
   );

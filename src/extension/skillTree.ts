@@ -1,6 +1,7 @@
 /** The tree *Agents & Skills*: what there is to run, where it comes from, and what is wrong with it. */
 import * as vscode from 'vscode';
 import type { Agent, Diagnostic, Skill } from '../engine/agents/agent.ts';
+import type { Machine, Missing } from '../engine/agents/readiness.ts';
 import type { SkillRef } from '../protocol/run.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { descriptionOf } from './pickableSkills.ts';
@@ -16,6 +17,8 @@ export interface SkillNode {
   kind: 'skill';
   agent: Agent;
   skill: Skill;
+  /** What the skill lacks on this machine; empty when it is ready, absent where nobody has looked. */
+  missing?: readonly Missing[];
 }
 
 export type TreeNode = AgentNode | SkillNode;
@@ -33,6 +36,8 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #listed = new vscode.EventEmitter<number>();
   readonly #following: vscode.Disposable;
+  /** As it was at the first look since the last change. */
+  #machine: Machine | undefined;
   readonly onDidChangeTreeData = this.#changed.event;
   /** The number of agents that the editor has just been given. */
   readonly onDidList = this.#listed.event;
@@ -40,12 +45,15 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
     this.#current = current;
     this.#log = log;
-    this.#following = current.onDidChange(() => this.#changed.fire());
+    this.#following = current.onDidChange(() => {
+      this.#machine = undefined;
+      this.#changed.fire();
+    });
   }
 
   async getChildren(node?: TreeNode): Promise<TreeNode[]> {
     if (node?.kind === 'skill') return [];
-    if (node) return skillNodes(node.agent);
+    if (node) return this.#skillNodes(node.agent);
     try {
       const agents = await (await this.#current.openTelos()).agents();
       this.#listed.fire(agents.length);
@@ -57,7 +65,20 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   }
 
   getTreeItem(node: TreeNode): vscode.TreeItem {
-    return node.kind === 'agent' ? agentItem(node.agent) : skillItem(node.agent, node.skill);
+    return node.kind === 'agent' ? agentItem(node.agent) : skillItem(node);
+  }
+
+  /** The editor asks for all items in one go; so the files are read before, a few at a time. */
+  async #skillNodes(agent: Agent): Promise<SkillNode[]> {
+    const { readinessOf, thisMachine } = await import('../engine/agents/readiness.ts');
+    const { config } = await this.#current.openTelos();
+    this.#machine ??= thisMachine(config.env);
+    const machine = this.#machine;
+    const nodes: SkillNode[] = [];
+    for await (const skill of inSlices(agent.skills)) {
+      nodes.push({ kind: 'skill', agent, skill, missing: readinessOf(skill, machine).missing });
+    }
+    return nodes;
   }
 
   dispose(): void {
@@ -80,16 +101,6 @@ export function registerSkillTree(tree: SkillTree): vscode.Disposable {
   return vscode.Disposable.from(view, listed);
 }
 
-/** The editor asks for all items in one go; so the files are read before, a few at a time. */
-async function skillNodes(agent: Agent): Promise<SkillNode[]> {
-  const nodes: SkillNode[] = [];
-  for await (const skill of inSlices(agent.skills)) {
-    void skill.description; // reads and parses the file
-    nodes.push({ kind: 'skill', agent, skill });
-  }
-  return nodes;
-}
-
 function agentItem(agent: Agent): vscode.TreeItem {
   const { Expanded, Collapsed } = vscode.TreeItemCollapsibleState;
   const state = agent.skills.length > mostUnfolded ? Collapsed : Expanded;
@@ -107,29 +118,42 @@ function agentItem(agent: Agent): vscode.TreeItem {
   return item;
 }
 
-function skillItem(agent: Agent, skill: Skill): vscode.TreeItem {
+function skillItem({ agent, skill, missing = [] }: SkillNode): vscode.TreeItem {
   const item = new vscode.TreeItem(plainLabel(skill.id), vscode.TreeItemCollapsibleState.None);
-  const defect = firstDefect(skill.diagnostics);
   const { shadowedBy } = skill;
+  const look = lookOf(skill, missing);
   item.id = `${agentId(agent)}\n${skill.file}`;
-  item.contextValue = `skill.${skill.source}${shadowedBy ? '.shadowed' : ''}`;
-  item.iconPath = defect ? warningIcon() : shadowedBy ? shadowedIcon() : new vscode.ThemeIcon('book');
-  const state = defect?.message ?? (shadowedBy && `hidden by ${shadowedBy.skill} of ${shadowedBy.agent}`);
-  item.description = plainLabel(state ?? descriptionOf(skill));
+  item.contextValue = `skill.${skill.source}${shadowedBy ? '.shadowed' : ''}${missing.length > 0 ? '.missing' : ''}`;
+  item.iconPath = look.icon;
+  item.description = plainLabel(look.description);
   item.tooltip = tooltip(skill.name, descriptionOf(skill), skill.file, [
     ...(shadowedBy ? [shadowSentence(agent, skill, shadowedBy)] : []),
+    ...missing.map(({ reason, nextStep }) => `Missing: ${reason} ${nextStep}`),
     ...defectLines(skill.diagnostics),
   ]);
   item.command = { command: 'telos.openSkillFile', title: 'Open SKILL.md', arguments: [{ agent, skill }] };
   return item;
 }
 
+/** One icon and one line: a broken file before what is missing, before a skill that another one hides. */
+function lookOf(skill: Skill, missing: readonly Missing[]): { icon: vscode.ThemeIcon; description: string } {
+  const { shadowedBy } = skill;
+  const defect = firstDefect(skill.diagnostics);
+  if (defect) return { icon: warningIcon(), description: defect.message };
+  if (missing.length > 0) {
+    const names = missing.map(({ what }) => what).join(', ');
+    return { icon: new vscode.ThemeIcon('circle-slash', warningColor), description: `lacks ${names}` };
+  }
+  if (shadowedBy) {
+    const icon = new vscode.ThemeIcon('eye-closed', new vscode.ThemeColor('disabledForeground'));
+    return { icon, description: `hidden by ${shadowedBy.skill} of ${shadowedBy.agent}` };
+  }
+  return { icon: new vscode.ThemeIcon('book'), description: descriptionOf(skill) };
+}
+
 function shadowSentence(agent: Agent, { id }: Skill, other: SkillRef): string {
   return `When you say ${id}, ${other.skill} of ${other.agent} runs. Say ${agent.name}:${id} to run this one.`;
 }
-
-const shadowedIcon = (): vscode.ThemeIcon =>
-  new vscode.ThemeIcon('eye-closed', new vscode.ThemeColor('disabledForeground'));
 
 const agentId = (agent: Agent): string => `${agent.source}\n${agent.packDir}\n${agent.name}`;
 
@@ -141,8 +165,8 @@ function firstDefect(diagnostics: readonly Diagnostic[]): Diagnostic | undefined
   );
 }
 
-const warningIcon = (): vscode.ThemeIcon =>
-  new vscode.ThemeIcon('warning', new vscode.ThemeColor('list.warningForeground'));
+const warningColor = new vscode.ThemeColor('list.warningForeground');
+const warningIcon = (): vscode.ThemeIcon => new vscode.ThemeIcon('warning', warningColor);
 
 function defectLines(diagnostics: readonly Diagnostic[]): string[] {
   return diagnostics.map(({ message, line, fix }) => `Line ${line}: ${message}${fix ? ` ${fix}` : ''}`);

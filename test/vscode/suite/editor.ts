@@ -41,3 +41,45 @@ export async function scriptModels(
 export async function until(isSo: () => Promise<boolean> | boolean): Promise<void> {
   while (!(await isSo())) await new Promise(resolve => setTimeout(resolve, 50));
 }
+
+/** What a person would answer: the words for input boxes, and the labels to pick from lists, each in its order. Nothing left means Escape. */
+export interface Answers {
+  typed?: string[];
+  picked?: (string | RegExp)[];
+}
+
+export interface Asked {
+  titles: string[];
+  /** The labels of each list, separators included. */
+  lists: string[][];
+}
+
+/** Answers the editor's questions in place of a person while `act` runs. */
+export async function answering(answers: Answers, act: () => Promise<unknown>): Promise<Asked> {
+  const { showInputBox, showQuickPick } = vscode.window;
+  const typed = [...(answers.typed ?? [])];
+  const picked = [...(answers.picked ?? [])];
+  const asked: Asked = { titles: [], lists: [] };
+  Object.assign(vscode.window, {
+    showInputBox: async (options?: vscode.InputBoxOptions) => {
+      asked.titles.push(options?.title ?? '');
+      return typed.shift();
+    },
+    showQuickPick: async (
+      items: readonly vscode.QuickPickItem[] | Promise<readonly vscode.QuickPickItem[]>,
+      options?: vscode.QuickPickOptions,
+    ) => {
+      asked.titles.push(options?.title ?? '');
+      const list = await items;
+      asked.lists.push(list.map(({ label }) => label));
+      const wanted = picked.shift();
+      return list.find(({ label }) => (wanted instanceof RegExp ? wanted.test(label) : label === wanted));
+    },
+  });
+  try {
+    await act();
+  } finally {
+    Object.assign(vscode.window, { showInputBox, showQuickPick });
+  }
+  return asked;
+}

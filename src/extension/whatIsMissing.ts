@@ -1,0 +1,45 @@
+/** *What Is Missing* in the tree: what a skill lacks on this machine, why it wants it, and commands to copy. */
+import * as vscode from 'vscode';
+import type { Missing } from '../engine/agents/readiness.ts';
+import { plainLabel } from './plainLabel.ts';
+import type { SkillNode } from './skillTree.ts';
+
+interface MissingItem extends vscode.QuickPickItem {
+  /** Put on the clipboard when it is picked; absent where there is nothing to copy. */
+  copy?: string;
+}
+
+export function registerWhatIsMissing(): vscode.Disposable {
+  return vscode.commands.registerCommand(
+    'telos.whatIsMissing',
+    async ({ skill, missing = [] }: SkillNode) => {
+      if (missing.length === 0) {
+        void vscode.window.showInformationMessage(`${plainLabel(skill.id)} has what it needs.`);
+        return;
+      }
+      const picked = await vscode.window.showQuickPick(missing.flatMap(missingItems), {
+        title: `What ${plainLabel(skill.id)} lacks here`,
+        placeHolder: 'Pick a command to copy it. Nothing is installed from here.',
+        matchOnDetail: true,
+      });
+      if (picked?.copy === undefined) return;
+      await vscode.env.clipboard.writeText(picked.copy);
+      vscode.window.setStatusBarMessage(`Copied: ${plainLabel(picked.copy, 80)}`, 5_000);
+    },
+  );
+}
+
+function missingItems({ kind, what, reason, nextStep, commands }: Missing): MissingItem[] {
+  const item: MissingItem = {
+    label: `$(circle-slash) ${plainLabel(what)}`,
+    description: kind,
+    detail: plainLabel(`${reason} ${nextStep}`, 400),
+    ...(kind === 'variable' && { copy: what }),
+  };
+  const copies = commands.map(command => ({
+    label: `$(copy) ${plainLabel(command, 300)}`,
+    description: "copy the author's command",
+    copy: command,
+  }));
+  return [item, ...copies];
+}

@@ -1,0 +1,103 @@
+/** The tree over every root that skills come from: what shows up by itself, what is hidden by what, what a skill lacks. */
+import assert from 'node:assert/strict';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import * as vscode from 'vscode';
+import type { SkillNode } from '../../../src/extension/skillTree.ts';
+import { activated, answering, until } from './editor.ts';
+
+describe('the tree over all roots', () => {
+  const skillsDir = process.env['TELOS_SKILLS_DIR'] ?? '';
+  const configDir = process.env['TELOS_CONFIG_DIR'] ?? '';
+  const vault = join(configDir, '..', 'vault');
+  const workspace = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? '';
+
+  before(async () => {
+    // What is made and removed below must not be the user's own.
+    assert.equal(homedir(), join(configDir, '..'), 'the suite must run with a home of its own');
+    await activated();
+  });
+  afterEach(async () => {
+    for (const folder of [
+      vault,
+      join(homedir(), '.claude'),
+      join(workspace, '.agents'),
+      join(skillsDir, 'tree-agent'),
+    ])
+      await rm(folder, { recursive: true, force: true });
+    await rm(join(configDir, 'agents.toml'), { force: true });
+    await vscode.commands.executeCommand('telos.refresh');
+  });
+
+  async function nodes(agentName: string): Promise<SkillNode[]> {
+    const { skillTree } = (await activated()).exports;
+    const agent = (await skillTree.getChildren()).find(node => node.agent.name === agentName);
+    if (!agent) return [];
+    return (await skillTree.getChildren(agent)).filter(node => node.kind === 'skill');
+  }
+
+  const ids = async (agentName: string): Promise<string> =>
+    (await nodes(agentName)).map(({ skill }) => skill.id).join();
+
+  async function add(folder: string, text = '---\ndescription: Does it\n---\nDo it.\n'): Promise<void> {
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, 'SKILL.md'), text);
+  }
+
+  it('shows a skill in a folder that was not there before, and follows it', async () => {
+    await nodes('personal'); // opens the engine, which asks for the watchers
+    await add(join(homedir(), '.claude', 'skills', 'first'));
+    await until(async () => (await ids('personal')) === 'first');
+    await add(join(homedir(), '.claude', 'skills', 'second'));
+    await until(async () => (await ids('personal')) === 'first,second');
+    await add(join(workspace, '.agents', 'skills', 'of-the-project'));
+    await until(async () => (await ids('workspace')).includes('of-the-project'));
+  });
+
+  it('shows a linked agent once agents.toml names it, and follows its folder', async () => {
+    await nodes('vault');
+    await add(join(vault, 'note-taking'));
+    await mkdir(configDir, { recursive: true });
+    await writeFile(
+      join(configDir, 'agents.toml'),
+      `[agents.vault]\nskills_dir = ${JSON.stringify(vault)}\n`,
+    );
+    await until(async () => (await ids('vault')) === 'note-taking');
+    await add(join(vault, 'reading'));
+    await until(async () => (await ids('vault')) === 'note-taking,reading');
+  });
+
+  it('says which skill hides one of the same name', async () => {
+    await add(join(skillsDir, 'tree-agent', 'skills', 'plan'));
+    await add(join(workspace, '.agents', 'skills', 'plan'));
+    await vscode.commands.executeCommand('telos.refresh');
+    const { skillTree } = (await activated()).exports;
+    const [hidden] = await nodes('tree-agent');
+    assert.ok(hidden);
+    const item = skillTree.getTreeItem(hidden);
+    assert.match(String(item.description), /^hidden by plan of workspace/);
+    assert.match(String(item.tooltip), /Say tree-agent:plan to run this one/);
+  });
+
+  it('says what a skill lacks, and copies the command of its author', async () => {
+    const needs = `{"openclaw": {"requires": {"bins": ["no-such-program"], "env": ["NO_SUCH_TOKEN"]}, "install": [{"kind": "brew", "formula": "no-such-program"}]}}`;
+    await add(
+      join(skillsDir, 'tree-agent', 'skills', 'needy'),
+      `---\ndescription: Needs much\nmetadata: ${needs}\n---\nDo it.\n`,
+    );
+    await vscode.commands.executeCommand('telos.refresh');
+    const { skillTree } = (await activated()).exports;
+    const [needy] = await nodes('tree-agent');
+    assert.ok(needy);
+    const item = skillTree.getTreeItem(needy);
+    assert.equal(item.description, 'lacks no-such-program, NO_SUCH_TOKEN');
+    assert.equal(item.contextValue, 'skill.user.missing');
+    assert.match(String(item.tooltip), /Missing: It needs the variable NO_SUCH_TOKEN/);
+    const asked = await answering({ picked: [/NO_SUCH_TOKEN/] }, () =>
+      Promise.resolve(vscode.commands.executeCommand('telos.whatIsMissing', needy)),
+    );
+    assert.deepEqual(asked.titles, ['What needy lacks here']);
+    assert.equal(await vscode.env.clipboard.readText(), 'NO_SUCH_TOKEN');
+  });
+});
