@@ -11,11 +11,13 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/logFile.ts',
     'src/engine/logReader.ts',
     'src/engine/redact.ts',
+    'src/engine/spending.ts',
   ],
   ['src/engine/config.ts', 'src/engine/envFile.ts', 'src/engine/tools/'],
   ['src/engine/agents/', 'src/engine/packs/', 'src/engine/policy/', 'src/engine/providers/'],
   [
     'src/engine/budget.ts',
+    'src/engine/doctor.ts',
     'src/engine/frame.ts',
     'src/engine/permit.ts',
     'src/engine/prompt.ts',

@@ -1,6 +1,6 @@
 /** Reads the arguments and hands each command to its file; all but the request's are loaded only then. */
 import { readFileSync } from 'node:fs';
-import { Argument, Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { amountIn } from '../engine/config.ts';
 import type { RequestOptions } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
@@ -120,6 +120,7 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     });
   addSetupCommands(program, terminal, exit);
   addPolicyCommands(program, terminal, exit);
+  addInspectionCommands(program, terminal, exit);
   addLogsCommands(program, terminal, exit);
   return program;
 }
@@ -215,6 +216,42 @@ function addPolicyCommands(program: Command, terminal: Terminal, exit: (code: nu
     .action(async (number: string, _options: object, command: Command) => {
       const { policyRevokeCommand } = await import('./policyCommand.ts');
       exit(await policyRevokeCommand(number, command.optsWithGlobals(), terminal));
+    });
+}
+
+/** What only looks: at what runs have cost, at the set-up, at how a request would be understood. */
+function addInspectionCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
+  program
+    .command('cost')
+    .description('add up what runs have used, by day, agent, skill and model')
+    .option('--days <number>', 'of that many days, today included', '30')
+    .option('--json', 'as JSON')
+    .action(async (_options: object, command: Command) => {
+      const { costCommand } = await import('./costCommand.ts');
+      exit(await costCommand(command.optsWithGlobals(), terminal));
+    });
+  program
+    .command('doctor')
+    .description('show what is in force and where it comes from, and what is broken')
+    .option('--json', 'as JSON')
+    .action(async (_options: object, command: Command) => {
+      const { doctorCommand } = await import('./doctorCommand.ts');
+      exit(await doctorCommand(command.optsWithGlobals(), terminal));
+    });
+  program
+    .command('route')
+    .description('say which skill a request means and why, or measure how well skills are told apart')
+    .argument('[request...]')
+    .option('--agent <name>', 'only this agent’s skills')
+    .addOption(new Option('--mode <mode>', 'how to choose').choices(['auto', 'name', 'local', 'model']))
+    .option('--pairs <file>', 'measure: JSON lines of {utterance, expected_path, candidates_dir}')
+    .option('--packs <file>', 'measure: JSON {packs: {<pack>: ["<owner>/<folder>", ...]}}')
+    .option('--corpus <folder>', 'measure: where the packs’ folders lie')
+    .option('--negatives <file>', 'measure: JSON lines of {utterance, candidates_dir} that no skill fits')
+    .option('--json', 'as JSON')
+    .action(async (words: string[], _options: object, command: Command) => {
+      const { routeCommand } = await import('./routeCommand.ts');
+      exit(await routeCommand(words.join(' ').trim(), command.optsWithGlobals(), terminal));
     });
 }
 

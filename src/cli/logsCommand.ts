@@ -1,7 +1,6 @@
 /** `telos logs`: which runs there were, what was said in one of them, and what happens now. */
-import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type LogRecord, readLog, type SkillEndRecord } from '../engine/logFile.ts';
+import { dayOf, type LogRecord, logDays, readLog, type SkillEndRecord } from '../engine/logFile.ts';
 import type { ContentBlock, Message } from '../protocol/run.ts';
 import { followLog } from './followLog.ts';
 import { abortOnInterrupt } from './interrupts.ts';
@@ -105,16 +104,10 @@ async function lastRuns(
   terminal: Terminal,
   idPrefix = '',
 ): Promise<LoggedRun[]> {
-  const folder = join(dataDir, 'logs');
-  if (!existsSync(folder)) return [];
-  const files = readdirSync(folder)
-    .filter(name => /^\d{4}-\d\d-\d\d\.jsonl$/.test(name))
-    .sort()
-    .reverse();
   const runs: LoggedRun[] = [];
-  for (const name of files) {
-    const { records, skipped } = await readLog(join(folder, name));
-    if (skipped > 0) terminal.say(`${skipped} lines of ${name} cannot be read and were skipped.`);
+  for (const { day, file } of logDays(dataDir).reverse()) {
+    const { records, skipped } = await readLog(file);
+    if (skipped > 0) terminal.say(`${skipped} lines of ${day}.jsonl cannot be read and were skipped.`);
     runs.push(
       ...runsOf(records)
         .filter(run => run.id.startsWith(idPrefix))
@@ -150,8 +143,7 @@ function localTime(iso: string): string {
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return iso;
   const two = (value: number): string => String(value).padStart(2, '0');
-  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-');
-  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
+  return `${dayOf(date)} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
 function messageText({ role, content }: Message): string {

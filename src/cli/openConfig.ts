@@ -10,6 +10,8 @@ export interface ConfigOptions {
   model?: string;
   provider?: string;
   cwd?: string;
+  /** How a skill is found, where the command lets one say so. */
+  mode?: string;
   replay?: string;
   maxCost?: string;
   maxTokens?: string;
@@ -28,6 +30,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     model: options.model,
     provider: options.provider ?? (options.replay === undefined ? undefined : 'replay'),
     replayFile: options.replay === undefined ? undefined : resolve(options.replay),
+    routingMode: options.mode,
     maxCost: options.maxCost,
     maxTokens: options.maxTokens,
     maxMinutes: options.maxMinutes,

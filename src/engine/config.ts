@@ -152,8 +152,9 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     routingModel: value('routingModel', 'TELOS_ROUTING_MODEL'),
     budget: budgetOf(value),
   };
+  origins['routingMode'] = { origin: 'default', ...origins['routingMode'], value: config.routingMode };
   noteProviderVariables(sources);
-  const problems = [...(envFile.problem ? [envFile.problem] : []), ...budgetProblems(config.budget, origins)];
+  const problems = [...(envFile.problem ? [envFile.problem] : []), ...budgetProblems({ ...config, origins })];
   if (wantedMode && wantedMode !== config.routingMode) {
     problems.push(
       `There is no routing mode '${wantedMode}', so it is auto. Known are ${routingModes.join(', ')}; set TELOS_ROUTING_MODE to one of them.`,
@@ -218,7 +219,8 @@ export function amountIn(text: string): number {
   return Number.isFinite(amount) && amount >= 0 ? amount : Number.NaN;
 }
 
-function budgetProblems(budget: Config['budget'], origins: Config['origins']): string[] {
+/** Those of `problems` for which nothing runs. */
+export function budgetProblems({ budget, origins }: Pick<Config, 'budget' | 'origins'>): string[] {
   return budgetNames
     .filter(name => Number.isNaN(budget[name]))
     .map(

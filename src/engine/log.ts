@@ -80,7 +80,7 @@ class RunNotes {
       case 'routed':
         this.agent = event.agent;
         this.skill = event.skill;
-        this.isRecording = event.recording !== undefined;
+        this.isRecording = event.recording !== undefined || event.provider === 'replay';
         return this.startRecord(event);
       case 'approval_request':
         this.approvals.set(event.request.callId, { rule: event.request.rule, answer: 'none' });

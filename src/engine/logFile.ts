@@ -1,5 +1,15 @@
 /** The log on disk: what its records hold, how one is added whole, and how a file is read in spite of broken lines. */
-import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Message, RunOutcome } from '../protocol/run.ts';
@@ -61,9 +71,21 @@ export const maxRecordBytes = 8 * 1024 * 1024;
 
 /** The file of a day, by the local calendar. */
 export function logPath(dataDir: string, day = new Date()): string {
+  return join(dataDir, 'logs', `${dayOf(day)}.jsonl`);
+}
+
+/** `2026-01-31`, by the local calendar. */
+export function dayOf(date: Date): string {
   const number = (value: number, digits: number): string => String(value).padStart(digits, '0');
-  const date = [number(day.getFullYear(), 4), number(day.getMonth() + 1, 2), number(day.getDate(), 2)];
-  return join(dataDir, 'logs', `${date.join('-')}.jsonl`);
+  return [number(date.getFullYear(), 4), number(date.getMonth() + 1, 2), number(date.getDate(), 2)].join('-');
+}
+
+/** The days of which there is a log, the first one first; none where there is no folder of logs. */
+export function logDays(dataDir: string): { day: string; file: string }[] {
+  const folder = join(dataDir, 'logs');
+  if (!existsSync(folder)) return [];
+  const days = readdirSync(folder).flatMap(name => /^(\d{4}-\d\d-\d\d)\.jsonl$/.exec(name)?.[1] ?? []);
+  return days.sort().map(day => ({ day, file: join(folder, `${day}.jsonl`) }));
 }
 
 /**

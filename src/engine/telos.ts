@@ -1,5 +1,6 @@
 /** The engine's one door: what there is to run, which skill a request means, and the run itself as a stream of events. */
 import type { AgentCard } from '../protocol/agentCard.ts';
+import type { DoctorReport } from '../protocol/doctorReport.ts';
 import type { JsonObject, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
 import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
 import { type Discovery, discover } from './agents/discover.ts';
@@ -68,10 +69,7 @@ export class Telos {
     this.#parts = parts;
     this.#router = new Router({
       mode: config.routingMode,
-      provider: async () => {
-        const { routingProvider } = await import('./routeModel.ts');
-        return routingProvider(config, await this.provider());
-      },
+      provider: () => this.routingProvider(),
     });
   }
 
@@ -103,6 +101,12 @@ export class Telos {
       create.chooseProvider(this.config, this.#parts.providers),
     );
     return this.#choice;
+  }
+
+  /** The model that is asked which skill fits; undefined where a recording answers. Throws what `provider` throws. */
+  async routingProvider(): Promise<Provider | undefined> {
+    const { routingProvider } = await import('./routeModel.ts');
+    return routingProvider(this.config, await this.provider());
   }
 
   /** The next request sees the files, and the models that answer, as they are then. */
@@ -179,6 +183,13 @@ export class Telos {
   async acceptCard(card: Pick<AgentCard, 'agent' | 'digest'>): Promise<void> {
     const { openReviews } = await import('./policy/runPolicy.ts');
     await openReviews(this.config).accept(await this.#agentNamed(card.agent), card, new Date());
+  }
+
+  /** What is in force, and what of it works. Starts the MCP servers of accepted agents alone; no call of it costs. Throws the abort reason on abort. */
+  async doctor(signal: AbortSignal): Promise<DoctorReport> {
+    const { examine } = await import('./doctor.ts');
+    this.refresh();
+    return examine(this.config, this.#discovered(), () => this.provider(), signal);
   }
 
   /** How a call would be decided on in a run of this agent's first skill, or of none. Throws TelosError `config` for an unknown agent. */

@@ -1,0 +1,254 @@
+/** Looks at the whole set-up: what is in force and why, folders, agents, the provider and the MCP servers. Runs nothing that is not accepted. */
+import { accessSync, constants, type Stats, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type {
+  DoctorAgent,
+  DoctorFinding,
+  DoctorFolder,
+  DoctorProvider,
+  DoctorReport,
+  DoctorServer,
+  DoctorValue,
+} from '../protocol/doctorReport.ts';
+import type { Diagnostic } from './agents/agent.ts';
+import type { Discovery, FileAgent } from './agents/discover.ts';
+import { budgetProblems, type Config } from './config.ts';
+import { openReviews } from './policy/runPolicy.ts';
+import { keyedProviders, type ProviderChoice } from './providers/create.ts';
+import { pingProvider } from './providers/ping.ts';
+import { mapStrings, redactor, secretsIn } from './redact.ts';
+import { commandEnvironment } from './tools/command.ts';
+import { describeServers, type McpServerReport, usualLimits } from './tools/mcpServers.ts';
+
+/** Milliseconds; a server that takes longer would make every run wait. */
+const serverPatienceMs = 10_000;
+/** That many defects of files are listed; `telos lint` has all. */
+const shownDefects = 20;
+
+/** `choose` throws why there is no provider. Throws the abort reason on abort, and nothing else. */
+export async function examine(
+  config: Config,
+  { agents, diagnostics }: Pick<Discovery, 'agents' | 'diagnostics'>,
+  choose: () => Promise<ProviderChoice>,
+  signal: AbortSignal,
+): Promise<DoctorReport> {
+  const findings: DoctorFinding[] = [];
+  const folders = foldersOf(config, agents, findings);
+  const [provider, servers] = await Promise.all([
+    lookAtProvider(config, choose, findings, signal),
+    lookAtServers(config, agents, findings, signal),
+  ]);
+  const stopping = budgetProblems(config);
+  for (const message of config.problems)
+    findings.push({ severity: stopping.includes(message) ? 'error' : 'warning', message });
+  findings.push(...defectsIn([...diagnostics, ...agents.flatMap(diagnosticsOf)]));
+  if (agents.length === 0) {
+    const message = `There are no agents. \`telos init\` makes ${config.skillsDir}, \`telos skill add\` a first skill.`;
+    findings.push({ severity: 'warning', message });
+  }
+  const report: DoctorReport = {
+    platform: `Node ${process.versions.node} on ${process.platform} ${process.arch}`,
+    values: valuesOf(config),
+    folders,
+    agents: agents.map(describeAgent),
+    provider,
+    servers,
+    findings: findings.sort((one, other) => rank(one) - rank(other)),
+  };
+  return mapStrings(report, redactor(secretsIn(config.env)).text);
+}
+
+const rank = ({ severity }: DoctorFinding): number => (severity === 'error' ? 0 : 1);
+
+/** Also says of each provider's key that it is not set. */
+function valuesOf({ origins }: Config): DoctorValue[] {
+  const unset = keyedProviders.filter(({ keyVariable }) => !Object.hasOwn(origins, keyVariable));
+  return [
+    ...Object.entries(origins).map(([name, value]) => ({ name, ...value })),
+    ...unset.map(({ keyVariable }) => ({
+      name: keyVariable,
+      value: '(not set)',
+      origin: 'default' as const,
+    })),
+  ];
+}
+
+function foldersOf(config: Config, agents: readonly FileAgent[], findings: DoctorFinding[]): DoctorFolder[] {
+  const { skillsDir, configDir, dataDir, workingRoot } = config;
+  const wanted: { name: string; path: string; write: boolean }[] = [
+    { name: 'skills', path: skillsDir, write: false },
+    { name: 'configuration', path: configDir, write: false },
+    { name: 'data and logs', path: dataDir, write: true },
+    { name: 'working folders', path: workingRoot, write: true },
+    ...agents.map(({ name, workingDir }) => ({ name: `work of ${name}`, path: workingDir, write: true })),
+  ];
+  return wanted.map(({ name, path, write }) => {
+    const state = stateOf(path, write);
+    if (state !== 'ok' && state !== 'missing') {
+      const message = `The folder ${path} (${name}) is ${state}. Change its rights, or set another one.`;
+      findings.push({ severity: 'error', message });
+    }
+    return { name, path, state };
+  });
+}
+
+/** A folder that is missing is fine as long as it can be made. */
+function stateOf(path: string, write: boolean): DoctorFolder['state'] {
+  let stats: Stats | undefined;
+  try {
+    stats = statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return 'not readable'; // a folder above it may not be looked into
+  }
+  if (stats && !stats.isDirectory()) return 'not a folder';
+  if (stats) {
+    if (!mayAccess(path, constants.R_OK | constants.X_OK)) return 'not readable';
+    return !write || mayAccess(path, constants.W_OK) ? 'ok' : 'not writable';
+  }
+  if (!write) return 'missing';
+  const parent = dirname(path);
+  const above = parent === path ? 'not writable' : stateOf(parent, true);
+  return above === 'ok' || above === 'missing' ? 'missing' : 'not writable';
+}
+
+function mayAccess(path: string, mode: number): boolean {
+  try {
+    accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const diagnosticsOf = (agent: FileAgent): Diagnostic[] => [
+  ...agent.diagnostics,
+  ...agent.skills.flatMap(skill => skill.diagnostics),
+];
+
+function describeAgent(agent: FileAgent): DoctorAgent {
+  const all = diagnosticsOf(agent);
+  const count = (wanted: Diagnostic['severity']): number =>
+    all.filter(({ severity }) => severity === wanted).length;
+  const { name, source, skills } = agent;
+  return { name, source, skills: skills.length, errors: count('error'), warnings: count('warning') };
+}
+
+/** Errors alone: what works in spite of a warning is not the doctor's business. */
+function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
+  const errors = diagnostics.filter(({ severity }) => severity === 'error');
+  const shown = errors.slice(0, shownDefects).map(({ file, line, message, fix }) => ({
+    severity: 'error' as const,
+    message: `${file}:${line}: ${message}${fix ? ` ${fix}` : ''}`,
+  }));
+  const more = errors.length - shown.length;
+  if (more === 0) return shown;
+  return [
+    ...shown,
+    { severity: 'error', message: `${more} more errors in skill files; \`telos lint\` lists them.` },
+  ];
+}
+
+async function lookAtProvider(
+  config: Config,
+  choose: () => Promise<ProviderChoice>,
+  findings: DoctorFinding[],
+  signal: AbortSignal,
+): Promise<DoctorProvider | undefined> {
+  let choice: ProviderChoice;
+  try {
+    choice = await choose();
+  } catch (error) {
+    findings.push({ severity: 'error', message: error instanceof Error ? error.message : String(error) });
+    return undefined;
+  }
+  const { name, model, why, baseUrl, recording } = choice;
+  const provider: DoctorProvider = {
+    name,
+    model,
+    why,
+    ...(baseUrl ? { baseUrl: withoutPassword(baseUrl) } : {}),
+  };
+  if (recording && !config.provider && !config.replayFile) {
+    const message =
+      'No model is set up, so skills can only play recorded runs. Set ANTHROPIC_API_KEY or another key, or start Ollama.';
+    findings.push({ severity: 'warning', message });
+  }
+  const ping = await pingProvider(config, choice, signal);
+  if (!ping) return provider;
+  if (!ping.ok) {
+    findings.push({ severity: 'error', message: ping.problem });
+    return { ...provider, answer: ping };
+  }
+  const finding = missingModel(choice, ping.models);
+  if (finding) findings.push(finding);
+  return { ...provider, answer: { ...ping, models: ping.models.length } };
+}
+
+/** Ollama has what was loaded and nothing else; elsewhere a list may leave out models that are there. */
+function missingModel({ name, model }: ProviderChoice, models: readonly string[]): DoctorFinding | undefined {
+  if (name === 'ollama') {
+    if (models.some(id => id === model || id === `${model}:latest`)) return undefined;
+    return {
+      severity: 'error',
+      message: `Ollama does not have the model ${model}. Load it: ollama pull ${model}`,
+    };
+  }
+  if (models.length === 0 || models.some(id => id === model || id === `models/${model}`)) return undefined;
+  // Names without a date stand for the latest of their kind.
+  if (models.some(id => id.startsWith(`${model}-`))) return undefined;
+  const message = `${name} does not list the model ${model}. Check its name (TELOS_MODEL).`;
+  return { severity: 'warning', message };
+}
+
+const withoutPassword = (url: string): string => url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/, '');
+
+/** One agent after the other, since each server may be a program that starts. */
+async function lookAtServers(
+  config: Config,
+  agents: readonly FileAgent[],
+  findings: DoctorFinding[],
+  signal: AbortSignal,
+): Promise<DoctorServer[]> {
+  const reviews = openReviews(config);
+  const servers: DoctorServer[] = [];
+  for (const agent of agents) {
+    if (agent.mcpConfig === undefined) continue;
+    signal.throwIfAborted();
+    const state = await reviews.stateOf(agent).then(
+      review => review.state,
+      () => 'new' as const,
+    );
+    if (state !== 'reviewed') {
+      const why = `not tried: ${state === 'new' ? 'the agent is not reviewed yet' : 'the agent has changed since it was reviewed'} (telos trust ${agent.name})`;
+      servers.push({
+        agent: agent.name,
+        server: '*',
+        place: agent.mcpConfig,
+        outcome: { state: 'not tried', why },
+      });
+      continue;
+    }
+    const { packDir } = agent;
+    const env = commandEnvironment({ ...config.env, HOME: config.home }, { packDir, skillDir: packDir });
+    const limits = { ...usualLimits, connectMs: serverPatienceMs };
+    const answered = await describeServers(
+      config,
+      { packDir, mcpConfig: agent.mcpConfig },
+      env,
+      signal,
+      limits,
+    );
+    findings.push(...answered.problems.map(message => ({ severity: 'error' as const, message })));
+    for (const report of answered.servers) servers.push(describeServer(agent, report, findings));
+  }
+  return servers;
+}
+
+function describeServer(agent: FileAgent, report: McpServerReport, findings: DoctorFinding[]): DoctorServer {
+  const { server, place, milliseconds, outcome } = report;
+  const which = { agent: agent.name, server, place };
+  if (!('error' in outcome)) return { ...which, outcome: { state: 'ok', ...outcome, milliseconds } };
+  const message = `The MCP server '${server}' of ${agent.name} does not work: ${outcome.error}. It stands in ${agent.mcpConfig}.`;
+  findings.push({ severity: 'error', message });
+  return { ...which, outcome: { state: 'failed', problem: outcome.error } };
+}

@@ -1,0 +1,122 @@
+/** Adds up what runs have used, from the log: by day, agent, skill and model. */
+import { dayOf, type LogRecord, logDays, readLog, type SkillEndRecord } from './logFile.ts';
+
+export interface Spent {
+  runs: number;
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+  /** US dollars; `unknown` when that of any run is. */
+  cost: number | 'unknown';
+  /** The part that is known. */
+  knownCost: number;
+  /** Runs of which it is not known what they cost. */
+  unknownRuns: number;
+}
+
+export interface SpentBy extends Spent {
+  /** A day as `2026-01-31`, an agent, a skill as `agent:skill`, or a model as `provider model`. */
+  name: string;
+}
+
+export interface Spending {
+  /** First and last day that were looked at. */
+  from: string;
+  to: string;
+  total: Spent;
+  /** The last day first. */
+  byDay: readonly SpentBy[];
+  /** What has cost most first; of unknown cost, what has used most. */
+  byAgent: readonly SpentBy[];
+  bySkill: readonly SpentBy[];
+  byModel: readonly SpentBy[];
+  /** Lines that are no records. */
+  skippedLines: number;
+}
+
+/** Of the last `days` days, today included, by the local calendar. Runs that asked no model are left out. Throws what the file system says. */
+export async function readSpending(dataDir: string, days: number, now = new Date()): Promise<Spending> {
+  const dayBefore = (count: number): string =>
+    dayOf(new Date(now.getFullYear(), now.getMonth(), now.getDate() - count));
+  const [from, to] = [dayBefore(days - 1), dayBefore(0)];
+  const tables = { day: new Table(), agent: new Table(), skill: new Table(), model: new Table() };
+  const total = newSpent();
+  const models = new Map<string, string>();
+  let skippedLines = 0;
+  for (const { day, file } of logDays(dataDir)) {
+    // A run that ends after midnight has begun in the log of the day before.
+    if (day < dayBefore(days) || day > to) continue;
+    const { records, skipped } = await readLog(file);
+    if (day >= from) skippedLines += skipped;
+    for (const record of records) {
+      noteModel(record, models);
+      if (day < from || record.event !== 'skill_end' || !(record.rounds > 0)) continue;
+      const agent = record.agent || '-';
+      add(total, record);
+      add(tables.day.row(day), record);
+      add(tables.agent.row(agent), record);
+      add(tables.skill.row(record.skill ? `${agent}:${record.skill}` : agent), record);
+      add(tables.model.row(models.get(record.run_id) ?? '-'), record);
+    }
+  }
+  return {
+    from,
+    to,
+    total,
+    byDay: tables.day.rows().sort((one, other) => (one.name < other.name ? 1 : -1)),
+    byAgent: tables.agent.rows().sort(dearestFirst),
+    bySkill: tables.skill.rows().sort(dearestFirst),
+    byModel: tables.model.rows().sort(dearestFirst),
+    skippedLines,
+  };
+}
+
+class Table {
+  readonly #rows = new Map<string, SpentBy>();
+
+  row(name: string): SpentBy {
+    const row = this.#rows.get(name) ?? { name, ...newSpent() };
+    this.#rows.set(name, row);
+    return row;
+  }
+
+  rows(): SpentBy[] {
+    return [...this.#rows.values()];
+  }
+}
+
+const newSpent = (): Spent => ({
+  runs: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  cost: 0,
+  knownCost: 0,
+  unknownRuns: 0,
+});
+
+function noteModel(record: LogRecord, models: Map<string, string>): void {
+  if (record.event === 'skill_start') models.set(record.run_id, `${record.provider} ${record.model}`);
+}
+
+function add(sum: Spent, record: SkillEndRecord): void {
+  sum.runs++;
+  sum.inputTokens += count(record.input_tokens);
+  sum.outputTokens += count(record.output_tokens);
+  sum.cacheReadTokens += count(record.cache_read_tokens);
+  sum.cacheWriteTokens += count(record.cache_write_tokens);
+  if (typeof record.cost === 'number') sum.knownCost += count(record.cost);
+  else sum.unknownRuns++;
+  sum.cost = sum.unknownRuns > 0 ? 'unknown' : sum.knownCost;
+}
+
+/** A log may have been edited by hand. */
+const count = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0);
+
+const tokensOf = (spent: Spent): number =>
+  spent.inputTokens + spent.outputTokens + spent.cacheReadTokens + spent.cacheWriteTokens;
+
+const dearestFirst = (one: SpentBy, other: SpentBy): number =>
+  other.knownCost - one.knownCost || tokensOf(other) - tokensOf(one) || (one.name < other.name ? -1 : 1);

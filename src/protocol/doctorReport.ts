@@ -1,0 +1,157 @@
+/** What a look at the whole set-up has shown, as it travels, and the words in which every frontend shows it. */
+
+export interface DoctorFinding {
+  /** `error`: something that is set up does not work. */
+  severity: 'error' | 'warning';
+  /** What is wrong, with what, and what to do. */
+  message: string;
+}
+
+export interface DoctorValue {
+  /** The name of a setting, or of a variable. */
+  name: string;
+  /** Of a secret only whether it is set; empty where nothing is. */
+  value: string;
+  origin: 'flag' | 'setting' | 'environment' | '.env' | 'default';
+  /** The file it stands in, where there is one. */
+  file?: string;
+}
+
+export interface DoctorFolder {
+  /** What it is for. */
+  name: string;
+  path: string;
+  /** `missing`: not there yet, and can be made. */
+  state: 'ok' | 'missing' | 'not readable' | 'not writable' | 'not a folder';
+}
+
+export interface DoctorAgent {
+  name: string;
+  /** `user`, `linked`, `project` or `builtin`. */
+  source: string;
+  skills: number;
+  /** Of its own files and those of its skills. */
+  errors: number;
+  warnings: number;
+}
+
+export interface DoctorProvider {
+  name: string;
+  model: string;
+  /** Why it is the one, in a sentence. */
+  why: string;
+  baseUrl?: string;
+  /** Undefined where there is nothing to ask: a recording, or models of the editor. */
+  answer?: { ok: true; milliseconds: number; models: number } | { ok: false; problem: string };
+}
+
+export interface DoctorServer {
+  agent: string;
+  server: string;
+  /** Its command line or its address, without the values of variables; empty when it was not looked at. */
+  place: string;
+  outcome:
+    | { state: 'ok'; name: string; version: string; tools: readonly string[]; milliseconds: number }
+    | { state: 'failed'; problem: string }
+    /** Left alone, and why. */
+    | { state: 'not tried'; why: string };
+}
+
+export interface DoctorReport {
+  /** `Node 24.1.0 on linux x64`. */
+  platform: string;
+  values: readonly DoctorValue[];
+  folders: readonly DoctorFolder[];
+  agents: readonly DoctorAgent[];
+  provider: DoctorProvider | undefined;
+  servers: readonly DoctorServer[];
+  findings: readonly DoctorFinding[];
+}
+
+/** True when something that is set up does not work. */
+export const isBroken = ({ findings }: DoctorReport): boolean =>
+  findings.some(({ severity }) => severity === 'error');
+
+/** The lines that a person reads. Text of files and servers stands in them as it is: who shows them takes care of that. */
+export function describeReport(report: DoctorReport): string[] {
+  const { platform, values, folders, agents, servers, findings } = report;
+  const skills = agents.reduce((sum, agent) => sum + agent.skills, 0);
+  const errors = findings.filter(({ severity }) => severity === 'error').length;
+  return [
+    platform,
+    '',
+    'In force:',
+    ...columns(values.map(({ name, value, origin, file }) => [name, value || (emptyWords[name] ?? 'no limit'), file ?? origin])),
+    '',
+    'Folders:',
+    ...columns(folders.map(({ name, path, state }) => [name, path, state])),
+    '',
+    `Agents: ${agents.length}, with ${counted(skills, 'skill')}`,
+    ...columns(
+      agents.map(agent => [agent.name, counted(agent.skills, 'skill'), agent.source, defects(agent)]),
+    ),
+    '',
+    'Provider:',
+    ...providerLines(report.provider),
+    '',
+    servers.length === 0 ? 'MCP servers: none' : 'MCP servers:',
+    ...columns(
+      servers.map(({ agent, server, place, outcome }) => [agent, server, outcomeText(outcome), place]),
+    ),
+    '',
+    ...findings.map(({ severity, message }) => `${severity === 'error' ? '✗' : '!'} ${message}`),
+    errors > 0
+      ? `${counted(errors, 'thing')} to mend.`
+      : findings.length > 0
+        ? 'Nothing is broken.'
+        : 'Everything works.',
+  ];
+}
+
+/** What it means that nothing is set; all others are limits. */
+const emptyWords: Readonly<Record<string, string>> = {
+  provider: 'chosen by Telos',
+  model: 'the usual one',
+  routingModel: 'the usual one',
+  replayFile: 'none',
+};
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+
+function defects({ errors, warnings }: DoctorAgent): string {
+  return [
+    ...(errors > 0 ? [counted(errors, 'error')] : []),
+    ...(warnings > 0 ? [counted(warnings, 'warning')] : []),
+  ].join(', ');
+}
+
+function providerLines(provider: DoctorProvider | undefined): string[] {
+  if (!provider) return ['  none'];
+  const { name, model, why, baseUrl, answer } = provider;
+  const first = `  ${name}, model ${model}${baseUrl ? `, at ${baseUrl}` : ''}`;
+  if (!answer) return [first, `  ${why}`];
+  const said = answer.ok
+    ? `It answers in ${answer.milliseconds} ms${answer.models > 0 ? ` and offers ${counted(answer.models, 'model')}` : ''}.`
+    : answer.problem;
+  return [first, `  ${why}`, `  ${said}`];
+}
+
+function outcomeText(outcome: DoctorServer['outcome']): string {
+  switch (outcome.state) {
+    case 'ok':
+      return `${outcome.name} ${outcome.version}: ${counted(outcome.tools.length, 'tool')} in ${outcome.milliseconds} ms`;
+    case 'failed':
+      return 'does not work';
+    case 'not tried':
+      return outcome.why;
+  }
+}
+
+/** Indented; every column but the last as wide as its widest cell. */
+function columns(rows: readonly (readonly string[])[]): string[] {
+  const width = (column: number): number => Math.max(...rows.map(row => (row[column] ?? '').length));
+  return rows.map(row => {
+    const cells = row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(width(column))));
+    return `  ${cells.join('  ').trimEnd()}`;
+  });
+}

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { appendRecord, logPath, type SkillEndRecord } from '../../src/engine/logFile.ts';
+import type { Spending } from '../../src/engine/spending.ts';
+import { type CliHome, cliHome } from './cliProcess.ts';
+
+describe('telos cost', function () {
+  this.timeout(30_000);
+  let home: CliHome;
+  beforeEach(() => {
+    home = cliHome();
+  });
+  afterEach(() => home.remove());
+
+  function ran(agent: string, cost: SkillEndRecord['cost']): void {
+    const run_id = `${agent}-${cost}`;
+    const ts = new Date().toISOString();
+    const file = logPath(home.dataDir);
+    const ref = { agent, skill: 'kickoff' };
+    appendRecord(file, {
+      ts,
+      event: 'skill_start',
+      provider: 'p',
+      model: 'm',
+      has_mcp: false,
+      run_id,
+      ...ref,
+    });
+    appendRecord(file, {
+      ts,
+      event: 'skill_end',
+      duration_s: 1,
+      rounds: 1,
+      tool_calls: 0,
+      error: null,
+      messages: [],
+      run_id,
+      ...ref,
+      outcome: 'completed',
+      input_tokens: 1000,
+      output_tokens: 20,
+      cache_read_tokens: 300,
+      cache_write_tokens: 1,
+      cost,
+    });
+  }
+
+  it('shows four tables, and says what it does not know', async () => {
+    ran('kairos', 0.5);
+    ran('kairos', 'unknown');
+    ran('gmail', 0.25);
+    const { code, stdout, stderr } = await home.run(['cost']);
+    assert.equal(code, 0);
+    const [days = '', ...others] = stdout.split('\n\n');
+    assert.match(
+      days,
+      /^Day +Runs +In +Cached +Out +Cost\n\d{4}-\d\d-\d\d +3 +3000 +903 +60 +\$0\.7500 \+ 1 unknown$/,
+    );
+    assert.deepEqual(others, [
+      'Agent   Runs  In    Cached  Out  Cost\nkairos  2     2000  602     40   $0.5000 + 1 unknown\ngmail   1     1000  301     20   $0.2500',
+      'Skill           Runs  In    Cached  Out  Cost\nkairos:kickoff  2     2000  602     40   $0.5000 + 1 unknown\ngmail:kickoff   1     1000  301     20   $0.2500',
+      'Model  Runs  In    Cached  Out  Cost\np m    3     3000  903     60   $0.7500 + 1 unknown\nTotal  3     3000  903     60   $0.7500 + 1 unknown\n',
+    ]);
+    assert.match(stderr, /^What one run cost is not known/);
+  });
+
+  it('gives the sums as JSON, and takes whole days alone', async () => {
+    ran('kairos', 'unknown');
+    const { stdout } = await home.run(['cost', '--json', '--days', '1']);
+    const { total, byAgent } = JSON.parse(stdout) as Spending;
+    assert.deepEqual([total.cost, total.knownCost, byAgent[0]?.name], ['unknown', 0, 'kairos']);
+    for (const days of ['0', '1.5', 'x']) assert.equal((await home.run(['cost', '--days', days])).code, 2);
+  });
+
+  it('says that there were no runs', async () => {
+    const { code, stdout, stderr } = await home.run(['cost', '--days', '7']);
+    assert.deepEqual([code, stdout], [0, '']);
+    assert.match(stderr, /^No runs from \d{4}-\d\d-\d\d to /);
+  });
+});

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import type { DoctorReport } from '../../src/protocol/doctorReport.ts';
+import { type CliHome, cliHome } from './cliProcess.ts';
+
+describe('telos doctor', function () {
+  this.timeout(30_000);
+  let home: CliHome;
+  beforeEach(() => {
+    home = cliHome({ 'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Morning\u001b[2J\n---\nB' });
+  });
+  afterEach(() => home.remove());
+
+  it('shows what is in force and where it comes from', async () => {
+    const { code, stdout } = await home.run(['--model', 'm-1\u001b[2J', 'doctor']);
+    assert.equal(code, 0);
+    assert.match(stdout, /model +m-1\\x1b\[2J +flag\n/);
+    assert.match(stdout, /skills +\/.*\/skills +ok\n/);
+    assert.match(stdout, /Agents: 1, with 1 skill\n/);
+    assert.match(stdout, /! No model is set up/);
+    assert.match(stdout, /Nothing is broken\.\n$/);
+  });
+
+  it('ends with exit 1 when something is broken, as JSON too', async () => {
+    const env = { ANTHROPIC_API_KEY: 'secret-0123456789', ANTHROPIC_BASE_URL: 'http://127.0.0.1:2' };
+    const { code, stdout } = await home.run(['doctor', '--json'], { env });
+    const { findings, provider } = JSON.parse(stdout) as DoctorReport;
+    assert.deepEqual([code, findings[0]?.severity, provider?.name], [1, 'error', 'anthropic']);
+    assert.doesNotMatch(stdout, /secret-/);
+  });
+});

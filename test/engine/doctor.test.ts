@@ -1,0 +1,132 @@
+/** The doctor sees what is set up as a run would, says what is broken, and starts nothing that was not accepted. */
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { loadConfig } from '../../src/engine/config.ts';
+import { Telos } from '../../src/engine/telos.ts';
+import { describeReport, isBroken } from '../../src/protocol/doctorReport.ts';
+import { listen } from '../fakes/loopback.ts';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+
+const mcpServer = fileURLToPath(new URL('../fakes/mcpServer.ts', import.meta.url));
+
+describe('Telos.doctor', () => {
+  const { signal } = new AbortController();
+  let folder: TempFolder;
+  let models: string[];
+  let server: Awaited<ReturnType<typeof listen>>;
+
+  before(async () => {
+    server = await listen(async (_request, response) => {
+      response.end(JSON.stringify({ data: models.map(id => ({ id })) }));
+    });
+  });
+  beforeEach(() => {
+    models = ['claude-haiku-4-5-20251001'];
+    folder = tempFolder({
+      'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Morning\n---\nB',
+    });
+  });
+  afterEach(() => folder.remove());
+  after(() => server.close());
+
+  function open(env: Record<string, string> = {}): Telos {
+    const set = {
+      PATH: process.env['PATH'] ?? '',
+      TELOS_SKILLS_DIR: join(folder.path, 'skills'),
+      ANTHROPIC_API_KEY: 'secret-key-0123456789',
+      ANTHROPIC_BASE_URL: server.address,
+    };
+    return Telos.open(loadConfig({ env: { ...set, ...env }, home: folder.path, cwd: folder.path }));
+  }
+
+  it('finds nothing in a sound house, and never shows a key', async () => {
+    folder.add({ '.config/telos/.env': 'TELOS_MAX_COST=5\n' });
+    chmodSync(join(folder.path, '.config/telos/.env'), 0o600);
+    const report = await open().doctor(signal);
+    assert.deepEqual(report.findings, []);
+    assert.equal(isBroken(report), false);
+    const text = describeReport(report).join('\n');
+    assert.doesNotMatch(text, /secret-key/);
+    assert.match(text, /ANTHROPIC_API_KEY +\(set\) +environment\n/);
+    assert.match(text, /OPENAI_API_KEY +\(not set\)/);
+    assert.match(text, /maxCost +5 +\/.*\.env\n/);
+    assert.match(text, /routingMode +auto +default\n/);
+    assert.match(
+      text,
+      /anthropic, model claude-haiku-4-5, at http.*\n.*ANTHROPIC_API_KEY is set\.\n {2}It answers in \d+ ms and offers 1 model\./,
+    );
+    assert.match(text, /Everything works\.$/);
+  });
+
+  it('says what is broken: a file, a folder, a setting, the provider', async () => {
+    folder.add({
+      'skills/kairos/skills/bad/SKILL.md': '---\ndescription: [\n---\n',
+      'skills/kairos/agent.toml': 'name = "kairos\n',
+      data: 'a file where a folder should be',
+    });
+    const report = await open({ TELOS_PROVIDER: 'nope', TELOS_DATA_DIR: 'data', TELOS_MAX_COST: 'x' }).doctor(
+      signal,
+    );
+    const errors = report.findings.flatMap(({ severity, message }) =>
+      severity === 'error' ? [message] : [],
+    );
+    const said = errors.join('\n');
+    assert.match(said, /data \(data and logs\) is not a folder/);
+    assert.match(said, /TELOS_MAX_COST is 'x'/);
+    assert.match(said, /There is no provider 'nope'/);
+    assert.match(said, /agent\.toml:1: /);
+    assert.equal(isBroken(report), true);
+    assert.equal(report.provider, undefined);
+    assert.match(describeReport(report).at(-1) ?? '', /^\d+ things to mend\.$/);
+  });
+
+  it('says which model to load, and which name may be wrong', async () => {
+    const ollama = { TELOS_PROVIDER: 'ollama', OLLAMA_BASE_URL: `${server.address}/v1` };
+    const missing = await open(ollama).doctor(signal);
+    assert.match(missing.findings[0]?.message ?? '', /ollama pull llama3\.1/);
+    models = ['llama3.1:latest'];
+    assert.deepEqual((await open(ollama).doctor(signal)).findings, []);
+    const other = await open({ TELOS_MODEL: 'claude-nope' }).doctor(signal);
+    assert.deepEqual(
+      other.findings.map(({ severity }) => severity),
+      ['warning'],
+    );
+  });
+
+  it('shakes hands with the MCP servers of an accepted agent, and names the dead one', async () => {
+    const servers = {
+      alive: { command: process.execPath, args: [mcpServer] },
+      dead: { command: process.execPath, args: [mcpServer, 'dies'] },
+    };
+    folder.add({ 'skills/kairos/mcp.json': JSON.stringify({ mcpServers: servers }) });
+    const telos = open();
+    await telos.acceptCard(await telos.agentCard('kairos'));
+    const report = await telos.doctor(signal);
+    const states = report.servers.map(({ server: name, outcome }) => [name, outcome.state]);
+    assert.deepEqual(states, [
+      ['alive', 'ok'],
+      ['dead', 'failed'],
+    ]);
+    assert.match(describeReport(report).join('\n'), /kairos +alive +fake 1\.2\.3: 6 tools in \d+ ms/);
+    assert.match(
+      report.findings[0]?.message ?? '',
+      /'dead' of kairos does not work: .*cannot find the database/s,
+    );
+    assert.equal(report.findings.length, 1);
+  });
+
+  it('starts no server of an agent that nobody has accepted', async () => {
+    const file = join(folder.path, 'started');
+    const servers = { one: { command: process.execPath, args: [mcpServer, 'none', file] } };
+    folder.add({ 'skills/kairos/mcp.json': JSON.stringify({ mcpServers: servers }) });
+    const report = await open().doctor(signal);
+    assert.equal(existsSync(file), false);
+    assert.match(
+      describeReport(report).join('\n'),
+      /not tried: the agent is not reviewed yet \(telos trust kairos\)/,
+    );
+    assert.equal(isBroken(report), false);
+  });
+});

@@ -1,0 +1,81 @@
+/** Whether a provider is there is asked in its own wire format, and costs nothing. */
+import assert from 'node:assert/strict';
+import { loadConfig } from '../../../src/engine/config.ts';
+import { chooseProvider } from '../../../src/engine/providers/create.ts';
+import { pingProvider } from '../../../src/engine/providers/ping.ts';
+import { listen, type ReceivedRequest } from '../../fakes/loopback.ts';
+
+describe('pingProvider', () => {
+  const requests: ReceivedRequest[] = [];
+  let answer = { status: 200, body: '', headers: {} };
+  let server: Awaited<ReturnType<typeof listen>>;
+  before(async () => {
+    server = await listen(async (request, response) => {
+      requests.push(request);
+      response.writeHead(answer.status, answer.headers).end(answer.body);
+    });
+  });
+  beforeEach(() => {
+    requests.length = 0;
+    answer = { status: 200, body: JSON.stringify({ data: [{ id: 'm-1' }, {}, null] }), headers: {} };
+  });
+  after(() => server.close());
+
+  async function ping(env: Record<string, string>, signal = new AbortController().signal) {
+    const config = loadConfig({ env, home: '/nowhere', cwd: '/nowhere' });
+    return pingProvider(config, await chooseProvider(config), signal);
+  }
+  const anthropic = () => ({ ANTHROPIC_API_KEY: 'key-1', ANTHROPIC_BASE_URL: server.address });
+
+  it('asks Anthropic for its models, with the key where Anthropic wants it', async () => {
+    const answered = await ping(anthropic());
+    assert.ok(answered?.ok);
+    assert.deepEqual(answered.models, ['m-1']);
+    const [{ method, path, headers } = {} as ReceivedRequest] = requests;
+    assert.deepEqual([method, path, headers['x-api-key']], ['GET', '/v1/models?limit=1000', 'key-1']);
+    assert.ok(headers['anthropic-version']);
+  });
+
+  it('asks the others as OpenAI is asked', async () => {
+    for (const name of ['OPENAI', 'GEMINI', 'OPENROUTER'])
+      await ping({
+        TELOS_PROVIDER: name.toLowerCase(),
+        [`${name}_API_KEY`]: 'key-2',
+        [`${name}_BASE_URL`]: `${server.address}/v1`,
+      });
+    await ping({ TELOS_PROVIDER: 'ollama', OLLAMA_BASE_URL: `${server.address}/v1` });
+    assert.deepEqual(
+      requests.map(({ path, headers }) => [path, headers['authorization']]),
+      [...Array(3).fill(['/v1/models', 'Bearer key-2']), ['/v1/models', undefined]],
+    );
+  });
+
+  it('says which variable to look at when the key is refused or nobody answers', async () => {
+    answer.status = 401;
+    assert.deepEqual(await ping(anthropic()), {
+      ok: false,
+      problem: 'anthropic refuses the key (401). Check ANTHROPIC_API_KEY.',
+    });
+    answer.status = 500;
+    assert.match(JSON.stringify(await ping(anthropic())), /answers with 500/);
+    const gone = await ping({ ...anthropic(), ANTHROPIC_BASE_URL: 'http://127.0.0.1:2' });
+    assert.match(
+      JSON.stringify(gone),
+      /does not answer at http:\/\/127\.0\.0\.1:2 \(ECONNREFUSED\).*ANTHROPIC_BASE_URL/,
+    );
+  });
+
+  it('takes a gateway without a list for one that answers, and carries the key nowhere else', async () => {
+    Object.assign(answer, { status: 404, body: 'none' });
+    assert.deepEqual((await ping(anthropic()))?.ok, true);
+    requests.length = 0;
+    Object.assign(answer, { status: 302, headers: { location: `${server.address}/elsewhere` } });
+    assert.equal((await ping(anthropic()))?.ok, false);
+    assert.equal(requests.length, 1);
+  });
+
+  it('has nothing to ask of a recording, and stops with its signal', async () => {
+    assert.equal(await ping({ TELOS_PROVIDER: 'replay' }), undefined);
+    await assert.rejects(ping(anthropic(), AbortSignal.abort(new Error('enough'))), /enough/);
+  });
+});
