@@ -9,12 +9,11 @@ import { terminalText } from './terminalText.ts';
 export const usageExitCode = 2;
 
 const examples = `
-Alone in a terminal, telos lists agents and skills to choose from.
-
 Examples:
-  telos run daily kickoff            finds the skill by its name and runs it
-  telos --agent kairos "plan my day" asks one agent only
-  telos --dry-run kickoff            says what would run
+  telos                               lists agents and skills to choose from
+  telos run daily kickoff             finds the skill by its name and runs it
+  telos --agent kairos "plan my day"  asks one agent only
+  telos --dry-run kickoff             says what would run
 
 Exit codes: 0 completed, 1 no match or failed, 2 wrong usage, 130 cancelled.`;
 
@@ -54,17 +53,21 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .option('--verbose', 'also show tool results, tokens and cost')
     .option('--json', 'print events (or lists) as JSON on stdout')
     .option('--yes', 'allow everything that would be asked about')
+    .optionsGroup('Model and limits:')
     .option('--model <name>', 'the model that answers')
     .option('--provider <name>', 'who provides the model')
     .option('--max-cost <dollars>', 'stop when the run has cost that much', amount)
     .option('--max-tokens <number>', 'stop when it has used that many tokens', amount)
     .option('--max-minutes <number>', 'stop when it has taken that long', amount)
+    .option('--record <file>', 'write the model’s turns down')
+    .option('--replay <file>', 'play such a recording instead of asking')
+    .optionsGroup('Options:')
     .option('--cwd <folder>', 'work as if started in this folder')
-    .option('--record <file>', 'write the model’s turns down, to play them back later')
-    .option('--replay <file>', 'play a recorded run back instead of asking a model')
     .option('--version', 'print the version')
+    .helpOption('-h, --help', 'print this')
     .addHelpText('after', examples)
     .helpCommand(false)
+    .configureHelp({ subcommandTerm })
     .enablePositionalOptions()
     .showHelpAfterError('(telos --help shows what there is)')
     .configureOutput({
@@ -83,8 +86,9 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
       exit(await requestCommand(words.join(' ').trim(), options, terminal));
     });
   program
+    .commandsGroup('Skills:')
     .command('ask')
-    .description('ask without a skill: Telos looks for one itself, and only reads')
+    .description('ask without one: Telos looks, and changes nothing')
     .argument('<request...>')
     .action(async (words: string[], _options: object, command: Command) => {
       const { requestCommand } = await import('./requestCommand.ts');
@@ -108,9 +112,10 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
       const { listSkillsCommand } = await import('./listCommands.ts');
       exit(await listSkillsCommand(command.optsWithGlobals(), terminal));
     });
+  addRouteCommand(program, terminal, exit);
   program
     .command('lint')
-    .description('check skill files, below a folder or all that are known')
+    .description('check skill files, in a folder or all of them')
     .argument('[folder]')
     .option('--json', 'as one JSON object: every skill, and totals')
     .option('--fix', 'mend what a program can mend: quotes, fences')
@@ -118,25 +123,46 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
       const { lintCommand } = await import('./lintCommand.ts');
       exit(await lintCommand(folder, command.optsWithGlobals(), terminal));
     });
+  program.commandsGroup('Skills of your own:');
   addSetupCommands(program, terminal, exit);
+  program.commandsGroup('Trust:');
   addPolicyCommands(program, terminal, exit);
-  addInspectionCommands(program, terminal, exit);
+  program.commandsGroup('Runs and set-up:');
   addLogsCommands(program, terminal, exit);
+  addInspectionCommands(program, terminal, exit);
   return program;
+}
+
+function addRouteCommand(program: Command, terminal: Terminal, exit: (code: number) => void): void {
+  program
+    .command('route')
+    .description('say which skill a request means, and why')
+    .argument('[request...]')
+    .option('--agent <name>', 'only this agent’s skills')
+    .addOption(new Option('--mode <mode>', 'how to choose').choices(['auto', 'name', 'local', 'model']))
+    .option('--pairs <file>', 'measure: JSON lines of {utterance, expected_path, candidates_dir}')
+    .option('--packs <file>', 'measure: JSON {packs: {<pack>: ["<owner>/<folder>", ...]}}')
+    .option('--corpus <folder>', 'measure: where the packs’ folders lie')
+    .option('--negatives <file>', 'measure: JSON lines of {utterance, candidates_dir} that no skill fits')
+    .option('--json', 'as JSON')
+    .action(async (words: string[], _options: object, command: Command) => {
+      const { routeCommand } = await import('./routeCommand.ts');
+      exit(await routeCommand(words.join(' ').trim(), command.optsWithGlobals(), terminal));
+    });
 }
 
 /** Each command is one statement; that there are many of them makes it long. */
 function addSetupCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
   program
     .command('init')
-    .description('create the skills folder and a configuration to start from')
+    .description('create the skills folder and a configuration')
     .action(async (_options: object, command: Command) => {
       const { initCommand } = await import('./setupCommands.ts');
       exit(await initCommand(command.optsWithGlobals(), terminal));
     });
   program
     .command('skill')
-    .description('work on skills')
+    .description('write a SKILL.md to start from')
     .helpCommand(false)
     .command('add')
     .description('write a SKILL.md to start from')
@@ -148,7 +174,7 @@ function addSetupCommands(program: Command, terminal: Terminal, exit: (code: num
     });
   program
     .command('install')
-    .description('install an agent pack, or a folder with a SKILL.md')
+    .description('install an agent pack, or a single skill’s folder')
     .argument('<folder>')
     .action(async (folder: string, _options: object, command: Command) => {
       const { installCommand } = await import('./setupCommands.ts');
@@ -162,19 +188,6 @@ function addSetupCommands(program: Command, terminal: Terminal, exit: (code: num
     .action(async (agent: string, _options: object, command: Command) => {
       const { uninstallCommand } = await import('./setupCommands.ts');
       exit(await uninstallCommand(agent, command.optsWithGlobals(), terminal));
-    });
-  program
-    .command('completion')
-    .description('print a script for your shell: source <(telos completion bash)')
-    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
-    .action(async (shell: 'bash' | 'zsh' | 'fish') => {
-      const { completionScript } = await import('./completionScript.ts');
-      const described = program.commands.map(command => ({
-        name: command.name(),
-        description: command.description(),
-        words: [...command.commands.map(inner => inner.name()), ...longOptions(command)],
-      }));
-      terminal.out(completionScript(shell, described, longOptions(program)));
     });
 }
 
@@ -219,11 +232,11 @@ function addPolicyCommands(program: Command, terminal: Terminal, exit: (code: nu
     });
 }
 
-/** What only looks: at what runs have cost, at the set-up, at how a request would be understood. */
+/** What only looks, and what shells want. */
 function addInspectionCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
   program
     .command('cost')
-    .description('add up what runs have used, by day, agent, skill and model')
+    .description('add up what runs have used and cost')
     .option('--days <number>', 'of that many days, today included', '30')
     .option('--json', 'as JSON')
     .action(async (_options: object, command: Command) => {
@@ -232,33 +245,36 @@ function addInspectionCommands(program: Command, terminal: Terminal, exit: (code
     });
   program
     .command('doctor')
-    .description('show what is in force and where it comes from, and what is broken')
+    .description('show what is set, from where, and what is broken')
     .option('--json', 'as JSON')
     .action(async (_options: object, command: Command) => {
       const { doctorCommand } = await import('./doctorCommand.ts');
       exit(await doctorCommand(command.optsWithGlobals(), terminal));
     });
   program
-    .command('route')
-    .description('say which skill a request means and why, or measure how well skills are told apart')
-    .argument('[request...]')
-    .option('--agent <name>', 'only this agent’s skills')
-    .addOption(new Option('--mode <mode>', 'how to choose').choices(['auto', 'name', 'local', 'model']))
-    .option('--pairs <file>', 'measure: JSON lines of {utterance, expected_path, candidates_dir}')
-    .option('--packs <file>', 'measure: JSON {packs: {<pack>: ["<owner>/<folder>", ...]}}')
-    .option('--corpus <folder>', 'measure: where the packs’ folders lie')
-    .option('--negatives <file>', 'measure: JSON lines of {utterance, candidates_dir} that no skill fits')
-    .option('--json', 'as JSON')
-    .action(async (words: string[], _options: object, command: Command) => {
-      const { routeCommand } = await import('./routeCommand.ts');
-      exit(await routeCommand(words.join(' ').trim(), command.optsWithGlobals(), terminal));
+    .command('completion')
+    .description('print what your shell needs to complete commands')
+    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
+    .action(async (shell: 'bash' | 'zsh' | 'fish') => {
+      const { completionScript } = await import('./completionScript.ts');
+      const described = program.commands.map(command => ({
+        name: command.name(),
+        description: command.description(),
+        words: [
+          ...command.commands.map(inner => inner.name()),
+          ...(command.registeredArguments[0]?.argChoices ?? []),
+          ...longOptions(command),
+        ],
+        argument: command.registeredArguments[0]?.name(),
+      }));
+      terminal.out(completionScript(shell, described, longOptions(program)));
     });
 }
 
 function addLogsCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
   const logs = program
     .command('logs')
-    .description('list the last runs')
+    .description('list the last runs, print one, watch them')
     .helpCommand(false)
     .option('--limit <number>', 'that many runs', '20')
     .option('--json', 'as JSON, one run a line')
@@ -283,6 +299,15 @@ function addLogsCommands(program: Command, terminal: Terminal, exit: (code: numb
       const { logsFollowCommand } = await import('./logsCommand.ts');
       exit(await logsFollowCommand(command.optsWithGlobals(), terminal));
     });
+}
+
+/** Name and arguments; that each has options goes without saying. */
+function subcommandTerm(command: Command): string {
+  const inner = command.commands.map(one => one.name()).join('|');
+  const words = command.registeredArguments.map(one =>
+    one.required ? `<${one.name()}>` : `[${one.name()}]`,
+  );
+  return [command.name(), ...(inner ? [inner] : []), ...words].join(' ');
 }
 
 function amount(text: string): string {

@@ -5,10 +5,12 @@ export interface CompletedCommand {
   description: string;
   /** Its own commands and options. */
   words: readonly string[];
+  /** What its first argument is called; folders and agents are completed too. */
+  argument: string | undefined;
 }
 
-/** The first column of `telos agents`, without its heading. */
-const agentNames = "telos agents 2>/dev/null | awk 'NR > 1 { print $1 }'";
+/** The first column of `telos agents`, without its heading. Plain names alone, since bash carries out what it finds in words to complete. */
+const agentNames = "telos agents 2>/dev/null | awk 'NR > 1 && $1 ~ /^[A-Za-z0-9._-]+$/ { print $1 }'";
 
 /** A script to be read by the shell; `options` are those before any command. */
 export function completionScript(
@@ -21,21 +23,27 @@ export function completionScript(
   return shell === 'bash' ? script : `autoload -U +X bashcompinit && bashcompinit\n${script}`;
 }
 
+const fileOptions = ['record', 'replay', 'pairs', 'packs', 'negatives'];
+
 function bashScript(commands: readonly CompletedCommand[], options: readonly string[]): string {
-  const cases = commands.map(({ name, words }) => `    ${name}) words="${words.join(' ')}" ;;`);
+  const cases = commands.map(({ name, words, argument }) => {
+    const list = [...words, ...(argument === 'agent' ? [`$(${agentNames})`] : [])].join(' ');
+    return `    ${name}) words="${list}"${argument === 'folder' ? ' folders=-d' : ''} ;;`;
+  });
   const first = [...commands.map(command => command.name), ...options].join(' ');
   return `_telos() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" words
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" words folders command
+  [ "$COMP_CWORD" -gt 1 ] && command="\${COMP_WORDS[1]}"
   case "$previous" in
     --agent) COMPREPLY=($(compgen -W "$(${agentNames})" -- "$current")); return ;;
-    --cwd) COMPREPLY=($(compgen -d -- "$current")); return ;;
-    --record|--replay) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --cwd|--corpus) COMPREPLY=($(compgen -d -- "$current")); return ;;
+    --${fileOptions.join('|--')}) COMPREPLY=($(compgen -f -- "$current")); return ;;
   esac
-  case "\${COMP_WORDS[1]}" in
+  case "$command" in
 ${cases.join('\n')}
     *) words="${first}" ;;
   esac
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  COMPREPLY=($(compgen $folders -W "$words" -- "$current"))
 }
 complete -F _telos telos
 `;
@@ -43,10 +51,13 @@ complete -F _telos telos
 
 function fishScript(commands: readonly CompletedCommand[], options: readonly string[]): string {
   const lines = ['complete -c telos -f'];
-  for (const { name, description, words } of commands) {
+  for (const { name, description, words, argument } of commands) {
     lines.push(`complete -c telos -n __fish_use_subcommand -a ${name} -d '${quoted(description)}'`);
+    if (argument === 'folder') lines.push(`complete -c telos -n '__fish_seen_subcommand_from ${name}' -F`);
+    if (argument === 'agent')
+      lines.push(`complete -c telos -n '__fish_seen_subcommand_from ${name}' -a '(${quoted(agentNames)})'`);
     for (const word of words) {
-      const what = word.startsWith('--') ? `-l ${word.slice(2)}` : `-a ${word}`;
+      const what = word.startsWith('--') ? fishOption(word) : `-a ${word}`;
       lines.push(`complete -c telos -n '__fish_seen_subcommand_from ${name}' ${what}`);
     }
   }
@@ -58,7 +69,7 @@ function fishScript(commands: readonly CompletedCommand[], options: readonly str
 function fishOption(option: string): string {
   const name = option.slice(2);
   if (name === 'agent') return `-l agent -x -a '(${quoted(agentNames)})'`;
-  return ['cwd', 'record', 'replay'].includes(name) ? `-l ${name} -r -F` : `-l ${name}`;
+  return ['cwd', 'corpus', ...fileOptions].includes(name) ? `-l ${name} -r -F` : `-l ${name}`;
 }
 
 const quoted = (text: string): string => text.replaceAll("'", "\\'");

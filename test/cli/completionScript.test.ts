@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { type CliHome, cliHome } from './cliProcess.ts';
 
 describe('telos completion', function () {
@@ -15,15 +17,25 @@ describe('telos completion', function () {
     const { code, stdout } = await home.run(['completion', 'bash']);
     assert.equal(code, 0);
     const complete = (...words: string[]): string[] => {
-      const script = `telos() { printf 'Agent  Skills\\nkairos  1\\n'; }
+      const script = `telos() { printf 'Agent  Skills\\nkairos  1\\n$(echo>hacked)  1\\n\\140echo>hacked\\140  1\\n'; }
 ${stdout}
 COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _telos; echo "\${COMPREPLY[@]}"`;
-      return spawnSync('bash', ['-c', script], { encoding: 'utf8' }).stdout.trim().split(' ');
+      return spawnSync('bash', ['-c', script], { encoding: 'utf8', cwd: home.folder.path })
+        .stdout.trim()
+        .split(' ');
     };
     assert.deepEqual(complete('telos', 'list'), ['list-skills']);
     assert.deepEqual(complete('telos', '--dr'), ['--dry-run']);
     assert.deepEqual(complete('telos', 'logs', 's'), ['show']);
     assert.deepEqual(complete('telos', '--agent', 'k'), ['kairos']);
+    assert.deepEqual(complete('telos', 'uninstall', 'k'), ['kairos']);
+    assert.deepEqual(complete('telos', 'route', '--p'), ['--pairs', '--packs']);
+    assert.deepEqual(complete('telos', 'route', '--corpus', 'sk'), ['skills']);
+    assert.deepEqual(complete('telos', 'install', 'sk'), ['skills']);
+    assert.deepEqual(complete('telos', 'completion', ''), ['bash', 'zsh', 'fish']);
+    for (const name of ['cost', 'doctor', 'lint', 'trust', 'policy'])
+      assert.deepEqual(complete('telos', name), [name]);
+    assert.ok(!existsSync(join(home.folder.path, 'hacked')), 'an agent’s name is never carried out');
   });
 
   it('speaks for zsh and fish too, and refuses other shells', async () => {
