@@ -77,10 +77,13 @@ async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
   ];
 }
 
-function automatic(inForce: { name: string; model: string; why: string } | undefined): ModelItem {
+const describe = ({ name, model }: { name: string; model: string }): string =>
+  name === 'replay' ? 'the recording' : `${model} of ${providerLabel(name)}`;
+
+function automatic(inForce: { name: string; model: string } | undefined): ModelItem {
   return {
     label: '$(sparkle) Automatic',
-    description: inForce ? plainLabel(`now ${inForce.name}/${inForce.model}`) : '',
+    description: inForce ? plainLabel(`now ${describe(inForce)}`) : '',
     detail: 'A key that is set, else an Ollama that answers, else a model of the editor, else the recording',
     choice: { kind: 'model', provider: 'auto', model: '' },
   };

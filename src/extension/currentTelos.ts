@@ -1,7 +1,7 @@
 /** The engine as the extension uses it: opened at the first question, and anew when what it was opened with has changed. */
 import { homedir } from 'node:os';
 import * as vscode from 'vscode';
-import { type Config, loadConfig } from '../engine/config.ts';
+import { type BudgetName, budgetNames, type Config, loadConfig } from '../engine/config.ts';
 import type { FrontendParts, Telos } from '../engine/telos.ts';
 import { readApiKeys } from './apiKeys.ts';
 
@@ -102,5 +102,16 @@ function configWith(keys: Readonly<Record<string, string>>): Config {
     routingMode: auto(setting('routing.mode')),
     routingModel: setting('routing.model'),
     replayFile: setting('replayFile'),
+    ...limitsIn(settings),
   });
+}
+
+/** An empty setting is no limit of its own. */
+function limitsIn(settings: vscode.WorkspaceConfiguration): Partial<Record<BudgetName, string>> {
+  const limits: Partial<Record<BudgetName, string>> = {};
+  for (const name of budgetNames) {
+    const limit = settings.get<number | null>(`budget.${name}`);
+    if (limit !== undefined && limit !== null) limits[name] = String(limit);
+  }
+  return limits;
 }

@@ -46,7 +46,7 @@ async function listItems(
 ): Promise<RoutingItem[]> {
   const telos = await current.openTelos();
   const [decided, ranking, agents] = await Promise.all([
-    decisionItems(telos, text),
+    decide(telos, text),
     telos.ranking({ text }),
     telos.agents(),
   ]);
@@ -56,42 +56,38 @@ async function listItems(
     return {
       label: plainLabel(skill.id),
       description: plainLabel(facts.join(' · ')),
-      detail: plainLabel(`${words.slice(0, 6).join(', ')} — ${descriptionOf(skill)}`),
+      detail: plainLabel(`${words.slice(0, 3).join(', ')} — ${descriptionOf(skill)}`),
       ref: { agent: agent.name, skill: skill.id },
     };
   });
   const shown = new Set(ranking.map(({ skill }) => skill.file));
   const rest = await restItems(agents, shown, file);
+  const ranks = ranked.length > 0 ? 'By its words' : 'No skill has a word of it';
   return [
-    ...decided,
-    separator(ranked.length > 0 ? 'Ranking by their words' : 'No skill shares a word with it'),
+    ...(decided.item ? [separator('Would run'), decided.item] : []),
+    separator([decided.notice, ranks].filter(Boolean).join(' · ')),
     ...ranked,
     ...(rest.length > 0 ? [separator('All others'), ...rest] : []),
   ];
 }
 
-async function decisionItems(telos: Telos, text: string): Promise<RoutingItem[]> {
+/** `notice` is what to know about the choice: why the model made none, or that nothing would run. */
+async function decide(telos: Telos, text: string): Promise<{ item?: RoutingItem; notice: string }> {
   const result = await telos.route({ text }, new AbortController().signal);
-  const notice = result.notice ? [separator(plainLabel(result.notice))] : [];
-  if (!result.skill) return [...notice, separator('None fits well enough to run unasked')];
+  const notice = plainLabel(result.notice ?? '');
+  if (!result.skill) return { notice: notice || 'None would run unasked' };
   const { agent, skill, reason } = result;
   const { runnerUp } = reason;
-  const scores = [
-    reason.score === undefined ? '' : `score ${reason.score.toFixed(2)}`,
-    runnerUp
-      ? `then ${runnerUp.skill}${runnerUp.score === undefined ? '' : ` with ${runnerUp.score.toFixed(2)}`}`
-      : '',
-  ];
-  return [
-    ...notice,
-    separator('Would run'),
-    {
-      label: `$(arrow-right) ${plainLabel(skill.id)}`,
-      description: plainLabel([agent.name, ...scores].filter(Boolean).join(' · ')),
-      detail: plainLabel(describeRoute(agent.name, skill.id, reason)),
-      ref: { agent: agent.name, skill: skill.id },
-    },
-  ];
+  const second =
+    runnerUp && [`then ${runnerUp.skill}`, runnerUp.score?.toFixed(2)].filter(Boolean).join(' with ');
+  const facts = [agent.name, reason.score === undefined ? '' : `score ${reason.score.toFixed(2)}`, second];
+  const item: RoutingItem = {
+    label: `$(arrow-right) ${plainLabel(skill.id)}`,
+    description: plainLabel(facts.filter(Boolean).join(' · ')),
+    detail: plainLabel(describeRoute(agent.name, skill.id, reason)),
+    ref: { agent: agent.name, skill: skill.id },
+  };
+  return { item, notice };
 }
 
 async function restItems(

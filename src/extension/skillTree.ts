@@ -19,6 +19,8 @@ export interface SkillNode {
   skill: Skill;
   /** What the skill lacks on this machine; empty when it is ready, absent where nobody has looked. */
   missing?: readonly Missing[];
+  /** Made with the node, where the tree made it. */
+  item?: vscode.TreeItem;
 }
 
 export type TreeNode = AgentNode | SkillNode;
@@ -65,10 +67,10 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   }
 
   getTreeItem(node: TreeNode): vscode.TreeItem {
-    return node.kind === 'agent' ? agentItem(node.agent) : skillItem(node);
+    return node.kind === 'agent' ? agentItem(node.agent) : (node.item ?? skillItem(node));
   }
 
-  /** The editor asks for all items in one go; so the files are read before, a few at a time. */
+  /** The editor asks for all items in one go; so the files are read and the items made before, a few at a time. */
   async #skillNodes(agent: Agent): Promise<SkillNode[]> {
     const { readinessOf, thisMachine } = await import('../engine/agents/readiness.ts');
     const { config } = await this.#current.openTelos();
@@ -76,7 +78,8 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
     const machine = this.#machine;
     const nodes: SkillNode[] = [];
     for await (const skill of inSlices(agent.skills)) {
-      nodes.push({ kind: 'skill', agent, skill, missing: readinessOf(skill, machine).missing });
+      const node = { kind: 'skill' as const, agent, skill, missing: readinessOf(skill, machine).missing };
+      nodes.push({ ...node, item: skillItem(node) });
     }
     return nodes;
   }

@@ -1,7 +1,7 @@
 /** Long work in short pieces: the extension host serves every extension, and a window that stalls is noticed. */
 
-/** The work between two pauses, in milliseconds. */
-const sliceMs = 8;
+/** The work between two pauses, in milliseconds; several readers may be at work in turn. */
+const sliceMs = 4;
 
 /** Hands the values on one by one, and lets everybody else have a turn whenever the reader has been busy for a slice. */
 export async function* inSlices<Value>(values: Iterable<Value>): AsyncGenerator<Value> {

@@ -1,5 +1,5 @@
 /** Finds the skills below a folder, fast enough for thousands of them: names and a look for the file, nothing is read. */
-import { readdirSync, realpathSync } from 'node:fs';
+import { type Dirent, readdirSync, realpathSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import type { SkillSource } from './agent.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
@@ -32,13 +32,19 @@ function skillFolders(root: string): { dir: string; file: string }[] {
   const visit = (dir: string, realDir: string, depth: number): void => {
     if (visited.has(realDir)) return;
     visited.add(realDir);
-    const file = depth > 0 ? skillFileIn(dir) : undefined;
+    // A folder is read once, for the skill file's odd spellings and for the folders below.
+    let entries: readonly Dirent[] | undefined;
+    const read = (): readonly Dirent[] => {
+      entries ??= entriesIn(dir);
+      return entries;
+    };
+    const file = depth > 0 ? skillFileIn(dir, () => read().map(({ name }) => name)) : undefined;
     if (file) {
       found.push({ dir, file });
       return;
     }
     if (depth >= maxDepth) return;
-    for (const { name, isLink } of folderEntries(dir)) {
+    for (const { name, isLink } of folderEntries(read())) {
       const path = join(dir, name);
       const realPath = isLink ? realPathOf(path) : realDir + sep + name;
       if (realPath !== undefined) visit(path, realPath, depth + 1);
@@ -51,15 +57,19 @@ function skillFolders(root: string): { dir: string; file: string }[] {
 
 /** Names of the folders, and of links, in a folder, sorted; none where it cannot be read. */
 export function foldersIn(dir: string): string[] {
-  return folderEntries(dir).map(({ name }) => name);
+  return folderEntries(entriesIn(dir)).map(({ name }) => name);
 }
 
-function folderEntries(dir: string): { name: string; isLink: boolean }[] {
+function folderEntries(entries: readonly Dirent[]): { name: string; isLink: boolean }[] {
+  return entries
+    .filter(entry => (entry.isDirectory() || entry.isSymbolicLink()) && !isSkipped(entry.name))
+    .map(entry => ({ name: entry.name, isLink: entry.isSymbolicLink() }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function entriesIn(dir: string): Dirent[] {
   try {
-    return readdirSync(dir, { withFileTypes: true })
-      .filter(entry => (entry.isDirectory() || entry.isSymbolicLink()) && !isSkipped(entry.name))
-      .map(entry => ({ name: entry.name, isLink: entry.isSymbolicLink() }))
-      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    return readdirSync(dir, { withFileTypes: true });
   } catch {
     return [];
   }

@@ -97,22 +97,28 @@ export function openSkill(file: string, source: SkillSource, id = basename(dirna
 
 /**
  * Path of the skill file in a folder: `SKILL.md` in any case, else `skills.md` in any case; undefined where there is none.
- * The usual spelling costs one stat.
+ * The usual spelling costs one stat; for the others `namesIn` is asked what the folder holds.
  */
-export function skillFileIn(dir: string): string | undefined {
+export function skillFileIn(
+  dir: string,
+  namesIn: () => readonly string[] = () => namesOf(dir),
+): string | undefined {
   const usual = join(dir, 'SKILL.md');
   if (isFile(usual)) return usual;
-  let names: string[];
-  try {
-    names = readdirSync(dir);
-  } catch {
-    return undefined;
-  }
+  const names = namesIn();
   for (const wanted of ['skill.md', 'skills.md']) {
     const found = names.find(name => name.toLowerCase() === wanted && isFile(join(dir, name)));
     if (found) return join(dir, found);
   }
   return undefined;
+}
+
+function namesOf(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch {
+    return [];
+  }
 }
 
 function isFile(path: string): boolean {

@@ -80,7 +80,7 @@ describe('previewing the routing', () => {
     assert.deepEqual(labels.slice(0, 4), [
       'Would run',
       '$(arrow-right) tide-table',
-      'Ranking by their words',
+      'By its words',
       'tide-table',
     ]);
     assert.ok(labels.indexOf('bird-calls') > labels.indexOf('All others'), labels.join());
