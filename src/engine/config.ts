@@ -202,7 +202,7 @@ interface Sources {
   origins: Record<string, ValueInForce>;
 }
 
-const budgetNames = Object.keys(budgetVariables) as readonly BudgetName[];
+export const budgetNames = Object.keys(budgetVariables) as readonly BudgetName[];
 
 function budgetOf(value: (field: BudgetName, variable: string) => string | undefined): Config['budget'] {
   const budget: Partial<Record<BudgetName, number>> = {};

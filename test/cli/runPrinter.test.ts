@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { textPrinter } from '../../src/cli/runPrinter.ts';
+import type { Terminal } from '../../src/cli/terminal.ts';
+import type { RunEvent } from '../../src/protocol/run.ts';
+
+const same = (text: string): string => text;
+
+describe('textPrinter', () => {
+  /** What stdout gets when it is a screen of this width, or none; what goes to the side is not on it. */
+  function printed(outWidth: number | undefined, events: readonly RunEvent[]): string {
+    let out = '';
+    const terminal: Terminal = {
+      out: text => {
+        out += text;
+      },
+      say: () => {},
+      endLine: () => {
+        if (out !== '' && !out.endsWith('\n')) out += '\n';
+      },
+      flush: () => {},
+      canAsk: false,
+      outWidth,
+      sayWidth: 80,
+      style: { dim: same, bold: same, red: same, yellow: same },
+    };
+    const print = textPrinter(terminal, false);
+    for (const event of events) print(event);
+    return out;
+  }
+
+  const text = (words: string): RunEvent => ({ type: 'text', text: words });
+  const call = { id: '1', name: 'read_file', input: { path: 'a.md' } };
+  const tool: RunEvent[] = [
+    { type: 'tool_start', call },
+    { type: 'tool_end', callId: '1', name: 'read_file', result: { content: 'x', isError: false } },
+  ];
+  const end: RunEvent = {
+    type: 'run_end',
+    outcome: 'completed',
+    rounds: 2,
+    toolCalls: 1,
+    durationMs: 1,
+    messages: [],
+  };
+
+  it('begins a new line on a screen for what the model says after its tools', () => {
+    assert.equal(
+      printed(80, [text('I '), text('look.'), ...tool, ...tool, text('Done.'), end]),
+      'I look.\nDone.\n',
+    );
+    assert.equal(printed(80, [...tool, text('Done.\n'), end]), 'Done.\n');
+  });
+
+  it('gives a pipe the words of the model as they are', () => {
+    assert.equal(printed(undefined, [text('x'), ...tool, text('done'), end]), 'xdone\n');
+  });
+});
