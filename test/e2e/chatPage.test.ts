@@ -148,8 +148,8 @@ describe('chat page', () => {
     await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls \u202E-la')));
     const card = view.page.getByRole('group', { name: 'Approval: run_command' });
     assert.equal(await card.locator('.subject').textContent(), 'ls <U+202E>-la');
-    await view.page.waitForFunction(() => document.activeElement?.textContent === 'Allow once');
-    await view.page.keyboard.press('Tab');
+    await view.page.waitForFunction(() => document.activeElement?.textContent === 'Deny');
+    await view.page.keyboard.press('Shift+Tab');
     await view.page.keyboard.press('Enter');
     assert.deepEqual(await sent(view, 'approve'), [
       { type: 'approve', callId: 't', decision: { allow: true, scope: 'run' } },
