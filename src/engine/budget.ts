@@ -2,7 +2,7 @@
 import type { Usage } from '../protocol/run.ts';
 import { type BudgetName, budgetVariables, type Config } from './config.ts';
 import { TelosError } from './errors.ts';
-import { LogReader } from './logReader.ts';
+import type { LogReader } from './logReader.ts';
 
 export interface Budget {
   /** To be called before each call of a model. Returns what a person should know. Throws TelosError `budget` when a limit is reached. */
@@ -101,15 +101,17 @@ const nothingYet: DaySoFar = { use: { cost: 0, tokens: 0, minutes: 0 }, unknown:
 
 /** What the runs that ended today have used, those of other processes too; one that goes on beside this one is counted at its end. */
 class DayUse {
-  readonly #reader: LogReader;
+  readonly #dataDir: string;
+  #reader: LogReader | undefined;
   #sum: DaySoFar = nothingYet;
 
   constructor(dataDir: string) {
-    this.#reader = new LogReader(dataDir, 'start');
+    this.#dataDir = dataDir;
   }
 
   async read(): Promise<DaySoFar> {
     try {
+      this.#reader ??= new (await import('./logReader.ts')).LogReader(this.#dataDir, 'start');
       const { records, newDay } = await this.#reader.readOn();
       if (newDay) this.#sum = nothingYet;
       for (const record of records) {
