@@ -150,6 +150,7 @@ describe('chat page', () => {
     assert.equal(await card.locator('.subject').textContent(), 'ls <U+202E>-la');
     await view.page.waitForFunction(() => document.activeElement?.textContent === 'Deny');
     await view.page.keyboard.press('Shift+Tab');
+    await view.page.keyboard.press('Shift+Tab');
     await view.page.keyboard.press('Enter');
     assert.deepEqual(await sent(view, 'approve'), [
       { type: 'approve', callId: 't', decision: { allow: true, scope: 'run' } },
