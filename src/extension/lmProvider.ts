@@ -162,7 +162,9 @@ async function* whileNotAborted<Value>(
 
 function explain(error: unknown, model: string): TelosError {
   if (error instanceof TelosError) return error;
-  const reason = error instanceof Error ? error.message : String(error);
+  const said = error instanceof Error ? error.message : String(error);
+  // What is no text on the other side of the editor arrives as this.
+  const reason = said === '' || said === '[object Object]' ? 'it gave no reason.' : said;
   switch (error instanceof vscode.LanguageModelError ? error.code : '') {
     case vscode.LanguageModelError.NoPermissions.name:
       return new TelosError(

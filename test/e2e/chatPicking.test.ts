@@ -1,11 +1,14 @@
 /** Picking in the chat view's page: a skill by a slash, another skill for a request that was run, another model. */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost } from '../../src/protocol/webview.ts';
 import { launchChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
 import { conversation, end, routed, start } from '../webview/scenes.ts';
+import { themeNames } from '../webview/themes.ts';
 
 describe('picking in the chat page', () => {
   let browser: Browser;
@@ -65,6 +68,31 @@ describe('picking in the chat page', () => {
     await textbox().fill('/kickoff');
     await textbox().press('Enter');
     assert.deepEqual(await sent('submit'), [{ type: 'submit', text: '/kickoff' }]);
+  });
+
+  it('has a list that axe finds no fault with, in every theme', async () => {
+    const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core')), 'utf8');
+    for (const theme of themeNames) {
+      await view.page.close();
+      view = await openView(browser, bundle, { theme });
+      await view.say(
+        conversation([start('sum up the week'), { ...routed, reason: { rule: 'model' } } as RunEvent, end]),
+      );
+      await textbox().fill('/');
+      await options().first().waitFor();
+      await view.page.evaluate(axe);
+      const { violations } = await view.page.evaluate(() =>
+        (
+          window as unknown as {
+            axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+          }
+        ).axe.run(),
+      );
+      assert.deepEqual(
+        violations.map(({ id, nodes }) => `${theme}: ${id} ${nodes.map(({ html }) => html).join(' ')}`),
+        [],
+      );
+    }
   });
 
   it('runs the same request with the runner-up, or asks for any other', async () => {

@@ -136,6 +136,27 @@ describe('Chat', () => {
     assert.deepEqual(typesOf(desk.seen).filter(type => type === 'run_start').length, 1);
   });
 
+  it('stops the run that goes on for one that comes instead, and runs that after its end', async () => {
+    const desk = new Desk();
+    await desk.chat.show(null, 0);
+    desk.chat.submit({ text: 'go' });
+    await desk.until('approval_request');
+    const skill = { agent: 'kairos', skill: 'other' };
+    await desk.chat.submitInstead({ text: 'go', skill });
+    while (typesOf(desk.seen).filter(type => type === 'approval_request').length < 2) await wait(2);
+    assert.deepEqual(typesOf(desk.seen), [
+      'run_start',
+      'approval_request',
+      'approval_response',
+      'text',
+      'run_end',
+      'run_start',
+      'approval_request',
+    ]);
+    assert.deepEqual(desk.running, [true, false, true]);
+    await desk.chat.end();
+  });
+
   it('keeps what happens while no view looks, and gives it to the one that asks', async () => {
     const desk = new Desk();
     desk.chat.submit({ text: 'go' });

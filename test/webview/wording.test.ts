@@ -6,6 +6,7 @@ import {
   describeFigures,
   describeRecording,
   describeRetry,
+  describeScores,
   formatDuration,
   summarizeCall,
 } from '../../webview/wording.ts';
@@ -21,6 +22,16 @@ describe('wording', () => {
     assert.equal(sum({ limit: 3, deep: true }), 'limit, deep');
     assert.equal(sum({ command: 'echo \u202Etxt' }), 'echo <U+202E>txt');
     assert.equal(sum({ query: 'x'.repeat(500) }).length, 200);
+  });
+
+  it('says the figures behind a choice where there are some', () => {
+    const runnerUp = { agent: 'kairos', skill: 'weekly' };
+    assert.equal(describeScores({ rule: 'name', matched: 'kickoff' }), '');
+    assert.equal(describeScores({ rule: 'model', runnerUp }), 'then weekly');
+    assert.equal(
+      describeScores({ rule: 'index', score: 0.4142, runnerUp: { ...runnerUp, score: 0.3 } }),
+      'score 0.41, then weekly with 0.30',
+    );
   });
 
   it('says a wait and that it is over', () => {

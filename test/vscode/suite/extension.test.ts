@@ -147,4 +147,37 @@ describe('Telos: Set API Key...', () => {
     await vscode.commands.executeCommand('telos.setApiKey');
     assert.deepEqual(titles, ['Whose key?', 'API key for Gemini']);
   });
+
+  it('clears all that is kept after one question, and says when there is nothing', async () => {
+    await activated();
+    const { showWarningMessage, showInformationMessage } = vscode.window;
+    const said: string[] = [];
+    let answer: string | undefined;
+    Object.assign(vscode.window, {
+      showWarningMessage: async (message: string) => {
+        said.push(message);
+        return answer;
+      },
+      showInformationMessage: async (message: string) => void said.push(message),
+    });
+    const clear = async (answering?: string): Promise<void> => {
+      answer = answering;
+      await vscode.commands.executeCommand('telos.clearSecrets');
+    };
+    try {
+      for (const provider of ['OpenAI', 'Gemini']) {
+        answerWith('key-of-the-suite', provider);
+        await vscode.commands.executeCommand('telos.setApiKey');
+      }
+      said.length = 0;
+      await clear(undefined);
+      await clear('Clear');
+      await clear();
+    } finally {
+      Object.assign(vscode.window, { showWarningMessage, showInformationMessage });
+    }
+    const question = 'Clear the OpenAI key and the Gemini key?';
+    assert.deepEqual(said.slice(0, 3), [question, question, 'The secrets of Telos are cleared.']);
+    assert.match(said[3] ?? '', /keeps nothing/);
+  });
 });

@@ -31,6 +31,9 @@ async function ask(asked: CompletionRequest, signal = new AbortController().sign
   return events;
 }
 
+/** A PNG of one pixel. */
+const redDot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC';
+
 const hello: Message[] = [{ role: 'user', content: 'Hello' }];
 
 describe('models of the editor', () => {
@@ -125,6 +128,27 @@ describe('models of the editor', () => {
     ]);
   });
 
+  it('see images where they can, and say so where they take no tools', async () => {
+    await scriptModels(undefined, [[{ text: 'a cat' }]]);
+    const image = {
+      type: 'image',
+      source: { type: 'base64', media_type: 'image/png', data: redDot },
+    } as const;
+    const signal = new AbortController().signal;
+    const looked = request([{ role: 'user', content: [{ type: 'text', text: 'What is it?' }, image] }]);
+    const eyes = await lmProvider.create('telos-lm/eyes');
+    for await (const event of eyes.streamCompletion(looked, signal)) void event;
+    const [system, question, seen] = (await requests())[0]?.messages[0]?.content ?? [];
+    assert.deepEqual([system, question], [{ text: 'Be brief.' }, { text: 'What is it?' }]);
+    // The editor may make an image smaller on its way.
+    const { mime, bytes } = seen as { mime: string; bytes: number };
+    assert.ok(mime.startsWith('image/') && bytes > 60, `${mime}, ${bytes} bytes`);
+    const mute = await lmProvider.create('telos-lm/mute');
+    await assert.rejects(async () => {
+      for await (const event of mute.streamCompletion(request(hello, ['read_file']), signal)) void event;
+    }, /takes no tools/);
+  });
+
   it('end within moments of an abort, and the request is cancelled', async () => {
     await scriptModels(undefined, [[{ text: 'I begin' }, { hang: true }]]);
     const controller = new AbortController();
@@ -150,7 +174,7 @@ describe('models of the editor', () => {
     await assert.rejects(ask(request(hello)), { code: 'rate_limit', message: /Choose Model/ });
   });
 
-  it('are the choice where nothing else is set up, and run a skill with its tools', async () => {
+  it('are the choice where nothing else is set up', async () => {
     const { status } = (await activated()).exports;
     await status.update();
     assert.match(status.text, /telos-lm\/plain/);
