@@ -81,7 +81,13 @@ export function describeReport(report: DoctorReport): string[] {
     platform,
     '',
     'In force:',
-    ...columns(values.map(({ name, value, origin, file }) => [name, value || (emptyWords[name] ?? 'no limit'), file ?? origin])),
+    ...columns(
+      values.map(({ name, value, origin, file }) => [
+        name,
+        value || (emptyWords[name] ?? 'no limit'),
+        file ?? origin,
+      ]),
+    ),
     '',
     'Folders:',
     ...columns(folders.map(({ name, path, state }) => [name, path, state])),
