@@ -2,10 +2,12 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Diagnostic, Skill } from '../engine/agents/agent.ts';
+import { discoverAgents } from '../engine/agents/discover.ts';
 import { lintSkill, mendText, skillsBelow } from '../engine/agents/lint.ts';
 import { type Machine, type Readiness, readinessOf, thisMachine } from '../engine/agents/readiness.ts';
 import { type FileSkill, openSkill } from '../engine/agents/skillFile.ts';
 import type { Config } from '../engine/config.ts';
+import { writeWhole } from '../engine/policy/wholeFile.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalText } from './terminalText.ts';
@@ -56,7 +58,6 @@ export async function lintCommand(
 }
 
 async function knownSkills(config: Config): Promise<{ agent: string; skill: FileSkill }[]> {
-  const { discoverAgents } = await import('../engine/agents/discover.ts');
   return discoverAgents(config).flatMap(agent => agent.skills.map(skill => ({ agent: agent.name, skill })));
 }
 
@@ -72,7 +73,6 @@ function check(skill: FileSkill, agent: string | undefined, machine: Machine): C
 
 /** The files that are different now. */
 async function mend(skills: readonly FileSkill[]): Promise<Set<string>> {
-  const { writeWhole } = await import('../engine/policy/wholeFile.ts');
   const mended = new Set<string>();
   for (const { file, diagnostics } of skills) {
     if (mended.has(file) || !diagnostics.some(({ edit }) => edit)) continue;

@@ -1,5 +1,6 @@
 /** `telos policy`: what has been granted, how to take it back, and how a call would be decided on and why. */
 import type { Permission } from '../engine/policy/permissions.ts';
+import { describePermission, listPermissions } from '../engine/policy/permissions.ts';
 import { Telos } from '../engine/telos.ts';
 import type { JsonObject } from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
@@ -45,7 +46,6 @@ export async function policyExplainCommand(
 export async function policyListCommand(options: PolicyOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { listPermissions, describePermission } = await import('../engine/policy/permissions.ts');
   const { file, permissions, problems } = await listPermissions(config);
   if (options.json) terminal.out(`${terminalJson(permissions)}\n`);
   else if (permissions.length === 0) terminal.say(terminalText(`Nothing is granted. Rules go to ${file}.`));

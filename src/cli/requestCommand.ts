@@ -8,6 +8,7 @@ import { abortOnInterrupt, cancelledExitCode } from './interrupts.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
 import { jsonPrinter, noMatchText, textPrinter } from './runPrinter.ts';
 import type { Terminal } from './terminal.ts';
+import { terminalHuman } from './terminalHuman.ts';
 import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 /** The options of the command line, as they were given; paths may be relative to the folder of the call. */
@@ -78,7 +79,6 @@ const exitCodes: Record<RunOutcome, number> = {
 async function humanFor(options: RequestOptions, terminal: Terminal): Promise<Human> {
   if (options.yes) return yesToAll;
   if (!terminal.canAsk) return nobody;
-  const { terminalHuman } = await import('./terminalHuman.ts');
   return terminalHuman(terminal);
 }
 

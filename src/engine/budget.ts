@@ -2,7 +2,7 @@
 import type { Usage } from '../protocol/run.ts';
 import { type BudgetName, budgetVariables, type Config } from './config.ts';
 import { TelosError } from './errors.ts';
-import type { LogReader } from './logReader.ts';
+import { LogReader } from './logReader.ts';
 
 export interface Budget {
   /** To be called before each call of a model. Returns what a person should know. Throws TelosError `budget` when a limit is reached. */
@@ -111,7 +111,7 @@ class DayUse {
 
   async read(): Promise<DaySoFar> {
     try {
-      this.#reader ??= new (await import('./logReader.ts')).LogReader(this.#dataDir, 'start');
+      this.#reader ??= new LogReader(this.#dataDir, 'start');
       const { records, newDay } = await this.#reader.readOn();
       if (newDay) this.#sum = nothingYet;
       for (const record of records) {

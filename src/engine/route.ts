@@ -4,6 +4,7 @@ import type { FileAgent } from './agents/discover.ts';
 import { decide, type Ranked, SearchIndex } from './agents/searchIndex.ts';
 import type { RoutingMode } from './config.ts';
 import type { Provider } from './providers/provider.ts';
+import { askModel } from './routeModel.ts';
 import { type Match, matchExplicit, matchName } from './routeName.ts';
 
 export type { Match } from './routeName.ts';
@@ -85,7 +86,6 @@ export class Router {
     rank: () => Promise<readonly Ranked[]>,
     signal: AbortSignal,
   ): Promise<{ result: RouteResult; notice?: never } | { notice: string; result?: never } | undefined> {
-    const { askModel } = await import('./routeModel.ts');
     try {
       const provider = await this.#options.provider();
       if (!provider) return undefined;

@@ -3,6 +3,7 @@ import type { FileAgent } from './agents/discover.ts';
 import type { FileSkill } from './agents/skillFile.ts';
 import type { Config } from './config.ts';
 import type { ProviderChoice } from './providers/create.ts';
+import { createProvider } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
 
 /** A skill that may be the one. */
@@ -25,7 +26,6 @@ const maxRequest = 8_000;
 export async function routingProvider(config: Config, choice: ProviderChoice): Promise<Provider | undefined> {
   if (choice.recording) return undefined;
   const usual = choice.name === 'anthropic' ? anthropicRoutingModel : choice.model;
-  const { createProvider } = await import('./providers/create.ts');
   return createProvider(config, { ...choice, model: config.routingModel ?? usual });
 }
 

@@ -3,8 +3,10 @@ import type { AgentCard } from '../protocol/agentCard.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
 import type { JsonObject, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
 import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
+import { companionsOf } from './agents/companions.ts';
 import { type Discovery, discover } from './agents/discover.ts';
 import type { Machine, Readiness } from './agents/readiness.ts';
+import { readinessOf, thisMachine } from './agents/readiness.ts';
 import type { Ranked } from './agents/searchIndex.ts';
 import { type Budget, openBudget } from './budget.ts';
 import type { Config } from './config.ts';
@@ -12,17 +14,28 @@ import { TelosError } from './errors.ts';
 import { framed, newRunState, type RunState } from './frame.ts';
 import { type Human, withoutSecrets } from './human.ts';
 import { recorded } from './log.ts';
+import { addSkill } from './packs/addSkill.ts';
 import type { InitialFolders } from './packs/initFolders.ts';
+import { initFolders } from './packs/initFolders.ts';
 import type { InstalledPack } from './packs/install.ts';
+import { installPack } from './packs/install.ts';
 import type { UninstallTarget } from './packs/uninstall.ts';
+import { findInstalled, uninstallPack } from './packs/uninstall.ts';
 import type { Decision } from './policy/decision.ts';
+import { explainCall } from './policy/explain.ts';
+import { openReviews } from './policy/runPolicy.ts';
 import { selectionText } from './prompt.ts';
 import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
+import { chooseProvider, createProvider } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
+import { recordingProvider } from './providers/recording.ts';
 import { redactor, secretsIn } from './redact.ts';
 import { type Match, type RouteResult, Router } from './route.ts';
+import { routingProvider } from './routeModel.ts';
 import { findSkill } from './routeName.ts';
 import type { SkillBench } from './runSkill.ts';
+import { foldersOf, runSkill } from './runSkill.ts';
+import { runWithoutSkill } from './runWithoutSkill.ts';
 
 /** A text that the user had selected when they asked. */
 export interface Selection {
@@ -90,22 +103,18 @@ export class Telos {
 
   /** What the skill lacks on this machine. Programs and variables are looked for once until `refresh`. */
   async readiness(skill: Skill): Promise<Readiness> {
-    const { readinessOf, thisMachine } = await import('./agents/readiness.ts');
     this.#machine ??= thisMachine(this.config.env);
     return readinessOf(skill, this.#machine);
   }
 
   /** Which model the next run will use. Throws TelosError `config` for an unknown provider, `auth` for one without its key. */
   async provider(): Promise<ProviderChoice> {
-    this.#choice ??= import('./providers/create.ts').then(create =>
-      create.chooseProvider(this.config, this.#parts.providers),
-    );
+    this.#choice ??= chooseProvider(this.config, this.#parts.providers);
     return this.#choice;
   }
 
   /** The model that is asked which skill fits; undefined where a recording answers. Throws what `provider` throws. */
   async routingProvider(): Promise<Provider | undefined> {
-    const { routingProvider } = await import('./routeModel.ts');
     return routingProvider(this.config, await this.provider());
   }
 
@@ -141,7 +150,6 @@ export class Telos {
 
   /** Installs a pack or a bare skill from a folder. Throws TelosError `pack` when it will not do. */
   async install(path: string): Promise<InstalledPack> {
-    const { installPack } = await import('./packs/install.ts');
     const installed = await installPack(path, this.config);
     this.refresh();
     return installed;
@@ -149,7 +157,6 @@ export class Telos {
 
   /** Removes an installed agent, without asking. Throws TelosError `pack` for one that was not installed. */
   async uninstall(name: string): Promise<UninstallTarget> {
-    const { uninstallPack } = await import('./packs/uninstall.ts');
     const removed = await uninstallPack(name, this.config);
     this.refresh();
     return removed;
@@ -157,17 +164,16 @@ export class Telos {
 
   /** What `uninstall` would remove. Throws the same. */
   async installed(name: string): Promise<UninstallTarget> {
-    return (await import('./packs/uninstall.ts')).findInstalled(name, this.config);
+    return findInstalled(name, this.config);
   }
 
   /** Makes the config folder with its agents.toml, and the skills folder, where they are missing. */
   async init(): Promise<InitialFolders> {
-    return (await import('./packs/initFolders.ts')).initFolders(this.config);
+    return initFolders(this.config);
   }
 
   /** Writes a SKILL.md to start from; a new agent comes with it. Returns its path. Throws TelosError `pack`. */
   async addSkill(agent: string, skill: string): Promise<string> {
-    const { addSkill } = await import('./packs/addSkill.ts');
     const file = await addSkill(agent, skill, this.config);
     this.refresh();
     return file;
@@ -175,13 +181,11 @@ export class Telos {
 
   /** What the agent's files name, for somebody who decides whether to trust it. Throws TelosError `config` for an unknown agent. */
   async agentCard(name: string): Promise<AgentCard> {
-    const { openReviews } = await import('./policy/runPolicy.ts');
     return openReviews(this.config).cardOf(await this.#agentNamed(name));
   }
 
   /** Accepts the card that was shown. Throws TelosError `config` when the agent's files have changed since. */
   async acceptCard(card: Pick<AgentCard, 'agent' | 'digest'>): Promise<void> {
-    const { openReviews } = await import('./policy/runPolicy.ts');
     await openReviews(this.config).accept(await this.#agentNamed(card.agent), card, new Date());
   }
 
@@ -194,13 +198,8 @@ export class Telos {
 
   /** How a call would be decided on in a run of this agent's first skill, or of none. Throws TelosError `config` for an unknown agent. */
   async explain(tool: string, input: JsonObject, agentName?: string): Promise<Decision> {
-    const { explainCall } = await import('./policy/explain.ts');
     if (agentName === undefined) return explainCall(tool, input, this.config, undefined);
     const agent = await this.#agentNamed(agentName);
-    const [{ foldersOf }, { companionsOf }] = await Promise.all([
-      import('./runSkill.ts'),
-      import('./agents/companions.ts'),
-    ]);
     const skill = agent.skills[0];
     return explainCall(
       tool,
@@ -233,19 +232,13 @@ export class Telos {
     // The choice of the skill may be a call of a model already.
     for (const message of (await budget?.check()) ?? []) yield { type: 'notice', level: 'warning', message };
     if (request.withoutSkill) {
-      const [{ runWithoutSkill }, provider] = await Promise.all([
-        import('./runWithoutSkill.ts'),
-        this.#providerFor(undefined, request),
-      ]);
+      const provider = await this.#providerFor(undefined, request);
       return yield* runWithoutSkill(wordsOf(request), this.#bench(provider, human, state, budget), signal);
     }
     const match = await this.route(request, signal);
     if (match.notice) yield { type: 'notice', level: 'warning', message: match.notice };
     if (!match.skill) throw noMatch(request.text, match.suggestions);
-    const [{ runSkill }, provider] = await Promise.all([
-      import('./runSkill.ts'),
-      this.#providerFor(match, request),
-    ]);
+    const provider = await this.#providerFor(match, request);
     return yield* runSkill(match, wordsOf(request), this.#bench(provider, human, state, budget), signal);
   }
 
@@ -261,10 +254,8 @@ export class Telos {
   }
 
   async #providerFor(match: Match | undefined, request: RunRequest): Promise<Provider> {
-    const create = await import('./providers/create.ts');
-    const provider = await create.createProvider(this.config, await this.provider(), match?.skill.dir);
+    const provider = await createProvider(this.config, await this.provider(), match?.skill.dir);
     if (!request.recordTo) return provider;
-    const { recordingProvider } = await import('./providers/recording.ts');
     return recordingProvider(provider, request.recordTo, {
       agent: match?.agent.name ?? 'telos',
       skill: match?.skill.id ?? '',

@@ -1,0 +1,219 @@
+/** Gets one page from an address that was checked first, and from nowhere else, whatever names and redirects say. */
+import { lookup as systemLookup } from 'node:dns/promises';
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { pipeline, type Readable } from 'node:stream';
+import { urlToHttpOptions } from 'node:url';
+import { createBrotliDecompress, createGunzip } from 'node:zlib';
+import type { ToolResult } from '../../protocol/run.ts';
+import { addressKind, hostKind, isNeverReached, parseWebAddress } from './addresses.ts';
+import { htmlToText } from './htmlText.ts';
+import { describeBinary, grouped, looksBinary } from './plainText.ts';
+
+/** Bytes of a page after decompression; nothing beyond is read. */
+const bodyLimit = 1024 * 1024;
+const maximumRedirects = 5;
+/** No honest page is packed that tightly. */
+const mostUnpacked = 100;
+
+export interface Address {
+  address: string;
+  family: number;
+}
+
+/** Finds all addresses of a name. */
+export type Resolve = (hostname: string) => Promise<readonly Address[]>;
+
+export const resolveName: Resolve = hostname => systemLookup(hostname, { all: true });
+
+/** A fetch that ends with a sentence for the model in place of a page. */
+class FetchProblem extends Error {}
+
+/**
+ * The text behind an address. `approved` is the address that was decided on; another one is refused. Throws Error with a
+ * sentence for the model, and the abort reason on abort.
+ */
+export async function fetchPage(
+  given: string,
+  approved: string | undefined,
+  resolve: Resolve,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  let url = webAddress(given);
+  if (approved !== undefined && approved !== url.href)
+    throw new FetchProblem(`it means ${url.href}, but ${approved} was checked. Nothing was sent.`);
+  for (let redirects = 0; redirects <= maximumRedirects; redirects++) {
+    const addresses = await checkedAddresses(url, approved, resolve, signal);
+    const response = await get(url, addresses, signal);
+    const location = redirectTarget(response);
+    if (location === undefined) return await readAnswer(response, url, redirects > 0);
+    response.destroy();
+    const next = webAddress(location, url);
+    // Whoever agreed to one host has not agreed to where it sends us; the next call is decided on by itself.
+    if (siteOf(next) !== siteOf(url) && !isNeverReached(hostKind(next.hostname))) return elsewhere(url, next);
+    url = next;
+  }
+  throw new FetchProblem(
+    `It redirects more than ${maximumRedirects} times. The last target was ${url.href}.`,
+  );
+}
+
+function webAddress(given: string, base?: URL): URL {
+  const parsed = parseWebAddress(given, base);
+  if ('url' in parsed) return parsed.url;
+  throw new FetchProblem(
+    base === undefined ? parsed.problem : `It redirects to a refused address. ${parsed.problem}`,
+  );
+}
+
+/**
+ * Resolves the host once; every address must be allowed, since any of them may be dialled. A host on this machine or its
+ * network counts only when the person saw and approved it as such: a public-looking name that leads there is a trap.
+ */
+async function checkedAddresses(
+  url: URL,
+  approved: string | undefined,
+  resolve: Resolve,
+  signal: AbortSignal,
+): Promise<readonly Address[]> {
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const named = hostKind(host);
+  if (isNeverReached(named))
+    throw new FetchProblem(`${url.host} is a ${named} address, which is never fetched.`);
+  const mayBePrivate =
+    named !== 'public' && approved !== undefined && new URL(approved).origin === url.origin;
+  if (named !== 'public' && !mayBePrivate)
+    throw new FetchProblem(
+      `${url.host} is on this machine or its network (${named}) and has not been approved.`,
+    );
+  const family = isIP(host);
+  const addresses = family === 0 ? await untilAborted(resolve(host), signal) : [{ address: host, family }];
+  if (addresses.length === 0) throw new FetchProblem(`${host} has no address.`);
+  for (const { address } of addresses) {
+    const kind = addressKind(address);
+    if (kind !== 'public' && (isNeverReached(kind) || !mayBePrivate))
+      throw new FetchProblem(`${host} leads to the ${kind} address ${address}, which is not fetched.`);
+  }
+  return addresses;
+}
+
+/** A name's resolution cannot be called off, but it need not be waited for. */
+function untilAborted<Value>(pending: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((settle, fail) => {
+    const onAbort = (): void => fail(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    pending.then(settle, fail).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
+function get(url: URL, addresses: readonly Address[], signal: AbortSignal): Promise<IncomingMessage> {
+  // Only the checked addresses are dialled, whatever the name means by now.
+  const lookup: LookupFunction = (_hostname, options, callback) => {
+    if (options.all) callback(null, [...addresses]);
+    else callback(null, addresses[0]!.address, addresses[0]!.family);
+  };
+  const secure = url.protocol === 'https:';
+  return new Promise((settle, fail) => {
+    // An agent of its own: the shared one may send everything through a proxy that the environment names.
+    const request = (secure ? requestHttps : requestHttp)({
+      ...urlToHttpOptions(url),
+      agent: secure ? new HttpsAgent() : new HttpAgent(),
+      lookup,
+      signal,
+      headers: {
+        accept: 'text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.5',
+        'accept-encoding': 'gzip, br',
+        'user-agent': 'Telos',
+      },
+    });
+    request.once('response', settle).once('error', fail).end();
+  });
+}
+
+/** With or without `www.`, by http or https, it is the same place. */
+const siteOf = ({ hostname }: URL): string => hostname.replace(/^www\./, '').replace(/\.$/, '');
+
+function elsewhere(from: URL, to: URL): ToolResult {
+  const content = `${from.href} redirects to another host, which was not contacted: ${to.href}\nFetch that address if you need it.`;
+  return { content, isError: false };
+}
+
+function redirectTarget(response: IncomingMessage): string | undefined {
+  const redirects = [301, 302, 303, 307, 308].includes(response.statusCode ?? 0);
+  return redirects ? response.headers.location : undefined;
+}
+
+async function readAnswer(response: IncomingMessage, url: URL, redirected: boolean): Promise<ToolResult> {
+  const { bytes, cut } = await readBody(response);
+  const type = response.headers['content-type'] ?? '';
+  const notes = [bodyText(bytes, type, url)];
+  if (cut)
+    notes.push(
+      `[Cut: these are the first ${grouped(bytes.length)} bytes of the answer; the rest was not read.]`,
+    );
+  if (redirected) notes.push(`[Redirected to ${url.href}]`);
+  const status = response.statusCode ?? 0;
+  const failed = status < 200 || status >= 300;
+  if (failed) notes.unshift(`HTTP ${status} ${response.statusMessage ?? ''}`.trim());
+  const content = notes.filter(note => note !== '').join('\n\n');
+  return { content: content === '' ? '(empty answer)' : content, isError: failed };
+}
+
+async function readBody(response: IncomingMessage): Promise<{ bytes: Buffer; cut: boolean }> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const body = decompressed(response);
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    chunks.push(chunk.subarray(0, bodyLimit - size));
+    size += chunk.length;
+    if (size > bodyLimit) break;
+  }
+  const packed = body === response ? size : (body as { bytesWritten?: number }).bytesWritten || size;
+  response.destroy();
+  if (size > bodyLimit && size > packed * mostUnpacked)
+    throw new FetchProblem(
+      `The answer unpacks to more than ${mostUnpacked} times its size and beyond ${grouped(bodyLimit)} bytes; it was thrown away.`,
+    );
+  return { bytes: Buffer.concat(chunks), cut: size > bodyLimit };
+}
+
+function decompressed(response: IncomingMessage): Readable {
+  const encoding = (response.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+  // The callback only keeps an error from being thrown twice: the reader of the last stream sees it too.
+  if (encoding === 'gzip' || encoding === 'x-gzip')
+    return pipeline(response, createGunzip(), () => undefined);
+  if (encoding === 'br') return pipeline(response, createBrotliDecompress(), () => undefined);
+  if (encoding === 'identity') return response;
+  throw new FetchProblem(`The server answered in the encoding ${encoding}, which was not asked for.`);
+}
+
+function bodyText(bytes: Buffer, contentType: string, url: URL): string {
+  const type = contentType.split(';', 1)[0]!.trim().toLowerCase();
+  const charset = markedCharset(bytes) ?? /charset\s*=\s*"?([\w.:-]+)/i.exec(contentType)?.[1];
+  const wide = charset?.toLowerCase().startsWith('utf-16') ?? false;
+  const picture = /^(image|audio|video|font)\//.test(type) && !type.endsWith('+xml');
+  if (picture || type === 'application/pdf' || (!wide && looksBinary(bytes)))
+    return describeBinary(type === '' ? 'answer' : type, bytes, bytes.length);
+  const isPage = type === 'text/html' || type === 'application/xhtml+xml';
+  const text = decoded(bytes, charset ?? (isPage ? charsetInPage(bytes) : undefined) ?? 'utf-8');
+  return isPage ? htmlToText(text, url) : text;
+}
+
+/** The encoding that a byte order mark names. */
+function markedCharset(bytes: Buffer): string | undefined {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return 'utf-8';
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
+  return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined;
+}
+
+const charsetInPage = (bytes: Buffer): string | undefined =>
+  /<meta[^>]{1,200}?charset\s*=\s*["']?([\w.:-]+)/i.exec(bytes.toString('latin1', 0, 1024))?.[1];
+
+function decoded(bytes: Buffer, charset: string): string {
+  try {
+    return new TextDecoder(charset).decode(bytes);
+  } catch {
+    return new TextDecoder('utf-8').decode(bytes);
+  }
+}
