@@ -1,5 +1,5 @@
 /** How a run ended, and what to do next when it did not end well. */
-import type { SkillRef } from '../src/protocol/run.ts';
+import type { ErrorCode, SkillRef } from '../src/protocol/run.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
@@ -9,6 +9,8 @@ import { visible } from './visibleText.ts';
 import { describeFigures, describeOutcome } from './wording.ts';
 
 const mostSkills = 8;
+/** What another model may well be the way out of. */
+const modelErrors: readonly ErrorCode[] = ['auth', 'config', 'provider', 'rate_limit'];
 
 const icons: Partial<Record<EndItem['outcome'], IconName>> = {
   completed: 'done',
@@ -58,6 +60,7 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
           >
             Try Again
           </button>
+          {modelErrors.includes(code) && <CommandButton command="telos.chooseModel" label="Choose Model…" />}
           <CommandButton command="telos.openLog" label="Open Log" />
         </div>
       )}

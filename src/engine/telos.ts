@@ -4,7 +4,7 @@ import type { DoctorReport } from '../protocol/doctorReport.ts';
 import type { JsonObject, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
 import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
 import { companionsOf } from './agents/companions.ts';
-import { type Discovery, discover } from './agents/discover.ts';
+import { type Discovery, discoverInSlices } from './agents/discover.ts';
 import type { Machine, Readiness } from './agents/readiness.ts';
 import { readinessOf, thisMachine } from './agents/readiness.ts';
 import type { Ranked } from './agents/searchIndex.ts';
@@ -72,7 +72,7 @@ export interface FrontendParts {
 export class Telos {
   readonly config: Config;
   readonly #parts: FrontendParts;
-  #discovery: Discovery | undefined;
+  #discovery: Promise<Discovery> | undefined;
   #choice: Promise<ProviderChoice> | undefined;
   #machine: Machine | undefined;
   readonly #router: Router;
@@ -93,12 +93,12 @@ export class Telos {
 
   /** All agents with at least one skill, sorted by name; as they were at the first call since `refresh`. */
   async agents(): Promise<readonly Agent[]> {
-    return this.#discovered().agents;
+    return (await this.#discovered()).agents;
   }
 
   /** Defects of agents.toml that belong to no single agent. */
   async diagnostics(): Promise<readonly Diagnostic[]> {
-    return this.#discovered().diagnostics;
+    return (await this.#discovered()).diagnostics;
   }
 
   /** What the skill lacks on this machine. Programs and variables are looked for once until `refresh`. */
@@ -128,7 +128,7 @@ export class Telos {
   /** Which skill a request means, and why. Throws TelosError `config` when `request.agent` or `request.skill` is not known. */
   async route(request: RunRequest, signal: AbortSignal): Promise<RouteResult> {
     signal.throwIfAborted();
-    const { agents: all } = this.#discovered();
+    const { agents: all } = await this.#discovered();
     const agents = request.agent === undefined ? all : all.filter(agent => agent.name === request.agent);
     if (agents.length === 0) throw noAgents(request.agent, all, this.config);
     if (request.skill) {
@@ -145,7 +145,7 @@ export class Telos {
 
   /** The skills that fit a request by their words, best first, whatever `route` decides; at most ten. */
   async ranking(request: Pick<RunRequest, 'text' | 'agent'>): Promise<readonly Ranked[]> {
-    return this.#router.rank(request.text, this.#discovered().agents, request.agent);
+    return this.#router.rank(request.text, (await this.#discovered()).agents, request.agent);
   }
 
   /** Installs a pack or a bare skill from a folder. Throws TelosError `pack` when it will not do. */
@@ -193,7 +193,7 @@ export class Telos {
   async doctor(signal: AbortSignal): Promise<DoctorReport> {
     const { examine } = await import('./doctor.ts');
     this.refresh();
-    return examine(this.config, this.#discovered(), () => this.provider(), signal);
+    return examine(this.config, await this.#discovered(), () => this.provider(), signal);
   }
 
   /** How a call would be decided on in a run of this agent's first skill, or of none. Throws TelosError `config` for an unknown agent. */
@@ -270,8 +270,8 @@ export class Telos {
     return agent;
   }
 
-  #discovered(): Discovery {
-    this.#discovery ??= discover(this.config);
+  #discovered(): Promise<Discovery> {
+    this.#discovery ??= discoverInSlices(this.config);
     return this.#discovery;
   }
 }

@@ -55,7 +55,11 @@ export class CurrentTelos implements vscode.Disposable {
 
   /** The files have changed. */
   async refresh(): Promise<void> {
-    (await this.#telos)?.refresh();
+    const telos = await this.#telos;
+    telos?.refresh();
+    // Looking for thousands of skills takes a while; what the listeners then do comes in another turn of the event loop.
+    await telos?.agents();
+    await new Promise(resolve => setImmediate(resolve));
     this.#refreshed.fire();
     this.#changed.fire();
   }

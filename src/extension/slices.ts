@@ -5,11 +5,14 @@ const sliceMs = 4;
 
 /** Hands the values on one by one, and lets everybody else have a turn whenever the reader has been busy for a slice. */
 export async function* inSlices<Value>(values: Iterable<Value>): AsyncGenerator<Value> {
+  await othersTurn(); // whoever calls has often just done something long
   let start = performance.now();
   for (const value of values) {
     yield value;
     if (performance.now() - start < sliceMs) continue;
-    await new Promise(resolve => setImmediate(resolve));
+    await othersTurn();
     start = performance.now();
   }
 }
+
+const othersTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolve));

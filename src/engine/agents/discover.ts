@@ -5,9 +5,10 @@ import { type Config, expandPath } from '../config.ts';
 import type { Agent, Diagnostic, SkillSource } from './agent.ts';
 import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
 import { readAgentToml } from './agentToml.ts';
-import { findSkills, foldersIn } from './findSkills.ts';
+import { findSkillSteps, foldersIn } from './findSkills.ts';
 import { noteShadows } from './shadows.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
+import { atOnce, inSlices, type Steps } from './steps.ts';
 
 /** An Agent whose skills know their names without being parsed; what the engine's own rooms work on. */
 export interface FileAgent extends Agent {
@@ -47,18 +48,27 @@ export function discoverAgents(config: Config): readonly FileAgent[] {
 
 /** Never throws: what is broken is a diagnostic, and the rest loads. */
 export function discover(config: Config): Discovery {
+  return atOnce(discoverySteps(config));
+}
+
+/** The same with turns for others in between, which thousands of skills need. */
+export async function discoverInSlices(config: Config): Promise<Discovery> {
+  return inSlices(discoverySteps(config));
+}
+
+function* discoverySteps(config: Config): Steps<Discovery> {
   const found = new Map<string, AgentFields>();
   // Where version 3 kept its packs; one that has been installed again since stands in the skills folder and wins.
-  addPacks(join(config.dataDir, 'agents'), found);
-  addPacks(config.skillsDir, found);
-  addShared(personal(config), found);
-  addShared(builtin(config), found);
+  yield* addPacks(join(config.dataDir, 'agents'), found);
+  yield* addPacks(config.skillsDir, found);
+  addShared(yield* personal(config), found);
+  addShared(yield* builtin(config), found);
   const toml = readAgentsToml(config);
   const diagnostics = [...toml.diagnostics];
-  for (const entry of toml.entries) diagnostics.push(...applyEntry(entry, found, toml, config));
+  for (const entry of toml.entries) diagnostics.push(...(yield* applyEntry(entry, found, toml, config)));
   for (const folder of config.workspaceFolders) {
     const roots = ['.claude', '.agents', '.github'].map(name => join(folder.path, name, 'skills'));
-    const fields = fromRoots(folder.name, roots, 'project');
+    const fields = yield* fromRoots(folder.name, roots, 'project');
     const description = `Skills of the workspace folder ${folder.name}`;
     addShared(
       fields && { ...fields, description, packDir: folder.path, workingDir: folder.path },
@@ -97,9 +107,9 @@ export function agentOf(fields: AgentFields, config: Config): FileAgent {
 }
 
 /** Of two packs with one name the later folder wins, and says so. */
-function addPacks(folder: string, found: Map<string, AgentFields>): void {
+function* addPacks(folder: string, found: Map<string, AgentFields>): Steps<void> {
   for (const entry of foldersIn(folder)) {
-    const fields = readPack(join(folder, entry));
+    const fields = yield* readPack(join(folder, entry));
     if (!fields) continue;
     const other = found.get(fields.name);
     found.set(
@@ -121,8 +131,8 @@ function clash(hidden: AgentFields, shown: AgentFields): Diagnostic {
 }
 
 /** A folder with a `skills` folder, or with a SKILL.md of its own; undefined for any other folder. */
-function readPack(packDir: string): AgentFields | undefined {
-  let skills = findSkills(join(packDir, 'skills'), 'user');
+function* readPack(packDir: string): Steps<AgentFields | undefined> {
+  let skills = yield* findSkillSteps(join(packDir, 'skills'), 'user');
   const own = skills.length === 0 ? skillFileIn(packDir) : undefined;
   if (own) skills = [openSkill(own, 'user')];
   if (skills.length === 0) return undefined;
@@ -130,14 +140,14 @@ function readPack(packDir: string): AgentFields | undefined {
 }
 
 /** The skills that other runners keep in the home folder. */
-function personal({ home }: Config): AgentFields | undefined {
+function* personal({ home }: Config): Steps<AgentFields | undefined> {
   const roots = ['.claude', '.agents'].map(name => join(home, name, 'skills'));
-  const fields = fromRoots('personal', roots, 'user');
+  const fields = yield* fromRoots('personal', roots, 'user');
   return fields && { ...fields, description: 'Skills of your own that other runners know too' };
 }
 
-function builtin({ builtinSkillsDir }: Config): AgentFields | undefined {
-  const fields = builtinSkillsDir && fromRoots('telos', [builtinSkillsDir], 'builtin');
+function* builtin({ builtinSkillsDir }: Config): Steps<AgentFields | undefined> {
+  const fields = builtinSkillsDir && (yield* fromRoots('telos', [builtinSkillsDir], 'builtin'));
   return fields ? { ...fields, description: 'Skills that come with Telos' } : undefined;
 }
 
@@ -145,11 +155,15 @@ function builtin({ builtinSkillsDir }: Config): AgentFields | undefined {
  * An agent whose skills lie in several folders; undefined where they hold none. Of equal ids the first folder's is called by it, and
  * shadows the others, which are called by their path.
  */
-function fromRoots(name: string, roots: readonly string[], source: SkillSource): AgentFields | undefined {
+function* fromRoots(
+  name: string,
+  roots: readonly string[],
+  source: SkillSource,
+): Steps<AgentFields | undefined> {
   const byId = new Map<string, FileSkill>();
   let skillsDir: string | undefined;
   for (const root of roots) {
-    const skills = findSkills(root, source);
+    const skills = yield* findSkillSteps(root, source);
     if (skills.length > 0) skillsDir ??= root;
     for (const skill of skills) {
       if (!byId.has(skill.id)) {
@@ -180,19 +194,19 @@ function addShared(fields: AgentFields | undefined, found: Map<string, AgentFiel
 }
 
 /** Lays one entry of agents.toml over what was found, or adds its linked agent. Returns what is wrong with it. */
-function applyEntry(
+function* applyEntry(
   entry: AgentEntry,
   found: Map<string, AgentFields>,
   { file, ofProject }: AgentsToml,
   config: Config,
-): Diagnostic[] {
+): Steps<Diagnostic[]> {
   const { name, line, skillsDir } = entry;
   const report = (severity: Diagnostic['severity'], code: string, message: string): Diagnostic[] => [
     { severity, code, message, file, line },
   ];
   let base = found.get(name);
   if (skillsDir !== undefined) {
-    const skills = findSkills(skillsDir, ofProject ? 'project' : 'linked');
+    const skills = yield* findSkillSteps(skillsDir, ofProject ? 'project' : 'linked');
     const diagnostics =
       skills.length > 0
         ? base?.diagnostics

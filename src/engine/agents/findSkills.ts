@@ -4,6 +4,7 @@ import { basename, join, relative, sep } from 'node:path';
 import type { SkillSource } from './agent.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 import { stagedPrefix } from './stagedPrefix.ts';
+import { atOnce, type Steps } from './steps.ts';
 
 const skippedFolders = new Set(['.git', 'node_modules']);
 /** Folders below a root are searched to this depth; a skill's own folder ends the search. */
@@ -14,7 +15,12 @@ const maxDepth = 4;
  * Where two folders share a name, each is called by its path below the root.
  */
 export function findSkills(root: string, source: SkillSource): FileSkill[] {
-  const found = skillFolders(root);
+  return atOnce(findSkillSteps(root, source));
+}
+
+/** The same, with a pause after each folder. */
+export function* findSkillSteps(root: string, source: SkillSource): Steps<FileSkill[]> {
+  const found = yield* skillFolders(root);
   const count = new Map<string, number>();
   for (const { dir } of found) count.set(basename(dir), (count.get(basename(dir)) ?? 0) + 1);
   return found
@@ -25,11 +31,12 @@ export function findSkills(root: string, source: SkillSource): FileSkill[] {
     .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
 }
 
-function skillFolders(root: string): { dir: string; file: string }[] {
+function* skillFolders(root: string): Steps<{ dir: string; file: string }[]> {
   const found: { dir: string; file: string }[] = [];
   const visited = new Set<string>();
   // Only a link can lead to a folder that was visited, so only links cost a question for the real path.
-  const visit = (dir: string, realDir: string, depth: number): void => {
+  function* visit(dir: string, realDir: string, depth: number): Steps<void> {
+    yield;
     if (visited.has(realDir)) return;
     visited.add(realDir);
     // A folder is read once, for the skill file's odd spellings and for the folders below.
@@ -47,11 +54,11 @@ function skillFolders(root: string): { dir: string; file: string }[] {
     for (const { name, isLink } of folderEntries(read())) {
       const path = join(dir, name);
       const realPath = isLink ? realPathOf(path) : realDir + sep + name;
-      if (realPath !== undefined) visit(path, realPath, depth + 1);
+      if (realPath !== undefined) yield* visit(path, realPath, depth + 1);
     }
-  };
+  }
   const realRoot = realPathOf(root);
-  if (realRoot !== undefined) visit(root, realRoot, 0);
+  if (realRoot !== undefined) yield* visit(root, realRoot, 0);
   return found;
 }
 
