@@ -6,6 +6,9 @@ import { registerChooseModel } from './chooseModel.ts';
 import { CurrentTelos } from './currentTelos.ts';
 import { editorRipgrep } from './editorRipgrep.ts';
 import { lmProvider, lmProviderName, registerLmModels } from './lmProvider.ts';
+import { registerChatParticipant } from './native/chatParticipant.ts';
+import { NativeRuns } from './native/nativeRuns.ts';
+import { registerSkillTools } from './native/skillTools.ts';
 import { registerOpenLog } from './openLog.ts';
 import { registerPreviewRouting } from './previewRouting.ts';
 import { registerRunSkill } from './runSkill.ts';
@@ -24,6 +27,7 @@ export interface ExtensionExports {
 }
 
 let openChat: ChatView | undefined;
+let nativeRuns: NativeRuns | undefined;
 
 export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const log = vscode.window.createOutputChannel('Telos', { log: true });
@@ -36,6 +40,8 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const status = new StatusBar(current);
   const { chat, registration } = registerChatView(context, current, log, status);
   openChat = chat;
+  const runs = new NativeRuns(current);
+  nativeRuns = runs;
   context.subscriptions.push(
     log,
     current,
@@ -53,6 +59,8 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     registerChooseModel(current),
     registerSkillLanguage(current, log),
     registerOpenLog(current),
+    registerChatParticipant(current, runs, vscode.Uri.joinPath(context.extensionUri, 'media', 'icon.svg')),
+    registerSkillTools(current, runs),
     vscode.commands.registerCommand('telos.refresh', () => current.refresh()),
   );
   return { skillTree, status };
@@ -60,6 +68,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
 
 /** Ends what runs; the editor waits for it. */
 export async function deactivate(): Promise<void> {
-  await openChat?.end();
+  await Promise.all([openChat?.end(), nativeRuns?.end()]);
   openChat = undefined;
+  nativeRuns = undefined;
 }

@@ -1,0 +1,181 @@
+/** `@telos` in the editor's own Chat view: it routes and runs there, and answers as it goes. */
+import * as vscode from 'vscode';
+import type { RunRequest, Selection } from '../../engine/telos.ts';
+import { describeRoute, type RunEvent } from '../../protocol/run.ts';
+import type { CurrentTelos } from '../currentTelos.ts';
+import { descriptionOf, pickableSkills } from '../pickableSkills.ts';
+import { plainLabel } from '../plainLabel.ts';
+import { describeEnd, type NativeRuns } from './nativeRuns.ts';
+import { pickHuman } from './pickHuman.ts';
+
+/** As package.json declares it. */
+const participantId = 'telos.telos';
+
+/** A list longer than this is not read in a chat; the tree and the lists search. */
+const mostListed = 100;
+
+export function registerChatParticipant(
+  current: CurrentTelos,
+  runs: NativeRuns,
+  icon: vscode.Uri,
+): vscode.Disposable {
+  const participant = vscode.chat.createChatParticipant(
+    participantId,
+    async (request, _context, stream, token) => {
+      try {
+        return await answer(current, runs, request, stream, token);
+      } catch (error) {
+        return {
+          errorDetails: {
+            message: plainLabel(String(error instanceof Error ? error.message : error), 2_000),
+          },
+        };
+      }
+    },
+  );
+  participant.iconPath = icon;
+  return participant;
+}
+
+async function answer(
+  current: CurrentTelos,
+  runs: NativeRuns,
+  request: vscode.ChatRequest,
+  stream: vscode.ChatResponseStream,
+  token: vscode.CancellationToken,
+): Promise<vscode.ChatResult> {
+  const words = request.prompt.trim();
+  if (request.command === 'list' || words === '') return list(current, stream);
+  if (request.command === 'route') return route(current, words, stream, token);
+  const text = request.command === 'run' ? named(words) : words;
+  const asked = await withReferences(text, request.references);
+  const end = await runs.run(asked, pickHuman, token, event => show(event, stream));
+  stream.button({ command: 'telos.openLog', title: 'Open Log' });
+  const problem = describeEnd(end);
+  if (problem === undefined || end.outcome === 'cancelled') return { metadata: { outcome: end.outcome } };
+  return { metadata: { outcome: end.outcome }, errorDetails: { message: plainLabel(problem, 2_000) } };
+}
+
+/** The skill's name comes first behind `/run`; with a slash, or as `agent:skill`, it decides by itself. */
+const named = (words: string): string => (/^[/$]|^\S+:\S/.test(words) ? words : `/${words}`);
+
+async function list(current: CurrentTelos, stream: vscode.ChatResponseStream): Promise<vscode.ChatResult> {
+  const skills = await pickableSkills(await (await current.openTelos()).agents());
+  if (skills.length === 0) {
+    stream.markdown('There are no skills yet.');
+    stream.button({ command: 'telos.newSkill', title: 'New Skill...' });
+    stream.button({ command: 'telos.addSamplePack', title: 'Add the Sample Pack' });
+    return {};
+  }
+  const lines = skills.slice(0, mostListed).map(({ agent, skill }) => {
+    const line = new vscode.MarkdownString('- **').appendText(plainLabel(skill.id));
+    return line
+      .appendMarkdown('** of ')
+      .appendText(plainLabel(agent.name))
+      .appendMarkdown(': ')
+      .appendText(plainLabel(descriptionOf(skill))).value;
+  });
+  stream.markdown(lines.join('\n'));
+  if (skills.length > mostListed) stream.markdown(`\n\n… and ${skills.length - mostListed} more.`);
+  return {};
+}
+
+async function route(
+  current: CurrentTelos,
+  words: string,
+  stream: vscode.ChatResponseStream,
+  token: vscode.CancellationToken,
+): Promise<vscode.ChatResult> {
+  const controller = new AbortController();
+  const cancelling = token.onCancellationRequested(() => controller.abort());
+  try {
+    const telos = await current.openTelos();
+    const match = await telos.route({ text: words }, controller.signal);
+    if (match.skill) {
+      const why = describeRoute(match.agent.name, match.skill.id, match.reason);
+      stream.markdown(plain(plainLabel(`Would run ${why}. Nothing was run.`, 400)));
+      stream.button({ command: 'telos.previewRouting', title: 'Pick Another...', arguments: [words] });
+    } else {
+      const names = match.suggestions.slice(0, mostListed).map(ref => `${ref.skill} of ${ref.agent}`);
+      stream.markdown(plain(plainLabel(`No skill fits. There are: ${names.join(', ')}`, 4_000)));
+    }
+    return {};
+  } finally {
+    cancelling.dispose();
+  }
+}
+
+/** Adds what the person attached: the first piece of a file goes as the selection, whole files by their paths. */
+async function withReferences(
+  text: string,
+  references: readonly vscode.ChatPromptReference[],
+): Promise<RunRequest> {
+  const files: string[] = [];
+  let selection: Selection | undefined;
+  for (const { value } of references) {
+    if (value instanceof vscode.Uri) files.push(value.fsPath);
+    else if (value instanceof vscode.Location) {
+      if (selection) files.push(`${value.uri.fsPath}:${value.range.start.line + 1}`);
+      else selection = await selectionAt(value);
+    }
+  }
+  return {
+    text: files.length > 0 ? `${text}\n\nAttached files:\n${files.join('\n')}` : text,
+    ...(selection && { selection }),
+  };
+}
+
+async function selectionAt({ uri, range }: vscode.Location): Promise<Selection> {
+  const document = await vscode.workspace.openTextDocument(uri);
+  return {
+    file: uri.scheme === 'file' ? uri.fsPath : document.fileName,
+    text: document.getText(range),
+    line: range.start.line + 1,
+    language: document.languageId,
+  };
+}
+
+function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
+  switch (event.type) {
+    case 'routed': {
+      const { agent, skill, reason, provider, model, recording } = event;
+      const by = recording ? `a recorded run of ${recording.model}` : `${provider}/${model}`;
+      stream.markdown(
+        new vscode.MarkdownString('*')
+          .appendText(plainLabel(`${describeRoute(agent, skill, reason)} · ${by}`, 400))
+          .appendMarkdown('*\n\n'),
+      );
+      return;
+    }
+    case 'text':
+      // As a string it is not trusted: no command link of a model's text works.
+      stream.markdown(event.text);
+      return;
+    case 'step':
+      stream.progress(plainLabel(event.detail));
+      return;
+    case 'tool_start':
+      stream.markdown('\n\n');
+      stream.progress(plainLabel(`${event.call.name} ${JSON.stringify(event.call.input)}`, 160));
+      return;
+    case 'approval_request':
+      stream.progress(
+        plainLabel(`Waits for your answer: ${event.request.tool} ${event.request.subject}`, 160),
+      );
+      return;
+    case 'tool_end':
+      for (const file of event.result.changedFiles ?? []) stream.reference(vscode.Uri.file(file));
+      return;
+    case 'notice':
+      stream.markdown(plain(`\n\n${event.level === 'warning' ? 'Note: ' : ''}${event.message}\n\n`));
+      return;
+    case 'retry':
+      stream.progress(plainLabel(`Tries again in ${Math.ceil(event.waitMs / 1000)} s: ${event.why}`));
+      return;
+    default:
+      return;
+  }
+}
+
+/** Markdown that shows the text as it is. */
+const plain = (text: string): vscode.MarkdownString => new vscode.MarkdownString().appendText(text);

@@ -1,0 +1,87 @@
+/** Runs that the editor's own places start (its chat, its tools, a task, a document), so that each of them ends before the host does. */
+import * as vscode from 'vscode';
+import type { Human } from '../../engine/human.ts';
+import type { RunRequest } from '../../engine/telos.ts';
+import type { RunEvent } from '../../protocol/run.ts';
+import type { CurrentTelos } from '../currentTelos.ts';
+
+export type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
+
+/** Said wherever something would run in Restricted Mode. */
+export const untrustedMessage =
+  'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then try again.';
+
+export class NativeRuns {
+  readonly #current: CurrentTelos;
+  readonly #running = new Map<AbortController, Promise<RunEnd>>();
+
+  constructor(current: CurrentTelos) {
+    this.#current = current;
+  }
+
+  /**
+   * Runs a request to its end and hands every event on as it comes. Rejects where nothing may run, and when the engine cannot be
+   * opened; what goes wrong later is in the run's end.
+   */
+  async run(
+    request: RunRequest,
+    human: Human,
+    token: vscode.CancellationToken,
+    onEvent: (event: RunEvent) => void,
+  ): Promise<RunEnd> {
+    if (!vscode.workspace.isTrusted) throw new Error(untrustedMessage);
+    const controller = new AbortController();
+    const cancelling = token.onCancellationRequested(() => controller.abort());
+    if (token.isCancellationRequested) controller.abort();
+    const run = this.#follow(request, human, controller.signal, onEvent);
+    this.#running.set(controller, run);
+    try {
+      return await run;
+    } finally {
+      this.#running.delete(controller);
+      cancelling.dispose();
+    }
+  }
+
+  /** Aborts what runs and waits for its end. */
+  async end(): Promise<void> {
+    for (const controller of this.#running.keys()) controller.abort();
+    await Promise.allSettled(this.#running.values());
+  }
+
+  async #follow(
+    request: RunRequest,
+    human: Human,
+    signal: AbortSignal,
+    onEvent: (event: RunEvent) => void,
+  ): Promise<RunEnd> {
+    const telos = await this.#current.openTelos();
+    let end: RunEnd | undefined;
+    for await (const event of telos.run(request, human, signal)) {
+      onEvent(event);
+      if (event.type === 'run_end') end = event;
+    }
+    if (!end)
+      throw new Error('The run stopped without saying how it ended. "Telos: Open Log" shows what it did.');
+    return end;
+  }
+}
+
+/** How a run that did not complete ended, in a sentence; undefined for one that did. */
+export function describeEnd({ outcome, error, rounds }: RunEnd): string | undefined {
+  if (error) return error.message;
+  switch (outcome) {
+    case 'completed':
+      return undefined;
+    case 'cancelled':
+      return 'The run was stopped.';
+    case 'round_limit':
+      return `The run stopped after ${rounds} rounds, which is its limit. Ask again with a smaller task.`;
+    case 'budget':
+      return 'The run stopped at its budget. The settings under "Telos: Budget" raise it.';
+    case 'no_match':
+      return 'No skill fits this request.';
+    case 'failed':
+      return 'The run failed. "Telos: Open Log" shows what it did.';
+  }
+}
