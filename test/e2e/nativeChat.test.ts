@@ -1,0 +1,85 @@
+/** Telos in the editor's own places, as a person sees them: `@telos` in the Chat view, and the question before another extension's call. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { cp, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { fetchCodeServer } from '../vscode/codeServer.ts';
+import { root } from '../vscode/paths.ts';
+import { startServer } from '../vscode/server.ts';
+import { openWorkbench, type Workbench } from '../vscode/workbench.ts';
+import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+
+describe('Telos in the places of VS Code', () => {
+  let vscode: string;
+  let world: World;
+  let workbench: Workbench;
+  const undo: (() => unknown)[] = [];
+
+  before(async function () {
+    this.timeout(10 * 60_000);
+    vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
+    world = await freshWorld();
+    undo.push(() => world.remove());
+    const fixture = join(root, 'test', 'fixtures', 'lm-extension');
+    await cp(fixture, join(world.extensions, 'telos.telos-lm-0.0.1'), { recursive: true });
+    const server = await startServer({
+      vscode,
+      profile: world.profile,
+      extensions: world.extensions,
+      folder: world.workspace,
+      port: 0,
+      env: testVariables(world),
+      settings: { 'telos.provider': 'replay', 'chat.disableAIFeatures': false },
+      trusted: true,
+    });
+    undo.push(() => server.stop());
+    workbench = await openWorkbench(server.url);
+    undo.push(() => workbench.close());
+    await workbench.page.getByRole('treeitem', { name: /kickoff/ }).waitFor();
+  });
+
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') console.error(await workbench.screenshot('native-failed'));
+  });
+
+  after(async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  });
+
+  async function command(page: Page, title: string): Promise<void> {
+    await page.keyboard.press('F1');
+    const input = page.locator('.quick-input-widget input[type="text"]');
+    await input.fill(`>${title}`);
+    await page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().waitFor();
+    await page.keyboard.press('Enter');
+    await page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
+  }
+
+  it('asks the person, by the name of the skill, before a call of another extension runs it', async () => {
+    const { page } = workbench;
+    await command(page, 'Test Models: Call the Tool of Telos');
+    const dialog = page.locator('.monaco-dialog-box');
+    await dialog.getByText('Run the skill kickoff of kairos?').waitFor();
+    await workbench.screenshot('tool-confirmation');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.locator('.view-line', { hasText: 'Refused' }).waitFor();
+    assert.equal(existsSync(join(world.workspace, 'today.md')), false);
+  });
+
+  it('answers as @telos in the Chat view with no account, down to the written file', async () => {
+    const { page } = workbench;
+    await command(page, 'Test Models: Open the Chat View');
+    const input = page.locator('.interactive-input-part .monaco-editor').first();
+    await input.waitFor();
+    await input.click();
+    await page.keyboard.type('@telos run daily kickoff');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Enter');
+    const answer = page.locator('.interactive-response').last();
+    await answer.getByText('kickoff of kairos: its name is in your request').waitFor();
+    await answer.getByRole('button', { name: 'Open Log' }).waitFor();
+    await workbench.screenshot('native-chat');
+    assert.match(await readFile(join(world.workspace, 'today.md'), 'utf8'), /^# /);
+  });
+});
