@@ -2,21 +2,47 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type Following, followEnd } from './followEnd.ts';
 import { Icon } from './icons.tsx';
+import type { MarkdownStream } from './markdownBlocks.ts';
+import { Nearness, NearnessContext, RunPlace } from './runPlace.tsx';
 import { RunView, Unchanged } from './runView.tsx';
 import type { Run } from './state.ts';
 import { chat, conversationId, pending } from './store.ts';
 import { Welcome } from './welcome.tsx';
 
-const drawRun = (run: Run) => <RunView run={run} />;
+/** So many runs at the end are always drawn. */
+const latest = 10;
+
+const drawLatest = (run: Run) => <RunPlace keep={true} guess={0} draw={() => <RunView run={run} />} />;
+const drawEarlier = (run: Run) => (
+  <RunPlace keep={false} guess={guessHeight(run)} draw={() => <RunView run={run} />} />
+);
+
+/** Good enough for the scroll bar until the run is drawn. In CSS pixels. */
+function guessHeight(run: Run): number {
+  const text = run.items.reduce(
+    (sum, item) => sum + (item.kind === 'text' ? textLength(item.markdown) : 0),
+    0,
+  );
+  return 40 * (run.items.length + 1) + text / 2;
+}
+
+const textLength = ({ closed, open }: MarkdownStream): number =>
+  closed.reduce((sum, { source }) => sum + source.length, open.length);
 
 export function Conversation() {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const follower = useRef<Following>(null);
   const [following, setFollowing] = useState(true);
+  const [nearness, setNearness] = useState<Nearness>();
   useEffect(() => {
     follower.current = followEnd(scroller.current!, content.current!, setFollowing);
-    return () => follower.current?.dispose();
+    const near = new Nearness(scroller.current!);
+    setNearness(near);
+    return () => {
+      follower.current?.dispose();
+      near.dispose();
+    };
   }, []);
   useEffect(() => {
     if (pending.value) follower.current?.jump();
@@ -28,10 +54,16 @@ export function Conversation() {
       <div class="scroller" ref={scroller} role="log" aria-label="Conversation" aria-live="off" tabIndex={0}>
         <div class="content" ref={content}>
           {runs.length === 0 && !pending.value && <Welcome />}
-          {runs.map((run, index) => (
-            // Runs are only ever added behind the others, so a place is a name.
-            <Unchanged key={`${conversationId.value} ${index}`} of={run} draw={drawRun} />
-          ))}
+          <NearnessContext.Provider value={nearness}>
+            {runs.map((run, index) => (
+              // Runs are only ever added behind the others, so a place is a name.
+              <Unchanged
+                key={`${conversationId.value} ${index}`}
+                of={run}
+                draw={index < runs.length - latest ? drawEarlier : drawLatest}
+              />
+            ))}
+          </NearnessContext.Provider>
           {pending.value && <div class="line activity">Sending…</div>}
         </div>
       </div>

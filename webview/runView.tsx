@@ -20,10 +20,10 @@ import {
   formatNumber,
 } from './wording.ts';
 
-/** Draws `of` again only when it is another object than before; the reducer never changes one in place. */
+/** Draws `of` again only when it, or the way it is drawn, is another than before; the reducer never changes one in place. */
 export class Unchanged<T> extends Component<{ of: T; draw: (of: T) => ComponentChildren }> {
-  override shouldComponentUpdate(next: { of: T }) {
-    return next.of !== this.props.of;
+  override shouldComponentUpdate(next: { of: T; draw: (of: T) => ComponentChildren }) {
+    return next.of !== this.props.of || next.draw !== this.props.draw;
   }
 
   override render() {
@@ -33,7 +33,7 @@ export class Unchanged<T> extends Component<{ of: T; draw: (of: T) => ComponentC
 
 export function RunView({ run }: { run: Run }) {
   return (
-    <section class="run">
+    <>
       <h2 class="unseen">Your request</h2>
       <Request text={run.text} />
       {run.items.map((item, index) => (
@@ -41,7 +41,7 @@ export function RunView({ run }: { run: Run }) {
         <Unchanged key={`${item.kind}${index}`} of={item} draw={drawItem} />
       ))}
       {run.running && <Activity run={run} />}
-    </section>
+    </>
   );
 }
 

@@ -270,6 +270,33 @@ describe('chat page', () => {
     assert.equal(await button(view, 'Jump to latest').count(), 0);
   });
 
+  it('draws of a long conversation what is near to what is seen, and keeps its place while it scrolls', async () => {
+    const view = await open();
+    const runs = Array.from({ length: 120 }, (_, at) => [
+      start(`Request ${at}.`),
+      routed,
+      text(`Answer ${at}.\n\n${'A line of text.\n\n'.repeat(12)}`),
+      end,
+    ]);
+    await view.say(conversation(runs.flat()));
+    const answers = log(view).locator('.markdown');
+    assert.ok((await answers.count()) < 40);
+    await log(view).getByText('Answer 119.').waitFor();
+    await log(view).evaluate(element => element.scrollTo(0, 0));
+    await log(view).getByText('Answer 0.').waitFor();
+    await log(view).getByText('Answer 1.').scrollIntoViewIfNeeded();
+    assert.ok((await answers.count()) < 40);
+    const seen = await log(view).getByText('Answer 2.').boundingBox();
+    await view.page.waitForTimeout(300);
+    assert.deepEqual(await log(view).getByText('Answer 2.').boundingBox(), seen);
+    await button(view, 'Jump to latest').click();
+    await log(view).getByText('Answer 119.').waitFor();
+    await view.page.waitForFunction(() => {
+      const element = document.querySelector('.scroller')!;
+      return element.scrollHeight - element.scrollTop - element.clientHeight < 2;
+    });
+  });
+
   it('speaks by sentence in a live region, and the log is silent', async () => {
     const view = await open();
     await view.say(conversation([start('go')]));

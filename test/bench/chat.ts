@@ -1,0 +1,187 @@
+/**
+ * `npm run bench:chat`: streams long answers through the real chat view in Chromium, beside plain text that is appended once a frame (the
+ * floor) and all of the text parsed once a frame, then opens a conversation of 2,000 messages and scrolls it. The last line is the verdict;
+ * exit 1 when a figure is over its limit. `npm run bench:chat -- 100` leaves the answer of 500 KB out.
+ */
+import { cpus, loadavg } from 'node:os';
+import type { Browser } from 'playwright-core';
+import type { RunEvent } from '../../src/protocol/run.ts';
+import { launchChromium } from '../vscode/chromium.ts';
+import { openView, type View, type ViewBundle } from '../webview/harness.ts';
+import { call, conversation, done, end, routed, start, text } from '../webview/scenes.ts';
+import { type Drawing, framesIn, heapOf, measureDrawing, watchFrames } from './chatMeasure.ts';
+import { buildSides, type SideName, streamInto } from './chatPages.ts';
+import { mixedMarkdown, openFence } from './chatText.ts';
+
+const limits = { ratio: 1.5, droppedShare: 0.01, heapMegabytes: 150, framesPerSecond: 55 };
+
+/** What else runs on the machine can only make a figure worse, so one that misses is measured again, together with its floor. */
+const mostTries = 3;
+
+interface Answer {
+  name: string;
+  text: string;
+}
+
+const onlySmall = process.argv[2] === '100';
+const answers: Answer[] = [
+  { name: '100 KB of mixed Markdown', text: mixedMarkdown(100_000) },
+  { name: '100 KB in one open code fence', text: openFence(100_000) },
+  ...(onlySmall ? [] : [{ name: '500 KB of mixed Markdown', text: mixedMarkdown(500_000) }]),
+];
+
+const sideNames: Record<SideName, string> = {
+  view: 'Telos',
+  plain: 'plain text',
+  parsed: 'parsed once a frame',
+};
+
+const bundles = await buildSides();
+const browser = await launchChromium();
+const misses: string[] = [];
+try {
+  console.log(`Chromium ${browser.version()}, ${cpus().length} cores, load ${loadavg()[0]?.toFixed(1)}`);
+  console.log(`Frames dropped by a page that does nothing: ${share(await idlePage(browser, bundles.plain))}`);
+  for (const answer of answers) misses.push(...(await compare(answer)));
+  misses.push(...(await longConversation()));
+} finally {
+  await browser.close();
+}
+console.log(
+  misses.length === 0 ? 'All figures are within their limits.' : `Over the limit: ${misses.join('; ')}.`,
+);
+process.exitCode = misses.length === 0 ? 0 : 1;
+
+/** Prints the three sides; returns what the view missed in the best of its tries. */
+async function compare(answer: Answer): Promise<string[]> {
+  console.log(`\n${answer.name}, in deltas of 4 characters, 2,000 a second`);
+  console.log(
+    '  own: where the page itself took the processor for so long, and was not only kept waiting for it',
+  );
+  console.log(
+    row(['', 'render', 'script', 'layout', 'long tasks', 'own', 'longest', 'dropped', 'own', 'heap']),
+  );
+  let best: string[] | undefined;
+  for (let attempt = 1; attempt <= mostTries && best?.length !== 0; attempt++) {
+    const floor = await draw('plain', answer);
+    const view = await draw('view', answer);
+    const ratio = view.renderMs / floor.renderMs;
+    console.log(`  render time ${ratio.toFixed(2)} times the floor (limit ${limits.ratio})`);
+    const missed = [
+      ...(ratio > limits.ratio ? [`render time ${ratio.toFixed(2)}x`] : []),
+      ...(view.ownLongTasks > 0 ? [`${view.ownLongTasks} long tasks`] : []),
+      ...(view.droppedFrames > limits.droppedShare * view.frames
+        ? [`${share(view)} of the frames dropped, ${view.ownDroppedFrames} of them by its own work`]
+        : []),
+    ].map(what => `${answer.name}: ${what}`);
+    if (!best || missed.length < best.length) best = missed;
+  }
+  await draw('parsed', answer);
+  return best ?? [];
+}
+
+async function draw(side: SideName, answer: Answer): Promise<Drawing> {
+  const view = await openView(browser, bundles[side]);
+  try {
+    await view.page.evaluate(watchFrames);
+    const drawing = await measureDrawing(browser, view.page, () => streamInto(view, answer.text, 600_000));
+    if (view.problems.length > 0) throw new Error(view.problems.join('\n'));
+    console.log(drawingRow(side, drawing));
+    return drawing;
+  } finally {
+    await view.page.close();
+  }
+}
+
+function drawingRow(side: SideName, drawing: Drawing): string {
+  const ms = (value: number): string => `${(value / 1000).toFixed(2)} s`;
+  const { renderMs, scriptMs, layoutMs, styleMs, longTasks, ownLongTasks, longestMs, heapMegabytes } =
+    drawing;
+  return row([
+    sideNames[side],
+    ms(renderMs),
+    ms(scriptMs),
+    ms(layoutMs + styleMs),
+    String(longTasks),
+    String(ownLongTasks),
+    `${longestMs.toFixed(0)} ms`,
+    share(drawing),
+    share({ frames: drawing.frames, droppedFrames: drawing.ownDroppedFrames }),
+    `${heapMegabytes.toFixed(0)} MB`,
+  ]);
+}
+
+function row([name = '', ...cells]: string[]): string {
+  return `  ${name.padEnd(20)}${cells.map(cell => cell.padStart(10)).join('')}`;
+}
+
+function share({ frames, droppedFrames }: { frames: number; droppedFrames: number }): string {
+  return `${((100 * droppedFrames) / frames).toFixed(2)} %`;
+}
+
+async function idlePage(of: Browser, bundle: ViewBundle): Promise<{ frames: number; droppedFrames: number }> {
+  const { page } = await openView(of, bundle);
+  await page.evaluate(watchFrames);
+  await page.waitForTimeout(5_000);
+  const times = await page.evaluate(() => (window as unknown as { frameTimes: number[] }).frameTimes);
+  await page.close();
+  return framesIn(times);
+}
+
+/** 1,000 requests and their answers, opened at once and scrolled from top to end. */
+async function longConversation(): Promise<string[]> {
+  let heapMegabytes = 0;
+  let framesPerSecond = 0;
+  console.log('\nA conversation of 2,000 messages');
+  for (let attempt = 1; attempt <= mostTries && framesPerSecond < limits.framesPerSecond; attempt++) {
+    const view = await openView(browser, bundles.view);
+    try {
+      const startedAt = performance.now();
+      await view.say(conversation(manyRuns(1_000)));
+      console.log(`  shown after ${(performance.now() - startedAt).toFixed(0)} ms`);
+      framesPerSecond = await scrollSpeed(view);
+      heapMegabytes = await heapOf(view.page);
+      console.log(`  heap ${heapMegabytes.toFixed(0)} MB (limit ${limits.heapMegabytes} MB)`);
+      console.log(`  scroll ${framesPerSecond.toFixed(1)} frames a second (limit ${limits.framesPerSecond})`);
+    } finally {
+      await view.page.close();
+    }
+  }
+  return [
+    ...(heapMegabytes >= limits.heapMegabytes ? [`heap ${heapMegabytes.toFixed(0)} MB`] : []),
+    ...(framesPerSecond < limits.framesPerSecond ? [`scroll at ${framesPerSecond.toFixed(1)} frames`] : []),
+  ].map(what => `2,000 messages: ${what}`);
+}
+
+function manyRuns(count: number): RunEvent[] {
+  const size = 1_200;
+  const words = mixedMarkdown(count * size);
+  return Array.from({ length: count }, (_, at) => [
+    start(`Request ${at}: the next part, please`),
+    routed,
+    ...(at % 3 === 0
+      ? [call(`t${at}`, 'read_file', { path: 'notes.md' }), done(`t${at}`, 'read_file', 'x'.repeat(400))]
+      : []),
+    text(words.slice(at * size, (at + 1) * size)),
+    end,
+  ]).flat();
+}
+
+/** Frames a second over ten seconds of scrolling up from the end by a fast wheel, 100 pixels a frame. */
+async function scrollSpeed({ page }: View): Promise<number> {
+  const times = await page.evaluate(async () => {
+    const scroller = document.querySelector('.scroller') as HTMLElement;
+    const seen: number[] = [];
+    await new Promise<void>(resolve => {
+      const step = (time: number): void => {
+        seen.push(time);
+        scroller.scrollTop -= 100;
+        if (seen.length < 600) requestAnimationFrame(step);
+        else resolve();
+      };
+      requestAnimationFrame(step);
+    });
+    return seen;
+  });
+  return ((times.length - 1) * 1000) / ((times.at(-1) ?? 0) - (times[0] ?? 0));
+}

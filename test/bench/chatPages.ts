@@ -1,0 +1,68 @@
+/** The three pages that the bench of the chat view compares, and the host that streams an answer into one of them. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { Chat } from '../../src/extension/chat.ts';
+import type { RunEvent } from '../../src/protocol/run.ts';
+import { buildView, type View, type ViewBundle } from '../webview/harness.ts';
+import { end, info, routed, start } from '../webview/scenes.ts';
+
+/** `view` is the product; `plain` appends the text once a frame, `parsed` parses all of it once a frame. */
+export type SideName = 'view' | 'plain' | 'parsed';
+
+export async function buildSides(): Promise<Record<SideName, ViewBundle>> {
+  const view = await buildView();
+  const [plain, parsed] = await Promise.all([baseline('plain', view), baseline('parsed', view)]);
+  return { view, plain, parsed };
+}
+
+async function baseline(side: 'plain' | 'parsed', { style }: ViewBundle): Promise<ViewBundle> {
+  const { outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL('chatBaselines.ts', import.meta.url))],
+    define: { side: JSON.stringify(side) },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    target: 'es2022',
+    logLevel: 'silent',
+  });
+  return { script: outputFiles[0]?.text ?? '', style };
+}
+
+const deltaLength = 4;
+const deltasPerMs = 2;
+
+/** Sends `text` through the real host into the page, 2,000 deltas of 4 characters a second, and waits until its end is drawn. */
+export async function streamInto(view: View, text: string, limitMs: number): Promise<void> {
+  const chat = new Chat({
+    // Like the editor's own `postMessage`, not waited for.
+    post: message => void view.page.evaluate(given => window.postMessage(given), message).catch(() => {}),
+    openTelos: async () => ({ run: () => answer(text) }),
+    readInfo: async () => info,
+    isTrusted: () => true,
+    runningChanged: () => {},
+    approvalAsked: () => {},
+  });
+  await chat.show(null, 0);
+  chat.submit({ text: 'go' });
+  await view.page.waitForFunction(
+    () => document.querySelector('.end-completed, [data-ended]') !== null,
+    undefined,
+    { timeout: limitMs, polling: 500 },
+  );
+  await chat.end();
+}
+
+async function* answer(text: string): AsyncGenerator<RunEvent> {
+  yield start('go');
+  yield routed;
+  const startedAt = performance.now();
+  for (let sent = 0; sent * deltaLength < text.length; ) {
+    const due = (performance.now() - startedAt) * deltasPerMs;
+    for (; sent < due && sent * deltaLength < text.length; sent++) {
+      yield { type: 'text', text: text.slice(sent * deltaLength, (sent + 1) * deltaLength) };
+    }
+    await wait(1);
+  }
+  yield end;
+}
