@@ -12,6 +12,7 @@ interface LayerResult {
 const layers = [
   'check',
   'test:unit',
+  'test:parts',
   'test:cli',
   'test:mcp',
   'test:conformance',
