@@ -3,10 +3,6 @@ export const knownFailures: ReadonlyMap<string, string> = new Map([
   ['path-047', 'the bytes before a write are not kept for undo yet'],
   ['skill-022', 'a folder called SKILL.md is passed over without a word'],
   [
-    'process-022',
-    'nothing ends a command whose Telos was killed without a word, and its run is called unfinished',
-  ],
-  [
     'secret-012',
     'without a sandbox a command that was allowed can read the environment that the command line itself was started with',
   ],

@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
 import { OutputCapture } from './commandOutput.ts';
+import { guardOrphans } from './orphanGuard.ts';
 import { grouped } from './plainText.ts';
 import { endProcessTree, livingProcesses, type ProcessTree, processTree } from './processTree.ts';
 import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
@@ -93,6 +94,7 @@ async function runCommand(command: string, context: ToolContext, timeoutMs: numb
   if (refusal !== undefined) return toolError(refusal);
 
   const mark = { name: 'TELOS_COMMAND', value: randomUUID() };
+  const guard = guardOrphans(`${mark.name}=${mark.value}`);
   const child = spawn(command, {
     shell: true,
     cwd: context.commandDir,
@@ -102,10 +104,12 @@ async function runCommand(command: string, context: ToolContext, timeoutMs: numb
     windowsHide: true,
   });
   if (child.pid === undefined) {
+    guard.release();
     const [error] = await once(child, 'error');
     return toolError(`The command could not be started: ${error.message}`);
   }
   const tree = processTree(child.pid, `${mark.name}=${mark.value}`);
+  guard.watch(child.pid);
   const stdout = new OutputCapture(stdoutLimit);
   const stderr = new OutputCapture(stderrLimit);
   const exited = once(child, 'exit').then(([code, signal]) => exitCode(code, signal));
@@ -118,6 +122,7 @@ async function runCommand(command: string, context: ToolContext, timeoutMs: numb
     const code = stopped === undefined ? await exited : undefined;
     return report(stdout, stderr, code, noteOn(stopped, leftBehind, timeoutMs));
   } finally {
+    guard.release();
     child.stdout.destroy();
     child.stderr.destroy();
     child.unref();

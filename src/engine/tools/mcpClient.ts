@@ -18,6 +18,7 @@ import { settledWithin } from './command.ts';
 import type { McpServer, RemoteServer, StdioServer } from './mcpConfig.ts';
 import { toolResultOf } from './mcpResult.ts';
 import type { McpToolListing, McpToolSource } from './mcpTools.ts';
+import { guardOrphans } from './orphanGuard.ts';
 import { endProcessTree, type ProcessTree, processTree } from './processTree.ts';
 import { toolError } from './tool.ts';
 
@@ -212,6 +213,7 @@ function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): Link {
     throw new TelosError('mcp', `the folder it would run in does not exist: ${cwd}`);
   const mark = { name: 'TELOS_COMMAND', value: randomUUID() };
   const { command, args } = server;
+  const guard = guardOrphans(`${mark.name}=${mark.value}`);
   const transport = new StdioClientTransport({
     command,
     args,
@@ -231,6 +233,7 @@ function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): Link {
   return {
     transport,
     started() {
+      // The SDK starts it in our own group, so it is guarded by its mark alone.
       if (transport.pid !== null) tree = processTree(transport.pid, `${mark.name}=${mark.value}`);
     },
     explain(error) {
@@ -245,6 +248,7 @@ function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): Link {
       const closed = closeClient().catch(() => undefined);
       await settledWithin(closed, farewell);
       if (tree) await endProcessTree(tree);
+      guard.release();
     },
   };
 }
