@@ -1,6 +1,13 @@
 /** `telos logs`: which runs there were, what was said in one of them, and what happens now. */
 import { join } from 'node:path';
-import { dayOf, type LogRecord, logDays, readLog, type SkillEndRecord } from '../engine/logFile.ts';
+import {
+  dayOf,
+  type LogRecord,
+  logDays,
+  mayStillRun,
+  readLog,
+  type SkillEndRecord,
+} from '../engine/logFile.ts';
 import type { ContentBlock, Message } from '../protocol/run.ts';
 import { followLog } from './followLog.ts';
 import { abortOnInterrupt } from './interrupts.ts';
@@ -21,8 +28,14 @@ interface LoggedRun {
   ts: string;
   agent: string | null;
   skill: string | null;
+  /** The process that runs it. */
+  pid?: number;
   end?: SkillEndRecord;
 }
+
+/** A run without an end goes on, or its process is gone. */
+const outcomeOf = (run: LoggedRun): string =>
+  run.end?.outcome ?? (mayStillRun(run) ? 'running' : 'interrupted');
 
 /** The last runs, the newest first. Returns the exit code. */
 export async function logsCommand(options: LogsOptions, terminal: Terminal): Promise<number> {
@@ -35,21 +48,21 @@ export async function logsCommand(options: LogsOptions, terminal: Terminal): Pro
   if (!config) return 2;
   const runs = await lastRuns(config.dataDir, limit, terminal);
   if (options.json) {
-    for (const { end, ...run } of runs) terminal.out(`${terminalJson({ ...run, ...summary(end) })}\n`);
+    for (const run of runs) terminal.out(`${terminalJson(runJson(run))}\n`);
     return 0;
   }
   if (runs.length === 0) {
     terminal.say(terminalText(`No runs yet; they will be written to ${join(config.dataDir, 'logs')}.`));
     return 0;
   }
-  const rows = runs.map(({ id, ts, agent, skill, end }) => [
-    localTime(ts),
-    id.slice(0, 8),
-    agent ?? '-',
-    skill ?? '-',
-    end ? `${end.duration_s.toFixed(1)} s` : '',
-    end && typeof end.cost === 'number' ? `$${end.cost.toFixed(4)}` : '',
-    end?.outcome ?? 'unfinished',
+  const rows = runs.map(run => [
+    localTime(run.ts),
+    run.id.slice(0, 8),
+    run.agent ?? '-',
+    run.skill ?? '-',
+    run.end ? `${run.end.duration_s.toFixed(1)} s` : '',
+    typeof run.end?.cost === 'number' ? `$${run.end.cost.toFixed(4)}` : '',
+    outcomeOf(run),
   ]);
   const headings = ['Time', 'Run', 'Agent', 'Skill', 'Duration', 'Cost', 'Outcome'];
   terminal.out(`${table(headings, rows, terminal.outWidth)}\n`);
@@ -104,18 +117,20 @@ async function lastRuns(
   terminal: Terminal,
   idPrefix = '',
 ): Promise<LoggedRun[]> {
-  const runs: LoggedRun[] = [];
+  const runs = new Map<string, LoggedRun>();
   for (const { day, file } of logDays(dataDir).reverse()) {
     const { records, skipped } = await readLog(file);
     if (skipped > 0) terminal.say(`${skipped} lines of ${day}.jsonl cannot be read and were skipped.`);
-    runs.push(
-      ...runsOf(records)
-        .filter(run => run.id.startsWith(idPrefix))
-        .reverse(),
-    );
-    if (runs.length >= limit) break;
+    for (const run of runsOf(records).reverse()) {
+      if (!run.id.startsWith(idPrefix)) continue;
+      const later = runs.get(run.id);
+      // It went on over midnight.
+      if (later) later.ts = run.ts;
+      else runs.set(run.id, run);
+    }
+    if (runs.size >= limit) break;
   }
-  return runs.slice(0, limit);
+  return [...runs.values()].slice(0, limit);
 }
 
 function runsOf(records: readonly LogRecord[]): LoggedRun[] {
@@ -127,16 +142,18 @@ function runsOf(records: readonly LogRecord[]): LoggedRun[] {
       run.agent = record.agent;
       run.skill = record.skill;
     }
+    if (record.event === 'skill_start' && typeof record.pid === 'number') run.pid = record.pid;
     if (record.event === 'skill_end') run.end = record;
     runs.set(id, run);
   }
   return [...runs.values()];
 }
 
-function summary(end: SkillEndRecord | undefined): object {
-  if (!end) return { outcome: 'unfinished' };
+function runJson(run: LoggedRun): object {
+  const { end, pid, ...known } = run;
+  if (!end) return { ...known, outcome: outcomeOf(run) };
   const { messages, ts, event, run_id, agent, skill, ...rest } = end;
-  return { ended: ts, ...rest };
+  return { ...known, ended: ts, ...rest };
 }
 
 function localTime(iso: string): string {

@@ -128,6 +128,7 @@ class RunNotes {
       run_id: this.runId,
       agent,
       skill,
+      pid: process.pid,
     };
   }
 

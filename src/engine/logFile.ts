@@ -26,6 +26,8 @@ export interface SkillStartRecord {
   run_id: string;
   agent: string;
   skill: string;
+  /** The process that runs it; missing in older logs. */
+  pid?: number;
 }
 
 /** A tool call has its result. */
@@ -168,6 +170,20 @@ export async function readLog(file: string): Promise<{ records: LogRecord[]; ski
     else skipped++;
   }
   return { records, skipped };
+}
+
+/** No run takes longer; after that, another process may have the same number. Milliseconds. */
+const longestRunMs = 24 * 3600 * 1000;
+
+/** Whether a run whose end is not in the log can still go on; otherwise its process was killed, or the machine went down. */
+export function mayStillRun({ pid, ts }: Pick<SkillStartRecord, 'pid' | 'ts'>): boolean {
+  if (pid === undefined || !(Date.now() - Date.parse(ts) < longestRunMs)) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 const eventNames = new Set(['skill_start', 'tool_call', 'skill_end']);

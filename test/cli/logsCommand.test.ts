@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { appendRecord, logPath, type SkillEndRecord } from '../../src/engine/logFile.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
 
@@ -59,17 +60,41 @@ describe('telos logs', function () {
   });
   afterEach(() => home.remove());
 
-  it('lists the runs over the days, the newest first, one that never ended as unfinished', async () => {
+  it('lists the runs over the days, the newest first, one that never ended as interrupted', async () => {
     const { code, stdout } = await home.run(['logs']);
     assert.equal(code, 0);
     const [heading, ...rows] = stdout.trimEnd().split('\n');
     assert.match(heading ?? '', /^Time +Run +Agent +Skill +Duration +Cost +Outcome$/);
     assert.equal(rows.length, 3);
-    assert.match(rows[0] ?? '', /cccccccc +kairos +kickoff +unfinished$/);
+    assert.match(rows[0] ?? '', /cccccccc +kairos +kickoff +interrupted$/);
     assert.match(rows[1] ?? '', /bbbbbbbb +kairos +kickoff +1\.3 s +\$0\.0123 +completed$/);
     assert.match(rows[2] ?? '', /aaaaaaaa/);
     const limited = await home.run(['logs', '--limit', '1', '--json']);
     assert.deepEqual(JSON.parse(limited.stdout).id, 'cccccccc-3');
+  });
+
+  it('tells a run that goes on from one whose process is gone, and shows one that went on over midnight once', async () => {
+    const now = new Date();
+    const yesterday = logPath(home.dataDir, new Date(now.getTime() - 24 * 3600 * 1000));
+    appendRecord(yesterday, start('ffffffff-6', now.toISOString()));
+    const ended = spawnSync(process.execPath, ['--version']).pid;
+    const today = logPath(home.dataDir);
+    appendRecord(today, { ...start('dddddddd-4', now.toISOString()), pid: process.pid });
+    appendRecord(today, { ...start('eeeeeeee-5', now.toISOString()), pid: ended });
+    appendRecord(today, end('ffffffff-6', now.toISOString()));
+    const { stdout } = await home.run(['logs', '--json']);
+    const runs = stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line));
+    const outcomes = runs.map(run => [run.id[0], run.outcome]);
+    assert.deepEqual(outcomes.slice(0, 4), [
+      ['f', 'completed'],
+      ['e', 'interrupted'],
+      ['d', 'running'],
+      ['c', 'interrupted'],
+    ]);
+    assert.equal(outcomes.filter(([id]) => id === 'f').length, 1);
   });
 
   it('shows the conversation of a run by the beginning of its id, filtered for the terminal', async () => {

@@ -93,6 +93,7 @@ describe('log', () => {
         run_id: 'r1',
         agent: 'kairos',
         skill: 'kickoff',
+        pid: process.pid,
       },
     );
     assert.deepEqual(Object.keys(second!).slice(0, 4), ['ts', 'event', 'tool', 'is_error']);
