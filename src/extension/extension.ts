@@ -51,7 +51,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     registerLmModels(current),
     registerSkillTree(skillTree),
     registerSkillWatch(current, log),
-    registerRunSkill(current, chat, context.globalState),
+    registerRunSkill(current, chat, context.globalState, runs),
     registerPreviewRouting(current, chat),
     registerWhatIsMissing(),
     registerSkillFolders(current, context.extensionUri),

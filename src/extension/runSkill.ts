@@ -5,6 +5,8 @@ import type { Selection } from '../engine/telos.ts';
 import type { SkillRef } from '../protocol/run.ts';
 import type { ChatView } from './chatView.ts';
 import type { CurrentTelos } from './currentTelos.ts';
+import type { NativeRuns } from './native/nativeRuns.ts';
+import { deliver, pickTarget, placeOf, type SelectedPlace } from './native/outputTarget.ts';
 import { descriptionOf, pickableSkills } from './pickableSkills.ts';
 import { plainLabel } from './plainLabel.ts';
 import type { SkillNode } from './skillTree.ts';
@@ -16,37 +18,71 @@ interface SkillItem extends vscode.QuickPickItem {
   ref?: SkillRef;
 }
 
-/** `Telos: Run Skill...`, `Telos: Run Skill on Selection...` and Run in the tree. */
+/** What goes along with the words. */
+interface Along {
+  selection?: Selection;
+  /** Where that selection stands, for an answer that takes its place. */
+  place?: SelectedPlace;
+  /** Absolute paths of files and folders. */
+  files?: readonly string[];
+}
+
+/** `Telos: Run Skill...`, on a file, `Telos: Run Skill on Selection...` and Run in the tree. */
 export function registerRunSkill(
   current: CurrentTelos,
   chat: ChatView,
   memory: vscode.Memento,
+  runs: NativeRuns,
 ): vscode.Disposable {
-  const run = async (item: SkillItem, selection?: Selection): Promise<void> => {
-    const text = await askWords(item, selection);
+  const run = async (item: SkillItem, along: Along = {}): Promise<void> => {
+    const { selection, place, files = [] } = along;
+    const isPlain = !selection && files.length === 0;
+    const target = isPlain ? 'chat' : await pickTarget(memory, place !== undefined);
+    if (!target) return;
+    const text = await askWords(item, along);
     if (text === undefined) return;
     if (item.ref) await memory.update(lastSkillKey, item.ref);
-    await chat.submitInFront({
-      text,
+    const request = {
+      text: [text, ...(files.length > 0 ? [`Look at this:\n${files.join('\n')}`] : [])].join('\n\n').trim(),
       ...(item.ref && { skill: item.ref }),
       ...(selection && { selection }),
-    });
+    };
+    if (target === 'chat') await chat.submitInFront(request);
+    else await deliver(runs, request, target, place);
   };
+  const byWords = { label: 'Let Telos pick', detail: 'By what you say about it' };
   return vscode.Disposable.from(
     vscode.commands.registerCommand('telos.runSkill', async () => {
       const item = await pickSkill(current, memory, []);
       if (item) await run(item);
     }),
     vscode.commands.registerCommand('telos.runSkillOnSelection', async () => {
-      const selection = selectedText(vscode.window.activeTextEditor);
-      if (!selection) {
+      const editor = vscode.window.activeTextEditor;
+      const selection = selectedText(editor);
+      if (!editor || !selection) {
         void vscode.window.showInformationMessage('Select some text in an editor first.');
         return;
       }
-      const byWords = { label: 'Let Telos pick', detail: 'By what you say about the selection' };
+      const place = placeOf(editor);
       const item = await pickSkill(current, memory, [byWords]);
-      if (item) await run(item, selection);
+      if (item) await run(item, { selection, place });
     }),
+    vscode.commands.registerCommand(
+      'telos.runSkillOnFile',
+      async (uri?: vscode.Uri, chosen?: readonly vscode.Uri[]) => {
+        const active = vscode.window.activeTextEditor?.document.uri;
+        const uris = chosen?.length ? chosen : [uri ?? active].filter(one => one !== undefined);
+        const files = uris.filter(({ scheme }) => scheme === 'file').map(({ fsPath }) => fsPath);
+        if (files.length === 0) {
+          void vscode.window.showInformationMessage(
+            'Open a file on the disk, or choose one in the explorer.',
+          );
+          return;
+        }
+        const item = await pickSkill(current, memory, [byWords]);
+        if (item) await run(item, { files });
+      },
+    ),
     vscode.commands.registerCommand('telos.runTreeSkill', async (node: SkillNode) => {
       await run(skillItem(node.agent, node.skill));
     }),
@@ -104,10 +140,14 @@ function skillItem(agent: Agent, skill: Skill): SkillItem {
 }
 
 /** Undefined when the person has thought better of it. A skill that was picked needs no words. */
-async function askWords(item: SkillItem, selection: Selection | undefined): Promise<string | undefined> {
+async function askWords(item: SkillItem, { selection, files = [] }: Along): Promise<string | undefined> {
   return vscode.window.showInputBox({
     title: item.ref ? `Run ${item.label}` : 'Run a skill',
-    prompt: selection ? `The selection of ${plainLabel(selection.file)} goes along.` : 'What should it do?',
+    prompt: selection
+      ? `The selection of ${plainLabel(selection.file)} goes along.`
+      : files.length > 0
+        ? `It is told to look at ${plainLabel(files.join(', '))}.`
+        : 'What should it do?',
     placeHolder: item.ref ? 'Your words, or nothing: just press Enter' : 'Your words',
     validateInput: text => (item.ref || text.trim() ? undefined : 'Telos picks by your words, so say a few.'),
   });

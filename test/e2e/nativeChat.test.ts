@@ -77,9 +77,12 @@ describe('Telos in the places of VS Code', () => {
     await page.keyboard.press('Escape');
     await page.keyboard.press('Enter');
     const answer = page.locator('.interactive-response').last();
-    await answer.getByText('kickoff of kairos: its name is in your request').waitFor();
+    await answer.getByText('kickoff of kairos: its name is in your request').first().waitFor();
     await answer.getByRole('button', { name: 'Open Log' }).waitFor();
     await workbench.screenshot('native-chat');
+    // What came before the answer is folded by then; these stay in sight.
+    assert.ok(await answer.getByText('kickoff of kairos: its name is in your request').last().isVisible());
+    assert.ok(await answer.getByText('today.md').last().isVisible());
     assert.match(await readFile(join(world.workspace, 'today.md'), 'utf8'), /^# /);
   });
 });

@@ -8,6 +8,8 @@ import { plainLabel } from '../plainLabel.ts';
 import { describeEnd, type NativeRuns } from './nativeRuns.ts';
 import { pickHuman } from './pickHuman.ts';
 
+type Routed = Extract<RunEvent, { type: 'routed' }>;
+
 /** As package.json declares it. */
 const participantId = 'telos.telos';
 
@@ -49,7 +51,14 @@ async function answer(
   if (request.command === 'route') return route(current, words, stream, token);
   const text = request.command === 'run' ? named(words) : words;
   const asked = await withReferences(text, request.references);
-  const end = await runs.run(asked, pickHuman, token, event => show(event, stream));
+  let routed = '';
+  const changed = new Set<string>();
+  const end = await runs.run(asked, pickHuman, token, event => {
+    show(event, stream);
+    if (event.type === 'routed') routed = routingLine(event);
+    if (event.type === 'tool_end') for (const file of event.result.changedFiles ?? []) changed.add(file);
+  });
+  sayAtEnd(routed, changed, stream);
   stream.button({ command: 'telos.openLog', title: 'Open Log' });
   const problem = describeEnd(end);
   if (problem === undefined || end.outcome === 'cancelled') return { metadata: { outcome: end.outcome } };
@@ -135,18 +144,30 @@ async function selectionAt({ uri, range }: vscode.Location): Promise<Selection> 
   };
 }
 
+/** The Chat view folds what came before the last answer, so that why it was this skill, and what it wrote, stand below as well. */
+function sayAtEnd(routed: string, changed: ReadonlySet<string>, stream: vscode.ChatResponseStream): void {
+  if (routed) stream.markdown(new vscode.MarkdownString('\n\n').appendMarkdown(emphasized(routed).value));
+  if (changed.size === 0) return;
+  stream.markdown('\n\nChanged: ');
+  for (const file of changed) {
+    stream.anchor(vscode.Uri.file(file));
+    stream.markdown(' ');
+  }
+}
+
+function routingLine({ agent, skill, reason, provider, model, recording }: Routed): string {
+  const by = recording ? `a recorded run of ${recording.model}` : `${provider}/${model}`;
+  return plainLabel(`${describeRoute(agent, skill, reason)} · ${by}`, 400);
+}
+
+const emphasized = (text: string): vscode.MarkdownString =>
+  new vscode.MarkdownString('*').appendText(text).appendMarkdown('*');
+
 function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
   switch (event.type) {
-    case 'routed': {
-      const { agent, skill, reason, provider, model, recording } = event;
-      const by = recording ? `a recorded run of ${recording.model}` : `${provider}/${model}`;
-      stream.markdown(
-        new vscode.MarkdownString('*')
-          .appendText(plainLabel(`${describeRoute(agent, skill, reason)} · ${by}`, 400))
-          .appendMarkdown('*\n\n'),
-      );
+    case 'routed':
+      stream.markdown(emphasized(routingLine(event)).appendMarkdown('\n\n'));
       return;
-    }
     case 'text':
       // As a string it is not trusted: no command link of a model's text works.
       stream.markdown(event.text);
@@ -162,9 +183,6 @@ function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
       stream.progress(
         plainLabel(`Waits for your answer: ${event.request.tool} ${event.request.subject}`, 160),
       );
-      return;
-    case 'tool_end':
-      for (const file of event.result.changedFiles ?? []) stream.reference(vscode.Uri.file(file));
       return;
     case 'notice':
       stream.markdown(plain(`\n\n${event.level === 'warning' ? 'Note: ' : ''}${event.message}\n\n`));
