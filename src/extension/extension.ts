@@ -6,8 +6,11 @@ import { registerChooseModel } from './chooseModel.ts';
 import { CurrentTelos } from './currentTelos.ts';
 import { editorRipgrep } from './editorRipgrep.ts';
 import { lmProvider, lmProviderName, registerLmModels } from './lmProvider.ts';
+import { registerAgentPacks } from './native/agentPacks.ts';
 import { registerChatParticipant } from './native/chatParticipant.ts';
 import { NativeRuns } from './native/nativeRuns.ts';
+import { registerPermissions } from './native/permissions.ts';
+import { registerSkillTask } from './native/skillTask.ts';
 import { registerSkillTools } from './native/skillTools.ts';
 import { registerOpenLog } from './openLog.ts';
 import { registerPreviewRouting } from './previewRouting.ts';
@@ -61,6 +64,9 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     registerOpenLog(current),
     registerChatParticipant(current, runs, vscode.Uri.joinPath(context.extensionUri, 'media', 'icon.svg')),
     registerSkillTools(current, runs),
+    registerSkillTask(runs),
+    registerPermissions(current),
+    registerAgentPacks(current),
     vscode.commands.registerCommand('telos.refresh', () => current.refresh()),
   );
   return { skillTree, status };

@@ -1,0 +1,129 @@
+/** The commands about trust: what was granted and the way to take it back, an agent's card, and how the whole set-up does. */
+import * as vscode from 'vscode';
+import type { Permission } from '../../engine/policy/permissions.ts';
+import { describeCard } from '../../protocol/agentCard.ts';
+import { describeReport } from '../../protocol/doctorReport.ts';
+import type { CurrentTelos } from '../currentTelos.ts';
+import { plainLabel } from '../plainLabel.ts';
+import type { AgentNode } from '../skillTree.ts';
+
+interface PermissionItem extends vscode.QuickPickItem {
+  permission: Permission;
+}
+
+/** `Telos: Manage Permissions...`, `Telos: Review Agent...` and `Telos: Doctor`. */
+export function registerPermissions(current: CurrentTelos): vscode.Disposable {
+  return vscode.Disposable.from(
+    vscode.commands.registerCommand('telos.managePermissions', () => managePermissions(current)),
+    vscode.commands.registerCommand('telos.reviewAgent', (node?: AgentNode) =>
+      reviewAgent(current, node?.agent.name),
+    ),
+    vscode.commands.registerCommand('telos.doctor', () => showDoctor(current)),
+  );
+}
+
+async function managePermissions(current: CurrentTelos): Promise<void> {
+  const engine = await import('../../engine/policy/permissions.ts');
+  const { config } = await current.openTelos();
+  const { file, permissions, problems } = await engine.listPermissions(config);
+  for (const problem of problems) void vscode.window.showWarningMessage(plainLabel(problem, 500));
+  if (permissions.length === 0) {
+    void vscode.window.showInformationMessage(
+      `Nothing is granted yet. What you always allow stands in ${plainLabel(file, 500)}`,
+    );
+    return;
+  }
+  const items = permissions.map(
+    (permission): PermissionItem => ({
+      label: plainLabel(whoOf(permission)),
+      description: plainLabel(whenOf(permission)),
+      detail: plainLabel(engine.describePermission(permission), 300),
+      permission,
+    }),
+  );
+  const picked = await vscode.window.showQuickPick(items, {
+    title: 'Permissions',
+    placeHolder: 'Pick one to take it back',
+    matchOnDescription: true,
+    matchOnDetail: true,
+  });
+  if (!picked) return;
+  const question = `Take this back from ${picked.label}?`;
+  const detail = engine.describePermission(picked.permission);
+  const answer = await vscode.window.showWarningMessage(question, { modal: true, detail }, 'Revoke');
+  if (answer !== 'Revoke') return;
+  const revoked = await engine.revokePermission(picked.permission, config);
+  void vscode.window.showInformationMessage(
+    revoked ? `Taken back from ${picked.label}.` : 'It was not there any more; nothing was changed.',
+  );
+}
+
+function whoOf(permission: Permission): string {
+  if (permission.kind === 'card') return permission.review.agent;
+  return permission.rule.agent === '*' ? 'Every agent' : permission.rule.agent;
+}
+
+function whenOf(permission: Permission): string {
+  const time = permission.kind === 'card' ? permission.review.reviewedAt : permission.rule.granted;
+  if (time === undefined) return permission.kind === 'rule' ? `line ${permission.rule.line}` : '';
+  return new Date(time).toLocaleString();
+}
+
+/** Shows the card as a document, whole, and asks beside it; the card that was shown is the one that is accepted. */
+async function reviewAgent(current: CurrentTelos, known: string | undefined): Promise<void> {
+  const telos = await current.openTelos();
+  const name = known ?? (await pickAgent((await telos.agents()).map(agent => agent.name)));
+  if (name === undefined) return;
+  const card = await telos.agentCard(name);
+  await showText(describeCard(card).join('\n'), 'plaintext');
+  if (card.state === 'reviewed') return;
+  const answer = await vscode.window.showInformationMessage(
+    `Do you trust agent ${plainLabel(name)} with what its card names? It holds until one of its files changes.`,
+    'Accept',
+    'Not Now',
+  );
+  if (answer !== 'Accept') return;
+  try {
+    await telos.acceptCard(card);
+  } catch (error) {
+    void vscode.window.showErrorMessage(
+      plainLabel(error instanceof Error ? error.message : String(error), 500),
+    );
+  }
+}
+
+async function pickAgent(names: readonly string[]): Promise<string | undefined> {
+  const items = names.map(name => ({ label: plainLabel(name), name }));
+  return (await vscode.window.showQuickPick(items, { title: 'Review Agent', placeHolder: 'Which agent?' }))
+    ?.name;
+}
+
+async function showDoctor(current: CurrentTelos): Promise<void> {
+  const telos = await current.openTelos();
+  const place = {
+    location: vscode.ProgressLocation.Notification,
+    title: 'Telos looks at the set-up',
+    cancellable: true,
+  };
+  const report = await vscode.window.withProgress(place, async (_progress, token) => {
+    const controller = new AbortController();
+    const cancelling = token.onCancellationRequested(() => controller.abort());
+    try {
+      return await telos.doctor(controller.signal);
+    } catch (error) {
+      if (controller.signal.aborted) return undefined;
+      throw error;
+    } finally {
+      cancelling.dispose();
+    }
+  });
+  if (!report) return;
+  // Indented by four, a line of Markdown is shown as it is, whatever stands in it.
+  const lines = describeReport(report).flatMap(line => line.split('\n'));
+  await showText(`# Telos Doctor\n\n${lines.map(line => `    ${line}`.trimEnd()).join('\n')}\n`, 'markdown');
+}
+
+async function showText(content: string, language: string): Promise<void> {
+  const document = await vscode.workspace.openTextDocument({ content, language });
+  await vscode.window.showTextDocument(document, { preview: true });
+}

@@ -1,0 +1,92 @@
+/** The task type `telos`: a skill as a task of tasks.json, so that a key or another task can start it. */
+import * as vscode from 'vscode';
+import { describeRoute, type RunEvent } from '../../protocol/run.ts';
+import { plainLabel } from '../plainLabel.ts';
+import { describeEnd, type NativeRuns } from './nativeRuns.ts';
+import { pickHuman } from './pickHuman.ts';
+
+/** As package.json declares it; what stands in tasks.json may still be of any kind. */
+interface SkillTask extends vscode.TaskDefinition {
+  request?: unknown;
+}
+
+export function registerSkillTask(runs: NativeRuns): vscode.Disposable {
+  return vscode.tasks.registerTaskProvider('telos', {
+    provideTasks: () => [],
+    resolveTask: task => skillTask(runs, task.definition, task.scope ?? vscode.TaskScope.Workspace),
+  });
+}
+
+function skillTask(
+  runs: NativeRuns,
+  definition: SkillTask,
+  scope: vscode.WorkspaceFolder | vscode.TaskScope,
+): vscode.Task | undefined {
+  const { request } = definition;
+  if (typeof request !== 'string' || request.trim() === '') return undefined;
+  const execution = new vscode.CustomExecution(async () => new SkillTerminal(runs, request.trim()));
+  return new vscode.Task(definition, scope, plainLabel(request, 60), 'telos', execution);
+}
+
+class SkillTerminal implements vscode.Pseudoterminal {
+  readonly #runs: NativeRuns;
+  readonly #request: string;
+  readonly #wrote = new vscode.EventEmitter<string>();
+  readonly #closed = new vscode.EventEmitter<number>();
+  readonly #stop = new vscode.CancellationTokenSource();
+  readonly onDidWrite = this.#wrote.event;
+  readonly onDidClose = this.#closed.event;
+
+  constructor(runs: NativeRuns, request: string) {
+    this.#runs = runs;
+    this.#request = request;
+  }
+
+  open(): void {
+    void this.#run();
+  }
+
+  /** The person closes the terminal, or ends the task. */
+  close(): void {
+    this.#stop.cancel();
+  }
+
+  handleInput(data: string): void {
+    if (data === '\u0003') this.#stop.cancel();
+  }
+
+  async #run(): Promise<void> {
+    let code = 1;
+    try {
+      const show = (event: RunEvent): void => this.#show(event);
+      const end = await this.#runs.run({ text: this.#request }, pickHuman, this.#stop.token, show);
+      const problem = describeEnd(end);
+      this.#write(`\n${problem ?? ''}\n`);
+      code = problem === undefined ? 0 : 1;
+    } catch (error) {
+      this.#write(`${error instanceof Error ? error.message : String(error)}\n`);
+    } finally {
+      this.#closed.fire(code);
+      this.#stop.dispose();
+    }
+  }
+
+  #show(event: RunEvent): void {
+    if (event.type === 'routed') {
+      this.#write(`${describeRoute(event.agent, event.skill, event.reason)}\n\n`);
+    } else if (event.type === 'text') {
+      this.#write(event.text);
+    } else if (event.type === 'tool_start') {
+      const { name, input } = event.call;
+      this.#write(`\n> ${plainLabel(`${name} ${JSON.stringify(input)}`, 160)}\n`);
+    } else if (event.type === 'notice') {
+      this.#write(`\n${event.message}\n`);
+    }
+  }
+
+  /** A model's text must not steer the terminal: of the control characters only line feeds and tabs get through. */
+  #write(text: string): void {
+    const harmless = text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');
+    this.#wrote.fire(harmless.replaceAll('\n', '\r\n'));
+  }
+}

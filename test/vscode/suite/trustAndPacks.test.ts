@@ -1,0 +1,126 @@
+/** What a person grants and takes back, packs that come and go, a skill as a task, and the doctor's report. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as vscode from 'vscode';
+import { activated, answering, scriptModels } from './editor.ts';
+
+const skillsDir = process.env['TELOS_SKILLS_DIR'] ?? '';
+const source = join(skillsDir, '..', 'pack-to-install');
+
+/** Answers every message with this button, where it has it, and keeps what was said. */
+async function pressing(buttons: readonly string[], act: () => Promise<unknown>): Promise<string[]> {
+  const { showInformationMessage, showWarningMessage, showErrorMessage } = vscode.window;
+  const said: string[] = [];
+  const show = async (message: string, ...items: unknown[]): Promise<unknown> => {
+    said.push(message);
+    return items.find(item => typeof item === 'string' && buttons.includes(item));
+  };
+  Object.assign(vscode.window, {
+    showInformationMessage: show,
+    showWarningMessage: show,
+    showErrorMessage: show,
+  });
+  try {
+    await act();
+  } finally {
+    Object.assign(vscode.window, { showInformationMessage, showWarningMessage, showErrorMessage });
+  }
+  return said;
+}
+
+const command = (name: string, ...values: unknown[]) =>
+  Promise.resolve(vscode.commands.executeCommand(name, ...values));
+
+describe('packs and trust', () => {
+  before(async () => {
+    await activated();
+    await mkdir(join(source, 'skills', 'hum'), { recursive: true });
+    await writeFile(join(source, 'agent.toml'), 'name = "humming"\ndescription = "Hums"\n');
+    await writeFile(join(source, 'skills', 'hum', 'SKILL.md'), '---\ndescription: Hums a tune\n---\nHum.\n');
+  });
+  after(async () => {
+    await scriptModels([], []);
+    await rm(source, { recursive: true });
+    await vscode.commands.executeCommand('workbench.action.closeAllEditors');
+  });
+
+  it('install a folder after a yes, show and accept its card, take that back, and remove it after another', async () => {
+    const { skillTree } = (await activated()).exports;
+    const agent = async () => (await skillTree.getChildren()).find(node => node.agent.name === 'humming');
+    const uri = vscode.Uri.file(source);
+    await pressing([], () => command('telos.installPack', uri));
+    assert.equal(await agent(), undefined);
+    await pressing(['Install', 'Review Agent', 'Accept'], () => command('telos.installPack', uri));
+    const node = await agent();
+    assert.ok(node);
+    assert.match(
+      vscode.window.activeTextEditor?.document.getText() ?? '',
+      /^Agent humming \(not reviewed yet\)/,
+    );
+
+    const first = await answering({ picked: ['humming'] }, () =>
+      pressing([], () => command('telos.managePermissions')),
+    );
+    assert.deepEqual(first.titles, ['Permissions']);
+    await answering({ picked: ['humming'] }, () =>
+      pressing(['Revoke'], () => command('telos.managePermissions')),
+    );
+    const said = await pressing([], () => command('telos.managePermissions'));
+    assert.match(said[0] ?? '', /Nothing is granted yet/);
+
+    await pressing([], () => command('telos.uninstallPack', node));
+    assert.ok(existsSync(join(skillsDir, 'humming')));
+    await pressing(['Uninstall'], () => command('telos.uninstallPack', node));
+    assert.equal(existsSync(join(skillsDir, 'humming')), false);
+    assert.equal(await agent(), undefined);
+  });
+
+  it('say why a folder cannot be installed', async () => {
+    const said = await pressing(['Install'], () =>
+      command('telos.installPack', vscode.Uri.file(join(source, 'skills'))),
+    );
+    assert.equal(said.length, 2, said.join());
+  });
+
+  it('run a skill as a task that ends with its outcome', async () => {
+    await scriptModels([{ id: 'plain' }], [[{ text: 'Good day.' }]]);
+    await command('telos.refresh');
+    const codes: (number | undefined)[] = [];
+    const run = async (request: string): Promise<void> => {
+      const stub = { type: 'telos', request };
+      const tasks = vscode.workspace.getConfiguration('tasks');
+      await tasks.update('tasks', [{ ...stub, label: request }], vscode.ConfigurationTarget.Workspace);
+      let task: vscode.Task | undefined;
+      while (!task)
+        task = (await vscode.tasks.fetchTasks()).find(({ definition }) => definition['request'] === request);
+      const wanted = task;
+      await new Promise<void>((resolve, reject) => {
+        const following = vscode.tasks.onDidEndTaskProcess(({ execution, exitCode }) => {
+          if (execution.task.definition['request'] !== request) return;
+          following.dispose();
+          codes.push(exitCode);
+          resolve();
+        });
+        vscode.tasks.executeTask(wanted).then(undefined, reject);
+      });
+    };
+    try {
+      await run('/shutdown now');
+      await run('/no-such-skill');
+    } finally {
+      await vscode.workspace
+        .getConfiguration('tasks')
+        .update('tasks', undefined, vscode.ConfigurationTarget.Workspace);
+    }
+    assert.deepEqual(codes, [0, 1]);
+  });
+
+  it('show the doctor’s report as a document', async () => {
+    await command('telos.doctor');
+    const document = vscode.window.activeTextEditor?.document;
+    assert.equal(document?.languageId, 'markdown');
+    assert.match(document?.getText() ?? '', /# Telos Doctor[\s\S]*In force:[\s\S]*Agents: /);
+  });
+});
