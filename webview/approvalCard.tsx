@@ -1,7 +1,7 @@
 /** A question to the person before something is done: exactly what, where and why, and the answers that it offers. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { describeCard } from '../src/protocol/agentCard.ts';
 import type { ApprovalDecision } from '../src/protocol/run.ts';
+import { AgentCardView } from './agentCardView.tsx';
 import { HonestText } from './honestText.tsx';
 import { Icon } from './icons.tsx';
 import type { ApprovalItem } from './state.ts';
@@ -69,12 +69,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
           <HonestText text={request.diff} limit={2_000} />
         </pre>
       )}
-      {request.card !== undefined && (
-        <pre class="subject agent-card">
-          <HonestText text={describeCard(request.card).join('\n')} limit={4_000} />
-          {'\n"Always allow" accepts this card until a file of the agent changes.'}
-        </pre>
-      )}
+      {request.card !== undefined && <AgentCardView card={request.card} />}
       <div class="buttons">
         {request.scopes.map((scope, index) => (
           <button

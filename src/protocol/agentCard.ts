@@ -58,14 +58,20 @@ const stateWords: Record<AgentCard['state'], string> = {
 const shownChanges = 20;
 const shownFlags = 30;
 
+export function describeFlag({ kind, file, line, text }: RedFlag): string {
+  return `${file}:${line} ${flagWords[kind]}${text ? `: ${text}` : ''}`;
+}
+
+export function describeChange({ path, change }: AgentCard['changes'][number]): string {
+  return `${change}: ${path}`;
+}
+
 /** The card in lines of plain text; the lists are complete, but for long ones of changes and flags, which say how many are left out. */
 export function describeCard(card: AgentCard): string[] {
   const list = (title: string, items: readonly string[]): string[] =>
     items.length > 0 ? [`${title}:`, ...items.map(item => `  ${item}`)] : [`${title}: none`];
-  const flags = card.redFlags.map(
-    ({ kind, file, line, text }) => `! ${file}:${line} ${flagWords[kind]}${text ? `: ${text}` : ''}`,
-  );
-  const changes = card.changes.map(({ path, change }) => `${change}: ${path}`);
+  const flags = card.redFlags.map(flag => `! ${describeFlag(flag)}`);
+  const changes = card.changes.map(describeChange);
   return [
     `Agent ${card.agent} (${stateWords[card.state]})`,
     `From: ${card.origin}`,

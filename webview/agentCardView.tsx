@@ -1,0 +1,65 @@
+/** An agent's card inside a question: what its files name, what to look at, and what changed since it was accepted. */
+import { type AgentCard, describeChange, describeFlag } from '../src/protocol/agentCard.ts';
+import { HonestText } from './honestText.tsx';
+import { visible } from './visibleText.ts';
+
+/** Longer lists are cut, with how much is left out; the whole list is in `telos trust`. */
+const shownLines = 20;
+
+export function AgentCardView({ card }: { card: AgentCard }) {
+  const named = [
+    { title: 'Hosts', items: card.hosts },
+    { title: 'Scripts', items: card.scripts },
+    { title: 'Variables', items: card.variables },
+    { title: 'MCP servers', items: card.servers.map(({ name, place }) => `${name}: ${place}`) },
+  ].filter(({ items }) => items.length > 0);
+  return (
+    <section class="agent-card" aria-label={`Card of ${visible(card.agent)}`}>
+      <strong>{headline(card)}</strong>
+      <Lines title="Look at these" lines={card.redFlags.map(describeFlag)} flagged />
+      <Lines title="What has changed" lines={card.changes.map(describeChange)} />
+      {named.map(({ title, items }) => (
+        <Lines key={title} title={title} lines={items} />
+      ))}
+      {named.length === 0 && <p>Its files name no hosts, scripts, variables or MCP servers.</p>}
+      <p class="from">
+        From {visible(card.origin)}. “Always allow” accepts this card until a file of the agent changes.
+      </p>
+    </section>
+  );
+}
+
+function headline({ agent, state }: AgentCard): string {
+  const name = visible(agent);
+  return state === 'changed'
+    ? `${name} has changed since you accepted it`
+    : `${name} asks for the first time`;
+}
+
+function Lines({
+  title,
+  lines,
+  flagged = false,
+}: {
+  title: string;
+  lines: readonly string[];
+  flagged?: boolean;
+}) {
+  if (lines.length === 0) return null;
+  const left = lines.length - shownLines;
+  return (
+    <>
+      <div class={flagged ? 'card-list-title flagged' : 'card-list-title'}>{title}</div>
+      <ul>
+        {lines.slice(0, shownLines).map(line => (
+          <li key={line}>
+            <code>
+              <HonestText text={line} limit={300} />
+            </code>
+          </li>
+        ))}
+        {left > 0 && <li>and {left} more</li>}
+      </ul>
+    </>
+  );
+}
