@@ -1,4 +1,5 @@
 /** Turns a skill and a request into what the model reads: the system text and the first message. */
+import type { Message } from '../protocol/run.ts';
 import type { Agent, Skill } from './agents/agent.ts';
 import type { Companions } from './agents/companions.ts';
 import type { Missing } from './agents/readiness.ts';
@@ -14,6 +15,15 @@ export function firstMessage(body: string, words: string, now: Date): string {
   if (body) parts.unshift(withoutTagCharacters(body));
   if (words.trim()) parts.push(`User request: ${words}`);
   return parts.join('\n\n');
+}
+
+/** Earlier messages for a further run. Reasoning is sealed for the model that it came from, and is no use once its run is over. */
+export function withoutReasoning(messages: readonly Message[]): Message[] {
+  return messages.flatMap(({ role, content }): Message[] => {
+    if (typeof content === 'string') return [{ role, content }];
+    const kept = content.filter(({ type }) => type !== 'thinking' && type !== 'redacted_thinking');
+    return kept.length > 0 ? [{ role, content: kept }] : [];
+  });
 }
 
 /** A text that was selected when the user asked, as a part of the request. */

@@ -40,6 +40,11 @@ export function matchExplicit(text: string, agents: readonly FileAgent[]): Match
   return undefined;
 }
 
+/** The skill that a request names beyond doubt, in either way. */
+export function namedSkill(text: string, agents: readonly FileAgent[]): Match | undefined {
+  return matchExplicit(text, agents) ?? matchName(text, agents).sure;
+}
+
 /** What a request's words name; the longest name first, of equal names the one that nothing shadows, else the first agent's. */
 export interface NameMatches {
   /** Named beyond doubt. */

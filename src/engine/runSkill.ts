@@ -1,5 +1,5 @@
 /** Runs one skill: announces it, gives the model its prompt, its tools and its folders, and lets the loop go. */
-import type { RunEvent, RunOutcome } from '../protocol/run.ts';
+import type { Message, RunEvent, RunOutcome } from '../protocol/run.ts';
 import type { Agent, Skill } from './agents/agent.ts';
 import { type AllowedTools, keepsTool, readAllowedTools } from './agents/allowedTools.ts';
 import { type Companions, companionsOf } from './agents/companions.ts';
@@ -30,6 +30,8 @@ export interface SkillBench {
   provider: Provider;
   human: Human;
   state: RunState;
+  /** What was said before; the run's own messages come behind it. */
+  earlier?: readonly Message[];
   config: Config;
   /** Undefined where nothing is limited. */
   budget?: Budget | undefined;
@@ -41,7 +43,7 @@ export interface SkillBench {
 export async function* runSkill(
   match: Match,
   words: string,
-  { provider, human, state, config, budget, ripgrep }: SkillBench,
+  { provider, human, state, earlier = [], config, budget, ripgrep }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const { agent, skill } = match;
@@ -56,7 +58,10 @@ export async function* runSkill(
   if (notice) yield { type: 'notice', level: 'warning', message: notice };
   const invokedAs = match.reason.rule === 'explicit' ? match.reason.matched : undefined;
   const filled = fillBody(skill.body, skill.dir, words, invokedAs);
-  state.messages.push({ role: 'user', content: firstMessage(filled.body, filled.words, new Date()) });
+  // A skill that goes on has been read by the model already.
+  const goesOn = match.reason.rule === 'continued' && earlier.length > 0;
+  const content = firstMessage(goesOn ? '' : filled.body, goesOn ? words : filled.words, new Date());
+  state.messages.push(...earlier, { role: 'user', content });
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
   const allowed = readAllowedTools(skill.allowedTools);
   let mcp: McpServers | undefined;

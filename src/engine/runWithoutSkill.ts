@@ -25,7 +25,7 @@ export const lookingTools: readonly Tool[] = [
 /** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
 export async function* runWithoutSkill(
   words: string,
-  { provider, human, state, config, budget, ripgrep }: SkillBench,
+  { provider, human, state, earlier = [], config, budget, ripgrep }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const roots = existingSkillRoots(config);
@@ -42,7 +42,7 @@ export async function* runWithoutSkill(
     hasMcp: false,
     ...(provider.recording ? { recording: provider.recording } : {}),
   };
-  state.messages.push({ role: 'user', content: firstMessage('', words, new Date()) });
+  state.messages.push(...earlier, { role: 'user', content: firstMessage('', words, new Date()) });
   const policy: PolicyContext = { ...runPolicy(config, undefined, folders), role: 'read-only' };
   yield* policyNotices(policy);
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);

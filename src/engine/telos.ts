@@ -1,7 +1,7 @@
 /** The engine's one door: what there is to run, which skill a request means, and the run itself as a stream of events. */
 import type { AgentCard } from '../protocol/agentCard.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
-import type { JsonObject, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
+import type { JsonObject, Message, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
 import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
 import { companionsOf } from './agents/companions.ts';
 import { type Discovery, discoverInSlices } from './agents/discover.ts';
@@ -24,7 +24,7 @@ import { findInstalled, uninstallPack } from './packs/uninstall.ts';
 import type { Decision } from './policy/decision.ts';
 import { explainCall } from './policy/explain.ts';
 import { openReviews } from './policy/runPolicy.ts';
-import { selectionText } from './prompt.ts';
+import { selectionText, withoutReasoning } from './prompt.ts';
 import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
 import { chooseProvider, createProvider } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
@@ -32,7 +32,7 @@ import { recordingProvider } from './providers/recording.ts';
 import { redactor, secretsIn } from './redact.ts';
 import { type Match, type RouteResult, Router } from './route.ts';
 import { routingProvider } from './routeModel.ts';
-import { findSkill } from './routeName.ts';
+import { findSkill, namedSkill } from './routeName.ts';
 import type { SkillBench } from './runSkill.ts';
 import { foldersOf, runSkill } from './runSkill.ts';
 import { runWithoutSkill } from './runWithoutSkill.ts';
@@ -47,6 +47,14 @@ export interface Selection {
   language: string;
 }
 
+/** What has been said before a request. */
+export interface EarlierConversation {
+  /** As the last `run_end` had them. */
+  messages: readonly Message[];
+  /** As its `routed` event named it, so an empty name means that it ran without a skill. Missing: the request is routed like a first one. */
+  skill?: SkillRef;
+}
+
 export interface RunRequest {
   /** What the person said; may be empty when `skill` is set. */
   text: string;
@@ -57,6 +65,8 @@ export interface RunRequest {
   /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` do not count then. */
   withoutSkill?: boolean;
   selection?: Selection;
+  /** The run goes on from here: with its skill, unless the request names another one. */
+  conversation?: EarlierConversation;
   /** The run's model turns are written to this file, for the provider `replay`. Absolute path. */
   recordTo?: string;
 }
@@ -139,6 +149,10 @@ export class Telos {
           `There is no skill '${request.skill.skill}' of agent '${request.skill.agent}' any more.`,
         );
       return match;
+    }
+    const continued = request.conversation?.skill && findSkill(agents, request.conversation.skill);
+    if (continued) {
+      return namedSkill(request.text, agents) ?? { ...continued, reason: { rule: 'continued' } };
     }
     return this.#router.route(request.text, all, request.agent, signal);
   }
@@ -231,19 +245,36 @@ export class Telos {
     const budget = openBudget(this.config);
     // The choice of the skill may be a call of a model already.
     for (const message of (await budget?.check()) ?? []) yield { type: 'notice', level: 'warning', message };
-    if (request.withoutSkill) {
+    if (request.withoutSkill || (await this.#goesOnWithoutSkill(request))) {
       const provider = await this.#providerFor(undefined, request);
-      return yield* runWithoutSkill(wordsOf(request), this.#bench(provider, human, state, budget), signal);
+      const bench = this.#bench(provider, human, state, budget, request);
+      return yield* runWithoutSkill(wordsOf(request), bench, signal);
     }
     const match = await this.route(request, signal);
     if (match.notice) yield { type: 'notice', level: 'warning', message: match.notice };
     if (!match.skill) throw noMatch(request.text, match.suggestions);
     const provider = await this.#providerFor(match, request);
-    return yield* runSkill(match, wordsOf(request), this.#bench(provider, human, state, budget), signal);
+    const bench = this.#bench(provider, human, state, budget, request);
+    return yield* runSkill(match, wordsOf(request), bench, signal);
   }
 
-  #bench(provider: Provider, human: Human, state: RunState, budget: Budget | undefined): SkillBench {
+  async #goesOnWithoutSkill({ text, agent, skill, conversation }: RunRequest): Promise<boolean> {
+    if (skill || conversation?.skill?.skill !== '') return false;
+    const { agents } = await this.#discovered();
+    const asked = agent === undefined ? agents : agents.filter(({ name }) => name === agent);
+    return namedSkill(text, asked) === undefined;
+  }
+
+  #bench(
+    provider: Provider,
+    human: Human,
+    state: RunState,
+    budget: Budget | undefined,
+    { conversation }: RunRequest,
+  ): SkillBench {
     return {
+      // A recording answers from its beginning, whatever was said before.
+      earlier: provider.recording || !conversation ? [] : withoutReasoning(conversation.messages),
       provider,
       human: withoutSecrets(human, redactor(secretsIn(this.config.env)).text),
       state,
