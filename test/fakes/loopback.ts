@@ -14,6 +14,8 @@ export interface ReceivedRequest {
   aborted: boolean;
   /** The client's port, the same for requests over one connection. */
   port: number | undefined;
+  /** `performance.now()` when the last byte of the answer was handed over, or the socket was closed. */
+  endedAt?: number;
 }
 
 export interface FakeServer {
@@ -32,6 +34,12 @@ export interface Delivery {
   headers?: Record<string, string>;
   /** The socket is destroyed after this many bytes of the body. */
   cutAfterBytes?: number;
+  /** What happens at that byte instead: the body ends as if it were whole, or nothing comes any more while the socket stays open. */
+  cutBy?: 'end' | 'silence';
+  /** The connection is reset before anything is answered. */
+  reset?: boolean;
+  /** The body of the stream as it is, in place of what the turn would say. */
+  rawBody?: Buffer;
   /** Bytes in each write; the whole body is cut into such pieces. Default: one write per event. */
   chunkBytes?: number;
   /** Milliseconds of silence before the headers. */
@@ -80,6 +88,10 @@ async function receive(incoming: IncomingMessage, response: ServerResponse): Pro
   };
   response.on('close', () => {
     if (!response.writableFinished) request.aborted = true;
+    request.endedAt ??= performance.now();
+  });
+  response.on('finish', () => {
+    request.endedAt = performance.now();
   });
   return request;
 }
@@ -100,7 +112,11 @@ export async function failed(
   response: ServerResponse,
   plausibleError: (status: number) => object,
 ): Promise<boolean> {
-  const { status, errorBody, headers, stallMs } = delivery;
+  const { status, errorBody, headers, stallMs, reset } = delivery;
+  if (reset) {
+    response.socket?.resetAndDestroy();
+    return true;
+  }
   if (stallMs) await pause(stallMs, response);
   if (response.destroyed) return true;
   if (status === undefined || status === 200) return false;
@@ -120,13 +136,15 @@ export async function sendEvents(
     'cache-control': 'no-cache',
     ...delivery.headers,
   });
-  const { chunkBytes, stallAfterStartMs } = delivery;
-  const pieces = events.map(event => Buffer.from(event));
+  const { chunkBytes, stallAfterStartMs, rawBody, cutBy } = delivery;
+  const pieces = rawBody ? [rawBody] : events.map(event => Buffer.from(event));
   let left = delivery.cutAfterBytes ?? Number.POSITIVE_INFINITY;
   for (const [index, piece] of (chunkBytes ? cut(Buffer.concat(pieces), chunkBytes) : pieces).entries()) {
     if (response.destroyed) return;
     const open = response.write(piece.subarray(0, left));
     left -= piece.length;
+    if (left <= 0 && cutBy === 'silence') return;
+    if (left <= 0 && cutBy === 'end') break;
     if (left <= 0) {
       await pause(20, response); // lets the bytes leave before the socket goes
       response.destroy();

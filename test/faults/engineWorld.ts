@@ -1,0 +1,75 @@
+/** Folders with one agent, and an engine on them whose model is brought by the test. */
+import { join } from 'node:path';
+import { loadConfig } from '../../src/engine/config.ts';
+import { type Human, yesToAll } from '../../src/engine/human.ts';
+import type { Provider } from '../../src/engine/providers/provider.ts';
+import { Telos } from '../../src/engine/telos.ts';
+import type { RunEvent } from '../../src/protocol/run.ts';
+import { tempFolder } from '../fakes/tempFolder.ts';
+
+export interface EngineWorld {
+  path: string;
+  workDir: string;
+  dataDir: string;
+  /** An engine whose every run asks `provider`. */
+  open(provider: () => Provider): Telos;
+  remove(): void;
+}
+
+/** `files` are added to a skill called kickoff of an agent called kairos, whose folder is `skills/kairos` and whose files lie in `work`. */
+export function engineWorld(files: Readonly<Record<string, string | Uint8Array>> = {}): EngineWorld {
+  const folder = tempFolder({
+    'skills/kairos/agent.toml': 'working_dir = "."\n',
+    'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Plans the day\n---\nDo what is asked.\n',
+    'work/.keep': '',
+    ...files,
+  });
+  const workDir = join(folder.path, 'work');
+  const dataDir = join(folder.path, 'data');
+  const config = loadConfig({
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: folder.path,
+      TELOS_SKILLS_DIR: join(folder.path, 'skills'),
+      TELOS_CONFIG_DIR: join(folder.path, 'config'),
+      TELOS_DATA_DIR: dataDir,
+      TELOS_PROVIDER: 'brought',
+      TELOS_ROUTING_MODE: 'name',
+    },
+    home: folder.path,
+    cwd: workDir,
+  });
+  return {
+    path: folder.path,
+    workDir,
+    dataDir,
+    open: provider =>
+      Telos.open(config, {
+        providers: { brought: { model: async () => 'script', create: async () => provider() } },
+      }),
+    remove: folder.remove,
+  };
+}
+
+/** One run of the skill to its end. */
+export async function eventsOf(
+  telos: Telos,
+  text: string,
+  human: Human = yesToAll,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<RunEvent[]> {
+  const events: RunEvent[] = [];
+  const skill = { agent: 'kairos', skill: 'kickoff' };
+  for await (const event of telos.run({ text, skill }, human, signal)) events.push(event);
+  return events;
+}
+
+type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
+
+export const endOf = (events: readonly RunEvent[]): EventOf<'run_end'> =>
+  events.findLast(event => event.type === 'run_end') as EventOf<'run_end'>;
+
+export const ofType = <Type extends RunEvent['type']>(
+  events: readonly RunEvent[],
+  type: Type,
+): EventOf<Type>[] => events.filter((event): event is EventOf<Type> => event.type === type);
