@@ -85,4 +85,17 @@ describe('Telos in the places of VS Code', () => {
     assert.ok(await answer.getByText('today.md').last().isVisible());
     assert.match(await readFile(join(world.workspace, 'today.md'), 'utf8'), /^# /);
   });
+
+  it('leads through five steps, and marks one as done once its command has run', async () => {
+    const { page } = workbench;
+    await command(page, 'Test Models: Open the Walkthrough of Telos');
+    const steps = page.locator('.getting-started-step');
+    await steps.first().waitFor();
+    assert.equal(await steps.count(), 5);
+    const done = steps.filter({ hasText: 'Stay in charge' }).locator('.complete');
+    assert.equal(await done.count(), 0);
+    await command(page, 'Telos: Manage Permissions...');
+    await done.first().waitFor();
+    await workbench.screenshot('walkthrough');
+  });
 });
