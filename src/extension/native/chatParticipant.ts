@@ -7,6 +7,7 @@ import { descriptionOf, pickableSkills } from '../pickableSkills.ts';
 import { plainLabel } from '../plainLabel.ts';
 import { describeEnd, type NativeRuns } from './nativeRuns.ts';
 import { pickHuman } from './pickHuman.ts';
+import { escapeMarkdown, plainMarkdown } from './plainMarkdown.ts';
 
 type Routed = Extract<RunEvent, { type: 'routed' }>;
 
@@ -77,12 +78,10 @@ async function list(current: CurrentTelos, stream: vscode.ChatResponseStream): P
     return {};
   }
   const lines = skills.slice(0, mostListed).map(({ agent, skill }) => {
-    const line = new vscode.MarkdownString('- **').appendText(plainLabel(skill.id));
-    return line
-      .appendMarkdown('** of ')
-      .appendText(plainLabel(agent.name))
-      .appendMarkdown(': ')
-      .appendText(plainLabel(descriptionOf(skill))).value;
+    const [name, of, what] = [skill.id, agent.name, descriptionOf(skill)].map(part =>
+      escapeMarkdown(plainLabel(part)),
+    );
+    return `- **${name}** of ${of}: ${what}`;
   });
   stream.markdown(lines.join('\n'));
   if (skills.length > mostListed) stream.markdown(`\n\n… and ${skills.length - mostListed} more.`);
@@ -102,11 +101,11 @@ async function route(
     const match = await telos.route({ text: words }, controller.signal);
     if (match.skill) {
       const why = describeRoute(match.agent.name, match.skill.id, match.reason);
-      stream.markdown(plain(plainLabel(`Would run ${why}. Nothing was run.`, 400)));
+      stream.markdown(plainMarkdown(plainLabel(`Would run ${why}. Nothing was run.`, 400)));
       stream.button({ command: 'telos.previewRouting', title: 'Pick Another...', arguments: [words] });
     } else {
       const names = match.suggestions.slice(0, mostListed).map(ref => `${ref.skill} of ${ref.agent}`);
-      stream.markdown(plain(plainLabel(`No skill fits. There are: ${names.join(', ')}`, 4_000)));
+      stream.markdown(plainMarkdown(plainLabel(`No skill fits. There are: ${names.join(', ')}`, 4_000)));
     }
     return {};
   } finally {
@@ -146,7 +145,7 @@ async function selectionAt({ uri, range }: vscode.Location): Promise<Selection> 
 
 /** The Chat view folds what came before the last answer, so that why it was this skill, and what it wrote, stand below as well. */
 function sayAtEnd(routed: string, changed: ReadonlySet<string>, stream: vscode.ChatResponseStream): void {
-  if (routed) stream.markdown(new vscode.MarkdownString('\n\n').appendMarkdown(emphasized(routed).value));
+  if (routed) stream.markdown(`\n\n${emphasized(routed)}`);
   if (changed.size === 0) return;
   stream.markdown('\n\nChanged: ');
   for (const file of changed) {
@@ -160,13 +159,12 @@ function routingLine({ agent, skill, reason, provider, model, recording }: Route
   return plainLabel(`${describeRoute(agent, skill, reason)} · ${by}`, 400);
 }
 
-const emphasized = (text: string): vscode.MarkdownString =>
-  new vscode.MarkdownString('*').appendText(text).appendMarkdown('*');
+const emphasized = (text: string): string => `*${escapeMarkdown(text)}*`;
 
 function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
   switch (event.type) {
     case 'routed':
-      stream.markdown(emphasized(routingLine(event)).appendMarkdown('\n\n'));
+      stream.markdown(`${emphasized(routingLine(event))}\n\n`);
       return;
     case 'text':
       // As a string it is not trusted: no command link of a model's text works.
@@ -185,7 +183,7 @@ function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
       );
       return;
     case 'notice':
-      stream.markdown(plain(`\n\n${event.level === 'warning' ? 'Note: ' : ''}${event.message}\n\n`));
+      stream.markdown(plainMarkdown(`\n\n${event.level === 'warning' ? 'Note: ' : ''}${event.message}\n\n`));
       return;
     case 'retry':
       stream.progress(plainLabel(`Tries again in ${Math.ceil(event.waitMs / 1000)} s: ${event.why}`));
@@ -194,6 +192,3 @@ function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
       return;
   }
 }
-
-/** Markdown that shows the text as it is. */
-const plain = (text: string): vscode.MarkdownString => new vscode.MarkdownString().appendText(text);

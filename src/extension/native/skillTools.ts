@@ -6,6 +6,7 @@ import { descriptionOf, type PickableSkill, pickableSkills } from '../pickableSk
 import { plainLabel } from '../plainLabel.ts';
 import { describeEnd, type NativeRuns, untrustedMessage } from './nativeRuns.ts';
 import { pickHuman } from './pickHuman.ts';
+import { plainMarkdown } from './plainMarkdown.ts';
 
 /** As package.json declares them. The input comes from a model, so every part of it may be missing or of another kind. */
 interface ListInput {
@@ -71,7 +72,7 @@ function prepared({ agent, skill }: PickableSkill, request: string): vscode.Prep
     invocationMessage: `Runs the skill ${name}`,
     confirmationMessages: {
       title: `Run the skill ${name}?`,
-      message: new vscode.MarkdownString().appendText(
+      message: plainMarkdown(
         `${plainLabel(descriptionOf(skill))}\n\n${asked}\n\nThe skill uses Telos's own model and tools; what is risky is asked about again.`,
       ),
     },
