@@ -1,9 +1,9 @@
 /** The chat without its window: takes a request, runs it, and posts what happens in numbered batches. */
 import { randomUUID } from 'node:crypto';
-import type { RunRequest, Telos } from '../engine/telos.ts';
+import type { EarlierConversation, RunRequest, Telos } from '../engine/telos.ts';
 import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
-import type { ChatInfo, ToWebview } from '../protocol/webview.ts';
-import { Conversation } from './conversation.ts';
+import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts';
+import { type ChatRequest, Conversation } from './conversation.ts';
 import { PendingApprovals } from './pendingApprovals.ts';
 
 /** What the chat needs of the editor around it. */
@@ -28,7 +28,6 @@ const fastText = 4;
 
 const untrustedMessage =
   'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then send again.';
-const busyMessage = 'A run is still going on. Wait for its end, or stop it, then send again.';
 
 interface ActiveRun {
   controller: AbortController;
@@ -43,6 +42,8 @@ export class Chat {
   #active: ActiveRun | undefined;
   /** Every run that has not ended, those of conversations left behind too. */
   readonly #runs = new Set<ActiveRun>();
+  /** Requests that wait for the end of the active run. */
+  #queue: { id: string; request: ChatRequest }[] = [];
   /** The person has been given a draft in this conversation; a second one could overwrite their own words. */
   #drafted = false;
   /** A view has the conversation's start and waits for the rest. */
@@ -61,32 +62,68 @@ export class Chat {
     return this.#conversation.workingDir;
   }
 
-  /** Starts a run. While one goes on, the request is refused with a notice in the conversation. */
-  submit(request: RunRequest): void {
-    if (this.#active) {
-      this.#append(this.#conversation, { type: 'notice', level: 'warning', message: busyMessage });
+  /** Starts a run. While one goes on, the request waits for its end. */
+  submit(request: ChatRequest): void {
+    if (request.text.trim() === '' && !request.skill) return;
+    if (!this.#active) {
+      this.#start(request, this.#conversation.earlier);
       return;
     }
-    if (request.text.trim() === '' && !request.skill) return;
+    this.#queue.push({ id: randomUUID(), request });
+    this.#postQueue();
+  }
+
+  /** Takes a waiting request away. */
+  unqueue(id: string): void {
+    this.#queue = this.#queue.filter(waiting => waiting.id !== id);
+    this.#postQueue();
+  }
+
+  /** Runs a waiting request before the others, as soon as nothing goes on. */
+  runQueued(id: string): void {
+    const waiting = this.#queue.find(one => one.id === id);
+    if (!waiting || this.#active) return;
+    this.unqueue(id);
+    this.submit(waiting.request);
+  }
+
+  #start(request: ChatRequest, earlier: EarlierConversation): void {
     const conversation = this.#conversation;
+    conversation.begin(request);
     const controller = new AbortController();
     const run: ActiveRun = { controller, done: Promise.resolve() };
     this.#active = run;
     this.#runs.add(run);
     this.#ports.runningChanged(true);
-    run.done = this.#follow(conversation, request, controller.signal).finally(() => {
+    run.done = this.#follow(conversation, goingOn(request, earlier), controller.signal).finally(() => {
       this.#runs.delete(run);
       if (this.#active !== run) return;
       this.#active = undefined;
       this.#ports.runningChanged(false);
+      // Who stops a run wants to look first; what waits then waits for them.
+      const [next] = this.#queue;
+      if (next && !controller.signal.aborted) this.runQueued(next.id);
     });
   }
 
-  /** Stops the run that is going on, waits for its end, and runs this one. */
-  async submitInstead(request: RunRequest): Promise<void> {
+  /** Stops the run that is going on, waits for its end, and runs this one; of the run that it takes the place of, the model hears nothing. */
+  async submitInstead(request: ChatRequest): Promise<void> {
     this.stop();
     await this.#active?.done;
-    this.submit(request);
+    if (this.#active) this.submit(request);
+    else this.#start(request, this.#conversation.earlierInstead(request.text));
+  }
+
+  /** Runs a request of this conversation again with `text` for its words; the conversation goes on from what was before it. */
+  async resend(runId: string, text: string): Promise<void> {
+    if (text.trim() === '' && !this.#conversation.before(runId)?.request.skill) return;
+    this.stop();
+    await this.#active?.done;
+    const found = this.#conversation.before(runId);
+    if (!found || this.#active) return;
+    this.#conversation = found.conversation;
+    this.#start({ ...found.request, text }, found.conversation.earlier);
+    if (this.#viewFollows) await this.show(null, 0);
   }
 
   /** Aborts the shown run; it reports its own end. */
@@ -106,6 +143,7 @@ export class Chat {
       this.#ports.runningChanged(false);
     }
     this.#conversation = new Conversation();
+    this.#queue = [];
     this.#drafted = false;
     if (this.#viewFollows) await this.show(null, 0);
   }
@@ -119,7 +157,9 @@ export class Chat {
     const draft = conversation.isEmpty ? firstDraft(info) : '';
     this.#drafted ||= draft !== '';
     this.#viewFollows = true;
-    this.#ports.post({ type: 'conversation', id: conversation.id, info, draft, ...batch });
+    const queued = this.#queued();
+    const waiting = queued.length > 0 ? { queued } : {};
+    this.#ports.post({ type: 'conversation', id: conversation.id, info, draft, ...batch, ...waiting });
   }
 
   /** The view is gone; events are kept until one asks for them. */
@@ -182,6 +222,17 @@ export class Chat {
     this.#append(conversation, failedEnd(code, message, durationMs));
   }
 
+  #queued(): QueuedRequest[] {
+    return this.#queue.map(({ id, request: { text, skill } }) => ({
+      id,
+      text: text || `Run ${skill?.skill}`,
+    }));
+  }
+
+  #postQueue(): void {
+    if (this.#viewFollows) this.#ports.post({ type: 'queued', queued: this.#queued() });
+  }
+
   #append(conversation: Conversation, event: RunEvent): void {
     conversation.append(event);
     if (this.#viewFollows) this.#timer ??= setTimeout(() => this.#postBatch(), this.#interval);
@@ -199,6 +250,13 @@ export class Chat {
     this.#postedAt = now;
     this.#ports.post({ type: 'events', id: this.#conversation.id, ...batch });
   }
+}
+
+/** The request as the engine takes it. */
+function goingOn({ goesOn, ...request }: ChatRequest, { messages, skill }: EarlierConversation): RunRequest {
+  if (goesOn === 'from_start' || messages.length === 0) return request;
+  const stays = goesOn !== 'anew' && skill;
+  return { ...request, conversation: { messages, ...(stays && { skill }) } };
 }
 
 /** With nothing but a recording to answer, the first press of Send plays the sample that it belongs to. */

@@ -21,6 +21,15 @@ export function readToHost(value: unknown): ToHost | undefined {
       return readSubmit(value);
     case 'pick_skill':
       return isText(value['text'], maxText) ? { type: 'pick_skill', text: value['text'] } : undefined;
+    case 'resend':
+      return isText(value['runId'], maxName) && isText(value['text'], maxText)
+        ? { type: 'resend', runId: value['runId'], text: value['text'] }
+        : undefined;
+    case 'unqueue':
+    case 'run_queued':
+      return isText(value['id'], maxName) ? { type: value['type'], id: value['id'] } : undefined;
+    case 'choose_skill':
+      return { type: 'choose_skill' };
     case 'stop':
       return { type: 'stop' };
     case 'new_conversation':
@@ -33,6 +42,12 @@ export function readToHost(value: unknown): ToHost | undefined {
       return isText(value['path'], maxAddress) ? { type: 'open_file', path: value['path'] } : undefined;
     case 'copy':
       return isText(value['text'], maxText) ? { type: 'copy', text: value['text'] } : undefined;
+    case 'insert_code':
+      return isText(value['text'], maxText) ? { type: 'insert_code', text: value['text'] } : undefined;
+    case 'new_file':
+      return isText(value['text'], maxText) && isText(value['language'], maxName)
+        ? { type: 'new_file', text: value['text'], language: value['language'] }
+        : undefined;
     case 'command':
       return isViewCommand(value['command']) ? { type: 'command', command: value['command'] } : undefined;
     default:
@@ -46,12 +61,13 @@ function readReady({ id, have }: Fields): ToHost | undefined {
   return { type: 'ready', id, have: have as number };
 }
 
-function readSubmit({ text, skill, withoutSkill, instead }: Fields): ToHost | undefined {
+function readSubmit({ text, skill, withoutSkill, anew, instead }: Fields): ToHost | undefined {
   if (!isText(text, maxText)) return undefined;
   const submit = {
     type: 'submit',
     text,
     ...(withoutSkill === true && { withoutSkill }),
+    ...(anew === true && { anew }),
     ...(instead === true && { instead }),
   } as const;
   if (skill === undefined) return submit;

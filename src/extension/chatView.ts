@@ -7,6 +7,7 @@ import type { ChatInfo, ToHost, ToWebview } from '../protocol/webview.ts';
 import { Chat } from './chat.ts';
 import { readToHost } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
+import { insertAtCursor, openNewFile } from './codeTarget.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { openableFile, openableLink } from './openTarget.ts';
 import { descriptionOf, pickableSkills } from './pickableSkills.ts';
@@ -75,9 +76,9 @@ export class ChatView implements vscode.WebviewViewProvider {
     });
   }
 
-  /** Brings the chat to the front and runs a request in it. */
+  /** Brings the chat to the front and runs a request in it, which takes nothing from what was said there before. */
   async submitInFront(request: RunRequest): Promise<void> {
-    this.#chat.submit(request);
+    this.#chat.submit({ ...request, goesOn: 'from_start' });
     await this.focus();
   }
 
@@ -132,10 +133,23 @@ export class ChatView implements vscode.WebviewViewProvider {
       case 'ready':
         return this.#chat.show(message.id, message.have);
       case 'submit': {
-        const { text, skill, withoutSkill } = message;
-        const request = { text, ...(skill && { skill }), ...(withoutSkill && { withoutSkill }) };
+        const { text, skill, withoutSkill, anew } = message;
+        const request = {
+          text,
+          ...(skill && { skill }),
+          ...(withoutSkill && { withoutSkill }),
+          ...(anew && { goesOn: 'anew' as const }),
+        };
         return message.instead ? this.#chat.submitInstead(request) : this.#chat.submit(request);
       }
+      case 'resend':
+        return this.#chat.resend(message.runId, message.text);
+      case 'unqueue':
+        return this.#chat.unqueue(message.id);
+      case 'run_queued':
+        return this.#chat.runQueued(message.id);
+      case 'choose_skill':
+        return this.#chooseSkill();
       case 'pick_skill':
         return vscode.commands.executeCommand('telos.previewRouting', message.text);
       case 'stop':
@@ -153,9 +167,32 @@ export class ChatView implements vscode.WebviewViewProvider {
         return this.#openFile(message.path);
       case 'copy':
         return vscode.env.clipboard.writeText(message.text);
+      case 'insert_code':
+        return insertAtCursor(message.text);
+      case 'new_file':
+        return openNewFile(message.text, message.language);
       case 'command':
         return vscode.commands.executeCommand(message.command);
     }
+  }
+
+  /** Puts the skill of the next request into the chip over the textbox. */
+  async #chooseSkill(): Promise<void> {
+    const agents = await (await this.#current.openTelos()).agents();
+    const byWords = { label: 'Let Telos pick', description: 'by what you say', ref: null };
+    const items = (await pickableSkills(agents)).map(({ agent, skill }) => ({
+      label: plainLabel(skill.id),
+      description: plainLabel(agent.name),
+      detail: plainLabel(descriptionOf(skill)),
+      ref: { agent: agent.name, skill: skill.id },
+    }));
+    const picked = await vscode.window.showQuickPick([byWords, ...items], {
+      title: 'Skill for your next request',
+      matchOnDescription: true,
+      matchOnDetail: true,
+    });
+    if (picked) this.#post({ type: 'next_skill', skill: picked.ref });
+    await this.focus();
   }
 
   async #openLink(url: string): Promise<void> {

@@ -1,6 +1,7 @@
-/** The events of one conversation, kept and numbered, so that a view that was closed can draw itself again. */
+/** The events of one conversation, kept and numbered, so that a view that was closed can draw itself again, and what a next request goes on from. */
 import { randomUUID } from 'node:crypto';
-import type { RunEvent } from '../protocol/run.ts';
+import type { EarlierConversation, RunRequest } from '../engine/telos.ts';
+import type { RunEvent, SkillRef } from '../protocol/run.ts';
 
 /** `from` is the number of the first event; the next batch starts at `from + events.length`. */
 export interface Batch {
@@ -8,18 +9,79 @@ export interface Batch {
   events: readonly RunEvent[];
 }
 
+export interface ChatRequest extends RunRequest {
+  /**
+   * How it goes on from what was said before: with the conversation's skill (the usual case), with a skill that is chosen by its words
+   * alone, or from nothing.
+   */
+  goesOn?: 'with_skill' | 'anew' | 'from_start';
+}
+
+/** A request as it was made; `earlier` is what the conversation was before it. */
+interface Turn {
+  request: ChatRequest;
+  earlier: EarlierConversation;
+}
+
+const nothingSaid: EarlierConversation = { messages: [] };
+
 export class Conversation {
   readonly id: string = randomUUID();
   #numbered: RunEvent[] = [];
   /** Not numbered yet: what arrives here within one frame leaves as one batch, its text as one delta. */
   #waiting: RunEvent[] = [];
+  /** One for each `run_start`. */
+  #turns: Turn[] = [];
+  #earlier = nothingSaid;
+  #skill: SkillRef | undefined;
 
   get isEmpty(): boolean {
     return this.#numbered.length + this.#waiting.length === 0;
   }
 
+  /** What a next request goes on from. */
+  get earlier(): EarlierConversation {
+    return this.#earlier;
+  }
+
+  /** The same for a request that takes the place of the latest one when it says the same. */
+  earlierInstead(text: string): EarlierConversation {
+    const latest = this.#turns.at(-1);
+    return latest?.request.text === text ? latest.earlier : this.#earlier;
+  }
+
+  /** To be called once for each request, before its events. */
+  begin(request: ChatRequest): void {
+    this.#turns.push({ request, earlier: this.#earlier });
+  }
+
   append(event: RunEvent): void {
-    pushJoined(this.#waiting, event);
+    if (event.type === 'routed') this.#skill = { agent: event.agent, skill: event.skill };
+    if (event.type !== 'run_end') {
+      pushJoined(this.#waiting, event);
+      return;
+    }
+    // A run that ended before the model was asked has said nothing.
+    if (event.messages.length > 0 && this.#skill) {
+      this.#earlier = { messages: event.messages, skill: this.#skill };
+    }
+    // The transcript stays here: what the view shows of it, it has.
+    pushJoined(this.#waiting, { ...event, messages: [] });
+  }
+
+  /** The conversation as it was before a run, and that run's request; undefined for a run that is not of this conversation. */
+  before(runId: string): { conversation: Conversation; request: ChatRequest } | undefined {
+    const events = [...this.#numbered, ...this.#waiting];
+    const end = events.findIndex(event => event.type === 'run_start' && event.runId === runId);
+    const kept = events.slice(0, Math.max(0, end));
+    const index = kept.filter(({ type }) => type === 'run_start').length;
+    const turn = this.#turns[index];
+    if (end === -1 || !turn) return undefined;
+    const conversation = new Conversation();
+    for (const event of kept) pushJoined(conversation.#waiting, event);
+    conversation.#turns = this.#turns.slice(0, index);
+    conversation.#earlier = turn.earlier;
+    return { conversation, request: turn.request };
   }
 
   /** Numbers and returns what has come since the last call; undefined when nothing has. */

@@ -13,6 +13,12 @@ export interface ChatInfo {
   trusted: boolean;
 }
 
+/** A request that waits for the end of the run that goes on. */
+export interface QueuedRequest {
+  id: string;
+  text: string;
+}
+
 /**
  * Host to view. Events are numbered from 0 in one conversation; `from` is the number of the first one in `events`.
  * A view that sees a gap asks again with `ready`.
@@ -27,9 +33,14 @@ export type ToWebview =
       events: readonly RunEvent[];
       /** False when no run is going on: a last run without `run_end` among the events was interrupted. */
       running?: boolean;
+      queued?: readonly QueuedRequest[];
     }
   | { type: 'events'; id: string; from: number; events: readonly RunEvent[] }
   | { type: 'info'; info: ChatInfo }
+  /** All that wait now, in the order in which they will be run. */
+  | { type: 'queued'; queued: readonly QueuedRequest[] }
+  /** The person has chosen the skill of the next request; null is the choice by its words. */
+  | { type: 'next_skill'; skill: SkillRef | null }
   | { type: 'draft'; text: string };
 
 /** Commands that a button in the view may ask for; anything else is refused by the host. */
@@ -46,8 +57,25 @@ export type ViewCommand = (typeof viewCommands)[number];
 /** View to host. `ready` asks for everything from event number `have` on of conversation `id`. */
 export type ToHost =
   | { type: 'ready'; id: string | null; have: number }
-  /** `instead` stops the run that is going on, if any, and runs this one; `withoutSkill` has Telos look for a skill itself. */
-  | { type: 'submit'; text: string; skill?: SkillRef; withoutSkill?: boolean; instead?: boolean }
+  /**
+   * While a run goes on, the request waits for its end; `instead` stops that run and runs this one. `withoutSkill` has Telos look for a skill
+   * itself; `anew` chooses one by the words, although the conversation has a skill.
+   */
+  | {
+      type: 'submit';
+      text: string;
+      skill?: SkillRef;
+      withoutSkill?: boolean;
+      anew?: boolean;
+      instead?: boolean;
+    }
+  /** Runs a request of the conversation again, in other words or the same; what came behind it is dropped. A run that goes on is stopped. */
+  | { type: 'resend'; runId: string; text: string }
+  /** Takes a waiting request away, or runs it now that nothing goes on. */
+  | { type: 'unqueue'; id: string }
+  | { type: 'run_queued'; id: string }
+  /** The person wants to choose the skill of the next request. */
+  | { type: 'choose_skill' }
   /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
   | { type: 'pick_skill'; text: string }
   | { type: 'stop' }
@@ -56,4 +84,7 @@ export type ToHost =
   | { type: 'open_link'; url: string }
   | { type: 'open_file'; path: string }
   | { type: 'copy'; text: string }
+  /** A code block goes to the cursor, or into a new document; `language` is what stood at its fence. */
+  | { type: 'insert_code'; text: string }
+  | { type: 'new_file'; text: string; language: string }
   | { type: 'command'; command: ViewCommand };

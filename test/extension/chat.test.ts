@@ -3,8 +3,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Human } from '../../src/engine/human.ts';
 import type { RunRequest } from '../../src/engine/telos.ts';
 import { Chat, firstDraft } from '../../src/extension/chat.ts';
-import type { RunEvent } from '../../src/protocol/run.ts';
-import type { ChatInfo, ToWebview } from '../../src/protocol/webview.ts';
+import type { Message, RunEvent } from '../../src/protocol/run.ts';
+import type { ChatInfo, QueuedRequest, ToWebview } from '../../src/protocol/webview.ts';
+
+import { routed } from '../webview/scenes.ts';
 
 type Run = (request: RunRequest, human: Human, signal: AbortSignal) => AsyncIterable<RunEvent>;
 
@@ -82,6 +84,15 @@ class Desk {
     return events;
   }
 
+  get queued(): readonly QueuedRequest[] {
+    const last = this.posted.findLast(message => message.type === 'queued');
+    return last?.queued ?? [];
+  }
+
+  async when(isSo: () => boolean): Promise<void> {
+    while (!isSo()) await wait(2);
+  }
+
   async until(type: RunEvent['type']): Promise<RunEvent> {
     for (;;) {
       const event = this.seen.find(candidate => candidate.type === type);
@@ -91,6 +102,8 @@ class Desk {
   }
 }
 
+const startsIn = (events: readonly RunEvent[]): string[] =>
+  events.flatMap(event => (event.type === 'run_start' ? [event.text] : []));
 const typesOf = (events: readonly RunEvent[]): string[] => events.map(({ type }) => type);
 
 describe('Chat', () => {
@@ -125,15 +138,123 @@ describe('Chat', () => {
     assert.equal(answer.type === 'approval_response' && answer.decision.allow, false);
   });
 
-  it('refuses a second request politely while one runs', async () => {
+  it('keeps a second request until the first has ended, and a third can be taken away', async () => {
     const desk = new Desk();
     await desk.chat.show(null, 0);
     desk.chat.submit({ text: 'go' });
     await desk.until('approval_request');
     desk.chat.submit({ text: 'and this' });
-    await desk.until('notice');
+    desk.chat.submit({ text: 'not this' });
+    assert.deepEqual(startsIn(desk.seen), ['go']);
+    assert.deepEqual(
+      desk.queued.map(({ text }) => text),
+      ['and this', 'not this'],
+    );
+    desk.chat.unqueue(desk.queued[1]?.id ?? '');
+    desk.chat.answer('c1', { allow: true, scope: 'once' });
+    await desk.when(() => startsIn(desk.seen).length === 2);
+    assert.deepEqual(startsIn(desk.seen), ['go', 'and this']);
+    assert.deepEqual(desk.queued, []);
     await desk.chat.end();
-    assert.deepEqual(typesOf(desk.seen).filter(type => type === 'run_start').length, 1);
+  });
+
+  it('lets what waits wait on after a stop, also for a view that comes back', async () => {
+    const desk = new Desk();
+    await desk.chat.show(null, 0);
+    desk.chat.submit({ text: 'go' });
+    await desk.until('approval_request');
+    desk.chat.submit({ text: 'and this' });
+    desk.chat.stop();
+    await desk.until('run_end');
+    await wait(20);
+    await desk.chat.show(null, 0);
+    const shown = desk.posted.at(-1);
+    assert.ok(shown?.type === 'conversation' && shown.queued?.[0]?.text === 'and this');
+    assert.deepEqual(startsIn(desk.seen), ['go']);
+    desk.chat.runQueued(shown.queued[0].id);
+    await desk.when(() => startsIn(desk.seen).length === 2);
+    await desk.chat.end();
+  });
+
+  describe('in a conversation', () => {
+    const kickoff = { agent: 'kairos', skill: 'kickoff' };
+
+    /** Says again what it was asked; what it was given is kept in `asked`. */
+    function talking(asked: RunRequest[]): Run {
+      return async function* (request) {
+        asked.push(request);
+        const runId = `r${asked.length}`;
+        yield { type: 'run_start', runId, text: request.text, startedAt: '' };
+        yield { ...routed, ...(request.skill ?? kickoff) };
+        const messages: Message[] = [
+          ...(request.conversation?.messages ?? []),
+          { role: 'user', content: request.text },
+          { role: 'assistant', content: `${request.text}!` },
+        ];
+        yield { ...end('completed'), messages };
+      };
+    }
+
+    async function say(desk: Desk, text: string, more: object = {}): Promise<void> {
+      const before = typesOf(desk.seen).filter(type => type === 'run_end').length;
+      desk.chat.submit({ text, ...more });
+      await desk.when(() => typesOf(desk.seen).filter(type => type === 'run_end').length > before);
+      await wait(0);
+    }
+
+    const saidIn = ({ conversation }: RunRequest): string | undefined =>
+      conversation?.messages.map(({ content }) => content).join(' ');
+
+    it('goes on with the messages and the skill of the last run, and keeps the transcript from the view', async () => {
+      const asked: RunRequest[] = [];
+      const desk = new Desk(talking(asked));
+      await desk.chat.show(null, 0);
+      await say(desk, 'one');
+      await say(desk, 'two');
+      await say(desk, 'three', { goesOn: 'anew' });
+      await say(desk, 'four', { goesOn: 'from_start' });
+      assert.deepEqual(asked.map(saidIn), [undefined, 'one one!', 'one one! two two!', undefined]);
+      assert.deepEqual(
+        asked.map(({ conversation }) => conversation?.skill),
+        [undefined, kickoff, undefined, undefined],
+      );
+      for (const event of desk.seen) assert.ok(event.type !== 'run_end' || event.messages.length === 0);
+    });
+
+    it('runs a request again in other words, and drops what came behind it', async () => {
+      const asked: RunRequest[] = [];
+      const desk = new Desk(talking(asked));
+      await desk.chat.show(null, 0);
+      await say(desk, 'one');
+      await say(desk, 'two', { skill: { agent: 'kairos', skill: 'plan' } });
+      await say(desk, 'three');
+      await desk.chat.resend('r2', 'zwei');
+      await desk.when(
+        () =>
+          asked.length === 4 && typesOf(desk.seen).at(-1) === 'run_end' && startsIn(desk.seen).length === 2,
+      );
+      await wait(0);
+      assert.deepEqual(startsIn(desk.seen), ['one', 'zwei']);
+      assert.equal(saidIn(asked[3] as RunRequest), 'one one!');
+      assert.deepEqual(asked[3]?.skill, { agent: 'kairos', skill: 'plan' });
+      await say(desk, 'drei');
+      assert.equal(saidIn(asked[4] as RunRequest), 'one one! zwei zwei!');
+      const ids = desk.posted.flatMap(message => (message.type === 'conversation' ? [message.id] : []));
+      assert.equal(new Set(ids).size, 2);
+      await desk.chat.resend('r2', 'of another conversation');
+      assert.equal(asked.length, 5);
+    });
+
+    it('lets the model hear nothing of a run whose place another skill takes', async () => {
+      const asked: RunRequest[] = [];
+      const desk = new Desk(talking(asked));
+      await desk.chat.show(null, 0);
+      await say(desk, 'one');
+      await say(desk, 'two');
+      await desk.chat.submitInstead({ text: 'two', skill: { agent: 'kairos', skill: 'plan' } });
+      await desk.chat.end();
+      assert.equal(saidIn(asked[2] as RunRequest), 'one one!');
+    });
   });
 
   it('stops the run that goes on for one that comes instead, and runs that after its end', async () => {
