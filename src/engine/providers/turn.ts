@@ -114,7 +114,8 @@ export async function* streamTurn(
     if (passedOn || !failure.again) throw failure.error;
     const retry = planRetry(failure, attempt, limits);
     yield retry;
-    await pause(retry.waitMs, signal);
+    // A timer may come a fraction of a millisecond early, and a server's wish is a lower bound.
+    await pause(retry.waitMs + 1, signal);
   }
 }
 
@@ -181,7 +182,7 @@ function planRetry(
   }
   const backoff = limits.firstPauseMs * 2 ** (attempt - 1);
   // Up to half is left to chance, so that many clients do not come back at the same moment.
-  const waitMs = Math.round(pauseMs ?? backoff * (0.5 + Math.random() / 2));
+  const waitMs = Math.ceil(pauseMs ?? backoff * (0.5 + Math.random() / 2));
   return { type: 'retry', attempt, waitMs, why: error.message };
 }
 
