@@ -133,7 +133,7 @@ function resultBlock(call: ToolCall, result: ToolResult): ToolResultBlock {
 function withinLimit(result: ToolResult): ToolResult {
   const bytes = Buffer.from(result.content, 'utf8');
   if (bytes.length <= maxResultBytes) return result;
-  const note = `\n\n[... cut: the result has ${bytes.length} bytes, of which the middle is left out ...]\n\n`;
+  const note = `\n\n[... cut: the result has ${result.wholeSize ?? bytes.length} bytes, of which the middle is left out ...]\n\n`;
   const half = Math.floor((maxResultBytes - Buffer.byteLength(note)) / 2);
   const head = bytes
     .subarray(0, half)

@@ -77,6 +77,8 @@ export interface ToolResult {
   images?: ImageBlock[];
   /** Files that the call created or changed, absolute paths. */
   changedFiles?: string[];
+  /** How many bytes there were, where the tool itself has kept less of them. */
+  wholeSize?: number;
 }
 
 // ---- Routing ----

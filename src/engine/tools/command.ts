@@ -219,5 +219,10 @@ function report(
     code === undefined || code === 0 ? '' : `[exit code: ${code}]`,
   ];
   const content = parts.filter(part => part !== '').join('\n\n');
-  return { content: content === '' ? '(no output)' : content, isError: code !== 0 };
+  const isCut = stdout.isCut || stderr.isCut;
+  return {
+    content: content === '' ? '(no output)' : content,
+    isError: code !== 0,
+    ...(isCut ? { wholeSize: stdout.total + stderr.total } : {}),
+  };
 }

@@ -26,6 +26,11 @@ export class OutputCapture {
     return this.#total;
   }
 
+  /** Something between its beginning and its end was not kept. */
+  get isCut(): boolean {
+    return this.#total > 2 * this.#half;
+  }
+
   add(chunk: Buffer): void {
     const forHead = chunk.subarray(0, this.#half - this.#headSize);
     if (forHead.length > 0) this.#head.push(forHead);

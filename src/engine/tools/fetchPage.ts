@@ -146,11 +146,12 @@ function redirectTarget(response: IncomingMessage): string | undefined {
 
 async function readAnswer(response: IncomingMessage, url: URL, redirected: boolean): Promise<ToolResult> {
   const { bytes, cut } = await readBody(response);
+  const stated = response.headers['content-encoding'] ? 0 : Number(response.headers['content-length'] ?? 0);
   const type = response.headers['content-type'] ?? '';
   const notes = [bodyText(bytes, type, url)];
   if (cut)
     notes.push(
-      `[Cut: these are the first ${grouped(bytes.length)} bytes of the answer; the rest was not read.]`,
+      `[Cut: these are the first ${grouped(bytes.length)} bytes of the answer${stated > bytes.length ? `, which has ${grouped(stated)}` : ''}; the rest was not read.]`,
     );
   if (redirected) notes.push(`[Redirected to ${url.href}]`);
   const status = response.statusCode ?? 0;

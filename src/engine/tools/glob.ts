@@ -7,6 +7,8 @@ import { type WalkState, walkFiles } from './walkFiles.ts';
 
 /** Names of one call. */
 const maxFiles = 1000;
+/** How long what is found beyond that is still counted, in milliseconds. */
+export const countTime = 1_000;
 
 export const globTool: Tool = {
   definition: {
@@ -32,21 +34,31 @@ export const globTool: Tool = {
       const state: WalkState = { isCut: false };
       const prefix = await prefixOf(root, context);
       const found: string[] = [];
+      let count = 0;
+      let countUntil = Number.POSITIVE_INFINITY;
       for await (const { name } of walkFiles(root, context, state)) {
         if (!matches(name)) continue;
-        if (found.length === maxFiles) {
+        count++;
+        if (found.length < maxFiles) found.push(escapeInvisible(prefix + name));
+        if (count === maxFiles) countUntil = Date.now() + countTime;
+        if (count > maxFiles && Date.now() > countUntil) {
           state.isCut = true;
           break;
         }
-        found.push(escapeInvisible(prefix + name));
       }
       if (found.length === 0)
         return {
           content: `No file matches ${pattern}${state.isCut ? ' among those looked at' : ''}.`,
           isError: false,
         };
-      const note = `[Cut: there may be more than these ${grouped(found.length)}. Search a smaller folder.]`;
-      return { content: [...found.sort(), ...(state.isCut ? [note] : [])].join('\n'), isError: false };
+      const notes: string[] = [];
+      if (state.isCut)
+        notes.push(`[Cut: there may be more than these ${grouped(found.length)}. Search a smaller folder.]`);
+      else if (count > found.length)
+        notes.push(
+          `[Cut: these are ${grouped(found.length)} of ${grouped(count)} files. Search a smaller folder.]`,
+        );
+      return { content: [...found.sort(), ...notes].join('\n'), isError: false };
     }),
 };
 

@@ -49,6 +49,8 @@ export interface McpSurroundings {
 /** More pages or tools than this come from no sane server. */
 const maxPages = 50;
 const maxTools = 500;
+/** Bytes of one message; the SDK's own limit ends a server over a result of ten megabytes. */
+const maxMessage = 64 * 1024 * 1024;
 /** How long a session's last words may take, in milliseconds. */
 const farewell = 250;
 /** Characters of its error stream that are kept for the case that a server dies. */
@@ -220,6 +222,7 @@ function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): Link {
     env: { ...env, ...server.env, [mark.name]: mark.value },
     cwd,
     stderr: 'pipe',
+    maxBufferSize: maxMessage,
   });
   let stderr = '';
   transport.stderr?.on('data', (chunk: Buffer) => {

@@ -4,10 +4,10 @@ import { basename, dirname, join, relative, sep } from 'node:path';
 import { createContext, Script } from 'node:vm';
 import type { ToolResult } from '../../protocol/run.ts';
 import { orProblem, pathProperty, readableFolders, targetOf } from './files.ts';
-import { prefixOf } from './glob.ts';
+import { countTime, prefixOf } from './glob.ts';
 import { globMatcher } from './globPattern.ts';
 import { openRegularFile, PathProblem } from './paths.ts';
-import { decodeUtf8, escapeInvisible, looksBinary } from './plainText.ts';
+import { byteCount, decodeUtf8, escapeInvisible, grouped, looksBinary } from './plainText.ts';
 import {
   findRipgrep,
   maxFileSize,
@@ -59,6 +59,10 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
   if (!stats) return toolError(`${root} does not exist.`);
   const glob = typeof input['glob'] === 'string' && input['glob'] !== '' ? input['glob'] : undefined;
   const isFolder = stats.isDirectory();
+  if (!isFolder && stats.size > maxFileSize)
+    return toolError(
+      `${basename(root)} has ${byteCount(stats.size)}; files of more than ${byteCount(maxFileSize)} are not searched. Search it by run_command with grep.`,
+    );
   const base = isFolder ? root : dirname(root);
   const request: SearchRequest = {
     pattern: String(input['pattern']),
@@ -69,10 +73,17 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
   };
   const prefix = await prefixOf(base, context);
   const lines: string[] = [];
+  let count = 0;
+  let countUntil = Number.POSITIVE_INFINITY;
+  let last = { path: '', isHidden: false };
   const take: TakeLine = (path, line, text) => {
     // A file that was named is one that the policy has decided on.
-    if (path !== root && (isSensitive(path) || isOffLimits(path, context))) return true;
-    if (lines.length === maxLines) return false;
+    if (path !== last.path)
+      last = { path, isHidden: path !== root && (isSensitive(path) || isOffLimits(path, context)) };
+    if (last.isHidden) return true;
+    count++;
+    if (count === maxLines) countUntil = Date.now() + countTime;
+    if (count > maxLines) return Date.now() < countUntil;
     const name = escapeInvisible(prefix + relative(base, path).split(sep).join('/'));
     const shown = text.trimEnd();
     lines.push(
@@ -85,9 +96,12 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
     ? await searchWithRipgrep(program, request, take, context)
     : await searchByOurselves(request, take, context);
   if ('problem' in end) return toolError(`The search could not be done: ${end.problem}`);
-  const note = end.isCut
-    ? ['[Cut: there may be more. Search a smaller folder, or for something rarer.]']
-    : [];
+  const note: string[] = [];
+  if (end.isCut) note.push('[Cut: there may be more. Search a smaller folder, or for something rarer.]');
+  else if (count > lines.length)
+    note.push(
+      `[Cut: these are the first ${lines.length} of ${grouped(count)} lines. Search a smaller folder, or for something rarer.]`,
+    );
   if (lines.length === 0) return { content: ['No line matches.', ...note].join('\n'), isError: false };
   return { content: [...lines, ...note].join('\n'), isError: false };
 }

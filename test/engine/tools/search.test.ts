@@ -65,10 +65,15 @@ for (const engine of engines) {
       run.put('work/many.md', 'line\n'.repeat(500));
       const lines = (await found({ pattern: 'line' })).split('\n');
       assert.equal(lines.length, 201);
-      assert.match(lines[200] ?? '', /^\[Cut: there may be more/);
+      assert.match(lines[200] ?? '', /^\[Cut: these are the first 200 of 500 lines/);
       run.put('work/long.md', `start ${'y'.repeat(5000)}\n`);
       const [long = ''] = (await found({ pattern: 'start' })).split('\n');
       assert.ok(long.length < 400 && long.endsWith('y…'), long);
+    });
+
+    it('says of a named file that it is too large, instead of finding nothing in it', async () => {
+      run.put('work/large.md', Buffer.alloc(4 * 1024 * 1024 + 1, 'x\n'));
+      assert.match(await found({ pattern: 'x', path: 'large.md' }), /4,194,305 bytes.*not searched/);
     });
 
     it('says what is wrong with an expression', async () => {
