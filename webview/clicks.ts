@@ -1,4 +1,4 @@
-/** Takes clicks on links and Copy buttons inside of answers, whose nodes no component owns. */
+/** Takes clicks on links and on the buttons of code inside of answers, whose nodes no component owns. */
 import { announce } from './announcer.tsx';
 import { post } from './host.ts';
 
@@ -16,13 +16,21 @@ function onClick(event: MouseEvent) {
     const isRightButton = event.button === 2;
     if (!isRightButton) post({ type: 'open_link', url: link.getAttribute('href')! });
   }
-  const copy = event.target.closest<HTMLButtonElement>('button.copy');
-  if (copy && event.button === 0) copyCode(copy);
+  const action = event.target.closest<HTMLButtonElement>('button.code-action');
+  if (action && event.button === 0) takeCode(action);
 }
 
-function copyCode(button: HTMLButtonElement) {
-  const code = button.closest('.code-block')?.querySelector('code')?.textContent ?? '';
-  post({ type: 'copy', text: code });
+function takeCode(button: HTMLButtonElement) {
+  const block = button.closest('.code-block');
+  const text = block?.querySelector('code')?.textContent ?? '';
+  if (button.classList.contains('insert')) post({ type: 'insert_code', text });
+  else if (button.classList.contains('new-file')) {
+    post({ type: 'new_file', text, language: block?.querySelector('.code-language')?.textContent ?? '' });
+  } else copyCode(button, text);
+}
+
+function copyCode(button: HTMLButtonElement, text: string) {
+  post({ type: 'copy', text });
   announce(['Copied.']);
   button.textContent = 'Copied';
   setTimeout(() => {

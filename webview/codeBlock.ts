@@ -1,4 +1,4 @@
-/** One block of code: a head with language and Copy button, and text that grows by appending and is coloured at its end. */
+/** One block of code: a head with language and buttons for what to do with it, and text that grows by appending and is coloured at its end. */
 import { highlight } from './highlight.ts';
 import { sanitize } from './sanitize.ts';
 
@@ -14,14 +14,17 @@ export class CodeBlock {
 
   constructor() {
     this.element.className = 'code-block';
+    this.#label.className = 'code-language';
     const head = document.createElement('div');
     head.className = 'code-head';
-    const copy = document.createElement('button');
-    copy.type = 'button';
-    copy.className = 'copy';
-    copy.textContent = 'Copy';
-    copy.setAttribute('aria-label', 'Copy code');
-    head.append(this.#label, copy);
+    const actions = document.createElement('span');
+    actions.className = 'code-actions';
+    actions.append(
+      action('copy', 'Copy', 'Copy code'),
+      action('insert', 'Insert', 'Insert code at the cursor'),
+      action('new-file', 'New File', 'Open code in a new file'),
+    );
+    head.append(this.#label, actions);
     const frame = document.createElement('pre');
     frame.tabIndex = 0;
     frame.append(this.#code);
@@ -72,4 +75,15 @@ export class CodeBlock {
     }
     (this.#part.firstChild as Text).appendData(piece);
   }
+}
+
+/** What it does is found in `clicks.ts` by its class. */
+function action(name: string, text: string, label: string): HTMLButtonElement {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = `code-action ${name}`;
+  button.textContent = text;
+  button.title = label;
+  button.setAttribute('aria-label', label);
+  return button;
 }

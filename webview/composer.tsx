@@ -3,7 +3,8 @@ import { useEffect, useRef } from 'preact/hooks';
 import { Completions, chosenOption, completionsId, forgetChoice, takeKey } from './completions.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
-import { busy, draft, info, ready, stop, submit } from './store.ts';
+import { NextSkill, Queue } from './nextRequest.tsx';
+import { busy, draft, info, ready, sendDraft, stop } from './store.ts';
 import { visible } from './visibleText.ts';
 
 const textboxId = 'message';
@@ -30,8 +31,10 @@ export function Composer() {
         send();
       }}
     >
+      <Queue />
       <div class="composer-box">
         <Completions />
+        <NextSkill />
         <textarea
           id={textboxId}
           aria-label="Message Telos"
@@ -69,12 +72,25 @@ function RunButton({ canSend }: { canSend: boolean }) {
   return (
     <div
       ref={place}
+      class="run-buttons"
       onFocusIn={onFocusChange}
       onFocusOut={event => {
         if (event.relatedTarget) hadFocus.current = false;
       }}
     >
-      {busy.value ? (
+      {(!busy.value || canSend) && (
+        <button
+          key="send"
+          type="submit"
+          class="run-button primary"
+          aria-label={busy.value ? 'Send when the run has ended' : 'Send'}
+          title={busy.value ? 'Send when the run has ended (Enter)' : 'Send (Enter)'}
+          disabled={!canSend}
+        >
+          <Icon name="send" />
+        </button>
+      )}
+      {busy.value && (
         <button
           key="stop"
           type="button"
@@ -84,17 +100,6 @@ function RunButton({ canSend }: { canSend: boolean }) {
           onClick={stop}
         >
           <Icon name="stop" />
-        </button>
-      ) : (
-        <button
-          key="send"
-          type="submit"
-          class="run-button primary"
-          aria-label="Send"
-          title="Send (Enter)"
-          disabled={!canSend}
-        >
-          <Icon name="send" />
         </button>
       )}
     </div>
@@ -135,8 +140,5 @@ function onKeyDown(event: KeyboardEvent) {
 }
 
 function send() {
-  if (busy.peek() || !ready.peek() || draft.peek().trim() === '') return;
-  submit(draft.peek());
-  draft.value = '';
-  focusComposer();
+  if (sendDraft()) focusComposer();
 }

@@ -4,7 +4,7 @@ import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import type { EndItem } from './state.ts';
-import { askWithoutSkill, busy, info, submit } from './store.ts';
+import { askWithoutSkill, busy, info, lastRunId, ready, resend, submit } from './store.ts';
 import { visible } from './visibleText.ts';
 import { describeFigures, describeOutcome } from './wording.ts';
 
@@ -30,6 +30,7 @@ export function EndCard({ item }: { item: EndItem }) {
           {describeOutcome(item.outcome)}
           {figures && <span class="figures"> · {figures}</span>}
         </span>
+        {!item.error && <Retry item={item} />}
       </div>
     </>
   );
@@ -52,19 +53,37 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
       ) : (
         <div class="buttons">
           {code === 'auth' && <CommandButton command="telos.setApiKey" label="Set API Key…" primary />}
-          <button
-            type="button"
-            class="secondary"
-            disabled={busy.value}
-            onClick={() => (item.withoutSkill ? askWithoutSkill(item.text) : submit(item.text, item.skill))}
-          >
-            Try Again
-          </button>
+          {item.runId === lastRunId.value && (
+            <button
+              type="button"
+              class="secondary"
+              disabled={busy.value || !ready.value}
+              onClick={() => resend(item.runId, item.text)}
+            >
+              Try Again
+            </button>
+          )}
           {modelErrors.includes(code) && <CommandButton command="telos.chooseModel" label="Choose Model…" />}
           <CommandButton command="telos.openLog" label="Open Log" />
         </div>
       )}
     </div>
+  );
+}
+
+/** The last answer can be had once more, in its own place. */
+function Retry({ item }: { item: EndItem }) {
+  if (item.runId !== lastRunId.value || busy.value || !ready.value) return null;
+  return (
+    <button
+      type="button"
+      class="small"
+      title="Runs this request again in place of this answer"
+      onClick={() => resend(item.runId, item.text)}
+    >
+      <Icon name="retry" />
+      Retry
+    </button>
   );
 }
 

@@ -1,10 +1,13 @@
 /** The line to the extension host. */
+import type { SkillRef } from '../src/protocol/run.ts';
 import type { ToHost } from '../src/protocol/webview.ts';
 
 /** All that the view keeps by itself; the events come from the host again. */
 export interface Kept {
   id: string | null;
   draft: string;
+  /** The skill that was chosen for the next request; null is the choice by its words. */
+  next?: SkillRef | null;
 }
 
 interface VsCodeApi {

@@ -12,7 +12,7 @@ import './markdown.css';
 import './parts.css';
 import { hear, silence } from './speech.ts';
 import { emptyChat, interrupt, reduceAll } from './state.ts';
-import { batch, chat, conversationId, draft, info, pending } from './store.ts';
+import { batch, chat, chooseNext, conversationId, draft, info, next, pending, queued } from './store.ts';
 
 let inbox: Inbox = { id: conversationId.peek(), have: 0 };
 let speech = silence;
@@ -33,6 +33,8 @@ function take(message: ToWebview) {
       info.value = message.info;
       // What the person has typed stays, unless this is another conversation that brings words of its own.
       if (message.id !== conversationId.peek() && message.draft) draft.value = message.draft;
+      if (message.id !== conversationId.peek() && message.events.length === 0) next.value = undefined;
+      queued.value = message.queued ?? [];
       conversationId.value = message.id;
       apply(receiveConversation(inbox, message));
       if (message.running === false) chat.value = interrupt(chat.peek());
@@ -42,6 +44,14 @@ function take(message: ToWebview) {
       break;
     case 'info':
       info.value = message.info;
+      break;
+    case 'queued':
+      queued.value = message.queued;
+      pending.value = false;
+      break;
+    case 'next_skill':
+      chooseNext(message.skill);
+      focusComposer();
       break;
     case 'draft':
       draft.value = message.text;

@@ -8,6 +8,7 @@ import { EndCard } from './endCard.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { MarkdownView } from './markdownView.tsx';
+import { RequestEditor } from './requestEditor.tsx';
 import type { Item, RouteItem, Run } from './state.ts';
 import { ready, runInstead } from './store.ts';
 import { ToolCard } from './toolCard.tsx';
@@ -35,7 +36,7 @@ export function RunView({ run }: { run: Run }) {
   return (
     <>
       <h2 class="unseen">Your request</h2>
-      <Request text={run.text} />
+      <Request runId={run.id} text={run.text} />
       {run.items.map((item, index) => (
         // Items are only ever added behind the others, so a place is a name.
         <Unchanged key={`${item.kind}${index}`} of={item} draw={drawItem} />
@@ -94,11 +95,33 @@ function drawItem(item: Item) {
   }
 }
 
-function Request({ text }: { text: string }) {
+function Request({ runId, text }: { runId: string; text: string }) {
+  const [editing, setEditing] = useState(false);
+  return editing ? (
+    <RequestEditor runId={runId} text={text} close={() => setEditing(false)} />
+  ) : (
+    <div class="request">
+      <RequestText text={text} />
+      {ready.value && (
+        <button
+          type="button"
+          class="small request-edit"
+          aria-label="Edit request"
+          title="Edit and send again; what came behind it is dropped"
+          onClick={() => setEditing(true)}
+        >
+          <Icon name="edit" />
+        </button>
+      )}
+    </div>
+  );
+}
+
+function RequestText({ text }: { text: string }) {
   const [whole, setWhole] = useState(false);
   const { head, hidden, tail } = excerpt(text, whole ? Number.POSITIVE_INFINITY : 1_000);
   return (
-    <div class="request">
+    <>
       {head}
       {hidden > 0 && (
         <button type="button" class="hidden-part" onClick={() => setWhole(true)}>
@@ -106,7 +129,7 @@ function Request({ text }: { text: string }) {
         </button>
       )}
       {tail}
-    </div>
+    </>
   );
 }
 

@@ -27,6 +27,13 @@ export function completeSkill(request: string, skills: readonly ListedSkill[]): 
   return ranked.slice(0, mostCompletions).map(({ skill, text }) => ({ skill, text }));
 }
 
+/** The skill that a request begins with, written as `completeSkill` writes it. */
+export function namedSkill(request: string, skills: readonly ListedSkill[]): ListedSkill | undefined {
+  const word = /^\s*(\/\S+)/.exec(request)?.[1]?.toLowerCase();
+  if (word === undefined) return undefined;
+  return completeSkill(word, skills)?.find(({ text }) => text.toLowerCase() === word)?.skill;
+}
+
 /** A name is one word behind the slash; its spaces mean the same as hyphens. An agent's must stand as it is. */
 function written({ agent, skill }: ListedSkill, isShared: boolean): string {
   const name = skill.replace(/\s+/g, '-');

@@ -64,10 +64,9 @@ export interface EndItem {
   kind: 'end';
   /** `interrupted` is a run of which nobody saw the end. */
   outcome: RunOutcome | 'interrupted';
+  runId: string;
   /** The request, for trying it again. */
   text: string;
-  skill?: SkillRef;
-  withoutSkill?: boolean;
   rounds: number;
   toolCalls: number;
   durationMs?: number;
@@ -263,14 +262,7 @@ function answerApproval(run: Run, callId: string, answer: ApprovalDecision): Run
   return setToolState(answered, callId, answer.allow ? 'running' : 'denied');
 }
 
-/** With what the request runs again. */
-function choiceOf(route: RouteItem | undefined): Pick<EndItem, 'skill' | 'withoutSkill'> {
-  if (!route) return {};
-  const { agent, skill, reason } = route;
-  return reason.rule === 'without_skill' ? { withoutSkill: true } : { skill: { agent, skill } };
-}
-
-function endRun(run: Run, end: Omit<EndItem, 'kind' | 'text' | 'skill' | 'withoutSkill' | 'usage'>): Run {
+function endRun(run: Run, end: Omit<EndItem, 'kind' | 'runId' | 'text' | 'usage'>): Run {
   const items = settleTail(run.items).map((item): Item => {
     if (item.kind === 'tool' && (item.state === 'running' || item.state === 'waiting')) {
       return { ...item, state: 'stopped' };
@@ -280,8 +272,8 @@ function endRun(run: Run, end: Omit<EndItem, 'kind' | 'text' | 'skill' | 'withou
   });
   const last: EndItem = {
     kind: 'end',
+    runId: run.id,
     text: run.text,
-    ...choiceOf(run.route),
     ...(run.usage ? { usage: run.usage } : {}),
     ...end,
   };

@@ -1,7 +1,7 @@
 /** The values that components draw, as signals, and the few things a person can do with them. */
 import { batch, computed, effect, signal } from '@preact/signals';
 import type { ApprovalDecision, SkillRef } from '../src/protocol/run.ts';
-import type { ChatInfo } from '../src/protocol/webview.ts';
+import type { ChatInfo, QueuedRequest } from '../src/protocol/webview.ts';
 import { keep, kept, post } from './host.ts';
 import { type ChatState, emptyChat, isRunning } from './state.ts';
 
@@ -18,13 +18,56 @@ export const busy = computed(() => pending.value || isRunning(chat.value));
 /** False where nothing may run: before the host has spoken, and without the workspace's trust. */
 export const ready = computed(() => info.value?.trusted === true);
 
-effect(() => keep({ id: conversationId.value, draft: draft.value }));
+/** Requests that wait for the end of the run. */
+export const queued = signal<readonly QueuedRequest[]>([]);
+/** The person's choice for the next request alone; null is the choice by its words, undefined goes on as the conversation does. */
+export const next = signal<SkillRef | null | undefined>(kept().next);
+/** The skill that the conversation goes on with; of an empty name where it goes on without one. */
+export const continuing = computed<SkillRef | undefined>(() => {
+  const route = chat.value.runs.findLast(run => run.route)?.route;
+  return route && { agent: route.agent, skill: route.skill };
+});
+export const lastRunId = computed(() => chat.value.runs.at(-1)?.id);
 
-/** Sends a request, with its skill where the person chose one. */
-export function submit(text: string, skill?: SkillRef): void {
+effect(() =>
+  keep({
+    id: conversationId.value,
+    draft: draft.value,
+    ...(next.value === undefined ? {} : { next: next.value }),
+  }),
+);
+
+/** Sends what was written; while a run goes on, it waits in the host for its end. */
+export function sendDraft(): boolean {
+  const text = draft.peek();
+  if (!ready.peek() || text.trim() === '') return false;
+  const choice = next.peek();
+  pending.value = !busy.peek() || pending.peek();
+  post({ type: 'submit', text, ...(choice && { skill: choice }), ...(choice === null && { anew: true }) });
+  draft.value = '';
+  next.value = undefined;
+  return true;
+}
+
+/** Sends a request with a skill of the person's choice. */
+export function submit(text: string, skill: SkillRef): void {
   if (busy.value || !ready.value || text.trim() === '') return;
   pending.value = true;
-  post(skill ? { type: 'submit', text, skill } : { type: 'submit', text });
+  post({ type: 'submit', text, skill });
+}
+
+/** Runs a request of the conversation again and drops what came behind it; a run that goes on is stopped. */
+export function resend(runId: string, text: string): void {
+  if (!ready.value) return;
+  pending.value = true;
+  post({ type: 'resend', runId, text });
+}
+
+/** `skill` as for `next`. */
+export function chooseNext(skill: SkillRef | null): void {
+  const now = continuing.peek();
+  const isSame = skill !== null && now?.agent === skill.agent && now.skill === skill.skill;
+  next.value = isSame ? undefined : skill;
 }
 
 /** Sends a request for which Telos looks for a skill itself. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { completeSkill } from '../../webview/skillNames.ts';
+import { completeSkill, namedSkill } from '../../webview/skillNames.ts';
 
 const skill = (agent: string, name: string) => ({ agent, skill: name, description: '' });
 const skills = [
@@ -30,5 +30,16 @@ describe('completing a skill', () => {
     assert.deepEqual(offered('/rel'), ['/release-notes']);
     assert.deepEqual(offered('/kick'), ['/kairos:kickoff', '/kickoff']);
     assert.deepEqual(offered('/kairos:k'), ['/kairos:kickoff']);
+  });
+});
+
+describe('the skill that a request begins with', () => {
+  it('is named whole, behind a slash', () => {
+    const named = (request: string) => namedSkill(request, skills)?.skill;
+    assert.equal(named('/summary of this'), 'summary');
+    assert.equal(named(' /Release-Notes'), 'release notes');
+    for (const request of ['/sum', '/nothing', 'summary', 'the /summary'])
+      assert.equal(named(request), undefined);
+    assert.equal(namedSkill('/kairos:kickoff now', skills)?.agent, 'kairos');
   });
 });

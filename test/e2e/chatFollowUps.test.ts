@@ -1,0 +1,158 @@
+/** Going on in the chat view's page: the chip of the next skill, edit, retry, requests that wait, code into the editor. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { Browser } from 'playwright-core';
+import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
+import { launchChromium } from '../vscode/chromium.ts';
+import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
+import { answer, conversation, end, routed, start, text } from '../webview/scenes.ts';
+import { themeNames } from '../webview/themes.ts';
+
+describe('going on in the chat page', () => {
+  let browser: Browser;
+  let bundle: ViewBundle;
+  const views: View[] = [];
+
+  before(async () => {
+    bundle = await buildView();
+    browser = await launchChromium();
+  });
+
+  after(() => browser?.close());
+
+  afterEach(async () => {
+    for (const { page, problems } of views.splice(0)) {
+      await page.close();
+      assert.deepEqual(problems, []);
+    }
+  });
+
+  async function open(options?: Parameters<typeof openView>[2]): Promise<View> {
+    const view = await openView(browser, bundle, options);
+    views.push(view);
+    return view;
+  }
+
+  const talked = [start('run daily kickoff'), routed, text(answer), end];
+  const waiting: ToWebview = {
+    type: 'queued',
+    queued: [
+      { id: 'q1', text: 'and then the weekly summary' },
+      { id: 'q2', text: 'and order a pizza' },
+    ],
+  };
+  const textbox = (view: View) => view.page.getByRole('textbox', { name: 'Message Telos' });
+  const button = (view: View, name: string | RegExp) => view.page.getByRole('button', { name, exact: true });
+  const chip = (view: View) => view.page.getByRole('button', { name: /^Next request: / });
+  const chipSays = async (view: View) => (await chip(view).getAttribute('aria-label'))?.split('. ')[0];
+  async function sent(view: View, ...types: ToHost['type'][]) {
+    return (await view.posted()).filter(each => types.includes(each.type));
+  }
+
+  it('shows the skill of the next request, which can be changed and cleared, also over a reload', async () => {
+    const view = await open();
+    await view.say(conversation([]));
+    assert.equal(await chip(view).count(), 0);
+    await view.say(conversation(talked));
+    assert.equal(await chipSays(view), 'Next request: kickoff of kairos');
+    await textbox(view).fill('/weekly-summary');
+    assert.equal(await chipSays(view), 'Next request: weekly-summary of kairos');
+    await textbox(view).fill('and now?');
+    await chip(view).click();
+    assert.equal((await sent(view, 'choose_skill')).length, 1);
+    const proofread = { agent: 'press', skill: 'proofread' };
+    await view.say({ type: 'next_skill', skill: proofread });
+    assert.equal(await chipSays(view), 'Next request: proofread of press');
+
+    const kept = await view.page.evaluate(() => (window as unknown as { keptState(): unknown }).keptState());
+    const again = await open({ kept });
+    await again.say(conversation(talked));
+    assert.equal(await chipSays(again), 'Next request: proofread of press');
+    await button(again, 'Send').click();
+    await again.say({ type: 'events', id: 'c1', from: 4, events: [start('and now?'), routed, end] });
+    assert.equal(await chipSays(again), 'Next request: kickoff of kairos');
+    await button(again, 'Let Telos pick the skill').click();
+    assert.equal(await chipSays(again), 'Next request: Telos picks the skill');
+    await textbox(again).fill('something else');
+    await textbox(again).press('Enter');
+    assert.deepEqual(await sent(again, 'submit'), [
+      { type: 'submit', text: 'and now?', skill: proofread },
+      { type: 'submit', text: 'something else', anew: true },
+    ]);
+  });
+
+  it('sends a request again in other words, or the last one as it was', async () => {
+    const view = await open();
+    await view.say(conversation(talked));
+    await button(view, 'Edit request').focus();
+    await view.page.keyboard.press('Enter');
+    const editor = view.page.getByRole('textbox', { name: 'Edit request' });
+    assert.equal(await editor.evaluate(element => element === document.activeElement), true);
+    await editor.fill('not this');
+    await editor.press('Escape');
+    assert.equal(await editor.count(), 0);
+    await button(view, 'Edit request').click();
+    await editor.fill('run the weekly summary');
+    await editor.press('Enter');
+    assert.equal(await button(view, 'Retry').count(), 0);
+    await view.say(conversation(talked));
+    await button(view, 'Retry').click();
+    assert.deepEqual(await sent(view, 'resend', 'submit'), [
+      { type: 'resend', runId: 'r1', text: 'run the weekly summary' },
+      { type: 'resend', runId: 'r1', text: 'run daily kickoff' },
+    ]);
+  });
+
+  it('lets a request wait while a run goes on, and takes it away again', async () => {
+    const view = await open();
+    await view.say(conversation(talked.slice(0, 2)));
+    await textbox(view).fill('and then the weekly summary');
+    await button(view, 'Send when the run has ended').waitFor();
+    await button(view, 'Stop').waitFor();
+    await textbox(view).press('Enter');
+    assert.deepEqual(await sent(view, 'submit'), [{ type: 'submit', text: 'and then the weekly summary' }]);
+    await view.say(waiting);
+    const list = view.page.getByRole('list', { name: 'Waiting requests' });
+    assert.equal(await list.getByRole('listitem').count(), 2);
+    assert.equal(await button(view, 'Send now').count(), 0);
+    await list.getByRole('button', { name: 'Remove waiting request' }).last().click();
+    await view.say({ type: 'events', id: 'c1', from: 2, events: [end] });
+    await list.getByRole('button', { name: 'Send now' }).first().click();
+    assert.deepEqual(await sent(view, 'unqueue', 'run_queued'), [
+      { type: 'unqueue', id: 'q2' },
+      { type: 'run_queued', id: 'q1' },
+    ]);
+  });
+
+  it('sends a code block to the cursor or into a new file', async () => {
+    const view = await open();
+    await view.say(conversation(talked));
+    await button(view, 'Insert code at the cursor').click();
+    await button(view, 'Open code in a new file').click();
+    const [inserted, opened] = await sent(view, 'insert_code', 'new_file');
+    assert.ok(inserted?.type === 'insert_code' && opened?.type === 'new_file');
+    assert.match(inserted.text, /^\/\/ What the script[\s\S]*}\n$/);
+    assert.deepEqual([opened.text, opened.language], [inserted.text, 'typescript']);
+  });
+
+  it('has nothing that axe finds fault with, in every theme, and fits into 250 pixels', async () => {
+    const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+    const faults: string[] = [];
+    for (const theme of themeNames) {
+      const view = await open({ theme, width: theme === 'dark' ? 250 : 420 });
+      await view.say(conversation(talked), waiting);
+      await button(view, 'Edit request').click();
+      await view.page.evaluate(axe);
+      const found = await view.page.evaluate(async () => {
+        const { axe } = window as unknown as {
+          axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+        };
+        return (await axe.run()).violations.map(({ id, nodes }) => `${id} ${nodes[0]?.html}`);
+      });
+      faults.push(...found.map(fault => `${theme}: ${fault}`));
+      assert.ok(await view.page.evaluate(() => document.body.scrollWidth <= window.innerWidth));
+    }
+    assert.equal(faults.join('\n'), '');
+  });
+});

@@ -1,0 +1,83 @@
+/** What stands over the textbox: the requests that wait, and the skill that the next one will run with. */
+import { announce } from './announcer.tsx';
+import { focusComposer } from './composer.tsx';
+import { post } from './host.ts';
+import { Icon } from './icons.tsx';
+import { namedSkill } from './skillNames.ts';
+import { busy, continuing, draft, info, next, queued } from './store.ts';
+import { visible } from './visibleText.ts';
+
+/** Requests that wait for the end of the run. */
+export function Queue() {
+  if (queued.value.length === 0) return null;
+  return (
+    <ul class="queue" aria-label="Waiting requests">
+      {queued.value.map(({ id, text }) => (
+        <li key={id}>
+          <Icon name="waiting" />
+          <span class="one-line" title={visible(text)}>
+            {visible(text)}
+          </span>
+          {!busy.value && (
+            <button type="button" class="small" onClick={() => post({ type: 'run_queued', id })}>
+              Send now
+            </button>
+          )}
+          <button
+            type="button"
+            class="small"
+            aria-label="Remove waiting request"
+            title="Remove"
+            onClick={() => {
+              post({ type: 'unqueue', id });
+              announce(['Removed.']);
+              focusComposer();
+            }}
+          >
+            <Icon name="close" />
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The skill of the next request; pressing it chooses another, the cross leaves the choice to the request's words. */
+export function NextSkill() {
+  const named = namedSkill(draft.value, info.value?.skills ?? []);
+  const chosen = next.value;
+  const goesOn = continuing.value;
+  const skill = named ?? (chosen === undefined ? goesOn : chosen);
+  if (skill === undefined) return null;
+  const label = skill === null ? 'Telos picks the skill' : skill.skill ? visible(skill.skill) : 'No skill';
+  const whole = skill?.skill ? `${label} of ${visible(skill.agent)}` : label;
+  const isContinued = !named && chosen === undefined;
+  return (
+    <div class="next-skill">
+      <button
+        type="button"
+        class="chip"
+        aria-label={`Next request: ${whole}. Choose another skill`}
+        title={isContinued ? `Your next request goes on with: ${whole}` : `Your next request: ${whole}`}
+        onClick={() => post({ type: 'choose_skill' })}
+      >
+        <Icon name="route" />
+        <span class="one-line">{label}</span>
+      </button>
+      {!named && skill !== null && (
+        <button
+          type="button"
+          class="chip chip-clear"
+          aria-label="Let Telos pick the skill"
+          title="Let Telos pick the skill by your words"
+          onClick={() => {
+            next.value = null;
+            focusComposer();
+          }}
+        >
+          <Icon name="close" />
+        </button>
+      )}
+    </div>
+  );
+}

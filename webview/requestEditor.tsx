@@ -1,0 +1,50 @@
+/** A request of the conversation while it is written anew; sending it takes the place of all that came behind it. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { resend } from './store.ts';
+
+export function RequestEditor({ runId, text, close }: { runId: string; text: string; close: () => void }) {
+  const [words, setWords] = useState(text);
+  const textbox = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    textbox.current?.focus();
+    textbox.current?.setSelectionRange(text.length, text.length);
+  }, []);
+  const send = () => {
+    if (words.trim() === '') return;
+    resend(runId, words);
+    close();
+  };
+  return (
+    <form
+      class="request-editor"
+      onSubmit={event => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <textarea
+        ref={textbox}
+        aria-label="Edit request"
+        rows={1}
+        value={words}
+        onInput={event => setWords(event.currentTarget.value)}
+        onKeyDown={event => {
+          if (event.isComposing) return;
+          if (event.key === 'Escape') close();
+          else if (event.key === 'Enter' && !event.shiftKey && !event.altKey) send();
+          else return;
+          event.preventDefault();
+        }}
+      />
+      <div class="buttons">
+        <button type="submit" class="primary" disabled={words.trim() === ''}>
+          Send
+        </button>
+        <button type="button" class="secondary" onClick={close}>
+          Cancel
+        </button>
+        <span class="quiet">What came behind it is dropped; files stay as they are.</span>
+      </div>
+    </form>
+  );
+}
