@@ -1,10 +1,10 @@
 /** Commands that do not want to end: in every shape of process, ended by the clock and by cancelling, and one that prints for ever. */
-import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createCommandTool } from '../../src/engine/tools/command.ts';
 import type { ToolContext } from '../../src/engine/tools/tool.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import type { Figure } from './figure.ts';
+import { canSeeProcesses, processesWith } from './processTable.ts';
 
 /** The word stands for the number by which a shape's processes are known. */
 const shapes: readonly { name: string; command: string }[] = [
@@ -23,7 +23,7 @@ const cancelLimitMs = 500;
 export async function processShapeFigures(): Promise<Figure[]> {
   const name = 'process shapes by timeout and by cancel';
   const limit = 'none left after 5 s';
-  if (process.platform !== 'linux')
+  if (!canSeeProcesses)
     return [{ name, limit, value: 'processes are counted in /proc, which is not here', met: undefined }];
   const folder = tempFolder();
   const problems: string[] = [];
@@ -71,7 +71,7 @@ async function endOne(
     .catch(() => undefined);
   await delay(1_000 - (performance.now() - started));
   const stopped = performance.now();
-  const seen = sleepers(word).length;
+  const seen = processesWith('cmdline', word).length;
   if (end === 'cancel') {
     if (seen === 0) throw new Error(`The command of '${word}' did not start.`);
     stop.abort();
@@ -79,25 +79,11 @@ async function endOne(
   await result;
   const answered = performance.now();
   while (performance.now() - stopped < leftLimitMs) {
-    if (sleepers(word).length === 0) return { stopped, answered, gone: performance.now() };
+    if (processesWith('cmdline', word).length === 0) return { stopped, answered, gone: performance.now() };
     await delay(50);
   }
-  for (const pid of sleepers(word)) process.kill(pid, 'SIGKILL');
+  for (const { pid } of processesWith('cmdline', word)) process.kill(pid, 'SIGKILL');
   return { stopped, answered, gone: undefined };
-}
-
-/** Processes whose command line holds the word, our own shells among them. */
-export function sleepers(word: string): number[] {
-  return readdirSync('/proc')
-    .filter(name => /^\d+$/.test(name) && Number(name) !== process.pid)
-    .filter(name => {
-      try {
-        return readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(word);
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
 }
 
 /** `yes` as fast as it can, and a slower one that the clock has to end; both by the tool as every run has it. */
