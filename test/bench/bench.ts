@@ -1,5 +1,6 @@
 /**
- * `npm run bench`: what Telos costs over a bare script on the same SDK, both measured in one run against a local server in wire format.
+ * `npm run bench`: what Telos costs over a bare script on the same SDK, both measured in one run against a local server in wire format, and
+ * what it costs in a real VS Code.
  * Each figure is a median; exit 1 when one is over its limit.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,6 +13,7 @@ import { build } from 'esbuild';
 import { loadConfig } from '../../src/engine/config.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { type AnthropicTurn, anthropicEvents, startAnthropicServer } from '../fakes/anthropicServer.ts';
+import { editorFigures } from './editor.ts';
 import {
   alternate,
   type Figure,
@@ -266,6 +268,7 @@ try {
   show(...(await longAnswerFigures(sidesAt)));
   show(...(await manySkillsFigures(sidesAt)));
   show(await rerouteFigure());
+  show(...(await editorFigures()));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

@@ -73,3 +73,11 @@ export async function chatFrame(workbench: Workbench): Promise<Frame> {
   }
   throw new Error(`The chat view did not appear.\n${workbench.console().slice(-3000)}`);
 }
+
+/** Runs a command by its title in the command palette. */
+export async function runCommand(page: Page, title: string): Promise<void> {
+  await page.keyboard.press('F1');
+  await page.locator('.quick-input-widget input').first().fill(`>${title}`);
+  // Enter takes whatever stands first, so the list must have come to what was typed.
+  await page.locator('.quick-input-list .monaco-list-row').filter({ hasText: title }).first().click();
+}

@@ -61,6 +61,7 @@ describe('wording', () => {
   it('names only figures that are known', () => {
     const end: EndItem = {
       kind: 'end',
+      runId: 'r1',
       outcome: 'completed',
       text: '',
       rounds: 1,

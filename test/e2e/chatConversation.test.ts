@@ -1,0 +1,180 @@
+/** A conversation in a real VS Code against a server in wire format: follow-up, edit and resend, stop, a reload in the middle, code into the editor. */
+import assert from 'node:assert/strict';
+import type { Frame, Locator } from 'playwright-core';
+import { type AnthropicTurn, startAnthropicServer } from '../fakes/anthropicServer.ts';
+import type { FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
+import { tempFolder } from '../fakes/tempFolder.ts';
+import { fetchCodeServer } from '../vscode/codeServer.ts';
+import { startServer } from '../vscode/server.ts';
+import { chatFrame, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { freshWorld, testVariables } from '../vscode/world.ts';
+
+describe('conversation in a real VS Code', () => {
+  let model: FakeServer;
+  let workbench: Workbench;
+  let chat: Frame;
+  /** What the model answers next; by default the number of the request. */
+  let answer: (request: ReceivedRequest, index: number) => AnthropicTurn;
+  const undo: (() => unknown)[] = [];
+
+  before(async function () {
+    // The first run on a machine fetches VS Code.
+    this.timeout(10 * 60_000);
+    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
+    model = await startAnthropicServer({
+      turns: (request, index) => answer(request, index),
+      chunkDelayMs: 30,
+    });
+    undo.push(() => model.close());
+    const pack = tempFolder({
+      'garden/skills/barrel/SKILL.md': '---\nname: barrel\ndescription: Rain barrel\n---\nTHE BARREL TEXT\n',
+      'garden/skills/hedge/SKILL.md': '---\nname: hedge\ndescription: Cuts the hedge\n---\nTHE HEDGE TEXT\n',
+    });
+    undo.push(() => pack.remove());
+    const world = await freshWorld({ skills: pack.path });
+    undo.push(() => world.remove());
+    const server = await startServer({
+      vscode,
+      profile: world.profile,
+      extensions: world.extensions,
+      folder: world.workspace,
+      port: 0,
+      env: {
+        ...testVariables(world),
+        ANTHROPIC_BASE_URL: model.url,
+        ANTHROPIC_API_KEY: 'key-for-a-test',
+        TELOS_ROUTING_MODE: 'local',
+      },
+      trusted: true,
+    });
+    undo.push(() => server.stop());
+    workbench = await openWorkbench(server.url);
+    undo.push(() => workbench.close());
+    chat = await chatFrame(workbench);
+  });
+
+  beforeEach(() => {
+    answer = (_request, index) => ({ text: [`Answer ${index + 1}.`] });
+  });
+
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') {
+      console.error(`The window at the failure: ${await workbench.screenshot('conversation-failed')}`);
+    }
+    await runCommand(workbench.page, 'Telos: New Conversation');
+    await log().getByText('What should be done?').waitFor();
+  });
+
+  after(async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  });
+
+  const log = (): Locator => chat.getByRole('log', { name: 'Conversation' });
+  const button = (name: string): Locator => chat.getByRole('button', { name, exact: true });
+  const runs = (): Locator => log().locator('.run');
+  const lastMessages = (): string => JSON.stringify(model.requests.at(-1)?.body.messages);
+
+  async function say(text: string): Promise<void> {
+    await chat.getByRole('textbox', { name: 'Message Telos' }).fill(text);
+    await chat.locator('button.run-button.primary:enabled').waitFor();
+    await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
+  }
+
+  async function completed(count: number): Promise<void> {
+    await log()
+      .locator('.end-completed')
+      .nth(count - 1)
+      .waitFor();
+  }
+
+  it('goes on with the skill of the first run, changes to another that is named, and sends all that was said', async () => {
+    await say('look into the barrel');
+    await completed(1);
+    await say('is it enough for a week?');
+    await log().getByText('barrel of garden: the conversation goes on with it').waitFor();
+    await completed(2);
+    assert.match(lastMessages(), /THE BARREL TEXT.*Answer 1\..*is it enough for a week/);
+    assert.equal(lastMessages().split('THE BARREL TEXT').length, 2);
+    await chat.getByRole('button', { name: /^Next request: barrel of garden/ }).waitFor();
+    await workbench.screenshot('two-turns');
+    await say('then cut the hedge');
+    await log().getByText('hedge of garden: its name is in your request').waitFor();
+    await completed(3);
+    assert.match(lastMessages(), /Answer 2\..*THE HEDGE TEXT/);
+  });
+
+  it('drops what came behind a request that is edited and sent again', async () => {
+    await say('look into the barrel');
+    await completed(1);
+    await say('is it enough for a week?');
+    await completed(2);
+    await runs().first().locator('.request').hover();
+    await runs().first().getByRole('button', { name: 'Edit request' }).click();
+    await chat.getByRole('textbox', { name: 'Edit request' }).fill('look into the barrel and the well');
+    await chat.getByRole('textbox', { name: 'Edit request' }).press('Enter');
+    await log().getByText('look into the barrel and the well').waitFor();
+    await completed(1);
+    assert.equal(await runs().count(), 1);
+    assert.doesNotMatch(lastMessages(), /Answer|enough/);
+  });
+
+  it('stops at once, and lets what waits wait', async () => {
+    answer = () => ({ text: Array.from({ length: 1_000 }, (_, at) => `Drop ${at}. `) });
+    await say('look into the barrel');
+    await button('Stop').waitFor();
+    await chat.getByText('barrel of garden: its name is in your request').waitFor();
+    await say('and the well');
+    await chat.getByRole('list', { name: 'Waiting requests' }).getByText('and the well').waitFor();
+    const stopMs = await chat.evaluate(async () => {
+      const done = new Promise<number>(resolve => {
+        const look = (): void => {
+          if (document.querySelector('.end-cancelled')) resolve(performance.now());
+          else requestAnimationFrame(look);
+        };
+        look();
+      });
+      const from = performance.now();
+      document.querySelector<HTMLButtonElement>('button[aria-label="Stop"]')?.click();
+      return (await done) - from;
+    });
+    console.log(`      from the press of Stop to the cancelled run: ${stopMs.toFixed(0)} ms`);
+    answer = () => ({ text: ['The well is deep.'] });
+    await button('Send now').click();
+    await completed(1);
+    await log().getByText('The well is deep.').waitFor();
+  });
+
+  it('shows all of a run whose view was reloaded in its middle, and what was typed', async () => {
+    answer = () => ({ text: Array.from({ length: 100 }, (_, at) => `drop${at} `) });
+    await say('look into the barrel');
+    await log().getByText('drop5').waitFor();
+    await chat.getByRole('textbox', { name: 'Message Telos' }).fill('half a thought');
+    const old = chat;
+    await runCommand(workbench.page, 'Developer: Reload Webviews');
+    while (!old.isDetached()) await workbench.page.waitForTimeout(50);
+    chat = await chatFrame(workbench);
+    await log().getByText('drop0 ').waitFor();
+    assert.equal(await log().locator('.end-completed').count(), 0, 'the run was over before the reload');
+    await workbench.screenshot('reloaded-in-the-middle');
+    await completed(1);
+    const shown = (await log().locator('.markdown').textContent()) ?? '';
+    assert.equal(shown.trim(), Array.from({ length: 100 }, (_, at) => `drop${at}`).join(' '));
+    assert.equal(await chat.getByRole('textbox', { name: 'Message Telos' }).inputValue(), 'half a thought');
+    await chat.getByRole('textbox', { name: 'Message Telos' }).fill('');
+  });
+
+  it('puts code at the cursor and into a new file', async () => {
+    answer = () => ({ text: ['Here:\n\n```python\nprint("rain")\n```\n'] });
+    await say('look into the barrel');
+    await completed(1);
+    await button('Open code in a new file').click();
+    const editor = workbench.page.locator('.monaco-editor .view-lines').first();
+    await editor.getByText('print("rain")').waitFor();
+    await workbench.page.getByRole('button', { name: 'Python' }).waitFor();
+    await button('Insert code at the cursor').click();
+    await workbench.page.waitForFunction(
+      () => document.querySelector('.monaco-editor .view-lines')?.textContent?.split('rain').length === 3,
+    );
+    await workbench.screenshot('code-inserted');
+  });
+});
