@@ -76,7 +76,8 @@ async function findMembers(
   tree: ProcessTree,
   known: ReadonlyMap<number, string>,
 ): Promise<Map<number, string>> {
-  const rows = process.platform === 'linux' ? await linuxProcesses() : await posixProcesses();
+  const { rows, carriesMark } =
+    process.platform === 'linux' ? await linuxProcesses() : await posixProcesses();
   const members = new Map<number, string>();
   const add = (row: ProcessRow): void => void members.set(row.pid, row.started);
   for (const row of rows) {
@@ -85,7 +86,7 @@ async function findMembers(
   }
   if (process.platform === 'linux') {
     const others = rows.filter(row => !members.has(row.pid) && Number(row.started) >= tree.started);
-    const marked = await Promise.all(others.map(row => carriesMark(row.pid, tree.mark)));
+    const marked = await Promise.all(others.map(row => carriesMark(row, tree.mark)));
     for (const [index, row] of others.entries()) if (marked[index]) add(row);
   }
   for (let size = -1; size !== members.size; ) {
@@ -95,14 +96,48 @@ async function findMembers(
   return members;
 }
 
-async function linuxProcesses(): Promise<ProcessRow[]> {
+/** All processes of one moment. */
+interface Processes {
+  rows: readonly ProcessRow[];
+  /** Whether its environment holds the entry. */
+  carriesMark(row: ProcessRow, mark: string): Promise<boolean>;
+}
+
+let current: Promise<Processes> | undefined;
+let next: Promise<Processes> | undefined;
+
+/**
+ * Going through all processes takes milliseconds, and many commands may end at once: who asks while that is being done shares the next
+ * time with all others who do, since each must see what is there after they asked.
+ */
+function linuxProcesses(): Promise<Processes> {
+  next ??= Promise.resolve(current).then(() => {
+    next = undefined;
+    const listing = listLinuxProcesses().finally(() => {
+      if (current === listing) current = undefined;
+    });
+    current = listing;
+    return listing;
+  });
+  return next;
+}
+
+async function listLinuxProcesses(): Promise<Processes> {
   const names = (await readdir('/proc')).filter(name => /^\d+$/.test(name));
   const rows = await Promise.all(
     names.map(async name =>
       linuxRow(Number(name), await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '')),
     ),
   );
-  return rows.filter(row => row !== undefined);
+  const environments = new Map<ProcessRow, Promise<Buffer | undefined>>();
+  return {
+    rows: rows.filter(row => row !== undefined),
+    async carriesMark(row, mark) {
+      const read = environments.get(row) ?? readFile(`/proc/${row.pid}/environ`).catch(() => undefined);
+      environments.set(row, read);
+      return (await read)?.includes(mark) ?? false;
+    },
+  };
 }
 
 /** The fields behind the name in parentheses, which may itself hold spaces and parentheses: see proc_pid_stat(5). */
@@ -113,18 +148,13 @@ function linuxRow(pid: number, stat: string): ProcessRow | undefined {
   return { pid, parent: Number(parent), group: Number(group), session: Number(session), started };
 }
 
-async function carriesMark(pid: number, mark: string): Promise<boolean> {
-  const environment = await readFile(`/proc/${pid}/environ`).catch(() => undefined);
-  return environment?.includes(mark) ?? false;
-}
-
-async function posixProcesses(): Promise<ProcessRow[]> {
+async function posixProcesses(): Promise<Processes> {
   const listed = await new Promise<string>(done => {
     execFile('ps', ['-A', '-o', 'pid=,ppid=,pgid=,stat=,lstart='], { encoding: 'utf8' }, (_error, stdout) =>
       done(stdout),
     );
   });
-  return listed.split('\n').flatMap(line => {
+  const rows = listed.split('\n').flatMap(line => {
     const [pid, parent, group, state, ...started] = line.trim().split(/\s+/);
     if (pid === undefined || pid === '' || state === undefined || state.startsWith('Z')) return [];
     // ps names no session on every system; what left its group is found through its parent.
@@ -138,6 +168,7 @@ async function posixProcesses(): Promise<ProcessRow[]> {
       },
     ];
   });
+  return { rows, carriesMark: async () => false };
 }
 
 function endWindowsTree(pid: number): Promise<void> {
