@@ -5,19 +5,8 @@ import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { NextSkill, Queue } from './nextRequest.tsx';
 import { busy, draft, info, ready, sendDraft, stop } from './store.ts';
+import { textboxId } from './textbox.ts';
 import { visible } from './visibleText.ts';
-
-const textboxId = 'message';
-
-/** Puts the cursor at the end of the textbox. */
-export function focusComposer(): void {
-  // The text may have been set just now; it is drawn by the next frame.
-  requestAnimationFrame(() => {
-    const textbox = document.getElementById(textboxId) as HTMLTextAreaElement | null;
-    textbox?.focus();
-    textbox?.setSelectionRange(textbox.value.length, textbox.value.length);
-  });
-}
 
 export function Composer() {
   const trusted = info.value?.trusted !== false;

@@ -1,10 +1,10 @@
 /** What stands over the textbox: the requests that wait, and the skill that the next one will run with. */
 import { announce } from './announcer.tsx';
-import { focusComposer } from './composer.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { namedSkill } from './skillNames.ts';
 import { busy, continuing, draft, info, next, queued } from './store.ts';
+import { focusComposer } from './textbox.ts';
 import { visible } from './visibleText.ts';
 
 /** Requests that wait for the end of the run. */

@@ -1,8 +1,9 @@
 /** What stands in an empty conversation: what this is, and something to begin with. */
-import { focusComposer } from './composer.tsx';
+
 import { CommandButton, SkillCommands } from './endCard.tsx';
 import { Icon } from './icons.tsx';
 import { draft, info } from './store.ts';
+import { focusComposer } from './textbox.ts';
 import { visible } from './visibleText.ts';
 
 const mostSuggestions = 3;
