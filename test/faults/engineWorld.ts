@@ -16,22 +16,33 @@ export interface EngineWorld {
   remove(): void;
 }
 
+/** Folders that lie elsewhere than usual, absolute. */
+export interface Elsewhere {
+  workDir?: string;
+  dataDir?: string;
+  configDir?: string;
+  skillsDir?: string;
+}
+
 /** `files` are added to a skill called kickoff of an agent called kairos, whose folder is `skills/kairos` and whose files lie in `work`. */
-export function engineWorld(files: Readonly<Record<string, string | Uint8Array>> = {}): EngineWorld {
+export function engineWorld(
+  files: Readonly<Record<string, string | Uint8Array>> = {},
+  elsewhere: Elsewhere = {},
+): EngineWorld {
   const folder = tempFolder({
     'skills/kairos/agent.toml': 'working_dir = "."\n',
     'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Plans the day\n---\nDo what is asked.\n',
     'work/.keep': '',
     ...files,
   });
-  const workDir = join(folder.path, 'work');
-  const dataDir = join(folder.path, 'data');
+  const workDir = elsewhere.workDir ?? join(folder.path, 'work');
+  const dataDir = elsewhere.dataDir ?? join(folder.path, 'data');
   const config = loadConfig({
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: folder.path,
-      TELOS_SKILLS_DIR: join(folder.path, 'skills'),
-      TELOS_CONFIG_DIR: join(folder.path, 'config'),
+      TELOS_SKILLS_DIR: elsewhere.skillsDir ?? join(folder.path, 'skills'),
+      TELOS_CONFIG_DIR: elsewhere.configDir ?? join(folder.path, 'config'),
       TELOS_DATA_DIR: dataDir,
       TELOS_PROVIDER: 'brought',
       TELOS_ROUTING_MODE: 'name',
