@@ -5,7 +5,7 @@ import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { NextSkill, Queue } from './nextRequest.tsx';
 import { busy, draft, info, ready, sendDraft, stop } from './store.ts';
-import { textboxId } from './textbox.ts';
+import { focusComposer, textboxId } from './textbox.ts';
 import { visible } from './visibleText.ts';
 
 export function Composer() {
