@@ -19,6 +19,7 @@ const layers = [
   'test:host',
   'test:e2e',
   'test:adversarial',
+  'test:faults',
 ];
 
 /** No layer takes longer unless it hangs. Milliseconds. */

@@ -43,7 +43,7 @@ const quickSilence: TurnLimits = { ...quickRetries, firstByteMs: 250, idleMs: 25
 
 export async function streamCutFigures(extent: Extent): Promise<Figure[]> {
   const streams = readStreams();
-  const step = extent === 'whole' ? 1 : 23;
+  const step = extent === 'whole' ? 1 : 41;
   const cases = streams.flatMap(stream => [
     ...cutsOf(stream, 'reset', step),
     ...cutsOf(stream, 'end', step),

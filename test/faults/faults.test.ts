@@ -1,0 +1,16 @@
+/** A small part of what `npm run faults` measures, for every change. */
+import assert from 'node:assert/strict';
+import { figureLine } from './figure.ts';
+import { measurements } from './measurements.ts';
+
+describe('under faults and load', () => {
+  for (const { name, measure, hasQuick } of measurements) {
+    if (!hasQuick) continue;
+    it(`the figures of ${name} are met, as far as they can be measured here`, async () => {
+      const figures = await measure('quick');
+      assert.ok(figures.length > 0);
+      const missed = figures.filter(figure => figure.met === false).map(figureLine);
+      assert.deepEqual(missed, []);
+    });
+  }
+});

@@ -1,0 +1,34 @@
+/** Everything that is measured under faults and load, by the name under which it can be asked for. */
+import { appendFigures } from './appends.ts';
+import type { Extent, Figure } from './figure.ts';
+import { killFigures } from './kills.ts';
+import { largeResultFigures } from './largeResults.ts';
+import { longLifeFigures } from './longLife.ts';
+import { manyRunsFigures } from './manyRuns.ts';
+import { endlessOutputFigures, processShapeFigures } from './processes.ts';
+import { retryFigures } from './retries.ts';
+import { streamCutFigures } from './streamCuts.ts';
+import { writerFigures } from './writers.ts';
+
+export interface Measurement {
+  name: string;
+  measure(extent: Extent): Promise<Figure[]>;
+  /** Takes a minute and next to no work, so that others can be measured meanwhile. */
+  onlyWaits?: boolean;
+  /** Short and steady enough for a test that runs with every change. */
+  hasQuick?: boolean;
+}
+
+/** In this order: what is sensitive to load first. */
+export const measurements: readonly Measurement[] = [
+  { name: 'many-runs', measure: manyRunsFigures },
+  { name: 'long-life', measure: longLifeFigures },
+  { name: 'endless-output', measure: endlessOutputFigures, onlyWaits: true },
+  { name: 'kills', measure: killFigures },
+  { name: 'appends', measure: appendFigures, hasQuick: true },
+  { name: 'stream-cuts', measure: streamCutFigures, hasQuick: true },
+  { name: 'retries', measure: retryFigures, hasQuick: true },
+  { name: 'large-results', measure: largeResultFigures, hasQuick: true },
+  { name: 'process-shapes', measure: processShapeFigures, hasQuick: true },
+  { name: 'writers', measure: writerFigures, hasQuick: true },
+];
