@@ -122,7 +122,7 @@ describe('conversation in a real VS Code', () => {
     answer = () => ({ text: Array.from({ length: 1_000 }, (_, at) => `Drop ${at}. `) });
     await say('look into the barrel');
     await button('Stop').waitFor();
-    await chat.getByText('barrel of garden: its name is in your request').waitFor();
+    await log().getByText('barrel of garden: its name is in your request').first().waitFor();
     await say('and the well');
     await chat.getByRole('list', { name: 'Waiting requests' }).getByText('and the well').waitFor();
     const stopMs = await chat.evaluate(async () => {
