@@ -1,7 +1,7 @@
 /** Fifty runs of twenty rounds at once in one process: whether all finish, what the engine adds to a round, and whether anything crosses over. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { loadavg } from 'node:os';
+import { loadavg, setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { type Figure, percentile } from './figure.ts';
@@ -27,13 +27,15 @@ export async function manyRunsFigures(): Promise<Figure[]> {
   const load = loadavg()[0] ?? 0;
   const server = fork(script('manyRunsServer.ts'), [String(rounds), String(pauseMs)]);
   let engine: ChildProcess | undefined;
+  const isAlone = putFirst(server);
   try {
     const [url] = (await once(server, 'message')) as [string];
     engine = fork(script('manyRunsProcess.ts'), [url, String(runs), folder.path]);
+    putFirst(engine);
     const [seen] = (await once(engine, 'message')) as [EngineReport];
     server.send('report');
     const [served] = (await once(server, 'message')) as [ServerReport];
-    return figuresOf(seen, served, load);
+    return figuresOf(seen, served, `${load.toFixed(1)}${isAlone ? ', put before everything else' : ''}`);
   } finally {
     engine?.kill('SIGKILL');
     server.kill('SIGKILL');
@@ -41,13 +43,27 @@ export async function manyRunsFigures(): Promise<Figure[]> {
   }
 }
 
-function figuresOf(seen: EngineReport, served: ServerReport, load: number): Figure[] {
+/** What else the machine does is not the engine's; false where nobody may be put first. */
+function putFirst(child: ChildProcess): boolean {
+  try {
+    setPriority(child.pid ?? 0, -20);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function figuresOf(seen: EngineReport, served: ServerReport, load: string): Figure[] {
   const on = `${runs} runs of ${rounds} rounds at once`;
   const completed = seen.outcomes['completed'] ?? 0;
   const foreign = [...seen.foreign, ...served.foreign];
+  const gaps = Object.values(served.gaps).flat();
   const ms = (values: readonly number[], share: number): string =>
     `${percentile(values, share).toFixed(1)} ms`;
-  const p95 = percentile(served.gaps, 0.95);
+  const p95 = percentile(gaps, 0.95);
+  const byTool = Object.entries(served.gaps).map(
+    ([tool, of]) => `${tool} ${ms(of, 0.5)} and ${ms(of, 0.95)}`,
+  );
   return [
     {
       name: `${on}: finished`,
@@ -57,7 +73,7 @@ function figuresOf(seen: EngineReport, served: ServerReport, load: number): Figu
     },
     {
       name: `${on}: engine overhead a round`,
-      value: `p95 ${ms(served.gaps, 0.95)}, median ${ms(served.gaps, 0.5)}, from an answer's last byte to the next request, over ${served.gaps.length} rounds with their file tools and logs; rounds that run a command, their process included: p95 ${ms(served.commandGaps, 0.95)}; the machine's load before: ${load.toFixed(1)}`,
+      value: `p95 ${ms(gaps, 0.95)}, median ${ms(gaps, 0.5)}, from an answer's last byte to the next request, over ${gaps.length} rounds with their tools and log; median and p95 by tool: ${byTool.join(', ')}; the machine's load before: ${load}`,
       limit: `p95 under ${p95LimitMs} ms, the server's delay (${pauseMs / 2} to ${pauseMs * 1.5} ms) left out`,
       met: p95 < p95LimitMs,
     },

@@ -6,17 +6,16 @@ import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '
 import { seeded } from './figure.ts';
 
 export interface ServerReport {
-  /** From the last byte of an answer to the next request of the same run, in milliseconds; of calls that start a process apart. */
-  gaps: number[];
-  commandGaps: number[];
+  /** From the last byte of an answer to the next request of the same run, in milliseconds, by the tool that was called between. */
+  gaps: Record<string, number[]>;
   /** What stood in a request and belonged to another run. */
   foreign: string[];
 }
 
 const [rounds = 20, pauseMs = 300] = process.argv.slice(2).map(Number);
-const report: ServerReport = { gaps: [], commandGaps: [], foreign: [] };
+const report: ServerReport = { gaps: {}, foreign: [] };
 const random = seeded(7);
-const last = new Map<string, { request: ReceivedRequest; isCommand: boolean }>();
+const last = new Map<string, { request: ReceivedRequest; tool: string }>();
 
 /** One round of each run, not the same one in all of them as they would not be in life. */
 const commandRound = (run: string): number => 3 + (Number(run.slice(1)) % 13);
@@ -50,17 +49,18 @@ function turn(request: ReceivedRequest): AnthropicTurn {
     if (other !== run) report.foreign.push(`${run} was sent a mark of ${other}`);
   const before = last.get(run);
   if (before) {
-    const gaps = before.isCommand ? report.commandGaps : report.gaps;
-    gaps.push(request.arrivedAt - (before.request.endedAt ?? Number.NaN));
+    const gap = request.arrivedAt - (before.request.endedAt ?? Number.NaN);
+    report.gaps[before.tool] = [...(report.gaps[before.tool] ?? []), gap];
   }
   const round = request.body.messages.filter(
     (message: { role: string }) => message.role === 'assistant',
   ).length;
-  last.set(run, { request, isCommand: round === commandRound(run) });
+  const call = callOf(run, round);
+  last.set(run, { request, tool: call.name });
   const delivery = { stallMs: pauseMs * (0.5 + random()) };
   const words = [`mark-${run}-`, ` round ${round}.`];
   if (round === rounds - 1) return { ...delivery, text: words };
-  return { ...delivery, text: words, toolCalls: [callOf(run, round)] };
+  return { ...delivery, text: words, toolCalls: [call] };
 }
 
 const server = await startAnthropicServer({ turns: turn });
