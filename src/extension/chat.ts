@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { EarlierConversation, RunRequest, Telos } from '../engine/telos.ts';
 import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts';
+import { ChatFeed } from './chatFeed.ts';
 import { type ChatRequest, Conversation } from './conversation.ts';
 import { PendingApprovals } from './pendingApprovals.ts';
 
@@ -14,17 +15,11 @@ export interface ChatPorts {
   /** Never throws. */
   readInfo(): Promise<ChatInfo>;
   isTrusted(): boolean;
-  runningChanged(running: boolean): void;
-  /** A question waits; the chat view may be out of sight. */
+  /** A run has started or ended, a question was put or answered, or another conversation is shown. */
+  changed(): void;
+  /** A question waits; the chat may be out of sight. */
   approvalAsked(request: ApprovalRequest): void;
 }
-
-/** About one frame of the screen, in milliseconds. */
-const batchInterval = 16;
-/** Text that comes faster than anybody reads is sent in larger parts, each of which is drawn but once. In milliseconds. */
-const fastBatchInterval = 48;
-/** UTF-16 units per millisecond from which text counts as fast: about 1,000 tokens a second. */
-const fastText = 4;
 
 const untrustedMessage =
   'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then send again.';
@@ -37,6 +32,7 @@ interface ActiveRun {
 export class Chat {
   readonly #ports: ChatPorts;
   readonly #approvals: PendingApprovals;
+  readonly #feed: ChatFeed;
   #conversation = new Conversation();
   /** The run of the shown conversation. */
   #active: ActiveRun | undefined;
@@ -46,15 +42,29 @@ export class Chat {
   #queue: { id: string; request: ChatRequest }[] = [];
   /** The person has been given a draft in this conversation; a second one could overwrite their own words. */
   #drafted = false;
-  /** A view has the conversation's start and waits for the rest. */
-  #viewFollows = false;
-  #timer: NodeJS.Timeout | undefined;
-  #interval = batchInterval;
-  #postedAt = 0;
 
   constructor(ports: ChatPorts) {
     this.#ports = ports;
-    this.#approvals = new PendingApprovals(request => ports.approvalAsked(request));
+    this.#feed = new ChatFeed(message => ports.post(message));
+    this.#approvals = new PendingApprovals(
+      request => ports.approvalAsked(request),
+      () => ports.changed(),
+    );
+  }
+
+  /** A run of the shown conversation goes on. */
+  get isRunning(): boolean {
+    return this.#active !== undefined;
+  }
+
+  /** How many questions wait for the person's answer. */
+  get waiting(): number {
+    return this.#approvals.count;
+  }
+
+  /** What the shown conversation is called; empty before its first request. */
+  get title(): string {
+    return this.#conversation.title;
   }
 
   /** The folder in which the shown conversation's latest skill worked. */
@@ -94,12 +104,12 @@ export class Chat {
     const run: ActiveRun = { controller, done: Promise.resolve() };
     this.#active = run;
     this.#runs.add(run);
-    this.#ports.runningChanged(true);
+    this.#ports.changed();
     run.done = this.#follow(conversation, goingOn(request, earlier), controller.signal).finally(() => {
       this.#runs.delete(run);
       if (this.#active !== run) return;
       this.#active = undefined;
-      this.#ports.runningChanged(false);
+      this.#ports.changed();
       // Who stops a run wants to look first; what waits then waits for them.
       const [next] = this.#queue;
       if (next && !controller.signal.aborted) this.runQueued(next.id);
@@ -123,7 +133,7 @@ export class Chat {
     if (!found || this.#active) return;
     this.#conversation = found.conversation;
     this.#start({ ...found.request, text }, found.conversation.earlier);
-    if (this.#viewFollows) await this.show(null, 0);
+    if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
   /** Aborts the shown run; it reports its own end. */
@@ -137,26 +147,24 @@ export class Chat {
 
   /** Leaves the conversation behind, ending its run, and shows an empty one. */
   async startOver(): Promise<void> {
-    if (this.#active) {
-      this.#active.controller.abort();
-      this.#active = undefined;
-      this.#ports.runningChanged(false);
-    }
+    this.#active?.controller.abort();
+    this.#active = undefined;
     this.#conversation = new Conversation();
     this.#queue = [];
     this.#drafted = false;
-    if (this.#viewFollows) await this.show(null, 0);
+    this.#ports.changed();
+    if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
   /** A view asks for what it does not have: `have` events of conversation `id`. */
   async show(id: string | null, have: number): Promise<void> {
-    this.#viewFollows = false;
+    this.#feed.leave();
     const info = await this.#ports.readInfo();
     const conversation = this.#conversation;
     const batch = conversation.since(id === conversation.id ? have : 0);
     const draft = conversation.isEmpty ? firstDraft(info) : '';
     this.#drafted ||= draft !== '';
-    this.#viewFollows = true;
+    this.#feed.follow(conversation);
     const queued = this.#queued();
     const waiting = queued.length > 0 ? { queued } : {};
     this.#ports.post({ type: 'conversation', id: conversation.id, info, draft, ...batch, ...waiting });
@@ -164,25 +172,25 @@ export class Chat {
 
   /** The view is gone; events are kept until one asks for them. */
   hide(): void {
-    this.#viewFollows = false;
+    this.#feed.leave();
   }
 
   /** Provider, skills or trust may have changed; with the sample just added, its request is drafted. */
   async updateInfo(): Promise<void> {
-    if (!this.#viewFollows) return;
+    if (!this.#feed.isFollowed) return;
     const info = await this.#ports.readInfo();
-    this.#ports.post({ type: 'info', info });
+    this.#feed.say({ type: 'info', info });
     const text = firstDraft(info);
     if (text === '' || this.#drafted || !this.#conversation.isEmpty) return;
     this.#drafted = true;
-    this.#ports.post({ type: 'draft', text });
+    this.#feed.say({ type: 'draft', text });
   }
 
   /** Ends every run and waits until each has said so. */
   async end(): Promise<void> {
     for (const run of this.#runs) run.controller.abort();
     await Promise.all([...this.#runs].map(run => run.done));
-    clearTimeout(this.#timer);
+    this.#feed.dispose();
   }
 
   async #follow(conversation: Conversation, request: RunRequest, signal: AbortSignal): Promise<void> {
@@ -205,7 +213,7 @@ export class Chat {
       if (started) this.#append(conversation, failedEnd('internal', message, durationMs));
       else this.#refuse(conversation, request, 'internal', message, durationMs);
     } finally {
-      this.#postBatch();
+      this.#feed.now();
     }
   }
 
@@ -230,25 +238,12 @@ export class Chat {
   }
 
   #postQueue(): void {
-    if (this.#viewFollows) this.#ports.post({ type: 'queued', queued: this.#queued() });
+    this.#feed.say({ type: 'queued', queued: this.#queued() });
   }
 
   #append(conversation: Conversation, event: RunEvent): void {
     conversation.append(event);
-    if (this.#viewFollows) this.#timer ??= setTimeout(() => this.#postBatch(), this.#interval);
-  }
-
-  #postBatch(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    if (!this.#viewFollows) return;
-    const batch = this.#conversation.nextBatch();
-    if (!batch) return;
-    const now = performance.now();
-    this.#interval =
-      textLength(batch.events) > fastText * (now - this.#postedAt) ? fastBatchInterval : batchInterval;
-    this.#postedAt = now;
-    this.#ports.post({ type: 'events', id: this.#conversation.id, ...batch });
+    this.#feed.soon(conversation);
   }
 }
 
@@ -263,9 +258,6 @@ function goingOn({ goesOn, ...request }: ChatRequest, { messages, skill }: Earli
 export function firstDraft(info: ChatInfo): string {
   return info.recording && info.skills.some(({ skill }) => skill === 'kickoff') ? 'run daily kickoff' : '';
 }
-
-const textLength = (events: readonly RunEvent[]): number =>
-  events.reduce((sum, event) => sum + (event.type === 'text' ? event.text.length : 0), 0);
 
 function failedEnd(code: ErrorCode, message: string, durationMs: number): RunEvent {
   return {

@@ -35,6 +35,12 @@ export class Conversation {
   #earlier = nothingSaid;
   #skill: SkillRef | undefined;
 
+  /** The words of its first request; empty before one. */
+  get title(): string {
+    const request = this.#turns[0]?.request;
+    return request ? request.text.trim() || `Run ${request.skill?.skill ?? ''}` : '';
+  }
+
   get isEmpty(): boolean {
     return this.#numbered.length + this.#waiting.length === 0;
   }

@@ -1,7 +1,8 @@
 /** Where the editor starts Telos: everything is made, registered and subscribed here, and nothing is loaded before it is used. */
 import * as vscode from 'vscode';
 import { registerApiKeys } from './apiKeys.ts';
-import { type ChatView, registerChatView } from './chatView.ts';
+import { registerChatPanels } from './chatPanel.ts';
+import { registerChatView } from './chatView.ts';
 import { registerChooseModel } from './chooseModel.ts';
 import { CurrentTelos } from './currentTelos.ts';
 import { editorRipgrep } from './editorRipgrep.ts';
@@ -12,6 +13,7 @@ import { NativeRuns } from './native/nativeRuns.ts';
 import { registerPermissions } from './native/permissions.ts';
 import { registerSkillTask } from './native/skillTask.ts';
 import { registerSkillTools } from './native/skillTools.ts';
+import { OpenChats } from './openChats.ts';
 import { registerOpenLog } from './openLog.ts';
 import { registerPreviewRouting } from './previewRouting.ts';
 import { registerRunSkill } from './runSkill.ts';
@@ -29,7 +31,7 @@ export interface ExtensionExports {
   status: StatusBar;
 }
 
-let openChat: ChatView | undefined;
+let openChats: OpenChats | undefined;
 let nativeRuns: NativeRuns | undefined;
 
 export function activate(context: vscode.ExtensionContext): ExtensionExports {
@@ -41,8 +43,10 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   });
   const skillTree = new SkillTree(current, log);
   const status = new StatusBar(current);
-  const { chat, registration } = registerChatView(context, current, log, status);
-  openChat = chat;
+  const chats = new OpenChats(status);
+  openChats = chats;
+  const desk = { extensionUri: context.extensionUri, current, log, chats };
+  const { chat, registration } = registerChatView(desk);
   const runs = new NativeRuns(current);
   nativeRuns = runs;
   context.subscriptions.push(
@@ -51,6 +55,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     skillTree,
     status,
     registration,
+    registerChatPanels(desk),
     registerLmModels(current),
     registerSkillTree(skillTree),
     registerSkillWatch(current, log),
@@ -74,7 +79,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
 
 /** Ends what runs; the editor waits for it. */
 export async function deactivate(): Promise<void> {
-  await Promise.all([openChat?.end(), nativeRuns?.end()]);
-  openChat = undefined;
+  await Promise.all([openChats?.end(), nativeRuns?.end()]);
+  openChats = undefined;
   nativeRuns = undefined;
 }

@@ -11,9 +11,20 @@ export class PendingApprovals implements Human {
   readonly #cards = new Map<string, Card>();
   readonly #onAsked: (request: ApprovalRequest) => void;
 
-  /** `onAsked` hears of every question when it is put, before its event has reached the view. */
-  constructor(onAsked: (request: ApprovalRequest) => void) {
+  readonly #onChanged: () => void;
+
+  /**
+   * `onAsked` hears of every question when it is put, before its event has reached the view; `onChanged` each time that another
+   * number of them waits.
+   */
+  constructor(onAsked: (request: ApprovalRequest) => void, onChanged: () => void = () => {}) {
     this.#onAsked = onAsked;
+    this.#onChanged = onChanged;
+  }
+
+  /** How many wait for an answer. */
+  get count(): number {
+    return this.#cards.size;
   }
 
   approve(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
@@ -28,11 +39,13 @@ export class PendingApprovals implements Human {
           signal.removeEventListener('abort', onAbort);
           this.#cards.delete(request.callId);
           resolve(decision);
+          this.#onChanged();
         },
       };
       signal.addEventListener('abort', onAbort);
       this.#cards.set(request.callId, card);
       this.#onAsked(request);
+      this.#onChanged();
     });
   }
 

@@ -1,9 +1,8 @@
 /** `Telos: Preview Routing...`: which skill a request would run and why, before anything runs; picking one runs it. */
 import * as vscode from 'vscode';
 import type { Agent } from '../engine/agents/agent.ts';
-import type { Telos } from '../engine/telos.ts';
+import type { RunRequest, Telos } from '../engine/telos.ts';
 import { describeRoute, type SkillRef } from '../protocol/run.ts';
-import type { ChatView } from './chatView.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { descriptionOf, pickableSkills } from './pickableSkills.ts';
 import { plainLabel } from './plainLabel.ts';
@@ -14,19 +13,31 @@ interface RoutingItem extends vscode.QuickPickItem {
 }
 
 /** The command takes the request where it is known already, and the SKILL.md of the skill that the person looks at. */
-export function registerPreviewRouting(current: CurrentTelos, chat: ChatView): vscode.Disposable {
+export function registerPreviewRouting(
+  current: CurrentTelos,
+  chat: { submitInstead(request: RunRequest): Promise<void> },
+): vscode.Disposable {
   return vscode.commands.registerCommand('telos.previewRouting', async (text?: unknown, file?: unknown) => {
     const request = typeof text === 'string' && text.trim() ? text : await askRequest();
     if (!request) return;
-    const items = listItems(current, request, typeof file === 'string' ? file : undefined);
-    const picked = await vscode.window.showQuickPick(items, {
-      title: `Skills for “${plainLabel(request, 60)}”`,
-      placeHolder: 'Pick one to run the request with it, or press Escape',
-      matchOnDescription: true,
-      matchOnDetail: true,
-    });
-    if (picked?.ref) await chat.submitInstead({ text: request, skill: picked.ref });
+    const skill = await previewRouting(current, request, typeof file === 'string' ? file : undefined);
+    if (skill) await chat.submitInstead({ text: request, skill });
   });
+}
+
+/** Shows which skills fit a request; returns the one that is to run it. `file` is the SKILL.md that the person looks at. */
+export async function previewRouting(
+  current: CurrentTelos,
+  request: string,
+  file?: string,
+): Promise<SkillRef | undefined> {
+  const picked = await vscode.window.showQuickPick(listItems(current, request, file), {
+    title: `Skills for “${plainLabel(request, 60)}”`,
+    placeHolder: 'Pick one to run the request with it, or press Escape',
+    matchOnDescription: true,
+    matchOnDetail: true,
+  });
+  return picked?.ref;
 }
 
 async function askRequest(): Promise<string | undefined> {

@@ -11,7 +11,8 @@ export class StatusBar implements vscode.Disposable {
   /** Empty until it is known. */
   #model = '';
   #why = '';
-  #running = false;
+  #running = 0;
+  #waiting = 0;
 
   constructor(current: CurrentTelos) {
     this.#current = current;
@@ -45,8 +46,10 @@ export class StatusBar implements vscode.Disposable {
     this.#draw();
   }
 
-  sayRunning(running: boolean): void {
+  /** How many runs go on, and how many questions wait for the person. */
+  sayRunning(running: number, waiting: number): void {
     this.#running = running;
+    this.#waiting = waiting;
     this.#draw();
   }
 
@@ -57,16 +60,27 @@ export class StatusBar implements vscode.Disposable {
 
   #draw(): void {
     if (this.#model === '') return;
-    const icon = this.#running ? '$(loading~spin)' : this.#model === 'No model' ? '$(warning)' : '$(hubot)';
-    this.#item.text = `${icon} ${this.#model}`;
-    const state = this.#running
-      ? 'Telos runs a skill.'
-      : 'Telos runs skills with this model; click to choose another.';
-    this.#item.tooltip = [state, this.#why].filter(Boolean).join('\n');
+    this.#item.text = [`${this.#icon()} ${this.#model}`, ...(this.#running > 1 ? [this.#running] : [])].join(
+      ' · ',
+    );
+    const states = [
+      this.#running === 0 ? 'Telos runs skills with this model; click to choose another.' : '',
+      this.#running === 1 ? 'Telos runs a skill.' : '',
+      this.#running > 1 ? `Telos runs ${this.#running} skills.` : '',
+      this.#waiting === 1 ? 'A question waits for your answer.' : '',
+      this.#waiting > 1 ? `${this.#waiting} questions wait for your answer.` : '',
+    ];
+    this.#item.tooltip = [...states, this.#why].filter(Boolean).join('\n');
     this.#item.accessibilityInformation = {
-      label: `Telos, ${this.#running ? 'running, ' : ''}model ${this.#model}`,
+      label: `Telos, ${this.#running > 0 ? 'running, ' : ''}model ${this.#model}`,
       role: 'button',
     };
     this.#item.show();
+  }
+
+  #icon(): string {
+    if (this.#waiting > 0) return '$(bell-dot)';
+    if (this.#running > 0) return '$(loading~spin)';
+    return this.#model === 'No model' ? '$(warning)' : '$(hubot)';
   }
 }

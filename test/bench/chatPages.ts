@@ -40,7 +40,7 @@ export async function streamInto(view: View, text: string, limitMs: number): Pro
     openTelos: async () => ({ run: () => answer(text) }),
     readInfo: async () => info,
     isTrusted: () => true,
-    runningChanged: () => {},
+    changed: () => {},
     approvalAsked: () => {},
   });
   await chat.show(null, 0);

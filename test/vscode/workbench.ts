@@ -57,21 +57,29 @@ async function showWindow(
   };
 }
 
-/** The page of the chat view, two frames deep, once its textbox is there. */
-export async function chatFrame(workbench: Workbench): Promise<Frame> {
+/** The page of a chat, two frames deep, once its textbox is there; one that is not among `others`. */
+export async function chatFrame(workbench: Workbench, others: readonly Frame[] = []): Promise<Frame> {
   const deadline = Date.now() + windowLimitMs;
   while (Date.now() < deadline) {
-    for (const frame of workbench.page.frames()) {
-      // A frame may go away while it is asked.
-      const found = await frame
-        .getByRole('textbox', { name: 'Message Telos' })
-        .count()
-        .catch(() => 0);
-      if (found > 0) return frame;
-    }
+    const found = (await chatFrames(workbench)).find(frame => !others.includes(frame));
+    if (found) return found;
     await workbench.page.waitForTimeout(100);
   }
-  throw new Error(`The chat view did not appear.\n${workbench.console().slice(-3000)}`);
+  throw new Error(`The chat did not appear.\n${workbench.console().slice(-3000)}`);
+}
+
+/** The pages of all chats that are shown now. */
+export async function chatFrames(workbench: Workbench): Promise<Frame[]> {
+  const found: Frame[] = [];
+  for (const frame of workbench.page.frames()) {
+    // A frame may go away while it is asked.
+    const textboxes = await frame
+      .getByRole('textbox', { name: 'Message Telos' })
+      .count()
+      .catch(() => 0);
+    if (textboxes > 0) found.push(frame);
+  }
+  return found;
 }
 
 /** Runs a command by its title in the command palette. */

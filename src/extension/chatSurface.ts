@@ -1,0 +1,253 @@
+/** One chat in one webview, wherever that stands: draws it, and decides what its messages may have the editor do. */
+import * as vscode from 'vscode';
+import { TelosError } from '../engine/errors.ts';
+import type { Telos } from '../engine/telos.ts';
+import type { ApprovalRequest } from '../protocol/run.ts';
+import type { ChatInfo, ToHost, ToWebview } from '../protocol/webview.ts';
+import { Chat } from './chat.ts';
+import { readToHost } from './chatMessages.ts';
+import { chatPage } from './chatPage.ts';
+import { insertAtCursor, openNewFile } from './codeTarget.ts';
+import type { CurrentTelos } from './currentTelos.ts';
+import type { OpenChats, PlacedChat } from './openChats.ts';
+import { openableFile, openableLink } from './openTarget.ts';
+import { descriptionOf, pickableSkills } from './pickableSkills.ts';
+import { plainLabel } from './plainLabel.ts';
+import { previewRouting } from './previewRouting.ts';
+
+/** The view shows one line of each, and with thousands of skills each line counts. In characters. */
+const maxListedDescription = 160;
+
+/** What all chats of the window share. */
+export interface ChatDesk {
+  extensionUri: vscode.Uri;
+  current: CurrentTelos;
+  log: vscode.LogOutputChannel;
+  chats: OpenChats;
+}
+
+/** Where a chat stands. */
+export interface ChatPlace {
+  isVisible(): boolean;
+  /** Brings it to the front. */
+  focus(): Promise<void>;
+  /** A run has started or ended, a question was put or answered, or another conversation is shown. */
+  changed(): void;
+}
+
+export class ChatSurface implements PlacedChat {
+  readonly chat: Chat;
+  readonly #desk: ChatDesk;
+  readonly #place: ChatPlace;
+  #webview: vscode.Webview | undefined;
+
+  constructor(desk: ChatDesk, place: ChatPlace) {
+    this.#desk = desk;
+    this.#place = place;
+    this.chat = new Chat({
+      post: message => this.#post(message),
+      openTelos: () => desk.current.openTelos(),
+      readInfo: () => this.#readInfo(),
+      isTrusted: () => vscode.workspace.isTrusted,
+      changed: () => {
+        desk.chats.changed();
+        place.changed();
+      },
+      approvalAsked: request => this.#notifyHidden(request),
+    });
+    desk.chats.add(this);
+  }
+
+  /** Draws the chat in a webview from now on. What is returned lets go of it again. */
+  attach(webview: vscode.Webview): vscode.Disposable {
+    this.#webview = webview;
+    const built = vscode.Uri.joinPath(this.#desk.extensionUri, 'dist', 'webview');
+    webview.options = {
+      enableScripts: true,
+      localResourceRoots: [built, vscode.Uri.joinPath(this.#desk.extensionUri, 'media')],
+    };
+    const asset = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(built, name)).toString();
+    const listening = webview.onDidReceiveMessage(message => void this.#receive(message));
+    webview.html = chatPage({
+      cspSource: webview.cspSource,
+      scriptUri: asset('main.js'),
+      styleUri: asset('main.css'),
+    });
+    return new vscode.Disposable(() => {
+      listening.dispose();
+      if (this.#webview !== webview) return;
+      this.#webview = undefined;
+      this.chat.hide();
+    });
+  }
+
+  async focus(): Promise<void> {
+    await this.#place.focus();
+  }
+
+  #post(message: ToWebview): void {
+    // Not awaited: a hidden view never answers, and what is lost is asked for by its number.
+    this.#webview?.postMessage(message).then(undefined, error => this.#desk.log.error(error));
+  }
+
+  async #receive(value: unknown): Promise<void> {
+    const message = readToHost(value);
+    if (!message) {
+      this.#desk.log.warn(
+        `The chat view sent a message that is not known: ${plainLabel(describe(value), 300)}`,
+      );
+      return;
+    }
+    try {
+      await this.#act(message);
+    } catch (error) {
+      this.#desk.log.error(`The chat view's message '${message.type}' failed.`, error);
+    }
+  }
+
+  async #act(message: ToHost): Promise<void> {
+    switch (message.type) {
+      case 'ready':
+        return this.chat.show(message.id, message.have);
+      case 'submit': {
+        const { text, skill, withoutSkill, anew } = message;
+        const request = {
+          text,
+          ...(skill && { skill }),
+          ...(withoutSkill && { withoutSkill }),
+          ...(anew && { goesOn: 'anew' as const }),
+        };
+        return message.instead ? this.chat.submitInstead(request) : this.chat.submit(request);
+      }
+      case 'resend':
+        return this.chat.resend(message.runId, message.text);
+      case 'unqueue':
+        return this.chat.unqueue(message.id);
+      case 'run_queued':
+        return this.chat.runQueued(message.id);
+      case 'choose_skill':
+        return this.#chooseSkill();
+      case 'pick_skill':
+        return this.#pickSkill(message.text);
+      case 'stop':
+        return this.chat.stop();
+      case 'new_conversation':
+        return this.chat.startOver();
+      case 'approve':
+        if (!this.chat.answer(message.callId, message.decision)) {
+          this.#desk.log.warn(`An answer came for a card that does not wait: ${plainLabel(message.callId)}`);
+        }
+        return;
+      case 'open_link':
+        return this.#openLink(message.url);
+      case 'open_file':
+        return this.#openFile(message.path);
+      case 'copy':
+        return vscode.env.clipboard.writeText(message.text);
+      case 'insert_code':
+        return insertAtCursor(message.text);
+      case 'new_file':
+        return openNewFile(message.text, message.language);
+      case 'command':
+        return vscode.commands.executeCommand(message.command);
+    }
+  }
+
+  async #pickSkill(text: string): Promise<void> {
+    const skill = await previewRouting(this.#desk.current, text);
+    if (!skill) return;
+    await this.chat.submitInstead({ text, skill });
+    await this.#place.focus();
+  }
+
+  /** Puts the skill of the next request into the chip over the textbox. */
+  async #chooseSkill(): Promise<void> {
+    const agents = await (await this.#desk.current.openTelos()).agents();
+    const byWords = { label: 'Let Telos pick', description: 'by what you say', ref: null };
+    const items = (await pickableSkills(agents)).map(({ agent, skill }) => ({
+      label: plainLabel(skill.id),
+      description: plainLabel(agent.name),
+      detail: plainLabel(descriptionOf(skill)),
+      ref: { agent: agent.name, skill: skill.id },
+    }));
+    const picked = await vscode.window.showQuickPick([byWords, ...items], {
+      title: 'Skill for your next request',
+      matchOnDescription: true,
+      matchOnDetail: true,
+    });
+    if (picked) this.#post({ type: 'next_skill', skill: picked.ref });
+    await this.#place.focus();
+  }
+
+  async #openLink(url: string): Promise<void> {
+    const link = openableLink(url);
+    if (link) await vscode.env.openExternal(vscode.Uri.parse(link, true));
+    else this.#desk.log.warn(`A link was not opened, only http, https and mailto are: ${plainLabel(url)}`);
+  }
+
+  async #openFile(path: string): Promise<void> {
+    const file = await openableFile(path, await this.#openableFolders(), this.chat.workingDir);
+    if (file) {
+      await vscode.commands.executeCommand('vscode.open', vscode.Uri.file(file));
+      return;
+    }
+    this.#desk.log.warn(`A file was not opened: ${plainLabel(path, 1_000)}`);
+    void vscode.window.showWarningMessage(
+      `${plainLabel(path)} is gone, or lies outside the workspace, the working folders and the skills.`,
+    );
+  }
+
+  async #openableFolders(): Promise<string[]> {
+    const telos = await this.#desk.current.openTelos();
+    const agents = await telos.agents();
+    return [
+      ...(vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath),
+      ...(this.chat.workingDir ? [this.chat.workingDir] : []),
+      telos.config.skillsDir,
+      ...agents.flatMap(agent => [agent.workingDir, agent.packDir, ...agent.skills.map(({ dir }) => dir)]),
+    ];
+  }
+
+  async #readInfo(): Promise<ChatInfo> {
+    const trusted = vscode.workspace.isTrusted;
+    try {
+      const telos = await this.#desk.current.openTelos();
+      const [choice, agents] = await Promise.all([this.#choice(telos), telos.agents()]);
+      const skills = (await pickableSkills(agents)).map(({ agent, skill }) => ({
+        agent: agent.name,
+        skill: skill.id,
+        description: plainLabel(descriptionOf(skill), maxListedDescription),
+      }));
+      return { provider: choice.name, model: choice.model, recording: choice.recording, skills, trusted };
+    } catch (error) {
+      this.#desk.log.error('What the chat shows about models and skills could not be read.', error);
+      return { provider: 'not available', model: '', recording: false, skills: [], trusted };
+    }
+  }
+
+  /** A provider that is not set up does not keep the skills from being shown; the run says what is missing. */
+  async #choice(telos: Telos): Promise<{ name: string; model: string; recording: boolean }> {
+    try {
+      return await telos.provider();
+    } catch (error) {
+      this.#desk.log.warn(error instanceof TelosError ? error.message : String(error));
+      return { name: 'not set up', model: '', recording: false };
+    }
+  }
+
+  #notifyHidden({ tool, subject }: ApprovalRequest): void {
+    if (this.#place.isVisible()) return;
+    const question = `Telos wants your approval for ${plainLabel(tool, 60)}: ${plainLabel(subject, 120)}`;
+    void vscode.window.showInformationMessage(question, 'Show').then(async answer => {
+      if (answer === 'Show') await this.#place.focus();
+    });
+  }
+}
+
+function describe(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return typeof value;
+  }
+}

@@ -1,0 +1,113 @@
+/** A Chat with a stand-in for the engine and the editor around it, and what a view of it would have seen. */
+import assert from 'node:assert/strict';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Human } from '../../src/engine/human.ts';
+import type { RunRequest } from '../../src/engine/telos.ts';
+import { Chat } from '../../src/extension/chat.ts';
+import type { RunEvent } from '../../src/protocol/run.ts';
+import type { ChatInfo, QueuedRequest, ToWebview } from '../../src/protocol/webview.ts';
+
+export type Run = (request: RunRequest, human: Human, signal: AbortSignal) => AsyncIterable<RunEvent>;
+
+export const recordingInfo: ChatInfo = {
+  provider: 'replay',
+  model: 'recorded',
+  recording: true,
+  skills: [{ agent: 'kairos', skill: 'kickoff', description: '' }],
+  trusted: true,
+};
+
+export const start = (request: RunRequest): RunEvent => ({
+  type: 'run_start',
+  runId: 'r',
+  text: request.text,
+  startedAt: '',
+});
+export const end = (outcome: 'completed' | 'cancelled'): RunEvent => ({
+  type: 'run_end',
+  outcome,
+  rounds: 1,
+  toolCalls: 0,
+  durationMs: 1,
+  messages: [],
+});
+
+/** Asks one question, says what was answered, and ends. */
+export async function* asking(
+  request: RunRequest,
+  human: Human,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent> {
+  yield start(request);
+  const question = {
+    callId: 'c1',
+    tool: 'run_command',
+    subject: 'ls',
+    rule: 'r',
+    reason: 'x',
+    scopes: ['once'] as const,
+  };
+  const answer = human.approve(question, signal);
+  yield { type: 'approval_request', request: question };
+  const decision = await answer;
+  yield { type: 'approval_response', callId: 'c1', decision };
+  yield { type: 'text', text: 'do' };
+  yield { type: 'text', text: 'ne' };
+  yield end(signal.aborted ? 'cancelled' : 'completed');
+}
+
+export class Desk {
+  readonly posted: ToWebview[] = [];
+  readonly running: boolean[] = [];
+  readonly asked: string[] = [];
+  trusted = true;
+  info: ChatInfo = recordingInfo;
+  readonly chat: Chat;
+
+  constructor(run: Run = asking, openTelos = async () => ({ run })) {
+    this.chat = new Chat({
+      post: message => this.posted.push(message),
+      openTelos,
+      readInfo: async () => this.info,
+      isTrusted: () => this.trusted,
+      changed: () => {
+        const { isRunning } = this.chat;
+        if (isRunning !== (this.running.at(-1) ?? false)) this.running.push(isRunning);
+      },
+      approvalAsked: request => this.asked.push(request.callId),
+    });
+  }
+
+  /** What a view that has followed from the start has seen; fails on a hole in the numbers. */
+  get seen(): RunEvent[] {
+    const events: RunEvent[] = [];
+    for (const message of this.posted) {
+      if (message.type !== 'conversation' && message.type !== 'events') continue;
+      if (message.type === 'conversation' && message.from === 0) events.length = 0;
+      assert.equal(message.from, events.length);
+      events.push(...message.events);
+    }
+    return events;
+  }
+
+  get queued(): readonly QueuedRequest[] {
+    const last = this.posted.findLast(message => message.type === 'queued');
+    return last?.queued ?? [];
+  }
+
+  async when(isSo: () => boolean): Promise<void> {
+    while (!isSo()) await wait(2);
+  }
+
+  async until(type: RunEvent['type']): Promise<RunEvent> {
+    for (;;) {
+      const event = this.seen.find(candidate => candidate.type === type);
+      if (event) return event;
+      await wait(2);
+    }
+  }
+}
+
+export const startsIn = (events: readonly RunEvent[]): string[] =>
+  events.flatMap(event => (event.type === 'run_start' ? [event.text] : []));
+export const typesOf = (events: readonly RunEvent[]): string[] => events.map(({ type }) => type);
