@@ -1,10 +1,24 @@
-/** Reads the arguments and hands each command to its file; all but the request's are loaded only then. */
+/**
+ * Reads the arguments and hands each command to its file. All are imported at once: they are small, and a start that looks up fewer files is
+ * faster. What is heavy (providers, MCP, the reader of web pages) loads where it is used.
+ */
 import { readFileSync } from 'node:fs';
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { amountIn } from '../engine/config.ts';
-import type { RequestOptions } from './requestCommand.ts';
+import { completionScript } from './completionScript.ts';
+import { costCommand } from './costCommand.ts';
+import { doctorCommand } from './doctorCommand.ts';
+import { interactiveCommand } from './interactiveCommand.ts';
+import { lintCommand } from './lintCommand.ts';
+import { agentsCommand, listSkillsCommand } from './listCommands.ts';
+import { logsCommand, logsFollowCommand, logsShowCommand } from './logsCommand.ts';
+import { policyExplainCommand, policyListCommand, policyRevokeCommand } from './policyCommand.ts';
+import { type RequestOptions, requestCommand } from './requestCommand.ts';
+import { routeCommand } from './routeCommand.ts';
+import { initCommand, installCommand, skillAddCommand, uninstallCommand } from './setupCommands.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
 import { terminalText } from './terminalText.ts';
+import { trustCommand } from './trustCommand.ts';
 
 export const usageExitCode = 2;
 
@@ -78,11 +92,9 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .action(async (words: string[], options: GlobalOptions) => {
       if (options.version) return terminal.out(`${versionIn(packageFile)}\n`);
       if (words.length === 0 && terminal.canAsk) {
-        const { interactiveCommand } = await import('./interactiveCommand.ts');
         return exit(await interactiveCommand(options, terminal));
       }
       if (words.length === 0 && Object.keys(options).length === 0) return program.outputHelp();
-      const { requestCommand } = await import('./requestCommand.ts');
       exit(await requestCommand(words.join(' ').trim(), options, terminal));
     });
   program
@@ -91,7 +103,6 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .description('ask without one: Telos looks, and changes nothing')
     .argument('<request...>')
     .action(async (words: string[], _options: object, command: Command) => {
-      const { requestCommand } = await import('./requestCommand.ts');
       const options: GlobalOptions = command.optsWithGlobals();
       exit(await requestCommand(words.join(' ').trim(), options, terminal, { withoutSkill: true }));
     });
@@ -100,7 +111,6 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .description('list the agents')
     .option('--json', 'as JSON')
     .action(async (_options: object, command: Command) => {
-      const { agentsCommand } = await import('./listCommands.ts');
       exit(await agentsCommand(command.optsWithGlobals(), terminal));
     });
   program
@@ -109,7 +119,6 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .option('--agent <name>', 'of this agent only')
     .option('--json', 'as JSON')
     .action(async (_options: object, command: Command) => {
-      const { listSkillsCommand } = await import('./listCommands.ts');
       exit(await listSkillsCommand(command.optsWithGlobals(), terminal));
     });
   addRouteCommand(program, terminal, exit);
@@ -120,7 +129,6 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .option('--json', 'as one JSON object: every skill, and totals')
     .option('--fix', 'mend what a program can mend: quotes, fences')
     .action(async (folder: string | undefined, _options: object, command: Command) => {
-      const { lintCommand } = await import('./lintCommand.ts');
       exit(await lintCommand(folder, command.optsWithGlobals(), terminal));
     });
   program.commandsGroup('Skills of your own:');
@@ -146,7 +154,6 @@ function addRouteCommand(program: Command, terminal: Terminal, exit: (code: numb
     .option('--negatives <file>', 'measure: JSON lines of {utterance, candidates_dir} that no skill fits')
     .option('--json', 'as JSON')
     .action(async (words: string[], _options: object, command: Command) => {
-      const { routeCommand } = await import('./routeCommand.ts');
       exit(await routeCommand(words.join(' ').trim(), command.optsWithGlobals(), terminal));
     });
 }
@@ -157,7 +164,6 @@ function addSetupCommands(program: Command, terminal: Terminal, exit: (code: num
     .command('init')
     .description('create the skills folder and a configuration')
     .action(async (_options: object, command: Command) => {
-      const { initCommand } = await import('./setupCommands.ts');
       exit(await initCommand(command.optsWithGlobals(), terminal));
     });
   program
@@ -169,7 +175,6 @@ function addSetupCommands(program: Command, terminal: Terminal, exit: (code: num
     .argument('<agent>')
     .argument('<name>')
     .action(async (agent: string, name: string, _options: object, command: Command) => {
-      const { skillAddCommand } = await import('./setupCommands.ts');
       exit(await skillAddCommand(agent, name, command.optsWithGlobals(), terminal));
     });
   program
@@ -177,7 +182,6 @@ function addSetupCommands(program: Command, terminal: Terminal, exit: (code: num
     .description('install an agent pack, or a single skill’s folder')
     .argument('<folder>')
     .action(async (folder: string, _options: object, command: Command) => {
-      const { installCommand } = await import('./setupCommands.ts');
       exit(await installCommand(folder, command.optsWithGlobals(), terminal));
     });
   program
@@ -186,7 +190,6 @@ function addSetupCommands(program: Command, terminal: Terminal, exit: (code: num
     .argument('<agent>')
     .option('--yes', 'without asking')
     .action(async (agent: string, _options: object, command: Command) => {
-      const { uninstallCommand } = await import('./setupCommands.ts');
       exit(await uninstallCommand(agent, command.optsWithGlobals(), terminal));
     });
 }
@@ -199,7 +202,6 @@ function addPolicyCommands(program: Command, terminal: Terminal, exit: (code: nu
     .option('--yes', 'accept it without asking')
     .option('--json', 'the card as JSON')
     .action(async (agent: string, _options: object, command: Command) => {
-      const { trustCommand } = await import('./trustCommand.ts');
       exit(await trustCommand(agent, command.optsWithGlobals(), terminal));
     });
   const policy = program.command('policy').description('see what agents may do, and why').helpCommand(false);
@@ -211,7 +213,6 @@ function addPolicyCommands(program: Command, terminal: Terminal, exit: (code: nu
     .option('--agent <name>', 'in a run of this agent')
     .option('--json', 'as JSON')
     .action(async (tool: string, input: string, _options: object, command: Command) => {
-      const { policyExplainCommand } = await import('./policyCommand.ts');
       exit(await policyExplainCommand(tool, input, command.optsWithGlobals(), terminal));
     });
   policy
@@ -219,7 +220,6 @@ function addPolicyCommands(program: Command, terminal: Terminal, exit: (code: nu
     .description('list what has been granted, to whom and when')
     .option('--json', 'as JSON')
     .action(async (_options: object, command: Command) => {
-      const { policyListCommand } = await import('./policyCommand.ts');
       exit(await policyListCommand(command.optsWithGlobals(), terminal));
     });
   policy
@@ -227,7 +227,6 @@ function addPolicyCommands(program: Command, terminal: Terminal, exit: (code: nu
     .description('take back what the list names by this number')
     .argument('<number>')
     .action(async (number: string, _options: object, command: Command) => {
-      const { policyRevokeCommand } = await import('./policyCommand.ts');
       exit(await policyRevokeCommand(number, command.optsWithGlobals(), terminal));
     });
 }
@@ -240,7 +239,6 @@ function addInspectionCommands(program: Command, terminal: Terminal, exit: (code
     .option('--days <number>', 'of that many days, today included', '30')
     .option('--json', 'as JSON')
     .action(async (_options: object, command: Command) => {
-      const { costCommand } = await import('./costCommand.ts');
       exit(await costCommand(command.optsWithGlobals(), terminal));
     });
   program
@@ -248,7 +246,6 @@ function addInspectionCommands(program: Command, terminal: Terminal, exit: (code
     .description('show what is set, from where, and what is broken')
     .option('--json', 'as JSON')
     .action(async (_options: object, command: Command) => {
-      const { doctorCommand } = await import('./doctorCommand.ts');
       exit(await doctorCommand(command.optsWithGlobals(), terminal));
     });
   program
@@ -256,7 +253,6 @@ function addInspectionCommands(program: Command, terminal: Terminal, exit: (code
     .description('print what your shell needs to complete commands')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
     .action(async (shell: 'bash' | 'zsh' | 'fish') => {
-      const { completionScript } = await import('./completionScript.ts');
       const described = program.commands.map(command => ({
         name: command.name(),
         description: command.description(),
@@ -279,7 +275,6 @@ function addLogsCommands(program: Command, terminal: Terminal, exit: (code: numb
     .option('--limit <number>', 'that many runs', '20')
     .option('--json', 'as JSON, one run a line')
     .action(async (_options: object, command: Command) => {
-      const { logsCommand } = await import('./logsCommand.ts');
       exit(await logsCommand(command.optsWithGlobals(), terminal));
     });
   logs
@@ -288,7 +283,6 @@ function addLogsCommands(program: Command, terminal: Terminal, exit: (code: numb
     .argument('[run]', 'the beginning of its id')
     .option('--json', 'its record as JSON')
     .action(async (run: string | undefined, _options: object, command: Command) => {
-      const { logsShowCommand } = await import('./logsCommand.ts');
       exit(await logsShowCommand(run, command.optsWithGlobals(), terminal));
     });
   logs
@@ -296,7 +290,6 @@ function addLogsCommands(program: Command, terminal: Terminal, exit: (code: numb
     .description('print what is logged as it happens, until Ctrl-C')
     .option('--json', 'the records as JSON')
     .action(async (_options: object, command: Command) => {
-      const { logsFollowCommand } = await import('./logsCommand.ts');
       exit(await logsFollowCommand(command.optsWithGlobals(), terminal));
     });
 }

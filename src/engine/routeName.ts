@@ -128,6 +128,8 @@ function isImperative(name: string, request: string): boolean {
 
 /** Lower-case words, one space between them; everything that is no letter or digit separates. */
 function normalise(text: string): string {
+  // Nearly every skill is called like this, and with thousands of them this is asked for each.
+  if (/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(text)) return text.replaceAll('-', ' ');
   return text
     .normalize('NFKC')
     .toLowerCase()

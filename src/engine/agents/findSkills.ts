@@ -1,6 +1,6 @@
 /** Finds the skills below a folder, fast enough for thousands of them: names and a look for the file, nothing is read. */
 import { type Dirent, readdirSync, realpathSync } from 'node:fs';
-import { basename, join, relative, sep } from 'node:path';
+import { join, relative, sep } from 'node:path';
 import type { SkillSource } from './agent.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 import { stagedPrefix } from './stagedPrefix.ts';
@@ -22,20 +22,25 @@ export function findSkills(root: string, source: SkillSource): FileSkill[] {
 export function* findSkillSteps(root: string, source: SkillSource): Steps<FileSkill[]> {
   const found = yield* skillFolders(root);
   const count = new Map<string, number>();
-  for (const { dir } of found) count.set(basename(dir), (count.get(basename(dir)) ?? 0) + 1);
+  for (const { name } of found) count.set(name, (count.get(name) ?? 0) + 1);
+  const idOf = ({ dir, name }: SkillFolder): string =>
+    count.get(name) === 1 ? name : relative(root, dir).split(sep).join('/');
   return found
-    .map(({ dir, file }) => {
-      const path = relative(root, dir).split(sep).join('/');
-      return openSkill(file, source, count.get(basename(dir)) === 1 ? basename(dir) : path);
-    })
+    .map(folder => openSkill(folder.file, source, idOf(folder)))
     .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
 }
 
-function* skillFolders(root: string): Steps<{ dir: string; file: string }[]> {
-  const found: { dir: string; file: string }[] = [];
+interface SkillFolder {
+  dir: string;
+  name: string;
+  file: string;
+}
+
+function* skillFolders(root: string): Steps<SkillFolder[]> {
+  const found: SkillFolder[] = [];
   const visited = new Set<string>();
   // Only a link can lead to a folder that was visited, so only links cost a question for the real path.
-  function* visit(dir: string, realDir: string, depth: number): Steps<void> {
+  function* visit(dir: string, name: string, realDir: string, depth: number): Steps<void> {
     yield;
     if (visited.has(realDir)) return;
     visited.add(realDir);
@@ -45,20 +50,20 @@ function* skillFolders(root: string): Steps<{ dir: string; file: string }[]> {
       entries ??= entriesIn(dir);
       return entries;
     };
-    const file = depth > 0 ? skillFileIn(dir, () => read().map(({ name }) => name)) : undefined;
+    const file = depth > 0 ? skillFileIn(dir, () => read().map(entry => entry.name)) : undefined;
     if (file) {
-      found.push({ dir, file });
+      found.push({ dir, name, file });
       return;
     }
     if (depth >= maxDepth) return;
-    for (const { name, isLink } of folderEntries(read())) {
-      const path = join(dir, name);
-      const realPath = isLink ? realPathOf(path) : realDir + sep + name;
-      if (realPath !== undefined) yield* visit(path, realPath, depth + 1);
+    for (const entry of folderEntries(read())) {
+      const path = join(dir, entry.name);
+      const realPath = entry.isLink ? realPathOf(path) : realDir + sep + entry.name;
+      if (realPath !== undefined) yield* visit(path, entry.name, realPath, depth + 1);
     }
   }
   const realRoot = realPathOf(root);
-  if (realRoot !== undefined) yield* visit(root, realRoot, 0);
+  if (realRoot !== undefined) yield* visit(root, '', realRoot, 0);
   return found;
 }
 
