@@ -1,5 +1,6 @@
 /** Puts a start and an end around a run, and is the one place where what went wrong becomes the run's outcome. */
 import { randomUUID } from 'node:crypto';
+import type { AttachedName } from '../protocol/attachment.ts';
 import type { Message, RunError, RunEvent, RunOutcome } from '../protocol/run.ts';
 import { TelosError } from './errors.ts';
 
@@ -17,9 +18,16 @@ export async function* framed(
   state: RunState,
   body: () => AsyncGenerator<RunEvent, RunOutcome>,
   signal: AbortSignal,
+  attached: readonly AttachedName[] = [],
 ): AsyncGenerator<RunEvent, void> {
   const started = performance.now();
-  yield { type: 'run_start', runId: randomUUID(), text, startedAt: new Date().toISOString() };
+  yield {
+    type: 'run_start',
+    runId: randomUUID(),
+    text,
+    startedAt: new Date().toISOString(),
+    ...(attached.length > 0 && { attached }),
+  };
   let outcome: RunOutcome;
   let error: RunError | undefined;
   try {

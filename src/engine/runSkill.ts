@@ -1,4 +1,5 @@
 /** Runs one skill: announces it, gives the model its prompt, its tools and its folders, and lets the loop go. */
+import type { Attachment } from '../protocol/attachment.ts';
 import type { Message, RunEvent, RunOutcome } from '../protocol/run.ts';
 import type { Agent, Skill } from './agents/agent.ts';
 import { type AllowedTools, keepsTool, readAllowedTools } from './agents/allowedTools.ts';
@@ -11,7 +12,7 @@ import type { Human } from './human.ts';
 import { mayConnectServers, policyNotices } from './permit.ts';
 import type { PolicyContext } from './policy/decision.ts';
 import { runPolicy } from './policy/runPolicy.ts';
-import { fillBody, firstMessage, missingNotice, systemPrompt } from './prompt.ts';
+import { fillBody, firstMessage, missingNotice, systemPrompt, withAttachments } from './prompt.ts';
 import { priceOf } from './providers/prices.ts';
 import type { Provider } from './providers/provider.ts';
 import type { Match } from './route.ts';
@@ -32,6 +33,8 @@ export interface SkillBench {
   state: RunState;
   /** What was said before; the run's own messages come behind it. */
   earlier?: readonly Message[];
+  /** What the person has handed over with the request. */
+  attachments?: readonly Attachment[];
   config: Config;
   /** Undefined where nothing is limited. */
   budget?: Budget | undefined;
@@ -43,7 +46,7 @@ export interface SkillBench {
 export async function* runSkill(
   match: Match,
   words: string,
-  { provider, human, state, earlier = [], config, budget, ripgrep }: SkillBench,
+  { provider, human, state, earlier = [], attachments = [], config, budget, ripgrep }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const { agent, skill } = match;
@@ -60,8 +63,8 @@ export async function* runSkill(
   const filled = fillBody(skill.body, skill.dir, words, invokedAs);
   // A skill that goes on has been read by the model already.
   const goesOn = match.reason.rule === 'continued' && earlier.length > 0;
-  const content = firstMessage(goesOn ? '' : filled.body, goesOn ? words : filled.words, new Date());
-  state.messages.push(...earlier, { role: 'user', content });
+  const text = firstMessage(goesOn ? '' : filled.body, goesOn ? words : filled.words, new Date());
+  state.messages.push(...earlier, { role: 'user', content: withAttachments(text, attachments) });
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
   const allowed = readAllowedTools(skill.allowedTools);
   let mcp: McpServers | undefined;

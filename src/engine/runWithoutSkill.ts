@@ -6,7 +6,7 @@ import type { Config } from './config.ts';
 import { policyNotices } from './permit.ts';
 import type { PolicyContext } from './policy/decision.ts';
 import { runPolicy } from './policy/runPolicy.ts';
-import { firstMessage, withoutSkillPrompt } from './prompt.ts';
+import { firstMessage, withAttachments, withoutSkillPrompt } from './prompt.ts';
 import { priceOf } from './providers/prices.ts';
 import { runLoop } from './run.ts';
 import { realFolders, type SkillBench } from './runSkill.ts';
@@ -25,7 +25,7 @@ export const lookingTools: readonly Tool[] = [
 /** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
 export async function* runWithoutSkill(
   words: string,
-  { provider, human, state, earlier = [], config, budget, ripgrep }: SkillBench,
+  { provider, human, state, earlier = [], attachments = [], config, budget, ripgrep }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const roots = existingSkillRoots(config);
@@ -42,7 +42,8 @@ export async function* runWithoutSkill(
     hasMcp: false,
     ...(provider.recording ? { recording: provider.recording } : {}),
   };
-  state.messages.push(...earlier, { role: 'user', content: firstMessage('', words, new Date()) });
+  const content = withAttachments(firstMessage('', words, new Date()), attachments);
+  state.messages.push(...earlier, { role: 'user', content });
   const policy: PolicyContext = { ...runPolicy(config, undefined, folders), role: 'read-only' };
   yield* policyNotices(policy);
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);

@@ -1,5 +1,6 @@
 /** The engine's one door: what there is to run, which skill a request means, and the run itself as a stream of events. */
 import type { AgentCard } from '../protocol/agentCard.ts';
+import type { AttachedName, Attachment } from '../protocol/attachment.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
 import type { JsonObject, Message, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
 import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
@@ -65,6 +66,8 @@ export interface RunRequest {
   /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` do not count then. */
   withoutSkill?: boolean;
   selection?: Selection;
+  /** What the person hands over; the model reads it as material, behind the words. */
+  attachments?: readonly Attachment[];
   /** The run goes on from here: with its skill, unless the request names another one. */
   conversation?: EarlierConversation;
   /** The run's model turns are written to this file, for the provider `replay`. Absolute path. */
@@ -232,7 +235,7 @@ export class Telos {
     const redact = redactor(secretsIn(this.config.env));
     const state = newRunState();
     const body = () => this.#runSkill(request, human, state, signal);
-    const events = redact.events(framed(request.text, state, body, signal));
+    const events = redact.events(framed(request.text, state, body, signal, namesOf(request)));
     return recorded(events, { dataDir: this.config.dataDir, redact: redact.text, messages: state.messages });
   }
 
@@ -270,11 +273,12 @@ export class Telos {
     human: Human,
     state: RunState,
     budget: Budget | undefined,
-    { conversation }: RunRequest,
+    { conversation, attachments }: RunRequest,
   ): SkillBench {
     return {
       // A recording answers from its beginning, whatever was said before.
       earlier: provider.recording || !conversation ? [] : withoutReasoning(conversation.messages),
+      ...(attachments && { attachments }),
       provider,
       human: withoutSecrets(human, redactor(secretsIn(this.config.env)).text),
       state,
@@ -312,6 +316,9 @@ function wordsOf({ text, selection }: RunRequest): string {
   const { file, line, language } = selection;
   return [text, selectionText(file, line, language, selection.text)].filter(Boolean).join('\n\n');
 }
+
+const namesOf = ({ attachments = [] }: RunRequest): AttachedName[] =>
+  attachments.map(({ kind, name }) => ({ kind, name }));
 
 function noAgents(wanted: string | undefined, all: readonly Agent[], config: Config): TelosError {
   if (wanted !== undefined && all.length > 0) {

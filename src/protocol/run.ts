@@ -4,6 +4,7 @@
  */
 
 import type { AgentCard } from './agentCard.ts';
+import type { AttachedName } from './attachment.ts';
 
 /** A value that survives JSON.stringify; tool inputs and schemas are such objects. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -176,7 +177,14 @@ export interface RecordingInfo {
  * `text` carries a delta, never the text so far.
  */
 export type RunEvent =
-  | { type: 'run_start'; runId: string; text: string; startedAt: string }
+  | {
+      type: 'run_start';
+      runId: string;
+      text: string;
+      startedAt: string;
+      /** What was handed over with the request, where anything was. */
+      attached?: readonly AttachedName[];
+    }
   | {
       type: 'routed';
       agent: string;
