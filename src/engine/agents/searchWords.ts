@@ -68,13 +68,21 @@ export const expectedShare: Readonly<Record<WordClass, number>> = {
 };
 
 const classes = new Map<string, WordClass>();
-const stemClasses = new Map<string, WordClass>();
+/** The filler and ordinary words by their first two letters, which no stem changes. */
+const byStart = new Map<string, [word: string, kind: WordClass][]>();
 
 /** The class of one lower-case word; a form of a filler or ordinary word is of its class. */
 export function wordClass(word: string): WordClass {
   if (classes.size === 0) fillClasses();
-  const known = classes.get(word) ?? stemClasses.get(stem(word));
+  const known = classes.get(word) ?? classOfForm(word);
   return known ?? (/^\d+(?:am|pm|st|nd|rd|th|k|h|m|s)?$/.test(word) ? 'filler' : 'rare');
+}
+
+/** Only the few words that start alike are stemmed: all of them would be a tenth of a cold start. */
+function classOfForm(word: string): WordClass | undefined {
+  const wanted = stem(word);
+  // The last one is of the commonest class.
+  return byStart.get(word.slice(0, 2))?.findLast(([listed]) => stem(listed) === wanted)?.[1];
 }
 
 /** At the first question, so that starting the engine pays nothing for it; the commoner class wins. */
@@ -86,7 +94,11 @@ function fillClasses(): void {
   ] as const) {
     for (const word of text.trim().split(/\s+/)) {
       classes.set(word, kind);
-      if (kind !== 'function') stemClasses.set(stem(word), kind);
+      if (kind === 'function') continue;
+      const start = word.slice(0, 2);
+      const others = byStart.get(start);
+      if (others) others.push([word, kind]);
+      else byStart.set(start, [[word, kind]]);
     }
   }
 }
