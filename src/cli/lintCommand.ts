@@ -7,7 +7,7 @@ import { lintSkill, mendText, skillsBelow } from '../engine/agents/lint.ts';
 import { type Machine, type Readiness, readinessOf, thisMachine } from '../engine/agents/readiness.ts';
 import { type FileSkill, openSkill } from '../engine/agents/skillFile.ts';
 import type { Config } from '../engine/config.ts';
-import { writeWhole } from '../engine/policy/wholeFile.ts';
+import { writeWhole } from '../engine/wholeFile.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalText } from './terminalText.ts';

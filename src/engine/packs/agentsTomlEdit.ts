@@ -1,31 +1,40 @@
 /** Changes single entries of agents.toml and leaves every other byte as its owner wrote it. */
-import { randomUUID } from 'node:crypto';
-import { chmod, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { parseToml, tableOf, tomlString } from '../agents/toml.ts';
 import { TelosError } from '../errors.ts';
+import { editShared } from '../sharedEdit.ts';
 
-/** Takes `[agents.<name>]` and what is below it out of the file. Throws TelosError `config` when that cannot be done safely. */
+/** Takes `[agents.<name>]` and what is below it out of the file, where it is still there. Throws TelosError `config` when that cannot be done safely. */
 export async function removeAgentEntry(file: string, name: string): Promise<void> {
-  await editEntry(file, name, () => []);
+  await editShared(file, text => (holdsEntry(text, name) ? editedText(text, file, name, () => []) : text));
 }
 
 /** Writes one text value into `[agents.<name>]`, which must be there. Throws TelosError `config` when that cannot be done safely. */
 export async function setAgentValue(file: string, name: string, key: string, value: string): Promise<void> {
   const line = `${key} = ${tomlString(value)}`;
-  await editEntry(file, name, ([header = '', ...rest]) => {
+  const edit = ([header = '', ...rest]: readonly string[]): string[] => {
     const at = rest.findIndex(text => text.split('=')[0]?.trim() === key);
     return at < 0 ? [header, line, ...rest] : [header, ...rest.slice(0, at), line, ...rest.slice(at + 1)];
-  });
+  };
+  await editShared(file, text => editedText(text, file, name, edit));
+}
+
+/** Another window may have been faster; a file that cannot be read is one to say something about. */
+function holdsEntry(text: string, name: string): boolean {
+  try {
+    return Object.hasOwn(tableOf(parseToml(text), 'agents') ?? {}, name);
+  } catch {
+    return true;
+  }
 }
 
 /** The edit is by lines, so the result is parsed before it is written: every other agent must be as it was. */
-async function editEntry(
+function editedText(
+  text: string,
   file: string,
   name: string,
   edit: (lines: readonly string[]) => readonly string[],
-): Promise<void> {
-  const text = await readFile(file, 'utf8');
+): string {
   const lines = text.split('\n');
   const isOwn = (line: string): boolean => ownHeader(name).test(line);
   const start = lines.findIndex(isOwn);
@@ -36,7 +45,7 @@ async function editEntry(
     const message = `The entry of agent '${name}' in ${file} is written in a way that Telos cannot change safely. Change [agents.${name}] there by hand.`;
     throw new TelosError('config', message);
   }
-  await writeWhole(file, edited);
+  return edited;
 }
 
 function ownHeader(name: string): RegExp {
@@ -57,24 +66,5 @@ function sameOthers(before: string, after: string, name: string): boolean {
     return isDeepStrictEqual(others(before), others(after));
   } catch {
     return false;
-  }
-}
-
-async function writeWhole(path: string, text: string): Promise<void> {
-  // A link, as dotfile managers make them, stays a link.
-  const file = await realpath(path);
-  const temporary = `${file}.${randomUUID()}.tmp`;
-  try {
-    const handle = await open(temporary, 'wx', 0o600);
-    try {
-      await handle.writeFile(text);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await chmod(temporary, (await stat(file)).mode & 0o777);
-    await rename(temporary, file);
-  } finally {
-    await rm(temporary, { force: true });
   }
 }

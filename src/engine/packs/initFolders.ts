@@ -1,7 +1,8 @@
 /** Makes the folders and the file that Telos would otherwise do without, so that a person sees where things go. */
-import { mkdir, open } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
+import { createWhole } from '../wholeFile.ts';
 
 export interface InitialFolders {
   configFile: string;
@@ -15,23 +16,7 @@ export async function initFolders({ configDir, skillsDir }: Config): Promise<Ini
   await mkdir(configDir, { recursive: true, mode: 0o700 });
   await mkdir(skillsDir, { recursive: true });
   const configFile = join(configDir, 'agents.toml');
-  return { configFile, skillsDir, configWritten: await writeNew(configFile, commentedAgentsToml) };
-}
-
-async function writeNew(file: string, text: string): Promise<boolean> {
-  try {
-    const handle = await open(file, 'wx', 0o600);
-    try {
-      await handle.writeFile(text);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    return true;
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
-    throw error;
-  }
+  return { configFile, skillsDir, configWritten: await createWhole(configFile, commentedAgentsToml) };
 }
 
 const commentedAgentsToml = `# What you want different about your agents. Everything here is optional.

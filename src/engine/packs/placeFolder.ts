@@ -28,18 +28,28 @@ export async function placeFolder(target: string, fill: Fill): Promise<boolean> 
  */
 export async function replaceFolder(target: string, fill: Fill): Promise<boolean> {
   return withStaged(target, fill, async staged => {
-    const previous = besides(target);
-    const existed = await moveAside(target, previous);
-    try {
-      await rename(staged, target);
-    } catch (error) {
-      if (existed) await rename(previous, target);
-      throw error;
+    const aside: string[] = [];
+    for (let attempt = 1; ; attempt++) {
+      const previous = besides(target);
+      if (await moveAside(target, previous)) aside.push(previous);
+      try {
+        await rename(staged, target);
+        break;
+      } catch (error) {
+        // Another window has put its own there at this very moment.
+        if (isOccupied(error) && attempt < mostAttempts) continue;
+        const last = aside.at(-1);
+        if (last !== undefined) await rename(last, target);
+        throw error;
+      }
     }
-    if (existed) await deleteAside(previous);
-    return existed;
+    for (const previous of aside) await deleteAside(previous);
+    return aside.length > 0;
   });
 }
+
+/** Of several that replace one folder at once, each is in the others' way for a moment. */
+const mostAttempts = 20;
 
 /** Deletes a folder, or a link without what it leads to. False when there is none. */
 export async function removeFolder(target: string): Promise<boolean> {

@@ -4,9 +4,9 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import { TelosError } from '../errors.ts';
+import { writeWhole } from '../wholeFile.ts';
 import { type CardFacts, cardOf } from './agentCard.ts';
 import { type AgentFiles, FileDigests, type ReviewedAgent, readAgentFiles } from './agentFiles.ts';
-import { writeWhole } from './wholeFile.ts';
 
 /** What was accepted, and when. */
 export interface Review extends CardFacts {

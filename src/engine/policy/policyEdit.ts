@@ -1,13 +1,9 @@
 /** Adds and removes single rules of policy.toml, and leaves every other byte as its owner wrote it. */
-import { randomUUID } from 'node:crypto';
-import { link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { parseToml, tomlString } from '../agents/toml.ts';
 import { expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { editShared } from '../sharedEdit.ts';
 import { headerLines, type PolicyRule, type RuleSubject } from './policyFile.ts';
-import { writeWhole } from './wholeFile.ts';
 
 /** A rule as Telos writes it down for an answer of the user. */
 export interface RuleDraft extends RuleSubject {
@@ -101,30 +97,12 @@ function contentOf(rule: object, home: string): unknown[] {
   return [agent, tool, argv, command, host, server, digest, granted, ...places].map(value => value ?? null);
 }
 
-/** One writer at a time; what somebody saves meanwhile without asking for the lock is seen, and the edit made again on that. */
 async function edit(file: string, change: (text: string) => string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  const release = await lock(`${file}.lock`);
-  try {
-    for (let attempt = 0; attempt < 10; attempt++) {
-      const text = await textOf(file);
-      checkWhole(file, text, 'It was not changed; correct it first.');
-      const changed = change(text);
-      if (changed === text) return;
-      checkWhole(file, changed, 'Telos cannot change it safely; change it by hand.');
-      if ((await textOf(file)) !== text) continue;
-      return await writeWhole(file, changed);
-    }
-    throw new TelosError('config', `${file} is being changed all the time by something else. Try again.`);
-  } finally {
-    await release();
-  }
-}
-
-async function textOf(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch(error => {
-    if (error.code === 'ENOENT') return '';
-    throw error;
+  await editShared(file, text => {
+    checkWhole(file, text, 'It was not changed; correct it first.');
+    const changed = change(text);
+    if (changed !== text) checkWhole(file, changed, 'Telos cannot change it safely; change it by hand.');
+    return changed;
   });
 }
 
@@ -135,37 +113,4 @@ function checkWhole(file: string, text: string, consequence: string): void {
     const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
     throw new TelosError('config', `${file} is broken: ${reason}. ${consequence}`);
   }
-}
-
-/** In milliseconds. A holder works for some milliseconds, so what is older was left behind by a process that died. */
-const lockAge = 10_000;
-const lockPatience = 15_000;
-
-async function lock(path: string): Promise<() => Promise<void>> {
-  for (const deadline = Date.now() + lockPatience; Date.now() < deadline; ) {
-    try {
-      await (await open(path, 'wx', 0o600)).close();
-      return () => rm(path, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    }
-    await removeStale(path);
-    await delay(5 + Math.random() * 20);
-  }
-  throw new TelosError('config', `${path} has been there for a while. If no Telos is running, delete it.`);
-}
-
-async function removeStale(path: string): Promise<void> {
-  const seen = await stat(path).catch(() => undefined);
-  if (!seen || Date.now() - seen.mtimeMs < lockAge) return;
-  // Moved aside first: of two that find it stale only one gets it, and what was no longer the stale one comes back.
-  const aside = `${path}.${randomUUID()}`;
-  try {
-    await rename(path, aside);
-  } catch {
-    return;
-  }
-  const got = await stat(aside).catch(() => undefined);
-  if (got && got.ino !== seen.ino) await link(aside, path).catch(() => undefined);
-  await rm(aside, { force: true });
 }

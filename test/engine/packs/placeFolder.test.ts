@@ -24,6 +24,15 @@ describe('placing folders', () => {
     assert.deepEqual(held(), [['p'], 'new']);
   });
 
+  it('lets the last of several win that replace it at once, and leaves nothing of the others', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+    await Promise.all(
+      names.map(name => replaceFolder(target(), staged => writeFile(join(staged, 'f'), name))),
+    );
+    assert.deepEqual(readdirSync(join(folder.path, 'packs')), ['p']);
+    assert.ok(names.includes(readFileSync(join(target(), 'f'), 'utf8')));
+  });
+
   it('puts the old folder back when the new one cannot be moved in', async () => {
     await assert.rejects(replaceFolder(target(), staged => rm(staged, { recursive: true })));
     assert.deepEqual(held(), [['p'], 'old']);
