@@ -36,7 +36,10 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     spec.counts.rounds++;
     const reply = yield* streamReply(spec, signal);
     if (reply.blocks.length > 0) spec.messages.push({ role: 'assistant', content: reply.blocks });
-    if (reply.stopReason === 'max_tokens') yield cutOff;
+    const isCut = reply.stopReason === 'max_tokens';
+    // Half an answer is no success; what it asked for while it was whole is still done.
+    if (isCut && reply.calls.length === 0) throw new TelosError('provider', cutOff);
+    if (isCut) yield { type: 'notice', level: 'warning', message: cutOff };
     if (reply.stopReason === 'refusal') yield refused;
     if (reply.calls.length === 0) return 'completed';
     spec.counts.toolCalls += reply.calls.length;
@@ -45,11 +48,8 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
   return 'round_limit';
 }
 
-const cutOff: RunEvent = {
-  type: 'notice',
-  level: 'warning',
-  message: 'The answer was cut off at its length limit. Ask the model to go on if something is missing.',
-};
+const cutOff =
+  'The answer was cut off at its length limit (max_tokens). Ask the model to go on, or for less at a time.';
 
 const refused: RunEvent = {
   type: 'notice',

@@ -12,6 +12,9 @@ export interface ToolBench extends Gate {
 /** A model reads at most this much of one result, in bytes: the head, the tail and the exact size. */
 const maxResultBytes = 64 * 1024;
 
+/** So many calls of a turn run at the same time, however many a model asks for. */
+const maxAtOnce = 8;
+
 /** Between two of a call's notices, in milliseconds. */
 const progressInterval = 1000;
 
@@ -42,6 +45,7 @@ export async function* runTools(
       }
       const alone = permit.tool.access === 'write' || permit.tool.access === 'execute';
       if (alone) yield* drained(running, progress);
+      if (running.length >= maxAtOnce) yield* drained(running, progress, running.length - maxAtOnce + 1);
       running.push(carryOut(call, permit, bench, progress, signal).then(result => end(call, result, permit)));
       if (alone) yield* drained(running, progress);
     }
@@ -57,12 +61,17 @@ export async function* runTools(
   }
 }
 
-async function* drained(running: Promise<RunEvent>[], progress: Progress): AsyncGenerator<RunEvent, void> {
-  for (const work of running) {
+/** Waits for the first `count` of them, all when it is not said; what was waited for is no longer in `running`. */
+async function* drained(
+  running: Promise<RunEvent>[],
+  progress: Progress,
+  count = running.length,
+): AsyncGenerator<RunEvent, void> {
+  for (const work of running.slice(0, count)) {
     yield* progress.until(work);
     yield await work;
+    running.shift();
   }
-  running.length = 0;
 }
 
 /** What calls say about how far they have come, while somebody waits for them to end. */

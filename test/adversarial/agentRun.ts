@@ -1,6 +1,6 @@
 /** Runs an agent on a model that obeys a script to the letter, over the provider's real wire, and tells what was seen from outside. */
 import { type Human, nobody } from '../../src/engine/human.ts';
-import { Telos } from '../../src/engine/telos.ts';
+import { type FrontendParts, Telos } from '../../src/engine/telos.ts';
 import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
 import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { fieldsOf } from './caseFile.ts';
@@ -40,6 +40,8 @@ export interface RunOptions {
   chunkDelayMs?: number;
   /** Instead of one call a turn. */
   turns?: AnthropicTurn[];
+  /** What a frontend would bring. */
+  parts?: FrontendParts;
 }
 
 const usualKey = 'sk-ant-api03-0000000000000000000000';
@@ -71,7 +73,7 @@ export async function runAgent(
   const start = performance.now();
   try {
     const request = { text: 'do it', skill: { agent: options.agent ?? agentName, skill: 'one' } };
-    for await (const event of Telos.open(config).run(request, human, control.signal)) {
+    for await (const event of Telos.open(config, options.parts).run(request, human, control.signal)) {
       events.push(event);
       onEvent?.(event);
     }

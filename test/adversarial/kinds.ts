@@ -15,13 +15,15 @@ import {
   secretFlow,
 } from './kinds/secrets.ts';
 import { discovery, route, skillFile, untrustedRoots } from './kinds/skills.ts';
+import { manyCalls, providerHttp, providerStream } from './kinds/streams.ts';
 import { cliJson, cliOutput, cliPipe } from './kinds/terminals.ts';
 import type { World } from './world.ts';
 
 export type Execute = (world: World, theCase: AdversarialCase) => Promise<Seen>;
 
 /** By area and kind, since some areas put one kind to different uses. */
-export function executeFor({ area, input }: AdversarialCase): Execute | undefined {
+export function executeFor({ id, area, input }: AdversarialCase): Execute | undefined {
+  if (id === 'stream-018') return manyCalls;
   return kinds[`${area} ${input.kind}`] ?? kinds[input.kind];
 }
 
@@ -53,6 +55,8 @@ const kinds: Readonly<Record<string, Execute>> = {
   'process run_command': commandProcess,
   cancel,
   host_kill: hostKill,
+  provider_stream: providerStream,
+  provider_http: providerHttp,
   cli_signal: cliSignal,
 };
 
@@ -68,4 +72,5 @@ export const slowCases: ReadonlySet<string> = new Set([
     'process-010',
     'process-022',
   ],
+  ...['stream-003', 'stream-007', 'stream-009'],
 ]);

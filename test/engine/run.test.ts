@@ -8,6 +8,7 @@ import { nobody, yesToAll } from '../../src/engine/human.ts';
 import { RunMemory } from '../../src/engine/policy/decision.ts';
 import { maxRounds, runLoop } from '../../src/engine/run.ts';
 import { builtinTools } from '../../src/engine/tools/builtin.ts';
+import type { Tool } from '../../src/engine/tools/tool.ts';
 import type { ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
 import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
@@ -24,6 +25,7 @@ describe('runLoop', () => {
     human: Human = nobody,
     control = new AbortController(),
     onEvent?: (event: RunEvent) => void,
+    tools: readonly Tool[] = builtinTools,
   ) {
     const folders = {
       workingDir: join(folder.path, 'work'),
@@ -43,7 +45,7 @@ describe('runLoop', () => {
           human,
           system: 'S',
           skillDir: folders.skillDir,
-          tools: builtinTools,
+          tools,
           context: { ...folders, env: { PATH: process.env['PATH'] ?? '' } },
           policy: { ...folders, home: folder.path, protectedDirs: [], memory: new RunMemory() },
           priceOf: () => 'unknown' as const,
@@ -80,6 +82,39 @@ describe('runLoop', () => {
       { type: 'tool_use', id: '1', name: 'write_file', input: { path: 'o.md', content: 'C' } },
     ]);
     assert.deepEqual(end.messages.at(-1), { role: 'assistant', content: [{ type: 'text', text: 'done' }] });
+  });
+
+  it('does not call half an answer a success, and keeps what there is of it', async () => {
+    const { end } = await run(scriptedProvider([[says('half'), done('max_tokens')]]));
+    assert.equal(end.outcome, 'failed');
+    assert.match(end.error?.message ?? '', /length limit/);
+    assert.deepEqual(end.messages.at(-1)?.content, [{ type: 'text', text: 'half' }]);
+  });
+
+  it('runs eight calls at once at most, and gives the results in order', async () => {
+    let running = 0;
+    let most = 0;
+    const slow: Tool = {
+      definition: { name: 'read_file', description: '', inputSchema: { type: 'object', properties: {} } },
+      access: 'read',
+      async execute({ path }) {
+        most = Math.max(most, ++running);
+        await new Promise(resolve => setTimeout(resolve, 20 - Number(path)));
+        running--;
+        return { content: String(path), isError: false };
+      },
+    };
+    const asked = Array.from({ length: 20 }, (_, n) => calls(`c${n}`, 'read_file', { path: String(n) }));
+    const provider = scriptedProvider([
+      [...asked, done('tool_use')],
+      [says('k'), done()],
+    ]);
+    const { end } = await run(provider, yesToAll, new AbortController(), undefined, [slow]);
+    assert.equal(most, 8);
+    assert.deepEqual(
+      resultsOf(end).map(({ content }) => content),
+      Array.from({ length: 20 }, (_, n) => String(n)),
+    );
   });
 
   it('answers every call of one turn in one message and in order, also unknown, unreadable and incomplete ones', async () => {

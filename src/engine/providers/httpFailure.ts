@@ -62,7 +62,8 @@ export function explainLineFailure(
   const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'];
   if (code !== undefined && (unreachable.includes(code) || code === 'UND_ERR_CONNECT_TIMEOUT')) {
     const message = `${label} cannot be reached at ${address} (${code}). Check the network, and ${variable}.`;
-    return { error: new TelosError('provider', message, { cause: error }), again: true };
+    const refused = code === 'ECONNREFUSED';
+    return { error: new TelosError('provider', message, { cause: error }), again: true, refused };
   }
   return { error: brokenOff(label, error), again: true };
 }

@@ -1,5 +1,6 @@
 /** Chat completions as OpenAI defined them and many servers speak them, streamed; the only file that knows OpenAI's SDK. */
 import OpenAI, { APIError } from 'openai';
+import { TelosError } from '../errors.ts';
 import { explainHttpFailure, explainLineFailure } from './httpFailure.ts';
 import { OllamaContext } from './ollamaContext.ts';
 import { toOpenaiMessages } from './openaiMessages.ts';
@@ -119,7 +120,10 @@ function explain(error: unknown, options: OpenaiCompatibleOptions): TurnFailure 
   const label = labels[name];
   const reported =
     error instanceof ReportedError || (error instanceof APIError && error.status !== undefined);
-  if (!reported) return explainLineFailure(error, label, baseUrl, baseUrlVariable);
+  if (!reported) {
+    const failure = explainLineFailure(error, label, baseUrl, baseUrlVariable);
+    return name === 'ollama' && failure.refused ? ollamaIsOff(baseUrl, error) : failure;
+  }
   return explainHttpFailure({
     label,
     status: error.status ?? 0,
@@ -129,6 +133,13 @@ function explain(error: unknown, options: OpenaiCompatibleOptions): TurnFailure 
     missingModelHint: name === 'ollama' ? `Fetch it with \`ollama pull ${model}\`.` : undefined,
     secret: apiKey,
   });
+}
+
+/** A server of one's own does not come back by itself, so there is nothing to wait for. */
+function ollamaIsOff(baseUrl: string, cause: unknown): TurnFailure {
+  const address = baseUrl.replace(/\/v1$/, '');
+  const message = `Ollama is not running at ${address}. Start it with \`ollama serve\`, or set OLLAMA_BASE_URL to where it runs.`;
+  return { error: new TelosError('provider', message, { cause }), again: false };
 }
 
 function reasonOf(error: InstanceType<typeof APIError>): string {

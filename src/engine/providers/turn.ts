@@ -35,6 +35,8 @@ export interface TurnFailure {
   again: boolean;
   /** The server's own wish, from `retry-after`. */
   pauseMs?: number | undefined;
+  /** Nobody listens at the address. */
+  refused?: boolean;
 }
 
 /** An error that a server reports in the middle of its answer. */
@@ -83,11 +85,14 @@ export async function* streamTurn(
     let passedOn = false;
     let failure: TurnFailure;
     try {
-      const body = (await source.open(watch.signal)).body?.getReader();
+      const response = await source.open(watch.signal);
+      const body = response.body?.getReader();
       const decoder = new EventStreamDecoder();
+      const opening = new Opening(response);
       for (;;) {
         const bytes = await nextBytes(body, reader);
         if (!bytes) break;
+        opening.add(bytes);
         for (const event of joinedText(eventsIn(decoder.push(bytes), reader, watch))) {
           passedOn = true;
           watch.held = true; // the clock stands while the listener takes its time
@@ -96,22 +101,25 @@ export async function* streamTurn(
         }
         if (reader.whole) watch.linger();
       }
-      if (!reader.whole) throw brokenOff(source.label);
+      if (!reader.whole) throw opening.strangerThan(source.label, watch) ?? brokenOff(source.label);
       for (const event of reader.end()) yield event;
       return;
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       const cause = watch.expired ?? error;
       failure =
-        cause instanceof TelosError
-          ? { error: cause, again: cause.code === 'provider' }
-          : source.explain(cause);
+        cause instanceof NoEventStream
+          ? { error: cause, again: false }
+          : cause instanceof TelosError
+            ? { error: cause, again: cause.code === 'provider' }
+            : source.explain(cause);
     } finally {
       watch.end();
       // Whoever stopped listening, or threw, leaves no open connection behind.
       if (!reader.whole) watch.abandon();
     }
-    if (passedOn || !failure.again) throw failure.error;
+    if (passedOn) throw incomplete(failure.error);
+    if (!failure.again) throw failure.error;
     const retry = planRetry(failure, attempt, limits);
     yield retry;
     // A timer may come a fraction of a millisecond early, and a server's wish is a lower bound.
@@ -191,6 +199,41 @@ export function brokenOff(label: string, cause?: unknown): TelosError {
   return new TelosError('provider', message, { cause });
 }
 
+function incomplete(error: TelosError): TelosError {
+  return new TelosError(error.code, `${error.message} What came of the answer is incomplete.`, {
+    cause: error,
+  });
+}
+
+/** The answer came from something else than the model's server: a network's sign-in page, a proxy, another program. */
+class NoEventStream extends TelosError {}
+
+/** Characters of a strange answer that a person is shown. */
+const shownOpening = 160;
+
+/** How an answer begins, for the case that it is no event stream. */
+class Opening {
+  readonly #type: string;
+  #text = '';
+  readonly #decoder = new TextDecoder();
+
+  constructor(response: Response) {
+    this.#type = (response.headers.get('content-type') ?? '').split(';')[0]!.trim();
+  }
+
+  add(bytes: Uint8Array): void {
+    if (this.#text.length < shownOpening) this.#text += this.#decoder.decode(bytes, { stream: true });
+  }
+
+  /** The error to tell of an answer that says to be something else, and in which no event was heard; undefined for all others. */
+  strangerThan(label: string, watch: Watch): TelosError | undefined {
+    if (watch.hasHeard || this.#type === '' || this.#type === 'text/event-stream') return undefined;
+    const begins = this.#text.slice(0, shownOpening).replace(/\s+/g, ' ').trim();
+    const message = `What answered is not an event stream of ${label} but ${this.#type}: “${begins}”. Check the address, and whether the network wants a sign-in or a proxy stands in between.`;
+    return new NoEventStream('provider', message);
+  }
+}
+
 /** Waits, and throws the signal's reason as soon as it aborts. */
 export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -227,6 +270,10 @@ class Watch {
 
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  get hasHeard(): boolean {
+    return this.#state !== 'waiting';
   }
 
   heard(): void {

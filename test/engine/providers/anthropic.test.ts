@@ -245,6 +245,23 @@ describe('anthropic', () => {
     }
   });
 
+  it('knows a page that is no answer of a model, asks it once, and shows where it begins', async () => {
+    const page = `<html>${'Please sign in. '.repeat(100)}</html>`;
+    const { requests } = await serve({
+      headers: { 'content-type': 'text/html' },
+      rawBody: Buffer.from(page),
+    });
+    const { message } = await failure();
+    assert.match(message, /not an event stream of Anthropic but text\/html: “<html>Please sign in/);
+    assert.ok(message.length < 500);
+    assert.equal(requests.length, 1);
+  });
+
+  it('says of an answer that began and failed that it is incomplete', async () => {
+    await serve({ text: ['a'], streamError: { type: 'overloaded_error', message: 'Overloaded' } });
+    assert.match((await failure()).message, /Overloaded.*incomplete/);
+  });
+
   it('tries again when the connection broke off before a word was said', async () => {
     await serve({ text: ['a'], cutAfterBytes: 30 }, { text: ['whole'] });
     const events = await collect();

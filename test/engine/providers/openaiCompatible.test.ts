@@ -331,6 +331,17 @@ describe('openai-compatible', () => {
       assert.equal(requests.length, 0);
     });
 
+    it('says at once that none is running', async () => {
+      const { url, close } = await serve([]);
+      await close();
+      const from = local();
+      server = undefined;
+      const address = url.replace('/v1', '');
+      await assert.rejects(collect(ask(), from), {
+        message: new RegExp(`^Ollama is not running at ${address}\\.`),
+      });
+    });
+
     it('asks a server that is not quite an Ollama as it is', async () => {
       const { requests } = await serve([{ text: ['ok'] }]);
       await collect(ask({ messages: [{ role: 'user', content: long }] }), local());

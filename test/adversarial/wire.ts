@@ -1,0 +1,118 @@
+/** A model's server that answers with bytes as they are written down, and keeps what it was asked. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Fields, fieldsOf } from './caseFile.ts';
+
+export interface WireAnswer {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  /** Each is one write. */
+  chunks: readonly Buffer[];
+  /** What happens behind the last one. */
+  finish: 'end' | 'destroy' | 'open';
+}
+
+export interface WireRequest {
+  body: Fields;
+  headers: IncomingMessage['headers'];
+  /** `performance.now()` */
+  at: number;
+  /** The client went away before the answer was complete. */
+  aborted: boolean;
+}
+
+export interface Wire {
+  /** Without a slash at the end. */
+  url: string;
+  requests: WireRequest[];
+  close(): Promise<void>;
+}
+
+/** `answer` is asked for each request for a completion; everything else is not found. */
+export async function startWire(answer: (request: WireRequest, index: number) => WireAnswer): Promise<Wire> {
+  const requests: WireRequest[] = [];
+  const server = createServer(async (incoming, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of incoming) pieces.push(piece as Buffer);
+    if (!/\/(messages|completions)$/.test(incoming.url ?? '')) {
+      response.writeHead(404, { 'content-type': 'application/json' }).end('{}');
+      return;
+    }
+    const request: WireRequest = {
+      body: fieldsOf(JSON.parse(Buffer.concat(pieces).toString('utf8'))),
+      headers: incoming.headers,
+      at: performance.now(),
+      aborted: false,
+    };
+    response.on('error', () => undefined);
+    response.on('close', () => {
+      request.aborted = !response.writableFinished;
+    });
+    requests.push(request);
+    await send(response, answer(request, requests.length - 1));
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    close: () =>
+      new Promise(resolve => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function send(
+  response: ServerResponse,
+  { status, headers, chunks, finish }: WireAnswer,
+): Promise<void> {
+  response.writeHead(status, headers);
+  response.flushHeaders();
+  for (const chunk of chunks) {
+    if (response.destroyed) return;
+    response.write(chunk);
+    if (chunks.length > 1) await new Promise(resolve => setImmediate(resolve));
+  }
+  if (finish === 'open') return;
+  if (finish === 'end') return void response.end();
+  await new Promise(resolve => setTimeout(resolve, 5)); // lets the bytes leave before the socket goes
+  response.destroy();
+}
+
+const eventStream = { 'content-type': 'text/event-stream' };
+
+/** A whole answer of one word or more, in the words of a provider. */
+export function plainAnswer(text: string, dialect: 'anthropic' | 'openai'): WireAnswer {
+  const message = { id: 'm', type: 'message', role: 'assistant', content: [], model: 'm', stop_reason: null };
+  const events =
+    dialect === 'openai'
+      ? [{ choices: [{ delta: { content: text }, finish_reason: 'stop' }] }]
+      : [
+          { type: 'message_start', message: { ...message, usage: { input_tokens: 1, output_tokens: 1 } } },
+          { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+          { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
+          { type: 'content_block_stop', index: 0 },
+          { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 5 } },
+          { type: 'message_stop' },
+        ];
+  const lines = events.map(event => `${nameOf(event)}data: ${JSON.stringify(event)}\n\n`);
+  const done = dialect === 'openai' ? ['data: [DONE]\n\n'] : [];
+  const body = Buffer.from([...lines, ...done].join(''));
+  return { status: 200, headers: eventStream, chunks: [body], finish: 'end' };
+}
+
+const nameOf = (event: object): string => ('type' in event ? `event: ${event.type}\n` : '');
+
+/** What the model was told of its calls, in order, in the last request; both dialects. */
+export function toldIn({ body }: WireRequest): { content: string; isError: boolean }[] {
+  const messages = Array.isArray(body['messages']) ? body['messages'].map(fieldsOf) : [];
+  return messages.flatMap(({ role, content }) => {
+    if (role === 'tool')
+      return [{ content: String(content), isError: /^Error|failed/.test(String(content)) }];
+    const blocks = Array.isArray(content) ? content.map(fieldsOf) : [];
+    return blocks
+      .filter(block => block['type'] === 'tool_result')
+      .map(block => ({ content: String(block['content']), isError: block['is_error'] === true }));
+  });
+}
