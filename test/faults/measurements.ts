@@ -1,5 +1,6 @@
 /** Everything that is measured under faults and load, by the name under which it can be asked for. */
 import { appendFigures } from './appends.ts';
+import { cardFigures } from './cards.ts';
 import type { Extent, Figure } from './figure.ts';
 import { killFigures } from './kills.ts';
 import { largeResultFigures } from './largeResults.ts';
@@ -12,7 +13,8 @@ import { writerFigures } from './writers.ts';
 
 export interface Measurement {
   name: string;
-  measure(extent: Extent): Promise<Figure[]>;
+  /** `corpus` is a folder with other people's skills, where there is one. */
+  measure(extent: Extent, corpus?: string): Promise<Figure[]>;
   /** Takes a minute and next to no work, so that others can be measured meanwhile. */
   onlyWaits?: boolean;
   /** Short and steady enough for a test that runs with every change. */
@@ -31,4 +33,5 @@ export const measurements: readonly Measurement[] = [
   { name: 'large-results', measure: largeResultFigures, hasQuick: true },
   { name: 'process-shapes', measure: processShapeFigures, hasQuick: true },
   { name: 'writers', measure: writerFigures, hasQuick: true },
+  { name: 'cards', measure: cardFigures, hasQuick: true },
 ];

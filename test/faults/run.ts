@@ -7,7 +7,11 @@ import { type Figure, figureLine } from './figure.ts';
 import { measurements } from './measurements.ts';
 
 const { values } = parseArgs({
-  options: { only: { type: 'string', multiple: true }, quick: { type: 'boolean', default: false } },
+  options: {
+    only: { type: 'string', multiple: true },
+    quick: { type: 'boolean', default: false },
+    corpus: { type: 'string' },
+  },
 });
 const unknown = values.only?.find(name => !measurements.some(one => one.name === name));
 if (unknown !== undefined) {
@@ -33,10 +37,11 @@ async function show(name: string, measured: Promise<readonly Figure[]>): Promise
 // What only waits goes on beside the others.
 const beside = wanted
   .filter(one => one.onlyWaits)
-  .map(one => ({ name: one.name, measured: one.measure(extent) }));
+  .map(one => ({ name: one.name, measured: one.measure(extent, values.corpus) }));
 // Its failure is told when its turn comes.
 for (const { measured } of beside) measured.catch(() => undefined);
-for (const one of wanted.filter(({ onlyWaits }) => !onlyWaits)) await show(one.name, one.measure(extent));
+for (const one of wanted.filter(({ onlyWaits }) => !onlyWaits))
+  await show(one.name, one.measure(extent, values.corpus));
 for (const { name, measured } of beside) await show(name, measured);
 
 const count = (met: Figure['met']): number => figures.filter(figure => figure.met === met).length;

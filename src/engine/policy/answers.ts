@@ -31,9 +31,9 @@ export async function keepAnswer(
   }
   if (!lasting) return {};
   try {
-    if ('rule' in lasting && context.rules) await addRule(context.rules.file, lasting.rule, new Date());
-    else if ('card' in lasting && context.agent)
-      await context.reviews?.accept(context.agent, lasting.card, new Date());
+    const now = new Date();
+    if (lasting.card && context.agent) await context.reviews?.accept(context.agent, lasting.card, now);
+    if (lasting.rule && context.rules) await addRule(context.rules.file, lasting.rule, now);
     return {};
   } catch (error) {
     const notice = `Your answer holds for this call only: ${error instanceof Error ? error.message : String(error)}`;

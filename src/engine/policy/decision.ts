@@ -44,8 +44,11 @@ export interface PolicyContext extends RunFolders {
   env?: Readonly<Record<string, string>>;
 }
 
-/** What an answer of `always` writes down: one rule in policy.toml, or the acceptance of the card that was shown. */
-export type LastingGrant = { rule: RuleDraft } | { card: AgentCard };
+/** What an answer of `always` writes down: one rule in policy.toml, the acceptance of the card that was shown, or both where that card does not cover the call. */
+export interface LastingGrant {
+  rule?: RuleDraft;
+  card?: AgentCard;
+}
 
 /**
  * `rule` is stable and greppable; one that begins with `floor.` is lifted by no answer. `subject` is exactly what the call would touch: the

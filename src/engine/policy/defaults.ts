@@ -149,7 +149,7 @@ async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyConte
   if (secrets.length > 0)
     reasons.push(`It names ${secrets.join(' and ')}, which looks like a place of secrets.`);
   const question = ask(wanted, { rule: 'run.command', reason: reasons.join(' ') }, context);
-  return withCard(question, context, review, script !== undefined);
+  return withCard(question, context, review, card => script !== undefined && card.scripts.includes(script));
 }
 
 /**
@@ -204,13 +204,13 @@ async function withCard(
   question: Ask,
   context: PolicyContext,
   review: ReviewState | undefined,
-  covered: boolean | ((card: NonNullable<Ask['card']>) => boolean),
+  covers: (card: NonNullable<Ask['card']>) => boolean,
 ): Promise<Ask> {
   const { agent, reviews, memory } = context;
   if (!agent || !reviews || !review || review.state === 'reviewed' || review.files.tooLarge) return question;
   const card = await reviews.cardOf(agent).catch(() => undefined);
   if (!card || card.state === 'reviewed') return question;
-  const isCovered = typeof covered === 'function' ? covered(card) : covered;
+  const isCovered = covers(card);
   if (!isCovered && memory?.cardShown) return question;
   const changed = card.changes.map(({ path }) => path);
   const named = changed.length > 3 ? [...changed.slice(0, 3), `${changed.length - 3} more`] : changed;
@@ -218,13 +218,15 @@ async function withCard(
     card.state === 'changed'
       ? `The files of agent '${agent.name}' have changed since you reviewed it (${named.join(', ')}).`
       : `Agent '${agent.name}' has not been reviewed yet.`;
+  const rule = isCovered ? undefined : question.lasting?.rule;
+  const always = rule ? ' A yes for always accepts its card, and allows exactly this beside it.' : '';
   return {
     ...question,
     rule: `card.${card.state}`,
-    reason: `${question.reason} ${why}`,
+    reason: `${question.reason} ${why}${always}`,
     scopes: ['once', 'run', 'always'],
     card,
-    lasting: { card },
+    lasting: { card, ...(rule ? { rule } : {}) },
     ...(isCovered ? { toAllow: `Look at it and accept it: telos trust ${agent.name}` } : {}),
   };
 }
@@ -243,5 +245,5 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
     scopes: ['once'],
     toAllow: `Look at it and accept it: telos trust ${agent?.name ?? ''}`,
   };
-  return withCard(question, context, review, true);
+  return withCard(question, context, review, () => true);
 }

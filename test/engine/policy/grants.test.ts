@@ -254,6 +254,23 @@ describe('decide, with what the user has granted', () => {
     for (const [tool, subject, expected] of rows) assert.equal(await short(tool, subject), expected, subject);
   });
 
+  it('keeps a yes for always to a card also for the command that the card does not cover, and for that alone', async () => {
+    const { reason } = await answer('run_command', 'make plan', 'always');
+    assert.match(reason, /accepts its card, and allows exactly this beside it/);
+    context = freshRun();
+    assert.match(await short('run_command', 'make plan'), /^allow policy\.allow/);
+    assert.equal(await short('run_command', 'make plans'), 'ask run.command');
+    assert.equal(await short('run_command', 'scripts/list.sh'), 'allow card.script');
+  });
+
+  it('writes no rule for what the accepted card covers, so that a changed byte brings that question back', async () => {
+    const { reason } = await answer('run_command', 'scripts/list.sh', 'always');
+    assert.doesNotMatch(reason, /beside it/);
+    run.put('pack/scripts/list.sh', '#!/bin/sh\necho other\n');
+    context = freshRun();
+    assert.equal(await short('run_command', 'scripts/list.sh'), 'ask card.changed');
+  });
+
   it('brings the card back with any changed byte, and says what to do', async () => {
     await trust();
     run.put('pack/scripts/list.sh', '#!/bin/sh\ntouch w\n');
