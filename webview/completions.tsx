@@ -1,20 +1,77 @@
-/** The list of skills over the textbox while its text is a slash and part of a name; the textbox keeps the focus. */
-import { computed, signal } from '@preact/signals';
+/** The list over the textbox: of skills behind a slash, of things to attach behind an `@`. The textbox keeps the focus. */
+import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { announce } from './announcer.tsx';
+import { post } from './host.ts';
+import { mentionAt, offeredMentions } from './mentions.ts';
 import { completeSkill } from './skillNames.ts';
-import { draft, info } from './store.ts';
+import { draft, foundFiles, info } from './store.ts';
+import { cursor, putCursor } from './textbox.ts';
 import { visible } from './visibleText.ts';
 
 export const completionsId = 'completions';
 
+/** Typing on asks again soon enough. In milliseconds. */
+const searchPause = 120;
+
+interface Option {
+  key: string;
+  name: string;
+  description: string;
+  /** The request holds all of it already. */
+  isWritten: boolean;
+  take(): void;
+}
+
 /** The request for which the person has closed the list. */
 const closedFor = signal<string | undefined>(undefined);
 const chosen = signal(0);
-const offered = computed(() => {
+const mention = computed(() => mentionAt(draft.value, cursor.value));
+const query = computed(() => mention.value?.typed);
+const offered = computed((): readonly Option[] => {
   if (closedFor.value === draft.value) return [];
-  return completeSkill(draft.value, info.value?.skills ?? []) ?? [];
+  return mention.value ? mentionOptions(mention.value) : skillOptions();
 });
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+effect(() => {
+  const typed = query.value;
+  clearTimeout(timer);
+  if (typed !== undefined) timer = setTimeout(() => post({ type: 'find_files', query: typed }), searchPause);
+});
+
+function skillOptions(): Option[] {
+  const skills = completeSkill(draft.value, info.value?.skills ?? []) ?? [];
+  return skills.map(({ skill, text }) => ({
+    key: `${skill.agent}:${skill.skill}`,
+    name: visible(text),
+    description: visible(skill.description) || `of ${visible(skill.agent)}`,
+    isWritten: draft.value.toLowerCase() === text.toLowerCase(),
+    take: () => put(`${text} `, text.length + 1),
+  }));
+}
+
+function mentionOptions({ start, end, typed }: NonNullable<typeof mention.value>): Option[] {
+  return offeredMentions(typed, foundFiles.value).map(({ word, description }) => ({
+    key: word,
+    name: `@${visible(word)}`,
+    description,
+    isWritten: false,
+    take: () => {
+      const text = draft.peek();
+      // A blank would end the word.
+      const written = /\s/.test(word) ? '' : `@${word} `;
+      put(text.slice(0, start) + written + text.slice(end).replace(/^ /, ''), start + written.length);
+      post({ type: 'attach_mention', mention: word });
+    },
+  }));
+}
+
+function put(text: string, at: number): void {
+  draft.value = text;
+  chosen.value = 0;
+  putCursor(at);
+}
 
 const optionId = (index: number): string => `${completionsId}-${index}`;
 
@@ -25,12 +82,11 @@ export function chosenOption(): string | undefined {
 
 const current = (): number => Math.min(chosen.value, offered.value.length - 1);
 
-/** True when the key was for the list. `put` sets the request. */
+/** True when the key was for the list. */
 export function takeKey(event: KeyboardEvent): boolean {
-  const completions = offered.peek();
-  if (completions.length === 0 || event.shiftKey || event.altKey || event.ctrlKey || event.metaKey)
-    return false;
-  const last = completions.length - 1;
+  const options = offered.peek();
+  if (options.length === 0 || event.shiftKey || event.altKey || event.ctrlKey || event.metaKey) return false;
+  const last = options.length - 1;
   switch (event.key) {
     case 'ArrowDown':
       chosen.value = current() === last ? 0 : current() + 1;
@@ -43,10 +99,10 @@ export function takeKey(event: KeyboardEvent): boolean {
       break;
     case 'Enter':
     case 'Tab': {
-      const { text } = completions[current()]!;
+      const option = options[current()]!;
       // A name that is written out wants to be sent, not to be written once more.
-      if (event.key === 'Enter' && draft.peek().toLowerCase() === text.toLowerCase()) return false;
-      take(text);
+      if (event.key === 'Enter' && option.isWritten) return false;
+      option.take();
       break;
     }
     default:
@@ -62,40 +118,40 @@ export function forgetChoice(): void {
   closedFor.value = undefined;
 }
 
-function take(text: string): void {
-  draft.value = `${text} `;
-  chosen.value = 0;
-}
-
 export function Completions() {
-  const completions = offered.value;
+  const options = offered.value;
   const list = useRef<HTMLDivElement>(null);
   const index = current();
   useEffect(() => {
     list.current?.children[index]?.scrollIntoView({ block: 'nearest' });
-  }, [index, completions]);
-  const count = completions.length;
+  }, [index, options]);
+  const count = options.length;
+  const what = mention.value ? 'thing to attach' : 'skill';
   useEffect(() => {
-    if (count > 0) announce([count === 1 ? '1 skill' : `${count} skills`]);
+    if (count > 0) announce([count === 1 ? `1 ${what}` : `${count} ${what.replace(/^\w+/, '$&s')}`]);
   }, [count]);
   if (count === 0) return null;
   return (
-    <div class="completions" id={completionsId} role="listbox" aria-label="Skills" ref={list}>
-      {completions.map(({ skill, text }, at) => (
+    <div
+      class="completions"
+      id={completionsId}
+      role="listbox"
+      aria-label={mention.value ? 'Attach' : 'Skills'}
+      ref={list}
+    >
+      {options.map(({ key, name, description, take }, at) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the keys go to the textbox, which has the focus
         <div
-          key={`${skill.agent}:${skill.skill}`}
+          key={key}
           id={optionId(at)}
           role="option"
           tabIndex={-1}
           aria-selected={at === index}
           onMouseDown={event => event.preventDefault()}
-          onClick={() => take(text)}
+          onClick={take}
         >
-          <span class="suggestion-name">{visible(text)}</span>
-          <span class="suggestion-description">
-            {visible(skill.description) || `of ${visible(skill.agent)}`}
-          </span>
+          <span class="suggestion-name">{name}</span>
+          <span class="suggestion-description">{description}</span>
         </div>
       ))}
     </div>

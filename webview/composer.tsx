@@ -1,11 +1,12 @@
 /** The textbox in which a request is written, and the button that sends it or stops the run. */
 import { useEffect, useRef } from 'preact/hooks';
+import { Attachments, onPaste } from './attachments.tsx';
 import { Completions, chosenOption, completionsId, forgetChoice, takeKey } from './completions.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { NextSkill, Queue } from './nextRequest.tsx';
 import { busy, draft, info, ready, sendDraft, stop } from './store.ts';
-import { focusComposer, textboxId } from './textbox.ts';
+import { cursor, focusComposer, textboxId } from './textbox.ts';
 import { visible } from './visibleText.ts';
 
 export function Composer() {
@@ -24,6 +25,7 @@ export function Composer() {
       <div class="composer-box">
         <Completions />
         <NextSkill />
+        <Attachments />
         <textarea
           id={textboxId}
           aria-label="Message Telos"
@@ -35,16 +37,37 @@ export function Composer() {
           aria-activedescendant={listed}
           onInput={event => {
             draft.value = event.currentTarget.value;
+            cursor.value = event.currentTarget.selectionStart;
             forgetChoice();
           }}
+          onSelect={event => {
+            cursor.value = event.currentTarget.selectionStart;
+          }}
+          onPaste={onPaste}
           onKeyDown={onKeyDown}
         />
         <div class="composer-foot">
+          <AttachButton />
           <ModelName />
           <RunButton canSend={canSend} />
         </div>
       </div>
     </form>
+  );
+}
+
+function AttachButton() {
+  return (
+    <button
+      type="button"
+      class="attach-button"
+      aria-label="Attach"
+      title="Attach a file, an image, the selection or problems (@)"
+      disabled={!ready.value}
+      onClick={() => post({ type: 'attach' })}
+    >
+      <Icon name="attach" />
+    </button>
   );
 }
 

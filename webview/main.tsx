@@ -2,6 +2,7 @@
 import { render } from 'preact';
 import type { ToWebview } from '../src/protocol/webview.ts';
 import { Announcer, announce } from './announcer.tsx';
+import { DropPlace } from './attachments.tsx';
 import { takeClicks } from './clicks.ts';
 import { Composer } from './composer.tsx';
 import { Conversation } from './conversation.tsx';
@@ -13,7 +14,20 @@ import './markdown.css';
 import './parts.css';
 import { hear, silence } from './speech.ts';
 import { emptyChat, interrupt, reduceAll } from './state.ts';
-import { batch, chat, chooseNext, conversationId, draft, info, next, pending, queued } from './store.ts';
+import {
+  attached,
+  attachProblem,
+  batch,
+  chat,
+  chooseNext,
+  conversationId,
+  draft,
+  foundFiles,
+  info,
+  next,
+  pending,
+  queued,
+} from './store.ts';
 
 let inbox: Inbox = { id: conversationId.peek(), have: 0 };
 let speech = silence;
@@ -45,6 +59,13 @@ function take(message: ToWebview) {
       break;
     case 'info':
       info.value = message.info;
+      break;
+    case 'attached':
+      attached.value = message.attachments;
+      attachProblem.value = message.problem;
+      break;
+    case 'files_found':
+      foundFiles.value = { query: message.query, files: message.files };
       break;
     case 'queued':
       queued.value = message.queued;
@@ -94,6 +115,7 @@ function App() {
       <Conversation />
       <Composer />
       <Announcer />
+      <DropPlace />
     </main>
   );
 }

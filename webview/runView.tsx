@@ -1,8 +1,10 @@
 /** One run from request to end. Items that have not changed are not looked at again. */
 import { Component, type ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import type { AttachedName } from '../src/protocol/attachment.ts';
 import { describeRoute } from '../src/protocol/run.ts';
 import { ApprovalCard } from './approvalCard.tsx';
+import { iconOf } from './attachments.tsx';
 import { Elapsed } from './elapsed.tsx';
 import { EndCard } from './endCard.tsx';
 import { post } from './host.ts';
@@ -37,6 +39,7 @@ export function RunView({ run }: { run: Run }) {
     <>
       <h2 class="unseen">Your request</h2>
       <Request runId={run.id} text={run.text} />
+      {run.attached && <Attached names={run.attached} />}
       {run.items.map((item, index) => (
         // Items are only ever added behind the others, so a place is a name.
         <Unchanged key={`${item.kind}${index}`} of={item} draw={drawItem} />
@@ -114,6 +117,20 @@ function Request({ runId, text }: { runId: string; text: string }) {
         </button>
       )}
     </div>
+  );
+}
+
+/** What went along with the request. */
+function Attached({ names }: { names: readonly AttachedName[] }) {
+  return (
+    <ul class="attachments went-along" aria-label="Attached to your request">
+      {names.map((each, index) => (
+        <li key={index} class="attachment" title={visible(each.name)}>
+          <Icon name={iconOf(each)} />
+          <span class="attachment-name">{visible(each.name)}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

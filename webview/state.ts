@@ -2,6 +2,7 @@
  * What the chat view knows: a pure reducer over run events. Nothing else holds the conversation, so a view that is
  * opened again and given the same events shows the same thing. Items that will not change keep their identity.
  */
+import type { AttachedName } from '../src/protocol/attachment.ts';
 import type {
   ApprovalDecision,
   ApprovalRequest,
@@ -88,6 +89,7 @@ export type Item =
 export interface Run {
   readonly id: string;
   readonly text: string;
+  readonly attached?: readonly AttachedName[];
   readonly startedAt: string;
   readonly running: boolean;
   readonly items: readonly Item[];
@@ -106,8 +108,18 @@ export const emptyChat: ChatState = { runs: [] };
 /** The state after one event. An event outside of a run changes nothing. */
 export function reduce(state: ChatState, event: RunEvent): ChatState {
   if (event.type === 'run_start') {
-    const { runId: id, text, startedAt } = event;
-    const run: Run = { id, text, startedAt, running: true, items: [], workingDir: '', rounds: 0 };
+    const { runId: id, text, startedAt, attached } = event;
+    const along = attached ? { attached } : {};
+    const run: Run = {
+      id,
+      text,
+      ...along,
+      startedAt,
+      running: true,
+      items: [],
+      workingDir: '',
+      rounds: 0,
+    };
     return { runs: [...interrupt(state).runs, run] };
   }
   const run = state.runs.at(-1);

@@ -1,8 +1,9 @@
 /** The values that components draw, as signals, and the few things a person can do with them. */
 import { batch, computed, effect, signal } from '@preact/signals';
 import type { ApprovalDecision, SkillRef } from '../src/protocol/run.ts';
-import type { ChatInfo, QueuedRequest } from '../src/protocol/webview.ts';
+import type { AttachmentChip, ChatInfo, QueuedRequest } from '../src/protocol/webview.ts';
 import { keep, kept, post } from './host.ts';
+import type { FoundFiles } from './mentions.ts';
 import { type ChatState, emptyChat, isRunning } from './state.ts';
 
 export { batch, effect, signal };
@@ -17,6 +18,13 @@ export const pending = signal(false);
 export const busy = computed(() => pending.value || isRunning(chat.value));
 /** False where nothing may run: before the host has spoken, and without the workspace's trust. */
 export const ready = computed(() => info.value?.trusted === true);
+
+/** What goes along with the next request; the host has it. */
+export const attached = signal<readonly AttachmentChip[]>([]);
+/** Why something does not go along. */
+export const attachProblem = signal<string | undefined>(undefined);
+/** The host's answer to what was typed behind an `@`. */
+export const foundFiles = signal<FoundFiles>({ query: '', files: [] });
 
 /** Requests that wait for the end of the run. */
 export const queued = signal<readonly QueuedRequest[]>([]);

@@ -53,14 +53,14 @@ export function withAttachments(text: string, attachments: readonly Attachment[]
 }
 
 function attachmentText(attachment: TextAttachment): string {
-  const { path, language, wholeLength } = attachment;
+  const { path, language, wholeSize } = attachment;
   const text = withoutTagCharacters(attachment.text);
   const fence = '`'.repeat(Math.max(3, longestBacktickRun(text) + 1));
   const where = path === undefined ? '' : ` (${escapeInvisible(path)})`;
   const cut =
-    wholeLength === undefined
+    wholeSize === undefined
       ? ''
-      : `\n[Cut here: the first ${grouped(text.length)} of ${grouped(wholeLength)} characters.]`;
+      : `\n[Cut here, after ${grouped(text.length)} characters: there are ${byteCount(wholeSize)} in all.]`;
   return `${nameOfAttachment(attachment)}${where}:\n${fence}${language}\n${text}\n${fence}${cut}`;
 }
 

@@ -1,6 +1,7 @@
 /** The chat without its window: takes a request, runs it, and posts what happens in numbered batches. */
 import { randomUUID } from 'node:crypto';
 import type { EarlierConversation, RunRequest, Telos } from '../engine/telos.ts';
+import type { Attachment } from '../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts';
 import { ChatFeed } from './chatFeed.ts';
@@ -76,7 +77,7 @@ export class Chat {
   submit(request: ChatRequest): void {
     if (request.text.trim() === '' && !request.skill) return;
     if (!this.#active) {
-      this.#start(request, this.#conversation.earlier);
+      this.#start(this.#conversation.completed(request), this.#conversation.earlier);
       return;
     }
     this.#queue.push({ id: randomUUID(), request });
@@ -121,18 +122,25 @@ export class Chat {
     this.stop();
     await this.#active?.done;
     if (this.#active) this.submit(request);
-    else this.#start(request, this.#conversation.earlierInstead(request.text));
+    else this.#start(this.#conversation.completed(request), this.#conversation.earlierInstead(request.text));
   }
 
-  /** Runs a request of this conversation again with `text` for its words; the conversation goes on from what was before it. */
-  async resend(runId: string, text: string): Promise<void> {
+  /** What a request of this conversation said; empty for a run that is not of it. */
+  wordsOf(runId: string): string {
+    return this.#conversation.before(runId)?.request.text ?? '';
+  }
+
+  /** Runs a request of this conversation again with `text` for its words, and `more` with it; the conversation goes on from what was before it. */
+  async resend(runId: string, text: string, more: readonly Attachment[] = []): Promise<void> {
     if (text.trim() === '' && !this.#conversation.before(runId)?.request.skill) return;
     this.stop();
     await this.#active?.done;
     const found = this.#conversation.before(runId);
     if (!found || this.#active) return;
     this.#conversation = found.conversation;
-    this.#start({ ...found.request, text }, found.conversation.earlier);
+    const attachments = [...(found.request.attachments ?? []), ...more];
+    const handed = attachments.length > 0 ? { attachments } : {};
+    this.#start({ ...found.request, text, ...handed }, found.conversation.earlier);
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 

@@ -1,4 +1,5 @@
 /** The chat view shows what a model wrote, so whatever it sends is checked field by field before the host acts on it. */
+import { maxImageBytes } from '../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalScope, SkillRef } from '../protocol/run.ts';
 import { type ToHost, type ViewCommand, viewCommands } from '../protocol/webview.ts';
 
@@ -6,6 +7,11 @@ import { type ToHost, type ViewCommand, viewCommands } from '../protocol/webview
 const maxText = 1_000_000;
 const maxName = 1_000;
 const maxAddress = 32_000;
+
+/** Base64 of the largest image. */
+const maxData = Math.ceil(maxImageBytes / 3) * 4;
+const maxThumbnail = 60_000;
+const maxUris = 50;
 
 const scopes: readonly ApprovalScope[] = ['once', 'run', 'always'];
 
@@ -30,6 +36,20 @@ export function readToHost(value: unknown): ToHost | undefined {
       return isText(value['id'], maxName) ? { type: value['type'], id: value['id'] } : undefined;
     case 'choose_skill':
       return { type: 'choose_skill' };
+    case 'attach':
+      return { type: 'attach' };
+    case 'attach_bytes':
+      return readBytes(value);
+    case 'attach_uris':
+      return readUris(value['uris']);
+    case 'attach_mention':
+      return isText(value['mention'], maxName)
+        ? { type: 'attach_mention', mention: value['mention'] }
+        : undefined;
+    case 'detach':
+      return isText(value['id'], maxName) ? { type: 'detach', id: value['id'] } : undefined;
+    case 'find_files':
+      return isText(value['query'], maxName) ? { type: 'find_files', query: value['query'] } : undefined;
     case 'stop':
       return { type: 'stop' };
     case 'new_conversation':
@@ -73,6 +93,22 @@ function readSubmit({ text, skill, withoutSkill, anew, instead }: Fields): ToHos
   if (skill === undefined) return submit;
   const ref = readSkillRef(skill);
   return ref && { ...submit, skill: ref };
+}
+
+function readBytes({ name, data, size, thumbnail }: Fields): ToHost | undefined {
+  if (!isText(name, maxName) || !isText(data, maxData) || !/^[A-Za-z0-9+/]*={0,2}$/.test(data))
+    return undefined;
+  if (!Number.isSafeInteger(size) || (size as number) < Math.floor((data.length * 3) / 4) - 2)
+    return undefined;
+  const bytes = { type: 'attach_bytes', name, data, size: size as number } as const;
+  const isPicture =
+    isText(thumbnail, maxThumbnail) && /^data:image\/(png|jpeg);base64,[A-Za-z0-9+/]+={0,2}$/.test(thumbnail);
+  return isPicture ? { ...bytes, thumbnail } : bytes;
+}
+
+function readUris(uris: unknown): ToHost | undefined {
+  if (!Array.isArray(uris) || uris.length > maxUris) return undefined;
+  return uris.every(uri => isText(uri, maxAddress)) ? { type: 'attach_uris', uris } : undefined;
 }
 
 function readSkillRef(value: unknown): SkillRef | undefined {

@@ -4,11 +4,13 @@ import { TelosError } from '../engine/errors.ts';
 import type { Telos } from '../engine/telos.ts';
 import type { ApprovalRequest } from '../protocol/run.ts';
 import type { ChatInfo, ToHost, ToWebview } from '../protocol/webview.ts';
+import { Attaching } from './attaching.ts';
 import { Chat } from './chat.ts';
 import { readToHost } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
 import { insertAtCursor, openNewFile } from './codeTarget.ts';
 import type { CurrentTelos } from './currentTelos.ts';
+import type { LastEditor } from './lastEditor.ts';
 import type { OpenChats, PlacedChat } from './openChats.ts';
 import { openableFile, openableLink } from './openTarget.ts';
 import { descriptionOf, pickableSkills } from './pickableSkills.ts';
@@ -24,6 +26,7 @@ export interface ChatDesk {
   current: CurrentTelos;
   log: vscode.LogOutputChannel;
   chats: OpenChats;
+  editors: LastEditor;
 }
 
 /** Where a chat stands. */
@@ -39,11 +42,13 @@ export class ChatSurface implements PlacedChat {
   readonly chat: Chat;
   readonly #desk: ChatDesk;
   readonly #place: ChatPlace;
+  readonly #attaching: Attaching;
   #webview: vscode.Webview | undefined;
 
   constructor(desk: ChatDesk, place: ChatPlace) {
     this.#desk = desk;
     this.#place = place;
+    this.#attaching = new Attaching(message => this.#post(message), desk.editors);
     this.chat = new Chat({
       post: message => this.#post(message),
       openTelos: () => desk.current.openTelos(),
@@ -108,19 +113,16 @@ export class ChatSurface implements PlacedChat {
   async #act(message: ToHost): Promise<void> {
     switch (message.type) {
       case 'ready':
-        return this.chat.show(message.id, message.have);
-      case 'submit': {
-        const { text, skill, withoutSkill, anew } = message;
-        const request = {
-          text,
-          ...(skill && { skill }),
-          ...(withoutSkill && { withoutSkill }),
-          ...(anew && { goesOn: 'anew' as const }),
-        };
-        return message.instead ? this.chat.submitInstead(request) : this.chat.submit(request);
+        await this.chat.show(message.id, message.have);
+        return this.#attaching.show();
+      case 'submit':
+        return this.#submit(message);
+      case 'resend': {
+        const before = this.chat.wordsOf(message.runId);
+        const attachments = await this.#attaching.newlyNamed(message.text, before);
+        if (attachments) await this.chat.resend(message.runId, message.text, attachments);
+        return;
       }
-      case 'resend':
-        return this.chat.resend(message.runId, message.text);
       case 'unqueue':
         return this.chat.unqueue(message.id);
       case 'run_queued':
@@ -129,6 +131,13 @@ export class ChatSurface implements PlacedChat {
         return this.#chooseSkill();
       case 'pick_skill':
         return this.#pickSkill(message.text);
+      case 'attach':
+      case 'attach_bytes':
+      case 'attach_uris':
+      case 'attach_mention':
+      case 'detach':
+      case 'find_files':
+        return this.#attaching.act(message);
       case 'stop':
         return this.chat.stop();
       case 'new_conversation':
@@ -145,12 +154,27 @@ export class ChatSurface implements PlacedChat {
       case 'copy':
         return vscode.env.clipboard.writeText(message.text);
       case 'insert_code':
-        return insertAtCursor(message.text);
+        return insertAtCursor(this.#desk.editors.editor, message.text);
       case 'new_file':
         return openNewFile(message.text, message.language);
       case 'command':
         return vscode.commands.executeCommand(message.command);
     }
+  }
+
+  /** What cannot go along keeps the request back: its words are given back to be changed. */
+  async #submit(message: Extract<ToHost, { type: 'submit' }>): Promise<void> {
+    const { text, skill, withoutSkill, anew } = message;
+    const attachments = await this.#attaching.takeFor(text);
+    if (!attachments) return this.#post({ type: 'draft', text });
+    const request = {
+      text,
+      ...(attachments.length > 0 && { attachments }),
+      ...(skill && { skill }),
+      ...(withoutSkill && { withoutSkill }),
+      ...(anew && { goesOn: 'anew' as const }),
+    };
+    return message.instead ? this.chat.submitInstead(request) : this.chat.submit(request);
   }
 
   async #pickSkill(text: string): Promise<void> {

@@ -22,9 +22,8 @@ const fenceNames: Readonly<Record<string, string>> = {
   ps1: 'powershell',
 };
 
-/** In place of what is selected, in the editor that was used last. Where there is none, the text goes into a new document. */
-export async function insertAtCursor(text: string): Promise<void> {
-  const editor = vscode.window.activeTextEditor;
+/** In place of what is selected in `editor`. Where there is none, the text goes into a new document. */
+export async function insertAtCursor(editor: vscode.TextEditor | undefined, text: string): Promise<void> {
   if (!editor) {
     await openNewFile(text, '');
     return;

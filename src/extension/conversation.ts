@@ -56,6 +56,14 @@ export class Conversation {
     return latest?.request.text === text ? latest.earlier : this.#earlier;
   }
 
+  /** The same words again, with another skill for example: what went along with them the first time goes along again. */
+  completed(request: ChatRequest): ChatRequest {
+    const before = this.#turns.at(-1)?.request;
+    if (!before || before.text !== request.text || request.attachments || request.selection) return request;
+    const { attachments, selection } = before;
+    return { ...request, ...(attachments && { attachments }), ...(selection && { selection }) };
+  }
+
   /** To be called once for each request, before its events. */
   begin(request: ChatRequest): void {
     this.#turns.push({ request, earlier: this.#earlier });

@@ -6,6 +6,7 @@ import { registerChatView } from './chatView.ts';
 import { registerChooseModel } from './chooseModel.ts';
 import { CurrentTelos } from './currentTelos.ts';
 import { editorRipgrep } from './editorRipgrep.ts';
+import { LastEditor } from './lastEditor.ts';
 import { lmProvider, lmProviderName, registerLmModels } from './lmProvider.ts';
 import { registerAgentPacks } from './native/agentPacks.ts';
 import { registerChatParticipant } from './native/chatParticipant.ts';
@@ -45,7 +46,8 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const status = new StatusBar(current);
   const chats = new OpenChats(status);
   openChats = chats;
-  const desk = { extensionUri: context.extensionUri, current, log, chats };
+  const editors = new LastEditor();
+  const desk = { extensionUri: context.extensionUri, current, log, chats, editors };
   const { chat, registration } = registerChatView(desk);
   const runs = new NativeRuns(current);
   nativeRuns = runs;
@@ -54,6 +56,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     current,
     skillTree,
     status,
+    editors,
     registration,
     registerChatPanels(desk),
     registerLmModels(current),

@@ -9,8 +9,8 @@ export interface TextAttachment {
   /** As the editor calls it; empty where it is not known. */
   language: string;
   text: string;
-  /** Set where `text` is but the beginning: how much there was, in characters. */
-  wholeLength?: number;
+  /** Set where `text` is but the beginning: how much there was, in bytes. */
+  wholeSize?: number;
 }
 
 export interface ImageAttachment {
@@ -22,6 +22,11 @@ export interface ImageAttachment {
 }
 
 export type Attachment = TextAttachment | ImageAttachment;
+
+/** The smallest limit of the providers for one image, before base64. In bytes. */
+export const maxImageBytes = 3_750_000;
+/** So much of a file is looked at when it is no image. In bytes. */
+export const maxTextBytes = 256_000;
 
 /** What a request that was made shows of it. */
 export type AttachedName = Pick<Attachment, 'kind' | 'name'>;

@@ -1,4 +1,5 @@
 /** Every message between the extension host and the chat view, so that both ends are checked against one list. */
+import type { AttachedName } from './attachment.ts';
 import type { ApprovalDecision, RunEvent, SkillRef } from './run.ts';
 
 /** What the view shows around the conversation. */
@@ -17,6 +18,17 @@ export interface ChatInfo {
 export interface QueuedRequest {
   id: string;
   text: string;
+}
+
+/** Something that goes along with the next request. */
+export interface AttachmentChip extends AttachedName {
+  id: string;
+  /** How much it is, for example `12 lines`. */
+  detail: string;
+  /** The word of the request behind `@` that stands for it. */
+  mention?: string;
+  /** A small picture of an image, as a `data:` address. */
+  thumbnail?: string;
 }
 
 /**
@@ -41,7 +53,11 @@ export type ToWebview =
   | { type: 'queued'; queued: readonly QueuedRequest[] }
   /** The person has chosen the skill of the next request; null is the choice by its words. */
   | { type: 'next_skill'; skill: SkillRef | null }
-  | { type: 'draft'; text: string };
+  | { type: 'draft'; text: string }
+  /** All that goes along with the next request; `problem` says why something does not. */
+  | { type: 'attached'; attachments: readonly AttachmentChip[]; problem?: string }
+  /** Paths below the workspace that fit what was typed behind `@`. */
+  | { type: 'files_found'; query: string; files: readonly string[] };
 
 /** Commands that a button in the view may ask for; anything else is refused by the host. */
 export const viewCommands = [
@@ -79,6 +95,16 @@ export type ToHost =
   /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
   | { type: 'pick_skill'; text: string }
   | { type: 'stop' }
+  /** The person wants to choose what goes along. */
+  | { type: 'attach' }
+  /** Pasted or dropped: base64, of an image whole, of anything else the beginning of `size` bytes. */
+  | { type: 'attach_bytes'; name: string; data: string; size: number; thumbnail?: string }
+  /** Files that were dropped out of the editor. */
+  | { type: 'attach_uris'; uris: readonly string[] }
+  /** `selection`, `problems` or the path of a file below the workspace. */
+  | { type: 'attach_mention'; mention: string }
+  | { type: 'detach'; id: string }
+  | { type: 'find_files'; query: string }
   | { type: 'new_conversation' }
   | { type: 'approve'; callId: string; decision: ApprovalDecision }
   | { type: 'open_link'; url: string }

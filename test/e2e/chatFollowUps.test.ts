@@ -42,6 +42,20 @@ describe('going on in the chat page', () => {
       { id: 'q2', text: 'and order a pizza' },
     ],
   };
+  const attached: ToWebview = {
+    type: 'attached',
+    attachments: [
+      { id: 'a1', kind: 'image', name: 'image.png', detail: '12 KB, image' },
+      {
+        id: 'a2',
+        kind: 'text',
+        name: 'Selection of src/garden/barrel.ts, lines 3 to 900',
+        detail: '898 lines',
+      },
+    ],
+    problem:
+      'seeds.zip was not attached: it is neither text nor an image that models read (PNG, JPEG, GIF, WebP).',
+  };
   const textbox = (view: View) => view.page.getByRole('textbox', { name: 'Message Telos' });
   const button = (view: View, name: string | RegExp) => view.page.getByRole('button', { name, exact: true });
   const chip = (view: View) => view.page.getByRole('button', { name: /^Next request: / });
@@ -125,6 +139,31 @@ describe('going on in the chat page', () => {
     ]);
   });
 
+  it('keeps what goes along in the host: shows it, takes its mention out of the words, and asks for it to be taken away', async () => {
+    const view = await open();
+    await view.say(conversation([]), {
+      type: 'attached',
+      attachments: [{ id: 'a1', kind: 'text', name: 'beds.md', detail: '4 lines', mention: 'beds.md' }],
+    });
+    await textbox(view).fill('is @beds.md right');
+    await button(view, 'Remove beds.md').press('Enter');
+    assert.equal(await textbox(view).inputValue(), 'is right');
+    await button(view, 'Attach').click();
+    await textbox(view).fill('@bar');
+    await view.page.waitForFunction(() =>
+      (window as unknown as { posted: ToHost[] }).posted.some(({ type }) => type === 'find_files'),
+    );
+    await view.say({ type: 'files_found', query: 'bar', files: ['barrel.md', 'rain barrel.md'] });
+    await view.page.getByRole('option', { name: '@rain barrel.md' }).click();
+    assert.equal(await textbox(view).inputValue(), '');
+    assert.deepEqual(await sent(view, 'detach', 'attach', 'find_files', 'attach_mention'), [
+      { type: 'detach', id: 'a1' },
+      { type: 'attach' },
+      { type: 'find_files', query: 'bar' },
+      { type: 'attach_mention', mention: 'rain barrel.md' },
+    ]);
+  });
+
   it('sends a code block to the cursor or into a new file', async () => {
     const view = await open();
     await view.say(conversation(talked));
@@ -141,7 +180,7 @@ describe('going on in the chat page', () => {
     const faults: string[] = [];
     for (const theme of themeNames) {
       const view = await open({ theme, width: theme === 'dark' ? 250 : 420 });
-      await view.say(conversation(talked), waiting);
+      await view.say(conversation(talked), waiting, attached);
       await button(view, 'Edit request').click();
       await view.page.evaluate(axe);
       const found = await view.page.evaluate(async () => {

@@ -71,8 +71,8 @@ describe('withAttachments', () => {
   });
 
   it('says how much of a text there was', () => {
-    const content = withAttachments('words', [{ ...notes, text: 'ab', wholeLength: 12_345 }]);
-    assert.match(String(content), /\n\[Cut here: the first 2 of 12,345 characters\.\]$/);
+    const content = withAttachments('words', [{ ...notes, text: 'ab', wholeSize: 12_345 }]);
+    assert.match(String(content), /\n\[Cut here, after 2 characters: there are 12,345 bytes in all\.\]$/);
   });
 
   it('puts images behind the text that names them, and no line of its own into a name', () => {

@@ -20,6 +20,19 @@ describe('readToHost', () => {
       { type: 'new_file', text: 'a = 1', language: 'python' },
       { type: 'pick_skill', text: 'sum up my week' },
       { type: 'stop' },
+      { type: 'attach' },
+      { type: 'attach_bytes', name: 'a.txt', data: 'YWJj', size: 3 },
+      {
+        type: 'attach_bytes',
+        name: 'a.png',
+        data: 'YWI=',
+        size: 90,
+        thumbnail: 'data:image/png;base64,AA==',
+      },
+      { type: 'attach_uris', uris: ['file:///a/b'] },
+      { type: 'attach_mention', mention: 'selection' },
+      { type: 'detach', id: 'a1' },
+      { type: 'find_files', query: 'src/ma' },
       { type: 'new_conversation' },
       { type: 'approve', callId: 'call_1', decision: { allow: true, scope: 'once' } },
       { type: 'approve', callId: 'call_1', decision: { allow: false, reason: 'no' } },
@@ -49,6 +62,14 @@ describe('readToHost', () => {
       { type: 'ready', id: null, have: 0.5 },
       { type: 'ready', id: null },
       { type: 'submit' },
+      { type: 'attach_bytes', name: 'a', data: 'not base64!', size: 3 },
+      { type: 'attach_bytes', name: 'a', data: 'YWJj', size: 0 },
+      { type: 'attach_bytes', name: 'a', data: 'A'.repeat(5_000_004), size: 4_000_000 },
+      { type: 'attach_uris', uris: ['file:///a', 1] },
+      { type: 'attach_uris', uris: Array(51).fill('file:///a') },
+      { type: 'attach_mention' },
+      { type: 'detach' },
+      { type: 'find_files', query: 'x'.repeat(1_001) },
       { type: 'submit', text: 7 },
       { type: 'pick_skill' },
       { type: 'submit', text: 'x', skill: 'kickoff' },
@@ -67,6 +88,17 @@ describe('readToHost', () => {
     ];
     for (const message of wrong)
       assert.equal(readToHost(message), undefined, JSON.stringify(message)?.slice(0, 90));
+  });
+
+  it('shows no picture that is not one in the message itself', () => {
+    const bytes = { type: 'attach_bytes', name: 'a', data: 'YWJj', size: 3 };
+    for (const thumbnail of [
+      'https://a.b/c.png',
+      'data:text/html;base64,AA==',
+      'data:image/png;base64,<b>',
+    ]) {
+      assert.deepEqual(readToHost({ ...bytes, thumbnail }), bytes);
+    }
   });
 
   it('passes on known fields alone', () => {

@@ -1,0 +1,204 @@
+/** What goes along with a request, in a real VS Code: pasted and dropped, mentioned and chosen, up to the bytes that the model's server gets. */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Frame, Locator } from 'playwright-core';
+import { startAnthropicServer } from '../fakes/anthropicServer.ts';
+import type { FakeServer } from '../fakes/loopback.ts';
+import { tempFolder } from '../fakes/tempFolder.ts';
+import { fetchCodeServer } from '../vscode/codeServer.ts';
+import { startServer } from '../vscode/server.ts';
+import { chatFrame, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+
+describe('attachments in a real VS Code', () => {
+  let model: FakeServer;
+  let world: World;
+  let workbench: Workbench;
+  let chat: Frame;
+  const undo: (() => unknown)[] = [];
+
+  before(async function () {
+    // The first run on a machine fetches VS Code.
+    this.timeout(10 * 60_000);
+    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
+    model = await startAnthropicServer({ turns: [{ text: ['Seen.'] }] });
+    undo.push(() => model.close());
+    const pack = tempFolder({
+      'garden/skills/barrel/SKILL.md': '---\nname: barrel\ndescription: Rain barrel\n---\nTHE BARREL TEXT\n',
+    });
+    undo.push(() => pack.remove());
+    world = await freshWorld({ skills: pack.path });
+    undo.push(() => world.remove());
+    await writeFile(join(world.workspace, 'plants.json'), '{\n  "rose": 1,\n  "tulip": \n}\n');
+    await writeFile(join(world.workspace, 'beds.md'), '# Beds\n\nNorth: roses.\nSouth: tulips.\n');
+    await writeFile(join(world.workspace, '.env'), 'TOKEN=of-the-garden\n');
+    const server = await startServer({
+      vscode,
+      profile: world.profile,
+      extensions: world.extensions,
+      folder: world.workspace,
+      port: 0,
+      env: {
+        ...testVariables(world),
+        ANTHROPIC_BASE_URL: model.url,
+        ANTHROPIC_API_KEY: 'key-for-a-test',
+        TELOS_ROUTING_MODE: 'local',
+      },
+      trusted: true,
+    });
+    undo.push(() => server.stop());
+    workbench = await openWorkbench(server.url);
+    undo.push(() => workbench.close());
+    chat = await chatFrame(workbench);
+  });
+
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') {
+      console.error(
+        `The window at the failure: ${await workbench.screenshot(`attachments-failed-${this.currentTest.title.slice(0, 12)}`)}`,
+      );
+    }
+    await runCommand(workbench.page, 'Telos: New Conversation');
+    await chat.getByText('What should be done?').waitFor();
+  });
+
+  after(async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  });
+
+  const textbox = (): Locator => chat.getByRole('textbox', { name: 'Message Telos' });
+  const chips = (): Locator =>
+    chat.getByRole('list', { name: 'Attached', exact: true }).getByRole('listitem');
+
+  /** Sends what is written; returns the last message of the user as the server got it: its text and its images. */
+  async function send(): Promise<{ said: string; images: unknown[] }> {
+    const before = model.requests.length;
+    await textbox().press('Enter');
+    await chat.locator('.end-completed').last().waitFor();
+    assert.equal(model.requests.length, before + 1);
+    const blocks: { type: string; text?: string; source?: unknown }[] = model.requests
+      .at(-1)
+      ?.body.messages.at(-1).content;
+    return {
+      said: blocks.map(({ text = '' }) => text).join(''),
+      images: blocks.flatMap(({ source }) => source ?? []),
+    };
+  }
+
+  async function openFile(name: string): Promise<void> {
+    await workbench.page.keyboard.press('ControlOrMeta+p');
+    await workbench.page.locator('.quick-input-widget input').first().fill(name);
+    await workbench.page
+      .locator('.quick-input-list .monaco-list-row')
+      .filter({ hasText: name })
+      .first()
+      .click();
+    await workbench.page.getByRole('tab', { name: new RegExp(name) }).waitFor();
+  }
+
+  /** What the editor does when a picture, or a file of the disk, is pasted or dropped. */
+  async function hand(how: 'paste' | 'drop', file: { name: string; type: string; base64: string } | string) {
+    await textbox().evaluate(
+      async (element, { how, file }) => {
+        const data = new DataTransfer();
+        if (typeof file === 'string') data.setData('application/vnd.code.uri-list', file);
+        else {
+          const bytes = Uint8Array.from(atob(file.base64), character => character.charCodeAt(0));
+          data.items.add(new File([bytes], file.name, { type: file.type }));
+        }
+        const init = { bubbles: true, cancelable: true };
+        if (how === 'paste') {
+          element.dispatchEvent(new ClipboardEvent('paste', { ...init, clipboardData: data }));
+        } else {
+          for (const type of ['dragover', 'drop']) {
+            element.dispatchEvent(new DragEvent(type, { ...init, dataTransfer: data }));
+          }
+        }
+      },
+      { how, file },
+    );
+  }
+
+  it('sends a pasted image as an image, and a dropped file as text', async () => {
+    const base64 = await chat.evaluate(async () => {
+      const canvas = new OffscreenCanvas(90, 60);
+      const context = canvas.getContext('2d')!;
+      context.fillStyle = 'teal';
+      context.fillRect(10, 10, 60, 40);
+      const bytes = new Uint8Array(await (await canvas.convertToBlob()).arrayBuffer());
+      return btoa(String.fromCharCode(...bytes));
+    });
+    await hand('paste', { name: 'image.png', type: 'image/png', base64 });
+    await chips().filter({ hasText: 'image.png' }).waitFor();
+    await hand('drop', { name: 'list.csv', type: 'text/csv', base64: btoa('bed,plant\nnorth,rose\n') });
+    await chips().filter({ hasText: 'list.csv' }).waitFor();
+    await hand('drop', { name: 'seeds.zip', type: '', base64: btoa('PK\x03\x04\x00\x00\x00') });
+    await chat.getByRole('alert').getByText('seeds.zip was not attached: it is neither text nor').waitFor();
+    assert.equal(await chips().count(), 2);
+    await workbench.screenshot('attachments');
+    await textbox().fill('what is in the barrel?');
+    const { said, images } = await send();
+    assert.deepEqual(images, [{ type: 'base64', media_type: 'image/png', data: base64 }]);
+    assert.match(
+      said,
+      /THE BARREL TEXT[\s\S]*what is in the barrel\?[\s\S]*list\.csv:\n```\nbed,plant\nnorth,rose\n\n```/,
+    );
+    assert.equal(await chips().count(), 0);
+    const along = chat.getByRole('list', { name: 'Attached to your request' });
+    assert.deepEqual(await along.getByRole('listitem').allTextContents(), ['image.png', 'list.csv']);
+    await workbench.screenshot('attachments-sent');
+  });
+
+  it('attaches the selection, the problems and a file by a mention', async () => {
+    await openFile('plants.json');
+    await workbench.page.keyboard.press('ControlOrMeta+Home');
+    await workbench.page.keyboard.press('ArrowDown');
+    await workbench.page.keyboard.press('Shift+End');
+    await workbench.page
+      .getByRole('button', { name: /[1-9]\d* problem|Errors: [1-9]/i })
+      .first()
+      .waitFor();
+    await textbox().fill('');
+    await textbox().pressSequentially('is @sel');
+    await chat.getByRole('option', { name: /@selection/ }).waitFor();
+    await textbox().press('Enter');
+    await chips().filter({ hasText: 'Selection of plants.json, line 2' }).waitFor();
+    await textbox().pressSequentially('of the barrel like @bed');
+    await chat.getByRole('option', { name: /@beds\.md/ }).waitFor();
+    await workbench.screenshot('mentions');
+    await textbox().press('Tab');
+    await chips().filter({ hasText: 'beds.md' }).waitFor();
+    await textbox().pressSequentially('? see @problems');
+    await textbox().press('Escape');
+    const { said } = await send();
+    assert.match(said, /User request: is @selection of the barrel like @beds\.md \? see @problems\n/);
+    assert.match(said, /Selection of plants\.json, line 2:\n```json\n\s*"rose": 1,\n```/);
+    assert.match(said, /beds\.md \(.*beds\.md\):\n```\w*\n# Beds\n\nNorth: roses\./);
+    assert.match(said, /Problems of plants\.json:\n```\nplants\.json:\d+:\d+ error: \S+/);
+  });
+
+  it('asks before a file goes along that holds secrets, and takes chips away by the keyboard', async () => {
+    await hand(
+      'drop',
+      `file://${join(world.workspace, 'beds.md')}\r\nfile://${join(world.workspace, '.env')}`,
+    );
+    const dialog = workbench.page.getByRole('dialog').filter({ hasText: 'Attach .env?' });
+    await dialog.waitFor();
+    await workbench.screenshot('attach-secrets');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await chips().filter({ hasText: 'beds.md' }).waitFor();
+    assert.equal(await chips().count(), 1);
+    await textbox().focus();
+    await textbox().press('Shift+Tab');
+    await chat
+      .locator(':focus')
+      .and(chat.getByRole('button', { name: 'Remove beds.md' }))
+      .waitFor();
+    await chat.locator(':focus').press('Enter');
+    await chips().first().waitFor({ state: 'detached' });
+    await textbox().fill('look into the barrel');
+    const { said } = await send();
+    assert.doesNotMatch(said, /Beds|of-the-garden/);
+  });
+});
