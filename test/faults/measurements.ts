@@ -1,6 +1,7 @@
 /** Everything that is measured under faults and load, by the name under which it can be asked for. */
 import { appendFigures } from './appends.ts';
 import { cardFigures } from './cards.ts';
+import { doorFigures } from './doors.ts';
 import type { Extent, Figure } from './figure.ts';
 import { killFigures } from './kills.ts';
 import { largeResultFigures } from './largeResults.ts';
@@ -33,5 +34,6 @@ export const measurements: readonly Measurement[] = [
   { name: 'large-results', measure: largeResultFigures, hasQuick: true },
   { name: 'process-shapes', measure: processShapeFigures, hasQuick: true },
   { name: 'writers', measure: writerFigures, hasQuick: true },
+  { name: 'doors', measure: doorFigures, hasQuick: true },
   { name: 'cards', measure: cardFigures, hasQuick: true },
 ];

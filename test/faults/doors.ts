@@ -1,0 +1,85 @@
+/** Two windows and two command lines that change the same folders at the same moment: whether anything is lost. */
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type CliHome, cliHome } from '../cli/cliProcess.ts';
+import { startAnthropicServer } from '../fakes/anthropicServer.ts';
+import { type Door, problemsAfter, roundsOf, seedFiles, turnOf } from './doorsWorld.ts';
+import type { Extent, Figure } from './figure.ts';
+
+const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+
+export async function doorFigures(extent: Extent): Promise<Figure[]> {
+  const [windowRounds, lineRounds] = extent === 'whole' ? [15, 8] : [4, 1];
+  const doors: Door[] = [
+    { name: 'w1', isWindow: true, rounds: windowRounds },
+    { name: 'w2', isWindow: true, rounds: windowRounds },
+    { name: 'c1', isWindow: false, rounds: lineRounds },
+    { name: 'c2', isWindow: false, rounds: lineRounds },
+  ];
+  const home = cliHome(seedFiles(doors));
+  const server = await startAnthropicServer({ turns: turnOf });
+  home.env['ANTHROPIC_API_KEY'] = 'key-for-tests-0123456789';
+  home.env['ANTHROPIC_BASE_URL'] = server.url;
+  home.env['TELOS_ROUTING_MODE'] = 'name';
+  const windows: ChildProcess[] = [];
+  try {
+    for (const { name, rounds } of doors.filter(({ isWindow }) => isWindow))
+      windows.push(fork(script('doorProcess.ts'), [name, String(rounds), home.folder.path, server.url]));
+    await Promise.all(windows.map(window => once(window, 'message')));
+    const said = windows.map(window => once(window, 'message') as Promise<[string[]]>);
+    for (const window of windows) window.send('begin');
+    const lines = doors.filter(({ isWindow }) => !isWindow).map(door => commandLines(door, home));
+    const told = [
+      ...(await Promise.all(said)).flatMap(([problems]) => problems),
+      ...(await Promise.all(lines)).flat(),
+    ];
+    const lost = await problemsAfter(home.folder.path, doors, { packs: true, windowReviews: true });
+    const problems = [...told, ...lost];
+    const rounds = doors.flatMap(roundsOf).length;
+    return [
+      {
+        name: 'two windows and two command lines on the same folders',
+        value: `${problems.length} lost, broken or complained of${problems[0] ? ` (${problems.slice(0, 5).join('; ')})` : ''}; ${rounds} rounds, each with a run, a review, two installs, an install over an older pack and an uninstall; those of windows also with a rule granted and one revoked`,
+        limit: 'nothing',
+        met: problems.length === 0,
+      },
+    ];
+  } finally {
+    for (const window of windows) window.kill('SIGKILL');
+    await server.close();
+    home.remove();
+  }
+}
+
+/** What a person does at a terminal while the windows work; what went wrong. */
+async function commandLines(door: Door, home: CliHome): Promise<string[]> {
+  const problems: string[] = [];
+  const source = (name: string): string => join(home.folder.path, 'sources', name);
+  for (const key of roundsOf(door)) {
+    const lines = [
+      [`round ${key} kickoff`, '--agent', 'kairos', '--yes'],
+      ['trust', `own-${key}`, '--yes'],
+      ['install', source(`pack-${key}`)],
+      ['install', source('same')],
+      ['install', source(`told-${key}`)],
+      ['uninstall', `old-${key}`, '--yes'],
+    ];
+    const results = lines.map(async line => {
+      const child = spawn(process.execPath, [script('../../src/cli/main.ts'), ...line], {
+        cwd: home.workDir,
+        env: home.env,
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      let stderr = '';
+      child.stderr.on('data', piece => {
+        stderr += piece;
+      });
+      const [code] = (await once(child, 'close')) as [number | null];
+      if (code !== 0) problems.push(`telos ${line.join(' ')} ended with ${code}: ${stderr.slice(-300)}`);
+    });
+    await Promise.all(results);
+  }
+  return problems;
+}

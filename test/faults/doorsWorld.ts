@@ -1,0 +1,149 @@
+/** Folders on which several windows and command lines work at once: what lies in them at first, and what must be there afterwards. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseToml } from '../../src/engine/agents/toml.ts';
+import { loadConfig } from '../../src/engine/config.ts';
+import { logDays, readLog } from '../../src/engine/logFile.ts';
+import { readPolicy } from '../../src/engine/policy/policyFile.ts';
+import { Telos } from '../../src/engine/telos.ts';
+import type { AnthropicTurn, ReceivedRequest } from '../fakes/anthropicServer.ts';
+
+/** One window or one row of command lines. */
+export interface Door {
+  /** Letters and digits. */
+  name: string;
+  /** A window asks a person, whose answers are kept; a command line is told `--yes`, which keeps nothing. */
+  isWindow: boolean;
+  rounds: number;
+}
+
+const skill = '---\ndescription: Does one thing\n---\nDo it.\n';
+const large = 'text\n'.repeat(20_000);
+
+/** `key` is that of a round, see `roundsOf`. */
+export const grantedCommand = (key: string): string => `echo granted ${key}`;
+export const revokedCommand = (key: string): string => `echo revoked ${key}`;
+
+export const roundsOf = (door: Door): string[] =>
+  Array.from({ length: door.rounds }, (_, index) => `${door.name}x${index}`);
+
+/** Below the home folder of `cliHome`. */
+export function seedFiles(doors: readonly Door[]): Record<string, string> {
+  const keys = doors.flatMap(roundsOf);
+  const rule = (command: string): string =>
+    `\n[[allow]]\nagent = "kairos"\ntool = "run_command"\ncommand = "${command}"\n`;
+  const entry = (name: string): string => `\n[agents.${name}]\nmode = "installed"\nworking_dir = "~"\n`;
+  return {
+    'skills/kairos/skills/kickoff/SKILL.md': skill,
+    'sources/same/skills/one/SKILL.md': skill,
+    'sources/same/large.txt': large,
+    'config/policy.toml': `# Mine.\n${rule('echo stays')}${keys.map(key => rule(revokedCommand(key))).join('')}`,
+    'config/agents.toml': `# Mine.\n${entry('stays')}${keys.map(key => entry(`old-${key}`) + entry(`told-${key}`)).join('')}`,
+    ...Object.fromEntries(
+      keys.flatMap(key => [
+        [`skills/own-${key}/skills/one-${key}/SKILL.md`, skill],
+        [`sources/pack-${key}/skills/one/SKILL.md`, skill],
+        [`sources/pack-${key}/large.txt`, large],
+        [`data/agents/old-${key}/skills/one/SKILL.md`, skill],
+        [`data/agents/told-${key}/skills/one/SKILL.md`, skill],
+        [`sources/told-${key}/agent.toml`, `name = "told-${key}"\ndescription = "of ${key}"\n`],
+        [`sources/told-${key}/skills/one/SKILL.md`, skill],
+      ]),
+    ),
+  };
+}
+
+/** The model: a command and a file in each run, by the key in its request. */
+export function turnOf({ body }: ReceivedRequest): AnthropicTurn {
+  const text = JSON.stringify(body.messages);
+  const key = /round (\w+x\d+)/.exec(text)?.[1] ?? 'none';
+  if (body.messages.some((message: { role: string }) => message.role === 'assistant'))
+    return { text: [`Done with ${key}.`] };
+  return {
+    text: ['Looking.'],
+    toolCalls: [
+      { name: 'run_command', input: { command: grantedCommand(key) } },
+      { name: 'write_file', input: { path: `${key}.md`, content: key } },
+    ],
+  };
+}
+
+/** What is lost or broken, in sentences; `did` are the parts that these doors have done. */
+export async function problemsAfter(
+  home: string,
+  doors: readonly Door[],
+  did: { packs: boolean; windowReviews: boolean },
+): Promise<string[]> {
+  const problems: string[] = [];
+  const check = (isFine: boolean | undefined, what: string): void => void (isFine || problems.push(what));
+  const at = (...parts: string[]): string => join(home, ...parts);
+  checkPolicy(at('config/policy.toml'), doors, did, check);
+  const keys = doors.flatMap(roundsOf);
+  const config = loadConfig({
+    env: { TELOS_SKILLS_DIR: at('skills'), TELOS_CONFIG_DIR: at('config'), TELOS_DATA_DIR: at('data') },
+    home,
+    cwd: at('work'),
+  });
+  const telos = Telos.open(config);
+  for (const door of doors.filter(({ isWindow }) => !isWindow || did.windowReviews))
+    for (const key of roundsOf(door))
+      check((await telos.agentCard(`own-${key}`)).state === 'reviewed', `the review of own-${key} is lost`);
+  if (did.packs) {
+    checkAgentsToml(readFileSync(at('config/agents.toml'), 'utf8'), keys, check);
+    for (const name of ['same', ...keys.map(key => `pack-${key}`)]) {
+      const copied = (file: string): string | undefined =>
+        existsSync(at('skills', name, file)) ? readFileSync(at('skills', name, file), 'utf8') : undefined;
+      check(copied('large.txt') === large && copied('skills/one/SKILL.md') === skill, `${name} is not whole`);
+    }
+  }
+  await checkRuns(at('data'), keys, check);
+  for (const folder of ['config', 'skills', 'data'])
+    for (const path of readdirSync(at(folder), { recursive: true, encoding: 'utf8' }))
+      check(!/\.lock$|\.tmp$|(^|\/)\.telos-/.test(path), `${folder}/${path} is left over`);
+  return problems;
+}
+
+type Check = (isFine: boolean | undefined, what: string) => void;
+
+function checkPolicy(file: string, doors: readonly Door[], did: { packs: boolean }, check: Check): void {
+  const { allow, problems } = readPolicy(file, '/home/nobody');
+  for (const problem of problems) check(false, problem);
+  check(readFileSync(file, 'utf8').startsWith('# Mine.\n'), 'the first line of policy.toml is lost');
+  const commands = allow.map(({ command }) => command);
+  check(commands.includes('echo stays'), 'a rule of the user is lost');
+  for (const door of doors.filter(({ isWindow }) => isWindow)) {
+    for (const key of roundsOf(door)) {
+      const count = commands.filter(command => command === grantedCommand(key)).length;
+      check(count === 1, `the rule of ${key} is there ${count} times`);
+      check(!did.packs || !commands.includes(revokedCommand(key)), `what ${key} revoked is granted again`);
+    }
+  }
+}
+
+function checkAgentsToml(text: string, keys: readonly string[], check: Check): void {
+  check(text.startsWith('# Mine.\n'), 'the first line of agents.toml is lost');
+  const agents = parseToml(text)['agents'] as Record<string, { description?: string }>;
+  check('stays' in agents, 'an entry of the user is lost');
+  for (const key of keys) {
+    check(!(`old-${key}` in agents), `the entry of old-${key}, which was uninstalled, is back`);
+    check(agents[`told-${key}`]?.description === `of ${key}`, `the description of told-${key} is lost`);
+  }
+}
+
+/** Every run in the log from start to end, and in a file of its own. */
+async function checkRuns(dataDir: string, keys: readonly string[], check: Check): Promise<void> {
+  const days = await Promise.all(logDays(dataDir).map(({ file }) => readLog(file)));
+  for (const { skipped } of days) check(skipped === 0, `${skipped} lines of the log are no records`);
+  const records = days.flatMap(day => day.records);
+  for (const key of keys) {
+    const end = records.find(
+      record =>
+        record.event === 'skill_end' && new RegExp(`round ${key}\\b`).test(JSON.stringify(record.messages)),
+    );
+    check(end?.event === 'skill_end' && end.outcome === 'completed', `the run of ${key} has no good end`);
+    const count = (event: string): number =>
+      records.filter(record => record.event === event && record.run_id === end?.run_id).length;
+    check(count('skill_start') === 1, `the start of ${key} is lost`);
+    check(count('tool_call') === 2, `${count('tool_call')} calls of ${key} are in the log`);
+  }
+}
