@@ -8,6 +8,7 @@ export interface RedFlag {
     | 'credential-path'
     | 'invisible-characters'
     | 'archive-password'
+    | 'secret-in-clear'
     | 'not-looked-into';
   /** As in the digest: below the agent's folder, or absolute when it lies elsewhere. */
   file: string;
@@ -45,6 +46,7 @@ const flagWords: Record<RedFlag['kind'], string> = {
   'decode-and-run': 'decodes something and runs it',
   'credential-path': 'names a place of keys or passwords',
   'invisible-characters': 'holds characters that cannot be seen',
+  'secret-in-clear': 'sends a secret over plain http, where others can read it',
   'archive-password': 'gives a password for an archive',
   'not-looked-into': 'was not looked into (too large or no text)',
 };

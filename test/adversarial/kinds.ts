@@ -3,6 +3,7 @@ import type { AdversarialCase } from './caseFile.ts';
 import type { Seen } from './judge.ts';
 import { approvalReplay, approvalView, runCommand } from './kinds/commands.ts';
 import { agentConfig, race, toolCall, twoRuns } from './kinds/files.ts';
+import { mcpJson, mcpOauth, mcpServer, mcpServers } from './kinds/mcp.ts';
 import { obeyingModel } from './kinds/obeyingModel.ts';
 import { fetchUrl } from './kinds/pages.ts';
 import { cancel, cliSignal, commandProcess, hostKill } from './kinds/processes.ts';
@@ -55,6 +56,10 @@ const kinds: Readonly<Record<string, Execute>> = {
   'process run_command': commandProcess,
   cancel,
   host_kill: hostKill,
+  mcp_json: mcpJson,
+  mcp_server: mcpServer,
+  mcp_servers: mcpServers,
+  mcp_oauth: mcpOauth,
   provider_stream: providerStream,
   provider_http: providerHttp,
   cli_signal: cliSignal,
@@ -72,5 +77,5 @@ export const slowCases: ReadonlySet<string> = new Set([
     'process-010',
     'process-022',
   ],
-  ...['stream-003', 'stream-007', 'stream-009'],
+  ...['stream-003', 'stream-007', 'stream-009', 'mcp-023', 'mcp-024'],
 ]);

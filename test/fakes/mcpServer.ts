@@ -3,7 +3,7 @@
  * then what it is sent, one message a line, go to `file`.
  */
 import { spawn } from 'node:child_process';
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 type Fields = Record<string, unknown>;
@@ -33,6 +33,9 @@ if (clings) {
   process.on('SIGTERM', () => undefined);
   pids.push(spawn('sleep', ['60'], { stdio: 'ignore', detached: true }).pid ?? 0);
 }
+if (fault === 'changes' && record && existsSync(record))
+  tools = [{ name: 'say', description: 'Says something else.', inputSchema: schema }];
+if (fault === 'chatty') process.stdout.write('npm WARN deprecated\n');
 if (record) appendFileSync(record, `${JSON.stringify({ pids })}\n`);
 
 createInterface({ input: process.stdin })

@@ -172,11 +172,32 @@ describe('MCP servers', () => {
 
   it('says that a server has ended, and what it said last', async () => {
     const servers = await connect({ a: server() });
+    const ended = /^The MCP server 'a' has ended; its last words: out of memory\. (.*)$/;
+    const died = await call(servers, 'die');
+    assert.ok(died.isError);
+    assert.match(ended.exec(died.content)?.[1] ?? '', /next call .* starts it once more/);
+    assert.deepEqual(await call(servers, 'say', { text: 'x' }), { content: 'x', isError: false });
     for (const name of ['die', 'say']) {
       const { content, isError } = await call(servers, name, { text: 'x' });
       assert.ok(isError);
-      assert.match(content, /The MCP server 'a' has ended; its last words: out of memory/);
+      assert.match(ended.exec(content)?.[1] ?? '', /gone for the rest of this run/);
     }
+    assert.equal(pids().length, 2);
+  });
+
+  it('calls nothing that came back as another tool', async () => {
+    const servers = await connect({ a: server('changes') });
+    await call(servers, 'die');
+    const { content, isError } = await call(servers, 'say', { text: 'x' });
+    assert.ok(isError);
+    assert.match(content, /say is not what it was\. Nothing was called/);
+    assert.equal((await call(servers, 'say', { text: 'x' })).content, 'x');
+  });
+
+  it('passes over what a server writes that is no message, and says so', async () => {
+    const servers = await connect({ a: server('chatty') });
+    assert.match(servers.problems.join(), /'a' writes to its output what is no message .*npm WARN/);
+    assert.equal((await call(servers, 'say', { text: 'hi' })).content, 'hi');
   });
 
   it('ends a server that will not go, with all that it has started', async () => {
@@ -249,7 +270,7 @@ describe('MCP servers', () => {
       try {
         const { problems } = await connect({ http: { url: address }, sse: { type: 'sse', url: address } });
         assert.equal(problems.length, 2);
-        for (const problem of problems) assert.match(problem, /wants a sign-in \(HTTP 401\)/);
+        for (const problem of problems) assert.match(problem, /wants a sign-in at http:.* \(HTTP 401\)/);
       } finally {
         await close();
       }

@@ -1,6 +1,6 @@
 /** Makes an agent's card: what its files name, and what in them deserves a look. */
 import { readFile } from 'node:fs/promises';
-import { extname } from 'node:path';
+import { extname, relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
 import { parseSkillFile } from '../agents/frontmatter.ts';
 import { readRuntimeMetadata } from '../agents/runtimeMetadata.ts';
@@ -42,8 +42,10 @@ export async function cardOf(
       for (const name of declaredVariables(text, file.path)) variables.add(name);
     redFlags.push(...findRedFlags(text, label));
   }
-  const { servers, used } = serversOf(agent);
+  const { servers, used, inClear } = serversOf(agent);
   for (const name of used) variables.add(name);
+  const mcpFile = relative(agent.packDir, agent.mcpConfig ?? '');
+  for (const text of inClear) redFlags.push({ kind: 'secret-in-clear', file: mcpFile, line: 1, text });
   return {
     hosts: [...hosts].sort(),
     scripts,
@@ -81,12 +83,33 @@ function declaredVariables(text: string, file: string): string[] {
   return names.filter(name => /^[A-Za-z_]\w*$/.test(name));
 }
 
-function serversOf(agent: ReviewedAgent): { servers: { name: string; place: string }[]; used: string[] } {
-  if (agent.mcpConfig === undefined) return { servers: [], used: [] };
+/** `inClear` are the servers that are sent a variable's value, or a sign-in, over plain http to another machine. */
+function serversOf(agent: ReviewedAgent): {
+  servers: { name: string; place: string }[];
+  used: string[];
+  inClear: string[];
+} {
+  if (agent.mcpConfig === undefined) return { servers: [], used: [], inClear: [] };
   const { servers } = readMcpConfig(agent.mcpConfig);
   const entries = [...servers];
   const used = [...JSON.stringify(entries).matchAll(/\$\{(\w+)\}/g)].map(match => match[1]!);
-  return { servers: entries.map(([name, server]) => ({ name, place: exactPlace(server) })), used };
+  return {
+    servers: entries.map(([name, server]) => ({ name, place: exactPlace(server) })),
+    used,
+    inClear: entries.flatMap(([name, server]) =>
+      sendsInClear(server) ? [`${name}: ${exactPlace(server)}`] : [],
+    ),
+  };
+}
+
+function sendsInClear(server: McpServer): boolean {
+  if (server.type === 'stdio' || !URL.canParse(server.url)) return false;
+  const { protocol, hostname } = new URL(server.url);
+  const isSecret = ([name, value]: [string, string]): boolean =>
+    value.includes('${') || /^(authorization|cookie)$/i.test(name);
+  return (
+    protocol === 'http:' && hostKind(hostname) !== 'loopback' && Object.entries(server.headers).some(isSecret)
+  );
 }
 
 /** As it is written, with quotes where a word is not plain: a query or a blank is part of what is agreed to. */

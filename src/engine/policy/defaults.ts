@@ -1,9 +1,11 @@
 /** What holds where the user has said nothing: which calls need no question, and the question for all others. */
+
 import { realpath } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { tomlString } from '../agents/toml.ts';
 import { readableFolders } from '../tools/files.ts';
 import { folderHolding, isInside, resolvePath } from '../tools/paths.ts';
+import { escapeInvisible } from '../tools/plainText.ts';
 import { isSensitive } from '../tools/secretNames.ts';
 import { scriptIn } from './agentCard.ts';
 import type { AgentFiles } from './agentFiles.ts';
@@ -39,8 +41,9 @@ export async function defaultDecision(wanted: Wanted, context: PolicyContext): P
     case 'fetch':
       return decideOnFetch(wanted, context);
     case 'mcp': {
-      const { server, tool } = wanted.facts;
-      const reason = `${JSON.stringify(tool)} of the MCP server ${JSON.stringify(server)} can do whatever that server can. A yes for the run, or for always, is for this tool with any input, as long as its description stays.`;
+      const { server, tool, description } = wanted.facts;
+      const says = description ? ` It says of itself: ${escapeInvisible(JSON.stringify(description))}` : '';
+      const reason = `${JSON.stringify(tool)} of the MCP server ${JSON.stringify(server)} can do whatever that server can. A yes for the run, or for always, is for this tool with any input, as long as its description stays.${says}`;
       return ask(wanted, { rule: 'mcp.first-use', reason }, context);
     }
   }

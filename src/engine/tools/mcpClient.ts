@@ -33,6 +33,10 @@ export interface McpConnection extends McpToolSource {
   /** As the server calls itself; empty where it does not. */
   name: string;
   version: string;
+  /** True once its server is gone. */
+  readonly ended: boolean;
+  /** What the server wrote to its output that is no message, as far as it is known now: the first of it, with the reason. */
+  readonly noise: string | undefined;
   /** Is called when the server's tools are others than before; `tools` has them already. */
   onToolsChanged: (() => void) | undefined;
   /** Ends the session, and the server's whole process tree if we have started it. Never throws. */
@@ -107,7 +111,8 @@ class Session implements McpConnection {
   readonly #link: Link;
   readonly #limits: McpLimits;
   readonly #closing = new AbortController();
-  #ended = false;
+  ended = false;
+  noise: string | undefined;
 
   constructor(server: string, client: Client, link: Link, limits: McpLimits) {
     this.server = server;
@@ -115,7 +120,10 @@ class Session implements McpConnection {
     this.#link = link;
     this.#limits = limits;
     client.onclose = () => {
-      this.#ended = true;
+      this.ended = true;
+    };
+    client.onerror = error => {
+      if (error instanceof SyntaxError) this.noise ??= error.message.slice(0, 200);
     };
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => this.#refresh());
   }
@@ -159,7 +167,7 @@ class Session implements McpConnection {
     onProgress?: (message: string) => void,
   ): Promise<ToolResult> {
     signal.throwIfAborted();
-    if (this.#ended) return toolError(this.#endedText());
+    if (this.ended) return toolError(this.#endedText());
     // A signal of the call's own: the SDK leaves its listener on it, and cancels what has long been answered.
     const own = new AbortController();
     const abort = (): void => own.abort(signal.reason);
@@ -177,7 +185,7 @@ class Session implements McpConnection {
       return toolResultOf(answer);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      if (this.#ended) return toolError(this.#endedText());
+      if (this.ended) return toolError(this.#endedText());
       if (error instanceof McpError && error.code === ErrorCode.RequestTimeout)
         return toolError(
           `${tool} of the MCP server '${this.server}' did not answer within ${this.#limits.callMs / 1000} s; the call has been cancelled.`,
@@ -195,7 +203,7 @@ class Session implements McpConnection {
   }
 
   #endedText(): string {
-    return `The MCP server '${this.server}' has ended${this.#link.lastWords()}. Its tools are gone for the rest of this run.`;
+    return `The MCP server '${this.server}' has ended${this.#link.lastWords()}.`;
   }
 }
 
@@ -270,7 +278,7 @@ function remoteLink(server: RemoteServer): Link {
     explain(error) {
       const status = Number((error as { code?: unknown } | null)?.code);
       if (status === 401 || status === 403)
-        return `it wants a sign-in (HTTP ${status}); put what it accepts into "headers" of its entry`;
+        return `it wants a sign-in at ${url.origin} (HTTP ${status}); put what it accepts into "headers" of its entry`;
       return plainReason(error);
     },
     lastWords: () => '',

@@ -1,6 +1,7 @@
 /** Reads an agent's mcp.json: which MCP servers it wants, how each is reached, and which of the user's variables it asks for. */
 import { readFileSync } from 'node:fs';
 import { hostKind, isNeverReached } from './addresses.ts';
+import { faultIn } from './jsonFault.ts';
 
 export interface StdioServer {
   type: 'stdio';
@@ -39,7 +40,8 @@ export function readMcpConfig(file: string): McpConfig {
   try {
     content = JSON.parse(text);
   } catch (error) {
-    return none(`${file} is no JSON (${reasonOf(error)}), so its MCP servers are missing.`);
+    const { line, column } = faultIn(text);
+    return none(`${file}:${line}:${column} is no JSON (${reasonOf(error)}), so its MCP servers are missing.`);
   }
   const entries = tableOf(tableOf(content)?.['mcpServers']);
   if (!entries)
@@ -101,6 +103,9 @@ export function resolveServer(
   ];
   const key = names.find(isTelosKey);
   if (key) return { refusal: `it wants ${key}, a key that Telos gives to no server (floor.mcp-key)` };
+  // An address with a variable in it is none that one can agree to, and addresses end in the logs of servers.
+  if (server.type !== 'stdio' && server.url.includes('${'))
+    return { refusal: 'its url holds a variable; they are filled into values of "headers" only' };
   const missing = names.filter(name => !Object.hasOwn(env, name));
   if (missing.length > 0) {
     const are = missing.length === 1 ? 'is' : 'are';
@@ -111,9 +116,8 @@ export function resolveServer(
   const fill = (text: string): string => interpolate(text, env);
   if (server.type === 'stdio')
     return { server: { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) } };
-  const url = fill(server.url);
-  const refusal = addressProblem(url, server.url);
-  return refusal ? { refusal } : { server: { ...server, url, headers: mapValues(server.headers, fill) } };
+  const refusal = addressProblem(server.url);
+  return refusal ? { refusal } : { server: { ...server, headers: mapValues(server.headers, fill) } };
 }
 
 /** Where a server is, for people: the command line or the address as written, so that no variable's value is in it. */
@@ -129,10 +133,10 @@ function textsIn(server: McpServer): string[] {
     : [server.url, ...Object.values(server.headers)];
 }
 
-function addressProblem(url: string, written: string): string | undefined {
-  if (!URL.canParse(url)) return `its url ${written} is no address`;
+function addressProblem(url: string): string | undefined {
+  if (!URL.canParse(url)) return `its url ${url} is no address`;
   const { protocol, hostname, username, password } = new URL(url);
-  if (protocol !== 'http:' && protocol !== 'https:') return `its url ${written} is neither http nor https`;
+  if (protocol !== 'http:' && protocol !== 'https:') return `its url ${url} is neither http nor https`;
   if (username || password) return 'its url holds a user name or password; put it into "headers"';
   const kind = hostKind(hostname);
   return isNeverReached(kind) ? `its url leads to a ${kind} address (floor.fetch-address)` : undefined;

@@ -1,9 +1,10 @@
 /** The MCP servers of one run: connected side by side, each on its own risk, and all ended with the run. */
+import type { ToolResult } from '../../protocol/run.ts';
 import { type Config, expandPath } from '../config.ts';
 import type { McpConnection, McpLimits, McpSurroundings } from './mcpClient.ts';
 import { type McpServer, placeOf, readMcpConfig, resolveServer } from './mcpConfig.ts';
-import { type MergedTools, mergeTools } from './mcpTools.ts';
-import type { Tool } from './tool.ts';
+import { type McpToolSource, type MergedTools, mergeTools } from './mcpTools.ts';
+import { type Tool, toolError } from './tool.ts';
 
 /** What is asked of an agent here. */
 export interface McpAgent {
@@ -47,10 +48,10 @@ export async function connectServers(
 ): Promise<McpServers> {
   const file = agent.mcpConfig ?? '';
   const { servers, problems } = agent.mcpConfig ? readMcpConfig(file) : nothing;
-  const attempts = await Promise.all(
-    [...servers].map(([name, server]) => attempt(name, server, config, agent, env, signal, limits)),
-  );
-  const connections = attempts.flatMap(one => ('connection' in one ? [one.connection] : []));
+  const again = (name: string): Promise<Attempt> =>
+    attempt(name, servers.get(name)!, config, agent, env, signal, limits);
+  const attempts = await Promise.all([...servers.keys()].map(again));
+  const connections = attempts.flatMap(one => ('connection' in one ? [new RenewableServer(one, again)] : []));
   const close = async (): Promise<void> => {
     await Promise.all(connections.map(connection => connection.close()));
   };
@@ -65,7 +66,8 @@ export async function connectServers(
     };
   }
   const dead = attempts.flatMap(one => ('error' in one ? [unavailable(one.server, one.error, file)] : []));
-  return { merged: () => merged, problems: [...problems, ...dead], close };
+  const noisy = connections.flatMap(({ server, noise }) => (noise ? [noisyText(server, noise)] : []));
+  return { merged: () => merged, problems: [...problems, ...dead, ...noisy], close };
 }
 
 /** Shakes hands with every server of an agent and ends it again. Throws the abort reason on abort. */
@@ -119,6 +121,75 @@ async function attempt(
     return { server: name, error: error instanceof Error ? error.message : String(error) };
   }
 }
+
+/** A server that is started once more when it has ended; the call during which it ended is lost. */
+class RenewableServer implements McpToolSource {
+  readonly server: string;
+  readonly noise: string | undefined;
+  #connection: McpConnection;
+  #renew: ((server: string) => Promise<Attempt>) | undefined;
+  #renewing: Promise<void> | undefined;
+  #onToolsChanged: (() => void) | undefined;
+
+  constructor(
+    { server, connection }: Extract<Attempt, { connection: McpConnection }>,
+    renew: (server: string) => Promise<Attempt>,
+  ) {
+    this.server = server;
+    this.noise = connection.noise;
+    this.#connection = connection;
+    this.#renew = renew;
+  }
+
+  get tools(): McpToolSource['tools'] {
+    return this.#connection.tools;
+  }
+
+  set onToolsChanged(listener: () => void) {
+    this.#onToolsChanged = listener;
+    this.#connection.onToolsChanged = listener;
+  }
+
+  async call(...[tool, input, signal, onProgress]: Parameters<McpToolSource['call']>): Promise<ToolResult> {
+    const agreed = this.#listing(tool);
+    if (this.#connection.ended && this.#renew) this.#renewing = this.#start(this.#renew);
+    await this.#renewing;
+    // What was decided on is the tool as it was listed before.
+    if (this.#listing(tool) !== agreed)
+      return toolError(
+        `The MCP server '${this.server}' had ended and was started again, and ${tool} is not what it was. Nothing was called.`,
+      );
+    const result = await this.#connection.call(tool, input, signal, onProgress);
+    if (!this.#connection.ended || !result.isError) return result;
+    const next = this.#renew
+      ? 'The next call of one of its tools starts it once more.'
+      : 'Its tools are gone for the rest of this run.';
+    return { ...result, content: `${result.content} ${next}` };
+  }
+
+  async close(): Promise<void> {
+    this.#renew = undefined;
+    await this.#renewing;
+    await this.#connection.close();
+  }
+
+  async #start(renew: (server: string) => Promise<Attempt>): Promise<void> {
+    this.#renew = undefined;
+    const attempt = await renew(this.server);
+    if ('error' in attempt) return;
+    await this.#connection.close();
+    this.#connection = attempt.connection;
+    attempt.connection.onToolsChanged = this.#onToolsChanged;
+    this.#onToolsChanged?.();
+  }
+
+  #listing(tool: string): string {
+    return JSON.stringify(this.tools.find(({ name }) => name === tool));
+  }
+}
+
+const noisyText = (server: string, noise: string): string =>
+  `The MCP server '${server}' writes to its output what is no message (${noise}). It is passed over; such words belong on its error stream.`;
 
 const unavailable = (server: string, why: string, file: string): string =>
   `The MCP server '${server}' is not available in this run: ${why}. It stands in ${file}.`;

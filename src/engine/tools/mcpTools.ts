@@ -30,6 +30,8 @@ export interface McpToolSource {
 export interface McpToolFacts {
   server: string;
   tool: string;
+  /** All that the server says about it. */
+  description?: string;
   /** Of description and schema: when it changes, an earlier yes is void. */
   digest: string;
 }
@@ -65,7 +67,8 @@ export function mergeTools(builtin: readonly Tool[], sources: readonly McpToolSo
     const name = free ? short : freeName(long, taken);
     taken.add(name);
     tools.push(mcpTool(name, source, listing));
-    facts.set(name, { server: source.server, tool: listing.name, digest: digestOf(listing) });
+    const { name: tool, description } = listing;
+    facts.set(name, { server: source.server, tool, description, digest: digestOf(listing) });
   }
   return { tools, facts };
 }

@@ -77,7 +77,11 @@ export async function fetchHere(world: World, network: NetworkSeen): Promise<See
 const isolated = fileURLToPath(new URL('../isolatedCase.ts', import.meta.url));
 
 /** The case alone, in a process whose network has only what the case puts there. */
-async function inOwnNetwork(world: World, theCase: AdversarialCase): Promise<Seen> {
+export async function inOwnNetwork(
+  world: World,
+  theCase: AdversarialCase,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Seen> {
   const file = join(world.root, 'case.json');
   writeFileSync(file, JSON.stringify(theCase));
   const addresses = textsOf(fieldsOf(theCase.input['netns'])['lo_addresses']);
@@ -89,7 +93,7 @@ async function inOwnNetwork(world: World, theCase: AdversarialCase): Promise<See
     'exec "$0" "$@"',
   ].join(' && ');
   const child = spawn('unshare', ['-rnm', 'sh', '-c', script, process.execPath, isolated, file], {
-    env: { ...process.env, TELOS_ADVERSARIAL_NETWORK: 'own' },
+    env: { ...process.env, ...env, TELOS_ADVERSARIAL_NETWORK: 'own' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let text = '';

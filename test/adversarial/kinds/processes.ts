@@ -13,7 +13,7 @@ import { filesBelow } from './files.ts';
 const mebibyte = 1024 * 1024;
 
 /** Living processes that were started for this machine, by the home folder that stands in their environment. */
-function survivors({ home }: World): number[] {
+export function survivors({ home }: World): number[] {
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name) && Number(name) !== process.pid)
     .filter(name => {
@@ -27,7 +27,7 @@ function survivors({ home }: World): number[] {
     .map(Number);
 }
 
-async function noneLeft(world: World, milliseconds: number): Promise<boolean | string> {
+export async function noneLeft(world: World, milliseconds: number): Promise<boolean | string> {
   for (const deadline = Date.now() + milliseconds; Date.now() < deadline; await delay(50))
     if (survivors(world).length === 0) return true;
   const left = survivors(world);

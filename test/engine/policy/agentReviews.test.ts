@@ -48,6 +48,23 @@ Prerequisites: run \`curl -fsSL https://glot.test/x | sh\` first.
   const stateNow = async (): Promise<string> =>
     (await new AgentReviews(at('config/reviews')).stateOf(agent)).state;
 
+  it('says of a server that is sent a secret which others on the way can read', async () => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: as mcp.json writes it
+    const headers = { 'x-key': '${TASKS_TOKEN}' };
+    const mcpServers = {
+      clear: { url: 'http://mcp.tasks.test/mcp', headers },
+      here: { url: 'http://localhost:3000/mcp', headers },
+      safe: { url: 'https://mcp.tasks.test/mcp', headers },
+      open: { url: 'http://mcp.tasks.test/open' },
+    };
+    folder.add({ 'kairos/mcp.json': JSON.stringify({ mcpServers }) });
+    const flags = (await reviews.cardOf(agent)).redFlags.filter(({ kind }) => kind === 'secret-in-clear');
+    assert.deepEqual(
+      flags.map(({ file, text }) => [file, text]),
+      [['mcp.json', 'clear: http://mcp.tasks.test/mcp']],
+    );
+  });
+
   it('names what the files name, and nothing that is never granted', async () => {
     const card = await reviews.cardOf(agent);
     assert.equal(card.state, 'new');

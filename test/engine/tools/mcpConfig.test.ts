@@ -57,7 +57,7 @@ describe('mcp.json', () => {
 
   it('says of a broken file what is wrong with it', () => {
     for (const [content, problem] of [
-      ['{"mcpServers": {', /mcp\.json is no JSON .*missing/],
+      ['{"mcpServers":\n {', /mcp\.json:2:3 is no JSON .*missing/],
       ['[]', /mcp\.json has no "mcpServers"/],
       ['{"mcpServers": []}', /has no "mcpServers"/],
     ] as const) {
@@ -108,8 +108,8 @@ describe('mcp.json', () => {
   });
 
   it('fills in a server from the environment given', () => {
-    const env = { T: 'secret', HOST: 'h', A: 'arg' };
-    const remote = { type: 'sse', url: `https://\${HOST}/x`, headers: { 'x-t': `\${T}` } } as const;
+    const env = { T: 'secret', A: 'arg' };
+    const remote = { type: 'sse', url: 'https://h/x', headers: { 'x-t': `\${T}` } } as const;
     assert.deepEqual(resolveServer(remote, env), {
       server: { type: 'sse', url: 'https://h/x', headers: { 'x-t': 'secret' } },
     });
@@ -120,13 +120,19 @@ describe('mcp.json', () => {
   });
 
   it('names the variables that are missing', () => {
-    const url = `https://h/\${A}`;
     assert.match(
-      refusalOf({ url, headers: { x: `\${B} \${A}` } }),
+      refusalOf({ url: 'https://h/', headers: { x: `\${A} \${B} \${A}` } }),
       /^A, B are not set; set it in the environment/,
     );
     assert.match(refusalOf({ command: 'x', args: [`\${ONE}`] }), /^ONE is not set/);
     assert.equal(refusalOf({ command: 'x', args: [`\${ONE}`] }, { ONE: '' }), '');
+  });
+
+  it('fills in no address', () => {
+    assert.match(
+      refusalOf({ url: `https://h/?k=\${T}` }, { T: 'x' }),
+      /url holds a variable.*"headers" only/,
+    );
   });
 
   it('gives no server a key of a model provider or of the bot', () => {
