@@ -1,10 +1,10 @@
 /** Two windows and two command lines that change the same folders at the same moment: whether anything is lost. */
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type CliHome, cliHome } from '../cli/cliProcess.ts';
+import { cliHome } from '../cli/cliProcess.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
+import { commandLines } from './doorLines.ts';
 import { type Door, problemsAfter, roundsOf, seedFiles, turnOf } from './doorsWorld.ts';
 import type { Extent, Figure } from './figure.ts';
 
@@ -30,12 +30,14 @@ export async function doorFigures(extent: Extent): Promise<Figure[]> {
     await Promise.all(windows.map(window => once(window, 'message')));
     const said = windows.map(window => once(window, 'message') as Promise<[string[]]>);
     for (const window of windows) window.send('begin');
-    const lines = doors.filter(({ isWindow }) => !isWindow).map(door => commandLines(door, home));
+    const lines = doors
+      .filter(({ isWindow }) => !isWindow)
+      .map(door => commandLines(door, home.folder.path, home.workDir, home.env));
     const told = [
       ...(await Promise.all(said)).flatMap(([problems]) => problems),
       ...(await Promise.all(lines)).flat(),
     ];
-    const lost = await problemsAfter(home.folder.path, doors, { packs: true, windowReviews: true });
+    const lost = await problemsAfter(home.folder.path, doors, 'engine');
     const problems = [...told, ...lost];
     const rounds = doors.flatMap(roundsOf).length;
     return [
@@ -51,35 +53,4 @@ export async function doorFigures(extent: Extent): Promise<Figure[]> {
     await server.close();
     home.remove();
   }
-}
-
-/** What a person does at a terminal while the windows work; what went wrong. */
-async function commandLines(door: Door, home: CliHome): Promise<string[]> {
-  const problems: string[] = [];
-  const source = (name: string): string => join(home.folder.path, 'sources', name);
-  for (const key of roundsOf(door)) {
-    const lines = [
-      [`round ${key} kickoff`, '--agent', 'kairos', '--yes'],
-      ['trust', `own-${key}`, '--yes'],
-      ['install', source(`pack-${key}`)],
-      ['install', source('same')],
-      ['install', source(`told-${key}`)],
-      ['uninstall', `old-${key}`, '--yes'],
-    ];
-    const results = lines.map(async line => {
-      const child = spawn(process.execPath, [script('../../src/cli/main.ts'), ...line], {
-        cwd: home.workDir,
-        env: home.env,
-        stdio: ['ignore', 'ignore', 'pipe'],
-      });
-      let stderr = '';
-      child.stderr.on('data', piece => {
-        stderr += piece;
-      });
-      const [code] = (await once(child, 'close')) as [number | null];
-      if (code !== 0) problems.push(`telos ${line.join(' ')} ended with ${code}: ${stderr.slice(-300)}`);
-    });
-    await Promise.all(results);
-  }
-  return problems;
 }

@@ -55,10 +55,9 @@ export function seedFiles(doors: readonly Door[]): Record<string, string> {
 
 /** The model: a command and a file in each run, by the key in its request. */
 export function turnOf({ body }: ReceivedRequest): AnthropicTurn {
-  const text = JSON.stringify(body.messages);
-  const key = /round (\w+x\d+)/.exec(text)?.[1] ?? 'none';
-  if (body.messages.some((message: { role: string }) => message.role === 'assistant'))
-    return { text: [`Done with ${key}.`] };
+  const keys = [...JSON.stringify(body.messages).matchAll(/round (\w+x\d+)/g)];
+  const key = keys.at(-1)?.[1] ?? 'none';
+  if (JSON.stringify(body.messages.at(-1)).includes('tool_result')) return { text: [`Done with ${key}.`] };
   return {
     text: ['Looking.'],
     toolCalls: [
@@ -68,33 +67,31 @@ export function turnOf({ body }: ReceivedRequest): AnthropicTurn {
   };
 }
 
-/** What is lost or broken, in sentences; `did` are the parts that these doors have done. */
+/** What is lost or broken, in sentences. With `through: 'chat'` the windows have run skills and accepted cards, and left the rest to the command lines. */
 export async function problemsAfter(
   home: string,
   doors: readonly Door[],
-  did: { packs: boolean; windowReviews: boolean },
+  through: 'chat' | 'engine',
 ): Promise<string[]> {
   const problems: string[] = [];
   const check = (isFine: boolean | undefined, what: string): void => void (isFine || problems.push(what));
   const at = (...parts: string[]): string => join(home, ...parts);
-  checkPolicy(at('config/policy.toml'), doors, did, check);
   const keys = doors.flatMap(roundsOf);
+  const installed = doors.filter(({ isWindow }) => !isWindow || through === 'engine').flatMap(roundsOf);
+  checkPolicy(at('config/policy.toml'), doors, through, check);
   const config = loadConfig({
     env: { TELOS_SKILLS_DIR: at('skills'), TELOS_CONFIG_DIR: at('config'), TELOS_DATA_DIR: at('data') },
     home,
     cwd: at('work'),
   });
   const telos = Telos.open(config);
-  for (const door of doors.filter(({ isWindow }) => !isWindow || did.windowReviews))
-    for (const key of roundsOf(door))
-      check((await telos.agentCard(`own-${key}`)).state === 'reviewed', `the review of own-${key} is lost`);
-  if (did.packs) {
-    checkAgentsToml(readFileSync(at('config/agents.toml'), 'utf8'), keys, check);
-    for (const name of ['same', ...keys.map(key => `pack-${key}`)]) {
-      const copied = (file: string): string | undefined =>
-        existsSync(at('skills', name, file)) ? readFileSync(at('skills', name, file), 'utf8') : undefined;
-      check(copied('large.txt') === large && copied('skills/one/SKILL.md') === skill, `${name} is not whole`);
-    }
+  for (const key of keys)
+    check((await telos.agentCard(`own-${key}`)).state === 'reviewed', `the review of own-${key} is lost`);
+  checkAgentsToml(readFileSync(at('config/agents.toml'), 'utf8'), installed, check);
+  for (const name of ['same', ...installed.map(key => `pack-${key}`)]) {
+    const copied = (file: string): string | undefined =>
+      existsSync(at('skills', name, file)) ? readFileSync(at('skills', name, file), 'utf8') : undefined;
+    check(copied('large.txt') === large && copied('skills/one/SKILL.md') === skill, `${name} is not whole`);
   }
   await checkRuns(at('data'), keys, check);
   for (const folder of ['config', 'skills', 'data'])
@@ -105,7 +102,7 @@ export async function problemsAfter(
 
 type Check = (isFine: boolean | undefined, what: string) => void;
 
-function checkPolicy(file: string, doors: readonly Door[], did: { packs: boolean }, check: Check): void {
+function checkPolicy(file: string, doors: readonly Door[], through: string, check: Check): void {
   const { allow, problems } = readPolicy(file, '/home/nobody');
   for (const problem of problems) check(false, problem);
   check(readFileSync(file, 'utf8').startsWith('# Mine.\n'), 'the first line of policy.toml is lost');
@@ -115,7 +112,10 @@ function checkPolicy(file: string, doors: readonly Door[], did: { packs: boolean
     for (const key of roundsOf(door)) {
       const count = commands.filter(command => command === grantedCommand(key)).length;
       check(count === 1, `the rule of ${key} is there ${count} times`);
-      check(!did.packs || !commands.includes(revokedCommand(key)), `what ${key} revoked is granted again`);
+      check(
+        through === 'chat' || !commands.includes(revokedCommand(key)),
+        `what ${key} revoked is granted again`,
+      );
     }
   }
 }
