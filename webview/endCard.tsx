@@ -1,10 +1,11 @@
 /** How a run ended, and what to do next when it did not end well. */
+import { describeDay } from '../src/protocol/daySpending.ts';
 import type { ErrorCode, SkillRef } from '../src/protocol/run.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import type { EndItem } from './state.ts';
-import { askWithoutSkill, busy, info, lastRunId, ready, resend, submit } from './store.ts';
+import { askWithoutSkill, busy, info, lastRunId, ready, resend, submit, today } from './store.ts';
 import { visible } from './visibleText.ts';
 import { describeFigures, describeOutcome } from './wording.ts';
 
@@ -20,7 +21,8 @@ const icons: Partial<Record<EndItem['outcome'], IconName>> = {
 };
 
 export function EndCard({ item }: { item: EndItem }) {
-  const figures = describeFigures(item).join(' · ');
+  const day = item.runId === lastRunId.value && today.value ? describeDay(today.value) : [];
+  const figures = [...describeFigures(item), ...day].join(' · ');
   return (
     <>
       {item.error && <ErrorCard item={item} message={item.error.message} />}

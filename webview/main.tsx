@@ -27,6 +27,7 @@ import {
   next,
   pending,
   queued,
+  today,
 } from './store.ts';
 
 let inbox: Inbox = { id: conversationId.peek(), have: 0 };
@@ -59,6 +60,9 @@ function take(message: ToWebview) {
       break;
     case 'info':
       info.value = message.info;
+      break;
+    case 'today':
+      today.value = message.today;
       break;
     case 'attached':
       attached.value = message.attachments;

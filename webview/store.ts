@@ -1,5 +1,6 @@
 /** The values that components draw, as signals, and the few things a person can do with them. */
 import { batch, computed, effect, signal } from '@preact/signals';
+import type { DaySpending } from '../src/protocol/daySpending.ts';
 import type { ApprovalDecision, SkillRef } from '../src/protocol/run.ts';
 import type { AttachmentChip, ChatInfo, QueuedRequest } from '../src/protocol/webview.ts';
 import { keep, kept, post } from './host.ts';
@@ -18,6 +19,9 @@ export const pending = signal(false);
 export const busy = computed(() => pending.value || isRunning(chat.value));
 /** False where nothing may run: before the host has spoken, and without the workspace's trust. */
 export const ready = computed(() => info.value?.trusted === true);
+
+/** What all runs of the day have used, as far as the host has said. */
+export const today = signal<DaySpending | undefined>(undefined);
 
 /** What goes along with the next request; the host has it. */
 export const attached = signal<readonly AttachmentChip[]>([]);

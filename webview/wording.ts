@@ -1,4 +1,5 @@
 /** The sentences of the chat view, kept as pure functions so that they can be read and tested without a browser. */
+import { formatCost } from '../src/protocol/daySpending.ts';
 import type { ApprovalDecision, ApprovalScope, RouteReason, ToolCall, Usage } from '../src/protocol/run.ts';
 import type { ApprovalItem, EndItem, RetryItem, Run, ToolState } from './state.ts';
 import { visible } from './visibleText.ts';
@@ -141,11 +142,6 @@ export function formatDuration(ms: number): string {
 
 export function formatNumber(value: number): string {
   return value.toLocaleString('en-US');
-}
-
-function formatCost(dollars: number): string {
-  if (dollars > 0 && dollars < 0.0001) return 'under $0.0001';
-  return `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`;
 }
 
 function count(value: number, noun: string): string {

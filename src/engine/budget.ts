@@ -1,4 +1,5 @@
 /** Stops a run, before it asks the model again, when it or the day has used what it may. */
+import type { DaySpending } from '../protocol/daySpending.ts';
 import type { Usage } from '../protocol/run.ts';
 import { type BudgetName, budgetVariables, type Config } from './config.ts';
 import { TelosError } from './errors.ts';
@@ -100,13 +101,33 @@ interface DaySoFar {
 const nothingYet: DaySoFar = { use: { cost: 0, tokens: 0, minutes: 0 }, unknown: 0 };
 
 /** What the runs that ended today have used, those of other processes too; one that goes on beside this one is counted at its end. */
-class DayUse {
+export class DayUse {
   readonly #dataDir: string;
   #reader: LogReader | undefined;
   #sum: DaySoFar = nothingYet;
 
   constructor(dataDir: string) {
     this.#dataDir = dataDir;
+  }
+
+  /** For a person: what was used, and the limits of a day that are set. Throws what the file system says. */
+  async spending({
+    maxCostPerDay,
+    maxTokensPerDay,
+    maxMinutesPerDay,
+  }: Config['budget']): Promise<DaySpending> {
+    const { use, unknown, problem } = await this.read();
+    if (problem) throw new Error(problem);
+    const isSet = (limit: number | undefined): limit is number => limit !== undefined && !Number.isNaN(limit);
+    return {
+      ...use,
+      unknownRuns: unknown,
+      limits: {
+        ...(isSet(maxCostPerDay) && { cost: maxCostPerDay }),
+        ...(isSet(maxTokensPerDay) && { tokens: maxTokensPerDay }),
+        ...(isSet(maxMinutesPerDay) && { minutes: maxMinutesPerDay }),
+      },
+    };
   }
 
   async read(): Promise<DaySoFar> {

@@ -1,8 +1,17 @@
 /** The loop of a run: ask the model, do what it asks, tell it what happened, until it asks for nothing more. */
-import type { ContentBlock, Message, RunEvent, RunOutcome, ToolCall, Usage } from '../protocol/run.ts';
+import type {
+  ApprovalDecision,
+  ApprovalRequest,
+  ContentBlock,
+  Message,
+  RunEvent,
+  RunOutcome,
+  ToolCall,
+  Usage,
+} from '../protocol/run.ts';
 import type { Budget } from './budget.ts';
 import { TelosError } from './errors.ts';
-import { defaultMaxTokens, type Provider, type TokenCount } from './providers/provider.ts';
+import { defaultMaxTokens, type Provider, type Quota, type TokenCount } from './providers/provider.ts';
 import { runTools, type ToolBench } from './toolRound.ts';
 
 /** Rounds of one run, at most. */
@@ -30,8 +39,16 @@ interface Reply {
 
 /** Returns how it ended; throws what a provider throws, and the abort reason on abort. */
 export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, RunOutcome> {
+  const { notice, quota } = spec.provider;
+  if (notice) yield { type: 'notice', level: 'info', message: notice };
+  let asksFor = quota;
   while (spec.counts.rounds < maxRounds) {
     signal.throwIfAborted();
+    if (asksFor && isDue(asksFor, spec)) {
+      const answer = yield* askForMore(asksFor, spec, signal);
+      if (!answer.allow) return 'cancelled';
+      if (answer.scope !== 'once') asksFor = undefined;
+    }
     yield* warnings((await spec.budget?.check()) ?? []);
     spec.counts.rounds++;
     const reply = yield* streamReply(spec, signal);
@@ -46,6 +63,32 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     yield* runTools(reply.calls, spec, signal);
   }
   return 'round_limit';
+}
+
+const isDue = ({ roundsBeforeAsking }: Quota, { counts }: RunSpec): boolean =>
+  roundsBeforeAsking > 0 && counts.rounds > 0 && counts.rounds % roundsBeforeAsking === 0;
+
+/** A loop that nobody watches can use up in minutes what somebody has for a month. */
+async function* askForMore(
+  { whose, roundsBeforeAsking }: Quota,
+  { provider, counts, human }: RunSpec,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, ApprovalDecision> {
+  const more = Math.min(roundsBeforeAsking, maxRounds - counts.rounds);
+  const request: ApprovalRequest = {
+    callId: `more-rounds-${counts.rounds}`,
+    tool: 'more_rounds',
+    subject: `${more} more ${more === 1 ? 'question' : 'questions'} to ${provider.model}`,
+    rule: 'quota.rounds',
+    reason: `This run has asked the model ${counts.rounds} times already, and each time counts against the quota of ${whose}.`,
+    scopes: ['once', 'run'],
+  };
+  const answer = human.approve(request, signal);
+  yield { type: 'approval_request', request };
+  const decision = await answer;
+  yield { type: 'approval_response', callId: request.callId, decision };
+  signal.throwIfAborted();
+  return decision;
 }
 
 const cutOff =

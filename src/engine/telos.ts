@@ -1,6 +1,7 @@
 /** The engine's one door: what there is to run, which skill a request means, and the run itself as a stream of events. */
 import type { AgentCard } from '../protocol/agentCard.ts';
 import type { AttachedName, Attachment } from '../protocol/attachment.ts';
+import type { DaySpending } from '../protocol/daySpending.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
 import type { JsonObject, Message, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
 import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
@@ -9,7 +10,7 @@ import { type Discovery, discoverInSlices } from './agents/discover.ts';
 import type { Machine, Readiness } from './agents/readiness.ts';
 import { readinessOf, thisMachine } from './agents/readiness.ts';
 import type { Ranked } from './agents/searchIndex.ts';
-import { type Budget, openBudget } from './budget.ts';
+import { type Budget, DayUse, openBudget } from './budget.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
 import { framed, newRunState, type RunState } from './frame.ts';
@@ -88,6 +89,7 @@ export class Telos {
   #discovery: Promise<Discovery> | undefined;
   #choice: Promise<ProviderChoice> | undefined;
   #machine: Machine | undefined;
+  #today: DayUse | undefined;
   readonly #router: Router;
 
   private constructor(config: Config, parts: FrontendParts) {
@@ -129,6 +131,12 @@ export class Telos {
   /** The model that is asked which skill fits; undefined where a recording answers. Throws what `provider` throws. */
   async routingProvider(): Promise<Provider | undefined> {
     return routingProvider(this.config, await this.provider());
+  }
+
+  /** What the runs that ended today have used, those of other processes too. Throws what the file system says. */
+  async today(): Promise<DaySpending> {
+    this.#today ??= new DayUse(this.config.dataDir);
+    return this.#today.spending(this.config.budget);
   }
 
   /** The next request sees the files, and the models that answer, as they are then. */

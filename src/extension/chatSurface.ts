@@ -57,6 +57,7 @@ export class ChatSurface implements PlacedChat {
       changed: () => {
         desk.chats.changed();
         place.changed();
+        if (!this.chat.isRunning) void this.#sayToday();
       },
       approvalAsked: request => this.#notifyHidden(request),
     });
@@ -114,7 +115,8 @@ export class ChatSurface implements PlacedChat {
     switch (message.type) {
       case 'ready':
         await this.chat.show(message.id, message.have);
-        return this.#attaching.show();
+        this.#attaching.show();
+        return this.#sayToday();
       case 'submit':
         return this.#submit(message);
       case 'resend': {
@@ -159,6 +161,16 @@ export class ChatSurface implements PlacedChat {
         return openNewFile(message.text, message.language);
       case 'command':
         return vscode.commands.executeCommand(message.command);
+    }
+  }
+
+  async #sayToday(): Promise<void> {
+    if (!this.#webview || this.chat.title === '') return;
+    try {
+      const today = await (await this.#desk.current.openTelos()).today();
+      this.#post({ type: 'today', today });
+    } catch (error) {
+      this.#desk.log.warn(error instanceof Error ? error.message : String(error));
     }
   }
 

@@ -7,7 +7,7 @@ import { registerChooseModel } from './chooseModel.ts';
 import { CurrentTelos } from './currentTelos.ts';
 import { editorRipgrep } from './editorRipgrep.ts';
 import { LastEditor } from './lastEditor.ts';
-import { lmProvider, lmProviderName, registerLmModels } from './lmProvider.ts';
+import { lmProviderName, lmProviderWithMemory, registerLmModels } from './lmProvider.ts';
 import { registerAgentPacks } from './native/agentPacks.ts';
 import { registerChatParticipant } from './native/chatParticipant.ts';
 import { NativeRuns } from './native/nativeRuns.ts';
@@ -39,7 +39,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const log = vscode.window.createOutputChannel('Telos', { log: true });
   const ripgrep = editorRipgrep(vscode.env.appRoot);
   const current = new CurrentTelos(context.secrets, {
-    providers: { [lmProviderName]: lmProvider },
+    providers: { [lmProviderName]: lmProviderWithMemory(context.globalState) },
     ...(ripgrep ? { ripgrep } : {}),
   });
   const skillTree = new SkillTree(current, log);

@@ -56,7 +56,32 @@ export function providerOf(model: vscode.LanguageModelChat): Provider {
   return {
     name: lmProviderName,
     model: lmModelName(model),
+    quota: { whose: `${model.vendor} in the editor`, roundsBeforeAsking: roundsBeforeAsking() },
     streamCompletion: (request, signal) => streamCompletion(model, request, signal),
+  };
+}
+
+const roundsBeforeAsking = (): number =>
+  vscode.workspace.getConfiguration('telos').get<number>('vscode.roundsBeforeAsking') ?? 10;
+
+const usedKey = 'telos.editorModelUsed';
+
+/** The same models, and a word on their quota before they are used for the first time. */
+export function lmProviderWithMemory(memory: vscode.Memento): FrontendProvider {
+  return {
+    ...lmProvider,
+    async create(wanted) {
+      const provider = await lmProvider.create(wanted);
+      if (memory.get(usedKey)) return provider;
+      return {
+        ...provider,
+        notice: `${provider.model} is a model of the editor: what it answers counts against your quota there. The setting telos.vscode.roundsBeforeAsking says when a long run asks before it goes on.`,
+        streamCompletion(request, signal) {
+          void memory.update(usedKey, true);
+          return provider.streamCompletion(request, signal);
+        },
+      };
+    },
   };
 }
 

@@ -1,5 +1,6 @@
 /** The status bar's word on Telos: which model the next run uses, and whether one runs now. */
 import * as vscode from 'vscode';
+import { describeDay, formatCost } from '../protocol/daySpending.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { plainLabel } from './plainLabel.ts';
 
@@ -12,6 +13,9 @@ export class StatusBar implements vscode.Disposable {
   #model = '';
   #why = '';
   #running = 0;
+  /** Empty where nothing was used. */
+  #cost = '';
+  #day = '';
   #waiting = 0;
 
   constructor(current: CurrentTelos) {
@@ -43,14 +47,30 @@ export class StatusBar implements vscode.Disposable {
       this.#model = 'No model';
       this.#why = plainLabel(error instanceof Error ? error.message : String(error), 500);
     }
+    await this.#readDay();
     this.#draw();
   }
 
   /** How many runs go on, and how many questions wait for the person. */
   sayRunning(running: number, waiting: number): void {
+    const hasEnded = running < this.#running;
     this.#running = running;
     this.#waiting = waiting;
     this.#draw();
+    if (hasEnded) void this.#readDay().then(() => this.#draw());
+  }
+
+  /** A day that cannot be read is no reason to say nothing of the model. */
+  async #readDay(): Promise<void> {
+    try {
+      const today = await (await this.#current.openTelos()).today();
+      this.#cost = today.cost > 0 ? formatCost(today.cost) : '';
+      const [first = '', ...more] = describeDay(today);
+      this.#day = [first.charAt(0).toUpperCase() + first.slice(1), ...more].join(', ');
+    } catch {
+      this.#cost = '';
+      this.#day = '';
+    }
   }
 
   dispose(): void {
@@ -60,9 +80,8 @@ export class StatusBar implements vscode.Disposable {
 
   #draw(): void {
     if (this.#model === '') return;
-    this.#item.text = [`${this.#icon()} ${this.#model}`, ...(this.#running > 1 ? [this.#running] : [])].join(
-      ' · ',
-    );
+    const facts = [this.#model, this.#cost, this.#running > 1 ? `${this.#running} runs` : ''];
+    this.#item.text = `${this.#icon()} ${facts.filter(Boolean).join(' · ')}`;
     const states = [
       this.#running === 0 ? 'Telos runs skills with this model; click to choose another.' : '',
       this.#running === 1 ? 'Telos runs a skill.' : '',
@@ -70,9 +89,9 @@ export class StatusBar implements vscode.Disposable {
       this.#waiting === 1 ? 'A question waits for your answer.' : '',
       this.#waiting > 1 ? `${this.#waiting} questions wait for your answer.` : '',
     ];
-    this.#item.tooltip = [...states, this.#why].filter(Boolean).join('\n');
+    this.#item.tooltip = [...states, this.#day, this.#why].filter(Boolean).join('\n');
     this.#item.accessibilityInformation = {
-      label: `Telos, ${this.#running > 0 ? 'running, ' : ''}model ${this.#model}`,
+      label: `Telos, ${this.#running > 0 ? 'running, ' : ''}model ${this.#model}${this.#cost ? `, ${this.#cost} today` : ''}`,
       role: 'button',
     };
     this.#item.show();

@@ -1,5 +1,6 @@
 /** Every message between the extension host and the chat view, so that both ends are checked against one list. */
 import type { AttachedName } from './attachment.ts';
+import type { DaySpending } from './daySpending.ts';
 import type { ApprovalDecision, RunEvent, SkillRef } from './run.ts';
 
 /** What the view shows around the conversation. */
@@ -49,6 +50,8 @@ export type ToWebview =
     }
   | { type: 'events'; id: string; from: number; events: readonly RunEvent[] }
   | { type: 'info'; info: ChatInfo }
+  /** What all runs of the day have used; comes when a run has ended. */
+  | { type: 'today'; today: DaySpending }
   /** All that wait now, in the order in which they will be run. */
   | { type: 'queued'; queued: readonly QueuedRequest[] }
   /** The person has chosen the skill of the next request; null is the choice by its words. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { openBudget } from '../../src/engine/budget.ts';
+import { DayUse, openBudget } from '../../src/engine/budget.ts';
 import { type ConfigOverrides, loadConfig } from '../../src/engine/config.ts';
 import { TelosError } from '../../src/engine/errors.ts';
 import { appendRecord, logPath, type SkillEndRecord } from '../../src/engine/logFile.ts';
@@ -144,5 +144,21 @@ describe('openBudget', () => {
         error.code === 'config' &&
         /limit TELOS_MAX_COST in .*\.env is 'five', which is no number/.test(error.message),
     );
+  });
+
+  it('tells what the day has used as runs end, and which of its limits are set', async () => {
+    const day = new DayUse(join(folder.path, 'data'));
+    const limits = { maxCost: 1, maxCostPerDay: 5, maxTokensPerDay: Number.NaN };
+    ended(new Date(), {});
+    assert.deepEqual(await day.spending(limits), {
+      cost: 0.4,
+      tokens: 1500,
+      minutes: 1,
+      unknownRuns: 0,
+      limits: { cost: 5 },
+    });
+    ended(new Date(), { cost: 'unknown' });
+    const { cost, unknownRuns, minutes } = await day.spending({});
+    assert.deepEqual([cost, unknownRuns, minutes], [0.4, 1, 2]);
   });
 });

@@ -91,6 +91,42 @@ describe('runLoop', () => {
     assert.deepEqual(end.messages.at(-1)?.content, [{ type: 'text', text: 'half' }]);
   });
 
+  describe('with a model that counts against a quota', () => {
+    const looks = (): ScriptedProvider => ({
+      ...scriptedProvider([[calls('1', 'read_file', { path: 'in.txt' }), done('tool_use')]]),
+      quota: { whose: 'the garden', roundsBeforeAsking: 4 },
+    });
+    const asking = (answers: ('once' | 'run' | 'no')[], asked: string[]): Human => ({
+      ...nobody,
+      approve: async ({ subject }) => {
+        asked.push(subject);
+        const scope = answers.shift() ?? 'no';
+        return scope === 'no' ? { allow: false, reason: 'no' } : { allow: true, scope };
+      },
+    });
+
+    it('asks before it goes on, again and again, and stops at a no', async () => {
+      const asked: string[] = [];
+      const { events, end } = await run(looks(), asking(['once'], asked));
+      assert.deepEqual(asked, ['4 more questions to script', '4 more questions to script']);
+      assert.deepEqual([end.outcome, end.rounds], ['cancelled', 8]);
+      const [first] = events.filter(event => event.type === 'approval_request');
+      assert.match(first?.request.reason ?? '', /4 times already.*quota of the garden/);
+    });
+
+    it('asks no more in this run after a yes for it', async () => {
+      const asked: string[] = [];
+      const { end } = await run(looks(), asking(['run'], asked));
+      assert.deepEqual([asked.length, end.outcome, end.rounds], [1, 'round_limit', maxRounds]);
+    });
+
+    it('says first what there is to know', async () => {
+      const provider = { ...scriptedProvider([[says('k'), done()]]), notice: 'It counts.' };
+      const { events } = await run(provider);
+      assert.deepEqual(events[1], { type: 'notice', level: 'info', message: 'It counts.' });
+    });
+  });
+
   it('runs eight calls at once at most, and gives the results in order', async () => {
     let running = 0;
     let most = 0;

@@ -39,10 +39,21 @@ export type StreamEvent =
   | { type: 'retry'; attempt: number; waitMs: number; why: string }
   | { type: 'done'; stopReason: string; usage?: TokenCount };
 
+export interface Quota {
+  /** For a sentence: "the quota of ...". */
+  whose: string;
+  /** After so many rounds of one run, and again after as many, the person is asked whether it may go on; 0 never asks. */
+  roundsBeforeAsking: number;
+}
+
 export interface Provider {
   readonly name: string;
   readonly model: string;
   readonly recording?: RecordingInfo;
+  /** What a person should know before this model is used. */
+  readonly notice?: string;
+  /** Set where each round counts against a quota that cannot be seen from here. */
+  readonly quota?: Quota;
   /**
    * Streams one model turn. Throws TelosError (`auth`, `rate_limit`, `provider`) when the turn cannot be had; a stream that
    * ends before its message does is such an error. Stops within moments of the signal's abort, by throwing the abort reason.
