@@ -7,6 +7,7 @@ import { killFigures } from './kills.ts';
 import { largeResultFigures } from './largeResults.ts';
 import { longLifeFigures } from './longLife.ts';
 import { manyRunsFigures } from './manyRuns.ts';
+import { mcpFaultFigures } from './mcpFaults.ts';
 import { endlessOutputFigures, processShapeFigures } from './processes.ts';
 import { retryFigures } from './retries.ts';
 import { streamCutFigures } from './streamCuts.ts';
@@ -32,6 +33,7 @@ export const measurements: readonly Measurement[] = [
   { name: 'stream-cuts', measure: streamCutFigures, hasQuick: true },
   { name: 'retries', measure: retryFigures, hasQuick: true },
   { name: 'large-results', measure: largeResultFigures, hasQuick: true },
+  { name: 'mcp-faults', measure: mcpFaultFigures, hasQuick: true },
   { name: 'process-shapes', measure: processShapeFigures, hasQuick: true },
   { name: 'writers', measure: writerFigures, hasQuick: true },
   { name: 'doors', measure: doorFigures, hasQuick: true },
