@@ -5,6 +5,7 @@
  */
 import { CodeBlock } from './codeBlock.ts';
 import { completeMarkdown } from './completeMarkdown.ts';
+import { showMore, splitLong } from './longProse.ts';
 import { renderMarkdown } from './markdown.ts';
 import { codeParts, type MarkdownBlock, type MarkdownStream, openBlock } from './markdownBlocks.ts';
 import { sanitize } from './sanitize.ts';
@@ -50,7 +51,9 @@ export class MarkdownSurface {
       this.#drawOpenCode(block, false);
       this.#code?.finish();
     } else if (block.source.trim() !== '') {
-      const { nodes, level } = proseNodes(block.source, this.#headingLevel);
+      const { head, rest } = splitLong(block.source);
+      const { nodes, level } = proseNodes(head, this.#headingLevel);
+      if (rest) nodes.append(showMore(rest));
       this.#headingLevel = level;
       const element = this.#proseElement();
       element.replaceChildren(nodes);
@@ -83,8 +86,13 @@ export class MarkdownSurface {
       this.#later = setTimeout(() => this.#drawOpenProse(block), this.#notBefore - now);
       return;
     }
-    const { nodes } = proseNodes(completeMarkdown(block.source), this.#headingLevel);
-    this.#proseElement().replaceChildren(nodes);
+    const { head, rest } = splitLong(block.source);
+    // Of a block that grows beyond that, what is seen stays as it is.
+    if (rest && this.#prose?.dataset['long']) return;
+    const { nodes } = proseNodes(completeMarkdown(head), this.#headingLevel);
+    const element = this.#proseElement();
+    element.replaceChildren(nodes);
+    if (rest) element.dataset['long'] = 'true';
     const end = performance.now();
     this.#notBefore = end - now > 4 ? end + (end - now) / parseShare : 0;
   }

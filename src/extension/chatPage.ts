@@ -16,6 +16,9 @@ export function chatPage({ cspSource, scriptUri, styleUri }: ChatPageParts): str
     `style-src ${cspSource}`,
     `img-src ${cspSource} data:`,
     `font-src ${cspSource}`,
+    // The first directive does not stand in for these two.
+    `form-action 'none'`,
+    `base-uri 'none'`,
   ].join('; ');
   return `<!DOCTYPE html>
 <html lang="en">

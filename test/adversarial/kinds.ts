@@ -18,6 +18,13 @@ import {
 import { discovery, route, skillFile, untrustedRoots } from './kinds/skills.ts';
 import { manyCalls, providerHttp, providerStream } from './kinds/streams.ts';
 import { cliJson, cliOutput, cliPipe } from './kinds/terminals.ts';
+import {
+  markdownString,
+  notification,
+  webviewHtml,
+  webviewMarkdown,
+  webviewMessage,
+} from './kinds/webviews.ts';
 import type { World } from './world.ts';
 
 export type Execute = (world: World, theCase: AdversarialCase) => Promise<Seen>;
@@ -60,6 +67,12 @@ const kinds: Readonly<Record<string, Execute>> = {
   mcp_server: mcpServer,
   mcp_servers: mcpServers,
   mcp_oauth: mcpOauth,
+  webview_markdown: webviewMarkdown,
+  stream_markdown: webviewMarkdown,
+  webview_html_check: webviewHtml,
+  webview_message: webviewMessage,
+  notification,
+  markdown_string: markdownString,
   provider_stream: providerStream,
   provider_http: providerHttp,
   cli_signal: cliSignal,
@@ -77,5 +90,5 @@ export const slowCases: ReadonlySet<string> = new Set([
     'process-010',
     'process-022',
   ],
-  ...['stream-003', 'stream-007', 'stream-009', 'mcp-023', 'mcp-024'],
+  ...['stream-003', 'stream-007', 'stream-009', 'mcp-023', 'mcp-024', 'webview-030'],
 ]);

@@ -1,6 +1,7 @@
 /** `npm run adversarial -- FILE [--area A] [--case ID] [--fast]`: one line for each case, then totals by area; the exit code is 1 when one fails. */
 import { parseArgs } from 'node:util';
 import { readCases } from './caseFile.ts';
+import { closeBrowser } from './chatWindow.ts';
 import { knownFailures } from './contradictions.ts';
 import { slowCases } from './kinds.ts';
 import { type CaseResult, lineOf, runCase } from './runCases.ts';
@@ -25,6 +26,7 @@ for (const theCase of wanted) {
   results.push(result);
   console.log(lineOf(result));
 }
+await closeBrowser();
 for (const [id, why] of knownFailures)
   if (results.some(one => one.id === id && one.result === 'fail')) console.log(`known: ${id}: ${why}`);
 const count = (area: string | undefined, result: string): string =>

@@ -14,7 +14,7 @@ describe('chatPage', () => {
     const nonce = /'nonce-([^']+)'/.exec(policy)?.[1] ?? 'none';
     assert.equal(
       policy,
-      `default-src 'none'; script-src 'nonce-${nonce}'; style-src https://view.example; img-src https://view.example data:; font-src https://view.example`,
+      `default-src 'none'; script-src 'nonce-${nonce}'; style-src https://view.example; img-src https://view.example data:; font-src https://view.example; form-action 'none'; base-uri 'none'`,
     );
     assert.deepEqual(page.match(/<script[^>]*>/g), [
       `<script type="module" nonce="${nonce}" src="https://view.example/main.js">`,

@@ -1,0 +1,112 @@
+/** The built chat view in a real Chromium, served over HTTP with its own page and policy; nothing is held back from the network. */
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import type { Browser, Page } from 'playwright-core';
+import { chatPage } from '../../src/extension/chatPage.ts';
+import type { RunEvent } from '../../src/protocol/run.ts';
+import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
+import { launchChromium } from '../vscode/chromium.ts';
+import { conversation, end, routed, start, text } from '../webview/scenes.ts';
+
+export interface ChatWindow {
+  page: Page;
+  say(message: ToWebview): Promise<void>;
+  /** What the view has sent to its host. */
+  posted(): Promise<ToHost[]>;
+  /** Dialogs, windows and pages that were opened, and where the page went. */
+  strayed: string[];
+  /** Lets `work` be the only thing that happens in a window of its own. */
+  close(): Promise<void>;
+}
+
+let browser: Promise<Browser> | undefined;
+
+/** All cases share one browser; whoever has run them ends it. */
+export async function closeBrowser(): Promise<void> {
+  const open = browser;
+  browser = undefined;
+  await (await open)?.close();
+}
+
+export async function openChat(): Promise<ChatWindow> {
+  browser ??= launchChromium();
+  const { server, origin } = await serveView();
+  const context = await (await browser).newContext({ viewport: { width: 420, height: 760 } });
+  const page = await context.newPage();
+  const strayed: string[] = [];
+  page.on('dialog', dialog => {
+    strayed.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  await page.addInitScript(standIn);
+  await page.goto(origin);
+  context.on('page', other => strayed.push(`window: ${other.url()}`));
+  page.on('framenavigated', frame => strayed.push(`went to ${frame.url()}`));
+  return {
+    page,
+    strayed,
+    posted: () => page.evaluate(() => (window as unknown as { posted: ToHost[] }).posted),
+    say: message =>
+      page.evaluate(
+        given =>
+          new Promise<void>(resolve => {
+            window.postMessage(given);
+            setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => resolve())));
+          }),
+        message,
+      ),
+    async close() {
+      await context.close();
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function serveView(): Promise<{ server: Server; origin: string }> {
+  const fileOf = (name: string): string =>
+    fileURLToPath(new URL(`../../dist/webview/${name}`, import.meta.url));
+  if (!existsSync(fileOf('main.js'))) throw new Error('the chat view has not been built');
+  const server = createServer((request, response) => {
+    const origin = `http://${request.headers.host}`;
+    const parts = { cspSource: origin, scriptUri: `${origin}/main.js`, styleUri: `${origin}/main.css` };
+    const files: Record<string, [type: string, body: () => string | Buffer]> = {
+      '/': ['text/html', () => chatPage(parts)],
+      '/main.js': ['text/javascript', () => readFileSync(fileOf('main.js'))],
+      '/main.css': ['text/css', () => readFileSync(fileOf('main.css'))],
+    };
+    const file = files[request.url ?? ''];
+    if (file) response.writeHead(200, { 'content-type': file[0] }).end(file[1]());
+    else response.writeHead(404).end();
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  return { server, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+/** The editor's side of the page. */
+function standIn(): void {
+  const posted: unknown[] = [];
+  Object.assign(window, {
+    posted,
+    longest: 0,
+    acquireVsCodeApi: () => ({
+      postMessage: (message: unknown) => posted.push(message),
+      getState: () => undefined,
+      setState: () => undefined,
+    }),
+  });
+  new PerformanceObserver(list => {
+    const held = window as unknown as { longest: number };
+    for (const { duration } of list.getEntries()) held.longest = Math.max(held.longest, duration);
+  }).observe({ type: 'longtask' });
+}
+
+/** Gives the view an answer in these pieces, as a run that has come to its end. */
+export async function showAnswer(chat: ChatWindow, pieces: readonly string[]): Promise<void> {
+  await chat.say(conversation([start('go'), routed]));
+  const events: RunEvent[] = [...pieces.map(text), end];
+  for (const [index, event] of events.entries())
+    await chat.say({ type: 'events', id: 'c1', from: 2 + index, events: [event] });
+}
