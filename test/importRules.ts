@@ -6,6 +6,7 @@ export const floors: readonly (readonly string[])[] = [
   ['src/protocol/'],
   [
     'src/engine/errors.ts',
+    'src/engine/history/',
     'src/engine/human.ts',
     'src/engine/log.ts',
     'src/engine/logFile.ts',
@@ -13,6 +14,7 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/redact.ts',
     'src/engine/sharedEdit.ts',
     'src/engine/spending.ts',
+    'src/engine/transcript.ts',
     'src/engine/wholeFile.ts',
   ],
   ['src/engine/config.ts', 'src/engine/envFile.ts', 'src/engine/tools/'],

@@ -7,6 +7,8 @@ import { TelosError } from './errors.ts';
 /** What a run fills as it goes on, so that its end can be told however it ends. */
 export interface RunState {
   messages: Message[];
+  /** So many of the messages were said before this run. */
+  earlier?: number;
   counts: { rounds: number; toolCalls: number };
 }
 

@@ -190,7 +190,8 @@ function unwritable(file: string, error: unknown): string {
   return `The log ${file} cannot be written (${why}). The run goes on without it; check the folder and the space on its disk.`;
 }
 
-function addedUsage(sum: Usage | undefined, usage: Usage): Usage {
+/** Both together; a cost of which a part is unknown is unknown. */
+export function addedUsage(sum: Usage | undefined, usage: Usage): Usage {
   if (!sum) return usage;
   const known = sum.cost !== 'unknown' && usage.cost !== 'unknown';
   return {

@@ -96,14 +96,19 @@ export function logDays(dataDir: string): { day: string; file: string }[] {
  */
 export function appendRecord(file: string, record: LogRecord): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const handle = openSync(file, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o600);
+  appendLine(file, recordLine(record), constants.O_CREAT);
+}
+
+/** Adds one line with one write, behind what may be half a line. `create` is `O_CREAT` where the file may be new. Throws what the file system says. */
+export function appendLine(file: string, text: string, create = 0): void {
+  const handle = openSync(file, constants.O_RDWR | constants.O_APPEND | create, 0o600);
   try {
     const stats = fstatSync(handle);
     if (!stats.isFile()) throw new Error('it is not a regular file');
     const { size } = stats;
     const last = Buffer.alloc(1);
     const broken = size > 0 && readSync(handle, last, 0, 1, size - 1) === 1 && last[0] !== 0x0a;
-    const line = Buffer.from(`${broken ? '\n' : ''}${recordLine(record)}\n`);
+    const line = Buffer.from(`${broken ? '\n' : ''}${text}\n`);
     const written = writeSync(handle, line);
     if (written < line.length) throw new Error(`only ${written} of ${line.length} bytes were written`);
   } finally {
@@ -130,7 +135,8 @@ function recordLine(record: LogRecord): string {
 /** Two bytes are for the newlines around it. */
 const fits = (line: string): boolean => Buffer.byteLength(line) <= maxRecordBytes - 2;
 
-function cutText(text: string, length: number): string {
+/** The head and the tail of a text that is longer, with a note on what lies between. `length` in characters. */
+export function cutText(text: string, length: number): string {
   if (text.length <= length) return text;
   const half = Math.floor(length / 2);
   const note = `[... ${text.length - 2 * half} characters left out of the log ...]`;

@@ -14,6 +14,8 @@ import { type Budget, DayUse, openBudget } from './budget.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
 import { framed, newRunState, type RunState } from './frame.ts';
+import { kept } from './history/keepRun.ts';
+import type { RunDoor } from './history/runFile.ts';
 import { type Human, withoutSecrets } from './human.ts';
 import { recorded } from './log.ts';
 import { addSkill } from './packs/addSkill.ts';
@@ -71,6 +73,11 @@ export interface RunRequest {
   attachments?: readonly Attachment[];
   /** The run goes on from here: with its skill, unless the request names another one. */
   conversation?: EarlierConversation;
+  /** Under which conversation the run is kept, and behind which of its runs. Missing: one of its own. */
+  conversationId?: string;
+  after?: string;
+  /** Who asks. Missing: `other`. */
+  door?: RunDoor;
   /** The run's model turns are written to this file, for the provider `replay`. Absolute path. */
   recordTo?: string;
 }
@@ -244,7 +251,10 @@ export class Telos {
     const state = newRunState();
     const body = () => this.#runSkill(request, human, state, signal);
     const events = redact.events(framed(request.text, state, body, signal, namesOf(request)));
-    return recorded(events, { dataDir: this.config.dataDir, redact: redact.text, messages: state.messages });
+    const { dataDir } = this.config;
+    const logged = recorded(events, { dataDir, redact: redact.text, messages: state.messages });
+    const { conversationId: conversation, after, door = 'other' } = request;
+    return kept(logged, { dataDir, redact: redact.text, transcript: state, door, conversation, after });
   }
 
   async *#runSkill(
@@ -283,9 +293,11 @@ export class Telos {
     budget: Budget | undefined,
     { conversation, attachments }: RunRequest,
   ): SkillBench {
+    // A recording answers from its beginning, whatever was said before.
+    const earlier = provider.recording || !conversation ? [] : withoutReasoning(conversation.messages);
+    state.earlier = earlier.length;
     return {
-      // A recording answers from its beginning, whatever was said before.
-      earlier: provider.recording || !conversation ? [] : withoutReasoning(conversation.messages),
+      earlier,
       ...(attachments && { attachments }),
       provider,
       human: withoutSecrets(human, redactor(secretsIn(this.config.env)).text),

@@ -1,0 +1,257 @@
+/** Keeps a run in a file of its own as it passes by, so that it can be shown, searched and gone on with later; the run waits for none of it. */
+import { constants } from 'node:fs';
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import type { Message, RunEvent, Usage } from '../../protocol/run.ts';
+import { addedUsage } from '../log.ts';
+import { mapStrings } from '../redact.ts';
+import {
+  lineOf,
+  maxHeaderRequest,
+  type RunDoor,
+  type RunHeader,
+  runPath,
+  runsFolder,
+  type TotalsLine,
+} from './runFile.ts';
+
+export interface KeepOptions {
+  /** The file lies in `<dataDir>/runs`. Absolute path. */
+  dataDir: string;
+  /** Applied to the transcript; the events come without secrets. */
+  redact: (text: string) => string;
+  /** What the run was given, and what it has added since. */
+  transcript: { readonly messages: readonly Message[]; readonly earlier?: number };
+  door: RunDoor;
+  conversation?: string | undefined;
+  after?: string | undefined;
+}
+
+/**
+ * Passes the events on and writes them down a little later; before the last event is handed on, everything is written. A file that cannot be
+ * written is said once, as a notice, and never breaks the run. A run whose reader walks away is kept as cancelled.
+ */
+export async function* kept(events: AsyncIterable<RunEvent>, options: KeepOptions): AsyncGenerator<RunEvent> {
+  const notes = new KeptRun(options);
+  try {
+    for await (const event of events) {
+      notes.add(event);
+      if (event.type === 'run_end') await notes.close();
+      const problem = notes.takeProblem();
+      if (problem) yield { type: 'notice', level: 'warning', message: options.redact(problem) };
+      yield event;
+    }
+  } finally {
+    await notes.abandon();
+  }
+}
+
+/** Text that streams is written this often, in milliseconds; everything else at once. */
+const textInterval = 1000;
+
+class KeptRun {
+  readonly #options: KeepOptions;
+  readonly #startedAt = performance.now();
+  #file: RunWriter | undefined;
+  /** Deltas of one text that are not in a line yet. */
+  #text = '';
+  #timer: NodeJS.Timeout | undefined;
+  /** So many messages of the transcript are written. */
+  #messages: number | undefined;
+  #routed: Omit<TotalsLine, 'type' | 'usage'> = {
+    agent: '',
+    skill: '',
+    provider: '',
+    model: '',
+    isRecording: false,
+  };
+  #usage: Usage | undefined;
+  #counts = { rounds: 0, toolCalls: 0 };
+
+  constructor(options: KeepOptions) {
+    this.#options = options;
+  }
+
+  add(event: RunEvent): void {
+    if (event.type === 'run_start') this.#open(event);
+    const file = this.#file;
+    if (!file) return;
+    if (event.type === 'text') {
+      this.#text += event.text;
+      this.#timer ??= setTimeout(() => this.#flush(), textInterval).unref();
+      return;
+    }
+    this.#note(event);
+    this.#takeText(file);
+    this.#takeMessages(file);
+    if (event.type === 'run_end') {
+      file.add(lineOf({ type: 'totals', ...this.#routed, usage: this.#usage ?? noUsage }));
+      file.add(lineOf({ ...event, messages: [] }));
+    } else {
+      file.add(lineOf(event));
+    }
+    file.flush();
+  }
+
+  /** Settles when everything is written, or cannot be. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#file?.close();
+    if (!this.#file?.problem) this.#file = undefined;
+  }
+
+  /** For a run that was not read to its end. */
+  async abandon(): Promise<void> {
+    if (this.#file && !this.#file.isClosed) {
+      const durationMs = Math.round(performance.now() - this.#startedAt);
+      this.add({ type: 'run_end', outcome: 'cancelled', ...this.#counts, durationMs, messages: [] });
+    }
+    await this.close();
+  }
+
+  /** What stands in the way of writing; once. */
+  takeProblem(): string | undefined {
+    return this.#file?.takeProblem();
+  }
+
+  #open({ runId, startedAt, text }: Extract<RunEvent, { type: 'run_start' }>): void {
+    const { dataDir, door, conversation = runId, after } = this.#options;
+    const path = runPath(dataDir, runId);
+    if (!path || this.#file) return;
+    const header: RunHeader = {
+      type: 'run',
+      version: 1,
+      runId,
+      conversation,
+      ...(after !== undefined && { after }),
+      door,
+      startedAt,
+      request: text.slice(0, maxHeaderRequest),
+      pid: process.pid,
+    };
+    this.#file = new RunWriter(path, runsFolder(dataDir));
+    this.#file.add(lineOf(header));
+  }
+
+  #note(event: RunEvent): void {
+    if (event.type === 'routed') {
+      const { agent, skill, provider, model } = event;
+      const isRecording = event.recording !== undefined || provider === 'replay';
+      this.#routed = { agent, skill, provider, model, isRecording };
+    } else if (event.type === 'usage') {
+      this.#counts.rounds = Math.max(this.#counts.rounds, event.round);
+      this.#usage = addedUsage(this.#usage, event.usage);
+    } else if (event.type === 'tool_end') {
+      this.#counts.toolCalls++;
+    }
+  }
+
+  #flush(): void {
+    this.#timer = undefined;
+    if (!this.#file) return;
+    this.#takeText(this.#file);
+    this.#file.flush();
+  }
+
+  #takeText(file: RunWriter): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#text) file.add(lineOf({ type: 'text', text: this.#text }));
+    this.#text = '';
+  }
+
+  #takeMessages(file: RunWriter): void {
+    const { messages, earlier = 0 } = this.#options.transcript;
+    // None of its own yet: what it was given comes together with its first.
+    if (messages.length === 0) return;
+    const from = this.#messages ?? earlier;
+    if (messages.length <= from) return;
+    const added = mapStrings(messages.slice(from), this.#options.redact);
+    file.add(lineOf({ type: 'messages', earlier, messages: added }));
+    this.#messages = messages.length;
+  }
+}
+
+const noUsage: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, cost: 0 };
+
+/** So much waits for a disk that takes nothing, in bytes; what is more is given up. */
+const maxWaiting = 16 * 1024 * 1024;
+
+/** A file that only grows. What cannot be written now is tried again with what comes next. */
+class RunWriter {
+  readonly #path: string;
+  readonly #folder: string;
+  #lines: string[] = [];
+  /** What a write has left over. */
+  #rest: Buffer = Buffer.alloc(0);
+  #handle: FileHandle | undefined;
+  #writing: Promise<void> | undefined;
+  #said = false;
+  problem: string | undefined;
+  isClosed = false;
+
+  constructor(path: string, folder: string) {
+    this.#path = path;
+    this.#folder = folder;
+  }
+
+  add(line: string): void {
+    this.#lines.push(line);
+  }
+
+  flush(): void {
+    // What comes while a write is under way goes with the next one.
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    await this.#writing;
+    await this.#write();
+    await this.#handle?.close().catch(() => undefined);
+    this.#handle = undefined;
+  }
+
+  takeProblem(): string | undefined {
+    if (this.#said || this.problem === undefined) return undefined;
+    this.#said = true;
+    return this.problem;
+  }
+
+  async #write(): Promise<void> {
+    try {
+      this.#handle ??= await this.#create();
+      for (;;) {
+        if (this.#rest.length === 0) this.#rest = this.#taken();
+        if (this.#rest.length === 0) break;
+        const { bytesWritten } = await this.#handle.write(this.#rest);
+        this.#rest = this.#rest.subarray(bytesWritten);
+      }
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.problem ??= `This run cannot be kept in ${this.#path} (${why}). It goes on, but will be missing or incomplete under Runs; check the folder and the space on its disk.`;
+      this.#giveUp();
+    }
+  }
+
+  async #create(): Promise<FileHandle> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL } = constants;
+    return open(this.#path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0o600);
+  }
+
+  #taken(): Buffer {
+    const lines = this.#lines;
+    this.#lines = [];
+    return Buffer.from(lines.join(''));
+  }
+
+  #giveUp(): void {
+    const waiting = this.#lines.reduce((sum, line) => sum + line.length, this.#rest.length);
+    if (waiting <= maxWaiting) return;
+    this.#rest = Buffer.from('\n');
+    this.#lines = [];
+  }
+}
