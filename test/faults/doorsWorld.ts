@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseToml } from '../../src/engine/agents/toml.ts';
 import { loadConfig } from '../../src/engine/config.ts';
+import { parseLine, runPath } from '../../src/engine/history/runFile.ts';
 import { logDays, readLog } from '../../src/engine/logFile.ts';
 import { readPolicy } from '../../src/engine/policy/policyFile.ts';
 import { Telos } from '../../src/engine/telos.ts';
@@ -144,6 +145,17 @@ async function checkRuns(dataDir: string, keys: readonly string[], check: Check)
     const count = (event: string): number =>
       records.filter(record => record.event === event && record.run_id === end?.run_id).length;
     check(count('skill_start') === 1, `the start of ${key} is lost`);
+    checkRunFile(runPath(dataDir, end?.run_id ?? '') ?? '', key, check);
     check(count('tool_call') === 2, `${count('tool_call')} calls of ${key} are in the log`);
   }
+}
+
+function checkRunFile(file: string, key: string, check: Check): void {
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  const lines = text.trimEnd().split('\n').map(parseLine);
+  const end = lines.at(-1);
+  const isWhole = !lines.includes(undefined) && lines[0]?.type === 'run' && end?.type === 'run_end';
+  check(isWhole && end.outcome === 'completed', `the file of the run of ${key} is not whole`);
+  const tools = lines.filter(line => line?.type === 'tool_end').length;
+  check(tools === 2, `${tools} calls of ${key} are in its file`);
 }

@@ -1,7 +1,9 @@
 /** The built command line, killed from outside at random points of a run of twenty rounds: what stays behind, in the log and in the process table. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { parseLine, runsFolder } from '../../src/engine/history/runFile.ts';
 import { type LogRecord, logPath, parseRecord } from '../../src/engine/logFile.ts';
 import { type CliHome, cliHome } from '../cli/cliProcess.ts';
 import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '../fakes/anthropicServer.ts';
@@ -31,6 +33,7 @@ export async function killFigures(extent: Extent): Promise<Figure[]> {
       `${sum(lane => lane.killed)} killed in rounds ${rounds[0]} to ${rounds.at(-1)}`,
       `${sum(lane => lane.atStart)} more before the first request`,
       `${sum(lane => lane.torn)} torn lines`,
+      `${sum(lane => lane.keptLines)} lines kept in files of the runs`,
       `the last process was gone after ${Math.round(Math.max(...lanes.map(lane => lane.slowestMs)))} ms`,
       `${sum(lane => lane.interrupted)} shown as interrupted`,
       `${problems.length} problems${problems[0] ? ` (first: ${problems[0]})` : ''}`,
@@ -47,12 +50,14 @@ class Lane {
   atStart = 0;
   torn = 0;
   interrupted = 0;
+  keptLines = 0;
   slowestMs = 0;
   readonly rounds: number[] = [];
   readonly problems: string[] = [];
   readonly #home: CliHome;
   readonly #random: () => number;
   #log = '';
+  readonly #runFiles = new Set<string>();
   #round = 0;
   #onRequest: () => void = () => undefined;
 
@@ -124,6 +129,7 @@ class Lane {
     const { code, stderr } = await this.#start().result;
     const lasted = performance.now() - first;
     const records = this.#readOn('a run that was not killed');
+    this.#checkRunFile('a run that was not killed', true, 0);
     const end = records.find(record => record.event === 'skill_end');
     if (
       code !== 0 ||
@@ -154,7 +160,9 @@ class Lane {
     const where = `killed in round ${round}`;
     await this.#untilGone(started, killedAt, where);
     const records = this.#readOn(where);
-    if (ended || records.some(record => record.event === 'skill_end')) return;
+    const isOver = ended || records.some(record => record.event === 'skill_end');
+    this.#checkRunFile(where, isOver, round);
+    if (isOver) return;
     if (round === 0) this.atStart++;
     else {
       this.killed++;
@@ -199,6 +207,28 @@ class Lane {
     if (broken > 1 || (broken === 1 && records.at(-1) !== undefined))
       this.problems.push(`${where}: ${broken} unreadable records before the last line`);
     return records.filter(record => record !== undefined);
+  }
+
+  /** The file of the run: what was kept can be read but for a torn last line, and only a run that is over says so. */
+  #checkRunFile(where: string, isOver: boolean, round: number): void {
+    const folder = runsFolder(this.#home.dataDir);
+    const names = existsSync(folder) ? readdirSync(folder) : [];
+    const fresh = names.filter(name => !this.#runFiles.has(name));
+    for (const name of fresh) this.#runFiles.add(name);
+    if (fresh.length !== 1) {
+      if (round > 0) this.problems.push(`${where}: ${fresh.length} files of the run`);
+      return;
+    }
+    const lines = readFileSync(join(folder, fresh[0]!), 'utf8').split('\n').map(parseLine);
+    const last = lines.pop();
+    const types = lines.map(line => line?.type);
+    if (types.includes(undefined) || (types.length > 0 && types[0] !== 'run'))
+      this.problems.push(`${where}: its file has lines that cannot be read: ${types.join(' ')}`);
+    if (round > 1 && !types.includes('tool_end'))
+      this.problems.push(`${where}: its file lacks the first rounds`);
+    if (!isOver && (types.includes('run_end') || last?.type === 'run_end'))
+      this.problems.push(`${where}: its file says that it ended`);
+    this.keptLines += types.length;
   }
 
   /** `telos logs` as a person sees it at the next start. */

@@ -41,6 +41,8 @@ interface Writer {
   elsewhere?: (disk: string) => Elsewhere;
   /** Before the disk has its fault. */
   prepare?: (world: EngineWorld) => Promise<void>;
+  /** Below this folder files may stay that are only as long as there was room. */
+  grows?: string;
   /** Returns what was told. */
   write(world: EngineWorld, disk: string): Promise<string[]>;
 }
@@ -63,12 +65,15 @@ const writers: readonly Writer[] = [
       [logDay]: `${JSON.stringify({ ts: '2026-01-01T00:00:00Z', event: 'tool_call', tool: 'x', is_error: false, run_id: 'old', call_id: 'c' })}\n`,
     },
     elsewhere: disk => ({ dataDir: join(disk, 'log') }),
-    write: world =>
-      run(world, [
-        [calls('a', 'list_directory', {}), done('tool_use')],
-        [calls('b', 'list_directory', {}), done('tool_use')],
-        [says(fresh), done()],
-      ]),
+    write: async world => about(logDay, await longRun(world)),
+    grows: 'log/',
+  },
+  {
+    name: 'file of a run',
+    files: { 'kept/runs/old.jsonl': old },
+    elsewhere: disk => ({ dataDir: join(disk, 'kept') }),
+    write: async world => about('kept/runs', await longRun(world)),
+    grows: 'kept/',
   },
   {
     name: 'write_file',
@@ -136,12 +141,39 @@ const writers: readonly Writer[] = [
     write: world => thrownBy(() => acceptCard(world)),
   },
   {
+    name: 'agents.toml',
+    files: { 'toml/agents.toml': `# Mine.\n[agents.gone]\nmode = "installed"\n${'# A line.\n'.repeat(500)}` },
+    elsewhere: disk => ({ configDir: join(disk, 'toml') }),
+    async prepare({ dataDir }) {
+      mkdirSync(join(dataDir, 'agents/gone/skills/one'), { recursive: true });
+      writeFileSync(join(dataDir, 'agents/gone/skills/one/SKILL.md'), skillText);
+    },
+    write: world => thrownBy(() => world.open(() => scriptedProvider([])).uninstall('gone')),
+  },
+  {
+    name: 'a first agents.toml',
+    files: { 'first/policy.toml': '' },
+    elsewhere: disk => ({ configDir: join(disk, 'first') }),
+    write: world => thrownBy(() => world.open(() => scriptedProvider([])).init()),
+  },
+  {
     name: 'a new skill',
     files: { 'skills2/mine/skills/one/SKILL.md': skillText },
     elsewhere: disk => ({ skillsDir: join(disk, 'skills2') }),
     write: world => thrownBy(() => world.open(() => scriptedProvider([])).addSkill('mine', 'two')),
   },
 ];
+
+/** More to write down than the disk has room for, in several steps. */
+const longRun = (world: EngineWorld): Promise<string[]> =>
+  run(world, [
+    [calls('a', 'list_directory', {}), done('tool_use')],
+    [calls('b', 'list_directory', {}), done('tool_use')],
+    [says(fresh), done()],
+  ]);
+
+/** The log and the file of a run lie on one disk, and each says what is wrong with it. */
+const about = (place: string, told: readonly string[]): string[] => told.filter(text => text.includes(place));
 
 async function acceptCard(world: EngineWorld): Promise<void> {
   const telos = world.open(() => scriptedProvider([]));
@@ -233,7 +265,9 @@ for (const [index, writer] of writers.entries()) {
     const now = readFileSync(join(disk, path), 'utf8');
     return path === logDay ? now.startsWith(text) : now === text;
   };
-  const leftovers = namesBelow(disk).filter(name => !before.includes(name) && isFile(join(disk, name)));
+  const isLeft = (name: string): boolean =>
+    !before.includes(name) && isFile(join(disk, name)) && !(writer.grows && name.startsWith(writer.grows));
+  const leftovers = namesBelow(disk).filter(isLeft);
   reports.push({
     writer: writer.name,
     told,
