@@ -5,7 +5,7 @@ import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import type { EndItem } from './state.ts';
-import { askWithoutSkill, busy, info, lastRunId, ready, resend, submit, today } from './store.ts';
+import { askWithoutSkill, busy, info, lastRunId, ready, resend, resume, submit, today } from './store.ts';
 import { visible } from './visibleText.ts';
 import { describeFigures, describeOutcome } from './wording.ts';
 
@@ -32,9 +32,35 @@ export function EndCard({ item }: { item: EndItem }) {
           {describeOutcome(item.outcome)}
           {figures && <span class="figures"> · {figures}</span>}
         </span>
-        {!item.error && <Retry item={item} />}
+        {!item.error && item.outcome !== 'interrupted' && <Retry item={item} />}
       </div>
+      {item.outcome === 'interrupted' && <WaysOn item={item} />}
     </>
+  );
+}
+
+/** Out of a run that nobody wanted to stop. */
+function WaysOn({ item }: { item: EndItem }) {
+  if (item.runId !== lastRunId.value || busy.value || !ready.value) return null;
+  return (
+    <div class="buttons">
+      <button
+        type="button"
+        class="primary"
+        title="Goes on with what has been said and done so far"
+        onClick={() => resume(item.runId)}
+      >
+        Resume
+      </button>
+      <button
+        type="button"
+        class="secondary"
+        title="Runs this request again from its beginning, in place of this answer"
+        onClick={() => resend(item.runId, item.text)}
+      >
+        Run Again
+      </button>
+    </div>
   );
 }
 

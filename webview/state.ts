@@ -200,7 +200,8 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
         item => ({ ...item, answers: event.answers }) as Item,
       );
     case 'run_end': {
-      const { outcome, rounds, toolCalls, durationMs, error } = event;
+      const { interrupted, rounds, toolCalls, durationMs, error } = event;
+      const outcome = interrupted ? 'interrupted' : event.outcome;
       return endRun(run, { outcome, rounds, toolCalls, durationMs, ...(error ? { error } : {}) });
     }
   }

@@ -75,6 +75,13 @@ export function resend(runId: string, text: string): void {
   post({ type: 'resend', runId, text });
 }
 
+/** Goes on with a run that was interrupted. */
+export function resume(runId: string): void {
+  if (!ready.value) return;
+  pending.value = true;
+  post({ type: 'resume', runId });
+}
+
 /** `skill` as for `next`. */
 export function chooseNext(skill: SkillRef | null): void {
   const now = continuing.peek();

@@ -95,7 +95,7 @@ const outcomeWords: Record<EndItem['outcome'], string> = {
   budget: 'Stopped by the budget',
   cancelled: 'Cancelled',
   failed: 'Failed',
-  interrupted: 'Interrupted: the end of this run was not seen',
+  interrupted: 'Interrupted before its end',
 };
 
 export function describeOutcome(outcome: EndItem['outcome']): string {

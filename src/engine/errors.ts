@@ -1,6 +1,9 @@
 /** The one error type that the engine throws on purpose; `framed` in telos.ts turns it into the run's end. */
 import type { ErrorCode, SkillRef } from '../protocol/run.ts';
 
+/** The reason for aborting a run whose process ends: nobody wanted it to stop, and it can be gone on with. */
+export class Interruption extends Error {}
+
 /** `message` says what happened, to what, and what to do next, and holds no secret. */
 export class TelosError extends Error {
   readonly code: ErrorCode;

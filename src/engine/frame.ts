@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AttachedName } from '../protocol/attachment.ts';
 import type { Message, RunError, RunEvent, RunOutcome } from '../protocol/run.ts';
-import { TelosError } from './errors.ts';
+import { Interruption, TelosError } from './errors.ts';
 
 /** What a run fills as it goes on, so that its end can be told however it ends. */
 export interface RunState {
@@ -45,6 +45,7 @@ export async function* framed(
     durationMs: Math.round(performance.now() - started),
     messages: state.messages,
     ...(error ? { error } : {}),
+    ...(outcome === 'cancelled' && signal.reason instanceof Interruption && { interrupted: true }),
   };
 }
 

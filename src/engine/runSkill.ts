@@ -33,6 +33,8 @@ export interface SkillBench {
   state: RunState;
   /** What was said before; the run's own messages come behind it. */
   earlier?: readonly Message[];
+  /** What was said before lacks the text of the skill that goes on. */
+  skillIsUnread?: boolean;
   /** What the person has handed over with the request. */
   attachments?: readonly Attachment[];
   config: Config;
@@ -46,7 +48,17 @@ export interface SkillBench {
 export async function* runSkill(
   match: Match,
   words: string,
-  { provider, human, state, earlier = [], attachments = [], config, budget, ripgrep }: SkillBench,
+  {
+    provider,
+    human,
+    state,
+    earlier = [],
+    attachments = [],
+    skillIsUnread = false,
+    config,
+    budget,
+    ripgrep,
+  }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const { agent, skill } = match;
@@ -62,7 +74,7 @@ export async function* runSkill(
   const invokedAs = match.reason.rule === 'explicit' ? match.reason.matched : undefined;
   const filled = fillBody(skill.body, skill.dir, words, invokedAs);
   // A skill that goes on has been read by the model already.
-  const goesOn = match.reason.rule === 'continued' && earlier.length > 0;
+  const goesOn = match.reason.rule === 'continued' && earlier.length > 0 && !skillIsUnread;
   const text = firstMessage(goesOn ? '' : filled.body, goesOn ? words : filled.words, new Date());
   state.messages.push(...earlier, { role: 'user', content: withAttachments(text, attachments) });
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);

@@ -57,6 +57,8 @@ export interface EarlierConversation {
   messages: readonly Message[];
   /** As its `routed` event named it, so an empty name means that it ran without a skill. Missing: the request is routed like a first one. */
   skill?: SkillRef;
+  /** The messages lack the skill's own text, so that it is said again; true for those that were told from the events of a run. */
+  skillIsUnread?: boolean;
 }
 
 export interface RunRequest {
@@ -298,6 +300,7 @@ export class Telos {
     state.earlier = earlier.length;
     return {
       earlier,
+      ...(conversation?.skillIsUnread && { skillIsUnread: true }),
       ...(attachments && { attachments }),
       provider,
       human: withoutSecrets(human, redactor(secretsIn(this.config.env)).text),

@@ -1,12 +1,14 @@
 /** The chat without its window: takes a request, runs it, and posts what happens in numbered batches. */
 import { randomUUID } from 'node:crypto';
+import { Interruption } from '../engine/errors.ts';
 import type { EarlierConversation, RunRequest, Telos } from '../engine/telos.ts';
 import type { Attachment } from '../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts';
 import { ChatFeed } from './chatFeed.ts';
-import { type ChatRequest, Conversation } from './conversation.ts';
+import { type ChatRequest, Conversation, type KeptRun } from './conversation.ts';
 import { PendingApprovals } from './pendingApprovals.ts';
+import { paced } from './replay.ts';
 
 /** What the chat needs of the editor around it. */
 export interface ChatPorts {
@@ -21,6 +23,9 @@ export interface ChatPorts {
   /** A question waits; the chat may be out of sight. */
   approvalAsked(request: ApprovalRequest): void;
 }
+
+/** What a run that goes on is told. */
+const resumingWords = 'Go on where you were interrupted.';
 
 const untrustedMessage =
   'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then send again.';
@@ -63,6 +68,11 @@ export class Chat {
     return this.#approvals.count;
   }
 
+  /** What the runs of the shown conversation are kept under. */
+  get keptId(): string {
+    return this.#conversation.keptId;
+  }
+
   /** What the shown conversation is called; empty before its first request. */
   get title(): string {
     return this.#conversation.title;
@@ -101,12 +111,19 @@ export class Chat {
   #start(request: ChatRequest, earlier: EarlierConversation): void {
     const conversation = this.#conversation;
     conversation.begin(request);
+    const { keptId: conversationId, latestKept: after } = conversation;
+    const place = { door: 'chat' as const, conversationId, ...(after !== undefined && { after }) };
+    this.#activate(signal => this.#follow(conversation, { ...goingOn(request, earlier), ...place }, signal));
+  }
+
+  #activate(work: (signal: AbortSignal) => Promise<void>): void {
     const controller = new AbortController();
     const run: ActiveRun = { controller, done: Promise.resolve() };
     this.#active = run;
     this.#runs.add(run);
     this.#ports.changed();
-    run.done = this.#follow(conversation, goingOn(request, earlier), controller.signal).finally(() => {
+    run.done = work(controller.signal).finally(() => {
+      this.#feed.now();
       this.#runs.delete(run);
       if (this.#active !== run) return;
       this.#active = undefined;
@@ -123,6 +140,40 @@ export class Chat {
     await this.#active?.done;
     if (this.#active) this.submit(request);
     else this.#start(this.#conversation.completed(request), this.#conversation.earlierInstead(request.text));
+  }
+
+  /** Goes on with the latest run where that was interrupted. */
+  resume(runId: string): void {
+    if (!this.#active && this.#conversation.isInterrupted(runId)) this.submit({ text: resumingWords });
+  }
+
+  /** Shows a kept conversation in place of this one; not while a run goes on. */
+  async open(conversation: Conversation): Promise<void> {
+    if (this.#active) return;
+    this.#replace(conversation);
+    if (this.#feed.isFollowed) await this.show(null, 0);
+  }
+
+  /** Plays kept runs into an empty conversation; nothing runs. Stopping it shows the rest at once. */
+  async replay(runs: readonly KeptRun[]): Promise<void> {
+    if (this.#active) return;
+    const conversation = new Conversation();
+    this.#replace(conversation);
+    if (this.#feed.isFollowed) await this.show(null, 0);
+    this.#activate(async signal => {
+      for (const { request, events } of runs) {
+        conversation.begin(request);
+        this.#ports.changed();
+        for await (const event of paced(events, signal)) this.#append(conversation, event);
+      }
+    });
+  }
+
+  #replace(conversation: Conversation): void {
+    this.#conversation = conversation;
+    this.#queue = [];
+    this.#drafted = false;
+    this.#ports.changed();
   }
 
   /** What a request of this conversation said; empty for a run that is not of it. */
@@ -157,10 +208,7 @@ export class Chat {
   async startOver(): Promise<void> {
     this.#active?.controller.abort();
     this.#active = undefined;
-    this.#conversation = new Conversation();
-    this.#queue = [];
-    this.#drafted = false;
-    this.#ports.changed();
+    this.#replace(new Conversation());
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
@@ -175,7 +223,16 @@ export class Chat {
     this.#feed.follow(conversation);
     const queued = this.#queued();
     const waiting = queued.length > 0 ? { queued } : {};
-    this.#ports.post({ type: 'conversation', id: conversation.id, info, draft, ...batch, ...waiting });
+    const running = this.isRunning;
+    this.#ports.post({
+      type: 'conversation',
+      id: conversation.id,
+      info,
+      draft,
+      running,
+      ...batch,
+      ...waiting,
+    });
   }
 
   /** The view is gone; events are kept until one asks for them. */
@@ -196,7 +253,7 @@ export class Chat {
 
   /** Ends every run and waits until each has said so. */
   async end(): Promise<void> {
-    for (const run of this.#runs) run.controller.abort();
+    for (const run of this.#runs) run.controller.abort(new Interruption());
     await Promise.all([...this.#runs].map(run => run.done));
     this.#feed.dispose();
   }
@@ -212,6 +269,7 @@ export class Chat {
       const telos = await this.#ports.openTelos();
       for await (const event of telos.run(request, this.#approvals, signal)) {
         started = true;
+        if (event.type === 'run_start') conversation.noteKept(event.runId);
         this.#append(conversation, event);
       }
     } catch (error) {
@@ -220,8 +278,6 @@ export class Chat {
       const durationMs = Date.now() - startedAt;
       if (started) this.#append(conversation, failedEnd('internal', message, durationMs));
       else this.#refuse(conversation, request, 'internal', message, durationMs);
-    } finally {
-      this.#feed.now();
     }
   }
 
@@ -256,10 +312,12 @@ export class Chat {
 }
 
 /** The request as the engine takes it. */
-function goingOn({ goesOn, ...request }: ChatRequest, { messages, skill }: EarlierConversation): RunRequest {
+function goingOn({ goesOn, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
+  const { messages, skill, skillIsUnread } = earlier;
   if (goesOn === 'from_start' || messages.length === 0) return request;
   const stays = goesOn !== 'anew' && skill;
-  return { ...request, conversation: { messages, ...(stays && { skill }) } };
+  const unread = stays && skillIsUnread && { skillIsUnread };
+  return { ...request, conversation: { messages, ...(stays && { skill }), ...unread } };
 }
 
 /** With nothing but a recording to answer, the first press of Send plays the sample that it belongs to. */

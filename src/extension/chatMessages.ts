@@ -31,6 +31,8 @@ export function readToHost(value: unknown): ToHost | undefined {
       return isText(value['runId'], maxName) && isText(value['text'], maxText)
         ? { type: 'resend', runId: value['runId'], text: value['text'] }
         : undefined;
+    case 'resume':
+      return isText(value['runId'], maxName) ? { type: 'resume', runId: value['runId'] } : undefined;
     case 'unqueue':
     case 'run_queued':
       return isText(value['id'], maxName) ? { type: value['type'], id: value['id'] } : undefined;

@@ -70,7 +70,7 @@ export class ChatSurface implements PlacedChat {
     const built = vscode.Uri.joinPath(this.#desk.extensionUri, 'dist', 'webview');
     webview.options = {
       enableScripts: true,
-      localResourceRoots: [built, vscode.Uri.joinPath(this.#desk.extensionUri, 'media')],
+      localResourceRoots: [built],
     };
     const asset = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(built, name)).toString();
     const listening = webview.onDidReceiveMessage(message => void this.#receive(message));
@@ -125,6 +125,8 @@ export class ChatSurface implements PlacedChat {
         if (attachments) await this.chat.resend(message.runId, message.text, attachments);
         return;
       }
+      case 'resume':
+        return this.chat.resume(message.runId);
       case 'unqueue':
         return this.chat.unqueue(message.id);
       case 'run_queued':

@@ -1,7 +1,8 @@
 /** The events of one conversation, kept and numbered, so that a view that was closed can draw itself again, and what a next request goes on from. */
 import { randomUUID } from 'node:crypto';
 import type { EarlierConversation, RunRequest } from '../engine/telos.ts';
-import type { RunEvent, SkillRef } from '../protocol/run.ts';
+import { messagesFrom } from '../engine/transcript.ts';
+import type { Message, RunEvent, SkillRef } from '../protocol/run.ts';
 
 /** `from` is the number of the first event; the next batch starts at `from + events.length`. */
 export interface Batch {
@@ -23,10 +24,22 @@ interface Turn {
   earlier: EarlierConversation;
 }
 
+/** A run as it was kept: without a `run_end` it was interrupted. */
+export interface KeptRun {
+  request: RunRequest;
+  events: readonly RunEvent[];
+  /** Its own messages, as far as they were kept. */
+  messages?: readonly Message[];
+}
+
 const nothingSaid: EarlierConversation = { messages: [] };
 
 export class Conversation {
-  readonly id: string = randomUUID();
+  /** What its runs are kept under. */
+  readonly keptId: string;
+  /** What a view knows it by: another name for each time that runs were dropped, as numbers begin anew then. */
+  readonly id: string;
+  readonly #dropped: number;
   #numbered: RunEvent[] = [];
   /** Not numbered yet: what arrives here within one frame leaves as one batch, its text as one delta. */
   #waiting: RunEvent[] = [];
@@ -34,9 +47,34 @@ export class Conversation {
   #turns: Turn[] = [];
   #earlier = nothingSaid;
   #skill: SkillRef | undefined;
+  #givenTitle: string | undefined;
+  /** The runs that are kept, in their order. */
+  #keptRuns: { runId: string; turn: number }[] = [];
 
-  /** The words of its first request; empty before one. */
+  constructor(keptId: string = randomUUID(), dropped = 0) {
+    this.keptId = keptId;
+    this.#dropped = dropped;
+    this.id = dropped === 0 ? keptId : `${keptId}.${dropped}`;
+  }
+
+  /** The conversation as it was when its latest run was kept. `title` is the one that the person has given it. */
+  static restored(keptId: string, runs: readonly KeptRun[], title?: string): Conversation {
+    const conversation = new Conversation(keptId);
+    conversation.#givenTitle = title;
+    for (const { request, events, messages } of runs) {
+      conversation.begin(request);
+      for (const event of events) {
+        if (event.type === 'run_start') conversation.noteKept(event.runId);
+        conversation.append(event);
+      }
+      conversation.#tellAgain(events, messages);
+    }
+    return conversation;
+  }
+
+  /** What the person calls it, else the words of its first request; empty before one. */
   get title(): string {
+    if (this.#givenTitle) return this.#givenTitle;
     const request = this.#turns[0]?.request;
     return request ? request.text.trim() || `Run ${request.skill?.skill ?? ''}` : '';
   }
@@ -69,6 +107,26 @@ export class Conversation {
     this.#turns.push({ request, earlier: this.#earlier });
   }
 
+  /** The run that has just begun is kept. */
+  noteKept(runId: string): void {
+    this.#keptRuns.push({ runId, turn: this.#turns.length - 1 });
+  }
+
+  /** The run that a next one comes after; undefined for the first. */
+  get latestKept(): string | undefined {
+    return this.#keptRuns.at(-1)?.runId;
+  }
+
+  /** True when its latest run came to no end of its own, so that it can be gone on with. */
+  isInterrupted(runId: string): boolean {
+    const events = [...this.#numbered, ...this.#waiting];
+    const start = events.findLastIndex(event => event.type === 'run_start');
+    const first = events[start];
+    if (first?.type !== 'run_start' || first.runId !== runId) return false;
+    const last = events.findLast((event, index) => index > start && event.type === 'run_end');
+    return last?.type !== 'run_end' || last.interrupted === true;
+  }
+
   append(event: RunEvent): void {
     if (event.type === 'routed') this.#skill = { agent: event.agent, skill: event.skill };
     if (event.type !== 'run_end') {
@@ -91,11 +149,29 @@ export class Conversation {
     const index = kept.filter(({ type }) => type === 'run_start').length;
     const turn = this.#turns[index];
     if (end === -1 || !turn) return undefined;
-    const conversation = new Conversation();
+    const conversation = new Conversation(this.keptId, this.#dropped + 1);
+    conversation.#givenTitle = this.#givenTitle;
+    conversation.#keptRuns = this.#keptRuns.filter(({ turn }) => turn < index);
     for (const event of kept) pushJoined(conversation.#waiting, event);
     conversation.#turns = this.#turns.slice(0, index);
     conversation.#earlier = turn.earlier;
+    conversation.#skill = turn.earlier.skill;
     return { conversation, request: turn.request };
+  }
+
+  /** A run that came to no end has said all the same what its events tell. */
+  #tellAgain(events: readonly RunEvent[], own: readonly Message[] = []): void {
+    const end = events.findLast(event => event.type === 'run_end');
+    const hasSaid = own.length > 0 || events.some(({ type }) => type === 'text' || type === 'tool_start');
+    if ((end?.messages.length ?? 0) > 0 || !hasSaid || !this.#skill) return;
+    const routed = events.find(event => event.type === 'routed');
+    const { messages, skillIsUnread = false } = this.#earlier;
+    const isUnread = own.length === 0 && (skillIsUnread || routed?.reason.rule !== 'continued');
+    this.#earlier = {
+      messages: messagesFrom(messages, events, own),
+      skill: this.#skill,
+      ...(isUnread && { skillIsUnread: true }),
+    };
   }
 
   /** Numbers and returns what has come since the last call; undefined when nothing has. */
@@ -135,3 +211,6 @@ function pushJoined(events: RunEvent[], event: RunEvent): void {
     events.push(event);
   }
 }
+
+/** What the runs of a conversation are kept under, by what a view knows it by. */
+export const keptIdOf = (id: string): string => id.replace(/\.\d+$/, '');

@@ -223,6 +223,8 @@ export type RunEvent =
       durationMs: number;
       messages: Message[];
       error?: RunError;
+      /** Set for a cancelled run that nobody stopped: the program in which it ran came to its end. */
+      interrupted?: boolean;
     };
 
 /** The sentence that every frontend shows for a choice: "kickoff of kairos: its name is in your request". */

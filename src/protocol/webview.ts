@@ -90,6 +90,8 @@ export type ToHost =
     }
   /** Runs a request of the conversation again, in other words or the same; what came behind it is dropped. A run that goes on is stopped. */
   | { type: 'resend'; runId: string; text: string }
+  /** Goes on with the latest run, which was interrupted. */
+  | { type: 'resume'; runId: string }
   /** Takes a waiting request away, or runs it now that nothing goes on. */
   | { type: 'unqueue'; id: string }
   | { type: 'run_queued'; id: string }

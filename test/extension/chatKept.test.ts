@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import type { RunRequest } from '../../src/engine/telos.ts';
+import { Conversation, type KeptRun, keptIdOf } from '../../src/extension/conversation.ts';
+import type { Message, RunEvent } from '../../src/protocol/run.ts';
+import { routed } from '../webview/scenes.ts';
+import { Desk, end, type Run, startsIn, typesOf } from './chatDesk.ts';
+
+const start = (runId: string, text: string): RunEvent => ({
+  type: 'run_start',
+  runId,
+  text,
+  startedAt: '2026-01-05T08:00:00Z',
+});
+const says = (text: string): RunEvent => ({ type: 'text', text });
+
+const whole: KeptRun = {
+  request: { text: 'one' },
+  events: [start('r1', 'one'), routed, says('one!'), end('completed')],
+  messages: [
+    { role: 'user', content: 'BODY one' },
+    { role: 'assistant', content: 'one!' },
+  ],
+};
+const goesOn: RunEvent = {
+  ...(routed as Extract<RunEvent, { type: 'routed' }>),
+  reason: { rule: 'continued' },
+};
+const interrupted: KeptRun = {
+  request: { text: 'two' },
+  events: [start('r2', 'two'), goesOn, says('tw')],
+};
+
+/** Answers at once; what it was given is kept in `asked`. */
+function answering(asked: RunRequest[]): Run {
+  return async function* (request) {
+    asked.push(request);
+    yield start(`n${asked.length}`, request.text);
+    yield routed;
+    const messages: Message[] = [
+      ...(request.conversation?.messages ?? []),
+      { role: 'user', content: request.text },
+    ];
+    yield { ...end('completed'), messages };
+  };
+}
+
+async function opened(runs: readonly KeptRun[], asked: RunRequest[] = []): Promise<Desk> {
+  const desk = new Desk(answering(asked));
+  await desk.chat.show(null, 0);
+  await desk.chat.open(Conversation.restored('c1', runs, undefined));
+  return desk;
+}
+
+const saidIn = ({ conversation }: RunRequest): unknown[] =>
+  (conversation?.messages ?? []).map(({ content }) => content);
+
+const ended = (desk: Desk, count: number) => () =>
+  typesOf(desk.seen).filter(type => type === 'run_end').length === count && !desk.chat.isRunning;
+
+describe('a chat with a kept conversation', () => {
+  it('shows it, and goes on from it under its name behind its latest run', async () => {
+    const asked: RunRequest[] = [];
+    const desk = await opened([whole], asked);
+    assert.deepEqual(startsIn(desk.seen), ['one']);
+    assert.equal(desk.chat.title, 'one');
+    desk.chat.submit({ text: 'and then?' });
+    await desk.when(ended(desk, 2));
+    const [first] = asked;
+    assert.deepEqual(saidIn(first as RunRequest), ['BODY one', 'one!']);
+    assert.deepEqual(
+      [first?.door, first?.conversationId, first?.after, first?.conversation?.skill],
+      ['chat', 'c1', 'r1', { agent: 'kairos', skill: 'kickoff' }],
+    );
+    desk.chat.submit({ text: 'more' });
+    await desk.when(ended(desk, 3));
+    assert.deepEqual([asked[1]?.conversationId, asked[1]?.after], ['c1', 'n1']);
+  });
+
+  it('makes a sibling of a run that is sent again', async () => {
+    const asked: RunRequest[] = [];
+    const desk = await opened(
+      [whole, { ...interrupted, events: [...interrupted.events, end('completed')] }],
+      asked,
+    );
+    await desk.chat.resend('r2', 'zwei');
+    await desk.when(ended(desk, 2));
+    assert.deepEqual([asked[0]?.conversationId, asked[0]?.after], ['c1', 'r1']);
+    const shown = desk.posted.findLast(message => message.type === 'conversation');
+    assert.ok(shown?.type === 'conversation' && shown.id !== 'c1' && keptIdOf(shown.id) === 'c1');
+  });
+
+  it('goes on with a run that was interrupted, and says what it had said', async () => {
+    const asked: RunRequest[] = [];
+    const desk = await opened([whole, interrupted], asked);
+    const shown = desk.posted.findLast(message => message.type === 'conversation');
+    assert.ok(shown?.type === 'conversation' && shown.running === false);
+    desk.chat.resume('r1');
+    assert.equal(desk.chat.isRunning, false);
+    desk.chat.resume('r2');
+    await desk.when(ended(desk, 2));
+    assert.deepEqual(saidIn(asked[0] as RunRequest).slice(2), ['two', [says('tw')]]);
+    assert.deepEqual([asked[0]?.after, asked[0]?.conversation?.skillIsUnread], ['r2', undefined]);
+  });
+
+  it('has the skill said again where nobody knows that the model has read it', async () => {
+    const asked: RunRequest[] = [];
+    const { messages: _, ...unknown } = whole;
+    const desk = await opened([{ ...unknown, events: unknown.events.slice(0, 3) }], asked);
+    desk.chat.resume('r1');
+    await desk.when(() => asked.length === 1);
+    assert.equal(asked[0]?.conversation?.skillIsUnread, true);
+    await desk.chat.end();
+  });
+
+  it('does not go on with a run that came to its end', async () => {
+    const desk = await opened([whole]);
+    desk.chat.resume('r1');
+    assert.equal(desk.chat.isRunning, false);
+  });
+
+  it('says of a run that goes on while its window closes that it was interrupted', async () => {
+    let reason: unknown;
+    const desk = new Desk(async function* (request, _human, signal) {
+      yield start('r1', request.text);
+      await new Promise(resolve => signal.addEventListener('abort', resolve));
+      reason = signal.reason;
+      yield { ...end('cancelled'), interrupted: true };
+    });
+    await desk.chat.show(null, 0);
+    desk.chat.submit({ text: 'go' });
+    await desk.until('run_start');
+    await desk.chat.end();
+    assert.equal((reason as Error).constructor.name, 'Interruption');
+  });
+
+  it('plays a run again without running anything, and shows the rest at once when it is stopped', async () => {
+    const asked: RunRequest[] = [];
+    const desk = new Desk(answering(asked));
+    await desk.chat.show(null, 0);
+    const long = 'x'.repeat(100_000);
+    await desk.chat.replay([
+      { ...whole, events: [start('r1', 'one'), routed, says(long), end('completed')] },
+    ]);
+    await desk.until('notice');
+    assert.equal(desk.chat.isRunning, true);
+    desk.chat.stop();
+    await desk.until('run_end');
+    assert.equal(
+      desk.seen.reduce((sum, event) => sum + (event.type === 'text' ? event.text.length : 0), 0),
+      100_000,
+    );
+    const label = desk.seen.find(event => event.type === 'notice');
+    assert.match(label?.message ?? '', /^This is a replay of a run of .*nothing runs/);
+    assert.deepEqual(asked, []);
+  });
+});
