@@ -1,0 +1,125 @@
+/** What a list says of a run, read from the two ends of its file, so that thousands of runs are listed at once. */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import type { RunOutcome, Usage } from '../../protocol/run.ts';
+import { mayStillRun } from '../logFile.ts';
+import { parseLine, type RunDoor, type RunLine } from './runFile.ts';
+
+/** Without an end the run goes on, or its process is gone. */
+export type KeptOutcome = RunOutcome | 'running' | 'interrupted';
+
+export interface RunSummary {
+  runId: string;
+  /** Absolute path. */
+  file: string;
+  conversation: string;
+  after?: string;
+  door: RunDoor;
+  /** ISO 8601, UTC. */
+  startedAt: string;
+  /** The beginning of what was asked. */
+  request: string;
+  /** As the person has named it. */
+  title?: string;
+  /** Empty where no skill was found, or none was asked for. */
+  agent: string;
+  skill: string;
+  provider: string;
+  model: string;
+  outcome: KeptOutcome;
+  rounds: number;
+  toolCalls: number;
+  /** Milliseconds; missing for a run without an end. */
+  durationMs?: number;
+  /** Missing for a run without an end. */
+  usage?: Usage;
+  /** A recorded run answered in place of a model. */
+  isRecording: boolean;
+  error?: string;
+}
+
+/** What a run is called in a list: the name that it was given, else what was asked, else its skill. */
+export function titleOf({ title, request, skill }: Pick<RunSummary, 'title' | 'request' | 'skill'>): string {
+  return title || request.replace(/\s+/g, ' ').trim() || (skill ? `Run ${skill}` : 'A run without words');
+}
+
+/** Bytes that are read of each end. */
+const endBytes = 8 * 1024;
+/** So far is looked for the choice of the skill behind a long request. */
+const maxHeadBytes = 1024 * 1024;
+
+/** Undefined for a file that does not begin like one of ours. Throws what the file system says. */
+export function readSummary(file: string): RunSummary | undefined {
+  const handle = openSync(file, 'r');
+  try {
+    const { size } = fstatSync(handle);
+    const head = read(handle, 0, Math.min(size, 2 * endBytes));
+    if (size <= head.length) return summaryOf(file, parsed(head.toString('utf8')));
+    const tail = read(handle, size - endBytes, endBytes).toString('utf8');
+    // The first line of it may be the end of one.
+    const last = parsed(tail.slice(tail.indexOf('\n') + 1));
+    let first = parsed(wholeLines(head));
+    const isTold = [...first, ...last].some(({ type }) => type === 'routed' || type === 'totals');
+    if (!isTold) first = parsed(wholeLines(read(handle, 0, Math.min(size, maxHeadBytes))));
+    return summaryOf(file, [...first, ...last]);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** What the lines of a file come to; some in the middle may be missing. */
+export function summaryOf(file: string, lines: readonly RunLine[]): RunSummary | undefined {
+  const header = lines[0];
+  if (header?.type !== 'run') return undefined;
+  const { runId, conversation = runId, after, door, startedAt, request, pid } = header;
+  const summary: RunSummary = {
+    runId,
+    file,
+    conversation,
+    ...(after !== undefined && { after }),
+    door,
+    startedAt,
+    request: String(request ?? ''),
+    ...{ agent: '', skill: '', provider: '', model: '', rounds: 0, toolCalls: 0, isRecording: false },
+    outcome: mayStillRun({ pid, ts: startedAt }) ? 'running' : 'interrupted',
+  };
+  for (const line of lines) addLine(summary, line);
+  return summary;
+}
+
+function addLine(summary: RunSummary, line: RunLine): void {
+  switch (line.type) {
+    case 'routed':
+    case 'totals':
+      for (const name of ['agent', 'skill', 'provider', 'model'] as const)
+        summary[name] = String(line[name] ?? '');
+      if (line.type === 'routed') break;
+      summary.usage = line.usage;
+      summary.isRecording = line.isRecording === true;
+      break;
+    case 'title':
+      if (line.title) summary.title = line.title;
+      else delete summary.title;
+      break;
+    case 'usage':
+      summary.rounds = Math.max(summary.rounds, line.round);
+      break;
+    case 'run_end':
+      summary.outcome = line.interrupted ? 'interrupted' : line.outcome;
+      summary.rounds = line.rounds;
+      summary.toolCalls = line.toolCalls;
+      summary.durationMs = line.durationMs;
+      if (line.error) summary.error = line.error.message;
+      break;
+    default:
+  }
+}
+
+function read(handle: number, position: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length);
+  return bytes.subarray(0, readSync(handle, bytes, 0, length, position));
+}
+
+const wholeLines = (bytes: Buffer): string => bytes.toString('utf8', 0, bytes.lastIndexOf(0x0a) + 1);
+
+const parsed = (text: string): RunLine[] =>
+  text.split('\n').flatMap(line => (line ? (parseLine(line) ?? []) : []));
