@@ -3,6 +3,7 @@ import type { ApprovalDecision, Message, RunError, RunEvent, RunOutcome, Usage }
 import {
   appendRecord,
   type LogRecord,
+  localTimestamp,
   logPath,
   type SkillEndRecord,
   type SkillStartRecord,
@@ -178,7 +179,7 @@ class RunNotes {
   }
 }
 
-const now = (): string => new Date().toISOString();
+const now = (): string => localTimestamp(new Date());
 
 const notice = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
 

@@ -17,7 +17,7 @@ import { mapStrings } from './redact.ts';
 
 /** A skill was picked and starts. Names and order of the first keys are those of the specification's log. */
 export interface SkillStartRecord {
-  /** ISO 8601, UTC. */
+  /** ISO 8601 with the offset of the local zone, `2026-01-31T09:00:00.000+01:00`, so that it agrees with the day of the file. */
   ts: string;
   event: 'skill_start';
   provider: string;
@@ -80,6 +80,16 @@ export function logPath(dataDir: string, day = new Date()): string {
 export function dayOf(date: Date): string {
   const number = (value: number, digits: number): string => String(value).padStart(digits, '0');
   return [number(date.getFullYear(), 4), number(date.getMonth() + 1, 2), number(date.getDate(), 2)].join('-');
+}
+
+/** See `SkillStartRecord.ts`. */
+export function localTimestamp(date: Date): string {
+  const minutes = -date.getTimezoneOffset();
+  if (minutes === 0) return date.toISOString();
+  const two = (value: number): string => String(Math.floor(value)).padStart(2, '0');
+  const local = new Date(date.getTime() + minutes * 60_000).toISOString().slice(0, -1);
+  const offset = Math.abs(minutes);
+  return `${local}${minutes < 0 ? '-' : '+'}${two(offset / 60)}:${two(offset % 60)}`;
 }
 
 /** The days of which there is a log, the first one first; none where there is no folder of logs. */
@@ -194,8 +204,9 @@ export function mayStillRun({ pid, ts }: Pick<SkillStartRecord, 'pid' | 'ts'>): 
 
 const eventNames = new Set(['skill_start', 'tool_call', 'skill_end']);
 
-/** Undefined for a line that is no record. */
+/** Undefined for a line that is no record; what is longer than any record is not even looked into. */
 export function parseRecord(line: string): LogRecord | undefined {
+  if (line.length > maxRecordBytes) return undefined;
   try {
     const value: unknown = JSON.parse(line);
     if (value === null || typeof value !== 'object') return undefined;

@@ -1,6 +1,7 @@
 /** Cases that do not pass, each with the reason; the list shrinks, and a case on it that passes is an error. */
 export const knownFailures: ReadonlyMap<string, string> = new Map([
   ['path-047', 'the bytes before a write are not kept for undo yet'],
+  ['time-008', 'the bytes before a write are not kept for undo yet'],
   ['skill-022', 'a folder called SKILL.md is passed over without a word'],
   [
     'secret-012',

@@ -2,6 +2,15 @@
 import type { AdversarialCase } from './caseFile.ts';
 import type { Seen } from './judge.ts';
 import { approvalReplay, approvalView, runCommand } from './kinds/commands.ts';
+import {
+  appendRace,
+  closedLogs,
+  enospc,
+  killedAppend,
+  reader,
+  stateRace,
+  twoWindows,
+} from './kinds/durable.ts';
 import { agentConfig, race, toolCall, twoRuns } from './kinds/files.ts';
 import { mcpJson, mcpOauth, mcpServer, mcpServers } from './kinds/mcp.ts';
 import { obeyingModel } from './kinds/obeyingModel.ts';
@@ -18,6 +27,7 @@ import {
 import { discovery, route, skillFile, untrustedRoots } from './kinds/skills.ts';
 import { manyCalls, providerHttp, providerStream } from './kinds/streams.ts';
 import { cliJson, cliOutput, cliPipe } from './kinds/terminals.ts';
+import { time } from './kinds/times.ts';
 import {
   markdownString,
   notification,
@@ -73,6 +83,14 @@ const kinds: Readonly<Record<string, Execute>> = {
   webview_message: webviewMessage,
   notification,
   markdown_string: markdownString,
+  append_race: appendRace,
+  kill9_append: killedAppend,
+  enospc,
+  log_dir: closedLogs,
+  reader,
+  state_race: stateRace,
+  two_windows: twoWindows,
+  time,
   provider_stream: providerStream,
   provider_http: providerHttp,
   cli_signal: cliSignal,
@@ -91,4 +109,5 @@ export const slowCases: ReadonlySet<string> = new Set([
     'process-022',
   ],
   ...['stream-003', 'stream-007', 'stream-009', 'mcp-023', 'mcp-024', 'webview-030'],
+  ...['durable-001', 'durable-002', 'durable-003', 'durable-008', 'durable-009'],
 ]);

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { appendRecord, logPath, readLog } from '../../src/engine/logFile.ts';
+import { appendRecord, localTimestamp, logPath, readLog } from '../../src/engine/logFile.ts';
 
 describe('logFile', () => {
   let dataDir: string;
@@ -16,6 +16,25 @@ describe('logFile', () => {
 
   it('names one file per local day', () => {
     assert.equal(logPath('/d', new Date(2026, 0, 2, 23, 59)), join('/d', 'logs', '2026-01-02.jsonl'));
+  });
+
+  it('tells times in the local zone, with its offset', () => {
+    const before = process.env['TZ'];
+    const moment = new Date('2026-11-20T00:00:01.250Z');
+    try {
+      for (const [zone, expected] of [
+        ['UTC', '2026-11-20T00:00:01.250Z'],
+        ['Asia/Kathmandu', '2026-11-20T05:45:01.250+05:45'],
+        ['America/St_Johns', '2026-11-19T20:30:01.250-03:30'],
+      ] as const) {
+        process.env['TZ'] = zone;
+        assert.equal(localTimestamp(moment), expected);
+        assert.equal(Date.parse(expected), moment.getTime());
+      }
+    } finally {
+      if (before === undefined) delete process.env['TZ'];
+      else process.env['TZ'] = before;
+    }
   });
 
   it('skips lines that are no record and counts them, empty lines aside', async () => {
@@ -32,6 +51,14 @@ describe('logFile', () => {
     );
     const { records, skipped } = await readLog(file);
     assert.deepEqual([records.length, skipped], [2, 5]);
+  });
+
+  it('does not look into a line that is longer than any record', async () => {
+    const file = join(dataDir, 'log.jsonl');
+    const record = JSON.stringify({ ts: '2026-01-02T03:04:05Z', event: 'tool_call', run_id: 'a' });
+    const long = record.replace('"a"', `"${'a'.repeat(9_000_000)}"`);
+    writeFileSync(file, `${long}\n${record}\n`);
+    assert.deepEqual(await readLog(file), { records: [JSON.parse(record)], skipped: 1 });
   });
 
   it('keeps the records of several processes whole', async function () {
