@@ -1,6 +1,7 @@
 /** Chats in the editor area, each with its own conversation, so that several runs go on side by side. */
 import * as vscode from 'vscode';
 import { type ChatDesk, ChatSurface } from './chatSurface.ts';
+import { keptIdOf } from './conversation.ts';
 import { plainLabel } from './plainLabel.ts';
 
 /** Also named in package.json. */
@@ -82,7 +83,8 @@ class ChatPanel {
   }
 }
 
-class ChatPanels implements vscode.WebviewPanelSerializer {
+/** All of them. */
+export class ChatPanels implements vscode.WebviewPanelSerializer {
   readonly #desk: ChatDesk;
   readonly #all = new Set<ChatPanel>();
 
@@ -97,9 +99,12 @@ class ChatPanels implements vscode.WebviewPanelSerializer {
     return one;
   }
 
-  async deserializeWebviewPanel(panel: vscode.WebviewPanel): Promise<void> {
+  /** `state` is what the page of an earlier window has kept. */
+  async deserializeWebviewPanel(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
     const one = new ChatPanel(this.#desk, this);
     this.#all.add(one);
+    const id = typeof state === 'object' && state !== null && 'id' in state ? state.id : undefined;
+    if (typeof id === 'string') one.surface.restore({ conversationId: keptIdOf(id) });
     one.show(panel);
   }
 
@@ -120,9 +125,9 @@ class ChatPanels implements vscode.WebviewPanelSerializer {
 }
 
 /** `Telos: Open Chat in Editor`, the buttons in the editor's title, and the editors that a reloaded window had. */
-export function registerChatPanels(desk: ChatDesk): vscode.Disposable {
+export function registerChatPanels(desk: ChatDesk): { panels: ChatPanels; registration: vscode.Disposable } {
   const panels = new ChatPanels(desk);
-  return vscode.Disposable.from(
+  const registration = vscode.Disposable.from(
     vscode.window.registerWebviewPanelSerializer(panelType, panels),
     vscode.commands.registerCommand('telos.openChatInEditor', () => {
       panels.open();
@@ -132,6 +137,7 @@ export function registerChatPanels(desk: ChatDesk): vscode.Disposable {
       panels.active?.surface.chat.startOver(),
     ),
   );
+  return { panels, registration };
 }
 
 function newEditor(): vscode.WebviewPanel {

@@ -10,6 +10,7 @@ import { readToHost } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
 import { insertAtCursor, openNewFile } from './codeTarget.ts';
 import type { CurrentTelos } from './currentTelos.ts';
+import type { KeptConversations, KeptPlace } from './keptConversations.ts';
 import type { LastEditor } from './lastEditor.ts';
 import type { OpenChats, PlacedChat } from './openChats.ts';
 import { openableFile, openableLink } from './openTarget.ts';
@@ -27,6 +28,7 @@ export interface ChatDesk {
   log: vscode.LogOutputChannel;
   chats: OpenChats;
   editors: LastEditor;
+  kept: KeptConversations;
 }
 
 /** Where a chat stands. */
@@ -44,6 +46,8 @@ export class ChatSurface implements PlacedChat {
   readonly #place: ChatPlace;
   readonly #attaching: Attaching;
   #webview: vscode.Webview | undefined;
+  /** While a kept conversation is read; what the view wants then waits. */
+  #restoring: Promise<void> | undefined;
 
   constructor(desk: ChatDesk, place: ChatPlace) {
     this.#desk = desk;
@@ -91,6 +95,26 @@ export class ChatSurface implements PlacedChat {
     await this.#place.focus();
   }
 
+  /** Shows a conversation of an earlier window again; an empty one where nothing is kept of it. */
+  restore(place: KeptPlace): void {
+    this.#restoring = this.#restore(place).finally(() => {
+      this.#restoring = undefined;
+    });
+  }
+
+  get isRestoring(): boolean {
+    return this.#restoring !== undefined;
+  }
+
+  async #restore(place: KeptPlace): Promise<void> {
+    try {
+      const conversation = await this.#desk.kept.conversation(place);
+      if (conversation && this.chat.title === '') await this.chat.open(conversation);
+    } catch (error) {
+      this.#desk.log.error('A kept conversation could not be shown again.', error);
+    }
+  }
+
   #post(message: ToWebview): void {
     // Not awaited: a hidden view never answers, and what is lost is asked for by its number.
     this.#webview?.postMessage(message).then(undefined, error => this.#desk.log.error(error));
@@ -105,6 +129,7 @@ export class ChatSurface implements PlacedChat {
       return;
     }
     try {
+      await this.#restoring;
       await this.#act(message);
     } catch (error) {
       this.#desk.log.error(`The chat view's message '${message.type}' failed.`, error);

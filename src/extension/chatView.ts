@@ -2,15 +2,21 @@
 import * as vscode from 'vscode';
 import type { RunRequest } from '../engine/telos.ts';
 import { type ChatDesk, ChatSurface } from './chatSurface.ts';
+import type { Conversation } from './conversation.ts';
 import { plainLabel } from './plainLabel.ts';
 
 const viewId = 'telos.chat';
 
+/** Where the workspace remembers which conversation the sidebar shows. */
+const shownKey = 'telos.chat.shown';
+
 export class ChatView implements vscode.WebviewViewProvider {
+  readonly #memory: vscode.Memento;
   readonly #surface: ChatSurface;
   #view: vscode.WebviewView | undefined;
 
-  constructor(desk: ChatDesk) {
+  constructor(desk: ChatDesk, memory: vscode.Memento) {
+    this.#memory = memory;
     this.#surface = new ChatSurface(desk, {
       isVisible: () => this.#view?.visible === true,
       focus: () => this.focus(),
@@ -19,6 +25,9 @@ export class ChatView implements vscode.WebviewViewProvider {
   }
 
   resolveWebviewView(view: vscode.WebviewView): void {
+    const shown = this.#memory.get<string>(shownKey);
+    if (shown !== undefined && this.#surface.chat.title === '')
+      this.#surface.restore({ conversationId: shown });
     this.#view = view;
     const subscriptions = vscode.Disposable.from(
       this.#surface.attach(view.webview),
@@ -50,6 +59,12 @@ export class ChatView implements vscode.WebviewViewProvider {
     await vscode.commands.executeCommand(`${viewId}.focus`);
   }
 
+  /** Shows a kept conversation in place of the one that is shown. */
+  async open(conversation: Conversation): Promise<void> {
+    await this.#surface.chat.open(conversation);
+    await this.focus();
+  }
+
   async startOver(): Promise<void> {
     await this.#surface.chat.startOver();
     await this.focus();
@@ -63,8 +78,15 @@ export class ChatView implements vscode.WebviewViewProvider {
     this.#surface.chat.stop();
   }
 
+  #remember(keptId: string | undefined): void {
+    // What is being read again has not been forgotten.
+    if (keptId === undefined && this.#surface.isRestoring) return;
+    if (this.#memory.get(shownKey) !== keptId) void this.#memory.update(shownKey, keptId);
+  }
+
   #label(): void {
-    const { title, isRunning, waiting } = this.#surface.chat;
+    const { keptId, title, isRunning, waiting } = this.#surface.chat;
+    this.#remember(title === '' ? undefined : keptId);
     void vscode.commands.executeCommand('setContext', 'telos.chatRunning', isRunning);
     if (!this.#view) return;
     this.#view.description = plainLabel(title, 60);
@@ -72,8 +94,11 @@ export class ChatView implements vscode.WebviewViewProvider {
   }
 }
 
-export function registerChatView(desk: ChatDesk): { chat: ChatView; registration: vscode.Disposable } {
-  const chat = new ChatView(desk);
+export function registerChatView(
+  desk: ChatDesk,
+  memory: vscode.Memento,
+): { chat: ChatView; registration: vscode.Disposable } {
+  const chat = new ChatView(desk, memory);
   const registration = vscode.Disposable.from(
     vscode.window.registerWebviewViewProvider(viewId, chat),
     desk.current.onDidChange(() => void desk.chats.updateInfo()),

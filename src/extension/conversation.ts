@@ -30,6 +30,8 @@ export interface KeptRun {
   events: readonly RunEvent[];
   /** Its own messages, as far as they were kept. */
   messages?: readonly Message[];
+  /** Nothing was said before it that it knew of. */
+  beginsAnew?: boolean;
 }
 
 const nothingSaid: EarlierConversation = { messages: [] };
@@ -40,6 +42,8 @@ export class Conversation {
   /** What a view knows it by: another name for each time that runs were dropped, as numbers begin anew then. */
   readonly id: string;
   readonly #dropped: number;
+  /** As they were restored; none for a conversation that began in this window. */
+  keptRuns: readonly KeptRun[] = [];
   #numbered: RunEvent[] = [];
   /** Not numbered yet: what arrives here within one frame leaves as one batch, its text as one delta. */
   #waiting: RunEvent[] = [];
@@ -61,13 +65,15 @@ export class Conversation {
   static restored(keptId: string, runs: readonly KeptRun[], title?: string): Conversation {
     const conversation = new Conversation(keptId);
     conversation.#givenTitle = title;
-    for (const { request, events, messages } of runs) {
+    conversation.keptRuns = runs;
+    for (const { request, events, messages, beginsAnew } of runs) {
+      const before = conversation.#earlier.messages;
       conversation.begin(request);
       for (const event of events) {
         if (event.type === 'run_start') conversation.noteKept(event.runId);
         conversation.append(event);
       }
-      conversation.#tellAgain(events, messages);
+      conversation.#tellAgain(events, beginsAnew ? [] : before, messages);
     }
     return conversation;
   }
@@ -160,15 +166,15 @@ export class Conversation {
   }
 
   /** A run that came to no end has said all the same what its events tell. */
-  #tellAgain(events: readonly RunEvent[], own: readonly Message[] = []): void {
+  #tellAgain(events: readonly RunEvent[], before: readonly Message[], own: readonly Message[] = []): void {
     const end = events.findLast(event => event.type === 'run_end');
     const hasSaid = own.length > 0 || events.some(({ type }) => type === 'text' || type === 'tool_start');
     if ((end?.messages.length ?? 0) > 0 || !hasSaid || !this.#skill) return;
     const routed = events.find(event => event.type === 'routed');
-    const { messages, skillIsUnread = false } = this.#earlier;
+    const { skillIsUnread = false } = this.#earlier;
     const isUnread = own.length === 0 && (skillIsUnread || routed?.reason.rule !== 'continued');
     this.#earlier = {
-      messages: messagesFrom(messages, events, own),
+      messages: messagesFrom(before, events, own),
       skill: this.#skill,
       ...(isUnread && { skillIsUnread: true }),
     };

@@ -6,6 +6,7 @@ import { registerChatView } from './chatView.ts';
 import { registerChooseModel } from './chooseModel.ts';
 import { CurrentTelos } from './currentTelos.ts';
 import { editorRipgrep } from './editorRipgrep.ts';
+import { KeptConversations } from './keptConversations.ts';
 import { LastEditor } from './lastEditor.ts';
 import { lmProviderName, lmProviderWithMemory, registerLmModels } from './lmProvider.ts';
 import { registerAgentPacks } from './native/agentPacks.ts';
@@ -15,6 +16,7 @@ import { registerPermissions } from './native/permissions.ts';
 import { registerSkillTask } from './native/skillTask.ts';
 import { registerSkillTools } from './native/skillTools.ts';
 import { OpenChats } from './openChats.ts';
+import { registerOpenConversation } from './openConversation.ts';
 import { registerOpenLog } from './openLog.ts';
 import { registerPreviewRouting } from './previewRouting.ts';
 import { registerRunSkill } from './runSkill.ts';
@@ -47,8 +49,10 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const chats = new OpenChats(status);
   openChats = chats;
   const editors = new LastEditor();
-  const desk = { extensionUri: context.extensionUri, current, log, chats, editors };
-  const { chat, registration } = registerChatView(desk);
+  const kept = new KeptConversations(() => current.openTelos());
+  const desk = { extensionUri: context.extensionUri, current, log, chats, editors, kept };
+  const { chat, registration } = registerChatView(desk, context.workspaceState);
+  const { panels, registration: panelRegistration } = registerChatPanels(desk);
   const runs = new NativeRuns(current);
   nativeRuns = runs;
   context.subscriptions.push(
@@ -58,7 +62,8 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     status,
     editors,
     registration,
-    registerChatPanels(desk),
+    panelRegistration,
+    registerOpenConversation(desk, chat, panels),
     registerLmModels(current),
     registerSkillTree(skillTree),
     registerSkillWatch(current, log),

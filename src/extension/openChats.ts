@@ -41,6 +41,11 @@ export class OpenChats {
     );
   }
 
+  /** The chat that shows a kept conversation now, where one does. */
+  holding(keptId: string): PlacedChat | undefined {
+    return [...this.#all].find(({ chat }) => chat.keptId === keptId);
+  }
+
   /** Provider, skills or trust may have changed. */
   async updateInfo(): Promise<void> {
     await Promise.all([...this.#all].map(({ chat }) => chat.updateInfo()));

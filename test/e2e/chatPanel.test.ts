@@ -1,6 +1,6 @@
 /** Chats in editors of a real VS Code: two runs side by side, each asked about in its own place. */
 import assert from 'node:assert/strict';
-import type { Frame } from 'playwright-core';
+import type { Frame, Locator } from 'playwright-core';
 import { type AnthropicTurn, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
@@ -74,6 +74,23 @@ describe('chats in editors of a real VS Code', () => {
     await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
   }
 
+  /** The chats whose conversation begins with this request, once there is one. */
+  async function panelsOf(request: string): Promise<Frame[]> {
+    for (;;) {
+      const found: Frame[] = [];
+      for (const frame of await chatFrames(workbench)) {
+        const first = await frame
+          .locator('.request')
+          .first()
+          .textContent({ timeout: 200 })
+          .catch(() => '');
+        if (first?.includes(request)) found.push(frame);
+      }
+      if (found.length > 0) return found;
+      await workbench.page.waitForTimeout(200);
+    }
+  }
+
   const tab = (name: string | RegExp) => workbench.page.getByRole('tab', { name });
 
   it('runs two side by side, and takes the answer to each question to its own run', async () => {
@@ -103,5 +120,42 @@ describe('chats in editors of a real VS Code', () => {
     await barrel.getByRole('button', { name: 'Allow once' }).click();
     await barrel.getByText('The barrel is done: DONE-barrel.').waitFor();
     await workbench.screenshot('panels-done');
+  });
+
+  it('shows both again after the window was reloaded in the middle of a run, and goes on with it', async () => {
+    const log = (chat: Frame): Locator => chat.getByRole('log', { name: 'Conversation' });
+    const drops = Array.from({ length: 400 }, (_, at) => `drop${at} `);
+    answer = () => ({ text: drops });
+    const [barrel] = await panelsOf('look into the barrel');
+    assert.ok(barrel);
+    await say(barrel, 'and how deep is it?');
+    await log(barrel).getByText('drop9').waitFor();
+    const asked = model.requests.length;
+    await workbench.page.reload();
+    await workbench.page.waitForSelector('.monaco-workbench');
+    await tab(/look into the barrel/)
+      .first()
+      .click();
+    const [again] = await panelsOf('look into the barrel');
+    assert.ok(again);
+    await log(again).getByText('The barrel is done: DONE-barrel.').waitFor();
+    await log(again).getByText('drop9').waitFor();
+    await log(again).getByText('Interrupted before its end').waitFor();
+    assert.equal(model.requests.length, asked, 'something ran by itself');
+    await workbench.screenshot('panel-interrupted');
+    answer = () => ({ text: ['It is deep.'] });
+    await again.getByRole('button', { name: 'Resume' }).click();
+    await log(again).getByText('It is deep.').waitFor();
+    await log(again).locator('.end-completed').nth(1).waitFor();
+    const said = JSON.stringify(model.requests.at(-1)?.body.messages);
+    assert.match(
+      said,
+      /THE BARREL TEXT.*DONE-barrel.*how deep is it.*drop9.*Go on where you were interrupted/,
+    );
+    assert.equal(said.split('THE BARREL TEXT').length, 2);
+    await tab(/cut the hedge/).click();
+    const [hedge] = await panelsOf('cut the hedge');
+    assert.ok(hedge);
+    await log(hedge).getByText('The hedge is done: DONE-hedge.').waitFor();
   });
 });

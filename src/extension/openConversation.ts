@@ -1,0 +1,114 @@
+/** `Telos: Open Conversation...`: a kept conversation in the sidebar or in an editor, or a replay of it. */
+import * as vscode from 'vscode';
+import type { ChatPanels } from './chatPanel.ts';
+import type { ChatDesk } from './chatSurface.ts';
+import type { ChatView } from './chatView.ts';
+import type { Conversation } from './conversation.ts';
+import type { KeptPlace } from './keptConversations.ts';
+import { plainLabel } from './plainLabel.ts';
+
+/** What the command takes; without an id the person is asked which conversation. */
+interface Wanted {
+  conversationId?: string;
+  runId?: string;
+  /** In an editor; the sidebar stays as it is. */
+  panel?: boolean;
+  /** Plays what was said and done again, of one run where that is named; nothing runs. */
+  replay?: boolean;
+}
+
+/** So many are offered; the runs view finds the others. */
+const mostOffered = 200;
+
+export function registerOpenConversation(
+  desk: ChatDesk,
+  view: ChatView,
+  panels: ChatPanels,
+): vscode.Disposable {
+  return vscode.commands.registerCommand('telos.openConversation', async (given?: unknown) => {
+    const wanted = readWanted(given);
+    try {
+      const place = placeOf(wanted) ?? (await pick(desk));
+      if (place) await openPlace(place, wanted, desk, view, panels);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      void vscode.window.showErrorMessage(plainLabel(why, 500));
+    }
+  });
+}
+
+async function openPlace(
+  place: KeptPlace,
+  { panel, replay }: Wanted,
+  desk: ChatDesk,
+  view: ChatView,
+  panels: ChatPanels,
+): Promise<void> {
+  if (replay && 'runId' in place) {
+    const run = await desk.kept.run(place.runId);
+    await panels.open().surface.chat.replay([run]);
+    return;
+  }
+  const open = 'conversationId' in place && !replay ? desk.chats.holding(place.conversationId) : undefined;
+  if (open) return open.focus();
+  const conversation = await desk.kept.conversation(place);
+  if (!conversation) {
+    void vscode.window.showInformationMessage('Nothing is kept of this conversation any more.');
+    return;
+  }
+  if (replay) await panels.open().surface.chat.replay(conversation.keptRuns);
+  else await openShown(conversation, panel === true, desk, view, panels);
+}
+
+/** A run that goes on in the sidebar is not pushed aside. */
+async function openShown(
+  conversation: Conversation,
+  inPanel: boolean,
+  desk: ChatDesk,
+  view: ChatView,
+  panels: ChatPanels,
+): Promise<void> {
+  const open = desk.chats.holding(conversation.keptId);
+  if (open) await open.focus();
+  else if (inPanel || view.isRunning) await panels.open().surface.chat.open(conversation);
+  else await view.open(conversation);
+}
+
+/** The command is open to other extensions and to links. */
+function readWanted(given: unknown): Wanted {
+  if (typeof given !== 'object' || given === null) return {};
+  const { conversationId, runId, panel, replay } = given as Record<string, unknown>;
+  return {
+    ...(typeof conversationId === 'string' && { conversationId }),
+    ...(typeof runId === 'string' && { runId }),
+    panel: panel === true,
+    replay: replay === true,
+  };
+}
+
+function placeOf({ conversationId, runId }: Wanted): KeptPlace | undefined {
+  if (runId !== undefined) return { runId };
+  return conversationId === undefined ? undefined : { conversationId };
+}
+
+async function pick(desk: ChatDesk): Promise<KeptPlace | undefined> {
+  const { titleOf } = await import('../engine/history/runSummary.ts');
+  const runs = await (await desk.kept.history()).list();
+  const seen = new Set<string>();
+  const latest = runs.filter(({ conversation }) => !seen.has(conversation) && seen.add(conversation));
+  const items = latest.slice(0, mostOffered).map(run => ({
+    label: plainLabel(titleOf(run), 80),
+    description: new Date(run.startedAt).toLocaleString(),
+    detail: plainLabel(
+      [run.skill && `${run.skill} of ${run.agent}`, run.outcome].filter(Boolean).join(' · '),
+    ),
+    place: { conversationId: run.conversation },
+  }));
+  const picked = await vscode.window.showQuickPick(items, {
+    title: 'Open Conversation',
+    placeHolder: items.length > 0 ? 'Which one?' : 'No conversation is kept yet',
+    matchOnDescription: true,
+    matchOnDetail: true,
+  });
+  return picked?.place;
+}
