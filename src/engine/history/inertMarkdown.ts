@@ -1,0 +1,91 @@
+/** Makes Markdown of a model harmless wherever it is shown: no HTML, no image that is fetched, no link but to the web and to mail. */
+
+/**
+ * The text reads as before. Code between fences at the margin stays as it is; what stands in other code may show an entity. No fence is
+ * believed in that another program could see differently.
+ */
+export function inertMarkdown(text: string): string {
+  const parts: string[] = [];
+  let prose: string[] = [];
+  let fence: RegExp | undefined;
+  const closeProse = (): void => {
+    if (prose.length > 0) parts.push(inertProse(prose.join('\n')));
+    prose = [];
+  };
+  for (const line of text.replace(/\r\n?/g, '\n').split('\n')) {
+    if (fence) {
+      parts.push(line);
+      if (fence.test(line)) fence = undefined;
+      continue;
+    }
+    const marks = /^(`{3,}(?=[^`]*$)|~{3,})/.exec(line)?.[1];
+    if (marks === undefined) {
+      prose.push(line);
+      continue;
+    }
+    closeProse();
+    fence = new RegExp(`^ {0,3}${marks[0]}{${marks.length},}[ \\t]*$`);
+    parts.push(inertProse(line));
+  }
+  closeProse();
+  if (fence)
+    parts.push(
+      fence.source.includes('`') ? '`'.repeat(longestRun(text, '`')) : '~'.repeat(longestRun(text, '~')),
+    );
+  return parts.join('\n');
+}
+
+/** At least three; as long as the longest in the text. */
+function longestRun(text: string, mark: string): number {
+  return Math.max(3, ...[...text.matchAll(mark === '`' ? /`+/g : /~+/g)].map(([run]) => run.length));
+}
+
+/** A fence that nothing in the text can close. */
+export function fenced(text: string, language = ''): string {
+  const marks = '`'.repeat(longestRun(text, '`') + 1);
+  return `${marks}${language}\n${text.replace(/\n$/, '')}\n${marks}`;
+}
+
+/** One line of code in a line of prose. */
+export function inlineCode(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
+  if (longest === 0) return `\`${line}\``;
+  const marks = '`'.repeat(longest + 1);
+  return `${marks} ${line} ${marks}`;
+}
+
+/** Prose of other people on one line, without a meaning for Markdown. */
+export function plainMarkdown(text: string): string {
+  return text
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/[\\`*_{}[\]<>#|~!&]/g, '\\$&');
+}
+
+function inertProse(text: string): string {
+  return text
+    .replace(/<(?=[A-Za-z/!?])/g, (mark, at: number) => (isTypeName(text.slice(at, at + 60)) ? mark : '&lt;'))
+    .replaceAll('![', '\\![')
+    .replace(/\](\(|:)(\s*)(\S*)/g, (whole, mark: string, space: string, target: string) =>
+      isHarmless(target) ? whole : `] ${mark === '(' ? '(' : '\\:'}${space}${target}`,
+    );
+}
+
+/** `<string>` of `Array<string>`: an element that no browser knows, without attributes. */
+function isTypeName(text: string): boolean {
+  const name = /^<([A-Za-z]\w*)>/.exec(text)?.[1]?.toLowerCase();
+  return name !== undefined && typeNames.has(name);
+}
+
+const typeNames = new Set(
+  'any boolean bigint bool char double float int integer key list long never null number record result set string t uint undefined unknown value void'.split(
+    ' ',
+  ),
+);
+
+/** What could be decoded into another address is not believed. */
+function isHarmless(target: string): boolean {
+  const address = target.replace(/^</, '').replace(/^&lt;/, '');
+  return /^(https?:\/\/|mailto:)/i.test(address) || !/[:&\\]/.test(address.split(/[)>]/)[0] ?? '');
+}
