@@ -1,8 +1,8 @@
-/** Appends records to a log when its input ends: `node appendProcess.ts <file> <name> <count> <bytes>`. */
+/** Appends records to a log when its input ends: `node appendProcess.ts <name> <file> <count> <bytes>`. */
 import { once } from 'node:events';
 import { appendRecord } from '../../src/engine/logFile.ts';
 
-const [file = '', name = '', count = '0', bytes = '0'] = process.argv.slice(2);
+const [name = '', file = '', count = '0', bytes = '0'] = process.argv.slice(2);
 const content = name.slice(-1).repeat(Number(bytes));
 process.stdin.resume();
 console.log('ready');

@@ -5,10 +5,11 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
+import { RunHistory } from '../../src/engine/history/runHistory.ts';
 import type { Human } from '../../src/engine/human.ts';
 import { listPermissions, revokePermission } from '../../src/engine/policy/permissions.ts';
 import { Telos } from '../../src/engine/telos.ts';
-import { revokedCommand, roundsOf } from './doorsWorld.ts';
+import { revokedCommand, roundsOf, titleOf } from './doorsWorld.ts';
 
 const [name = '', rounds = '0', home = '', url = ''] = process.argv.slice(2);
 const config = loadConfig({
@@ -26,6 +27,7 @@ const config = loadConfig({
   cwd: join(home, 'work'),
 });
 const telos = Telos.open(config);
+const history = new RunHistory(config.dataDir);
 const person: Human = {
   approve: async ({ scopes }) => ({ allow: true, scope: scopes.at(-1) ?? 'once' }),
   ask: async questions => questions.map(() => ''),
@@ -35,7 +37,7 @@ process.send?.('ready');
 await once(process, 'message');
 for (const key of roundsOf({ name, isWindow: true, rounds: Number(rounds) })) {
   const parts: Readonly<Record<string, () => Promise<unknown>>> = {
-    run: () => run(key),
+    run: async () => history.rename(await run(key), titleOf(key)),
     review: async () => telos.acceptCard(await telos.agentCard(`own-${key}`)),
     install: () => telos.install(join(home, 'sources', `pack-${key}`)),
     'install the same': () => telos.install(join(home, 'sources/same')),
@@ -55,13 +57,17 @@ for (const key of roundsOf({ name, isWindow: true, rounds: Number(rounds) })) {
 }
 process.send?.(problems, () => process.disconnect());
 
-async function run(key: string): Promise<void> {
+/** The run's id. */
+async function run(key: string): Promise<string> {
+  let runId = '';
   const request = { text: `round ${key}`, skill: { agent: 'kairos', skill: 'kickoff' } };
   for await (const event of telos.run(request, person, new AbortController().signal)) {
+    if (event.type === 'run_start') runId = event.runId;
     if (event.type === 'notice') problems.push(`${key} was told: ${event.message}`);
     if (event.type === 'tool_end' && event.result.isError) problems.push(`${key}: ${event.result.content}`);
     if (event.type === 'run_end' && event.error) problems.push(`${key}: ${event.error.message}`);
   }
+  return runId;
 }
 
 async function revoke(command: string): Promise<void> {

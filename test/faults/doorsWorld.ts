@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { parseToml } from '../../src/engine/agents/toml.ts';
 import { loadConfig } from '../../src/engine/config.ts';
 import { parseLine, runPath } from '../../src/engine/history/runFile.ts';
+import { RunHistory } from '../../src/engine/history/runHistory.ts';
 import { logDays, readLog } from '../../src/engine/logFile.ts';
 import { readPolicy } from '../../src/engine/policy/policyFile.ts';
 import { Telos } from '../../src/engine/telos.ts';
@@ -24,6 +25,8 @@ const large = 'text\n'.repeat(20_000);
 /** `key` is that of a round, see `roundsOf`. */
 export const grantedCommand = (key: string): string => `echo granted ${key}`;
 export const revokedCommand = (key: string): string => `echo revoked ${key}`;
+
+export const titleOf = (key: string): string => `named ${key}`;
 
 export const roundsOf = (door: Door): string[] =>
   Array.from({ length: door.rounds }, (_, index) => `${door.name}x${index}`);
@@ -95,6 +98,10 @@ export async function problemsAfter(
     check(copied('large.txt') === large && copied('skills/one/SKILL.md') === skill, `${name} is not whole`);
   }
   await checkRuns(at('data'), keys, check);
+  const titles = (await new RunHistory(at('data')).list()).map(({ title }) => title);
+  for (const door of doors.filter(({ isWindow }) => isWindow && through === 'engine'))
+    for (const key of roundsOf(door))
+      check(titles.includes(titleOf(key)), `the name of the run of ${key} is lost`);
   for (const folder of ['config', 'skills', 'data'])
     for (const path of readdirSync(at(folder), { recursive: true, encoding: 'utf8' }))
       check(!/\.lock$|\.tmp$|(^|\/)\.telos-/.test(path), `${folder}/${path} is left over`);
@@ -153,7 +160,7 @@ async function checkRuns(dataDir: string, keys: readonly string[], check: Check)
 function checkRunFile(file: string, key: string, check: Check): void {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   const lines = text.trimEnd().split('\n').map(parseLine);
-  const end = lines.at(-1);
+  const end = lines.findLast(line => line?.type !== 'title');
   const isWhole = !lines.includes(undefined) && lines[0]?.type === 'run' && end?.type === 'run_end';
   check(isWhole && end.outcome === 'completed', `the file of the run of ${key} is not whole`);
   const tools = lines.filter(line => line?.type === 'tool_end').length;

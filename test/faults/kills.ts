@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseLine, runsFolder } from '../../src/engine/history/runFile.ts';
+import { RunHistory } from '../../src/engine/history/runHistory.ts';
 import { type LogRecord, logPath, parseRecord } from '../../src/engine/logFile.ts';
 import { type CliHome, cliHome } from '../cli/cliProcess.ts';
 import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '../fakes/anthropicServer.ts';
@@ -241,6 +242,11 @@ class Lane {
     this.interrupted = outcomes.filter(outcome => outcome === 'interrupted').length;
     if (this.interrupted < this.killed)
       this.problems.push(`${this.interrupted} of ${this.killed} runs are shown as interrupted`);
+    const kept = (await new RunHistory(this.#home.dataDir).list()).map(({ outcome }) => outcome);
+    const keptInterrupted = kept.filter(outcome => outcome === 'interrupted').length;
+    if (keptInterrupted < this.killed)
+      this.problems.push(`${keptInterrupted} of ${this.killed} runs are kept as interrupted`);
+    outcomes.push(...kept);
     const odd = outcomes.find(outcome => outcome !== 'interrupted' && outcome !== 'completed');
     if (odd) this.problems.push(`a run is shown as ${odd}`);
   }

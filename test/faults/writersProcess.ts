@@ -16,6 +16,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { RunHistory } from '../../src/engine/history/runHistory.ts';
 import type { Human } from '../../src/engine/human.ts';
 import { logPath } from '../../src/engine/logFile.ts';
 import type { StreamEvent } from '../../src/engine/providers/provider.ts';
@@ -56,7 +57,12 @@ const always: Human = {
   ask: async questions => questions.map(() => ''),
 };
 const logDay = logPath('log');
+/** Written at their end, which needs no right in their folder. */
+const appended = [logDay, 'named/runs/old.jsonl'];
 const skillText = '---\ndescription: Does it\n---\nDo it.\n';
+
+/** Exactly a block of the disk long, so that not one byte more fits into it. */
+const keptRun = `${JSON.stringify({ type: 'run', version: 1, runId: 'old', door: 'cli', startedAt: '2026-01-01T00:00:00Z', request: 'go', pid: 1 }).padEnd(4095)}\n`;
 
 const writers: readonly Writer[] = [
   {
@@ -74,6 +80,12 @@ const writers: readonly Writer[] = [
     elsewhere: disk => ({ dataDir: join(disk, 'kept') }),
     write: async world => about('kept/runs', await longRun(world)),
     grows: 'kept/',
+  },
+  {
+    name: 'name of a run',
+    files: { 'named/runs/old.jsonl': keptRun },
+    elsewhere: disk => ({ dataDir: join(disk, 'named') }),
+    write: ({ dataDir }) => thrownBy(() => new RunHistory(dataDir).rename('old', 'another name')),
   },
   {
     name: 'write_file',
@@ -235,7 +247,7 @@ function makeUnwritable(disk: string, worlds: readonly EngineWorld[]): void {
     for (const name of ['', ...namesBelow(disk)]) {
       const path = join(disk, name);
       if (isRoot) chownSync(path, nobody, nobody);
-      chmodSync(path, statSync(path).isDirectory() ? 0o555 : name === logDay ? 0o444 : 0o644);
+      chmodSync(path, statSync(path).isDirectory() ? 0o555 : appended.includes(name) ? 0o444 : 0o644);
     }
     if (isRoot) {
       // What belongs to the run itself stays writable.
