@@ -1,5 +1,5 @@
 /** How a run ended, and what to do next when it did not end well. */
-import { describeDay } from '../src/protocol/daySpending.ts';
+import { describeDay, describeLeft } from '../src/protocol/daySpending.ts';
 import type { ErrorCode, SkillRef } from '../src/protocol/run.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
@@ -21,8 +21,8 @@ const icons: Partial<Record<EndItem['outcome'], IconName>> = {
 };
 
 export function EndCard({ item }: { item: EndItem }) {
-  const day = item.runId === lastRunId.value && today.value ? describeDay(today.value) : [];
-  const figures = [...describeFigures(item), ...day].join(' · ');
+  const day = item.runId === lastRunId.value ? today.value : undefined;
+  const figures = [...describeFigures(item), ...(day ? describeLeft(day) : [])].join(' · ');
   return (
     <>
       {item.error && <ErrorCard item={item} message={item.error.message} />}
@@ -30,7 +30,12 @@ export function EndCard({ item }: { item: EndItem }) {
         <Icon name={icons[item.outcome] ?? 'warning'} />
         <span>
           {describeOutcome(item.outcome)}
-          {figures && <span class="figures"> · {figures}</span>}
+          {figures && (
+            <span class="figures" title={day && describeDay(day).join(', ')}>
+              {' '}
+              · {figures}
+            </span>
+          )}
         </span>
         {!item.error && item.outcome !== 'interrupted' && <Retry item={item} />}
       </div>

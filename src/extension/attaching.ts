@@ -164,7 +164,7 @@ export class Attaching {
       ...(editor && !editor.selection.isEmpty ? [selection] : []),
       problems,
       ...(files.length > 0
-        ? [{ label: 'Open files', kind: vscode.QuickPickItemKind.Separator }, ...files]
+        ? [{ label: 'Files of the workspace', kind: vscode.QuickPickItemKind.Separator }, ...files]
         : []),
     ];
     const picked = await vscode.window.showQuickPick(items, { title: 'Attach to your next request' });

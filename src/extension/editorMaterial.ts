@@ -95,12 +95,13 @@ async function readAt(handle: Awaited<ReturnType<typeof open>>, from: number, mo
   return bytes.subarray(0, filled);
 }
 
-/** Paths below the workspace's folders that hold the words, the best first; without a word the files that are open. */
+/** Paths below the workspace's folders that hold the words, the best first; of files that fit as well, those that are open. */
 export async function findFiles(query: string, token?: vscode.CancellationToken): Promise<string[]> {
   const opened = openFiles().map(nameOf);
   const words = query.toLowerCase();
-  const found =
-    words === '' ? [] : await vscode.workspace.findFiles(globOf(query), leftOut, mostFound, token);
+  const glob = query === '' ? '**/*' : globOf(query);
+  const most = query === '' ? mostFiles : mostFound;
+  const found = await vscode.workspace.findFiles(glob, leftOut, most, token);
   const names = [...new Set([...opened, ...found.map(nameOf)])].filter(name =>
     name.toLowerCase().includes(words),
   );

@@ -12,17 +12,24 @@ export interface DaySpending {
 }
 
 /** For example `today $0.1200` and `$4.88 left today`; nothing where nothing was used and nothing is limited. */
-export function describeDay({ cost, unknownRuns, tokens, minutes, limits }: DaySpending): string[] {
+export const describeDay = (day: DaySpending): string[] => [...describeUsed(day), ...describeLeft(day)];
+
+function describeUsed({ cost, unknownRuns }: DaySpending): string[] {
   const known = cost > 0 ? [formatCost(cost)] : [];
   const unknown = unknownRuns > 0 ? [`${count(unknownRuns, 'run')} of unknown cost`] : [];
   const used = [...known, ...unknown].join(' and ');
+  return used ? [`today ${used}`] : [];
+}
+
+/** Nothing where the day has no limit. */
+export function describeLeft({ cost, tokens, minutes, limits }: DaySpending): string[] {
   const left: string[] = [];
   if (limits.cost !== undefined) left.push(formatCost(Math.max(0, limits.cost - cost)));
   if (limits.tokens !== undefined) left.push(count(Math.max(0, limits.tokens - tokens), 'token'));
   if (limits.minutes !== undefined) {
     left.push(count(Math.max(0, Math.floor((limits.minutes - minutes) * 10) / 10), 'minute'));
   }
-  return [...(used ? [`today ${used}`] : []), ...(left.length > 0 ? [`${left.join(', ')} left today`] : [])];
+  return left.length > 0 ? [`${left.join(', ')} left today`] : [];
 }
 
 /** US dollars as people read them: small amounts with the digits that matter. */

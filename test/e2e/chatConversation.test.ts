@@ -163,6 +163,30 @@ describe('conversation in a real VS Code', () => {
     await chat.getByRole('textbox', { name: 'Message Telos' }).fill('');
   });
 
+  it("shows the sidebar's conversation again in a reloaded window, and opens an older one", async () => {
+    await say('look into the barrel');
+    await completed(1);
+    const first = (await log().locator('.markdown').first().textContent())?.trim() ?? '';
+    await runCommand(workbench.page, 'Telos: New Conversation');
+    await log().getByText('What should be done?').waitFor();
+    await say('cut the hedge');
+    await completed(1);
+    await workbench.page.reload();
+    await workbench.page.waitForSelector('.monaco-workbench');
+    chat = await chatFrame(workbench);
+    await completed(1);
+    await log().getByText('hedge of garden: its name is in your request').waitFor();
+    await runCommand(workbench.page, 'Telos: Open Conversation...');
+    const rows = workbench.page.locator('.quick-input-list .monaco-list-row');
+    await rows.filter({ hasText: 'look into the barrel' }).first().click();
+    await log().getByText('barrel of garden: its name is in your request').waitFor();
+    await log().getByText(first).waitFor();
+    await say('is it enough for a week?');
+    await completed(2);
+    assert.match(lastMessages(), /THE BARREL TEXT.*is it enough for a week/);
+    assert.ok(lastMessages().includes(first));
+  });
+
   it('puts code at the cursor and into a new file', async () => {
     answer = () => ({ text: ['Here:\n\n```python\nprint("rain")\n```\n'] });
     await say('look into the barrel');
