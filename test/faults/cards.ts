@@ -62,13 +62,16 @@ function figuresOf(name: string, skills: readonly CountedSkill[]): Figure[] {
 function table(counted: readonly CountedSkill[]): string[] {
   const width = Math.max(...counted.map(({ name }) => name.length)) + 2;
   return [
-    `${'skill'.padEnd(width)}first  second  what it does beside reading and writing`,
+    `${'skill'.padEnd(width)}first  second  other words  what it does beside reading and writing`,
     ...counted.flatMap(({ name, runs, does }) => {
-      const [first, second] = runs.map(({ asked }) => String(asked.length));
+      const [first, second, third] = runs.map(({ asked }) => String(asked.length));
       const asked = runs.flatMap((run, index) =>
         run.asked.map(what => `    run ${index + 1} asked: ${what}`),
       );
-      return [`${name.padEnd(width)}${first?.padEnd(7)}${second?.padEnd(8)}${does.join('; ')}`, ...asked];
+      return [
+        `${name.padEnd(width)}${first?.padEnd(7)}${second?.padEnd(8)}${third?.padEnd(13)}${does.join('; ')}`,
+        ...asked,
+      ];
     }),
   ];
 }

@@ -1,5 +1,5 @@
 /**
- * Runs ordinary skills twice each and counts what a person is asked: `node cardsProcess.ts [corpus]`; tells its parent. A process of its own,
+ * Runs ordinary skills and counts what a person is asked: `node cardsProcess.ts [corpus]`; tells its parent. A process of its own,
  * since here nothing reaches a network: a local server stands in for every host.
  */
 import dns from 'node:dns/promises';
@@ -36,6 +36,7 @@ export interface CountedSkill {
   kind: 'sample' | 'written' | 'corpus';
   /** What it does beyond reading and writing. */
   does: string[];
+  /** The first, the second, and one whose command has other words behind it. */
   runs: CountedRun[];
 }
 
@@ -86,18 +87,20 @@ async function count(skill: OrdinarySkill, kind: CountedSkill['kind']): Promise<
     tool,
     input: JSON.parse(JSON.stringify(input).replaceAll(skillFolder, skillDir)) as typeof input,
   }));
-  const provider = async (): Promise<Provider> =>
+  const provider = (more: string) => async (): Promise<Provider> =>
     skill.recording
       ? openReplay(join(skillDir, skill.recording), 0)
       : scriptedProvider([
-          ...wanted.map(({ tool, input }, index) => [calls(`c${index}`, tool, input), done('tool_use')]),
+          ...wanted.map(({ tool, input }, index) => {
+            const command = input['command'];
+            const said = command === undefined ? input : { command: `${command}${more}` };
+            return [calls(`c${index}`, tool, said), done('tool_use')];
+          }),
           [says('Done.'), done()],
         ]);
   try {
-    const runs = [
-      await oneRun(folder.path, owner, id, provider),
-      await oneRun(folder.path, owner, id, provider),
-    ];
+    const runs: CountedRun[] = [];
+    for (const more of ['', '', ' again']) runs.push(await oneRun(folder.path, owner, id, provider(more)));
     const does = wanted.flatMap(({ tool, input }) => {
       if (tool === 'run_command') return `runs ${String(input['command']).replaceAll(skillDir, '.')}`;
       return tool === 'fetch_url' ? `gets ${String(input['url'])}` : [];
