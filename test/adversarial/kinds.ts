@@ -28,6 +28,7 @@ import { discovery, route, skillFile, untrustedRoots } from './kinds/skills.ts';
 import { manyCalls, providerHttp, providerStream } from './kinds/streams.ts';
 import { cliJson, cliOutput, cliPipe } from './kinds/terminals.ts';
 import { time } from './kinds/times.ts';
+import { extensionApi, localPort, uri, workspace } from './kinds/trust.ts';
 import {
   markdownString,
   notification,
@@ -91,6 +92,10 @@ const kinds: Readonly<Record<string, Execute>> = {
   state_race: stateRace,
   two_windows: twoWindows,
   time,
+  workspace,
+  uri,
+  local_port: localPort,
+  ext_api: extensionApi,
   provider_stream: providerStream,
   provider_http: providerHttp,
   cli_signal: cliSignal,
@@ -109,5 +114,6 @@ export const slowCases: ReadonlySet<string> = new Set([
     'process-022',
   ],
   ...['stream-003', 'stream-007', 'stream-009', 'mcp-023', 'mcp-024', 'webview-030'],
+  ...['trust-001', 'trust-002', 'trust-003', 'trust-004', 'trust-012'],
   ...['durable-001', 'durable-002', 'durable-003', 'durable-008', 'durable-009'],
 ]);
