@@ -136,6 +136,7 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
   program.commandsGroup('Trust:');
   addPolicyCommands(program, terminal, exit);
   program.commandsGroup('Runs and set-up:');
+  addRunsCommands(program, terminal, exit);
   addLogsCommands(program, terminal, exit);
   addInspectionCommands(program, terminal, exit);
   return program;
@@ -270,7 +271,7 @@ function addInspectionCommands(program: Command, terminal: Terminal, exit: (code
 function addLogsCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
   const logs = program
     .command('logs')
-    .description('list the last runs, print one, watch them')
+    .description('the log, a line for each event: last runs, one, as it grows')
     .helpCommand(false)
     .option('--limit <number>', 'that many runs', '20')
     .option('--json', 'as JSON, one run a line')
@@ -291,6 +292,65 @@ function addLogsCommands(program: Command, terminal: Terminal, exit: (code: numb
     .option('--json', 'the records as JSON')
     .action(async (_options: object, command: Command) => {
       exit(await logsFollowCommand(command.optsWithGlobals(), terminal));
+    });
+}
+
+/** Unlike the log, which has one line for each event of every run, these are whole runs that one can read and hand on. */
+function addRunsCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
+  const commands = (): Promise<typeof import('./runsCommand.ts')> => import('./runsCommand.ts');
+  const runs = program
+    .command('runs')
+    .description('the runs that are kept: list, read, export, replay')
+    .helpCommand(false)
+    .option('--limit <number>', 'that many runs', '20')
+    .option('--search <words>', 'only those with these words: in title, request, skill or answer')
+    .option('--json', 'as JSON, one run a line')
+    .action(async (_options: object, command: Command) => {
+      exit(await (await commands()).runsCommand(command.optsWithGlobals(), terminal));
+    });
+  const named = 'the beginning of its id; the latest run if none is named';
+  runs
+    .command('show')
+    .description('what was asked, done and answered')
+    .argument('[run]', named)
+    .option('--json', 'its events and messages as JSON')
+    .action(async (run: string | undefined, _options: object, command: Command) => {
+      exit(await (await commands()).runsShowCommand(run, command.optsWithGlobals(), terminal));
+    });
+  runs
+    .command('export')
+    .description('the conversation up to a run, without secrets')
+    .argument('[run]', named)
+    .addOption(new Option('--format <format>', 'how').choices(['md', 'jsonl', 'html']).default('md'))
+    .option('--output <file>', 'to this file, not to stdout')
+    .option('--yes', 'replace a file that is there')
+    .action(async (run: string | undefined, _options: object, command: Command) => {
+      exit(await (await commands()).runsExportCommand(run, command.optsWithGlobals(), terminal));
+    });
+  runs
+    .command('replay')
+    .description('show a run once more as it happened; no model is asked, no tool runs')
+    .argument('[run]', named)
+    .action(async (run: string | undefined, _options: object, command: Command) => {
+      exit(await (await commands()).runsReplayCommand(run, command.optsWithGlobals(), terminal));
+    });
+  runs
+    .command('rename')
+    .description('give a run a name; an empty one takes it away')
+    .argument('<run>', 'the beginning of its id')
+    .argument('<title...>')
+    .action(async (run: string, title: string[], _options: object, command: Command) => {
+      exit(
+        await (await commands()).runsRenameCommand(run, title.join(' '), command.optsWithGlobals(), terminal),
+      );
+    });
+  runs
+    .command('delete')
+    .description('delete what is kept of a run; its lines in the log stay')
+    .argument('<run>', 'the beginning of its id')
+    .option('--yes', 'without asking')
+    .action(async (run: string, _options: object, command: Command) => {
+      exit(await (await commands()).runsDeleteCommand(run, command.optsWithGlobals(), terminal));
     });
 }
 

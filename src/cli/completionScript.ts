@@ -23,7 +23,7 @@ export function completionScript(
   return shell === 'bash' ? script : `autoload -U +X bashcompinit && bashcompinit\n${script}`;
 }
 
-const fileOptions = ['record', 'replay', 'pairs', 'packs', 'negatives'];
+const fileOptions = ['record', 'replay', 'pairs', 'packs', 'negatives', 'output'];
 
 function bashScript(commands: readonly CompletedCommand[], options: readonly string[]): string {
   const cases = commands.map(({ name, words, argument }) => {

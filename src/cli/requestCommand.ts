@@ -46,7 +46,7 @@ export async function carryOut(
   terminal: Terminal,
 ): Promise<number> {
   const recordTo = options.record === undefined ? undefined : resolve(options.record);
-  const request = { ...wanted, ...(recordTo === undefined ? {} : { recordTo }) };
+  const request: RunRequest = { ...wanted, door: 'cli', ...(recordTo === undefined ? {} : { recordTo }) };
   const interrupts = abortOnInterrupt(() => {
     // Behind the ^C that a terminal shows.
     terminal.say(

@@ -2,10 +2,9 @@
 import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
 import { Telos } from '../engine/telos.ts';
-import { abortOnInterrupt } from './interrupts.ts';
+import { agrees } from './agrees.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
 import type { Terminal } from './terminal.ts';
-import { readLine } from './terminalHuman.ts';
 import { exactText, terminalText } from './terminalText.ts';
 
 /** Returns the exit code. */
@@ -61,28 +60,13 @@ export async function uninstallCommand(
 ): Promise<number> {
   return withTelos(options, terminal, async telos => {
     const { path } = await telos.installed(name);
-    if (!options.yes && !(await agrees(name, path, terminal))) return 1;
+    const about = `This deletes agent '${exactText(name)}', the folder ${exactText(path)}.`;
+    const unattended = 'Nobody can be asked here; --yes uninstalls without asking. Nothing was changed.';
+    if (!options.yes && !(await agrees(about, 'Uninstall it?', unattended, terminal))) return 1;
     await telos.uninstall(name);
     terminal.out(terminalText(`Uninstalled agent '${name}'\n`));
     return 0;
   });
-}
-
-async function agrees(name: string, path: string, terminal: Terminal): Promise<boolean> {
-  if (!terminal.canAsk) {
-    terminal.say('Nobody can be asked here; --yes uninstalls without asking. Nothing was changed.');
-    return false;
-  }
-  const { signal, release } = abortOnInterrupt(() => {});
-  try {
-    terminal.say(`This deletes agent '${exactText(name)}', the folder ${exactText(path)}.`);
-    const answer = (await readLine('Uninstall it? [y/N] ', signal))?.trim().toLowerCase();
-    if (answer === 'y' || answer === 'yes') return true;
-    terminal.say('Nothing was changed.');
-    return false;
-  } finally {
-    release();
-  }
 }
 
 /** Says what the engine refuses and why, with exit code 1. */

@@ -1,6 +1,7 @@
 /** The chat without its window: takes a request, runs it, and posts what happens in numbered batches. */
 import { randomUUID } from 'node:crypto';
 import { Interruption } from '../engine/errors.ts';
+import { paced } from '../engine/history/replay.ts';
 import type { EarlierConversation, RunRequest, Telos } from '../engine/telos.ts';
 import type { Attachment } from '../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
@@ -8,7 +9,6 @@ import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts'
 import { ChatFeed } from './chatFeed.ts';
 import { type ChatRequest, Conversation, type KeptRun } from './conversation.ts';
 import { PendingApprovals } from './pendingApprovals.ts';
-import { paced } from './replay.ts';
 
 /** What the chat needs of the editor around it. */
 export interface ChatPorts {

@@ -1,5 +1,5 @@
 /** Plays the events of a kept run again at a speed that can be read; nothing runs. */
-import type { RunEvent } from '../protocol/run.ts';
+import type { RunEvent } from '../../protocol/run.ts';
 
 /** UTF-16 units of text in one step, and how long each step is looked at. Some 600 words a minute. */
 const textStep = 6;

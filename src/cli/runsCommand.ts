@@ -1,0 +1,258 @@
+/** `telos runs`: the runs that are kept, each readable as a whole; to look into one, hand it on, play it again, name or delete it. */
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { TelosError } from '../engine/errors.ts';
+import { type ExportFormat, exportedConversation } from '../engine/history/exportRun.ts';
+import { paced } from '../engine/history/replay.ts';
+import { type KeptRun, RunHistory } from '../engine/history/runHistory.ts';
+import { type RunSummary, titleOf } from '../engine/history/runSummary.ts';
+import {
+  figuresOf,
+  inputText,
+  partsOf,
+  type RunPart,
+  requestOf,
+  skippedText,
+  timeText,
+} from '../engine/history/runText.ts';
+import { redactor, secretsIn } from '../engine/redact.ts';
+import { writeWhole } from '../engine/wholeFile.ts';
+import { agrees } from './agrees.ts';
+import { abortOnInterrupt } from './interrupts.ts';
+import { type ConfigOptions, configFor } from './openConfig.ts';
+import { jsonPrinter, textPrinter } from './runPrinter.ts';
+import { table } from './table.ts';
+import type { Terminal } from './terminal.ts';
+import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+
+export interface RunsOptions extends ConfigOptions {
+  json?: boolean;
+  limit?: string;
+  search?: string;
+  format?: ExportFormat;
+  output?: string;
+  yes?: boolean;
+  verbose?: boolean;
+}
+
+/** The newest first. Returns the exit code, as all of these do. */
+export async function runsCommand(options: RunsOptions, terminal: Terminal): Promise<number> {
+  const limit = Number(options.limit ?? 20);
+  if (!Number.isInteger(limit) || limit < 1) {
+    terminal.say('--limit takes a whole number from 1 on.');
+    return 2;
+  }
+  return withHistory(options, terminal, async history => {
+    const runs = await wantedRuns(history, options.search, limit);
+    if (options.json) {
+      for (const run of runs) terminal.out(`${terminalJson({ ...run, title: titleOf(run) })}\n`);
+      return 0;
+    }
+    if (runs.length === 0) {
+      const what = options.search
+        ? 'No run that is kept has these words.'
+        : 'No runs are kept yet; each run of `telos` and of the editor will be.';
+      terminal.say(what);
+      return 0;
+    }
+    const rows = runs.map(run => [
+      timeText(run.startedAt),
+      run.runId.slice(0, 8),
+      run.skill || '-',
+      run.outcome,
+      typeof run.usage?.cost === 'number' ? `$${run.usage.cost.toFixed(4)}` : '',
+      titleOf(run),
+    ]);
+    terminal.out(`${table(['Time', 'Run', 'Skill', 'Outcome', 'Cost', 'Title'], rows, terminal.outWidth)}\n`);
+    return 0;
+  });
+}
+
+async function wantedRuns(
+  history: RunHistory,
+  search: string | undefined,
+  limit: number,
+): Promise<RunSummary[]> {
+  if (!search) return (await history.list()).slice(0, limit);
+  const { signal, release } = abortOnInterrupt(() => {});
+  try {
+    const runs: RunSummary[] = [];
+    for await (const run of history.search(search, signal)) if (runs.push(run) >= limit) break;
+    return runs;
+  } finally {
+    release();
+  }
+}
+
+/** What was asked, done and answered. */
+export async function runsShowCommand(
+  id: string | undefined,
+  options: RunsOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withRun(id, options, terminal, async run => {
+    if (options.json) {
+      terminal.out(`${terminalJson(run)}\n`);
+      return 0;
+    }
+    const figures = figuresOf(run.summary).map(([name, value]) => `${name}: ${terminalLine(value)}`);
+    terminal.out(`${terminalLine(titleOf(run.summary))}\n${figures.join('\n')}\n`);
+    const request = requestOf(run);
+    if (request) terminal.out(`\n> ${terminalText(request).replaceAll('\n', '\n> ')}\n`);
+    for (const part of partsOf(run.events)) terminal.out(`\n${partText(part)}\n`);
+    if (run.skippedLines > 0) terminal.say(terminal.style.yellow(skippedText(run.skippedLines)));
+    return 0;
+  });
+}
+
+/** Lines of a result that are shown; `--json` has all of them. */
+const shownLines = 20;
+
+function partText(part: RunPart): string {
+  switch (part.kind) {
+    case 'text':
+      return terminalText(part.text.trim());
+    case 'note':
+      return `· ${terminalText(part.text)}`;
+    case 'question':
+      return part.questions
+        .map((question, index) => `? ${terminalText(question)} ${terminalText(part.answers[index] ?? '')}`)
+        .join('\n');
+    case 'tool': {
+      const { call, result, asked } = part;
+      const notes = [result?.isError ? 'failed' : '', result ? '' : 'without a result', asked ?? ''].filter(
+        Boolean,
+      );
+      const heading = `→ ${terminalLine(`${call.name} ${inputText(call)}`)}${notes.length > 0 ? ` (${notes.join(', ')})` : ''}`;
+      const lines = terminalText(result?.content ?? '')
+        .trimEnd()
+        .split('\n');
+      const more = lines.length > shownLines ? [`... ${lines.length - shownLines} more lines`] : [];
+      const shown = [...lines.slice(0, shownLines), ...more].filter(Boolean).map(line => `  ${line}`);
+      return [heading, ...shown].join('\n');
+    }
+  }
+}
+
+/** The conversation up to the run, to a file or to stdout. */
+export async function runsExportCommand(
+  id: string | undefined,
+  options: RunsOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const { format = 'md', output, yes } = options;
+  return withRun(id, options, terminal, async ({ summary: { runId } }, history, redact) => {
+    const text = await exportedConversation(await history.conversation(runId, runId), format, redact);
+    if (output === undefined) {
+      // A page is for a browser, and lines of JSON escape what could steer; Markdown is read here, too.
+      terminal.out(format === 'md' && terminal.outWidth !== undefined ? terminalText(text) : text);
+      return 0;
+    }
+    const file = resolve(output);
+    if (existsSync(file) && !yes) {
+      terminal.say(terminalText(`${file} is there already; --yes replaces it. Nothing was written.`));
+      return 1;
+    }
+    await writeWhole(file, text);
+    terminal.say(terminalText(`Written to ${file}`));
+    return 0;
+  });
+}
+
+/** Shows what happened once more, at a speed that one can read; no model is asked, and no tool runs. */
+export async function runsReplayCommand(
+  id: string | undefined,
+  options: RunsOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withRun(id, options, terminal, async ({ events, skippedLines }) => {
+    const print = options.json ? jsonPrinter(terminal) : textPrinter(terminal, options.verbose ?? false);
+    // Who stops it has seen enough.
+    const { signal, release } = abortOnInterrupt(() => {});
+    try {
+      for await (const event of paced(events, signal)) {
+        if (signal.aborted) break;
+        print(event);
+      }
+    } finally {
+      release();
+    }
+    terminal.endLine();
+    if (skippedLines > 0) terminal.say(terminal.style.yellow(skippedText(skippedLines)));
+    return 0;
+  });
+}
+
+/** An empty title gives the run its first words back. */
+export async function runsRenameCommand(
+  id: string,
+  title: string,
+  options: RunsOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withRun(id, options, terminal, async ({ summary }, history) => {
+    await history.rename(summary.runId, title);
+    terminal.say(
+      title.trim() ? terminalText(`Now called: ${terminalLine(title)}`) : 'Its name is taken away.',
+    );
+    return 0;
+  });
+}
+
+/** Asks, unless `--yes` says not to. */
+export async function runsDeleteCommand(
+  id: string,
+  options: RunsOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withRun(id, options, terminal, async ({ summary }, history) => {
+    const about = `This deletes what is kept of “${terminalLine(titleOf(summary), 60)}” (${timeText(summary.startedAt)}).`;
+    const unattended = 'Nobody can be asked here; --yes deletes without asking. Nothing was changed.';
+    if (!options.yes && !(await agrees(about, 'Delete it?', unattended, terminal))) return 1;
+    await history.delete(summary.runId);
+    terminal.say('Deleted. The log still says that there was such a run: telos logs');
+    return 0;
+  });
+}
+
+type Redact = (text: string) => string;
+
+/** Says what cannot be done and why, with exit code 1. */
+async function withHistory(
+  options: ConfigOptions,
+  terminal: Terminal,
+  use: (history: RunHistory, redact: Redact) => Promise<number>,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  try {
+    return await use(new RunHistory(config.dataDir), redactor(secretsIn(config.env)).text);
+  } catch (error) {
+    if (!(error instanceof TelosError)) throw error;
+    terminal.say(terminal.style.red(terminalText(error.message)));
+    return 1;
+  }
+}
+
+/** The run whose id begins like this, the latest where none is named. */
+async function withRun(
+  id: string | undefined,
+  options: ConfigOptions,
+  terminal: Terminal,
+  use: (run: KeptRun, history: RunHistory, redact: Redact) => Promise<number>,
+): Promise<number> {
+  return withHistory(options, terminal, async (history, redact) => {
+    const found = await history.find(id ?? '');
+    const [run, other] = found;
+    const isMeant = id === undefined || !other || run?.runId === id;
+    if (run && isMeant) return use(await history.read(run.runId), history, redact);
+    const what =
+      id === undefined
+        ? 'No runs are kept yet.'
+        : run
+          ? `${found.length} runs begin with '${id}'; give more of the id.`
+          : `No run that is kept begins with '${id}'; \`telos runs\` lists them.`;
+    terminal.say(terminalText(what));
+    return 1;
+  });
+}
