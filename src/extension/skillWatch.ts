@@ -7,7 +7,7 @@ import type { CurrentTelos } from './currentTelos.ts';
 import { changesSkills } from './skillFiles.ts';
 
 /** A checkout or an unpacked archive changes many files at once; in milliseconds. */
-const settleTime = 200;
+const settleTime = 100;
 
 interface Root {
   folder: string;

@@ -24,6 +24,7 @@ import {
   runWithPeak,
   type Side,
 } from './measure.ts';
+import { treeFigures } from './treeInEditor.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const runsPerSide = 11;
@@ -269,6 +270,7 @@ try {
   show(...(await manySkillsFigures(sidesAt)));
   show(await rerouteFigure());
   show(...(await editorFigures()));
+  show(...(await treeFigures()));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

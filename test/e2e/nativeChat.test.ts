@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
 import { root } from '../vscode/paths.ts';
 import { startServer } from '../vscode/server.ts';
-import { openWorkbench, type Workbench } from '../vscode/workbench.ts';
+import { openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { freshWorld, testVariables, type World } from '../vscode/world.ts';
 
 describe('Telos in the places of VS Code', () => {
@@ -48,23 +48,8 @@ describe('Telos in the places of VS Code', () => {
   });
 
   async function command(page: Page, title: string): Promise<void> {
-    const widget = page.locator('.quick-input-widget');
-    // A click: which row Enter takes is another one while the list still sorts itself.
-    const row = page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first();
-    // An editor that is just opening takes the focus, and with it closes the palette: then it is opened again.
-    for (let tries = 6; tries > 0; tries--) {
-      await page.keyboard.press('F1');
-      const timeout = tries === 1 ? 20_000 : 3_000;
-      try {
-        await widget.locator('input[type="text"]').fill(`>${title}`, { timeout });
-        await row.click({ timeout });
-        break;
-      } catch (error) {
-        if (tries === 1) throw error;
-        await page.keyboard.press('Escape');
-      }
-    }
-    await widget.waitFor({ state: 'hidden' });
+    await runCommand(page, title);
+    await page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
   }
 
   it('asks the person, by the name of the skill, before a call of another extension runs it', async () => {

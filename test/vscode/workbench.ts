@@ -84,8 +84,20 @@ export async function chatFrames(workbench: Workbench): Promise<Frame[]> {
 
 /** Runs a command by its title in the command palette. */
 export async function runCommand(page: Page, title: string): Promise<void> {
-  await page.keyboard.press('F1');
-  await page.locator('.quick-input-widget input').first().fill(`>${title}`);
-  // Enter takes whatever stands first, so the list must have come to what was typed.
-  await page.locator('.quick-input-list .monaco-list-row').filter({ hasText: title }).first().click();
+  const widget = page.locator('.quick-input-widget');
+  // A click: which row Enter takes is another one while the list still sorts itself.
+  const row = page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first();
+  // An editor that is just opening takes the focus, and with it closes the palette: then it is opened again.
+  for (let tries = 6; tries > 0; tries--) {
+    await page.keyboard.press('F1');
+    const timeout = tries === 1 ? 20_000 : 3_000;
+    try {
+      await widget.locator('input[type="text"]').fill(`>${title}`, { timeout });
+      await row.click({ timeout });
+      return;
+    } catch (error) {
+      if (tries === 1) throw error;
+      await page.keyboard.press('Escape');
+    }
+  }
 }
