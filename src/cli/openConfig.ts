@@ -2,6 +2,8 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Config, loadConfig } from '../engine/config.ts';
+import { isSecretName } from '../engine/redact.ts';
+import { hideStartEnvironment } from './startEnvironment.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalText } from './terminalText.ts';
 
@@ -35,6 +37,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     maxTokens: options.maxTokens,
     maxMinutes: options.maxMinutes,
   });
+  hideStartEnvironment(isSecretName);
   for (const problem of config.problems) terminal.say(terminal.style.yellow(terminalText(problem)));
   return config;
 }

@@ -56,10 +56,13 @@ function withoutPercents(text: string): string {
   });
 }
 
+/** By what its name says. */
+export const isSecretName = (name: string): boolean => /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i.test(name);
+
 /** Values of variables that are named like keys; they must not reach an event, a log or an address. */
 export function secretsIn(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env)
-    .filter(([name]) => /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i.test(name))
+    .filter(([name]) => isSecretName(name))
     .map(([, value]) => value);
 }
 

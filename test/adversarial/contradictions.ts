@@ -2,13 +2,8 @@
 export const knownFailures: ReadonlyMap<string, string> = new Map([
   ['path-047', 'the bytes before a write are not kept for undo yet'],
   ['time-008', 'the bytes before a write are not kept for undo yet'],
-  ['skill-022', 'a folder called SKILL.md is passed over without a word'],
   [
     'trust-007',
     'the extension takes no links yet, so that one does nothing at all; the question comes with the sources of packs',
-  ],
-  [
-    'secret-012',
-    'without a sandbox a command that was allowed can read the environment that the command line itself was started with',
   ],
 ]);

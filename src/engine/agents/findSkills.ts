@@ -55,6 +55,13 @@ function* skillFolders(root: string): Steps<SkillFolder[]> {
       found.push({ dir, name, file });
       return;
     }
+    // A folder that has the name of a skill file is a mistake that somebody should hear of.
+    const wrong =
+      depth > 0 ? read().find(entry => entry.isDirectory() && /^skill\.md$/i.test(entry.name)) : undefined;
+    if (wrong) {
+      found.push({ dir, name, file: join(dir, wrong.name) });
+      return;
+    }
     if (depth >= maxDepth) return;
     for (const entry of folderEntries(read())) {
       const path = join(dir, entry.name);

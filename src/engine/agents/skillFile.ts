@@ -183,7 +183,9 @@ export function missingDescription(
 }
 
 function readSkillText(file: string): string {
-  const { size } = statSync(file);
+  const stats = statSync(file);
+  if (stats.isDirectory()) throw new Error('It is a folder; a skill is a file of this name.');
+  const { size } = stats;
   if (size > maxSkillBytes)
     throw new Error(`The file has ${size} bytes; a skill may have at most ${maxSkillBytes}.`);
   const bytes = readFileSync(file);

@@ -88,8 +88,10 @@ describe('discover', () => {
       [
         ['bad', ['skill-unreadable']],
         ['good', []],
+        ['odd', ['skill-unreadable']],
       ],
     );
+    assert.match(skills[2]?.diagnostics[0]?.message ?? '', /is a folder; a skill is a file/);
   });
 
   it('finds skills below group folders, tells equal names apart, and survives link cycles', () => {
