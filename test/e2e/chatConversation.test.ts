@@ -1,15 +1,27 @@
 /** A conversation in a real VS Code against a server in wire format: follow-up, edit and resend, stop, a reload in the middle, code into the editor. */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import type { Frame, Locator } from 'playwright-core';
 import { type AnthropicTurn, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
+import { descendants } from '../vscode/processTree.ts';
 import { startServer } from '../vscode/server.ts';
 import { chatFrame, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { freshWorld, testVariables } from '../vscode/world.ts';
 
+/** The process below the server in which extensions run. */
+async function extensionHostOf(server: number): Promise<number> {
+  for (const pid of await descendants(server)) {
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (command.includes('--type=extensionHost')) return pid;
+  }
+  return assert.fail('no extension host runs below the server');
+}
+
 describe('conversation in a real VS Code', () => {
+  let serverPid: number;
   let model: FakeServer;
   let workbench: Workbench;
   let chat: Frame;
@@ -48,6 +60,7 @@ describe('conversation in a real VS Code', () => {
       trusted: true,
     });
     undo.push(() => server.stop());
+    serverPid = server.pid;
     workbench = await openWorkbench(server.url);
     undo.push(() => workbench.close());
     chat = await chatFrame(workbench);
@@ -185,6 +198,25 @@ describe('conversation in a real VS Code', () => {
     await completed(2);
     assert.match(lastMessages(), /THE BARREL TEXT.*is it enough for a week/);
     assert.ok(lastMessages().includes(first));
+  });
+
+  it('says of a run that it was interrupted when its extension host was killed, and runs it again', async () => {
+    answer = () => ({ text: Array.from({ length: 400 }, (_, at) => `drop${at} `) });
+    await say('look into the barrel');
+    // What streams is kept about once a second.
+    await log().getByText('drop80').waitFor();
+    const old = chat;
+    process.kill(await extensionHostOf(serverPid), 'SIGKILL');
+    while (!old.isDetached()) await workbench.page.waitForTimeout(50);
+    chat = await chatFrame(workbench);
+    await log().getByText('drop5').waitFor();
+    await log().getByText('Interrupted before its end').waitFor();
+    await workbench.screenshot('host-restarted');
+    answer = () => ({ text: ['It is deep.'] });
+    await button('Run Again').click();
+    await completed(1);
+    assert.equal(await log().locator('.run').count(), 1);
+    assert.doesNotMatch(lastMessages(), /drop5/);
   });
 
   it('puts code at the cursor and into a new file', async () => {
