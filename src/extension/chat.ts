@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Interruption } from '../engine/errors.ts';
 import { paced } from '../engine/history/replay.ts';
 import type { EarlierConversation, RunRequest, Telos } from '../engine/telos.ts';
-import type { Attachment } from '../protocol/attachment.ts';
+import type { AttachedName, Attachment } from '../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts';
 import { ChatFeed } from './chatFeed.ts';
@@ -113,7 +113,9 @@ export class Chat {
     conversation.begin(request);
     const { keptId: conversationId, latestKept: after } = conversation;
     const place = { door: 'chat' as const, conversationId, ...(after !== undefined && { after }) };
-    this.#activate(signal => this.#follow(conversation, { ...goingOn(request, earlier), ...place }, signal));
+    const missing = request.attachments ? [] : (request.notKept ?? []);
+    const whole = { ...goingOn(request, earlier), ...place };
+    this.#activate(signal => this.#follow(conversation, whole, missing, signal));
   }
 
   #activate(work: (signal: AbortSignal) => Promise<void>): void {
@@ -200,8 +202,8 @@ export class Chat {
     this.#active?.controller.abort();
   }
 
-  answer(callId: string, decision: ApprovalDecision): boolean {
-    return this.#approvals.answer(callId, decision);
+  answer(token: string, decision: ApprovalDecision): boolean {
+    return this.#approvals.answer(token, decision);
   }
 
   /** Leaves the conversation behind, ending its run, and shows an empty one. */
@@ -258,7 +260,12 @@ export class Chat {
     this.#feed.dispose();
   }
 
-  async #follow(conversation: Conversation, request: RunRequest, signal: AbortSignal): Promise<void> {
+  async #follow(
+    conversation: Conversation,
+    request: RunRequest,
+    missing: readonly AttachedName[],
+    signal: AbortSignal,
+  ): Promise<void> {
     const startedAt = Date.now();
     let started = false;
     try {
@@ -271,6 +278,7 @@ export class Chat {
         started = true;
         if (event.type === 'run_start') conversation.noteKept(event.runId);
         this.#append(conversation, event);
+        if (event.type === 'run_start' && missing.length > 0) this.#append(conversation, notAlong(missing));
       }
     } catch (error) {
       // A run never throws; what lands here is Telos itself failing to open, or a defect.
@@ -312,7 +320,7 @@ export class Chat {
 }
 
 /** The request as the engine takes it. */
-function goingOn({ goesOn, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
+function goingOn({ goesOn, notKept: _, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
   const { messages, skill, skillIsUnread } = earlier;
   if (goesOn === 'from_start' || messages.length === 0) return request;
   const stays = goesOn !== 'anew' && skill;
@@ -323,6 +331,12 @@ function goingOn({ goesOn, ...request }: ChatRequest, earlier: EarlierConversati
 /** With nothing but a recording to answer, the first press of Send plays the sample that it belongs to. */
 export function firstDraft(info: ChatInfo): string {
   return info.recording && info.skills.some(({ skill }) => skill === 'kickoff') ? 'run daily kickoff' : '';
+}
+
+function notAlong(missing: readonly AttachedName[]): RunEvent {
+  const names = missing.map(({ name }) => name).join(', ');
+  const message = `What went along with this request the first time is not kept, and did not go along now: ${names}. Attach it again where it is needed.`;
+  return { type: 'notice', level: 'warning', message };
 }
 
 function failedEnd(code: ErrorCode, message: string, durationMs: number): RunEvent {

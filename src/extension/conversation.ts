@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { EarlierConversation, RunRequest } from '../engine/telos.ts';
 import { messagesFrom } from '../engine/transcript.ts';
+import type { AttachedName } from '../protocol/attachment.ts';
 import type { Message, RunEvent, SkillRef } from '../protocol/run.ts';
 
 /** `from` is the number of the first event; the next batch starts at `from + events.length`. */
@@ -11,6 +12,8 @@ export interface Batch {
 }
 
 export interface ChatRequest extends RunRequest {
+  /** Went along when it was made in an earlier window; the bytes are not kept with it. */
+  notKept?: readonly AttachedName[];
   /**
    * How it goes on from what was said before: with the conversation's skill (the usual case), with a skill that is chosen by its words
    * alone, or from nothing.
@@ -26,7 +29,7 @@ interface Turn {
 
 /** A run as it was kept: without a `run_end` it was interrupted. */
 export interface KeptRun {
-  request: RunRequest;
+  request: ChatRequest;
   events: readonly RunEvent[];
   /** Its own messages, as far as they were kept. */
   messages?: readonly Message[];

@@ -64,6 +64,7 @@ function keptRunOf({ summary, events, messages, earlier }: RunFile): KeptRun {
       text: start?.text ?? summary.request,
       ...(routed?.reason.rule === 'chosen' && { skill: { agent, skill } }),
       ...(routed?.reason.rule === 'without_skill' && { withoutSkill: true }),
+      ...(start?.attached && { notKept: start.attached }),
     },
     events: [...events, ...elsewhere],
     messages,

@@ -158,4 +158,22 @@ describe('chats in editors of a real VS Code', () => {
     assert.ok(hedge);
     await log(hedge).getByText('The hedge is done: DONE-hedge.').waitFor();
   });
+
+  it('lets a run go on whose editor is closed, and shows it again', async () => {
+    answer = () => ({ text: Array.from({ length: 300 }, (_, at) => `drop${at} `) });
+    const barrel = await openPanel();
+    await say(barrel, 'look into the barrel once more');
+    await barrel.getByText('drop9').waitFor();
+    await runCommand(workbench.page, 'View: Close Editor');
+    const message = workbench.page.locator('.notification-toast').filter({ hasText: 'runs on' });
+    await message.getByRole('button', { name: 'Show' }).click();
+    const [again] = await panelsOf('look into the barrel once more');
+    assert.ok(again);
+    await again.locator('.end-completed').waitFor();
+    await again.getByText('drop0 drop1').waitFor();
+    assert.equal(
+      model.requests.filter(({ body }) => /once more/.test(JSON.stringify(body.messages))).length,
+      1,
+    );
+  });
 });

@@ -89,6 +89,17 @@ describe('a chat with a kept conversation', () => {
     assert.ok(shown?.type === 'conversation' && shown.id !== 'c1' && keptIdOf(shown.id) === 'c1');
   });
 
+  it('says what cannot go along again with a request of an earlier window', async () => {
+    const asked: RunRequest[] = [];
+    const request = { text: 'one', notKept: [{ kind: 'image', name: 'bed.png' }] as const };
+    const desk = await opened([{ ...whole, request }], asked);
+    await desk.chat.resend('r1', 'one');
+    await desk.when(() => asked.length === 1 && !desk.chat.isRunning);
+    const notice = desk.seen.find(event => event.type === 'notice');
+    assert.match(notice?.message ?? '', /not kept.*bed\.png/);
+    assert.equal('notKept' in (asked[0] ?? {}), false);
+  });
+
   it('goes on with a run that was interrupted, and says what it had said', async () => {
     const asked: RunRequest[] = [];
     const desk = await opened([whole, interrupted], asked);
