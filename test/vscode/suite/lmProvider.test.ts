@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import * as vscode from 'vscode';
 import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
-import { lmProvider } from '../../../src/extension/lmProvider.ts';
+import { lmProvider, lmProviderWithMemory } from '../../../src/extension/lmProvider.ts';
 import type { Message } from '../../../src/protocol/run.ts';
 import { activated, scriptModels } from './editor.ts';
 
@@ -172,6 +172,24 @@ describe('models of the editor', () => {
       message: /telos-lm\/plain.*the lamp is out/,
     });
     await assert.rejects(ask(request(hello)), { code: 'rate_limit', message: /Choose Model/ });
+  });
+
+  it('say before their first use that they count against a quota, and when a long run asks', async () => {
+    const memory = new Map<string, unknown>();
+    const memento = {
+      keys: () => [...memory.keys()],
+      get: (key: string) => memory.get(key),
+      update: async (key: string, value: unknown) => void memory.set(key, value),
+    } as vscode.Memento;
+    const provider = lmProviderWithMemory(memento);
+    const first = await provider.create('telos-lm/plain');
+    assert.deepEqual(first.quota, { whose: 'telos-lm in the editor', roundsBeforeAsking: 10 });
+    assert.match(first.notice ?? '', /counts against your quota/);
+    assert.ok((await provider.create('telos-lm/plain')).notice, 'it was only looked at');
+    await scriptModels(undefined, [[{ text: 'ok' }]]);
+    const signal = new AbortController().signal;
+    for await (const event of first.streamCompletion(request(hello), signal)) void event;
+    assert.equal((await provider.create('telos-lm/plain')).notice, undefined);
   });
 
   it('are the choice where nothing else is set up', async () => {
