@@ -36,7 +36,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
   }, []);
   const answer = (decision: ApprovalDecision) => {
     setAnswered(true);
-    answerApproval(request.callId, decision);
+    answerApproval(request.token, decision);
   };
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form

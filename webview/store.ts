@@ -108,6 +108,6 @@ export function stop(): void {
   post({ type: 'stop' });
 }
 
-export function answerApproval(callId: string, decision: ApprovalDecision): void {
-  post({ type: 'approve', callId, decision });
+export function answerApproval(token: string, decision: ApprovalDecision): void {
+  post({ type: 'approve', token, decision });
 }

@@ -1,6 +1,10 @@
 /** The port through which the engine asks a person; each frontend brings its own. */
+import { randomBytes } from 'node:crypto';
 import type { ApprovalDecision, ApprovalRequest } from '../protocol/run.ts';
 import { mapStrings } from './redact.ts';
+
+/** For a new question, see `ApprovalRequest.token`: 128 bits of chance. */
+export const newToken = (): string => randomBytes(16).toString('base64url');
 
 /** Both calls settle when the signal aborts: `approve` with a denial, `ask` with empty answers. */
 export interface Human {
@@ -27,7 +31,7 @@ export const yesToAll: Human = {
 export function withoutSecrets(human: Human, redact: (text: string) => string): Human {
   return {
     approve: (request, signal) =>
-      human.approve({ ...mapStrings(request, redact), callId: request.callId }, signal),
+      human.approve({ ...mapStrings(request, redact), callId: request.callId, token: request.token }, signal),
     ask: (questions, signal) => human.ask(questions.map(redact), signal),
   };
 }

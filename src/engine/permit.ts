@@ -1,6 +1,6 @@
 /** May this call run? The policy decides, the person is asked where it says so, and the answer is kept as long as it is meant. */
 import type { ApprovalRequest, RunEvent, ToolCall } from '../protocol/run.ts';
-import type { Human } from './human.ts';
+import { type Human, newToken } from './human.ts';
 import { grantedVariables, keepAnswer, noteGranted } from './policy/answers.ts';
 import { decide } from './policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from './policy/decision.ts';
@@ -125,6 +125,7 @@ function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
   const { subject, folder, rule, reason, scopes, grant, card, toAllow } = question;
   return {
     callId: call.id,
+    token: newToken(),
     tool: call.name,
     subject,
     ...(folder ? { folder } : {}),

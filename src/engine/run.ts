@@ -11,6 +11,7 @@ import type {
 } from '../protocol/run.ts';
 import type { Budget } from './budget.ts';
 import { TelosError } from './errors.ts';
+import { newToken } from './human.ts';
 import { defaultMaxTokens, type Provider, type Quota, type TokenCount } from './providers/provider.ts';
 import { runTools, type ToolBench } from './toolRound.ts';
 
@@ -77,6 +78,7 @@ async function* askForMore(
   const more = Math.min(roundsBeforeAsking, maxRounds - counts.rounds);
   const request: ApprovalRequest = {
     callId: `more-rounds-${counts.rounds}`,
+    token: newToken(),
     tool: 'more_rounds',
     subject: `${more} more ${more === 1 ? 'question' : 'questions'} to ${provider.model}`,
     rule: 'quota.rounds',

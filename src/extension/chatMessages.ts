@@ -119,9 +119,9 @@ function readSkillRef(value: unknown): SkillRef | undefined {
   return isText(agent, maxName) && isText(skill, maxName) ? { agent, skill } : undefined;
 }
 
-function readApprove({ callId, decision }: Fields): ToHost | undefined {
+function readApprove({ token, decision }: Fields): ToHost | undefined {
   const answer = readDecision(decision);
-  return answer && isText(callId, maxName) ? { type: 'approve', callId, decision: answer } : undefined;
+  return answer && isText(token, maxName) ? { type: 'approve', token, decision: answer } : undefined;
 }
 
 function readDecision(value: unknown): ApprovalDecision | undefined {

@@ -172,8 +172,8 @@ export class ChatSurface implements PlacedChat {
       case 'new_conversation':
         return this.chat.startOver();
       case 'approve':
-        if (!this.chat.answer(message.callId, message.decision)) {
-          this.#desk.log.warn(`An answer came for a card that does not wait: ${plainLabel(message.callId)}`);
+        if (!this.chat.answer(message.token, message.decision)) {
+          this.#desk.log.warn('An answer came for a card that does not wait.');
         }
         return;
       case 'open_link':

@@ -8,6 +8,7 @@ interface Card {
 }
 
 export class PendingApprovals implements Human {
+  /** By the token of the question. */
   readonly #cards = new Map<string, Card>();
   readonly #onAsked: (request: ApprovalRequest) => void;
 
@@ -29,29 +30,29 @@ export class PendingApprovals implements Human {
 
   approve(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
     if (signal.aborted) return Promise.resolve(stopped);
-    // A model may use an id twice; the older question can no longer be told apart, so it is a no.
-    this.#cards.get(request.callId)?.settle({ allow: false, reason: 'A later call took its place.' });
+    // A question that is put again is another one; the older is a no.
+    this.#cards.get(request.token)?.settle({ allow: false, reason: 'A later call took its place.' });
     return new Promise(resolve => {
       const onAbort = (): void => card.settle(stopped);
       const card: Card = {
         request,
         settle: decision => {
           signal.removeEventListener('abort', onAbort);
-          this.#cards.delete(request.callId);
+          this.#cards.delete(request.token);
           resolve(decision);
           this.#onChanged();
         },
       };
       signal.addEventListener('abort', onAbort);
-      this.#cards.set(request.callId, card);
+      this.#cards.set(request.token, card);
       this.#onAsked(request);
       this.#onChanged();
     });
   }
 
   /** False when no such card waits, or when it did not offer this scope; then nothing happens. */
-  answer(callId: string, decision: ApprovalDecision): boolean {
-    const card = this.#cards.get(callId);
+  answer(token: string, decision: ApprovalDecision): boolean {
+    const card = this.#cards.get(token);
     if (!card) return false;
     if (decision.allow && !card.request.scopes.includes(decision.scope)) return false;
     card.settle(decision);

@@ -78,6 +78,8 @@ export interface ToolResult {
   images?: ImageBlock[];
   /** Files that the call created or changed, absolute paths. */
   changedFiles?: string[];
+  /** Of the file that was changed: how many lines came and went, where it is a text. */
+  changedLines?: { added: number; removed: number };
   /** How many bytes there were, where the tool itself has kept less of them. */
   wholeSize?: number;
 }
@@ -112,6 +114,8 @@ export type ApprovalScope = 'once' | 'run' | 'always';
 /** A question to the person, shown exactly as it will be done. */
 export interface ApprovalRequest {
   callId: string;
+  /** By which an answer from elsewhere names this question: nobody can guess it, and it counts once. A call's id is the model's own choice. */
+  token: string;
   tool: string;
   /** The exact command, resolved path or URL that will be used if the answer is yes. */
   subject: string;

@@ -111,7 +111,7 @@ export type ToHost =
   | { type: 'detach'; id: string }
   | { type: 'find_files'; query: string }
   | { type: 'new_conversation' }
-  | { type: 'approve'; callId: string; decision: ApprovalDecision }
+  | { type: 'approve'; token: string; decision: ApprovalDecision }
   | { type: 'open_link'; url: string }
   | { type: 'open_file'; path: string }
   | { type: 'copy'; text: string }

@@ -10,6 +10,7 @@ describe('terminalHuman', () => {
   const { signal } = new AbortController();
   const request: ApprovalRequest = {
     callId: '1',
+    token: 't',
     tool: 'run_command',
     subject: 'git status\u202e\nrm -rf /tmp/x',
     folder: '/pack',

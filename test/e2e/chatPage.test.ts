@@ -152,7 +152,7 @@ describe('chat page', () => {
     await view.page.keyboard.press('Shift+Tab');
     await view.page.keyboard.press('Enter');
     assert.deepEqual(await sent(view, 'approve'), [
-      { type: 'approve', callId: 't', decision: { allow: true, scope: 'run' } },
+      { type: 'approve', token: 'token of t', decision: { allow: true, scope: 'run' } },
     ]);
     assert.equal(await card.getByRole('button', { name: 'Deny' }).isDisabled(), true);
     await view.say(

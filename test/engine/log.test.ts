@@ -154,6 +154,7 @@ describe('log', () => {
       type: 'approval_request',
       request: {
         callId: 't1',
+        token: 't',
         tool: 'run_command',
         subject: 'ls',
         rule: 'command',

@@ -10,7 +10,7 @@ describe('Chat', () => {
     desk.chat.submit({ text: 'go' });
     await desk.until('approval_request');
     assert.deepEqual(desk.asked, ['c1']);
-    assert.equal(desk.chat.answer('c1', { allow: true, scope: 'once' }), true);
+    assert.equal(desk.chat.answer('token of c1', { allow: true, scope: 'once' }), true);
     await desk.until('run_end');
     await desk.chat.end();
     assert.deepEqual(typesOf(desk.seen), [
@@ -48,7 +48,7 @@ describe('Chat', () => {
       ['and this', 'not this'],
     );
     desk.chat.unqueue(desk.queued[1]?.id ?? '');
-    desk.chat.answer('c1', { allow: true, scope: 'once' });
+    desk.chat.answer('token of c1', { allow: true, scope: 'once' });
     await desk.when(() => startsIn(desk.seen).length === 2);
     assert.deepEqual(startsIn(desk.seen), ['go', 'and this']);
     assert.deepEqual(desk.queued, []);

@@ -41,6 +41,7 @@ export async function* asking(
   yield start(request);
   const question = {
     callId: 'c1',
+    token: 'token of c1',
     tool: 'run_command',
     subject: 'ls',
     rule: 'r',

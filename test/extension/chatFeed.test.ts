@@ -13,7 +13,7 @@ describe('ChatFeed', () => {
     await desk.chat.show(null, 0);
     assert.deepEqual(typesOf(desk.seen), ['run_start', 'approval_request']);
     desk.chat.hide();
-    desk.chat.answer('c1', { allow: true, scope: 'once' });
+    desk.chat.answer('token of c1', { allow: true, scope: 'once' });
     await wait(30);
     const shown = desk.posted[0];
     assert.ok(shown?.type === 'conversation' && desk.posted.length === 1);

@@ -5,6 +5,7 @@ import type { ApprovalRequest } from '../../src/protocol/run.ts';
 
 const request = (callId: string): ApprovalRequest => ({
   callId,
+  token: `token of ${callId}`,
   tool: 'run_command',
   subject: 'ls',
   rule: 'command',
@@ -20,15 +21,15 @@ describe('PendingApprovals', () => {
     const first = approvals.approve(request('a'), signal);
     const second = approvals.approve(request('b'), signal);
     assert.deepEqual(asked, ['a', 'b']);
-    assert.equal(approvals.answer('b', { allow: false, reason: 'no' }), true);
-    assert.equal(approvals.answer('a', { allow: true, scope: 'run' }), true);
+    assert.equal(approvals.answer('token of b', { allow: false, reason: 'no' }), true);
+    assert.equal(approvals.answer('token of a', { allow: true, scope: 'run' }), true);
     assert.deepEqual(await first, { allow: true, scope: 'run' });
     assert.deepEqual(await second, { allow: false, reason: 'no' });
   });
 
   it('takes an answer that comes from within the question', async () => {
-    const approvals: PendingApprovals = new PendingApprovals(({ callId }) => {
-      approvals.answer(callId, { allow: true, scope: 'once' });
+    const approvals: PendingApprovals = new PendingApprovals(({ token }) => {
+      approvals.answer(token, { allow: true, scope: 'once' });
     });
     const decision = await approvals.approve(request('a'), new AbortController().signal);
     assert.deepEqual(decision, { allow: true, scope: 'once' });
@@ -41,7 +42,7 @@ describe('PendingApprovals', () => {
     controller.abort();
     assert.equal((await waiting).allow, false);
     assert.equal((await approvals.approve(request('b'), controller.signal)).allow, false);
-    assert.equal(approvals.answer('a', { allow: true, scope: 'once' }), false);
+    assert.equal(approvals.answer('token of a', { allow: true, scope: 'once' }), false);
   });
 
   it('takes its listener off the signal with every answer', async () => {
@@ -49,7 +50,7 @@ describe('PendingApprovals', () => {
     const { signal } = new AbortController();
     for (const callId of ['a', 'b', 'c']) {
       const waiting = approvals.approve(request(callId), signal);
-      approvals.answer(callId, { allow: true, scope: 'once' });
+      approvals.answer(`token of ${callId}`, { allow: true, scope: 'once' });
       await waiting;
     }
     assert.equal(getEventListeners(signal, 'abort').length, 0);
@@ -58,9 +59,9 @@ describe('PendingApprovals', () => {
   it('refuses a scope that the card did not offer, and a second answer', async () => {
     const approvals = new PendingApprovals(() => {});
     const waiting = approvals.approve(request('a'), new AbortController().signal);
-    assert.equal(approvals.answer('a', { allow: true, scope: 'always' }), false);
-    assert.equal(approvals.answer('a', { allow: true, scope: 'once' }), true);
-    assert.equal(approvals.answer('a', { allow: true, scope: 'once' }), false);
+    assert.equal(approvals.answer('token of a', { allow: true, scope: 'always' }), false);
+    assert.equal(approvals.answer('token of a', { allow: true, scope: 'once' }), true);
+    assert.equal(approvals.answer('token of a', { allow: true, scope: 'once' }), false);
     assert.deepEqual(await waiting, { allow: true, scope: 'once' });
   });
 
@@ -70,7 +71,7 @@ describe('PendingApprovals', () => {
     const older = approvals.approve(request('a'), signal);
     const newer = approvals.approve(request('a'), signal);
     assert.equal((await older).allow, false);
-    approvals.answer('a', { allow: true, scope: 'once' });
+    approvals.answer('token of a', { allow: true, scope: 'once' });
     assert.equal((await newer).allow, true);
   });
 });

@@ -62,6 +62,7 @@ export function ask(callId: string, subject: string): RunEvent {
     type: 'approval_request',
     request: {
       callId,
+      token: `token of ${callId}`,
       tool: 'run_command',
       subject,
       folder: '/home/ada/kairos',

@@ -39,6 +39,7 @@ describe('speech', () => {
   it('says an approval with its reason', () => {
     const request = {
       callId: 't',
+      token: 't',
       tool: 'run_command',
       subject: 'ls',
       rule: 'r',

@@ -44,6 +44,7 @@ const ask = (callId: string): RunEvent => ({
   type: 'approval_request',
   request: {
     callId,
+    token: 't',
     tool: 'run_command',
     subject: 'git status',
     rule: 'command',

@@ -184,19 +184,18 @@ async function guessedApproval(world: World): Promise<Seen> {
   const file = join(world.out, 'approved');
   const pending = new PendingApprovals(asked => {
     request = asked;
-    for (const guess of ['guessed', 'toolu_0', '0', '1', '', asked.tool])
+    for (const guess of ['guessed', asked.callId, 'toolu_0', '0', '1', '', asked.tool])
       answers.push(pending.answer(guess, yes));
     setTimeout(() => {
-      const key = (asked as { token?: string }).token ?? asked.callId;
-      answers.push(pending.answer(key, yes), pending.answer(key, yes));
+      answers.push(pending.answer(asked.token, yes), pending.answer(asked.token, yes));
     }, 20);
   });
   const command = `echo x >> '${file}'`;
   const run = await runAgent(world, [{ name: 'run_command', input: { command } }], { human: pending });
-  const token = (request as { token?: string } | undefined)?.token ?? '';
+  const token = (request as ApprovalRequest | undefined)?.token ?? '';
   const bits = /^[\w-]+$/.test(token) ? token.length * 6 : 0;
   const once =
-    world.read(file) === 'x\n' && answers.join() === 'false,false,false,false,false,false,true,false';
+    world.read(file) === 'x\n' && answers.join() === 'false,false,false,false,false,false,false,true,false';
   const sentence = 'unknown or already-settled request ids ignored; ids >= 128-bit random; one use';
   return {
     decision: readToHost(given) === undefined ? 'deny' : 'allow',
