@@ -17,7 +17,7 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/transcript.ts',
     'src/engine/wholeFile.ts',
   ],
-  ['src/engine/config.ts', 'src/engine/envFile.ts', 'src/engine/tools/'],
+  ['src/engine/changes/', 'src/engine/config.ts', 'src/engine/envFile.ts', 'src/engine/tools/'],
   ['src/engine/agents/', 'src/engine/packs/', 'src/engine/policy/', 'src/engine/providers/'],
   [
     'src/engine/budget.ts',

@@ -6,13 +6,18 @@ import { Interruption, TelosError } from './errors.ts';
 
 /** What a run fills as it goes on, so that its end can be told however it ends. */
 export interface RunState {
+  runId: string;
   messages: Message[];
   /** So many of the messages were said before this run. */
   earlier?: number;
   counts: { rounds: number; toolCalls: number };
 }
 
-export const newRunState = (): RunState => ({ messages: [], counts: { rounds: 0, toolCalls: 0 } });
+export const newRunState = (): RunState => ({
+  runId: randomUUID(),
+  messages: [],
+  counts: { rounds: 0, toolCalls: 0 },
+});
 
 /** Yields `run_start`, the events of `body`, and `run_end`; never throws. Who opens the run owns its state. */
 export async function* framed(
@@ -25,7 +30,7 @@ export async function* framed(
   const started = performance.now();
   yield {
     type: 'run_start',
-    runId: randomUUID(),
+    runId: state.runId,
     text,
     startedAt: new Date().toISOString(),
     ...(attached.length > 0 && { attached }),

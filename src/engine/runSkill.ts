@@ -21,7 +21,7 @@ import { skillTools } from './tools/builtin.ts';
 import { commandEnvironment } from './tools/command.ts';
 import { connectServers, type McpServers } from './tools/mcpServers.ts';
 import { resolvePath } from './tools/paths.ts';
-import type { RunFolders, Tool } from './tools/tool.ts';
+import type { RunFolders, Tool, WriteKeeper } from './tools/tool.ts';
 
 /** The model is told of so many files beside the skill. */
 const maxCompanions = 100;
@@ -40,6 +40,8 @@ export interface SkillBench {
   config: Config;
   /** Undefined where nothing is limited. */
   budget?: Budget | undefined;
+  /** Keeps what files were before the run. */
+  changes?: WriteKeeper | undefined;
   /** See `FrontendParts`. */
   ripgrep?: string | undefined;
 }
@@ -56,6 +58,7 @@ export async function* runSkill(
     attachments = [],
     skillIsUnread = false,
     config,
+    changes,
     budget,
     ripgrep,
   }: SkillBench,
@@ -105,7 +108,7 @@ export async function* runSkill(
       get tools() {
         return offered();
       },
-      context: { ...folders, env, ripgrep, protectedDirs: await realFolders(policy) },
+      context: { ...folders, env, ripgrep, changes, protectedDirs: await realFolders(policy) },
       policy,
       messages: state.messages,
       counts: state.counts,

@@ -11,6 +11,7 @@ import type { Machine, Readiness } from './agents/readiness.ts';
 import { readinessOf, thisMachine } from './agents/readiness.ts';
 import type { Ranked } from './agents/searchIndex.ts';
 import { type Budget, DayUse, openBudget } from './budget.ts';
+import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
 import { framed, newRunState, type RunState } from './frame.ts';
@@ -94,6 +95,8 @@ export interface FrontendParts {
 
 export class Telos {
   readonly config: Config;
+  /** What runs have changed, and the way back. */
+  readonly changes: ChangeStore;
   readonly #parts: FrontendParts;
   #discovery: Promise<Discovery> | undefined;
   #choice: Promise<ProviderChoice> | undefined;
@@ -103,6 +106,7 @@ export class Telos {
 
   private constructor(config: Config, parts: FrontendParts) {
     this.config = config;
+    this.changes = new ChangeStore(config);
     this.#parts = parts;
     this.#router = new Router({
       mode: config.routingMode,
@@ -306,6 +310,7 @@ export class Telos {
       human: withoutSecrets(human, redactor(secretsIn(this.config.env)).text),
       state,
       config: this.config,
+      changes: this.changes.keeper(state.runId),
       budget,
       ripgrep: this.#parts.ripgrep,
     };

@@ -1,7 +1,7 @@
 /** Carries out the tool calls of one model turn: checked, decided, asked about, run; each gets exactly one result. */
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../protocol/run.ts';
 import { type Gate, type Granted, type Permit, permitFor } from './permit.ts';
-import { type ToolContext, toolError } from './tools/tool.ts';
+import { type ToolContext, toolError, type WriteKeeper } from './tools/tool.ts';
 
 /** What the calls of a run work with. */
 export interface ToolBench extends Gate {
@@ -50,6 +50,7 @@ export async function* runTools(
       if (alone) yield* drained(running, progress);
     }
     yield* drained(running, progress);
+    yield* problemsOf(bench.context.changes);
     signal.throwIfAborted();
   } finally {
     await Promise.all(running);
@@ -107,6 +108,12 @@ class Progress {
   }
 }
 
+/** What a person should know of files that cannot be brought back. */
+function* problemsOf(changes: WriteKeeper | undefined): Generator<RunEvent, void> {
+  for (let problem = changes?.takeProblem(); problem !== undefined; problem = changes?.takeProblem())
+    yield { type: 'notice', level: 'warning', message: problem };
+}
+
 async function carryOut(
   call: ToolCall,
   permit: Granted,
@@ -123,6 +130,7 @@ async function carryOut(
     approvedSubject,
     onProgress: progress.of(call),
   };
+  if (tool.access === 'execute') bench.context.changes?.noteCommand();
   try {
     return withinLimit(await tool.execute(call.input, context));
   } catch (error) {

@@ -57,9 +57,12 @@ export const maxHeaderRequest = 500;
 
 export const runsFolder = (dataDir: string): string => join(dataDir, 'runs');
 
-/** Undefined for what is no id of a run; nothing else may become a part of a path. */
+/** Nothing else may become a part of a path. */
+export const isRunId = (text: string): boolean => /^[A-Za-z0-9][\w-]{0,99}$/.test(text);
+
+/** Undefined for what is no id of a run. */
 export function runPath(dataDir: string, runId: string): string | undefined {
-  return /^[A-Za-z0-9][\w-]{0,99}$/.test(runId) ? join(runsFolder(dataDir), `${runId}.jsonl`) : undefined;
+  return isRunId(runId) ? join(runsFolder(dataDir), `${runId}.jsonl`) : undefined;
 }
 
 /** One line of a file, its newline included; what is too long to be read again is cut, and says so. */

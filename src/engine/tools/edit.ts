@@ -53,12 +53,12 @@ async function edit(input: Readonly<Record<string, unknown>>, context: ToolConte
     return toolError(
       `The file would have ${grouped(bytes.length)} bytes; at most ${grouped(writeLimit)} can be written. Nothing was changed.`,
     );
-  await replaceFile(path, bytes);
+  const { existed: _, ...changed } = await replaceFile(path, bytes, context.changes);
   const times = count === 1 ? 'one place' : `${count} places`;
   return {
     content: `Changed ${times} of ${await shownPath(path, context)}.`,
     isError: false,
-    changedFiles: [path],
+    ...changed,
   };
 }
 

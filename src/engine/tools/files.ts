@@ -1,7 +1,7 @@
 /** The three file tools, held in the run's folders whatever a path says. */
 import { randomUUID } from 'node:crypto';
-import { constants, type Stats } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { constants, lstatSync, renameSync, type Stats } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
@@ -24,7 +24,14 @@ import {
   looksBinary,
   withoutPartialEnd,
 } from './plainText.ts';
-import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
+import {
+  type KeptWrite,
+  type RunFolders,
+  type Tool,
+  type ToolContext,
+  toolError,
+  type WriteKeeper,
+} from './tool.ts';
 
 /** Bytes of one read. */
 const readLimit = 256 * 1024;
@@ -87,9 +94,9 @@ export const writeFileTool: Tool = {
           `The content has ${grouped(bytes.length)} bytes; at most ${grouped(writeLimit)} (16 MiB) can be written in one call. Nothing was written. Write less, or several files.`,
         );
       const path = await targetOf(input['path'], context, [context.workingDir]);
-      const existed = await replaceFile(path, bytes);
+      const { existed, ...changed } = await replaceFile(path, bytes, context.changes);
       const done = `${existed ? 'Overwrote' : 'Created'} ${await shownPath(path, context)} (${byteCount(bytes.length)}).`;
-      return { content: done, isError: false, changedFiles: [path] };
+      return { content: done, isError: false, ...changed };
     }),
 };
 
@@ -179,22 +186,29 @@ async function readText(handle: FileHandle, size: number, path: string): Promise
   return { content: `${decodeUtf8(shown)}\n\n${note}`, isError: false };
 }
 
-/** Replaces or creates the file at the real path in one step. True when there was one before. Throws PathProblem. */
-export async function replaceFile(path: string, bytes: Buffer): Promise<boolean> {
+/** A file that was written, as a result tells of it. */
+interface ReplacedFile extends Pick<ToolResult, 'changedFiles' | 'changedLines'> {
+  existed: boolean;
+}
+
+/** Replaces or creates the file at the real path in one step; what was there before goes to `changes`. Throws PathProblem. */
+export async function replaceFile(path: string, bytes: Buffer, changes?: WriteKeeper): Promise<ReplacedFile> {
   const parent = dirname(path);
+  let made: string | undefined;
   try {
-    await mkdir(parent, { recursive: true, mode: 0o755 });
+    made = await mkdir(parent, { recursive: true, mode: 0o755 });
   } catch (error) {
     throw new PathProblem('unusable', describeFileError(error, parent));
   }
   const { handle, anchor } = await openFolder(parent);
+  const place = join(anchor, basename(path));
   const temporary = join(anchor, `.telos-${randomUUID()}.tmp`);
   try {
-    const before = await lstat(join(anchor, basename(path))).catch(() => undefined);
-    if (before !== undefined) refuseOverwrite(before, path);
-    await writeNewFile(temporary, bytes, before);
-    await rename(temporary, join(anchor, basename(path)));
-    return before !== undefined;
+    const before = lookBefore(place, path);
+    const keep = (stats: Stats | undefined) => changes?.keep({ path, place, before: stats, bytes, made });
+    const [kept] = await Promise.all([keep(before), writeNewFile(temporary, bytes, before)]);
+    const lines = await placeFile({ temporary, place, path }, before, kept, keep);
+    return { existed: before !== undefined, changedFiles: [path], ...(lines && { changedLines: lines }) };
   } catch (error) {
     await rm(temporary, { force: true });
     throw error instanceof PathProblem ? error : new PathProblem('unusable', describeFileError(error, path));
@@ -202,6 +216,38 @@ export async function replaceFile(path: string, bytes: Buffer): Promise<boolean>
     await handle.close();
   }
 }
+
+/** So often something else may change the file while its old content is kept. */
+const mostLooks = 5;
+
+/** Two runs may write the same file: so what was kept is what is replaced, and nothing comes between that look and the replacing. */
+async function placeFile(
+  { temporary, place, path }: { temporary: string; place: string; path: string },
+  before: Stats | undefined,
+  first: KeptWrite | undefined,
+  keep: (stats: Stats | undefined) => Promise<KeptWrite> | undefined,
+): Promise<KeptWrite['lines']> {
+  let [seen, kept] = [before, first];
+  for (let looks = 1; kept && looks < mostLooks; looks++) {
+    const now = lookBefore(place, path);
+    if (isSameFile(seen, now)) break;
+    seen = now;
+    kept = await keep(now);
+  }
+  kept?.record();
+  renameSync(temporary, place);
+  return kept?.lines;
+}
+
+/** Throws PathProblem for what may not be overwritten. */
+function lookBefore(place: string, path: string): Stats | undefined {
+  const before = lstatSync(place, { throwIfNoEntry: false });
+  if (before !== undefined) refuseOverwrite(before, path);
+  return before;
+}
+
+const isSameFile = (one: Stats | undefined, other: Stats | undefined): boolean =>
+  one?.ino === other?.ino && one?.size === other?.size && one?.mtimeMs === other?.mtimeMs;
 
 function refuseOverwrite(before: Stats, path: string): void {
   if (before.isDirectory())

@@ -1,4 +1,5 @@
 /** The contract of everything that a model can have done. */
+import type { Stats } from 'node:fs';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
 
 /** A tool as a model sees it; `inputSchema` is a JSON Schema of type object. */
@@ -22,6 +23,36 @@ export interface RunFolders {
   alsoReadable?: readonly string[];
 }
 
+/** A file that is about to be created or replaced. */
+export interface PlannedWrite {
+  /** Absolute and real. */
+  path: string;
+  /** How the file is reached through its folder, which is open. */
+  place: string;
+  /** Undefined where there is no file. */
+  before: Stats | undefined;
+  /** What it will hold. */
+  bytes: Buffer;
+  /** The uppermost of the folders that were made for it. */
+  made: string | undefined;
+}
+
+export interface KeptWrite {
+  /** Notes the write; to be called right before it, once. Never throws. */
+  record(): void;
+  /** How many lines come and go; missing for what is no text, or too long for it. */
+  lines?: { added: number; removed: number };
+}
+
+/** Keeps what files were before a run writes them. Whatever cannot be kept becomes a problem, never an error. */
+export interface WriteKeeper {
+  keep(write: PlannedWrite): Promise<KeptWrite>;
+  /** Something runs that may change files in ways that nobody sees. */
+  noteCommand(): void;
+  /** The next thing that a person should know; each is told once. */
+  takeProblem(): string | undefined;
+}
+
 export interface ToolContext extends RunFolders {
   /** The whole environment of a command: no provider keys in it. */
   env: Readonly<Record<string, string>>;
@@ -35,6 +66,8 @@ export interface ToolContext extends RunFolders {
   protectedDirs?: readonly string[];
   /** The ripgrep that the editor brings; absolute. Otherwise one on the PATH is used, where there is one. */
   ripgrep?: string | undefined;
+  /** Missing where nothing can be undone. */
+  changes?: WriteKeeper | undefined;
   /** Tells the person how far a long call has come; may be called often. */
   onProgress?: (message: string) => void;
 }

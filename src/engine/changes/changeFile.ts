@@ -1,0 +1,108 @@
+/** What is kept of the files that a run writes: the lines of its index, where everything lies, and how a line is read that may be anything. */
+import { createHash } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { isRunId } from '../history/runFile.ts';
+import { isInside } from '../tools/paths.ts';
+
+/** A file before a write. */
+export interface OldFile {
+  size: number;
+  /** Permission bits. */
+  mode: number;
+  /** Missing for a file that was too large to be read. */
+  sha256?: string;
+}
+
+/** Appended right before the file is replaced; a crash in between leaves a line for a write that did not happen. */
+export interface WriteLine {
+  type: 'write';
+  /** ISO 8601, UTC. */
+  at: string;
+  /** Absolute and real. */
+  path: string;
+  /** Null where there was no file. */
+  before: OldFile | null;
+  /** What the run leaves. */
+  after: { size: number; sha256: string };
+  /** The uppermost of the folders that the write had to make. */
+  made?: string;
+}
+
+export type ChangeLine =
+  | WriteLine
+  /** The run has done something else that may have changed files, which nobody can tell from outside. */
+  | { type: 'command' }
+  /** These files are as before again. */
+  | { type: 'undone'; at: string; paths: readonly string[] };
+
+/** An index of ours stays far below. Bytes. */
+const maxIndexBytes = 16 * 1024 * 1024;
+
+export const changesFolder = (dataDir: string): string => join(dataDir, 'changes');
+
+/** Undefined for what is no id of a run; nothing else may become a part of a path. */
+export const runChangesFolder = (dataDir: string, runId: string): string | undefined =>
+  isRunId(runId) ? join(changesFolder(dataDir), runId) : undefined;
+
+export const indexPath = (folder: string): string => join(folder, 'index.jsonl');
+
+/** Old bytes are called by their hash, so that a file that was kept twice is there once. */
+export const bytesPath = (folder: string, sha256: string): string => join(folder, sha256);
+
+export const hashOf = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+/** The lines of the index in `folder` that make sense; what was cut by a crash or edited by hand is left out. Throws what the file system says. */
+export function readIndex(folder: string): ChangeLine[] {
+  const index = indexPath(folder);
+  const stats = statSync(index);
+  // Only an edited index can be that long, or something else than a file.
+  if (!stats.isFile() || stats.size > maxIndexBytes) return [];
+  return readFileSync(index, 'utf8')
+    .split('\n')
+    .flatMap(line => parseChange(line) ?? []);
+}
+
+function parseChange(text: string): ChangeLine | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isFields(value)) return undefined;
+    switch (value['type']) {
+      case 'write':
+        return isWrite(value) ? (value as unknown as WriteLine) : undefined;
+      case 'command':
+        return { type: 'command' };
+      case 'undone':
+        return isUndone(value) ? (value as unknown as ChangeLine) : undefined;
+      default:
+        return undefined;
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function isWrite({ at, path, before, after, made }: Fields): boolean {
+  if (typeof at !== 'string' || !isPlainPath(path) || !isFields(after)) return false;
+  if (!isCount(after['size']) || !isHash(after['sha256'])) return false;
+  if (made !== undefined && !(isPlainPath(made) && isInside(made, dirname(path)))) return false;
+  return before === null || (isFields(before) && isOldFile(before));
+}
+
+const isOldFile = ({ size, mode, sha256 }: Fields): boolean =>
+  isCount(size) && isCount(mode) && (sha256 === undefined || isHash(sha256));
+
+const isUndone = ({ at, paths }: Fields): boolean =>
+  typeof at === 'string' && Array.isArray(paths) && paths.every(isPlainPath);
+
+const isPlainPath = (path: unknown): path is string =>
+  typeof path === 'string' && !path.includes('\0') && isAbsolute(path) && resolve(path) === path;
+
+const isHash = (value: unknown): boolean => typeof value === 'string' && /^[\da-f]{64}$/.test(value);
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+
+const isFields = (value: unknown): value is Fields =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);

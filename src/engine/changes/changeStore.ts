@@ -1,0 +1,247 @@
+/** What the runs have changed: kept for each, shown, undone, and given up when it gets old or too much. */
+import { appendFileSync } from 'node:fs';
+import { readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TelosError } from '../errors.ts';
+import { isInside, PathProblem } from '../tools/paths.ts';
+import type { WriteKeeper } from '../tools/tool.ts';
+import {
+  type ChangeLine,
+  changesFolder,
+  indexPath,
+  type OldFile,
+  readIndex,
+  runChangesFolder,
+  type WriteLine,
+} from './changeFile.ts';
+import { KeptWrites } from './keepWrites.ts';
+import { bringBack, type FileHistory, type FileState, oldBytes, stateOf, type Undone } from './undo.ts';
+
+/** Changes are kept this long. Milliseconds. */
+const maxAge = 30 * 24 * 60 * 60 * 1000;
+/** All runs together keep no more than this; the oldest are given up first. Bytes. */
+const maxKept = 512 * 1024 * 1024;
+/** It is looked after so often. Milliseconds. */
+const sweepInterval = 60 * 60 * 1000;
+
+/** A file that a run has created or changed. */
+export interface ChangedFile {
+  /** Absolute and real. */
+  path: string;
+  /** As it was; null where the run created it. */
+  before: OldFile | null;
+  /** What the run left has been taken back. */
+  isUndone: boolean;
+  state: FileState;
+}
+
+export interface RunChanges {
+  runId: string;
+  /** ISO 8601, UTC: the first write. */
+  at: string;
+  /** In the order of their first write. */
+  files: readonly ChangedFile[];
+  /** Commands or tools of others ran too; what they have changed is not known and not undone. */
+  ranCommands: boolean;
+  /** ISO 8601, UTC; set once everything is undone. */
+  undoneAt?: string;
+}
+
+export type UndoResult =
+  /** `problem` is set when something came in between; then only the named files are undone. */
+  | ({ outcome: 'undone'; changes: RunChanges } & Undone)
+  | { outcome: 'already_undone'; changes: RunChanges }
+  /** Nothing was changed: these files are not as the run left them, or cannot be brought back. */
+  | { outcome: 'refused'; changes: RunChanges; blocked: readonly ChangedFile[] };
+
+interface ReadChanges extends Omit<RunChanges, 'files'> {
+  folder: string;
+  files: readonly FileHistory[];
+  undone: ReadonlySet<string>;
+}
+
+export class ChangeStore {
+  readonly #dataDir: string;
+  /** No run writes below these, so an index that says so is not ours. */
+  readonly #protectedDirs: readonly string[];
+  #sweptAt = 0;
+
+  /** Reads nothing yet. */
+  constructor({ dataDir, configDir }: { dataDir: string; configDir: string }) {
+    this.#dataDir = dataDir;
+    this.#protectedDirs = [dataDir, configDir];
+  }
+
+  /** Keeps the writes of a run that begins. */
+  keeper(runId: string): WriteKeeper | undefined {
+    const folder = runChangesFolder(this.#dataDir, runId);
+    return folder === undefined ? undefined : new KeptWrites(folder, () => void this.#sweep(runId));
+  }
+
+  /** The run that was the last to change a file; undefined when nothing is kept of any. */
+  async latest(): Promise<string | undefined> {
+    const found = (await this.#runIds()).flatMap(runId => this.#read(runId) ?? []);
+    return found.sort((one, other) => (one.at < other.at ? 1 : -1))[0]?.runId;
+  }
+
+  /** The runs whose id begins like this, of those that changed a file. */
+  async find(idPrefix: string): Promise<string[]> {
+    const ids = (await this.#runIds()).filter(runId => runId.startsWith(idPrefix));
+    return ids.filter(runId => this.#read(runId) !== undefined);
+  }
+
+  /** Looks at the files as they are now. Throws TelosError `config` when nothing is kept of such a run. */
+  async of(runId: string): Promise<RunChanges> {
+    const { folder, files, undone, ...facts } = this.#existing(runId);
+    const looked: ChangedFile[] = [];
+    for (const file of files) {
+      const { path, before } = file;
+      looked.push({ path, before, isUndone: undone.has(path), state: await stateOf(file, folder) });
+    }
+    return { ...facts, files: looked };
+  }
+
+  /** Of these runs, those whose changes are all undone. */
+  undoneAmong(runIds: readonly string[]): string[] {
+    return runIds.filter(runId => this.#read(runId)?.undoneAt !== undefined);
+  }
+
+  /** The bytes of a file before a run; undefined where there was no file, or they were not kept. Throws TelosError `config` for an unknown run. */
+  async before(runId: string, path: string): Promise<Buffer | undefined> {
+    const { folder, files } = this.#existing(runId);
+    const before = files.find(file => file.path === path)?.before;
+    return before ? oldBytes(before, folder) : undefined;
+  }
+
+  /**
+   * Makes the files of a run what they were before it. When a file is not as the run left it nothing is undone, unless `others` asks for the
+   * rest. Throws TelosError `config` when nothing is kept of such a run, or what is kept cannot be written back; then nothing was changed.
+   */
+  async undo(runId: string, { others = false }: { others?: boolean } = {}): Promise<UndoResult> {
+    const { folder, files } = this.#existing(runId);
+    const changes = await this.of(runId);
+    if (changes.undoneAt !== undefined) return { outcome: 'already_undone', changes };
+    const open = changes.files.filter(({ isUndone }) => !isUndone);
+    const blocked = open.filter(({ state }) => state !== 'ready' && state !== 'as_before');
+    const isReady = new Set(open.filter(({ state }) => state === 'ready').map(({ path }) => path));
+    if (blocked.length > 0 && (!others || isReady.size === 0))
+      return { outcome: 'refused', changes, blocked };
+    const undone = await bringBack(
+      files.filter(({ path }) => isReady.has(path)),
+      folder,
+    ).catch(error => {
+      const why = error instanceof PathProblem ? error.message : String(error);
+      throw new TelosError('config', `Nothing was undone. ${why}`);
+    });
+    const asBefore = open.filter(({ state }) => state === 'as_before').map(({ path }) => path);
+    const line: ChangeLine = {
+      type: 'undone',
+      at: new Date().toISOString(),
+      paths: [...undone.restored, ...undone.removed, ...asBefore],
+    };
+    try {
+      appendFileSync(indexPath(folder), `\n${JSON.stringify(line)}\n`);
+    } catch {
+      // The files say the same: they are as before.
+    }
+    return { outcome: 'undone', changes, ...undone };
+  }
+
+  #existing(runId: string): ReadChanges {
+    const found = this.#read(runId);
+    if (found) return found;
+    throw new TelosError(
+      'config',
+      `No changes are kept of the run '${runId}': it changed no file, or it is too long ago (30 days).`,
+    );
+  }
+
+  #read(runId: string): ReadChanges | undefined {
+    const folder = runChangesFolder(this.#dataDir, runId);
+    if (folder === undefined) return undefined;
+    try {
+      const lines = readIndex(folder);
+      const writes = lines.filter(
+        line => line.type === 'write' && !this.#protectedDirs.some(dir => isInside(dir, line.path)),
+      ) as WriteLine[];
+      const first = writes[0];
+      if (!first) return undefined;
+      const files = historiesOf(writes);
+      const undone = undonePaths(lines);
+      const last = lines.findLast(line => line.type === 'undone');
+      return {
+        runId,
+        folder,
+        at: first.at,
+        files,
+        undone,
+        ranCommands: lines.some(({ type }) => type === 'command'),
+        ...(last && files.every(({ path }) => undone.has(path)) && { undoneAt: last.at }),
+      };
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #runIds(): Promise<string[]> {
+    const names = await readdir(changesFolder(this.#dataDir)).catch(() => []);
+    return names.filter(name => runChangesFolder(this.#dataDir, name) !== undefined);
+  }
+
+  /** Gives up what is old or too much; never what belongs to the run that goes on. */
+  async #sweep(current: string): Promise<void> {
+    const now = Date.now();
+    if (now - this.#sweptAt < sweepInterval) return;
+    this.#sweptAt = now;
+    const runs = await Promise.all(
+      (await this.#runIds()).map(async runId => {
+        const folder = join(changesFolder(this.#dataDir), runId);
+        return { runId, folder, ...(await extentOf(folder)) };
+      }),
+    );
+    let kept = 0;
+    for (const run of runs.sort((one, other) => other.changedAt - one.changedAt)) {
+      kept += run.size;
+      if (run.runId === current || (now - run.changedAt < maxAge && kept <= maxKept)) continue;
+      await rm(run.folder, { recursive: true, force: true }).catch(() => undefined);
+    }
+  }
+}
+
+async function extentOf(folder: string): Promise<{ size: number; changedAt: number }> {
+  const names = await readdir(folder).catch(() => []);
+  const found = await Promise.all(names.map(name => stat(join(folder, name)).catch(() => undefined)));
+  const size = found.reduce((sum, stats) => sum + (stats?.size ?? 0), 0);
+  return { size, changedAt: Math.max(0, ...found.map(stats => stats?.mtimeMs ?? 0)) };
+}
+
+/** What a run writes after that is there again. */
+function undonePaths(lines: readonly ChangeLine[]): Set<string> {
+  const undone = new Set<string>();
+  for (const line of lines) {
+    if (line.type === 'write') undone.delete(line.path);
+    if (line.type === 'undone') for (const path of line.paths) undone.add(path);
+  }
+  return undone;
+}
+
+function historiesOf(writes: readonly WriteLine[]): FileHistory[] {
+  const byPath = new Map<string, { -readonly [Key in keyof FileHistory]: FileHistory[Key] }>();
+  for (const { path, before, after, made } of writes) {
+    const known = byPath.get(path);
+    const added = made === undefined ? [] : [made];
+    if (!known) {
+      byPath.set(path, { path, before, left: [after], isMixed: false, made: added });
+      continue;
+    }
+    known.isMixed ||=
+      !known.left.some(({ sha256 }) => sha256 === before?.sha256) && !isSame(known.before, before);
+    known.left = [...known.left, after];
+    known.made = [...known.made, ...added];
+  }
+  return [...byPath.values()];
+}
+
+/** A write that failed left what was there. */
+const isSame = (one: OldFile | null, other: OldFile | null): boolean =>
+  one === null ? other === null : one.sha256 !== undefined && one.sha256 === other?.sha256;

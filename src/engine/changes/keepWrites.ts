@@ -1,0 +1,158 @@
+/** Keeps what a file was before a run writes it, so that the run can be undone to the byte. */
+import { appendFileSync, constants, existsSync, mkdirSync, type Stats } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { describeFileError } from '../tools/paths.ts';
+import { grouped, looksBinary } from '../tools/plainText.ts';
+import type { KeptWrite, PlannedWrite, WriteKeeper } from '../tools/tool.ts';
+import { bytesPath, type ChangeLine, hashOf, indexPath, type OldFile } from './changeFile.ts';
+import { countLines } from './lineChanges.ts';
+
+/** A larger file is not kept, in bytes. */
+const maxKeptFile = 64 * 1024 * 1024;
+/** One run keeps no more than this, in bytes. */
+const maxKeptRun = 256 * 1024 * 1024;
+/** Lines are counted in texts up to this size, in bytes. */
+const maxCounted = 1024 * 1024;
+
+/** The writes of one run; it writes one file at a time. What cannot be kept is said once and never keeps the run from writing. */
+export class KeptWrites implements WriteKeeper {
+  readonly #folder: string;
+  readonly #began: () => void;
+  /** By path, the hash of what the run left there last. */
+  readonly #left = new Map<string, string>();
+  readonly #problems: string[] = [];
+  #keptBytes = 0;
+  #ranCommand = false;
+  /** The index says so. */
+  #isNoted = false;
+  #isOpen = false;
+  #isCut = false;
+  #hasFailed = false;
+
+  /** `began` is called with the first write. */
+  constructor(folder: string, began: () => void) {
+    this.#folder = folder;
+    this.#began = began;
+  }
+
+  async keep({ path, place, before, bytes, made }: PlannedWrite): Promise<KeptWrite> {
+    const old = before && (await this.#oldFile(path, place, before));
+    const after = { size: bytes.length, sha256: hashOf(bytes) };
+    return {
+      ...linesOf(before ? old?.bytes : Buffer.alloc(0), bytes),
+      record: () => {
+        const at = new Date().toISOString();
+        const line = { type: 'write', at, path, before: old?.file ?? null, after } as const;
+        this.#left.set(path, after.sha256);
+        this.#append({ ...line, ...(made !== undefined && { made }) });
+      },
+    };
+  }
+
+  noteCommand(): void {
+    if (this.#ranCommand) return;
+    this.#ranCommand = true;
+    // A run that writes nothing has nothing to be undone, and needs no folder.
+    if (this.#isOpen) this.#append({ type: 'command' });
+  }
+
+  takeProblem(): string | undefined {
+    return this.#problems.shift();
+  }
+
+  async #oldFile(
+    path: string,
+    place: string,
+    before: Stats,
+  ): Promise<{ file: OldFile; bytes?: Buffer } | undefined> {
+    const file: OldFile = { size: before.size, mode: before.mode & 0o777 };
+    if (before.size > maxKeptFile) {
+      this.#problems.push(tooLarge(path, before.size));
+      return { file };
+    }
+    const bytes = await readAnchored(place).catch(error => {
+      this.#fail(`${basename(path)} could not be read before it was replaced`, error);
+      return undefined;
+    });
+    if (!bytes) return { file };
+    const sha256 = hashOf(bytes);
+    await this.#store(path, bytes, sha256);
+    return { file: { ...file, size: bytes.length, sha256 }, bytes };
+  }
+
+  async #store(path: string, bytes: Buffer, sha256: string): Promise<void> {
+    if (this.#left.get(path) === sha256 || existsSync(bytesPath(this.#folder, sha256))) return;
+    if (this.#keptBytes + bytes.length > maxKeptRun) {
+      this.#problems.push(tooLarge(path, bytes.length));
+      return;
+    }
+    const temporary = join(this.#folder, `${sha256}.tmp`);
+    try {
+      mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+      const handle = await open(temporary, 'w', 0o600);
+      try {
+        await handle.writeFile(bytes);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await rename(temporary, bytesPath(this.#folder, sha256));
+      this.#keptBytes += bytes.length;
+    } catch (error) {
+      await rm(temporary, { force: true }).catch(() => undefined);
+      this.#fail(`the old content of ${basename(path)} could not be kept`, error);
+    }
+  }
+
+  /** Synchronous, because the file is replaced right after it, and nothing may come in between. */
+  #append(line: ChangeLine): void {
+    const isSaid = this.#isNoted || !this.#ranCommand || line.type === 'command';
+    const lines: ChangeLine[] = isSaid ? [line] : [{ type: 'command' }, line];
+    const text = lines.map(each => `${JSON.stringify(each)}\n`).join('');
+    try {
+      if (!this.#isOpen) mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+      // A line that a full disk has cut stays one line.
+      appendFileSync(indexPath(this.#folder), this.#isCut ? `\n${text}` : text, { mode: 0o600 });
+    } catch (error) {
+      this.#isCut = true;
+      this.#fail('what the run writes could not be noted', error);
+      return;
+    }
+    if (!this.#isOpen) this.#began();
+    this.#isOpen = true;
+    this.#isCut = false;
+    this.#isNoted ||= this.#ranCommand;
+  }
+
+  /** One disk is full for all that follow. */
+  #fail(what: string, error: unknown): void {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    const why = describeFileError(error, this.#folder);
+    this.#problems.push(
+      `This run cannot be undone wholly: ${what}. ${why} The run goes on; check the folder and its disk.`,
+    );
+  }
+}
+
+const tooLarge = (path: string, size: number): string =>
+  `${path} (${grouped(size)} bytes) is too large for its old content to be kept; undoing the run will not bring it back.`;
+
+/** `place` names the file in the folder that is open already, so that what is read is what will be replaced. */
+async function readAnchored(place: string): Promise<Buffer> {
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+  const handle = await open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    return await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+}
+
+function linesOf(before: Buffer | undefined, after: Buffer): Pick<KeptWrite, 'lines'> {
+  const isText = (bytes: Buffer | undefined): bytes is Buffer =>
+    bytes !== undefined && bytes.length <= maxCounted && !looksBinary(bytes);
+  if (!isText(before) || !isText(after)) return {};
+  return { lines: countLines(before.toString('utf8'), after.toString('utf8')) };
+}

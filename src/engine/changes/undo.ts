@@ -1,0 +1,213 @@
+/** Brings files back to what they were before a run, to the byte, and only those that are still as the run left them. */
+import { randomUUID } from 'node:crypto';
+import { constants, lstatSync, renameSync, type Stats, unlinkSync } from 'node:fs';
+import { type FileHandle, open, rm, rmdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { describeFileError, isInside, openFolder, PathProblem, resolvePath } from '../tools/paths.ts';
+import { bytesPath, hashOf, type OldFile, type WriteLine } from './changeFile.ts';
+
+/** All that a run has done to one file. */
+export interface FileHistory {
+  /** Absolute and real. */
+  path: string;
+  /** As it was before the first write; null where there was no file. */
+  before: OldFile | null;
+  /** What the run has left there, write by write. */
+  left: readonly WriteLine['after'][];
+  /** Somebody else changed it between two writes of the run. */
+  isMixed: boolean;
+  /** The uppermost folders that were made for it. */
+  made: readonly string[];
+}
+
+/**
+ * `ready`: as the run left it. `as_before`: nothing to be done. The others stand in the way of undoing: `edited` or `deleted` since, `replaced`
+ * by a link, a folder or something else that is no file, `not_kept` for old content that is missing, `unreachable` for what cannot be read.
+ */
+export type FileState =
+  | 'ready'
+  | 'as_before'
+  | 'edited'
+  | 'deleted'
+  | 'replaced'
+  | 'not_kept'
+  | 'unreachable';
+
+/** What the old content in `folder` and the file as it is now come to. Reads, and changes nothing. */
+export async function stateOf(file: FileHistory, folder: string): Promise<FileState> {
+  const { before, left } = file;
+  let seen: { stats: Stats; sha256: string } | 'none' | 'other';
+  try {
+    seen = await look(file.path, [...left, ...(before ? [before] : [])]);
+  } catch (error) {
+    return error instanceof PathProblem ? 'replaced' : 'unreachable';
+  }
+  if (seen === 'other') return 'replaced';
+  if (seen === 'none') return before ? 'deleted' : 'as_before';
+  if (before?.sha256 === seen.sha256) return 'as_before';
+  if (!left.some(({ sha256 }) => sha256 === seen.sha256) || file.isMixed) return 'edited';
+  return before && !(await oldBytes(before, folder)) ? 'not_kept' : 'ready';
+}
+
+/** The file without following any link on the way. Its hash is empty when its size alone tells that it is none of `known`. */
+async function look(
+  path: string,
+  known: readonly { size: number }[],
+): Promise<{ stats: Stats; sha256: string } | 'none' | 'other'> {
+  if ((await resolvePath(path, dirname(path), dirname(path))) !== path) return 'other';
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (!stats) return 'none';
+  if (!stats.isFile()) return 'other';
+  const mayBeKnown = known.some(({ size }) => size === stats.size);
+  return { stats, sha256: mayBeKnown ? hashOf(await readPlain(path)) : '' };
+}
+
+/** Undefined where they are missing, or are no longer the ones that were kept. */
+export async function oldBytes({ sha256, size }: OldFile, folder: string): Promise<Buffer | undefined> {
+  if (sha256 === undefined) return undefined;
+  try {
+    const path = bytesPath(folder, sha256);
+    if (lstatSync(path).size !== size) return undefined;
+    const bytes = await readPlain(path);
+    return hashOf(bytes) === sha256 ? bytes : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readPlain(path: string): Promise<Buffer> {
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    if (!(await handle.stat()).isFile()) throw new PathProblem('special', `${path} is no regular file.`);
+    return await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+}
+
+export interface Undone {
+  /** Absolute paths: their old content is back. */
+  restored: string[];
+  /** The run had created them; they are gone. */
+  removed: string[];
+  /** So are these folders, which the run had made and which were empty then. */
+  folders: string[];
+  /** Undone are only those above; this came in between, in a sentence. */
+  problem?: string;
+}
+
+/**
+ * First everything is written beside its place; only when all of that is there, one file after the other takes its place, each in one step
+ * and only if it is still as it was found. Throws PathProblem before anything has been changed.
+ */
+export async function bringBack(files: readonly FileHistory[], folder: string): Promise<Undone> {
+  const prepared: Prepared[] = [];
+  const undone: Undone = { restored: [], removed: [], folders: [] };
+  try {
+    for (const file of files) prepared.push(await prepare(file, folder));
+    for (const one of prepared) {
+      try {
+        await place(one);
+      } catch (error) {
+        undone.problem =
+          error instanceof PathProblem ? error.message : describeFileError(error, one.file.path);
+        break;
+      }
+      (one.file.before ? undone.restored : undone.removed).push(one.file.path);
+    }
+  } finally {
+    for (const { file, temporary } of prepared) {
+      if (temporary) await rm(join(dirname(file.path), temporary), { force: true }).catch(() => undefined);
+    }
+  }
+  const gone = files.filter(({ path }) => undone.removed.includes(path));
+  undone.folders = await removeFolders(gone);
+  return undone;
+}
+
+interface Prepared {
+  file: FileHistory;
+  /** Name of a file beside it that holds the old bytes. */
+  temporary?: string;
+}
+
+async function prepare(file: FileHistory, folder: string): Promise<Prepared> {
+  const { path, before } = file;
+  if (!before) return { file };
+  const bytes = await oldBytes(before, folder);
+  if (!bytes) throw new PathProblem('unusable', `The old content of ${path} is not kept.`);
+  const temporary = `.telos-${randomUUID()}.tmp`;
+  const { handle, anchor } = await openFolder(dirname(path));
+  try {
+    const now = lstatSync(join(anchor, basename(path)));
+    await writeBeside(join(anchor, temporary), bytes, modeFor(before, now));
+  } catch (error) {
+    await rm(join(anchor, temporary), { force: true }).catch(() => undefined);
+    throw error instanceof PathProblem ? error : new PathProblem('unusable', describeFileError(error, path));
+  } finally {
+    await handle.close();
+  }
+  return { file, temporary };
+}
+
+/** Permissions that somebody has changed since stay changed; those that the run left are the old ones again. Never more than permissions. */
+function modeFor(before: OldFile, now: Stats): number {
+  return before.mode === (now.mode & 0o777) ? before.mode & 0o777 : now.mode & 0o777;
+}
+
+async function writeBeside(path: string, bytes: Buffer, mode: number): Promise<void> {
+  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
+  const handle: FileHandle = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  try {
+    await handle.writeFile(bytes);
+    await handle.chmod(mode);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function place({ file, temporary }: Prepared): Promise<void> {
+  const { handle, anchor } = await openFolder(dirname(file.path));
+  const target = join(anchor, basename(file.path));
+  try {
+    const found = lstatSync(target, { throwIfNoEntry: false });
+    const isOurs = found?.isFile() && file.left.some(({ size }) => size === found.size);
+    const sha256 = isOurs ? hashOf(await readPlain(target)) : undefined;
+    if (!found || !file.left.some(left => left.sha256 === sha256)) throw changedMeanwhile(file.path);
+    // From here on nothing comes in between.
+    const now = lstatSync(target);
+    if (now.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
+      throw changedMeanwhile(file.path);
+    if (temporary) renameSync(join(anchor, temporary), target);
+    else unlinkSync(target);
+  } finally {
+    await handle.close();
+  }
+}
+
+const changedMeanwhile = (path: string): PathProblem =>
+  new PathProblem('unusable', `${path} was changed while the run was being undone; it stays as it is.`);
+
+/** Folders that hold something else by now stay, as does everything above them. */
+async function removeFolders(files: readonly FileHistory[]): Promise<string[]> {
+  const folders = new Set<string>();
+  for (const { path, made } of files) {
+    for (const top of made) {
+      for (let folder = dirname(path); isInside(top, folder); folder = dirname(folder)) folders.add(folder);
+    }
+  }
+  const removed: string[] = [];
+  // The longer a path, the deeper it lies.
+  for (const folder of [...folders].sort((one, other) => other.length - one.length)) {
+    try {
+      if ((await resolvePath(folder, folder, folder)) !== folder) continue;
+      await rmdir(folder);
+      removed.push(folder);
+    } catch {
+      // Not empty, or gone already.
+    }
+  }
+  return removed;
+}

@@ -1,0 +1,212 @@
+/** Undoing what a run has written, with the real tools and real files. */
+import assert from 'node:assert/strict';
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
+import { editFileTool } from '../../../src/engine/tools/edit.ts';
+import { writeFileTool } from '../../../src/engine/tools/files.ts';
+import type { WriteKeeper } from '../../../src/engine/tools/tool.ts';
+import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
+
+describe('changes of a run', () => {
+  let run: TemporaryRun;
+  let store: ChangeStore;
+  let data: string;
+  let changes: WriteKeeper;
+
+  beforeEach(() => {
+    run = temporaryRun();
+    data = join(run.root, 'data');
+    store = new ChangeStore({ dataDir: data, configDir: join(run.root, 'config') });
+    changes = store.keeper('run-1')!;
+  });
+  afterEach(() => run.remove());
+
+  const write = async (path: string, content: string, keeper = changes) => {
+    const result = await writeFileTool.execute({ path, content }, { ...run.context, changes: keeper });
+    assert.equal(result.isError, false, result.content);
+    return result;
+  };
+  const inWork = (path: string): string => join(run.work, path);
+  const blocked = async (): Promise<unknown> => {
+    const result = await store.undo('run-1');
+    return result.outcome === 'refused' ? result.blocked.map(({ path, state }) => [path, state]) : result;
+  };
+
+  it('brings back every byte and the mode, and takes away what was created with its folders', async () => {
+    const contents = {
+      'bytes.bin': Buffer.from([0, 0xff, 0xfe, 10, 13, 0x80]),
+      'no-end.txt': Buffer.from('no line break at the end'),
+      'windows.txt': Buffer.from('\uFEFFone\r\ntwo\r\n'),
+      'empty.txt': Buffer.alloc(0),
+    };
+    for (const [name, bytes] of Object.entries(contents)) run.put(`work/${name}`, bytes);
+    chmodSync(inWork('windows.txt'), 0o751);
+    for (const name of Object.keys(contents)) await write(name, 'other\n');
+    await write('new/deep/file.md', 'made');
+    await write('new/other.md', 'made');
+    const result = await store.undo('run-1');
+    assert.ok(result.outcome === 'undone', result.outcome);
+    for (const [name, bytes] of Object.entries(contents))
+      assert.ok(readFileSync(inWork(name)).equals(bytes), name);
+    assert.equal(statSync(inWork('windows.txt')).mode & 0o777, 0o751);
+    assert.deepEqual(readdirSync(run.work).sort(), Object.keys(contents).sort());
+    assert.deepEqual(result.folders, [inWork('new/deep'), inWork('new')]);
+    assert.equal(result.removed.length, 2);
+  });
+
+  it('goes back to what was there before the first of several writes, and says that it is undone', async () => {
+    const file = run.put('work/a.md', 'first\n');
+    await write('a.md', 'second\n');
+    const context = { ...run.context, changes };
+    const edit = { path: 'a.md', old_text: 'second', new_text: 'third\nfourth' };
+    assert.deepEqual((await editFileTool.execute(edit, context)).changedLines, { added: 2, removed: 1 });
+    assert.equal((await store.undo('run-1')).outcome, 'undone');
+    assert.equal(readFileSync(file, 'utf8'), 'first\n');
+    assert.equal((await store.undo('run-1')).outcome, 'already_undone');
+    assert.deepEqual(store.undoneAmong(['run-1', 'run-2']), ['run-1']);
+  });
+
+  it('changes nothing where a file was edited, deleted or replaced since, and names each', async () => {
+    for (const name of ['kept', 'edited', 'deleted', 'linked', 'foldered']) run.put(`work/${name}`, 'old');
+    for (const name of ['kept', 'edited', 'deleted', 'linked', 'foldered', 'created'])
+      await write(name, 'by run');
+    writeFileSync(inWork('edited'), 'by me ');
+    writeFileSync(inWork('created'), 'by me ');
+    for (const name of ['deleted', 'linked', 'foldered']) rmSync(inWork(name));
+    const outside = run.put('outside/secret', 'by run');
+    symlinkSync(outside, inWork('linked'));
+    mkdirSync(inWork('foldered'));
+    assert.deepEqual(await blocked(), [
+      [inWork('edited'), 'edited'],
+      [inWork('deleted'), 'deleted'],
+      [inWork('linked'), 'replaced'],
+      [inWork('foldered'), 'replaced'],
+      [inWork('created'), 'edited'],
+    ]);
+    assert.equal(readFileSync(inWork('kept'), 'utf8'), 'by run');
+    const others = await store.undo('run-1', { others: true });
+    assert.deepEqual(others.outcome === 'undone' && others.restored, [inWork('kept')]);
+    assert.equal(readFileSync(inWork('kept'), 'utf8'), 'old');
+    assert.equal(readFileSync(outside, 'utf8'), 'by run');
+    assert.equal(readFileSync(inWork('edited'), 'utf8'), 'by me ');
+  });
+
+  it('follows no link that a folder has become', async () => {
+    run.put('work/folder/a', 'old');
+    await write('folder/a', 'by run');
+    const outside = run.put('outside/a', 'by run');
+    rmSync(inWork('folder'), { recursive: true });
+    symlinkSync(join(run.root, 'outside'), inWork('folder'));
+    assert.deepEqual(await blocked(), [[inWork('folder/a'), 'replaced']]);
+    assert.equal(readFileSync(outside, 'utf8'), 'by run');
+  });
+
+  it('leaves folders that hold something else by now', async () => {
+    await write('new/deep/a', 'by run');
+    run.put('work/new/mine', 'mine');
+    await store.undo('run-1');
+    assert.deepEqual(readdirSync(inWork('new')), ['mine']);
+  });
+
+  it('knows an edit between two writes of the run', async () => {
+    run.put('work/a', 'old');
+    await write('a', 'by run');
+    writeFileSync(inWork('a'), 'by me');
+    await write('a', 'by run again');
+    assert.deepEqual(await blocked(), [[inWork('a'), 'edited']]);
+  });
+
+  it('keeps what another run wrote with the run that replaces it', async () => {
+    const other = store.keeper('run-2')!;
+    run.put('work/a', 'old');
+    const [one, two] = ['a', 'b'].map(letter => letter.repeat(300_000));
+    await Promise.all([write('a', one!), write('a', two!, other)]);
+    const [first, second] =
+      readFileSync(inWork('a'), 'utf8') === two ? ['run-1', 'run-2'] : ['run-2', 'run-1'];
+    assert.equal((await store.undo(first)).outcome, 'refused');
+    assert.equal((await store.undo(second)).outcome, 'undone');
+    assert.equal(readFileSync(inWork('a'), 'utf8'), first === 'run-1' ? one : two);
+    assert.equal((await store.undo(first)).outcome, 'undone');
+    assert.equal(readFileSync(inWork('a'), 'utf8'), 'old');
+  });
+
+  it('does without lines of its index that are cut or edited, and without bytes that are not the ones it kept', async () => {
+    run.put('work/a', 'old');
+    await write('a', 'by run');
+    const victim = run.put('outside/victim', 'by run');
+    const index = join(data, 'changes/run-1/index.jsonl');
+    const line = JSON.parse(readFileSync(index, 'utf8'));
+    for (const path of ['../a', `${run.work}/../outside/victim`, '/tmp/x\0', join(data, 'x'), 7])
+      appendFileSync(index, `${JSON.stringify({ ...line, path })}\n`);
+    appendFileSync(index, `${JSON.stringify({ ...line, before: { ...line.before, sha256: '../../a' } })}\n`);
+    appendFileSync(index, `${JSON.stringify({ ...line, made: '/' })}`.slice(0, 60));
+    const { files } = await store.of('run-1');
+    assert.deepEqual(
+      files.map(({ path, state }) => [path, state]),
+      [[inWork('a'), 'ready']],
+    );
+    writeFileSync(join(data, 'changes/run-1', line.before.sha256), 'bad');
+    assert.deepEqual(await blocked(), [[inWork('a'), 'not_kept']]);
+    assert.deepEqual([readFileSync(victim, 'utf8'), readFileSync(inWork('a'), 'utf8')], ['by run', 'by run']);
+    await assert.rejects(store.undo('../run-1'), /No changes are kept/);
+  });
+
+  it('lets the run write where nothing can be kept, and says so once', async () => {
+    run.put('work/a', 'old');
+    run.put('work/b', 'old');
+    run.put('data/changes', 'no folder');
+    await write('a', 'by run');
+    await write('b', 'by run');
+    assert.match(changes.takeProblem() ?? '', /^This run cannot be undone wholly: .*The run goes on/);
+    assert.equal(changes.takeProblem(), undefined);
+    assert.equal(readFileSync(inWork('a'), 'utf8'), 'by run');
+  });
+
+  it('says which file is too large to be kept, and undoes nothing without it', async () => {
+    truncateSync(run.put('work/large'), 64 * 1024 * 1024 + 1);
+    await write('large', 'by run');
+    assert.match(changes.takeProblem() ?? '', /large \(67,108,865 bytes\) is too large/);
+    assert.deepEqual(await blocked(), [[inWork('large'), 'not_kept']]);
+  });
+
+  it('tells that commands ran, and which run was the last to change something', async () => {
+    await write('a', 'one');
+    const other = store.keeper('run-2')!;
+    other.noteCommand();
+    await write('b', 'two', other);
+    assert.equal((await store.of('run-1')).ranCommands, false);
+    changes.noteCommand();
+    changes.noteCommand();
+    assert.equal((await store.of('run-1')).ranCommands, true);
+    assert.equal((await store.of('run-2')).ranCommands, true);
+    store.keeper('run-3')!.noteCommand();
+    assert.equal(await store.latest(), 'run-2');
+    assert.deepEqual((await store.find('run')).sort(), ['run-1', 'run-2']);
+  });
+
+  it('gives up what is older than a month', async () => {
+    await write('a', 'one');
+    const old = join(data, 'changes/run-1');
+    const then = new Date(Date.now() - 31 * 24 * 60 * 60 * 1000);
+    for (const name of readdirSync(old)) utimesSync(join(old, name), then, then);
+    const later = new ChangeStore({ dataDir: data, configDir: join(run.root, 'config') });
+    await write('b', 'two', later.keeper('run-2')!);
+    for (let tries = 0; existsSync(old) && tries < 200; tries++)
+      await new Promise(next => setTimeout(next, 10));
+    assert.deepEqual(readdirSync(join(data, 'changes')), ['run-2']);
+  });
+});
