@@ -41,7 +41,7 @@ describe('runSkill', () => {
     };
     const { signal } = new AbortController();
     const events: RunEvent[] = [];
-    const state = { messages: [], counts: { rounds: 0, toolCalls: 0 } };
+    const state = { runId: 'run', messages: [], counts: { rounds: 0, toolCalls: 0 } };
     for await (const event of runSkill(match, words, { provider, human, state, config }, signal))
       events.push(event);
     const [request] = provider.requests;
