@@ -126,14 +126,14 @@ export class Conversation {
     return this.#keptRuns.at(-1)?.runId;
   }
 
-  /** True when its latest run came to no end of its own, so that it can be gone on with. */
+  /** True when its latest run came to no end of its own or was stopped, so that it can be gone on with. */
   isInterrupted(runId: string): boolean {
     const events = [...this.#numbered, ...this.#waiting];
     const start = events.findLastIndex(event => event.type === 'run_start');
     const first = events[start];
     if (first?.type !== 'run_start' || first.runId !== runId) return false;
     const last = events.findLast((event, index) => index > start && event.type === 'run_end');
-    return last?.type !== 'run_end' || last.interrupted === true;
+    return last?.type !== 'run_end' || last.outcome === 'cancelled';
   }
 
   append(event: RunEvent): void {

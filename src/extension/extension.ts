@@ -20,6 +20,7 @@ import { registerOpenConversation } from './openConversation.ts';
 import { registerOpenLog } from './openLog.ts';
 import { registerPreviewRouting } from './previewRouting.ts';
 import { registerRunSkill } from './runSkill.ts';
+import { registerRunsView } from './runsView.ts';
 import { registerSkillFolders } from './skillFolders.ts';
 import { registerSkillLanguage } from './skillLanguage/skillLanguage.ts';
 import { registerSkillTree, SkillTree } from './skillTree.ts';
@@ -64,6 +65,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     registration,
     panelRegistration,
     registerOpenConversation(desk, chat, panels),
+    registerRunsView(current, kept, log),
     registerLmModels(current),
     registerSkillTree(skillTree),
     registerSkillWatch(current, log),

@@ -15,6 +15,8 @@ interface Wanted {
   panel?: boolean;
   /** Plays what was said and done again, of one run where that is named; nothing runs. */
   replay?: boolean;
+  /** Goes on with its latest run, where that was interrupted or stopped. */
+  resume?: boolean;
 }
 
 /** So many are offered; the runs view finds the others. */
@@ -39,7 +41,7 @@ export function registerOpenConversation(
 
 async function openPlace(
   place: KeptPlace,
-  { panel, replay }: Wanted,
+  { panel, replay, resume }: Wanted,
   desk: ChatDesk,
   view: ChatView,
   panels: ChatPanels,
@@ -50,7 +52,11 @@ async function openPlace(
     return;
   }
   const open = 'conversationId' in place && !replay ? desk.chats.holding(place.conversationId) : undefined;
-  if (open) return open.focus();
+  if (open) {
+    await open.focus();
+    if (resume && 'runId' in place) open.chat.resume(place.runId);
+    return;
+  }
   const conversation = await desk.kept.conversation(place);
   if (!conversation) {
     void vscode.window.showInformationMessage('Nothing is kept of this conversation any more.');
@@ -58,6 +64,7 @@ async function openPlace(
   }
   if (replay) await panels.open().surface.chat.replay(conversation.keptRuns);
   else await openShown(conversation, panel === true, desk, view, panels);
+  if (resume && 'runId' in place) desk.chats.holding(conversation.keptId)?.chat.resume(place.runId);
 }
 
 /** A run that goes on in the sidebar is not pushed aside. */
@@ -77,12 +84,13 @@ async function openShown(
 /** The command is open to other extensions and to links. */
 function readWanted(given: unknown): Wanted {
   if (typeof given !== 'object' || given === null) return {};
-  const { conversationId, runId, panel, replay } = given as Record<string, unknown>;
+  const { conversationId, runId, panel, replay, resume } = given as Record<string, unknown>;
   return {
     ...(typeof conversationId === 'string' && { conversationId }),
     ...(typeof runId === 'string' && { runId }),
     panel: panel === true,
     replay: replay === true,
+    resume: resume === true,
   };
 }
 

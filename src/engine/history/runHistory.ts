@@ -81,22 +81,19 @@ export class RunHistory {
   }
 
   /**
-   * The conversation of a run, up to its latest run, or up to `upTo` where that is named. A run before it that was deleted ends the way back.
-   * Throws what `read` throws.
+   * The conversation of a run: the runs behind the latest one that came after it, or behind itself alone where `upTo` names it. A run that was
+   * deleted ends the way back. Throws what `read` throws.
    */
   async conversation(runId: string, upTo?: string): Promise<KeptConversation> {
     const { summary } = await this.read(upTo ?? runId);
     const members = (await this.list()).filter(({ conversation }) => conversation === summary.conversation);
     const byId = new Map(members.map(member => [member.runId, member]));
-    const chain: RunSummary[] = [];
-    let next = upTo === undefined ? (members[0] ?? summary) : summary;
-    for (;;) {
-      chain.unshift(next);
-      byId.delete(next.runId);
-      const before = next.after === undefined ? undefined : byId.get(next.after);
-      if (!before) break;
-      next = before;
-    }
+    const own = chainBehind(summary, byId);
+    // Sent again in other words, a request has a latest run of its own.
+    const later = members
+      .map(member => chainBehind(member, byId))
+      .find(runs => runs.includes(own.at(-1) ?? summary));
+    const chain = upTo === undefined ? (later ?? own) : own;
     const runs: KeptRun[] = [];
     for (const { runId: id } of chain) runs.push(await this.read(id));
     const named = members.find(({ title }) => title) ?? chain[0] ?? summary;
@@ -166,6 +163,19 @@ export class RunHistory {
       // Deleted in between, or not ours to read.
       return undefined;
     }
+  }
+}
+
+/** The run and those before it, the first one first. */
+function chainBehind(last: RunSummary, byId: ReadonlyMap<string, RunSummary>): RunSummary[] {
+  const chain: RunSummary[] = [];
+  const seen = new Set<string>();
+  for (let next = byId.get(last.runId) ?? last; ; ) {
+    chain.unshift(next);
+    seen.add(next.runId);
+    const before = next.after === undefined ? undefined : byId.get(next.after);
+    if (!before || seen.has(before.runId)) return chain;
+    next = before;
   }
 }
 

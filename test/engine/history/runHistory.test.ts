@@ -139,10 +139,15 @@ describe('RunHistory', () => {
         : [];
     });
     assert.deepEqual(said, [['one'], ['one', 'too'], []]);
-    const upToThere = await history.conversation('b', 'b');
+    assert.deepEqual(
+      (await history.conversation('b')).runs.map(({ summary }) => summary.runId),
+      ['a', 'b'],
+      'a run whose place was taken',
+    );
+    const upToThere = await history.conversation('b2', 'b2');
     assert.deepEqual(
       upToThere.runs.map(({ summary }) => summary.runId),
-      ['a', 'b'],
+      ['a', 'b2'],
     );
   });
 
