@@ -1,5 +1,12 @@
 /** Tells from a run's events what was said in it: the way back to the messages of a run that never came to its end. */
-import type { ContentBlock, Message, RunEvent, ToolResult, ToolResultBlock } from '../protocol/run.ts';
+import type {
+  ContentBlock,
+  Message,
+  RunEvent,
+  TextBlock,
+  ToolResult,
+  ToolResultBlock,
+} from '../protocol/run.ts';
 
 /** Said of a call of which nobody has seen the result. */
 const interruptedCall =
@@ -39,6 +46,28 @@ export function messagesFrom(
     }
   }
   return turns.whole();
+}
+
+/** An image of which a file has kept but the ends would be refused by every model, and the whole request with it. */
+export function withoutCutImages(messages: readonly Message[]): Message[] {
+  return messages.map(message => {
+    const { role, content } = message;
+    if (typeof content === 'string') return message;
+    return {
+      role,
+      content: content.map(block => (block.type === 'tool_result' ? wholeResult(block) : wholeImage(block))),
+    };
+  });
+}
+
+function wholeResult(block: ToolResultBlock): ToolResultBlock {
+  const { content } = block;
+  return typeof content === 'string' ? block : { ...block, content: content.map(wholeImage) };
+}
+
+function wholeImage<Block extends ContentBlock>(block: Block): Block | TextBlock {
+  if (block.type !== 'image' || /^[\w+/]+={0,2}$/.test(block.source.data)) return block;
+  return { type: 'text', text: '[An image was here; it was too large to be kept.]' };
 }
 
 /** What the run said and did behind the last of its messages that is known. */

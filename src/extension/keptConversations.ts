@@ -2,6 +2,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { KeptRun as RunFile, RunHistory } from '../engine/history/runHistory.ts';
 import type { Telos } from '../engine/telos.ts';
+import { withoutCutImages } from '../engine/transcript.ts';
+import type { RunEvent } from '../protocol/run.ts';
 import { Conversation, type KeptRun } from './conversation.ts';
 
 /** By the conversation's own name, or by one of its runs. */
@@ -66,11 +68,14 @@ function keptRunOf({ summary, events, messages, earlier }: RunFile): KeptRun {
       ...(routed?.reason.rule === 'without_skill' && { withoutSkill: true }),
       ...(start?.attached && { notKept: start.attached }),
     },
-    events: [...events, ...elsewhere],
-    messages,
+    events: [...events.map(withWholeImages), ...elsewhere],
+    messages: withoutCutImages(messages),
     ...(messages.length > 0 && earlier === 0 && { beginsAnew: true }),
   };
 }
+
+const withWholeImages = (event: RunEvent): RunEvent =>
+  event.type === 'run_end' ? { ...event, messages: withoutCutImages(event.messages) } : event;
 
 const runsElsewhere = {
   type: 'notice',

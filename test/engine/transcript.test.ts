@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { messagesFrom } from '../../src/engine/transcript.ts';
+import { messagesFrom, withoutCutImages } from '../../src/engine/transcript.ts';
 import type { Message, RunEvent, Usage } from '../../src/protocol/run.ts';
 
 const usage: Usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, cost: 0 };
@@ -81,5 +81,26 @@ describe('messagesFrom', () => {
     ]);
     const answered: Message = { role: 'assistant', content: [{ type: 'text', text: 'It is' }] };
     assert.deepEqual(messagesFrom([], more, [asked, looked, read, answered]).slice(3), [answered]);
+  });
+});
+
+describe('withoutCutImages', () => {
+  it('says of an image that was not kept whole that it was there', () => {
+    const image = (data: string) => ({
+      type: 'image' as const,
+      source: { type: 'base64' as const, media_type: 'image/png', data },
+    });
+    const cut = image('AAAA\n[... 9 characters left out of the log ...]\nAAAA');
+    const messages: Message[] = [
+      { role: 'user', content: 'as it is' },
+      { role: 'user', content: [{ type: 'text', text: 'look' }, image('iVBORw0KGgo='), cut] },
+      { role: 'user', content: [{ ...result('a', ''), content: [cut] }] },
+    ];
+    const gone = { type: 'text', text: '[An image was here; it was too large to be kept.]' };
+    assert.deepEqual(withoutCutImages(messages), [
+      messages[0],
+      { role: 'user', content: [{ type: 'text', text: 'look' }, image('iVBORw0KGgo='), gone] },
+      { role: 'user', content: [{ ...result('a', ''), content: [gone] }] },
+    ]);
   });
 });
