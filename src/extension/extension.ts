@@ -12,7 +12,10 @@ import { lmProviderName, lmProviderWithMemory, registerLmModels } from './lmProv
 import { registerAgentPacks } from './native/agentPacks.ts';
 import { registerChatParticipant } from './native/chatParticipant.ts';
 import { NativeRuns } from './native/nativeRuns.ts';
+import { registerOfferedModels } from './native/offeredModels.ts';
+import { registerOfferedServers } from './native/offeredServers.ts';
 import { registerPermissions } from './native/permissions.ts';
+import { RunLink } from './native/runLink.ts';
 import { registerSkillTask } from './native/skillTask.ts';
 import { registerSkillTools } from './native/skillTools.ts';
 import { OpenChats } from './openChats.ts';
@@ -26,6 +29,7 @@ import { registerSkillLanguage } from './skillLanguage/skillLanguage.ts';
 import { registerSkillTree, SkillTree } from './skillTree.ts';
 import { registerSkillWatch } from './skillWatch.ts';
 import { StatusBar } from './statusBar.ts';
+import { registerUriHandler } from './uriHandler.ts';
 import { registerWhatIsMissing } from './whatIsMissing.ts';
 
 /** What other extensions may look at. */
@@ -55,6 +59,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const { chat, registration } = registerChatView(desk, context.workspaceState);
   const { panels, registration: panelRegistration } = registerChatPanels(desk);
   const runs = new NativeRuns(current);
+  const runLink = new RunLink(current, chat);
   nativeRuns = runs;
   context.subscriptions.push(
     log,
@@ -81,6 +86,10 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     registerSkillTools(current, runs),
     registerSkillTask(runs),
     registerPermissions(current),
+    registerOfferedModels(current, context.globalState),
+    registerOfferedServers(current),
+    runLink,
+    registerUriHandler({ '/run': query => runLink.preview(query) }),
     registerAgentPacks(current),
     vscode.commands.registerCommand('telos.refresh', () => current.refresh()),
   );

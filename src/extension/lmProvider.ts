@@ -9,6 +9,9 @@ import { fromLmCall, toLmMessages, toLmTools } from './lmMessages.ts';
 /** The name under which these models are chosen. */
 export const lmProviderName = 'vscode';
 
+/** Under which Telos offers its own models to the editor; they are no models of the editor for Telos. */
+export const offeredVendor = 'telos';
+
 /** What counting tokens may take at the end of a turn, in milliseconds. */
 const countingPatienceMs = 2_000;
 
@@ -20,9 +23,9 @@ const capabilitiesOf = (model: vscode.LanguageModelChat): Capabilities =>
 /** How a model is called in settings and in the chat: an id is only unique for its vendor. */
 export const lmModelName = ({ vendor, id }: vscode.LanguageModelChat): string => `${vendor}/${id}`;
 
-/** Every model that is there, those first that take tools. */
+/** Every model that others bring, those first that take tools. Telos asking itself through the editor would go in a circle. */
 export async function lmModels(): Promise<vscode.LanguageModelChat[]> {
-  const models = await vscode.lm.selectChatModels();
+  const models = (await vscode.lm.selectChatModels()).filter(({ vendor }) => vendor !== offeredVendor);
   const takesTools = (model: vscode.LanguageModelChat): boolean =>
     capabilitiesOf(model).supportsToolCalling !== false;
   return [...models.filter(takesTools), ...models.filter(model => !takesTools(model))];

@@ -25,6 +25,10 @@ export async function buildSuite(extension: string): Promise<string> {
     format: 'esm',
     target: 'node22',
     external: ['vscode'],
+    // CommonJS inside of an ES module asks for Node's own modules by it.
+    banner: {
+      js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
+    },
     plugins: [{ name: 'mocha-in-place', setup: findMochaHere }],
     sourcemap: 'inline',
     logLevel: 'warning',

@@ -1,0 +1,131 @@
+/** Offers the models that Telos is set up with to the editor, so that its Chat view and other extensions can use them; only where the person has asked for it. */
+import * as vscode from 'vscode';
+import type { ProviderModels } from '../../engine/providers/modelList.ts';
+import type { CompletionRequest, Provider } from '../../engine/providers/provider.ts';
+import type { CurrentTelos } from '../currentTelos.ts';
+import { offeredVendor } from '../lmProvider.ts';
+import { plainLabel } from '../plainLabel.ts';
+import { providerLabel } from '../providerLabel.ts';
+import { estimateTokens, fromLmRequest, toLmCall } from './offeredMessages.ts';
+
+interface OfferedModel extends vscode.LanguageModelChatInformation {
+  provider: string;
+  model: string;
+}
+
+const setting = 'offerModels';
+const toldKey = 'telos.toldOfBilling';
+
+/** Of the models that a list of prices knows, as many as a person looks through. */
+const mostCurated = 8;
+/** What the smallest of the known models takes; a model on this machine usually takes less. In tokens. */
+const hostedInput = 128_000;
+const localInput = 32_000;
+const mostOutput = 16_384;
+
+export function registerOfferedModels(current: CurrentTelos, memory: vscode.Memento): vscode.Disposable {
+  const changed = new vscode.EventEmitter<void>();
+  return vscode.Disposable.from(
+    changed,
+    current.onDidChange(() => changed.fire()),
+    vscode.lm.registerLanguageModelChatProvider(offeredVendor, {
+      onDidChangeLanguageModelChatInformation: changed.event,
+      provideLanguageModelChatInformation: () => offered(current),
+      provideLanguageModelChatResponse: async (model, messages, options, progress, token) => {
+        tellOnce(model as OfferedModel, memory);
+        await answer(current, model as OfferedModel, fromLmRequest(messages, options), progress, token);
+      },
+      provideTokenCount: async (_model, text) => estimateTokens(text),
+    }),
+  );
+}
+
+const isOn = (): boolean => vscode.workspace.getConfiguration('telos').get<boolean>(setting) === true;
+
+/** None where nobody has asked for it: then neither a key nor a server is looked at. Models of the editor itself never are among them. */
+async function offered(current: CurrentTelos): Promise<OfferedModel[]> {
+  if (!isOn() || !vscode.workspace.isTrusted) return [];
+  const { config } = await current.openTelos();
+  const { listModels } = await import('../../engine/providers/modelList.ts');
+  return (await listModels(config)).filter(({ ready }) => ready).flatMap(modelsOf);
+}
+
+function modelsOf({ name: provider, models }: ProviderModels): OfferedModel[] {
+  const isLocal = provider === 'ollama';
+  const shown = isLocal || provider === 'openai' ? models : models.slice(0, mostCurated);
+  const whose = isLocal ? 'on your machine' : 'billed to your key';
+  return shown.map(model => ({
+    id: `${provider}/${model}`,
+    name: plainLabel(model, 80),
+    family: model,
+    version: '1',
+    detail: `${providerLabel(provider)}, ${whose}`,
+    tooltip: isLocal
+      ? 'Telos asks the Ollama that you have set up.'
+      : `Telos asks ${providerLabel(provider)} with your own key, and each question is billed to it.`,
+    maxInputTokens: isLocal ? localInput : hostedInput,
+    maxOutputTokens: mostOutput,
+    capabilities: { toolCalling: true, imageInput: !isLocal },
+    provider,
+    model,
+  }));
+}
+
+/** The first question to a model that costs is told, since another extension may have put it. */
+function tellOnce({ provider, model }: OfferedModel, memory: vscode.Memento): void {
+  if (provider === 'ollama' || memory.get(toldKey)) return;
+  void memory.update(toldKey, true);
+  void vscode.window
+    .showInformationMessage(
+      `The editor has asked ${plainLabel(model, 80)} through Telos. It is billed to your key of ${providerLabel(provider)}; the budgets of Telos do not limit it.`,
+      'Open Setting',
+    )
+    .then(answer => {
+      if (answer) void vscode.commands.executeCommand('workbench.action.openSettings', `telos.${setting}`);
+    });
+}
+
+async function answer(
+  current: CurrentTelos,
+  model: OfferedModel,
+  request: CompletionRequest,
+  progress: vscode.Progress<vscode.LanguageModelResponsePart>,
+  token: vscode.CancellationToken,
+): Promise<void> {
+  if (!isOn() || !vscode.workspace.isTrusted) {
+    throw vscode.LanguageModelError.NotFound(
+      `Telos does not offer its models here. The setting telos.${setting} does that, in a workspace that is trusted.`,
+    );
+  }
+  const controller = new AbortController();
+  const cancelling = token.onCancellationRequested(() => controller.abort());
+  if (token.isCancellationRequested) controller.abort();
+  try {
+    const provider = await openProvider(current, model);
+    for await (const event of provider.streamCompletion(request, controller.signal)) {
+      if (event.type === 'text') progress.report(new vscode.LanguageModelTextPart(event.text));
+      if (event.type === 'tool_call') progress.report(toLmCall(event.call));
+    }
+  } catch (error) {
+    if (controller.signal.aborted) throw new vscode.CancellationError();
+    throw toLmError(error);
+  } finally {
+    cancelling.dispose();
+    controller.abort(); // whoever has stopped listening leaves no request behind
+  }
+}
+
+async function openProvider(current: CurrentTelos, { provider, model }: OfferedModel): Promise<Provider> {
+  const { config } = await current.openTelos();
+  const { createProvider } = await import('../../engine/providers/create.ts');
+  return createProvider(config, { name: provider, model, why: 'The editor asks.', recording: false });
+}
+
+function toLmError(error: unknown): vscode.LanguageModelError {
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof Error && 'code' in error ? error.code : '';
+  if (code === 'auth') return vscode.LanguageModelError.NoPermissions(message);
+  if (code === 'rate_limit') return vscode.LanguageModelError.Blocked(message);
+  if (code === 'config') return vscode.LanguageModelError.NotFound(message);
+  return new vscode.LanguageModelError(message);
+}

@@ -1,0 +1,18 @@
+/** What addresses of the form vscode://telos.telos/PATH do: each path has one answer, and any other is told to be none. */
+import * as vscode from 'vscode';
+import { plainLabel } from './plainLabel.ts';
+
+/** By path, such as `/run`. An address comes from anywhere, so an answer shows something at most, and never runs it. */
+export type UriAnswers = Readonly<Record<string, (query: URLSearchParams) => Promise<void>>>;
+
+export function registerUriHandler(answers: UriAnswers): vscode.Disposable {
+  return vscode.window.registerUriHandler({
+    handleUri: async ({ path, query }) => {
+      const answer = Object.hasOwn(answers, path) ? answers[path] : undefined;
+      if (answer) return answer(new URLSearchParams(query));
+      void vscode.window.showWarningMessage(
+        `Telos knows no address ${plainLabel(path, 80)}. It knows ${Object.keys(answers).join(', ')}.`,
+      );
+    },
+  });
+}
