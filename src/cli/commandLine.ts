@@ -138,6 +138,7 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
   program.commandsGroup('Runs and set-up:');
   addRunsCommands(program, terminal, exit);
   addLogsCommands(program, terminal, exit);
+  addUndoCommand(program, terminal, exit);
   addInspectionCommands(program, terminal, exit);
   return program;
 }
@@ -292,6 +293,20 @@ function addLogsCommands(program: Command, terminal: Terminal, exit: (code: numb
     .option('--json', 'the records as JSON')
     .action(async (_options: object, command: Command) => {
       exit(await logsFollowCommand(command.optsWithGlobals(), terminal));
+    });
+}
+
+function addUndoCommand(program: Command, terminal: Terminal, exit: (code: number) => void): void {
+  program
+    .command('undo')
+    .description('make files what they were before a run')
+    .argument('[run]', 'the beginning of its id; the latest run that changed a file if none is named')
+    .option('--show', 'print what it changed, and stop')
+    .option('--others', 'also when some files were edited since: undo the other files')
+    .option('--yes', 'without asking')
+    .action(async (run: string | undefined, _options: object, command: Command) => {
+      const { undoCommand } = await import('./undoCommand.ts');
+      exit(await undoCommand(run, command.optsWithGlobals(), terminal));
     });
 }
 

@@ -34,7 +34,7 @@ COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.len
     assert.deepEqual(complete('telos', 'route', '--corpus', 'sk'), ['skills']);
     assert.deepEqual(complete('telos', 'install', 'sk'), ['skills']);
     assert.deepEqual(complete('telos', 'completion', ''), ['bash', 'zsh', 'fish']);
-    for (const name of ['cost', 'doctor', 'lint', 'trust', 'policy'])
+    for (const name of ['cost', 'doctor', 'lint', 'trust', 'policy', 'undo'])
       assert.deepEqual(complete('telos', name), [name]);
     assert.ok(!existsSync(join(home.folder.path, 'hacked')), 'an agent’s name is never carried out');
   });

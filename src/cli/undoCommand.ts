@@ -1,0 +1,134 @@
+/** `telos undo [run]`: shows what a run has changed in files, and brings them back to what they were. */
+import { readFile } from 'node:fs/promises';
+import type { ChangedFile, ChangeStore, RunChanges } from '../engine/changes/changeStore.ts';
+import { unifiedDiff } from '../engine/changes/lineChanges.ts';
+import { TelosError } from '../engine/errors.ts';
+import { Telos } from '../engine/telos.ts';
+import { looksBinary } from '../engine/tools/plainText.ts';
+import { type ConfigOptions, configFor } from './openConfig.ts';
+import type { Terminal } from './terminal.ts';
+import { readLine } from './terminalHuman.ts';
+import { exactText, terminalText } from './terminalText.ts';
+
+export interface UndoOptions extends ConfigOptions {
+  yes?: boolean;
+  show?: boolean;
+  others?: boolean;
+}
+
+/** Returns the exit code: 0 when the files are as before the run, 1 when they are not. */
+export async function undoCommand(
+  id: string | undefined,
+  options: UndoOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const store = Telos.open(config).changes;
+  const runId = await runNamed(id, store);
+  if (runId === undefined) {
+    terminal.say('No run has changed a file, or it is too long ago: changes are kept for 30 days.');
+    return 1;
+  }
+  const changes = await store.of(runId);
+  if (options.show) {
+    for (const file of changes.files) terminal.out(await diffOf(file, changes, store));
+    return 0;
+  }
+  if (changes.undoneAt !== undefined) {
+    terminal.say(`The run ${runId.slice(0, 8)} is undone already.`);
+    return 0;
+  }
+  return undo(changes, options, store, terminal);
+}
+
+async function undo(
+  changes: RunChanges,
+  { yes = false, others = false }: UndoOptions,
+  store: ChangeStore,
+  terminal: Terminal,
+): Promise<number> {
+  terminal.say(`Run ${changes.runId.slice(0, 8)} changed:`);
+  for (const file of changes.files) terminal.say(`  ${lineFor(file)}`);
+  if (changes.ranCommands) terminal.say(terminal.style.yellow(commandsToo));
+  const isBlocked = changes.files.some(file => wordsFor(file) !== undefined);
+  if (!isBlocked || others) {
+    const question = 'Make these files what they were before the run? [y/N] ';
+    if (!yes && !(await saysYes(question, terminal))) {
+      terminal.say(
+        `Nothing was undone. ${terminal.canAsk ? '' : 'Use --yes where nobody can be asked.'}`.trim(),
+      );
+      return 1;
+    }
+  }
+  const result = await store.undo(changes.runId, { others });
+  if (result.outcome === 'refused') {
+    terminal.say(terminal.style.red('Nothing was undone: files are not as the run left them.'));
+    terminal.say('See what differs with --show; undo only the other files with --others.');
+    return 1;
+  }
+  if (result.outcome === 'already_undone') return 0;
+  const count = result.restored.length + result.removed.length;
+  terminal.say(`Undone: ${count} ${count === 1 ? 'file' : 'files'}.`);
+  if (result.problem !== undefined) terminal.say(terminal.style.red(terminalText(result.problem)));
+  return result.problem === undefined && !isBlocked ? 0 : 1;
+}
+
+const commandsToo =
+  'The run also ran commands or tools of others. What they have changed is not known, and is not undone.';
+
+/** Undefined for no run at all. Throws TelosError `config` for an id that fits none, or several. */
+async function runNamed(id: string | undefined, store: ChangeStore): Promise<string | undefined> {
+  if (id === undefined) return store.latest();
+  const found = await store.find(id);
+  if (found.length > 1)
+    throw new TelosError('config', `Several runs begin with '${id}'; give more of its id.`);
+  // An unknown one is told about by the store.
+  return found[0] ?? (await store.of(id)).runId;
+}
+
+const lineFor = (file: ChangedFile): string => {
+  const words = file.isUndone ? 'undone already' : wordsFor(file);
+  return exactText(`${file.before ? 'M' : 'A'} ${file.path}${words ? `  (${words})` : ''}`);
+};
+
+/** Why the file cannot be undone; undefined where it can be, or need not be. */
+function wordsFor({ state, isUndone }: ChangedFile): string | undefined {
+  if (isUndone) return undefined;
+  switch (state) {
+    case 'ready':
+    case 'as_before':
+      return undefined;
+    case 'edited':
+      return 'edited since';
+    case 'deleted':
+      return 'deleted since';
+    case 'replaced':
+      return 'a link or something else is in its place now';
+    case 'not_kept':
+      return 'its old content was not kept';
+    case 'unreachable':
+      return 'it cannot be read';
+  }
+}
+
+async function diffOf(file: ChangedFile, { runId }: RunChanges, store: ChangeStore): Promise<string> {
+  const { path, state } = file;
+  const before = file.before ? await store.before(runId, path) : Buffer.alloc(0);
+  const isThere = state !== 'deleted' && state !== 'replaced' && state !== 'unreachable';
+  const after = isThere ? await readFile(path).catch(() => Buffer.alloc(0)) : Buffer.alloc(0);
+  const heading = exactText(
+    `--- ${file.before ? `before ${path}` : '/dev/null'}\n+++ ${isThere ? path : '/dev/null'}\n`,
+  );
+  if (!before) return `${heading}The old content was not kept.\n`;
+  if (looksBinary(before) || looksBinary(after))
+    return before.equals(after) ? '' : `${heading}Binary files differ.\n`;
+  const diff = unifiedDiff(before.toString('utf8'), after.toString('utf8'));
+  return diff === '' ? '' : terminalText(heading + diff);
+}
+
+async function saysYes(question: string, terminal: Terminal): Promise<boolean> {
+  if (!terminal.canAsk) return false;
+  const answer = await readLine(question, new AbortController().signal);
+  return /^y(es)?$/i.test(answer?.trim() ?? '');
+}
