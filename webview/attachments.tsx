@@ -106,7 +106,7 @@ export function DropPlace() {
       setOver(false);
       if (!ready.peek() || !event.dataTransfer || !holdsFiles(event)) return;
       event.preventDefault();
-      void handOver(event.dataTransfer);
+      handOver(event.dataTransfer);
       focusComposer();
     };
     document.addEventListener('dragover', over);
@@ -132,5 +132,5 @@ export function onPaste(event: ClipboardEvent): void {
   // A table, for example, comes as text and as a picture of it; the text is what is meant.
   if (!data || data.files.length === 0 || data.getData('text/plain') !== '') return;
   event.preventDefault();
-  if (ready.peek()) void handOver(data);
+  if (ready.peek()) handOver(data);
 }

@@ -2,6 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { Attachments, onPaste } from './attachments.tsx';
 import { Completions, chosenOption, completionsId, forgetChoice, takeKey } from './completions.tsx';
+import { handedOver } from './handOver.ts';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { NextSkill, Queue } from './nextRequest.tsx';
@@ -18,7 +19,7 @@ export function Composer() {
       class="composer"
       onSubmit={event => {
         event.preventDefault();
-        send();
+        void send();
       }}
     >
       <Queue />
@@ -148,9 +149,11 @@ function onKeyDown(event: KeyboardEvent) {
   if (!composing && takeKey(event)) return;
   if (event.key !== 'Enter' || event.shiftKey || event.altKey || composing) return;
   event.preventDefault();
-  if (!event.repeat) send();
+  if (!event.repeat) void send();
 }
 
-function send() {
+/** What was pasted right before goes along. */
+async function send() {
+  await handedOver();
   if (sendDraft()) focusComposer();
 }

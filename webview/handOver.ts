@@ -8,7 +8,18 @@ const longestEdge = 2_000;
 /** What a chip shows, for sharp screens. In pixels. */
 const thumbnailEdge = 64;
 
-export async function handOver(data: DataTransfer): Promise<void> {
+/** What is still being read. */
+let reading: Promise<void> = Promise.resolve();
+
+/** Settles when all that was handed over is on its way to the host. */
+export const handedOver = (): Promise<void> => reading;
+
+export function handOver(data: DataTransfer): void {
+  const done = read(data);
+  reading = Promise.all([reading, done]).then(() => undefined);
+}
+
+async function read(data: DataTransfer): Promise<void> {
   // Gone after the first pause.
   const uris = urisIn(data.getData('application/vnd.code.uri-list') || data.getData('text/uri-list'));
   const files = [...data.files];

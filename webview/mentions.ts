@@ -10,6 +10,7 @@ export interface Mention {
 export interface OfferedMention {
   /** What stands behind the `@`. */
   word: string;
+  /** Empty for a file, whose path says all. */
   description: string;
 }
 
@@ -39,6 +40,6 @@ export function offeredMentions(typed: string, { query, files }: FoundFiles): Of
   const fitting = known.filter(file => file.toLowerCase().includes(words));
   return [
     ...fixed.filter(({ word }) => word.startsWith(words)),
-    ...fitting.map(word => ({ word, description: 'File' })),
+    ...fitting.map(word => ({ word, description: '' })),
   ];
 }

@@ -48,6 +48,8 @@ export class ChatSurface implements PlacedChat {
   #webview: vscode.Webview | undefined;
   /** While a kept conversation is read; what the view wants then waits. */
   #restoring: Promise<void> | undefined;
+  /** What goes along with a request must be there before the request goes. */
+  #inOrder: Promise<unknown> = Promise.resolve();
 
   constructor(desk: ChatDesk, place: ChatPlace) {
     this.#desk = desk;
@@ -143,7 +145,7 @@ export class ChatSurface implements PlacedChat {
         this.#attaching.show();
         return this.#sayToday();
       case 'submit':
-        return this.#submit(message);
+        return this.#next(() => this.#submit(message));
       case 'resend': {
         const before = this.chat.wordsOf(message.runId);
         const attachments = await this.#attaching.newlyNamed(message.text, before);
@@ -160,10 +162,11 @@ export class ChatSurface implements PlacedChat {
         return this.#chooseSkill();
       case 'pick_skill':
         return this.#pickSkill(message.text);
-      case 'attach':
       case 'attach_bytes':
       case 'attach_uris':
       case 'attach_mention':
+        return this.#next(() => this.#attaching.act(message));
+      case 'attach':
       case 'detach':
       case 'find_files':
         return this.#attaching.act(message);
@@ -189,6 +192,12 @@ export class ChatSurface implements PlacedChat {
       case 'command':
         return vscode.commands.executeCommand(message.command);
     }
+  }
+
+  #next(work: () => Promise<void>): Promise<void> {
+    const done = this.#inOrder.then(work);
+    this.#inOrder = done.catch(() => undefined);
+    return done;
   }
 
   async #sayToday(): Promise<void> {

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
+import { readToHost } from '../../src/extension/chatMessages.ts';
+import { maxImageBytes } from '../../src/protocol/attachment.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { launchChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
@@ -162,6 +164,38 @@ describe('going on in the chat page', () => {
       { type: 'find_files', query: 'bar' },
       { type: 'attach_mention', mention: 'rain barrel.md' },
     ]);
+  });
+
+  it('makes a picture small enough for a model, and sends it before the request that follows at once', async () => {
+    const view = await open();
+    await view.say(conversation([]));
+    await textbox(view).fill('what is this?');
+    const size = await textbox(view).evaluate(async element => {
+      const canvas = new OffscreenCanvas(2_400, 1_600);
+      const context = canvas.getContext('2d')!;
+      const noise = context.createImageData(2_400, 1_600);
+      for (let at = 0; at < noise.data.length; at++)
+        noise.data[at] = at % 4 === 3 ? 255 : (at * 2_654_435_761) >>> 24;
+      context.putImageData(noise, 0, 0);
+      const data = new DataTransfer();
+      const whole = await canvas.convertToBlob();
+      data.items.add(new File([whole, new Uint8Array(4_000_000)], 'noise.png', { type: 'image/png' }));
+      element.dispatchEvent(
+        new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }),
+      );
+      element.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true }));
+      return whole.size + 4_000_000;
+    });
+    assert.ok(size > maxImageBytes);
+    await view.page.waitForFunction(() =>
+      (window as unknown as { posted: ToHost[] }).posted.some(({ type }) => type === 'submit'),
+    );
+    const [bytes, request] = await sent(view, 'attach_bytes', 'submit');
+    assert.ok(bytes?.type === 'attach_bytes' && request?.type === 'submit');
+    assert.ok(bytes.size <= maxImageBytes && bytes.size > 1_000, `${bytes.size} bytes`);
+    assert.equal(Buffer.from(bytes.data, 'base64').subarray(0, 3).toString('hex'), 'ffd8ff');
+    assert.ok(readToHost(bytes), 'the host would not take it');
+    assert.match(bytes.thumbnail ?? '', /^data:image\/png;base64,/);
   });
 
   it('sends a code block to the cursor or into a new file', async () => {
