@@ -5,9 +5,20 @@ import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import type { EndItem } from './state.ts';
-import { askWithoutSkill, busy, info, lastRunId, ready, resend, resume, submit, today } from './store.ts';
+import {
+  askWithoutSkill,
+  busy,
+  info,
+  lastRunId,
+  ready,
+  resend,
+  resume,
+  submit,
+  today,
+  undone,
+} from './store.ts';
 import { visible } from './visibleText.ts';
-import { describeFigures, describeOutcome } from './wording.ts';
+import { describeChanges, describeFigures, describeOutcome } from './wording.ts';
 
 const mostSkills = 8;
 /** What another model may well be the way out of. */
@@ -39,8 +50,38 @@ export function EndCard({ item }: { item: EndItem }) {
         </span>
         {!item.error && item.outcome !== 'interrupted' && <Retry item={item} />}
       </div>
+      {item.changedFiles.length > 0 && <Changes item={item} />}
       {item.outcome === 'interrupted' && <WaysOn item={item} />}
     </>
+  );
+}
+
+/** What the run has done to files, and the way back. */
+function Changes({ item: { runId, changedFiles } }: { item: EndItem }) {
+  const isUndone = undone.value.has(runId);
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
+    <div class="run-changes" role="group" aria-label="Files that this run changed">
+      <span class="quiet">{describeChanges(changedFiles.length)}</span>
+      <button type="button" class="small" onClick={() => post({ type: 'show_changes', runId })}>
+        <Icon name="diff" />
+        Show changes
+      </button>
+      <button
+        type="button"
+        class="small"
+        disabled={isUndone}
+        title={
+          isUndone
+            ? 'The files are what they were before this run'
+            : 'Makes these files what they were before this run'
+        }
+        onClick={() => post({ type: 'undo_run', runId })}
+      >
+        <Icon name={isUndone ? 'done' : 'undo'} />
+        {isUndone ? 'Undone' : 'Undo this run'}
+      </button>
+    </div>
   );
 }
 

@@ -28,6 +28,7 @@ import {
   pending,
   queued,
   today,
+  undone,
 } from './store.ts';
 
 let inbox: Inbox = { id: conversationId.peek(), have: 0 };
@@ -60,6 +61,9 @@ function take(message: ToWebview) {
       break;
     case 'info':
       info.value = message.info;
+      break;
+    case 'undone':
+      undone.value = new Set(message.runIds);
       break;
     case 'today':
       today.value = message.today;

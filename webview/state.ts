@@ -42,6 +42,7 @@ export interface ToolItem {
   call: ToolCall;
   state: ToolState;
   workingDir: string;
+  runId: string;
   result?: ToolResult;
 }
 
@@ -68,6 +69,8 @@ export interface EndItem {
   runId: string;
   /** The request, for trying it again. */
   text: string;
+  /** Paths that the run has created or changed, each once. */
+  changedFiles: readonly string[];
   rounds: number;
   toolCalls: number;
   durationMs?: number;
@@ -179,8 +182,7 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
     case 'usage':
       return { ...run, rounds: Math.max(run.rounds, event.round), usage: addUsage(run.usage, event.usage) };
     case 'tool_start': {
-      const tool: ToolItem = { kind: 'tool', call: event.call, state: 'running', workingDir: run.workingDir };
-      return push(run, tool);
+      return push(run, openCall(run, event.call));
     }
     case 'tool_end':
       return endTool(run, event.callId, event.name, event.result);
@@ -249,16 +251,17 @@ function setToolState(run: Run, callId: string, state: ToolState): Run {
   );
 }
 
+const openCall = ({ id: runId, workingDir }: Run, call: ToolCall): ToolItem => ({
+  kind: 'tool',
+  call,
+  state: 'running',
+  workingDir,
+  runId,
+});
+
 function endTool(run: Run, callId: string, name: string, result: ToolResult): Run {
   const isOpenCall = (item: Item) => item.kind === 'tool' && item.call.id === callId && !item.result;
-  const known = run.items.some(isOpenCall)
-    ? run
-    : push(run, {
-        kind: 'tool',
-        call: { id: callId, name, input: {} },
-        state: 'running',
-        workingDir: run.workingDir,
-      });
+  const known = run.items.some(isOpenCall) ? run : push(run, openCall(run, { id: callId, name, input: {} }));
   return replaceLast(known, isOpenCall, item => {
     const tool = item as ToolItem;
     const state = tool.state === 'denied' ? 'denied' : result.isError ? 'failed' : 'done';
@@ -275,7 +278,7 @@ function answerApproval(run: Run, callId: string, answer: ApprovalDecision): Run
   return setToolState(answered, callId, answer.allow ? 'running' : 'denied');
 }
 
-function endRun(run: Run, end: Omit<EndItem, 'kind' | 'runId' | 'text' | 'usage'>): Run {
+function endRun(run: Run, end: Omit<EndItem, 'kind' | 'runId' | 'text' | 'usage' | 'changedFiles'>): Run {
   const items = settleTail(run.items).map((item): Item => {
     if (item.kind === 'tool' && (item.state === 'running' || item.state === 'waiting')) {
       return { ...item, state: 'stopped' };
@@ -287,6 +290,9 @@ function endRun(run: Run, end: Omit<EndItem, 'kind' | 'runId' | 'text' | 'usage'
     kind: 'end',
     runId: run.id,
     text: run.text,
+    changedFiles: [
+      ...new Set(items.flatMap(item => (item.kind === 'tool' && item.result?.changedFiles) || [])),
+    ],
     ...(run.usage ? { usage: run.usage } : {}),
     ...end,
   };

@@ -23,6 +23,9 @@ export const ready = computed(() => info.value?.trusted === true);
 /** What all runs of the day have used, as far as the host has said. */
 export const today = signal<DaySpending | undefined>(undefined);
 
+/** Runs whose files are as they were before them. */
+export const undone = signal<ReadonlySet<string>>(new Set());
+
 /** What goes along with the next request; the host has it. */
 export const attached = signal<readonly AttachmentChip[]>([]);
 /** Why something does not go along. */

@@ -5,7 +5,7 @@ import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { ToolItem } from './state.ts';
 import { visible } from './visibleText.ts';
-import { relativeTo, summarizeCall, toolStateWords } from './wording.ts';
+import { describeLines, relativeTo, summarizeCall, toolStateWords } from './wording.ts';
 
 export function ToolCard({ item }: { item: ToolItem }) {
   const { call, state, result, workingDir } = item;
@@ -41,17 +41,49 @@ export function ToolCard({ item }: { item: ToolItem }) {
       </details>
       {state === 'failed' && result && <div class="tool-problem">{firstLine(result.content)}</div>}
       {result?.changedFiles?.map(path => (
-        <button
-          key={path}
-          type="button"
-          class="file-link"
-          title={visible(path)}
-          onClick={() => post({ type: 'open_file', path })}
-        >
-          <Icon name="file" />
-          {visible(relativeTo(path, workingDir))}
-        </button>
+        <ChangedFile key={path} path={path} item={item} />
       ))}
+    </div>
+  );
+}
+
+/** A file that the call has written: how much of it changed, and the way to the editor's diff. */
+function ChangedFile({ path, item: { result, runId, workingDir } }: { path: string; item: ToolItem }) {
+  const name = visible(relativeTo(path, workingDir));
+  const lines = describeLines(result?.changedLines);
+  const [added, removed] = lines.short;
+  return (
+    <div class="changed-file">
+      <button
+        type="button"
+        class="file-link"
+        title={visible(path)}
+        onClick={() => post({ type: 'open_file', path })}
+      >
+        <Icon name="file" />
+        <span>{name}</span>
+      </button>
+      {added && (
+        <span class="line-counts">
+          <span class="lines-added" aria-hidden="true">
+            {added}
+          </span>
+          <span class="lines-removed" aria-hidden="true">
+            {removed}
+          </span>
+          <span class="unseen">{lines.long}</span>
+        </span>
+      )}
+      <button
+        type="button"
+        class="small"
+        aria-label={`Show diff of ${name}`}
+        title="Compares the file as it was before the run with the file as it is now"
+        onClick={() => post({ type: 'show_changes', runId, path })}
+      >
+        <Icon name="diff" />
+        Show diff
+      </button>
     </div>
   );
 }

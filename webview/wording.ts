@@ -1,6 +1,13 @@
 /** The sentences of the chat view, kept as pure functions so that they can be read and tested without a browser. */
 import { formatCost } from '../src/protocol/daySpending.ts';
-import type { ApprovalDecision, ApprovalScope, RouteReason, ToolCall, Usage } from '../src/protocol/run.ts';
+import type {
+  ApprovalDecision,
+  ApprovalScope,
+  RouteReason,
+  ToolCall,
+  ToolResult,
+  Usage,
+} from '../src/protocol/run.ts';
 import type { ApprovalItem, EndItem, RetryItem, Run, ToolState } from './state.ts';
 import { visible } from './visibleText.ts';
 
@@ -40,6 +47,16 @@ export const scopeLabels: Record<ApprovalScope, string> = {
   run: 'Allow for this run',
   always: 'Always allow',
 };
+
+/** Lines that came and went, for an eye and for an ear; empty where they are not counted. */
+export function describeLines(lines: ToolResult['changedLines']): { short: string[]; long: string } {
+  if (!lines) return { short: [], long: '' };
+  const { added, removed } = lines;
+  return {
+    short: [`+${formatNumber(added)}`, `−${formatNumber(removed)}`],
+    long: `${count(added, 'line')} added, ${formatNumber(removed)} removed`,
+  };
+}
 
 /** The line to which an approval card folds once it is answered. */
 export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): string {
@@ -87,6 +104,8 @@ export function describeRecording(recording: { model: string; recordedAt: string
     : time.toLocaleDateString('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' });
   return `This is a recording of ${visible(recording.model)} from ${date}, not a live model; its tools run for real.`;
 }
+
+export const describeChanges = (files: number): string => `${count(files, 'file')} changed`;
 
 const outcomeWords: Record<EndItem['outcome'], string> = {
   completed: 'Completed',

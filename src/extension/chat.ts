@@ -73,6 +73,11 @@ export class Chat {
     return this.#conversation.keptId;
   }
 
+  /** The runs of the shown conversation, in their order. */
+  get runIds(): readonly string[] {
+    return this.#conversation.runIds;
+  }
+
   /** What the shown conversation is called; empty before its first request. */
   get title(): string {
     return this.#conversation.title;

@@ -62,6 +62,10 @@ export function readToHost(value: unknown): ToHost | undefined {
       return isText(value['url'], maxAddress) ? { type: 'open_link', url: value['url'] } : undefined;
     case 'open_file':
       return isText(value['path'], maxAddress) ? { type: 'open_file', path: value['path'] } : undefined;
+    case 'show_changes':
+      return readShowChanges(value);
+    case 'undo_run':
+      return isText(value['runId'], maxName) ? { type: 'undo_run', runId: value['runId'] } : undefined;
     case 'copy':
       return isText(value['text'], maxText) ? { type: 'copy', text: value['text'] } : undefined;
     case 'insert_code':
@@ -81,6 +85,12 @@ function readReady({ id, have }: Fields): ToHost | undefined {
   if (id !== null && !isText(id, maxName)) return undefined;
   if (!Number.isSafeInteger(have) || (have as number) < 0) return undefined;
   return { type: 'ready', id, have: have as number };
+}
+
+function readShowChanges({ runId, path }: Fields): ToHost | undefined {
+  if (!isText(runId, maxName)) return undefined;
+  if (path === undefined) return { type: 'show_changes', runId };
+  return isText(path, maxAddress) ? { type: 'show_changes', runId, path } : undefined;
 }
 
 function readSubmit({ text, skill, withoutSkill, anew, instead }: Fields): ToHost | undefined {

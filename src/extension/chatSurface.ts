@@ -17,6 +17,7 @@ import { openableFile, openableLink } from './openTarget.ts';
 import { descriptionOf, pickableSkills } from './pickableSkills.ts';
 import { plainLabel } from './plainLabel.ts';
 import { previewRouting } from './previewRouting.ts';
+import type { RunChangesView } from './runChanges.ts';
 
 /** The view shows one line of each, and with thousands of skills each line counts. In characters. */
 const maxListedDescription = 160;
@@ -29,6 +30,7 @@ export interface ChatDesk {
   chats: OpenChats;
   editors: LastEditor;
   kept: KeptConversations;
+  changes: RunChangesView;
 }
 
 /** Where a chat stands. */
@@ -79,7 +81,10 @@ export class ChatSurface implements PlacedChat {
       localResourceRoots: [built],
     };
     const asset = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(built, name)).toString();
-    const listening = webview.onDidReceiveMessage(message => void this.#receive(message));
+    const listening = vscode.Disposable.from(
+      webview.onDidReceiveMessage(message => void this.#receive(message)),
+      this.#desk.changes.onDidUndo(() => void this.#sayUndone()),
+    );
     webview.html = chatPage({
       cspSource: webview.cspSource,
       scriptUri: asset('main.js'),
@@ -143,6 +148,7 @@ export class ChatSurface implements PlacedChat {
       case 'ready':
         await this.chat.show(message.id, message.have);
         this.#attaching.show();
+        await this.#sayUndone();
         return this.#sayToday();
       case 'submit':
         return this.#next(() => this.#submit(message));
@@ -183,6 +189,10 @@ export class ChatSurface implements PlacedChat {
         return this.#openLink(message.url);
       case 'open_file':
         return this.#openFile(message.path);
+      case 'show_changes':
+        return vscode.commands.executeCommand('telos.showChanges', message);
+      case 'undo_run':
+        return vscode.commands.executeCommand('telos.undoRun', message);
       case 'copy':
         return vscode.env.clipboard.writeText(message.text);
       case 'insert_code':
@@ -198,6 +208,14 @@ export class ChatSurface implements PlacedChat {
     const done = this.#inOrder.then(work);
     this.#inOrder = done.catch(() => undefined);
     return done;
+  }
+
+  /** Which of the shown runs are undone, here or elsewhere. */
+  async #sayUndone(): Promise<void> {
+    const shown = this.chat.runIds;
+    if (!this.#webview || shown.length === 0) return;
+    const { changes } = await this.#desk.current.openTelos();
+    this.#post({ type: 'undone', runIds: changes.undoneAmong(shown) });
   }
 
   async #sayToday(): Promise<void> {

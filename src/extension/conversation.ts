@@ -81,6 +81,11 @@ export class Conversation {
     return conversation;
   }
 
+  /** The runs that it shows, in their order. */
+  get runIds(): readonly string[] {
+    return this.#numbered.flatMap(event => (event.type === 'run_start' ? [event.runId] : []));
+  }
+
   /** What the person calls it, else the words of its first request; empty before one. */
   get title(): string {
     if (this.#givenTitle) return this.#givenTitle;

@@ -22,6 +22,7 @@ import { OpenChats } from './openChats.ts';
 import { registerOpenConversation } from './openConversation.ts';
 import { registerOpenLog } from './openLog.ts';
 import { registerPreviewRouting } from './previewRouting.ts';
+import { RunChangesView } from './runChanges.ts';
 import { registerRunSkill } from './runSkill.ts';
 import { registerRunsView } from './runsView.ts';
 import { registerSkillFolders } from './skillFolders.ts';
@@ -55,7 +56,8 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   openChats = chats;
   const editors = new LastEditor();
   const kept = new KeptConversations(() => current.openTelos());
-  const desk = { extensionUri: context.extensionUri, current, log, chats, editors, kept };
+  const changes = new RunChangesView(current);
+  const desk = { extensionUri: context.extensionUri, current, log, chats, editors, kept, changes };
   const { chat, registration } = registerChatView(desk, context.workspaceState);
   const { panels, registration: panelRegistration } = registerChatPanels(desk);
   const runs = new NativeRuns(current);
@@ -67,6 +69,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     skillTree,
     status,
     editors,
+    changes,
     registration,
     panelRegistration,
     registerOpenConversation(desk, chat, panels),

@@ -52,6 +52,8 @@ export type ToWebview =
   | { type: 'info'; info: ChatInfo }
   /** What all runs of the day have used; comes when a run has ended. */
   | { type: 'today'; today: DaySpending }
+  /** The files of these runs are as they were before them. */
+  | { type: 'undone'; runIds: readonly string[] }
   /** All that wait now, in the order in which they will be run. */
   | { type: 'queued'; queued: readonly QueuedRequest[] }
   /** The person has chosen the skill of the next request; null is the choice by its words. */
@@ -114,6 +116,10 @@ export type ToHost =
   | { type: 'approve'; token: string; decision: ApprovalDecision }
   | { type: 'open_link'; url: string }
   | { type: 'open_file'; path: string }
+  /** The difference that a run has made to its files, or to one of them. */
+  | { type: 'show_changes'; runId: string; path?: string }
+  /** The person wants the files of a run as they were before it; the host asks once more. */
+  | { type: 'undo_run'; runId: string }
   | { type: 'copy'; text: string }
   /** A code block goes to the cursor, or into a new document; `language` is what stood at its fence. */
   | { type: 'insert_code'; text: string }

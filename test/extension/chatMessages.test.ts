@@ -40,6 +40,9 @@ describe('readToHost', () => {
       { type: 'open_link', url: 'https://example.com' },
       { type: 'open_file', path: '/a/b.md' },
       { type: 'copy', text: 'x' },
+      { type: 'show_changes', runId: 'r1' },
+      { type: 'show_changes', runId: 'r1', path: '/a' },
+      { type: 'undo_run', runId: 'r1' },
       ...viewCommands.map(command => ({ type: 'command', command })),
     ];
     for (const message of messages) assert.deepEqual(readToHost(message), message);
@@ -85,6 +88,9 @@ describe('readToHost', () => {
       { type: 'open_link', url: { href: 'https://example.com' } },
       { type: 'open_file' },
       { type: 'copy', text: null },
+      { type: 'show_changes', runId: 1 },
+      { type: 'show_changes', runId: 'r1', path: 1 },
+      { type: 'undo_run' },
       { type: 'command', command: 'workbench.action.terminal.new' },
       { type: 'command', command: 'telos.runTreeSkill' },
     ];

@@ -216,6 +216,18 @@ describe('chat state', () => {
     );
   });
 
+  it('names each file that a run changed once, and with each call the run that it belongs to', () => {
+    const wrote = (callId: string, path: string): RunEvent => ({
+      type: 'tool_end',
+      callId,
+      name: 'write_file',
+      result: { content: 'Created it.', isError: false, changedFiles: [path] },
+    });
+    const state = fold([start, routed, wrote('t1', '/a'), wrote('t2', '/b'), wrote('t3', '/a'), end()]);
+    assert.deepEqual((items(state).at(-1) as EndItem).changedFiles, ['/a', '/b']);
+    assert.equal(tool(state, 't2')?.runId, 'r1');
+  });
+
   it('shows the last of several waits, and that it is over once something else happens', () => {
     const wait = (attempt: number): RunEvent => ({ type: 'retry', attempt, waitMs: 1000, why: 'busy' });
     const waiting = fold([start, routed, wait(1), wait(2)]);

@@ -3,7 +3,9 @@ import type { RunEvent } from '../../src/protocol/run.ts';
 import { type EndItem, emptyChat, reduceAll } from '../../webview/state.ts';
 import {
   describeActivity,
+  describeChanges,
   describeFigures,
+  describeLines,
   describeRecording,
   describeRetry,
   describeScores,
@@ -58,12 +60,20 @@ describe('wording', () => {
     assert.match(describeRecording({ model: 'm', recordedAt: 'nonsense' }), /an unknown date/);
   });
 
+  it('says how many lines of a file changed, for eye and ear, where they are counted', () => {
+    const lines = describeLines({ added: 1, removed: 1_200 });
+    assert.deepEqual(lines, { short: ['+1', '−1,200'], long: '1 line added, 1,200 removed' });
+    assert.deepEqual(describeLines(undefined), { short: [], long: '' });
+    assert.deepEqual([describeChanges(1), describeChanges(3)], ['1 file changed', '3 files changed']);
+  });
+
   it('names only figures that are known', () => {
     const end: EndItem = {
       kind: 'end',
       runId: 'r1',
       outcome: 'completed',
       text: '',
+      changedFiles: [],
       rounds: 1,
       toolCalls: 2,
       durationMs: 12_300,
