@@ -16,6 +16,7 @@ import { registerOfferedModels } from './native/offeredModels.ts';
 import { registerOfferedServers } from './native/offeredServers.ts';
 import { registerPermissions } from './native/permissions.ts';
 import { RunLink } from './native/runLink.ts';
+import { registerShowRunning } from './native/showRunning.ts';
 import { registerSkillTask } from './native/skillTask.ts';
 import { registerSkillTools } from './native/skillTools.ts';
 import { OpenChats } from './openChats.ts';
@@ -92,6 +93,9 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     registerOfferedModels(current, context.globalState),
     registerOfferedServers(current),
     runLink,
+    runs,
+    chats.follow(runs),
+    registerShowRunning({ chats, runs }),
     registerUriHandler({ '/run': query => runLink.preview(query) }),
     registerAgentPacks(current),
     vscode.commands.registerCommand('telos.refresh', () => current.refresh()),

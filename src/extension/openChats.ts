@@ -10,8 +10,16 @@ export interface PlacedChat {
   focus(): Promise<void>;
 }
 
+/** Runs that no chat of Telos shows. */
+export interface OtherRuns {
+  readonly running: readonly { cost: number }[];
+  readonly onDidChange: vscode.Event<void>;
+  stop(): void;
+}
+
 export class OpenChats {
   readonly #status: StatusBar;
+  #others: OtherRuns | undefined;
   readonly #all = new Set<PlacedChat>();
 
   constructor(status: StatusBar) {
@@ -24,6 +32,12 @@ export class OpenChats {
     this.#all.add(one);
   }
 
+  /** Counts these too from now on. */
+  follow(others: OtherRuns): vscode.Disposable {
+    this.#others = others;
+    return others.onDidChange(() => this.changed());
+  }
+
   /** To be called once nothing runs in it any more. */
   remove(one: PlacedChat): void {
     this.#all.delete(one);
@@ -33,11 +47,13 @@ export class OpenChats {
   /** To be called when a run has started or ended, or a question was put or answered. */
   changed(): void {
     const chats = [...this.#all].map(({ chat }) => chat);
-    const running = chats.filter(chat => chat.isRunning).length;
+    const others = this.#others?.running ?? [];
+    const running = chats.filter(chat => chat.isRunning).length + others.length;
     void vscode.commands.executeCommand('setContext', 'telos.running', running > 0);
     this.#status.sayRunning(
       running,
       chats.reduce((sum, chat) => sum + chat.waiting, 0),
+      others.reduce((sum, { cost }) => sum + cost, 0),
     );
   }
 
@@ -51,8 +67,19 @@ export class OpenChats {
     await Promise.all([...this.#all].map(({ chat }) => chat.updateInfo()));
   }
 
-  /** Stops every run that is shown somewhere. */
+  /** Stops every run. */
   stop(): void {
+    this.stopChats();
+    this.#others?.stop();
+  }
+
+  /** How many runs the chats show. */
+  get runningInChats(): number {
+    return [...this.#all].filter(({ chat }) => chat.isRunning).length;
+  }
+
+  /** Stops what runs in the chats. */
+  stopChats(): void {
     for (const { chat } of this.#all) chat.stop();
   }
 

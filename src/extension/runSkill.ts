@@ -11,7 +11,9 @@ import { descriptionOf, pickableSkills } from './pickableSkills.ts';
 import { plainLabel } from './plainLabel.ts';
 import type { SkillNode } from './skillTree.ts';
 
-const lastSkillKey = 'telos.lastSkill';
+const lastSkillsKey = 'telos.lastSkills';
+/** As many of those used last stand on top. */
+const mostRecent = 5;
 
 interface SkillItem extends vscode.QuickPickItem {
   /** Absent where Telos is to pick by the person's words. */
@@ -41,7 +43,7 @@ export function registerRunSkill(
     if (!target) return;
     const text = await askWords(item, along);
     if (text === undefined) return;
-    if (item.ref) await memory.update(lastSkillKey, item.ref);
+    if (item.ref) await remember(item.ref, memory);
     const request = {
       text: [text, ...(files.length > 0 ? [`Look at this:\n${files.join('\n')}`] : [])].join('\n\n').trim(),
       ...(item.ref && { skill: item.ref }),
@@ -66,6 +68,15 @@ export function registerRunSkill(
       const place = placeOf(editor);
       const item = await pickSkill(current, memory, [byWords]);
       if (item) await run(item, { selection, place });
+    }),
+    vscode.commands.registerCommand('telos.runSkillOnTerminalSelection', async () => {
+      const selection = await terminalSelection();
+      if (!selection) {
+        void vscode.window.showInformationMessage('Select some text in a terminal first.');
+        return;
+      }
+      const item = await pickSkill(current, memory, [byWords]);
+      if (item) await run(item, { selection });
     }),
     vscode.commands.registerCommand(
       'telos.runSkillOnFile',
@@ -108,13 +119,22 @@ async function pickSkill(
   });
 }
 
+const isSame = (one: SkillRef | undefined, other: SkillRef): boolean =>
+  one?.agent === other.agent && one.skill === other.skill;
+
+async function remember(ref: SkillRef, memory: vscode.Memento): Promise<void> {
+  const before = memory.get<readonly SkillRef[]>(lastSkillsKey, []).filter(other => !isSame(other, ref));
+  await memory.update(lastSkillsKey, [ref, ...before].slice(0, mostRecent));
+}
+
 function lastUsedFirst(items: readonly SkillItem[], memory: vscode.Memento): SkillItem[] {
-  const last = memory.get<SkillRef>(lastSkillKey);
-  const isLast = ({ ref }: SkillItem): boolean => ref?.agent === last?.agent && ref?.skill === last?.skill;
-  const marked = items
-    .filter(isLast)
-    .map(item => ({ ...item, description: `${item.description}, last used` }));
-  return [...marked, ...items.filter(item => !isLast(item))];
+  const last = memory
+    .get<readonly SkillRef[]>(lastSkillsKey, [])
+    .flatMap(ref => items.filter(item => isSame(item.ref, ref)));
+  return [
+    ...last.map(item => ({ ...item, description: `${item.description}, last used` })),
+    ...items.filter(item => !last.includes(item)),
+  ];
 }
 
 async function offerFirstSkill(): Promise<void> {
@@ -163,4 +183,21 @@ function selectedText(editor: vscode.TextEditor | undefined): Selection | undefi
     line: selection.start.line + 1,
     language: document.languageId,
   };
+}
+
+/** The editor tells no extension what is selected in a terminal, so that it is copied, and what the clipboard held is put back. */
+async function terminalSelection(): Promise<Selection | undefined> {
+  const { clipboard } = vscode.env;
+  const before = await clipboard.readText();
+  await clipboard.writeText('');
+  try {
+    await vscode.commands.executeCommand('workbench.action.terminal.copySelection');
+    const text = await clipboard.readText();
+    const name = vscode.window.activeTerminal?.name ?? '';
+    return text.trim() === ''
+      ? undefined
+      : { file: `terminal ${name}`.trim(), text, line: 1, language: 'plaintext' };
+  } finally {
+    await clipboard.writeText(before);
+  }
 }

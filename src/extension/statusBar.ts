@@ -4,7 +4,7 @@ import { describeDay, formatCost } from '../protocol/daySpending.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { plainLabel } from './plainLabel.ts';
 
-/** A click on it chooses the model. */
+/** A click on it chooses the model, or while something runs, shows what, to stop it. */
 export class StatusBar implements vscode.Disposable {
   readonly #item: vscode.StatusBarItem;
   readonly #current: CurrentTelos;
@@ -13,8 +13,9 @@ export class StatusBar implements vscode.Disposable {
   #model = '';
   #why = '';
   #running = 0;
-  /** Empty where nothing was used. */
-  #cost = '';
+  /** What ended today, and what goes on now, in US dollars. */
+  #dayCost = 0;
+  #runningCost = 0;
   #day = '';
   #waiting = 0;
 
@@ -22,7 +23,6 @@ export class StatusBar implements vscode.Disposable {
     this.#current = current;
     this.#item = vscode.window.createStatusBarItem('telos.model', vscode.StatusBarAlignment.Right, 100);
     this.#item.name = 'Telos Model';
-    this.#item.command = 'telos.chooseModel';
     this.#following = vscode.Disposable.from(
       // Nobody has used Telos before it was opened, and then there is nothing to say.
       current.onDidOpen(() => void this.update()),
@@ -51,11 +51,12 @@ export class StatusBar implements vscode.Disposable {
     this.#draw();
   }
 
-  /** How many runs go on, and how many questions wait for the person. */
-  sayRunning(running: number, waiting: number): void {
+  /** How many runs go on, how many questions wait for the person, and what the runs have cost so far, in US dollars. */
+  sayRunning(running: number, waiting: number, cost: number): void {
     const hasEnded = running < this.#running;
     this.#running = running;
     this.#waiting = waiting;
+    this.#runningCost = cost;
     this.#draw();
     if (hasEnded) void this.#readDay().then(() => this.#draw());
   }
@@ -64,11 +65,11 @@ export class StatusBar implements vscode.Disposable {
   async #readDay(): Promise<void> {
     try {
       const today = await (await this.#current.openTelos()).today();
-      this.#cost = today.cost > 0 ? formatCost(today.cost) : '';
+      this.#dayCost = today.cost;
       const [first = '', ...more] = describeDay(today);
       this.#day = [first.charAt(0).toUpperCase() + first.slice(1), ...more].join(', ');
     } catch {
-      this.#cost = '';
+      this.#dayCost = 0;
       this.#day = '';
     }
   }
@@ -80,18 +81,21 @@ export class StatusBar implements vscode.Disposable {
 
   #draw(): void {
     if (this.#model === '') return;
-    const facts = [this.#model, this.#cost, this.#running > 1 ? `${this.#running} runs` : ''];
+    const total = this.#dayCost + this.#runningCost;
+    const cost = total > 0 ? formatCost(total) : '';
+    this.#item.command = this.#running > 0 ? 'telos.showRunning' : 'telos.chooseModel';
+    const facts = [this.#model, cost, this.#running > 1 ? `${this.#running} runs` : ''];
     this.#item.text = `${this.#icon()} ${facts.filter(Boolean).join(' · ')}`;
     const states = [
       this.#running === 0 ? 'Telos runs skills with this model; click to choose another.' : '',
-      this.#running === 1 ? 'Telos runs a skill.' : '',
-      this.#running > 1 ? `Telos runs ${this.#running} skills.` : '',
+      this.#running === 1 ? 'Telos runs a skill; click to stop it.' : '',
+      this.#running > 1 ? `Telos runs ${this.#running} skills; click to stop one.` : '',
       this.#waiting === 1 ? 'A question waits for your answer.' : '',
       this.#waiting > 1 ? `${this.#waiting} questions wait for your answer.` : '',
     ];
     this.#item.tooltip = [...states, this.#day, this.#why].filter(Boolean).join('\n');
     this.#item.accessibilityInformation = {
-      label: `Telos, ${this.#running > 0 ? 'running, ' : ''}model ${this.#model}${this.#cost ? `, ${this.#cost} today` : ''}`,
+      label: `Telos, ${this.#running > 0 ? 'running, ' : ''}model ${this.#model}${cost ? `, ${cost} today` : ''}`,
       role: 'button',
     };
     this.#item.show();

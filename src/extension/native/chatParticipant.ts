@@ -53,13 +53,18 @@ async function answer(
   const text = request.command === 'run' ? named(words) : words;
   const asked = await withReferences(text, request.references);
   let routed = '';
+  let runId = '';
   const changed = new Set<string>();
   const end = await runs.run(asked, pickHuman, token, event => {
     show(event, stream);
+    if (event.type === 'run_start') runId = event.runId;
     if (event.type === 'routed') routed = routingLine(event);
     if (event.type === 'tool_end') for (const file of event.result.changedFiles ?? []) changed.add(file);
   });
   sayAtEnd(routed, changed, stream);
+  if (changed.size > 0) {
+    stream.button({ command: 'telos.showChanges', title: 'Show Changes', arguments: [{ runId }] });
+  }
   stream.button({ command: 'telos.openLog', title: 'Open Log' });
   const problem = describeEnd(end);
   if (problem === undefined || end.outcome === 'cancelled') return { metadata: { outcome: end.outcome } };

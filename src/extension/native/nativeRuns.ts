@@ -11,12 +11,39 @@ export type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
 export const untrustedMessage =
   'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then try again.';
 
-export class NativeRuns {
+/** One that goes on now, as far as it has said what it is. */
+export interface NativeRun {
+  /** Empty until it is known. */
+  skill: string;
+  model: string;
+  /** US dollars; of rounds whose price is not known, nothing. */
+  cost: number;
+  readonly controller: AbortController;
+}
+
+export class NativeRuns implements vscode.Disposable {
   readonly #current: CurrentTelos;
-  readonly #running = new Map<AbortController, Promise<RunEnd>>();
+  readonly #running = new Map<NativeRun, Promise<RunEnd>>();
+  readonly #changed = new vscode.EventEmitter<void>();
+
+  /** A run has started, ended, or said more of itself. */
+  readonly onDidChange = this.#changed.event;
 
   constructor(current: CurrentTelos) {
     this.#current = current;
+  }
+
+  get running(): readonly NativeRun[] {
+    return [...this.#running.keys()];
+  }
+
+  /** Stops every run. */
+  stop(): void {
+    for (const { controller } of this.#running.keys()) controller.abort();
+  }
+
+  dispose(): void {
+    this.#changed.dispose();
   }
 
   /**
@@ -33,37 +60,51 @@ export class NativeRuns {
     const controller = new AbortController();
     const cancelling = token.onCancellationRequested(() => controller.abort());
     if (token.isCancellationRequested) controller.abort();
-    const run = this.#follow(request, human, controller.signal, onEvent);
-    this.#running.set(controller, run);
+    const one: NativeRun = { skill: '', model: '', cost: 0, controller };
+    const run = this.#follow({ door: 'editor', ...request }, human, one, onEvent);
+    this.#running.set(one, run);
+    this.#changed.fire();
     try {
       return await run;
     } finally {
-      this.#running.delete(controller);
+      this.#running.delete(one);
       cancelling.dispose();
+      this.#changed.fire();
     }
   }
 
   /** Aborts what runs and waits for its end. */
   async end(): Promise<void> {
-    for (const controller of this.#running.keys()) controller.abort();
+    this.stop();
     await Promise.allSettled(this.#running.values());
   }
 
   async #follow(
     request: RunRequest,
     human: Human,
-    signal: AbortSignal,
+    one: NativeRun,
     onEvent: (event: RunEvent) => void,
   ): Promise<RunEnd> {
     const telos = await this.#current.openTelos();
     let end: RunEnd | undefined;
-    for await (const event of telos.run(request, human, signal)) {
+    for await (const event of telos.run(request, human, one.controller.signal)) {
+      this.#learn(one, event);
       onEvent(event);
       if (event.type === 'run_end') end = event;
     }
     if (!end)
       throw new Error('The run stopped without saying how it ended. "Telos: Open Log" shows what it did.');
     return end;
+  }
+
+  #learn(one: NativeRun, event: RunEvent): void {
+    if (event.type === 'routed') {
+      one.skill = event.skill === '' ? 'no skill' : `${event.skill} of ${event.agent}`;
+      one.model = event.model;
+    } else if (event.type === 'usage' && event.usage.cost !== 'unknown') {
+      one.cost += event.usage.cost;
+    } else return;
+    this.#changed.fire();
   }
 }
 
