@@ -4,7 +4,7 @@ import type { ErrorCode, SkillRef } from '../src/protocol/run.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
-import type { EndItem } from './state.ts';
+import type { EndItem, RoundUsage } from './state.ts';
 import {
   askWithoutSkill,
   busy,
@@ -18,7 +18,7 @@ import {
   undone,
 } from './store.ts';
 import { visible } from './visibleText.ts';
-import { describeChanges, describeFigures, describeOutcome } from './wording.ts';
+import { describeChanges, describeFigures, describeOutcome, describeRound } from './wording.ts';
 
 const mostSkills = 8;
 /** What another model may well be the way out of. */
@@ -50,9 +50,24 @@ export function EndCard({ item }: { item: EndItem }) {
         </span>
         {!item.error && item.outcome !== 'interrupted' && <Retry item={item} />}
       </div>
+      {item.perRound && <Rounds rounds={item.perRound} />}
       {item.changedFiles.length > 0 && <Changes item={item} />}
       {item.outcome === 'interrupted' && <WaysOn item={item} />}
     </>
+  );
+}
+
+/** Where the tokens went. */
+function Rounds({ rounds }: { rounds: readonly RoundUsage[] }) {
+  return (
+    <details class="rounds">
+      <summary>Per round</summary>
+      <ol>
+        {rounds.map(each => (
+          <li key={each.round}>{describeRound(each)}</li>
+        ))}
+      </ol>
+    </details>
   );
 }
 

@@ -75,7 +75,15 @@ export interface EndItem {
   toolCalls: number;
   durationMs?: number;
   usage?: Usage;
+  /** What each round used, where there were several. */
+  perRound?: readonly RoundUsage[];
   error?: RunError;
+}
+
+/** What one question to the model used. */
+export interface RoundUsage {
+  round: number;
+  usage: Usage;
 }
 
 export type Item =
@@ -100,6 +108,7 @@ export interface Run {
   readonly workingDir: string;
   readonly rounds: number;
   readonly usage?: Usage;
+  readonly perRound?: readonly RoundUsage[];
 }
 
 export interface ChatState {
@@ -180,7 +189,7 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
       return push(run, { kind: 'retry', provider, attempt, waitMs, why, over: false });
     }
     case 'usage':
-      return { ...run, rounds: Math.max(run.rounds, event.round), usage: addUsage(run.usage, event.usage) };
+      return addRound(run, event.round, event.usage);
     case 'tool_start': {
       return push(run, openCall(run, event.call));
     }
@@ -278,7 +287,10 @@ function answerApproval(run: Run, callId: string, answer: ApprovalDecision): Run
   return setToolState(answered, callId, answer.allow ? 'running' : 'denied');
 }
 
-function endRun(run: Run, end: Omit<EndItem, 'kind' | 'runId' | 'text' | 'usage' | 'changedFiles'>): Run {
+function endRun(
+  run: Run,
+  end: Omit<EndItem, 'kind' | 'runId' | 'text' | 'usage' | 'perRound' | 'changedFiles'>,
+): Run {
   const items = settleTail(run.items).map((item): Item => {
     if (item.kind === 'tool' && (item.state === 'running' || item.state === 'waiting')) {
       return { ...item, state: 'stopped' };
@@ -294,9 +306,19 @@ function endRun(run: Run, end: Omit<EndItem, 'kind' | 'runId' | 'text' | 'usage'
       ...new Set(items.flatMap(item => (item.kind === 'tool' && item.result?.changedFiles) || [])),
     ],
     ...(run.usage ? { usage: run.usage } : {}),
+    ...(run.perRound && run.perRound.length > 1 ? { perRound: run.perRound } : {}),
     ...end,
   };
   return { ...run, running: false, items: [...items, last] };
+}
+
+function addRound(run: Run, round: number, usage: Usage): Run {
+  return {
+    ...run,
+    rounds: Math.max(run.rounds, round),
+    usage: addUsage(run.usage, usage),
+    perRound: [...(run.perRound ?? []), { round, usage }],
+  };
 }
 
 function addUsage(sum: Usage | undefined, usage: Usage): Usage {

@@ -8,7 +8,7 @@ import type {
   ToolResult,
   Usage,
 } from '../src/protocol/run.ts';
-import type { ApprovalItem, EndItem, RetryItem, Run, ToolState } from './state.ts';
+import type { ApprovalItem, EndItem, RetryItem, RoundUsage, Run, ToolState } from './state.ts';
 import { visible } from './visibleText.ts';
 
 const argumentsThatSayMost = ['command', 'path', 'file_path', 'url', 'pattern', 'query', 'name', 'title'];
@@ -128,6 +128,11 @@ export function describeFigures(end: EndItem): string[] {
   if (end.rounds > 0) figures.push(count(end.rounds, 'round'));
   if (end.toolCalls > 0) figures.push(count(end.toolCalls, 'tool call'));
   return end.usage ? [...figures, ...describeUsage(end.usage)] : figures;
+}
+
+/** What one round used: "Round 2: 1,200 tokens in, 80 out · $0.0012". */
+export function describeRound({ round, usage }: RoundUsage): string {
+  return `Round ${round}: ${describeUsage(usage).join(' · ') || 'nothing known'}`;
 }
 
 function describeUsage(usage: Usage): string[] {

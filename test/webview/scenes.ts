@@ -82,8 +82,8 @@ export const end: RunEvent = {
   messages: [],
 };
 
-const usage: RunEvent = {
-  type: 'usage',
+const usage = {
+  type: 'usage' as const,
   round: 3,
   usage: { inputTokens: 4_210, outputTokens: 512, cacheReadTokens: 1_200, cacheWriteTokens: 0, cost: 0.0068 },
 };
@@ -164,7 +164,15 @@ export const scenes: Record<string, ToWebview> = {
   welcome: conversation([], { recording: true, provider: 'replay' }, 'Run daily kickoff'),
   'no-skills': conversation([], { skills: [] }),
   restricted: conversation([], { trusted: false }),
-  answer: conversation([start('run daily kickoff'), routed, ...tools, text(answer), usage, end]),
+  answer: conversation([
+    start('run daily kickoff'),
+    routed,
+    ...tools,
+    { ...usage, round: 1 },
+    text(answer),
+    { ...usage, round: 2 },
+    end,
+  ]),
   approval: conversation([
     start('clean up the old notes'),
     recorded,

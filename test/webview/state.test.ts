@@ -204,6 +204,13 @@ describe('chat state', () => {
       cacheWriteTokens: 2,
       cost: 0.003,
     });
+    assert.deepEqual(
+      known.perRound?.map(({ round, usage: { cost } }) => [round, cost]),
+      [
+        [1, 0.001],
+        [2, 0.002],
+      ],
+    );
     const partly = items(fold([start, usage(1, 1), usage(2, 'unknown'), end()])).at(-1) as EndItem;
     assert.equal(partly.usage?.cost, 'unknown');
   });

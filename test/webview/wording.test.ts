@@ -8,6 +8,7 @@ import {
   describeLines,
   describeRecording,
   describeRetry,
+  describeRound,
   describeScores,
   formatDuration,
   summarizeCall,
@@ -117,5 +118,17 @@ describe('wording', () => {
     assert.equal(activity(start, routed), 'Waiting for m-1');
     assert.equal(activity(start, routed, tool), undefined);
     assert.equal(activity(start, routed, { type: 'text', text: 'Hi' }), undefined);
+  });
+});
+
+describe('describeRound', () => {
+  const usage = { inputTokens: 1_200, outputTokens: 80, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+  it('says what a round used, and what is not known of it', () => {
+    assert.equal(
+      describeRound({ round: 2, usage: { ...usage, cost: 0.0012 } }),
+      'Round 2: 1,200 tokens in, 80 out · $0.0012',
+    );
+    assert.match(describeRound({ round: 1, usage: { ...usage, cost: 'unknown' } }), /cost unknown$/);
   });
 });
