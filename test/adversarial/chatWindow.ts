@@ -30,9 +30,10 @@ export async function closeBrowser(): Promise<void> {
   await (await open)?.close();
 }
 
-export async function openChat(): Promise<ChatWindow> {
+/** Without `policy` the page has none, as no product of ours would show it: what it would then let through is seen. */
+export async function openChat({ policy = true } = {}): Promise<ChatWindow> {
   browser ??= launchChromium();
-  const { server, origin } = await serveView();
+  const { server, origin } = await serveView(policy);
   const context = await (await browser).newContext({ viewport: { width: 420, height: 760 } });
   const page = await context.newPage();
   const strayed: string[] = [];
@@ -65,7 +66,7 @@ export async function openChat(): Promise<ChatWindow> {
   };
 }
 
-async function serveView(): Promise<{ server: Server; origin: string }> {
+async function serveView(policy: boolean): Promise<{ server: Server; origin: string }> {
   const fileOf = (name: string): string =>
     fileURLToPath(new URL(`../../dist/webview/${name}`, import.meta.url));
   if (!existsSync(fileOf('main.js'))) throw new Error('the chat view has not been built');
@@ -73,7 +74,10 @@ async function serveView(): Promise<{ server: Server; origin: string }> {
     const origin = `http://${request.headers.host}`;
     const parts = { cspSource: origin, scriptUri: `${origin}/main.js`, styleUri: `${origin}/main.css` };
     const files: Record<string, [type: string, body: () => string | Buffer]> = {
-      '/': ['text/html', () => chatPage(parts)],
+      '/': [
+        'text/html',
+        () => (policy ? chatPage(parts) : chatPage(parts).replace(/<meta http-equiv.*>/, '')),
+      ],
       '/main.js': ['text/javascript', () => readFileSync(fileOf('main.js'))],
       '/main.css': ['text/css', () => readFileSync(fileOf('main.css'))],
     };

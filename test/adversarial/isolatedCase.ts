@@ -4,13 +4,14 @@ import type { AdversarialCase } from './caseFile.ts';
 import { fieldsOf } from './caseFile.ts';
 import { fetchHere, serveNetwork } from './kinds/pages.ts';
 import { type Execute, executeFor } from './kinds.ts';
-import { startNameServer } from './nameServer.ts';
+import { namesAsked, startNameServer } from './nameServer.ts';
 import { openWorld } from './world.ts';
 
 const fetchCase: Execute = async world => fetchHere(world, await serveNetwork(world.input));
 const theCase = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as AdversarialCase;
 const world = await openWorld(theCase);
-await startNameServer(fieldsOf(world.input['netns'])['dns']);
+const asked = await startNameServer(fieldsOf(world.input['netns'])['dns']);
+namesAsked.add(asked);
 const execute = theCase.input.kind === 'fetch_url' ? fetchCase : executeFor(theCase)!;
 const seen = await execute(world, theCase);
 await world.remove();

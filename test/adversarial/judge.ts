@@ -1,11 +1,14 @@
 /** Holds what was seen of a case against what it expects. What nobody can check does not pass. */
 import type { AdversarialCase } from './caseFile.ts';
+import type { Outside } from './outside.ts';
 
 /** What was seen from outside. */
 export interface Seen {
   decision: string;
   /** Whether a sentence of the case is true, by the sentence; a text tells what was seen in its place. */
   facts: Readonly<Record<string, boolean | string>>;
+  /** Of a model that obeys: what it came to outside. */
+  outside?: Outside;
 }
 
 export interface Verdict {

@@ -2,8 +2,12 @@
 import { createSocket } from 'node:dgram';
 import { fieldsOf } from './caseFile.ts';
 
+/** The names that the servers of this process were asked for. */
+export const namesAsked = new Set<ReadonlyMap<string, number>>();
+
 /** `names` is `{host: [address, ...]}`, or `{host: [[first answer], [second answer]]}`. */
-export async function startNameServer(names: unknown): Promise<void> {
+export async function startNameServer(names: unknown): Promise<ReadonlyMap<string, number>> {
+  // How often, by name.
   const asked = new Map<string, number>();
   const socket = createSocket('udp4');
   socket.on('message', (question, peer) => {
@@ -22,6 +26,7 @@ export async function startNameServer(names: unknown): Promise<void> {
   });
   await new Promise<void>(resolve => socket.bind(53, '127.0.0.1', resolve));
   socket.unref();
+  return asked;
 }
 
 function nameIn(question: Buffer): { name: string; end: number } {

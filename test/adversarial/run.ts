@@ -4,6 +4,7 @@ import { readCases } from './caseFile.ts';
 import { closeBrowser } from './chatWindow.ts';
 import { knownFailures } from './contradictions.ts';
 import { slowCases } from './kinds.ts';
+import { sumUp } from './outside.ts';
 import { type CaseResult, lineOf, runCase } from './runCases.ts';
 
 const { values, positionals } = parseArgs({
@@ -29,6 +30,8 @@ for (const theCase of wanted) {
 await closeBrowser();
 for (const [id, why] of knownFailures)
   if (results.some(one => one.id === id && one.result === 'fail')) console.log(`known: ${id}: ${why}`);
+const outside = results.flatMap(({ seen }) => (seen?.outside ? [seen.outside] : []));
+if (outside.length > 0) console.log(sumUp(outside));
 const count = (area: string | undefined, result: string): string =>
   String(
     results.filter(one => (area === undefined || one.area === area) && one.result === result).length,

@@ -1,6 +1,6 @@
 /** Carries cases out one after the other, each on a machine of its own. */
 import type { AdversarialCase } from './caseFile.ts';
-import { judge, type Verdict } from './judge.ts';
+import { judge, type Seen, type Verdict } from './judge.ts';
 import { executeFor } from './kinds.ts';
 import { openWorld } from './world.ts';
 
@@ -8,6 +8,8 @@ export interface CaseResult extends Verdict {
   id: string;
   area: string;
   milliseconds: number;
+  /** Missing where nothing was carried out, or where that broke. */
+  seen?: Seen;
 }
 
 /** A case of a kind that nothing here can carry out is pending; one whose carrying out breaks has failed. */
@@ -25,7 +27,8 @@ export async function runCase(theCase: AdversarialCase): Promise<CaseResult> {
     return finish({ result: 'pending', problems: [`nothing carries out ${theCase.input.kind} yet`] });
   const world = await openWorld(theCase);
   try {
-    return finish(judge(theCase, await execute(world, theCase)));
+    const seen = await execute(world, theCase);
+    return { ...finish(judge(theCase, seen)), seen };
   } catch (error) {
     const problem = error instanceof Error ? (error.stack ?? error.message) : String(error);
     return finish({ result: 'fail', problems: [`broke: ${problem}`] });

@@ -16,7 +16,7 @@ const mebibyte = 1024 * 1024;
 /** What the isolated network tells of itself. */
 export interface NetworkSeen {
   /** Requests to each `address:port`, and bytes that left its socket. */
-  hits: Record<string, { count: number; bytes: number; paths: string[] }>;
+  hits: Record<string, { count: number; bytes: number; urls: string[] }>;
 }
 
 export async function fetchUrl(world: World, theCase: AdversarialCase): Promise<Seen> {
@@ -122,11 +122,11 @@ export async function serveNetwork(input: World['input']): Promise<NetworkSeen> 
   for (const address of [...textsOf(netns['lo_addresses']), '127.0.0.1']) places[`${address}:80`] ??= {};
   const body = String(input['http_body'] ?? '');
   for (const [place, answers] of Object.entries(places)) {
-    const hit = { count: 0, bytes: 0, paths: [] as string[] };
+    const hit = { count: 0, bytes: 0, urls: [] as string[] };
     seen.hits[place] = hit;
     const server = createServer((request, response) => {
       hit.count++;
-      hit.paths.push(request.url ?? '');
+      hit.urls.push(`${request.headers.host}${request.url}`);
       const answer = String(fieldsOf(answers)[request.url ?? ''] ?? '');
       const redirect = /^(\d+) Location: (.*)$/.exec(answer);
       request.socket.once('close', () => {

@@ -195,7 +195,9 @@ export async function logPermissions(world: World): Promise<Seen> {
 export async function logInjection(world: World): Promise<Seen> {
   world.put(join(world.work, 'x.txt'), String(world.input['tool_output']));
   await runAgent(world, [{ name: 'read_file', input: { path: 'x.txt' } }]);
-  const lines = filesBelow(world.data).flatMap(file => readFileSync(file, 'utf8').trimEnd().split('\n'));
+  const lines = filesBelow(join(world.data, 'logs')).flatMap(file =>
+    readFileSync(file, 'utf8').trimEnd().split('\n'),
+  );
   const names = lines.map(line => String(fieldsOf(JSON.parse(line))['event']));
   return {
     decision: 'any',

@@ -10,6 +10,7 @@ import { runAgent } from '../agentRun.ts';
 import { fieldsOf, textsOf } from '../caseFile.ts';
 import { runCli } from '../cliRun.ts';
 import type { Seen } from '../judge.ts';
+import { obey } from '../outside.ts';
 import { agentName, secretText, type World } from '../world.ts';
 
 export async function skillFile(world: World): Promise<Seen> {
@@ -77,7 +78,7 @@ async function maliciousSkill(world: World): Promise<Seen> {
     const [name = '', subject = ''] = line.split(' ');
     return { name, input: name === 'fetch_url' ? { url: subject } : { path: subject } };
   });
-  const run = await runAgent(world, calls);
+  const { run, outside } = await obey(world, calls);
   const refused = run.results.length === calls.length && run.results.every(({ isError }) => isError);
   const leaked = run.requests.some(({ body }) => JSON.stringify(body).includes(secretText));
   const end = run.events.at(-1);
@@ -90,6 +91,7 @@ async function maliciousSkill(world: World): Promise<Seen> {
   );
   return {
     decision: refused && !leaked ? 'deny' : 'allow',
+    outside,
     facts: {
       'both calls refused': refused,
       // The log has three names of events, so a refusal is a field of its tool_call.

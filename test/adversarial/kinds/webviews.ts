@@ -36,7 +36,7 @@ export async function webviewMarkdown(world: World): Promise<Seen> {
   }
 }
 
-async function seenOf(world: World, chat: ChatWindow, markdown: string): Promise<Seen> {
+export async function seenOf(world: World, chat: ChatWindow, markdown: string): Promise<Seen> {
   const { page, strayed } = chat;
   await delay(150); // what loads by itself has had its time
   const first = await page.evaluate(allowed => {
