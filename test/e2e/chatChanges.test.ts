@@ -1,0 +1,156 @@
+/** What a run does to files, in a real VS Code: the cards, the diff editors with old and new, undo to the byte, and its refusal. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Frame, Locator } from 'playwright-core';
+import { startAnthropicServer } from '../fakes/anthropicServer.ts';
+import type { FakeServer } from '../fakes/loopback.ts';
+import { tempFolder } from '../fakes/tempFolder.ts';
+import { fetchCodeServer } from '../vscode/codeServer.ts';
+import { startServer } from '../vscode/server.ts';
+import { chatFrame, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+
+/** Line ends of two kinds, and none at the end. */
+const oldPlan = 'Water the beds\r\nOld line of the plan\nCut the hedge';
+const newPlan = 'Water the beds\r\nNew line of the plan\nCut the hedge\nSow\n';
+
+describe('changes of a run in a real VS Code', () => {
+  let model: FakeServer;
+  let world: World;
+  let workbench: Workbench;
+  let chat: Frame;
+  const undo: (() => unknown)[] = [];
+
+  before(async function () {
+    // The first run on a machine fetches VS Code.
+    this.timeout(10 * 60_000);
+    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
+    model = await startAnthropicServer({
+      turns: (_request, index) =>
+        index % 2 === 0
+          ? {
+              toolCalls: [
+                { name: 'write_file', input: { path: 'plan.md', content: newPlan } },
+                { name: 'write_file', input: { path: 'beds/north.md', content: 'Leeks\n' } },
+              ],
+            }
+          : { text: ['The plan is written.'] },
+    });
+    undo.push(() => model.close());
+    const sources = tempFolder({
+      'skills/garden/agent.toml': 'name = "garden"\ndescription = "grows"\nworking_dir = "."\n',
+      'skills/garden/skills/plan/SKILL.md': '---\nname: plan\ndescription: Plans beds\n---\nPlan.\n',
+      'workspace/plan.md': oldPlan,
+    });
+    undo.push(() => sources.remove());
+    world = await freshWorld({
+      skills: join(sources.path, 'skills'),
+      workspace: join(sources.path, 'workspace'),
+    });
+    undo.push(() => world.remove());
+    const server = await startServer({
+      vscode,
+      profile: world.profile,
+      extensions: world.extensions,
+      folder: world.workspace,
+      port: 0,
+      env: {
+        ...testVariables(world),
+        ANTHROPIC_BASE_URL: model.url,
+        ANTHROPIC_API_KEY: 'key-for-a-test',
+        TELOS_ROUTING_MODE: 'local',
+      },
+      trusted: true,
+    });
+    undo.push(() => server.stop());
+    workbench = await openWorkbench(server.url);
+    undo.push(() => workbench.close());
+    chat = await chatFrame(workbench);
+  });
+
+  beforeEach(async () => {
+    await writeFile(plan(), oldPlan);
+    await rm(made(), { recursive: true, force: true });
+    await chat.getByRole('textbox', { name: 'Message Telos' }).fill('run plan');
+    await chat.locator('button.run-button.primary:enabled').waitFor();
+    await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
+    await chat.getByRole('button', { name: 'Undo this run' }).waitFor();
+    assert.equal(await readFile(plan(), 'utf8'), newPlan);
+  });
+
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') {
+      console.error(`The window at the failure: ${await workbench.screenshot('changes-failed')}`);
+    }
+    await runCommand(workbench.page, 'View: Close All Editors');
+    await runCommand(workbench.page, 'Telos: New Conversation');
+    await chat.getByText('What should be done?').waitFor();
+  });
+
+  after(async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  });
+
+  const plan = (): string => join(world.workspace, 'plan.md');
+  const made = (): string => join(world.workspace, 'beds');
+  const button = (name: string): Locator => chat.getByRole('button', { name, exact: true });
+  const dialog = (): Locator => workbench.page.locator('.monaco-dialog-box');
+  const line = (text: string): Locator => workbench.page.locator('.view-line', { hasText: text }).first();
+
+  it('shows a file, then all files of the run with old and new, and undoes them to the byte', async () => {
+    const cards = chat.locator('.changed-file');
+    assert.match((await cards.first().innerText()).replace(/\s+/g, ' '), /plan\.md \+3 −2 .*Show diff/);
+    await chat
+      .getByRole('group', { name: 'Files that this run changed' })
+      .getByText('2 files changed')
+      .waitFor();
+    await button('Show diff of plan.md').click();
+    await line('Old line of the plan').waitFor();
+    await line('New line of the plan').waitFor();
+    await workbench.screenshot('changes-one-file');
+    await runCommand(workbench.page, 'View: Close All Editors');
+    await button('Show changes').click();
+    await line('Old line of the plan').waitFor();
+    await line('New line of the plan').waitFor();
+    await line('Leeks').waitFor();
+    await workbench.screenshot('changes-all-files');
+    await button('Undo this run').click();
+    await dialog().getByText('Undo this run?').waitFor();
+    await dialog().getByText('north.md (will be deleted)').waitFor();
+    await workbench.screenshot('changes-undo-asked');
+    await dialog().getByRole('button', { name: 'Undo', exact: true }).click();
+    await workbench.page.getByText('The run is undone. Files: 2.').first().waitFor();
+    await button('Undone').waitFor();
+    assert.ok(await button('Undone').isDisabled());
+    assert.ok((await readFile(plan())).equals(Buffer.from(oldPlan)));
+    assert.equal(existsSync(made()), false);
+    await workbench.screenshot('changes-undone');
+    // A view that is drawn again still knows.
+    await runCommand(workbench.page, 'Developer: Reload Webviews');
+    chat = await chatFrame(workbench, [chat]);
+    await button('Undone').waitFor();
+  });
+
+  it('undoes nothing where a file was edited since, and says which', async () => {
+    await writeFile(plan(), 'My own words');
+    await button('Undo this run').click();
+    const told = workbench.page.locator('.notification-toast', { hasText: 'plan.md was edited since' });
+    await told.waitFor();
+    await workbench.screenshot('changes-refused');
+    assert.equal(await readFile(plan(), 'utf8'), 'My own words');
+    assert.ok(existsSync(join(made(), 'north.md')));
+    await told.getByRole('button', { name: 'Show Changes' }).click();
+    await line('My own words').waitFor();
+    await line('Old line of the plan').waitFor();
+    assert.ok(await button('Undo this run').isEnabled());
+  });
+
+  it('looks like itself in a dark theme', async () => {
+    await runCommand(workbench.page, 'Preferences: Toggle between Light/Dark Themes');
+    await chat.locator('body.vscode-dark').waitFor();
+    await workbench.screenshot('changes-dark');
+    await runCommand(workbench.page, 'Preferences: Toggle between Light/Dark Themes');
+  });
+});
