@@ -176,7 +176,7 @@ describe('chat page', () => {
     await view.say(scenes['answer']!);
     const tool = view.page.getByRole('group', { name: 'Tool: write_file' });
     assert.match((await tool.textContent()) ?? '', /days\/2026-01-05\.md.*done/);
-    await tool.getByRole('button', { name: 'days/2026-01-05.md' }).click();
+    await tool.getByRole('button', { name: 'days/2026-01-05.md', exact: true }).click();
     assert.deepEqual(await sent(view, 'open_file'), [
       { type: 'open_file', path: '/home/ada/kairos/days/2026-01-05.md' },
     ]);
