@@ -1,8 +1,9 @@
 /** The built command line, killed from outside at random points of a run of twenty rounds: what stays behind, in the log and in the process table. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { ChangeStore } from '../../src/engine/changes/changeStore.ts';
 import { parseLine, runsFolder } from '../../src/engine/history/runFile.ts';
 import { RunHistory } from '../../src/engine/history/runHistory.ts';
 import { type LogRecord, logPath, parseRecord } from '../../src/engine/logFile.ts';
@@ -13,6 +14,7 @@ import { seeded } from './figure.ts';
 import { canSeeProcesses, descendantsOf, isAlive, processesWith } from './processTable.ts';
 
 const clingingServer = fileURLToPath(new URL('../fakes/mcpServer.ts', import.meta.url));
+const notesText = 'Call Ada.\n'.repeat(2000);
 const toolRounds = 19;
 const goneLimitMs = 10_000;
 
@@ -35,9 +37,11 @@ export async function killFigures(extent: Extent): Promise<Figure[]> {
       `${sum(lane => lane.atStart)} more before the first request`,
       `${sum(lane => lane.torn)} torn lines`,
       `${sum(lane => lane.keptLines)} lines kept in files of the runs`,
+      `${sum(lane => lane.undone)} of their writes undone`,
+      `${sum(lane => lane.unplaced)} files left without their name`,
       `the last process was gone after ${Math.round(Math.max(...lanes.map(lane => lane.slowestMs)))} ms`,
       `${sum(lane => lane.interrupted)} shown as interrupted`,
-      `${problems.length} problems${problems[0] ? ` (first: ${problems[0]})` : ''}`,
+      `${problems.length} problems${problems[0] ? ` (${problems.slice(0, 3).join('; ')})` : ''}`,
     ].join(', ');
     return [{ name, value, limit, met: problems.length === 0 && sum(lane => lane.killed) >= kills }];
   } finally {
@@ -52,6 +56,8 @@ class Lane {
   torn = 0;
   interrupted = 0;
   keptLines = 0;
+  undone = 0;
+  unplaced = 0;
   slowestMs = 0;
   readonly rounds: number[] = [];
   readonly problems: string[] = [];
@@ -71,7 +77,7 @@ class Lane {
       'skills/kairos/mcp.json': JSON.stringify({
         mcpServers: { clinging: { command: process.execPath, args: [clingingServer, 'clings'] } },
       }),
-      'work/notes.md': 'Call Ada.\n'.repeat(2000),
+      'work/notes.md': notesText,
     });
   }
 
@@ -111,7 +117,7 @@ class Lane {
       { name: 'run_command', input: { command } },
       {
         name: 'edit_file',
-        input: { path: 'notes.md', old_text: 'Call', new_text: 'Call', replace_all: true },
+        input: { path: 'notes.md', old_text: 'Call', new_text: `Call ${round}`, replace_all: true },
       },
     ];
     return { text: ['Looking.'], toolCalls: [calls[round % calls.length]!] };
@@ -130,7 +136,7 @@ class Lane {
     const { code, stderr } = await this.#start().result;
     const lasted = performance.now() - first;
     const records = this.#readOn('a run that was not killed');
-    this.#checkRunFile('a run that was not killed', true, 0);
+    await this.#checkRunFile('a run that was not killed', true, 0);
     const end = records.find(record => record.event === 'skill_end');
     if (
       code !== 0 ||
@@ -162,7 +168,7 @@ class Lane {
     await this.#untilGone(started, killedAt, where);
     const records = this.#readOn(where);
     const isOver = ended || records.some(record => record.event === 'skill_end');
-    this.#checkRunFile(where, isOver, round);
+    await this.#checkRunFile(where, isOver, round);
     if (isOver) return;
     if (round === 0) this.atStart++;
     else {
@@ -211,7 +217,7 @@ class Lane {
   }
 
   /** The file of the run: what was kept can be read but for a torn last line, and only a run that is over says so. */
-  #checkRunFile(where: string, isOver: boolean, round: number): void {
+  async #checkRunFile(where: string, isOver: boolean, round: number): Promise<void> {
     const folder = runsFolder(this.#home.dataDir);
     const names = existsSync(folder) ? readdirSync(folder) : [];
     const fresh = names.filter(name => !this.#runFiles.has(name));
@@ -230,6 +236,32 @@ class Lane {
     if (!isOver && (types.includes('run_end') || last?.type === 'run_end'))
       this.problems.push(`${where}: its file says that it ended`);
     this.keptLines += types.length;
+    await this.#checkUndo(where, fresh[0]!.replace('.jsonl', ''), round);
+  }
+
+  /** What a killed run has written is known and can be taken back, to the byte. */
+  async #checkUndo(where: string, runId: string, round: number): Promise<void> {
+    const { dataDir, folder, workDir } = this.#home;
+    const store = new ChangeStore({ dataDir, configDir: join(folder.path, 'config') });
+    // The second round is the first that writes.
+    if (round <= 2 && (await store.find(runId)).length === 0) return;
+    const { outcome, changes } = await store.undo(runId);
+    const left: string[] = [];
+    for (const place of [workDir, join(workDir, 'out')]) {
+      for (const name of existsSync(place) ? readdirSync(place) : []) {
+        // Beside its place a file is put together before it gets its name.
+        const isUnplaced = name.startsWith('.telos-');
+        if (isUnplaced) rmSync(join(place, name));
+        else if (place !== workDir) left.push(name);
+        this.unplaced += Number(isUnplaced);
+      }
+    }
+    const notes = readFileSync(join(workDir, 'notes.md'), 'utf8');
+    if (outcome !== 'undone' || left.length > 0 || notes !== notesText)
+      this.problems.push(
+        `${where}: undoing ${changes.files.length} files was ${outcome}, and left ${left.join(' ')}`,
+      );
+    this.undone += changes.files.length;
   }
 
   /** `telos logs` as a person sees it at the next start. */

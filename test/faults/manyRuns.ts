@@ -9,49 +9,61 @@ import type { EngineReport } from './manyRunsProcess.ts';
 import type { ServerReport } from './manyRunsServer.ts';
 
 const runs = 50;
+/** Beside them, for how long the machine and its disk keep anything waiting. */
+const bareLoops = 10;
 const rounds = 20;
 /** A model's answer takes half to one and a half times this long; real ones take longer, which would leave the engine more time. */
 const pauseMs = 600;
 const p95LimitMs = 60;
+/** Of the bare loops, at the 95th percentile: then nothing else wants the machine. */
+const calmMs = 20;
 const memoryLimit = 500;
 /** Two questions a run: a command, and a file that other tools obey. */
 const questions = runs * 2;
 
 export async function manyRunsFigures(): Promise<Figure[]> {
   const load = loadavg()[0] ?? 0;
-  // The same requests by a loop without an engine, in the same minute: what of a gap is the machine's.
-  const bare = await measured('bare');
-  const { seen, served, isAlone } = await measured('engine');
-  const machine = `${load.toFixed(1)}${isAlone ? ', put before everything else' : ''}`;
-  return figuresOf(seen, served, Object.values(bare.served.gaps).flat(), machine);
+  const tries: Measured[] = [];
+  // Something else may just want the machine: then the calmest of three, by what the bare loops say.
+  do tries.push(await measured());
+  while (tries.length < 3 && Math.min(...tries.map(({ bareP95 }) => bareP95)) > calmMs);
+  const [calmest] = tries.sort((a, b) => a.bareP95 - b.bareP95);
+  return figuresOf(calmest!, `${load.toFixed(1)}${calmest!.isAlone ? ', put before everything else' : ''}`);
 }
 
-async function measured(
-  by: 'engine' | 'bare',
-): Promise<{ seen: EngineReport; served: ServerReport; isAlone: boolean }> {
+interface Measured {
+  seen: EngineReport;
+  served: ServerReport;
+  isAlone: boolean;
+  bareP95: number;
+}
+
+async function measured(): Promise<Measured> {
   const folder = tempFolder({
     'skills/kairos/agent.toml': 'working_dir = "."\n',
     'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Plans the day\n---\nDo what is asked.\n',
     'work/.keep': '',
+    'bare/.keep': '',
   });
-  const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
-  const server = fork(script('manyRunsServer.ts'), [String(rounds), String(pauseMs)]);
-  let runner: ChildProcess | undefined;
-  const isAlone = putFirst(server);
+  const started: ChildProcess[] = [];
+  let isAlone = true;
+  const start = (name: string, args: readonly (string | number)[]): ChildProcess => {
+    const child = fork(fileURLToPath(new URL(name, import.meta.url)), args.map(String));
+    started.push(child);
+    isAlone = putFirst(child) && isAlone;
+    return child;
+  };
   try {
+    const server = start('manyRunsServer.ts', [rounds, pauseMs, runs]);
     const [url] = (await once(server, 'message')) as [string];
-    runner = fork(script(by === 'engine' ? 'manyRunsProcess.ts' : 'manyBareLoops.ts'), [
-      ...[url, String(runs)],
-      ...(by === 'engine' ? [folder.path] : [String(rounds)]),
-    ]);
-    putFirst(runner);
-    const [seen] = (await once(runner, 'message')) as [EngineReport];
+    const bare = once(start('manyBareLoops.ts', [url, runs, bareLoops, `${folder.path}/bare`]), 'message');
+    const engine = once(start('manyRunsProcess.ts', [url, runs, folder.path]), 'message');
+    const [[seen]] = (await Promise.all([engine, bare])) as [[EngineReport], unknown];
     server.send('report');
     const [served] = (await once(server, 'message')) as [ServerReport];
-    return { seen, served, isAlone };
+    return { seen, served, isAlone, bareP95: percentile(served.bareGaps, 0.95) };
   } finally {
-    runner?.kill('SIGKILL');
-    server.kill('SIGKILL');
+    for (const child of started) child.kill('SIGKILL');
     folder.remove();
   }
 }
@@ -66,19 +78,15 @@ function putFirst(child: ChildProcess): boolean {
   }
 }
 
-function figuresOf(
-  seen: EngineReport,
-  served: ServerReport,
-  bareGaps: readonly number[],
-  load: string,
-): Figure[] {
+function figuresOf({ seen, served, bareP95 }: Measured, load: string): Figure[] {
   const on = `${runs} runs of ${rounds} rounds at once`;
   const completed = seen.outcomes['completed'] ?? 0;
   const foreign = [...seen.foreign, ...served.foreign];
   const gaps = Object.values(served.gaps).flat();
   const ms = (values: readonly number[], share: number): string =>
     `${percentile(values, share).toFixed(1)} ms`;
-  const own = percentile(gaps, 0.95) - percentile(bareGaps, 0.95);
+  const p95 = percentile(gaps, 0.95);
+  const processorMs = seen.processorMs / (runs * rounds);
   const byTool = Object.entries(served.gaps).map(
     ([tool, of]) => `${tool} ${ms(of, 0.5)} and ${ms(of, 0.95)}`,
   );
@@ -91,9 +99,10 @@ function figuresOf(
     },
     {
       name: `${on}: engine overhead a round`,
-      value: `p95 ${own.toFixed(1)} ms (${ms(gaps, 0.95)} from an answer's last byte to the next request, less the ${ms(bareGaps, 0.95)} of a bare loop in the same minute), median ${ms(gaps, 0.5)} (bare ${ms(bareGaps, 0.5)}), over ${gaps.length} rounds with their tools and log; median and p95 by tool: ${byTool.join(', ')}; the machine's load before: ${load}`,
+      value: `p95 ${ms(gaps, 0.95)} from an answer's last byte to the next request, median ${ms(gaps, 0.5)}, over ${gaps.length} rounds with their tools and log (beside them, loops without an engine that send, write and start the same: ${ms(served.bareGaps, 0.95)} and ${ms(served.bareGaps, 0.5)}); ${processorMs.toFixed(1)} ms of processor time a round; median and p95 by tool: ${byTool.join(', ')}; the machine's load before: ${load}`,
       limit: `p95 under ${p95LimitMs} ms, the server's delay (${pauseMs / 2} to ${pauseMs * 1.5} ms) left out`,
-      met: own < p95LimitMs,
+      // Where bare loops wait like that, the figure says something about the machine alone.
+      met: p95 < p95LimitMs || (bareP95 < p95LimitMs / 2 ? false : undefined),
     },
     {
       name: `${on}: memory`,

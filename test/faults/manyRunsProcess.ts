@@ -10,6 +10,8 @@ export interface EngineReport {
   /** Events and questions that belonged to another run. */
   foreign: string[];
   approvals: number;
+  /** Processor time of all runs together, in milliseconds. */
+  processorMs: number;
   /** The most that the process ever held, in megabytes. */
   peakMegabytes: number;
 }
@@ -31,9 +33,12 @@ const config = loadConfig({
   cwd: workDir,
 });
 const telos = Telos.open(config);
-const report: EngineReport = { outcomes: {}, foreign: [], approvals: 0, peakMegabytes: 0 };
+const report: EngineReport = { outcomes: {}, foreign: [], approvals: 0, processorMs: 0, peakMegabytes: 0 };
+const before = process.cpuUsage();
 
 await Promise.all(Array.from({ length: Number(runs) }, (_, index) => run(`r${index}`)));
+const { user, system } = process.cpuUsage(before);
+report.processorMs = (user + system) / 1000;
 report.peakMegabytes = process.resourceUsage().maxRSS / 1024;
 process.send?.(report, () => process.exit());
 

@@ -8,12 +8,14 @@ import { seeded } from './figure.ts';
 export interface ServerReport {
   /** From the last byte of an answer to the next request of the same run, in milliseconds, by the tool that was called between. */
   gaps: Record<string, number[]>;
+  /** The same of the loops without an engine, whose numbers come after those of the runs. */
+  bareGaps: number[];
   /** What stood in a request and belonged to another run. */
   foreign: string[];
 }
 
-const [rounds = 20, pauseMs = 300] = process.argv.slice(2).map(Number);
-const report: ServerReport = { gaps: {}, foreign: [] };
+const [rounds = 20, pauseMs = 300, runs = 50] = process.argv.slice(2).map(Number);
+const report: ServerReport = { gaps: {}, bareGaps: [], foreign: [] };
 const random = seeded(7);
 const last = new Map<string, { request: ReceivedRequest; tool: string }>();
 
@@ -50,7 +52,9 @@ function turn(request: ReceivedRequest): AnthropicTurn {
   const before = last.get(run);
   if (before) {
     const gap = request.arrivedAt - (before.request.endedAt ?? Number.NaN);
-    report.gaps[before.tool] = [...(report.gaps[before.tool] ?? []), gap];
+    const isBare = Number(run.slice(1)) >= runs;
+    if (isBare) report.bareGaps.push(gap);
+    else report.gaps[before.tool] = [...(report.gaps[before.tool] ?? []), gap];
   }
   const round = request.body.messages.filter(
     (message: { role: string }) => message.role === 'assistant',

@@ -88,6 +88,27 @@ const writers: readonly Writer[] = [
     write: ({ dataDir }) => thrownBy(() => new RunHistory(dataDir).rename('old', 'another name')),
   },
   {
+    name: 'old content of a written file',
+    files: { 'changes/changes/old/index.jsonl': old },
+    elsewhere: disk => ({ dataDir: join(disk, 'changes') }),
+    prepare: async ({ workDir }) => writeFileSync(join(workDir, 'notes.md'), fresh),
+    write: async world => about('cannot be undone', await rewriting(world, 'less\n')),
+    grows: 'changes/',
+  },
+  {
+    name: 'undo of a run',
+    files: { 'undone/notes.md': 'less\n' },
+    elsewhere: disk => ({ workDir: join(disk, 'undone') }),
+    async prepare(world) {
+      writeFileSync(join(world.workDir, 'notes.md'), old);
+      await rewriting(world, 'less\n');
+    },
+    async write(world) {
+      const { changes } = world.open(() => scriptedProvider([]));
+      return thrownBy(async () => changes.undo((await changes.latest()) ?? ''));
+    },
+  },
+  {
     name: 'write_file',
     files: { 'write/notes.md': old },
     elsewhere: disk => ({ workDir: join(disk, 'write') }),
@@ -182,6 +203,12 @@ const longRun = (world: EngineWorld): Promise<string[]> =>
     [calls('a', 'list_directory', {}), done('tool_use')],
     [calls('b', 'list_directory', {}), done('tool_use')],
     [says(fresh), done()],
+  ]);
+
+const rewriting = (world: EngineWorld, content: string): Promise<string[]> =>
+  run(world, [
+    [calls('a', 'write_file', { path: 'notes.md', content }), done('tool_use')],
+    [says('Done.'), done()],
   ]);
 
 /** The log and the file of a run lie on one disk, and each says what is wrong with it. */
