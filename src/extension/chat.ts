@@ -161,6 +161,14 @@ export class Chat {
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
+  /** Hands the shown conversation to another chat and shows an empty one; undefined while a run goes on. */
+  async give(): Promise<Conversation | undefined> {
+    if (this.#active) return undefined;
+    const given = this.#conversation;
+    await this.startOver();
+    return given;
+  }
+
   /** Plays kept runs into an empty conversation; nothing runs. Stopping it shows the rest at once. */
   async replay(runs: readonly KeptRun[]): Promise<void> {
     if (this.#active) return;

@@ -65,6 +65,11 @@ export class ChatView implements vscode.WebviewViewProvider {
     await this.focus();
   }
 
+  /** Empties the sidebar for a chat elsewhere; undefined while a run goes on. */
+  give(): Promise<Conversation | undefined> {
+    return this.#surface.chat.give();
+  }
+
   async startOver(): Promise<void> {
     await this.#surface.chat.startOver();
     await this.focus();

@@ -1,4 +1,4 @@
-/** `Telos: Open Conversation...`: a kept conversation in the sidebar or in an editor, or a replay of it. */
+/** `Telos: Open Conversation...`: a kept conversation in the sidebar or in an editor, or a replay of it; and the sidebar's own into an editor. */
 import * as vscode from 'vscode';
 import type { ChatPanels } from './chatPanel.ts';
 import type { ChatDesk } from './chatSurface.ts';
@@ -27,7 +27,11 @@ export function registerOpenConversation(
   view: ChatView,
   panels: ChatPanels,
 ): vscode.Disposable {
-  return vscode.commands.registerCommand('telos.openConversation', async (given?: unknown) => {
+  const move = vscode.commands.registerCommand('telos.moveChatToEditor', async () => {
+    const conversation = await view.give();
+    if (conversation) await panels.open().surface.chat.open(conversation);
+  });
+  const open = vscode.commands.registerCommand('telos.openConversation', async (given?: unknown) => {
     const wanted = readWanted(given);
     try {
       const place = placeOf(wanted) ?? (await pick(desk));
@@ -37,6 +41,7 @@ export function registerOpenConversation(
       void vscode.window.showErrorMessage(plainLabel(why, 500));
     }
   });
+  return vscode.Disposable.from(open, move);
 }
 
 async function openPlace(

@@ -123,6 +123,22 @@ describe('a chat with a kept conversation', () => {
     await desk.chat.end();
   });
 
+  it('hands its conversation to another chat, which goes on with it; not while it runs', async () => {
+    const asked: RunRequest[] = [];
+    const desk = await opened([whole]);
+    const given = await desk.chat.give();
+    assert.ok(given);
+    assert.deepEqual([startsIn(desk.seen), desk.chat.title], [[], '']);
+    const other = new Desk(answering(asked));
+    await other.chat.open(given);
+    await other.chat.show(null, 0);
+    assert.deepEqual(startsIn(other.seen), ['one']);
+    other.chat.submit({ text: 'more' });
+    assert.equal(await other.chat.give(), undefined);
+    await other.when(ended(other, 2));
+    assert.deepEqual([asked[0]?.conversationId, asked[0]?.after], ['c1', 'r1']);
+  });
+
   it('does not go on with a run that came to its end', async () => {
     const desk = await opened([whole]);
     desk.chat.resume('r1');
