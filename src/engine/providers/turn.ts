@@ -1,5 +1,6 @@
 /** Holds one streamed model turn to its time limits and tries it again where that is safe, the same way for every provider. */
 import { TelosError } from '../errors.ts';
+import { NoEventStream, Opening } from './opening.ts';
 import type { StreamEvent } from './provider.ts';
 import { EventStreamDecoder, type ServerSentEvent } from './serverSentEvents.ts';
 
@@ -101,7 +102,8 @@ export async function* streamTurn(
         }
         if (reader.whole) watch.linger();
       }
-      if (!reader.whole) throw opening.strangerThan(source.label, watch) ?? brokenOff(source.label);
+      if (!reader.whole)
+        throw (!watch.hasHeard && opening.strangerThan(source.label)) || brokenOff(source.label);
       for (const event of reader.end()) yield event;
       return;
     } catch (error) {
@@ -203,35 +205,6 @@ function incomplete(error: TelosError): TelosError {
   return new TelosError(error.code, `${error.message} What came of the answer is incomplete.`, {
     cause: error,
   });
-}
-
-/** The answer came from something else than the model's server: a network's sign-in page, a proxy, another program. */
-class NoEventStream extends TelosError {}
-
-/** Characters of a strange answer that a person is shown. */
-const shownOpening = 160;
-
-/** How an answer begins, for the case that it is no event stream. */
-class Opening {
-  readonly #type: string;
-  #text = '';
-  readonly #decoder = new TextDecoder();
-
-  constructor(response: Response) {
-    this.#type = (response.headers.get('content-type') ?? '').split(';')[0]!.trim();
-  }
-
-  add(bytes: Uint8Array): void {
-    if (this.#text.length < shownOpening) this.#text += this.#decoder.decode(bytes, { stream: true });
-  }
-
-  /** The error to tell of an answer that says to be something else, and in which no event was heard; undefined for all others. */
-  strangerThan(label: string, watch: Watch): TelosError | undefined {
-    if (watch.hasHeard || this.#type === '' || this.#type === 'text/event-stream') return undefined;
-    const begins = this.#text.slice(0, shownOpening).replace(/\s+/g, ' ').trim();
-    const message = `What answered is not an event stream of ${label} but ${this.#type}: “${begins}”. Check the address, and whether the network wants a sign-in or a proxy stands in between.`;
-    return new NoEventStream('provider', message);
-  }
 }
 
 /** Waits, and throws the signal's reason as soon as it aborts. */

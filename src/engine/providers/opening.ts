@@ -1,0 +1,31 @@
+/** Tells an answer that comes from something else than the model's server: a network's sign-in page, a proxy, another program. */
+import { TelosError } from '../errors.ts';
+
+/** To ask again would bring the same. */
+export class NoEventStream extends TelosError {}
+
+/** Characters of a strange answer that a person is shown. */
+const shown = 160;
+
+/** How an answer begins. */
+export class Opening {
+  readonly #type: string;
+  #text = '';
+  readonly #decoder = new TextDecoder();
+
+  constructor(response: Response) {
+    this.#type = (response.headers.get('content-type') ?? '').split(';')[0]!.trim();
+  }
+
+  add(bytes: Uint8Array): void {
+    if (this.#text.length < shown) this.#text += this.#decoder.decode(bytes, { stream: true });
+  }
+
+  /** The error to tell of an answer without a single event that says itself to be something else; undefined for all others. */
+  strangerThan(label: string): NoEventStream | undefined {
+    if (this.#type === '' || this.#type === 'text/event-stream') return undefined;
+    const begins = this.#text.slice(0, shown).replace(/\s+/g, ' ').trim();
+    const message = `What answered is not an event stream of ${label} but ${this.#type}: “${begins}”. Check the address, and whether the network wants a sign-in or a proxy stands in between.`;
+    return new NoEventStream('provider', message);
+  }
+}
