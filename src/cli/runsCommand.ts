@@ -1,6 +1,7 @@
 /** `telos runs`: the runs that are kept, each readable as a whole; to look into one, hand it on, play it again, name or delete it. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { type ExportFormat, exportedConversation } from '../engine/history/exportRun.ts';
 import { paced } from '../engine/history/replay.ts';
@@ -16,6 +17,7 @@ import {
   timeText,
 } from '../engine/history/runText.ts';
 import { redactor, secretsIn } from '../engine/redact.ts';
+import { Telos } from '../engine/telos.ts';
 import { writeWhole } from '../engine/wholeFile.ts';
 import { agrees } from './agrees.ts';
 import { abortOnInterrupt } from './interrupts.ts';
@@ -141,7 +143,8 @@ export async function runsExportCommand(
   terminal: Terminal,
 ): Promise<number> {
   const { format = 'md', output, yes } = options;
-  return withRun(id, options, terminal, async ({ summary: { runId } }, history, redact) => {
+  return withRun(id, options, terminal, async ({ summary: { runId } }, history, { env }) => {
+    const redact = redactor(secretsIn(env)).text;
     const text = await exportedConversation(await history.conversation(runId, runId), format, redact);
     if (output === undefined) {
       // A page is for a browser, and lines of JSON escape what could steer; Markdown is read here, too.
@@ -205,28 +208,26 @@ export async function runsDeleteCommand(
   options: RunsOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withRun(id, options, terminal, async ({ summary }, history) => {
+  return withRun(id, options, terminal, async ({ summary }, _history, config) => {
     const about = `This deletes what is kept of “${terminalLine(titleOf(summary), 60)}” (${timeText(summary.startedAt)}).`;
     const unattended = 'Nobody can be asked here; --yes deletes without asking. Nothing was changed.';
     if (!options.yes && !(await agrees(about, 'Delete it?', unattended, terminal))) return 1;
-    await history.delete(summary.runId);
+    await Telos.open(config).deleteRun(summary.runId);
     terminal.say('Deleted. The log still says that there was such a run: telos logs');
     return 0;
   });
 }
 
-type Redact = (text: string) => string;
-
 /** Says what cannot be done and why, with exit code 1. */
 async function withHistory(
   options: ConfigOptions,
   terminal: Terminal,
-  use: (history: RunHistory, redact: Redact) => Promise<number>,
+  use: (history: RunHistory, config: Config) => Promise<number>,
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
   try {
-    return await use(new RunHistory(config.dataDir), redactor(secretsIn(config.env)).text);
+    return await use(new RunHistory(config.dataDir), config);
   } catch (error) {
     if (!(error instanceof TelosError)) throw error;
     terminal.say(terminal.style.red(terminalText(error.message)));
@@ -239,13 +240,13 @@ async function withRun(
   id: string | undefined,
   options: ConfigOptions,
   terminal: Terminal,
-  use: (run: KeptRun, history: RunHistory, redact: Redact) => Promise<number>,
+  use: (run: KeptRun, history: RunHistory, config: Config) => Promise<number>,
 ): Promise<number> {
-  return withHistory(options, terminal, async (history, redact) => {
+  return withHistory(options, terminal, async (history, config) => {
     const found = await history.find(id ?? '');
     const [run, other] = found;
     const isMeant = id === undefined || !other || run?.runId === id;
-    if (run && isMeant) return use(await history.read(run.runId), history, redact);
+    if (run && isMeant) return use(await history.read(run.runId), history, config);
     const what =
       id === undefined
         ? 'No runs are kept yet.'

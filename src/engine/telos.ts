@@ -41,6 +41,7 @@ import { findSkill, namedSkill } from './routeName.ts';
 import type { SkillBench } from './runSkill.ts';
 import { foldersOf, runSkill } from './runSkill.ts';
 import { runWithoutSkill } from './runWithoutSkill.ts';
+import type { SignInPort } from './tools/mcpSignIn.ts';
 
 /** A text that the user had selected when they asked. */
 export interface Selection {
@@ -91,6 +92,8 @@ export interface FrontendParts {
   providers?: FrontendProviders;
   /** A ripgrep that comes with the frontend, for searches; absolute path. Without it the PATH's is used, where there is one. */
   ripgrep?: string;
+  /** Lets a person sign in at MCP servers that want it. */
+  signIn?: SignInPort;
 }
 
 export class Telos {
@@ -231,7 +234,7 @@ export class Telos {
   async doctor(signal: AbortSignal): Promise<DoctorReport> {
     const { examine } = await import('./doctor.ts');
     this.refresh();
-    return examine(this.config, await this.#discovered(), () => this.provider(), signal);
+    return examine(this.config, await this.#discovered(), () => this.provider(), signal, this.#parts.signIn);
   }
 
   /** How a call would be decided on in a run of this agent's first skill, or of none. Throws TelosError `config` for an unknown agent. */
@@ -246,6 +249,13 @@ export class Telos {
       agent,
       skill && foldersOf(agent, skill, companionsOf(skill.dir, 1)),
     );
+  }
+
+  /** Deletes what is kept of a run, and of the files as they were before it. Throws TelosError `config` for a run that goes on or is gone. */
+  async deleteRun(runId: string): Promise<void> {
+    const { RunHistory } = await import('./history/runHistory.ts');
+    await new RunHistory(this.config.dataDir).delete(runId);
+    await this.changes.forget(runId);
   }
 
   /**
@@ -313,6 +323,7 @@ export class Telos {
       changes: this.changes.keeper(state.runId),
       budget,
       ripgrep: this.#parts.ripgrep,
+      signIn: this.#parts.signIn,
     };
   }
 

@@ -102,16 +102,16 @@ class RunActions {
       {
         modal: true,
         detail: vscode.l10n.t(
-          'What is kept of {0} run(s) is deleted for good. The log of the day still says that there were such runs.',
+          'What is kept of {0} run(s) is deleted for good, also what is needed to undo them. The log of the day still says that there were such runs.',
           runs.length,
         ),
       },
       vscode.l10n.t('Delete'),
     );
     if (answer === undefined) return;
-    const history = await this.#kept.history();
+    const telos = await this.#current.openTelos();
     try {
-      for (const { runId } of runs) await history.delete(runId);
+      for (const { runId } of runs) await telos.deleteRun(runId);
     } finally {
       await this.#tree.refresh();
     }

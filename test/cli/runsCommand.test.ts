@@ -74,10 +74,13 @@ describe('telos runs', function () {
     assert.match(again.stderr, /is there already/);
     assert.match((await home.run(['runs', 'export'])).stdout, /^# My plan\n\n## run daily kickoff\n/);
 
+    const changes = join(home.dataDir, 'changes', name.replace('.jsonl', ''));
+    assert.ok(existsSync(changes), 'the file that it wrote can be undone');
     assert.equal((await home.run(['runs', 'delete', id])).code, 1);
     assert.ok(existsSync(file), 'nobody was asked');
     assert.equal((await home.run(['runs', 'delete', id, '--yes'])).code, 0);
     assert.ok(!existsSync(file));
+    assert.ok(!existsSync(changes));
     assert.match((await home.run(['logs'])).stdout, new RegExp(id), 'the log is another thing');
     assert.match((await home.run(['runs'])).stderr, /No runs are kept yet/);
   });

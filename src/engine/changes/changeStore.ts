@@ -147,6 +147,12 @@ export class ChangeStore {
     return { outcome: 'undone', changes, ...undone };
   }
 
+  /** Gives up what is kept of a run; it cannot be undone any more. Throws what the file system says. */
+  async forget(runId: string): Promise<void> {
+    const folder = runChangesFolder(this.#dataDir, runId);
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  }
+
   #existing(runId: string): ReadChanges {
     const found = this.#read(runId);
     if (found) return found;
