@@ -19,6 +19,7 @@ import { pingProvider } from './providers/ping.ts';
 import { mapStrings, redactor, secretsIn } from './redact.ts';
 import { commandEnvironment } from './tools/command.ts';
 import { describeServers, type McpServerReport, usualLimits } from './tools/mcpServers.ts';
+import type { SignInPort } from './tools/mcpSignIn.ts';
 
 /** Milliseconds; a server that takes longer would make every run wait. */
 const serverPatienceMs = 10_000;
@@ -31,12 +32,13 @@ export async function examine(
   { agents, diagnostics }: Pick<Discovery, 'agents' | 'diagnostics'>,
   choose: () => Promise<ProviderChoice>,
   signal: AbortSignal,
+  signIn?: SignInPort,
 ): Promise<DoctorReport> {
   const findings: DoctorFinding[] = [];
   const folders = foldersOf(config, agents, findings);
   const [provider, servers] = await Promise.all([
     lookAtProvider(config, choose, findings, signal),
-    lookAtServers(config, agents, findings, signal),
+    lookAtServers(config, agents, findings, signal, signIn),
   ]);
   const stopping = budgetProblems(config);
   for (const message of config.problems)
@@ -208,6 +210,7 @@ async function lookAtServers(
   agents: readonly FileAgent[],
   findings: DoctorFinding[],
   signal: AbortSignal,
+  signIn: SignInPort | undefined,
 ): Promise<DoctorServer[]> {
   const reviews = openReviews(config);
   const servers: DoctorServer[] = [];
@@ -233,10 +236,10 @@ async function lookAtServers(
     const limits = { ...usualLimits, connectMs: serverPatienceMs };
     const answered = await describeServers(
       config,
-      { packDir, mcpConfig: agent.mcpConfig },
+      { name: agent.name, packDir, mcpConfig: agent.mcpConfig },
       env,
       signal,
-      limits,
+      { limits, signIn },
     );
     findings.push(...answered.problems.map(message => ({ severity: 'error' as const, message })));
     for (const report of answered.servers) servers.push(describeServer(agent, report, findings));

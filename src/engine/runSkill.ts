@@ -9,7 +9,7 @@ import type { Budget } from './budget.ts';
 import type { Config } from './config.ts';
 import type { RunState } from './frame.ts';
 import type { Human } from './human.ts';
-import { mayConnectServers, policyNotices } from './permit.ts';
+import { mayConnectServers, policyNotices, signInAt } from './permit.ts';
 import type { PolicyContext } from './policy/decision.ts';
 import { runPolicy } from './policy/runPolicy.ts';
 import { fillBody, firstMessage, missingNotice, systemPrompt, withAttachments } from './prompt.ts';
@@ -20,6 +20,7 @@ import { type RunSpec, runLoop } from './run.ts';
 import { skillTools } from './tools/builtin.ts';
 import { commandEnvironment } from './tools/command.ts';
 import { connectServers, type McpServers } from './tools/mcpServers.ts';
+import type { SignInPort } from './tools/mcpSignIn.ts';
 import { resolvePath } from './tools/paths.ts';
 import type { RunFolders, Tool, WriteKeeper } from './tools/tool.ts';
 
@@ -44,6 +45,7 @@ export interface SkillBench {
   changes?: WriteKeeper | undefined;
   /** See `FrontendParts`. */
   ripgrep?: string | undefined;
+  signIn?: SignInPort | undefined;
 }
 
 /** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
@@ -61,6 +63,7 @@ export async function* runSkill(
     changes,
     budget,
     ripgrep,
+    signIn,
   }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
@@ -91,9 +94,10 @@ export async function* runSkill(
   yield* policyNotices(policy);
   const wantsServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
   if (wantsServers && (yield* mayConnectServers({ human, policy }, signal)))
-    mcp = await connectServers(config, agent, skillTools, env, signal);
+    mcp = await connectServers(config, agent, skillTools, env, signal, { signIn });
   const offered = (): readonly Tool[] => keptTools(allowed, mcp);
   try {
+    for (const wanted of mcp?.signIns ?? []) yield* signInAt(wanted, { human, policy }, signal);
     for (const message of mcp?.problems ?? []) yield { type: 'notice', level: 'warning', message };
     const spec: RunSpec = {
       provider,

@@ -43,7 +43,11 @@ describe('MCP servers', () => {
   const pids = (): number[] => recorded().flatMap(line => line.pids ?? []);
   const agentWith = (mcpServers: object) => {
     folder.add({ 'pack/mcp.json': JSON.stringify({ mcpServers }) });
-    return { mcpConfig: join(folder.path, 'pack/mcp.json'), packDir: join(folder.path, 'pack') };
+    return {
+      name: 'pack',
+      mcpConfig: join(folder.path, 'pack/mcp.json'),
+      packDir: join(folder.path, 'pack'),
+    };
   };
   const config = { env: { GREETING: 'hello', SECRET: 's3cret' }, home: '/nowhere' };
   const environment = { PATH: process.env['PATH'] ?? '' };
@@ -54,7 +58,7 @@ describe('MCP servers', () => {
     signal = new AbortController().signal,
   ): Promise<McpServers> {
     const agent = agentWith(mcpServers);
-    const servers = await connectServers(config, agent, builtinTools, environment, signal, limits);
+    const servers = await connectServers(config, agent, builtinTools, environment, signal, { limits });
     open.push(servers);
     return servers;
   }
@@ -219,7 +223,7 @@ describe('MCP servers', () => {
   it('describes each server', async () => {
     const { signal } = new AbortController();
     const agent = agentWith({ a: server(), b: { url: 'http://127.0.0.1:1/mcp?key=x' } });
-    const { servers } = await describeServers(config, agent, environment, signal, patient);
+    const { servers } = await describeServers(config, agent, environment, signal, { limits: patient });
     const [a, b] = servers;
     assert.deepEqual(a?.outcome, {
       name: 'fake',

@@ -1,6 +1,11 @@
 /** Speaks with one MCP server, and is the only file that knows the protocol's SDK; it loads with the first server. */
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
+import {
+  auth,
+  discoverOAuthServerInfo,
+  extractWWWAuthenticateParams,
+} from '@modelcontextprotocol/sdk/client/auth.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -14,9 +19,10 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
+import { mapStrings } from '../redact.ts';
 import { settledWithin } from './command.ts';
 import type { McpServer, RemoteServer, StdioServer } from './mcpConfig.ts';
-import { toolResultOf } from './mcpResult.ts';
+import { listingOf, progressText, toolResultOf } from './mcpResult.ts';
 import type { McpToolListing, McpToolSource } from './mcpTools.ts';
 import { guardOrphans } from './orphanGuard.ts';
 import { endProcessTree, type ProcessTree, processTree } from './processTree.ts';
@@ -48,7 +54,14 @@ export interface McpSurroundings {
   env: Readonly<Record<string, string>>;
   /** The agent's own folder, absolute. */
   cwd: string;
+  /** How a remote server is reached, where that takes a sign-in. */
+  fetch?: ((input: string | URL, init?: RequestInit) => Promise<Response>) | undefined;
+  /** Takes what must not be shown out of what the server says. */
+  redact(text: string): string;
 }
+
+/** For a sign-in; this file alone imports the SDK. */
+export const oauth = { auth, discoverOAuthServerInfo, extractWWWAuthenticateParams };
 
 /** More pages or tools than this come from no sane server. */
 const maxPages = 50;
@@ -69,7 +82,8 @@ export async function connectServer(
   signal: AbortSignal,
 ): Promise<McpConnection> {
   signal.throwIfAborted();
-  const link = server.type === 'stdio' ? stdioLink(server, surroundings) : remoteLink(server);
+  const { redact } = surroundings;
+  const link = server.type === 'stdio' ? stdioLink(server, surroundings) : remoteLink(server, surroundings);
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), limits.connectMs);
   const stop = AbortSignal.any([signal, deadline.signal]);
@@ -81,7 +95,7 @@ export async function connectServer(
     { name: 'telos', title: 'Telos', version: '1' },
     { jsonSchemaValidator: anything as never },
   );
-  const session = new Session(label, client, link, limits);
+  const session = new Session(label, client, link, limits, redact);
   try {
     const connecting = client.connect(link.transport as Transport, {
       signal: stop,
@@ -97,7 +111,7 @@ export async function connectServer(
     const reason = deadline.signal.aborted
       ? `it did not answer within ${limits.connectMs / 1000} s${link.lastWords()}`
       : link.explain(error);
-    throw new TelosError('mcp', reason, { cause: error });
+    throw new TelosError('mcp', redact(reason), { cause: error });
   } finally {
     clearTimeout(timer);
   }
@@ -110,20 +124,28 @@ class Session implements McpConnection {
   readonly #client: Client;
   readonly #link: Link;
   readonly #limits: McpLimits;
+  readonly #redact: (text: string) => string;
   readonly #closing = new AbortController();
   ended = false;
   noise: string | undefined;
 
-  constructor(server: string, client: Client, link: Link, limits: McpLimits) {
+  constructor(
+    server: string,
+    client: Client,
+    link: Link,
+    limits: McpLimits,
+    redact: (text: string) => string,
+  ) {
     this.server = server;
     this.#client = client;
     this.#link = link;
     this.#limits = limits;
+    this.#redact = redact;
     client.onclose = () => {
       this.ended = true;
     };
     client.onerror = error => {
-      if (error instanceof SyntaxError) this.noise ??= error.message.slice(0, 200);
+      if (error instanceof SyntaxError) this.noise ??= redact(error.message.slice(0, 200));
     };
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => this.#refresh());
   }
@@ -144,7 +166,7 @@ class Session implements McpConnection {
       const request = { method: 'tools/list' as const, params: cursor ? { cursor } : {} };
       const options = { signal, timeout: this.#limits.connectMs };
       const { tools: listed, nextCursor } = await this.#client.request(request, ResultSchema, options);
-      if (Array.isArray(listed)) tools.push(...listed.flatMap(listingOf));
+      if (Array.isArray(listed)) tools.push(...mapStrings(listed, this.#redact).flatMap(listingOf));
       if (typeof nextCursor !== 'string' || nextCursor === '') break;
       cursor = nextCursor;
     }
@@ -179,10 +201,10 @@ class Session implements McpConnection {
         {
           signal: own.signal,
           timeout: this.#limits.callMs,
-          ...(onProgress ? { onprogress: progress => onProgress(progressText(progress)) } : {}),
+          ...(onProgress ? { onprogress: progress => onProgress(this.#redact(progressText(progress))) } : {}),
         },
       );
-      return toolResultOf(answer);
+      return mapStrings(toolResultOf(answer), this.#redact);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (this.ended) return toolError(this.#endedText());
@@ -190,7 +212,9 @@ class Session implements McpConnection {
         return toolError(
           `${tool} of the MCP server '${this.server}' did not answer within ${this.#limits.callMs / 1000} s; the call has been cancelled.`,
         );
-      return toolError(`${tool} of the MCP server '${this.server}' failed: ${this.#link.explain(error)}`);
+      return toolError(
+        this.#redact(`${tool} of the MCP server '${this.server}' failed: ${this.#link.explain(error)}`),
+      );
     } finally {
       signal.removeEventListener('abort', abort);
     }
@@ -203,7 +227,7 @@ class Session implements McpConnection {
   }
 
   #endedText(): string {
-    return `The MCP server '${this.server}' has ended${this.#link.lastWords()}.`;
+    return this.#redact(`The MCP server '${this.server}' has ended${this.#link.lastWords()}.`);
   }
 }
 
@@ -264,10 +288,14 @@ function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): Link {
   };
 }
 
-function remoteLink(server: RemoteServer): Link {
+function remoteLink(server: RemoteServer, surroundings: McpSurroundings): Link {
   const url = new URL(server.url);
   // The SDK follows a redirect only within the origin, so headers with secrets go nowhere else.
-  const options = { requestInit: { headers: server.headers }, redirectPolicy: 'same-origin' as const };
+  const options = {
+    requestInit: { headers: server.headers },
+    redirectPolicy: 'same-origin' as const,
+    ...(surroundings.fetch ? { fetch: surroundings.fetch } : {}),
+  };
   const transport =
     server.type === 'sse'
       ? new SSEClientTransport(url, options)
@@ -278,7 +306,7 @@ function remoteLink(server: RemoteServer): Link {
     explain(error) {
       const status = Number((error as { code?: unknown } | null)?.code);
       if (status === 401 || status === 403)
-        return `it wants a sign-in at ${url.origin} (HTTP ${status}); put what it accepts into "headers" of its entry`;
+        return `it wants a sign-in at ${url.origin} (HTTP ${status}); Telos in VS Code asks for one, elsewhere put what it accepts into "headers" of its entry`;
       return plainReason(error);
     },
     lastWords: () => '',
@@ -292,34 +320,6 @@ function remoteLink(server: RemoteServer): Link {
       await closeClient().catch(() => undefined);
     },
   };
-}
-
-/** One broken listing costs only itself. A tool that runs as a task alone cannot be called by a model's turn. */
-function listingOf(listed: unknown): McpToolListing[] {
-  const { name, description, inputSchema, annotations, execution } = fieldsOf(listed);
-  if (typeof name !== 'string' || name === '') return [];
-  if (fieldsOf(execution)['taskSupport'] === 'required') return [];
-  return [
-    {
-      name,
-      description: typeof description === 'string' ? description : '',
-      inputSchema: fieldsOf(inputSchema),
-      readOnly: fieldsOf(annotations)['readOnlyHint'] === true,
-    },
-  ];
-}
-
-function progressText({
-  progress,
-  total,
-  message,
-}: {
-  progress: number;
-  total?: number | undefined;
-  message?: string | undefined;
-}): string {
-  const count = total === undefined ? `${progress}` : `${progress} of ${total}`;
-  return message ? `${message} (${count})` : count;
 }
 
 /** An error's message and those of its causes, of which the last says why a connection failed. */
@@ -352,6 +352,3 @@ async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
     work.catch(() => undefined);
   }
 }
-
-const fieldsOf = (value: unknown): JsonObject =>
-  typeof value === 'object' && value !== null ? (value as JsonObject) : {};

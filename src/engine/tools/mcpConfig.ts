@@ -93,11 +93,11 @@ export function interpolate(value: string, env: Readonly<Record<string, string>>
 export const isTelosKey = (name: string): boolean =>
   /^(?:(?:ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i.test(name);
 
-/** The server with its variables filled in, ready to be reached, or why it must not be. */
+/** The server with its variables filled in, ready to be reached, and the values that must not be shown; or why it must not be reached. */
 export function resolveServer(
   server: McpServer,
   env: Readonly<Record<string, string>>,
-): { server: McpServer } | { refusal: string } {
+): { server: McpServer; secrets: readonly string[] } | { refusal: string } {
   const names = [
     ...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!))),
   ];
@@ -114,10 +114,14 @@ export function resolveServer(
     };
   }
   const fill = (text: string): string => interpolate(text, env);
-  if (server.type === 'stdio')
-    return { server: { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) } };
+  // Folders and addresses are in every other sentence of a server; whatever else a variable holds may be a key.
+  const secrets = names.map(name => env[name] ?? '').filter(value => !/^(?:[/~.\\]|[a-z]+:)/i.test(value));
+  if (server.type === 'stdio') {
+    const filled = { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) };
+    return { server: filled, secrets };
+  }
   const refusal = addressProblem(server.url);
-  return refusal ? { refusal } : { server: { ...server, headers: mapValues(server.headers, fill) } };
+  return refusal ? { refusal } : { server: { ...server, headers: mapValues(server.headers, fill) }, secrets };
 }
 
 /** Where a server is, for people: the command line or the address as written, so that no variable's value is in it. */

@@ -1,5 +1,6 @@
-/** Turns what an MCP server answers to a call into what a model reads: text, images, and a line for what is neither. */
+/** Reads what an MCP server says: its listing of a tool, how far a call has come, and its answer as text, images, and a line for what is neither. */
 import type { ImageBlock, ToolResult } from '../../protocol/run.ts';
+import type { McpToolListing } from './mcpTools.ts';
 import { byteCount } from './plainText.ts';
 
 /** What the models take. */
@@ -23,6 +24,35 @@ export function toolResultOf(answer: Fields): ToolResult {
     parts.push(JSON.stringify(structured, null, 2));
   const content = parts.join('\n\n') || (images.length > 0 ? '(an image)' : '(the tool returned nothing)');
   return { content, isError: answer['isError'] === true, ...(images.length > 0 ? { images } : {}) };
+}
+
+/** One broken listing costs only itself. A tool that runs as a task alone cannot be called by a model's turn. */
+export function listingOf(listed: unknown): McpToolListing[] {
+  const { name, description, inputSchema, annotations, execution } = fieldsOf(listed);
+  if (typeof name !== 'string' || name === '') return [];
+  if (fieldsOf(execution)['taskSupport'] === 'required') return [];
+  return [
+    {
+      name,
+      description: typeof description === 'string' ? description : '',
+      inputSchema: fieldsOf(inputSchema),
+      readOnly: fieldsOf(annotations)['readOnlyHint'] === true,
+    },
+  ];
+}
+
+/** How far a call has come, as its server says it. */
+export function progressText({
+  progress,
+  total,
+  message,
+}: {
+  progress: number;
+  total?: number | undefined;
+  message?: string | undefined;
+}): string {
+  const count = total === undefined ? `${progress}` : `${progress} of ${total}`;
+  return message ? `${message} (${count})` : count;
 }
 
 /** The text of a block; an image that a model can take goes to `images` and has none. */

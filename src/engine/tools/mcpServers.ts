@@ -1,13 +1,17 @@
 /** The MCP servers of one run: connected side by side, each on its own risk, and all ended with the run. */
 import type { ToolResult } from '../../protocol/run.ts';
 import { type Config, expandPath } from '../config.ts';
+import { redactor } from '../redact.ts';
 import type { McpConnection, McpLimits, McpSurroundings } from './mcpClient.ts';
 import { type McpServer, placeOf, readMcpConfig, resolveServer } from './mcpConfig.ts';
+import { McpSignIn, type SignInPort } from './mcpSignIn.ts';
 import { type McpToolSource, type MergedTools, mergeTools } from './mcpTools.ts';
 import { type Tool, toolError } from './tool.ts';
 
 /** What is asked of an agent here. */
 export interface McpAgent {
+  /** What was given out at a sign-in is kept under it. */
+  name: string;
   /** Its mcp.json, absolute; undefined for an agent without servers. */
   mcpConfig?: string;
   /** Its servers run here unless they say otherwise. Absolute. */
@@ -18,8 +22,18 @@ export interface McpServers {
   /** The built-in tools and those of the servers, as they are now: a server may change its own. */
   merged(): MergedTools;
   /** What is missing and why, in sentences for people; the run goes on without it. */
-  problems: readonly string[];
+  readonly problems: readonly string[];
+  /** Servers that want a person to sign in first; without it, each is missing. */
+  readonly signIns: readonly WantedSignIn[];
   close(): Promise<void>;
+}
+
+export interface WantedSignIn {
+  server: string;
+  /** Where it leads, the page for the browser first; undefined where it must not be made, for a reason that is among the problems then. */
+  origins(signal: AbortSignal): Promise<readonly string[] | undefined>;
+  /** Has the person sign in and connects to the server. What went wrong is among the problems then. Throws the abort reason on abort. */
+  signIn(signal: AbortSignal): Promise<void>;
 }
 
 /** How one server answers, for somebody who wants to know before a run. */
@@ -34,6 +48,13 @@ export interface McpServerReport {
 
 export const usualLimits: McpLimits = { connectMs: 15_000, callMs: 60_000 };
 
+/** What a run's servers are reached with besides. */
+export interface McpReach {
+  limits?: McpLimits;
+  /** See `FrontendParts`. */
+  signIn?: SignInPort | undefined;
+}
+
 /**
  * Connects to all servers of an agent at once. A server that cannot be had is one of the `problems`. Throws the abort reason on abort, and
  * leaves nothing running then. `env` is the environment of a server that is started, without its own variables.
@@ -44,14 +65,36 @@ export async function connectServers(
   builtin: readonly Tool[],
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
-  limits: McpLimits = usualLimits,
+  reach: McpReach = {},
 ): Promise<McpServers> {
   const file = agent.mcpConfig ?? '';
-  const { servers, problems } = agent.mcpConfig ? readMcpConfig(file) : nothing;
+  const { servers, problems: defects } = agent.mcpConfig ? readMcpConfig(file) : nothing;
   const again = (name: string): Promise<Attempt> =>
-    attempt(name, servers.get(name)!, config, agent, env, signal, limits);
+    attempt(name, servers.get(name)!, config, agent, env, signal, reach);
   const attempts = await Promise.all([...servers.keys()].map(again));
-  const connections = attempts.flatMap(one => ('connection' in one ? [new RenewableServer(one, again)] : []));
+  const connections: RenewableServer[] = [];
+  const problems = [...defects];
+  let merged = mergeTools(builtin, connections);
+  const merge = (): void => {
+    merged = mergeTools(builtin, connections);
+  };
+  const add = (one: Attempt): void => {
+    if ('error' in one) {
+      problems.push(unavailable(one.server, one.error, file));
+      return;
+    }
+    const connection = new RenewableServer(one, again);
+    if (connection.noise) problems.push(noisyText(one.server, connection.noise));
+    connection.onToolsChanged = merge;
+    connections.push(connection);
+    merge();
+  };
+  const signIns: WantedSignIn[] = [];
+  for (const one of attempts) {
+    if ('error' in one && one.signIn?.isWanted)
+      signIns.push(wantedSignIn(one.server, one.signIn, again, add));
+    else add(one);
+  }
   const close = async (): Promise<void> => {
     await Promise.all(connections.map(connection => connection.close()));
   };
@@ -59,15 +102,35 @@ export async function connectServers(
     await close();
     throw signal.reason;
   }
-  let merged = mergeTools(builtin, connections);
-  for (const connection of connections) {
-    connection.onToolsChanged = () => {
-      merged = mergeTools(builtin, connections);
-    };
-  }
-  const dead = attempts.flatMap(one => ('error' in one ? [unavailable(one.server, one.error, file)] : []));
-  const noisy = connections.flatMap(({ server, noise }) => (noise ? [noisyText(server, noise)] : []));
-  return { merged: () => merged, problems: [...problems, ...dead, ...noisy], close };
+  return { merged: () => merged, problems, signIns, close };
+}
+
+function wantedSignIn(
+  server: string,
+  access: McpSignIn,
+  connect: (server: string) => Promise<Attempt>,
+  add: (attempt: Attempt) => void,
+): WantedSignIn {
+  const orProblem = async <T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> => {
+    try {
+      return await work;
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      add({ server, error: redactor(access.secrets).text(plainReason(error)) });
+      return undefined;
+    }
+  };
+  return {
+    server,
+    origins: signal => orProblem(access.origins(signal), signal),
+    async signIn(signal) {
+      const attempt = await orProblem(
+        access.signIn(signal).then(() => connect(server)),
+        signal,
+      );
+      if (attempt) add(attempt);
+    },
+  };
 }
 
 /** Shakes hands with every server of an agent and ends it again. Throws the abort reason on abort. */
@@ -76,12 +139,12 @@ export async function describeServers(
   agent: McpAgent,
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
-  limits: McpLimits = usualLimits,
+  reach: McpReach = {},
 ): Promise<{ servers: readonly McpServerReport[]; problems: readonly string[] }> {
   const { servers, problems } = agent.mcpConfig ? readMcpConfig(agent.mcpConfig) : nothing;
   const reports = [...servers].map(async ([name, server]): Promise<McpServerReport> => {
     const started = performance.now();
-    const result = await attempt(name, server, config, agent, env, signal, limits);
+    const result = await attempt(name, server, config, agent, env, signal, reach);
     const milliseconds = Math.round(performance.now() - started);
     const report = { server: name, place: placeOf(server), milliseconds };
     if ('error' in result) return { ...report, outcome: { error: result.error } };
@@ -96,30 +159,56 @@ export async function describeServers(
 
 const nothing = { servers: new Map<string, McpServer>(), problems: [] };
 
-type Attempt = { server: string; connection: McpConnection } | { server: string; error: string };
+type Attempt =
+  | { server: string; connection: McpConnection }
+  | { server: string; error: string; signIn?: McpSignIn | undefined };
 
 /** Never throws: on abort it fails as well, and who has waited for all of them looks at the signal. */
 async function attempt(
   name: string,
   written: McpServer,
   config: Pick<Config, 'env' | 'home'>,
-  { packDir }: McpAgent,
+  agent: McpAgent,
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
-  limits: McpLimits,
+  { limits = usualLimits, signIn: port }: McpReach,
 ): Promise<Attempt> {
   const resolved = resolveServer(written, config.env);
   if ('refusal' in resolved) return { server: name, error: resolved.refusal };
-  const { server } = resolved;
+  const { server, secrets } = resolved;
+  const { packDir } = agent;
   const cwd = server.type === 'stdio' && server.cwd ? expandPath(server.cwd, config.home, packDir) : packDir;
-  const surroundings: McpSurroundings = { env, cwd };
+  let signIn: McpSignIn | undefined;
   try {
-    const { connectServer } = await import('./mcpClient.ts');
+    const { connectServer, oauth } = await import('./mcpClient.ts');
+    if (port && server.type !== 'stdio') signIn = new McpSignIn(port, oauth, agent.name, server);
+    const surroundings: McpSurroundings = {
+      env,
+      cwd,
+      fetch: signIn?.fetch,
+      redact: withoutSecrets(secrets, signIn),
+    };
     const connection = await connectServer(name, server, surroundings, limits, signal);
     return { server: name, connection };
   } catch (error) {
-    return { server: name, error: error instanceof Error ? error.message : String(error) };
+    return { server: name, error: plainReason(error), signIn };
   }
+}
+
+const plainReason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** What the server was given, it may say back; a sign-in gives it more as it goes on. */
+function withoutSecrets(values: readonly string[], signIn: McpSignIn | undefined): (text: string) => string {
+  let known = -1;
+  let redact = redactor(values).text;
+  return text => {
+    const given = signIn?.secrets ?? [];
+    if (given.length !== known) {
+      known = given.length;
+      redact = redactor([...values, ...given]).text;
+    }
+    return redact(text);
+  };
 }
 
 /** A server that is started once more when it has ended; the call during which it ended is lost. */

@@ -121,7 +121,7 @@ function connected(
     return [name, { command: process.execPath, args: [join(world.tmp, file)] }];
   });
   world.write({ 'mcp.json': JSON.stringify({ mcpServers: Object.fromEntries(scripts) }) });
-  const agent = { mcpConfig: join(world.tmp, 'mcp.json'), packDir: world.tmp };
+  const agent = { name: 'pack', mcpConfig: join(world.tmp, 'mcp.json'), packDir: world.tmp };
   const environment = { PATH: process.env['PATH'] ?? '' };
   return connectServers(world.loadConfig(), agent, builtinTools, environment, AbortSignal.timeout(10_000));
 }

@@ -1,0 +1,275 @@
+/**
+ * Signs in at a remote MCP server that asks for it (OAuth 2.1 with PKCE): in the person's own browser, once they have agreed to where it leads.
+ * What is given out is kept for the agent and the server's origin, renewed without a question, and sent nowhere else.
+ */
+import { randomBytes } from 'node:crypto';
+import { TelosError } from '../errors.ts';
+import { hostKind, isNeverReached } from './addresses.ts';
+import type { RemoteServer } from './mcpConfig.ts';
+
+/** What a frontend does for a sign-in. Without it, a server that wants one is told to be out of reach. */
+export interface SignInPort {
+  /** Where the browser comes back to; an address that leads to this frontend alone. */
+  redirectUrl(): Promise<string>;
+  /** Opens the page and waits for the browser to come back with this `state`. Rejects on abort, and when the person takes too long. */
+  visit(url: string, state: string, signal: AbortSignal): Promise<URLSearchParams>;
+  /** A place for secrets. A value of undefined forgets. */
+  read(name: string): Promise<string | undefined>;
+  write(name: string, value: string | undefined): Promise<void>;
+}
+
+/** The functions of the protocol's SDK, which only the client imports. */
+export type OAuth = typeof import('./mcpClient.ts').oauth;
+type Provider = Parameters<OAuth['auth']>[0];
+type Tokens = Parameters<Provider['saveTokens']>[0];
+type ClientInformation = Awaited<ReturnType<Provider['clientInformation']>>;
+type Discovery = Awaited<ReturnType<OAuth['discoverOAuthServerInfo']>>;
+
+interface Kept {
+  redirectUrl?: string;
+  client?: ClientInformation;
+  tokens?: Tokens | undefined;
+  discovery?: Discovery;
+}
+
+/** For one of the requests that a sign-in takes, in milliseconds. */
+const requestLimit = 15_000;
+
+export class McpSignIn {
+  readonly #port: SignInPort;
+  readonly #oauth: OAuth;
+  readonly #server: URL;
+  readonly #place: string;
+  #kept: Promise<Kept> | undefined;
+  #renewing: Promise<boolean> | undefined;
+  /** What the server said when it refused a request; undefined as long as it has not. */
+  #challenge: { scope?: string; resourceMetadataUrl?: URL } | undefined;
+  readonly #secrets = new Set<string>();
+
+  constructor(port: SignInPort, oauth: OAuth, agent: string, { url }: Pick<RemoteServer, 'url'>) {
+    this.#port = port;
+    this.#oauth = oauth;
+    this.#server = new URL(url);
+    this.#place = `telos.mcp.${agent}.${this.#server.origin}`;
+  }
+
+  /** True once the server has asked for a sign-in that a person can make. */
+  get isWanted(): boolean {
+    return this.#challenge !== undefined;
+  }
+
+  /** What has been given out here so far: it must not be shown. */
+  get secrets(): readonly string[] {
+    return [...this.#secrets];
+  }
+
+  /** For every request to the server: adds what was given out, and renews it once where the server wants another. */
+  readonly fetch = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
+    const isOwn = new URL(input).origin === this.#server.origin;
+    const headers = new Headers(init.headers);
+    const token = (await this.#read()).tokens?.access_token;
+    const isOurs = isOwn && !headers.has('authorization');
+    if (isOurs && token) headers.set('authorization', `Bearer ${token}`);
+    const response = await fetch(input, { ...init, headers });
+    if (response.status !== 401 || !isOurs) return response;
+    this.#challenge = challengeOf(this.#oauth, response, this.#server);
+    if (!(await this.#renew(token))) return response;
+    await response.body?.cancel();
+    headers.set('authorization', `Bearer ${(await this.#read()).tokens?.access_token}`);
+    return fetch(input, { ...init, headers });
+  };
+
+  /** The origins that a sign-in would lead to: the page for the browser first. Throws TelosError `mcp` for one that must not be reached. */
+  async origins(signal: AbortSignal): Promise<string[]> {
+    const fetchFn = this.#guarded(undefined, signal);
+    const found = await this.#oauth.discoverOAuthServerInfo(this.#server, { ...this.#from(), fetchFn });
+    await this.#write({ ...(await this.#read()), discovery: found });
+    const origins = originsOf(found);
+    for (const origin of origins) this.#check(new URL(origin));
+    return origins;
+  }
+
+  /** Call `origins` before, and ask. Throws TelosError `mcp` with the reason, and the abort reason on abort. */
+  async signIn(signal: AbortSignal): Promise<void> {
+    const state = randomBytes(24).toString('base64url');
+    const redirectUrl = await this.#port.redirectUrl();
+    let page: URL | undefined;
+    const provider = await this.#provider(redirectUrl, state, url => {
+      page = url;
+    });
+    const { discovery } = await this.#read();
+    const allowed = discovery ? [...originsOf(discovery), this.#server.origin] : [];
+    const options = { serverUrl: this.#server, ...this.#from(), fetchFn: this.#guarded(allowed, signal) };
+    if ((await this.#oauth.auth(provider, options)) === 'AUTHORIZED') return;
+    if (!page || !allowed.includes(page.origin))
+      throw new TelosError('mcp', 'its sign-in page is not where it said that it would be');
+    const answer = await this.#port.visit(page.href, state, signal);
+    const authorizationCode = codeIn(answer, state, discovery);
+    await this.#oauth.auth(provider, { ...options, authorizationCode });
+    this.#challenge = undefined;
+  }
+
+  /** True when there is another token than `refused` now; several requests that were refused together renew it once. */
+  async #renew(refused: string | undefined): Promise<boolean> {
+    const kept = await this.#read();
+    if (kept.tokens?.access_token !== refused) return kept.tokens !== undefined;
+    if (!kept.tokens?.refresh_token || !kept.discovery || !kept.redirectUrl) return false;
+    this.#renewing ??= this.#renewed(kept.redirectUrl, originsOf(kept.discovery)).finally(() => {
+      this.#renewing = undefined;
+    });
+    return this.#renewing;
+  }
+
+  async #renewed(redirectUrl: string, allowed: readonly string[]): Promise<boolean> {
+    const nobodyLooks = (): never => {
+      throw new Error('A new sign-in is needed.');
+    };
+    try {
+      const provider = await this.#provider(redirectUrl, '', nobodyLooks);
+      const fetchFn = this.#guarded([...allowed, this.#server.origin], new AbortController().signal);
+      return (await this.#oauth.auth(provider, { serverUrl: this.#server, fetchFn })) === 'AUTHORIZED';
+    } catch {
+      // Whoever needs it signs in again: the run says that the server wants it.
+      return false;
+    }
+  }
+
+  async #provider(redirectUrl: string, state: string, show: (page: URL) => void): Promise<Provider> {
+    const kept = await this.#read();
+    let verifier = '';
+    // A registration names the address that the browser comes back to.
+    let client = kept.redirectUrl === redirectUrl ? kept.client : undefined;
+    return {
+      redirectUrl,
+      clientMetadata: {
+        client_name: 'Telos',
+        redirect_uris: [redirectUrl],
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'none',
+      },
+      state: () => state,
+      clientInformation: () => client,
+      saveClientInformation: async information => {
+        client = information;
+        await this.#write({ ...(await this.#read()), client: information, redirectUrl });
+      },
+      tokens: async () => (await this.#read()).tokens,
+      saveTokens: async tokens => this.#write({ ...(await this.#read()), tokens }),
+      redirectToAuthorization: show,
+      saveCodeVerifier: text => {
+        verifier = text;
+        this.#secrets.add(text);
+      },
+      codeVerifier: () => verifier,
+      discoveryState: async () => (await this.#read()).discovery,
+      invalidateCredentials: async scope => {
+        const { client: registered, tokens, ...rest } = await this.#read();
+        if (scope === 'all' || scope === 'client') client = undefined;
+        await this.#write({
+          ...rest,
+          ...(client ? { client: registered } : {}),
+          ...(scope === 'all' || scope === 'tokens' ? {} : { tokens }),
+        });
+      },
+    };
+  }
+
+  #from(): { scope?: string; resourceMetadataUrl?: URL } {
+    return this.#challenge ?? {};
+  }
+
+  /** Follows no redirect, and reaches nothing that a server of this kind has no business to name. */
+  #guarded(allowed: readonly string[] | undefined, signal: AbortSignal) {
+    return async (input: string | URL, init?: RequestInit): Promise<Response> => {
+      const url = new URL(input);
+      this.#check(url);
+      if (allowed && !allowed.includes(url.origin))
+        throw new TelosError('mcp', `its sign-in wants to reach ${url.origin}, which was not agreed to`);
+      const stop = AbortSignal.any([signal, AbortSignal.timeout(requestLimit)]);
+      return fetch(url, { ...init, redirect: 'error', signal: stop });
+    };
+  }
+
+  #check({ protocol, hostname, origin }: URL): void {
+    const kind = hostKind(hostname);
+    const isSafe = protocol === 'https:' || (protocol === 'http:' && kind === 'loopback');
+    if (!isSafe || isNeverReached(kind))
+      throw new TelosError('mcp', `its sign-in leads to ${origin}, and only https is taken for one`);
+    if (kind !== 'public' && hostname !== this.#server.hostname)
+      throw new TelosError('mcp', `its sign-in leads to ${origin}, inside a network that it is not in`);
+  }
+
+  #read(): Promise<Kept> {
+    this.#kept ??= this.#port.read(this.#place).then(text => {
+      const kept = keptIn(text);
+      this.#remember(kept);
+      return kept;
+    });
+    return this.#kept;
+  }
+
+  async #write(kept: Kept): Promise<void> {
+    this.#kept = Promise.resolve(kept);
+    this.#remember(kept);
+    await this.#port.write(this.#place, JSON.stringify(kept));
+  }
+
+  #remember({ tokens, client }: Kept): void {
+    for (const secret of [
+      tokens?.access_token,
+      tokens?.refresh_token,
+      tokens?.id_token,
+      client?.client_secret,
+    ])
+      if (secret) this.#secrets.add(secret);
+  }
+}
+
+/** A server names where its description lies; only its own origin is believed. */
+function challengeOf(
+  { extractWWWAuthenticateParams }: OAuth,
+  response: Response,
+  server: URL,
+): { scope?: string; resourceMetadataUrl?: URL } {
+  const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
+  return {
+    ...(scope ? { scope } : {}),
+    ...(resourceMetadataUrl?.origin === server.origin ? { resourceMetadataUrl } : {}),
+  };
+}
+
+function originsOf({ authorizationServerUrl, authorizationServerMetadata: metadata }: Discovery): string[] {
+  const places = [
+    metadata?.authorization_endpoint,
+    authorizationServerUrl,
+    metadata?.token_endpoint,
+    metadata?.registration_endpoint,
+  ];
+  return [...new Set(places.flatMap(place => (place ? [new URL(place).origin] : [])))];
+}
+
+function codeIn(answer: URLSearchParams, state: string, discovery: Discovery | undefined): string {
+  const issuer = discovery?.authorizationServerMetadata?.issuer;
+  const from = answer.get('iss');
+  if (answer.get('state') !== state || (from !== null && issuer !== undefined && from !== issuer))
+    throw new TelosError('mcp', 'the answer to its sign-in is that of another one');
+  const refusal = answer.get('error');
+  if (refusal !== null) {
+    const why = answer.get('error_description') ?? refusal;
+    throw new TelosError('mcp', `the sign-in was refused: ${why.slice(0, 200)}`);
+  }
+  const code = answer.get('code');
+  if (!code) throw new TelosError('mcp', 'its sign-in came back without a code');
+  return code;
+}
+
+/** What cannot be read is as good as nothing: the person signs in again. */
+function keptIn(text: string | undefined): Kept {
+  try {
+    const kept: unknown = text === undefined ? {} : JSON.parse(text);
+    return typeof kept === 'object' && kept !== null ? kept : {};
+  } catch {
+    return {};
+  }
+}
