@@ -31,6 +31,8 @@ const untrustedMessage =
   'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then send again.';
 
 interface ActiveRun {
+  /** Nothing runs: a kept run is played again. */
+  isReplay: boolean;
   controller: AbortController;
   done: Promise<void>;
 }
@@ -61,6 +63,11 @@ export class Chat {
   /** A run of the shown conversation goes on. */
   get isRunning(): boolean {
     return this.#active !== undefined;
+  }
+
+  /** The same, and it is no replay of one. */
+  get isWorking(): boolean {
+    return this.#active?.isReplay === false;
   }
 
   /** How many questions wait for the person's answer. */
@@ -123,9 +130,9 @@ export class Chat {
     this.#activate(signal => this.#follow(conversation, whole, missing, signal));
   }
 
-  #activate(work: (signal: AbortSignal) => Promise<void>): void {
+  #activate(work: (signal: AbortSignal) => Promise<void>, isReplay = false): void {
     const controller = new AbortController();
-    const run: ActiveRun = { controller, done: Promise.resolve() };
+    const run: ActiveRun = { isReplay, controller, done: Promise.resolve() };
     this.#active = run;
     this.#runs.add(run);
     this.#ports.changed();
@@ -181,7 +188,7 @@ export class Chat {
         this.#ports.changed();
         for await (const event of paced(events, signal)) this.#append(conversation, event);
       }
-    });
+    }, true);
   }
 
   #replace(conversation: Conversation): void {

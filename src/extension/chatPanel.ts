@@ -47,7 +47,9 @@ class ChatPanel {
         subscriptions.dispose();
         this.#panel = undefined;
         this.#panels.changed();
-        if (this.surface.chat.isRunning) this.#goOnUnseen();
+        const { chat } = this.surface;
+        if (chat.isWorking) this.#goOnUnseen();
+        else if (chat.isRunning) chat.stop();
         else this.#panels.remove(this);
       }),
     );

@@ -48,7 +48,7 @@ export class OpenChats {
   changed(): void {
     const chats = [...this.#all].map(({ chat }) => chat);
     const others = this.#others?.running ?? [];
-    const running = chats.filter(chat => chat.isRunning).length + others.length;
+    const running = chats.filter(chat => chat.isWorking).length + others.length;
     void vscode.commands.executeCommand('setContext', 'telos.running', running > 0);
     this.#status.sayRunning(
       running,
@@ -75,7 +75,7 @@ export class OpenChats {
 
   /** How many runs the chats show. */
   get runningInChats(): number {
-    return [...this.#all].filter(({ chat }) => chat.isRunning).length;
+    return [...this.#all].filter(({ chat }) => chat.isWorking).length;
   }
 
   /** Stops what runs in the chats. */

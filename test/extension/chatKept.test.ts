@@ -169,7 +169,7 @@ describe('a chat with a kept conversation', () => {
       { ...whole, events: [start('r1', 'one'), routed, says(long), end('completed')] },
     ]);
     await desk.until('notice');
-    assert.equal(desk.chat.isRunning, true);
+    assert.deepEqual([desk.chat.isRunning, desk.chat.isWorking], [true, false]);
     desk.chat.stop();
     await desk.until('run_end');
     assert.equal(
