@@ -184,6 +184,31 @@ describe('chat page', () => {
     await tool.getByText('Wrote 42 bytes.').waitFor();
   });
 
+  it('tells what a call and a run have changed, leads to the diffs, and knows that a run is undone', async () => {
+    const view = await open();
+    await view.say(scenes['answer']!);
+    const path = '/home/ada/kairos/days/2026-01-05.md';
+    await log(view).getByText('12 lines added, 3 removed').waitFor();
+    await log(view).getByRole('button', { name: 'Show diff of days/2026-01-05.md' }).click();
+    const changes = view.page.getByRole('group', { name: 'Files that this run changed' });
+    await changes.getByText('1 file changed').waitFor();
+    await changes.getByRole('button', { name: 'Show changes' }).focus();
+    await view.page.keyboard.press('Enter');
+    await view.page.keyboard.press('Tab');
+    await view.page.keyboard.press('Enter');
+    assert.deepEqual(await sent(view, 'show_changes'), [
+      { type: 'show_changes', runId: 'r1', path },
+      { type: 'show_changes', runId: 'r1' },
+    ]);
+    assert.deepEqual(await sent(view, 'undo_run'), [{ type: 'undo_run', runId: 'r1' }]);
+    await view.say({ type: 'undone', runIds: ['r1'] });
+    const undone = changes.getByRole('button', { name: 'Undone' });
+    await undone.waitFor();
+    assert.ok(await undone.isDisabled());
+    await view.say({ type: 'undone', runIds: [] });
+    await changes.getByRole('button', { name: 'Undo this run' }).waitFor();
+  });
+
   it('sends links and code to the host', async () => {
     const view = await open();
     await view.say(scenes['answer']!);

@@ -49,7 +49,11 @@ export function done(callId: string, name: string, content: string, changedFiles
     type: 'tool_end',
     callId,
     name,
-    result: { content, isError: false, ...(changedFiles && { changedFiles }) },
+    result: {
+      content,
+      isError: false,
+      ...(changedFiles && { changedFiles, changedLines: { added: 12, removed: 3 } }),
+    },
   };
 }
 
