@@ -1,0 +1,269 @@
+/** The view *Runs* in a real VS Code: what was run is listed, found, named, gone on with after a reload, played again, compared, exported and deleted. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Frame, Locator } from 'playwright-core';
+import { writeRun } from '../engine/history/keptRuns.ts';
+import { type AnthropicTurn, startAnthropicServer } from '../fakes/anthropicServer.ts';
+import type { FakeServer } from '../fakes/loopback.ts';
+import { tempFolder } from '../fakes/tempFolder.ts';
+import { fetchCodeServer } from '../vscode/codeServer.ts';
+import { startServer } from '../vscode/server.ts';
+import { chatFrame, chatFrames, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+
+const dayMs = 24 * 3600 * 1000;
+
+describe('runs view in a real VS Code', () => {
+  let world: World;
+  let model: FakeServer;
+  let workbench: Workbench;
+  let chat: Frame;
+  let answer: () => AnthropicTurn;
+  const undo: (() => unknown)[] = [];
+
+  before(async function () {
+    // The first run on a machine fetches VS Code.
+    this.timeout(10 * 60_000);
+    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
+    model = await startAnthropicServer({ turns: () => answer(), chunkDelayMs: 30 });
+    undo.push(() => model.close());
+    const pack = tempFolder({
+      'garden/skills/barrel/SKILL.md': '---\nname: barrel\ndescription: Rain barrel\n---\nTHE BARREL TEXT\n',
+    });
+    undo.push(() => pack.remove());
+    world = await freshWorld({ skills: pack.path });
+    undo.push(() => world.remove());
+    keepEarlierRuns(world.data);
+    const server = await startServer({
+      vscode,
+      profile: world.profile,
+      extensions: world.extensions,
+      folder: world.workspace,
+      port: 0,
+      env: {
+        ...testVariables(world),
+        ANTHROPIC_BASE_URL: model.url,
+        ANTHROPIC_API_KEY: 'key-for-a-test',
+        TELOS_ROUTING_MODE: 'local',
+      },
+      trusted: true,
+    });
+    undo.push(() => server.stop());
+    workbench = await openWorkbench(server.url);
+    undo.push(() => workbench.close());
+    chat = await chatFrame(workbench);
+    await runCommand(workbench.page, 'Focus on Runs View');
+    await row('cut the hedge').waitFor();
+  });
+
+  beforeEach(() => {
+    answer = () => ({ text: ['The barrel is ', 'half full.'] });
+  });
+
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') {
+      await workbench?.screenshot(`failed-${this.currentTest.title.slice(0, 60).replace(/\W+/g, '-')}`);
+    }
+  });
+
+  after(async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  });
+
+  /** Yesterday's and older ones, of the same skill and of others. */
+  function keepEarlierRuns(data: string): void {
+    const at = (daysAgo: number, minute: number): string =>
+      new Date(Date.now() - daysAgo * dayMs - minute * 60_000).toISOString();
+    const barrel = { agent: 'garden', skill: 'barrel' };
+    writeRun(data, {
+      ...barrel,
+      runId: 'b1',
+      request: 'look into the barrel',
+      answer: 'Empty.',
+      startedAt: at(1, 0),
+      cost: 0.02,
+    });
+    writeRun(data, {
+      agent: 'garden',
+      skill: 'hedge',
+      runId: 'h1',
+      request: 'cut the hedge',
+      answer: 'A robin lives there.',
+      startedAt: at(1, 9),
+      conversation: 'c1',
+    });
+    writeRun(data, {
+      agent: 'garden',
+      skill: 'hedge',
+      runId: 'h2',
+      after: 'h1',
+      request: 'then leave it',
+      startedAt: at(1, 5),
+      conversation: 'c1',
+      earlier: 2,
+    });
+    writeRun(data, {
+      ...barrel,
+      runId: 'old',
+      request: 'scare the crows',
+      startedAt: at(40, 0),
+      outcome: 'failed',
+    });
+  }
+
+  const tree = (): Locator =>
+    workbench.page.locator('.pane', { has: workbench.page.locator('.pane-header', { hasText: 'Runs' }) });
+  /** By its name; `state` is what it came to. */
+  const row = (name: string, state = ''): Locator =>
+    tree().locator(`.monaco-list-row[aria-label^="${name}, ${state}"]`);
+  const day = (name: string): Locator =>
+    tree().locator(`.monaco-list-row[aria-label^="${name}"][aria-level="1"]`);
+  const input = (): Locator => workbench.page.locator('.quick-input-widget input[type="text"]');
+  const log = (): Locator => chat.getByRole('log', { name: 'Conversation' });
+  const files = (): string[] => readdirSync(join(world.data, 'runs'));
+
+  async function say(text: string): Promise<void> {
+    await chat.getByRole('textbox', { name: 'Message Telos' }).fill(text);
+    await chat.locator('button.run-button.primary:enabled').waitFor();
+    await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
+  }
+
+  async function choose(target: Locator, item: string): Promise<void> {
+    await target.click({ button: 'right' });
+    const menu = workbench.page.locator('.monaco-menu');
+    const action = menu.locator('.action-label', { hasText: new RegExp(`^${item}$`) }).first();
+    // A menu that has just opened takes no click yet.
+    while ((await menu.count()) > 0) {
+      await action.click({ timeout: 2_000 }).catch(() => undefined);
+      await workbench.page.waitForTimeout(150);
+    }
+  }
+
+  it('lists runs by day, also one that has just ended and one of another process', async () => {
+    await say('look into the barrel today');
+    await row('look into the barrel today', 'Completed').waitFor();
+    await day('Today').waitFor();
+    await day('Yesterday').waitFor();
+    writeRun(world.data, { runId: 'other', request: 'from a terminal', startedAt: new Date().toISOString() });
+    await row('from a terminal').waitFor();
+    await row('cut the hedge').getByText('2 runs').waitFor();
+    await workbench.screenshot('runs-view');
+  });
+
+  it('finds runs by words of their answers, and shows all again', async () => {
+    await runCommand(workbench.page, 'Telos: Search Runs...');
+    await input().fill('robin');
+    await input().press('Enter');
+    await tree().getByText('One conversation with “robin”').waitFor();
+    await row('cut the hedge').waitFor();
+    await row('look into the barrel').waitFor({ state: 'detached' });
+    await workbench.screenshot('runs-searched');
+    await runCommand(workbench.page, 'Telos: Show All Runs');
+    await row('look into the barrel').waitFor();
+  });
+
+  it('gives a conversation a name', async () => {
+    await choose(row('cut the hedge'), 'Rename...');
+    await input().fill('The robin');
+    await input().press('Enter');
+    await row('The robin').waitFor();
+    assert.match(
+      readFileSync(join(world.data, 'runs', 'h2.jsonl'), 'utf8'),
+      /\{"type":"title","title":"The robin"\}\n$/,
+    );
+  });
+
+  it('opens a conversation in the chat', async () => {
+    await row('The robin').click();
+    await log().getByText('A robin lives there.').waitFor();
+    await log().getByText('then leave it').waitFor();
+    await workbench.screenshot('runs-opened');
+  });
+
+  it('goes on with a run that a reload of the window has interrupted', async () => {
+    await runCommand(workbench.page, 'Telos: New Conversation');
+    await log().getByText('What should be done?').waitFor();
+    answer = () => ({ text: Array.from({ length: 400 }, (_, at) => `drop${at} `) });
+    await say('count in the barrel');
+    await log().getByText('drop5').waitFor();
+    await workbench.page.reload();
+    await workbench.page.waitForSelector('.monaco-workbench');
+    chat = await chatFrame(workbench);
+    await runCommand(workbench.page, 'Focus on Runs View');
+    const interrupted = row('count in the barrel', 'Interrupted');
+    await interrupted.waitFor();
+    await workbench.screenshot('runs-interrupted');
+    answer = () => ({ text: ['There were six.'] });
+    await choose(interrupted, 'Resume');
+    await log().getByText('There were six.').waitFor();
+    assert.match(JSON.stringify(model.requests.at(-1)?.body.messages), /count in the barrel.*drop5/);
+    await row('count in the barrel', 'Completed').waitFor();
+  });
+
+  it('compares two runs of a skill side by side, with what they took', async () => {
+    await choose(row('look into the barrel'), 'Compare with...');
+    await workbench.page
+      .locator('.quick-input-list .monaco-list-row', { hasText: 'scare the crows' })
+      .click();
+    const diff = workbench.page.locator('.monaco-diff-editor');
+    await diff.waitFor();
+    await diff.getByText('scare the crows').first().waitFor();
+    await diff.getByText('Empty.').first().waitFor();
+    await workbench.screenshot('runs-compared');
+  });
+
+  it('exports a conversation as a page', async () => {
+    await choose(row('The robin'), 'Export...');
+    await workbench.page.locator('.quick-input-list .monaco-list-row', { hasText: 'HTML' }).click();
+    await workbench.page.waitForFunction(() =>
+      document
+        .querySelector<HTMLInputElement>('.quick-input-widget input[type="text"]')
+        ?.value.endsWith('the-robin.html'),
+    );
+    const path = await input().inputValue();
+    await input().press('Enter');
+    await workbench.page
+      .getByText(/Exported to/)
+      .first()
+      .waitFor();
+    assert.match(readFileSync(path, 'utf8'), /<h1>The robin<\/h1>[\s\S]*A robin lives there\./);
+  });
+
+  it('plays a run again although no model can be reached', async () => {
+    await model.close();
+    const asked = model.requests.length;
+    const kept = files().length;
+    const others = await chatFrames(workbench);
+    await choose(row('The robin'), 'Replay');
+    const replay = await chatFrame(workbench, others);
+    await replay.getByText(/This is a replay of a run/).waitFor();
+    await replay.getByText('Here it is.').waitFor();
+    await workbench.screenshot('runs-replayed');
+    await replay.locator('.end-completed').waitFor();
+    assert.equal(model.requests.length, asked);
+    assert.equal(files().length, kept, 'a replay is no run');
+  });
+
+  it('deletes a conversation with its runs, once that is confirmed', async () => {
+    await choose(row('The robin'), 'Delete');
+    const dialog = workbench.page.locator('.monaco-dialog-box');
+    await dialog.getByText('Delete “The robin”?').waitFor();
+    await workbench.screenshot('runs-delete');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    assert.ok(existsSync(join(world.data, 'runs', 'h1.jsonl')));
+    await choose(row('The robin'), 'Delete');
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await row('The robin').waitFor({ state: 'detached' });
+    assert.deepEqual(
+      files().filter(name => /^h[12]\./.test(name)),
+      [],
+    );
+  });
+
+  it('reads well in a dark theme too', async () => {
+    await runCommand(workbench.page, 'Toggle between Light/Dark Themes');
+    await workbench.page.locator('.monaco-workbench.vs-dark').waitFor();
+    await workbench.screenshot('runs-dark');
+  });
+});
