@@ -12,7 +12,8 @@ import {
   twoWindows,
 } from './kinds/durable.ts';
 import { agentConfig, race, toolCall, twoRuns } from './kinds/files.ts';
-import { mcpJson, mcpOauth, mcpServer, mcpServers } from './kinds/mcp.ts';
+import { mcpOauth, mcpServer } from './kinds/mcp.ts';
+import { mcpJson, mcpServers } from './kinds/mcpConfigs.ts';
 import { obeyingModel } from './kinds/obeyingModel.ts';
 import { fetchUrl } from './kinds/pages.ts';
 import { cancel, cliSignal, commandProcess, hostKill } from './kinds/processes.ts';

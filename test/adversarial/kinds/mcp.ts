@@ -1,219 +1,30 @@
-/** Cases on MCP servers: what their configuration may ask for, what they may say, and what they may do to a run. */
-import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, readFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, Server } from 'node:net';
+/** Cases on MCP servers: what they may say, and what they may do to a run. */
+import { chmodSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Telos } from '../../../src/engine/telos.ts';
-import type { ApprovalDecision, ApprovalRequest } from '../../../src/protocol/run.ts';
 import { type AgentRun, type RunOptions, runAgent, type ScriptedCall } from '../agentRun.ts';
 import type { AdversarialCase } from '../caseFile.ts';
 import { runCli } from '../cliRun.ts';
 import type { Seen } from '../judge.ts';
 import type { McpCaseOptions } from '../mcpCaseServer.ts';
+import {
+  accept,
+  amongNames,
+  type CaseServer,
+  caseServer,
+  completed,
+  configure,
+  isElsewhere,
+  listenEverywhere,
+  noticesOf,
+  offeredIn,
+  schema,
+  serveHttp,
+  tool,
+  yes,
+} from '../mcpWorld.ts';
 import { obey } from '../outside.ts';
-import { agentName, secretText, type World } from '../world.ts';
-import { inOwnNetwork } from './pages.ts';
+import { secretText, type World } from '../world.ts';
 import { noneLeft, survivors } from './processes.ts';
-
-const program = fileURLToPath(new URL('../mcpCaseServer.ts', import.meta.url));
-const yes: ApprovalDecision = { allow: true, scope: 'once' };
-
-const noticesOf = ({ events }: AgentRun): string =>
-  events.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join('\n');
-
-const completed = ({ events }: AgentRun): boolean => {
-  const end = events.at(-1);
-  return end?.type === 'run_end' && end.outcome === 'completed';
-};
-
-const offeredIn = (run: AgentRun): { name: string; description: string }[] =>
-  run.requests[0]?.body?.tools ?? [];
-
-async function accept(world: World, env: Record<string, string> = {}): Promise<void> {
-  const telos = Telos.open(world.configFor(env));
-  await telos.acceptCard(await telos.agentCard(agentName));
-}
-
-/** Writes the agent's mcp.json. */
-const configure = (world: World, mcpServers: object): void =>
-  void world.put(join(world.pack, 'mcp.json'), JSON.stringify({ mcpServers }));
-
-interface CaseServer {
-  entry: object;
-  change(options: Partial<McpCaseOptions>): void;
-  /** What the server was sent, with its processes. */
-  record(): { pid?: number; method?: string; id?: number; error?: { code: number } }[];
-}
-
-/** A server that is started as a process of its own. */
-function caseServer(world: World, name: string, options: McpCaseOptions): CaseServer {
-  const file = join(world.root, `${name}.json`);
-  const record = join(world.root, `${name}.jsonl`);
-  world.put(file, JSON.stringify(options));
-  return {
-    entry: { command: process.execPath, args: [program, file, record] },
-    change: more => void world.put(file, JSON.stringify({ ...options, ...more })),
-    record: () =>
-      existsSync(record)
-        ? readFileSync(record, 'utf8')
-            .trim()
-            .split('\n')
-            .map(line => JSON.parse(line))
-        : [],
-  };
-}
-
-const schema = { type: 'object', properties: {} };
-const tool = (name: string, more: object = {}): object => ({
-  name,
-  description: 'd',
-  inputSchema: schema,
-  ...more,
-});
-
-/** What stands where names lead to in the network of the case. */
-interface Seas {
-  requests: { port: number; method: string; headers: IncomingMessage['headers'] }[];
-  connections: number;
-}
-
-const ports = [80, 443] as const;
-
-async function listenEverywhere(): Promise<Seas> {
-  const seen: Seas = { requests: [], connections: 0 };
-  const cert = process.env['TELOS_ADVERSARIAL_CERT'] ?? '';
-  for (const port of ports) {
-    const serve = (request: IncomingMessage, response: ServerResponse): void => {
-      seen.requests.push({ port, method: request.method ?? '', headers: request.headers });
-      void answerAsServer(request, response);
-    };
-    const server: Server =
-      port === 80
-        ? createServer(serve)
-        : createTlsServer({ cert: readFileSync(`${cert}.pem`), key: readFileSync(`${cert}.key`) }, serve);
-    server.on('connection', () => seen.connections++);
-    await new Promise<void>(resolve => server.listen(port, '0.0.0.0', resolve));
-    server.unref();
-  }
-  return seen;
-}
-
-/** A server over HTTP with one tool. */
-async function answerAsServer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  let text = '';
-  for await (const piece of request.setEncoding('utf8')) text += piece;
-  if (request.method !== 'POST') return void response.writeHead(405).end();
-  const { id, method, params } = JSON.parse(text);
-  if (id === undefined) return void response.writeHead(202).end();
-  const serverInfo = { name: 'case', version: '1' };
-  const result =
-    method === 'initialize'
-      ? { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo }
-      : method === 'tools/list'
-        ? { tools: [tool('q')] }
-        : { content: [{ type: 'text', text: 'called' }] };
-  response.writeHead(200, { 'content-type': 'application/json' });
-  response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
-}
-
-const caseNames = ['mcp.clickup.com', 'evil.test', 'm.test'];
-
-/** The case again in a network where its names lead to servers of ours, with a certificate that counts there. */
-function amongNames(world: World, theCase: AdversarialCase): Promise<Seen> {
-  const cert = join(world.root, 'server');
-  const names = caseNames.map(name => `DNS:${name}`).join();
-  const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=case'];
-  const files = ['-addext', `subjectAltName=${names}`, '-keyout', `${cert}.key`, '-out', `${cert}.pem`];
-  execFileSync('openssl', [...request, ...files], { stdio: 'ignore' });
-  const dns = Object.fromEntries(caseNames.map(name => [name, ['127.0.0.1']]));
-  const input = { ...theCase.input, netns: { dns, lo_addresses: ['169.254.169.254'] } };
-  const env = { NODE_EXTRA_CA_CERTS: `${cert}.pem`, TELOS_ADVERSARIAL_CERT: cert };
-  return inOwnNetwork(world, { ...theCase, input }, env);
-}
-
-const isElsewhere = (): boolean => process.env['TELOS_ADVERSARIAL_NETWORK'] !== undefined;
-
-export async function mcpJson(world: World, theCase: AdversarialCase): Promise<Seen> {
-  if (!isElsewhere()) return amongNames(world, theCase);
-  const { input, pack, put } = world;
-  const sea = await listenEverywhere();
-  const text = String(input['text']);
-  const file = put(join(pack, 'mcp.json'), text);
-  const other = caseServer(world, 'other', { tools: [tool('other_tool')] });
-  if (/MISSING/.test(text)) configure(world, { ...JSON.parse(text).mcpServers, other: other.entry });
-  const env: Record<string, string> = {
-    CLICKUP_API_TOKEN: 'tok',
-    T: 'the-value-of-t',
-    ANTHROPIC_API_KEY: secretText,
-  };
-  // Where the case says nothing of a consent, it is there all the same, except where its absence is the point.
-  const asksFirst = input['consent'] === null || /http:\/\/m\.test/.test(text);
-  if (!asksFirst) await accept(world, env);
-  const asked: ApprovalRequest[] = [];
-  const approve = async (request: ApprovalRequest): Promise<ApprovalDecision> => {
-    asked.push(request);
-    return { allow: false, reason: 'No.' };
-  };
-  const options: RunOptions = input['surface'] === 'headless' ? { env } : { env, person: approve };
-  const run = await runAgent(world, [{ name: 'read_file', input: { path: 'a.txt' } }], options);
-  const said = noticesOf(run);
-  const nothingLeft = sea.connections === 0 && world.knocks.length === 0;
-  const goesOn = completed(run) && /alpha/.test(run.results[0]?.content ?? '');
-  const card = asked[0]?.card;
-  const header = sea.requests.some(
-    ({ port, headers }) => port === 443 && headers.authorization === 'Bearer tok',
-  );
-  const offered = offeredIn(run).map(({ name }) => name);
-  const refused = /floor\.|goes on without its MCP servers/.test(said);
-  return {
-    decision: asked.length > 0 ? 'ask' : refused ? 'deny' : said ? 'error' : 'allow',
-    facts: {
-      'header sent to that origin':
-        (header && offered.includes('q')) || `${said} ${JSON.stringify(sea.requests)}`,
-      'provider and bot keys are reserved; no consent dialog can release them to an MCP server':
-        (/a key that Telos gives to no server/.test(said) && nothingLeft && goesOn) || said,
-      'open a connection carrying the value': sea.connections > 0,
-      'interpolation works in header values only; literal ${ in url is refused':
-        (/url holds a variable/.test(said) && nothingLeft && goesOn) || said,
-      "server skipped with 'MISSING is not set'":
-        (/'s'.*MISSING is not set/.test(said) && nothingLeft) || said,
-      'built-in tools and other servers still work': (goesOn && offered.includes('other_tool')) || said,
-      'file, line and column named; run continues without MCP':
-        (said.includes(`${file}:1:30`) && goesOn) || said,
-      'local servers need one consent':
-        (/telos trust/.test(said) && nothingLeft && goesOn) || `${world.knocks.length} knocks: ${said}`,
-      'warns that a secret would go over plain http':
-        (card?.redFlags.some(
-          flag => flag.kind === 'secret-in-clear' && flag.text.includes('http://m.test/mcp'),
-        ) &&
-          nothingLeft) ||
-        JSON.stringify(card?.redFlags),
-    },
-  };
-}
-
-export async function mcpServers(world: World): Promise<Seen> {
-  const { input } = world;
-  const namesOf = async (order: readonly ('a' | 'b')[]): Promise<string[]> => {
-    const servers = order.map(name => {
-      const tools = (input[name] as object[]).map(one => ({ inputSchema: schema, ...one }));
-      return [name, caseServer(world, name, { tools, says: `I am ${name}` }).entry] as const;
-    });
-    configure(world, Object.fromEntries(servers));
-    await accept(world);
-    const calls = ['a__search', 'b__search'].map(name => ({ name, input: {} }));
-    const run = await runAgent(world, calls, { person: yes });
-    return run.results.map(({ content }) => content.slice(0, 6));
-  };
-  const [one, other] = [await namesOf(['a', 'b']), await namesOf(['b', 'a'])];
-  const wanted = 'I am a,I am b';
-  const sentence = 'both reachable under distinct names; order in mcp.json does not change who answers';
-  const holds = one.join() === wanted && other.join() === wanted;
-  return { decision: holds ? 'allow' : 'error', facts: { [sentence]: holds || `${one} and ${other}` } };
-}
 
 type Way = (world: World, theCase: AdversarialCase) => Promise<Seen>;
 
@@ -258,18 +69,6 @@ async function redirect(world: World, theCase: AdversarialCase): Promise<Seen> {
     decision: /not available/.test(said) && completed(run) ? 'error' : 'allow',
     facts: { 'send Authorization to evil.test': sea.connections > 0 },
   };
-}
-
-async function serveHttp(
-  answer: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<{ url: string; close(): void }> {
-  const server = createServer(answer);
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const close = (): void => {
-    server.close();
-    server.closeAllConnections();
-  };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, close };
 }
 
 async function strangeEndpoint(world: World): Promise<Seen> {
