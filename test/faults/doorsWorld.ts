@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseToml } from '../../src/engine/agents/toml.ts';
+import { ChangeStore } from '../../src/engine/changes/changeStore.ts';
 import { loadConfig } from '../../src/engine/config.ts';
 import { parseLine, runPath } from '../../src/engine/history/runFile.ts';
 import { RunHistory } from '../../src/engine/history/runHistory.ts';
@@ -143,6 +144,7 @@ async function checkRuns(dataDir: string, keys: readonly string[], check: Check)
   const days = await Promise.all(logDays(dataDir).map(({ file }) => readLog(file)));
   for (const { skipped } of days) check(skipped === 0, `${skipped} lines of the log are no records`);
   const records = days.flatMap(day => day.records);
+  const store = new ChangeStore({ dataDir, configDir: dataDir });
   for (const key of keys) {
     const end = records.find(
       record =>
@@ -153,6 +155,8 @@ async function checkRuns(dataDir: string, keys: readonly string[], check: Check)
       records.filter(record => record.event === event && record.run_id === end?.run_id).length;
     check(count('skill_start') === 1, `the start of ${key} is lost`);
     checkRunFile(runPath(dataDir, end?.run_id ?? '') ?? '', key, check);
+    const changed = await store.of(end?.run_id ?? '').catch(() => undefined);
+    check(changed?.files[0]?.state === 'ready', `the file that ${key} wrote cannot be taken back`);
     check(count('tool_call') === 2, `${count('tool_call')} calls of ${key} are in the log`);
   }
 }
