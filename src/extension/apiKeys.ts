@@ -20,7 +20,11 @@ const apiKeys: readonly ApiKey[] = [
   { provider: 'OpenRouter', variable: 'OPENROUTER_API_KEY', page: 'https://openrouter.ai/keys' },
 ];
 
-const secretName = (variable: string): string => `telos.key.${variable}`;
+const keyPlace = 'telos.key.';
+const secretName = (variable: string): string => `${keyPlace}${variable}`;
+
+/** False for what else lies in the secret storage. */
+export const isApiKey = (name: string): boolean => name.startsWith(keyPlace);
 
 /** The keys that are set, by variable. Rejects when the secret storage cannot be read. */
 export async function readApiKeys(secrets: vscode.SecretStorage): Promise<Record<string, string>> {

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import * as vscode from 'vscode';
 import { type BudgetName, budgetNames, type Config, loadConfig } from '../engine/config.ts';
 import type { FrontendParts, Telos } from '../engine/telos.ts';
-import { readApiKeys } from './apiKeys.ts';
+import { isApiKey, readApiKeys } from './apiKeys.ts';
 
 export class CurrentTelos implements vscode.Disposable {
   readonly #secrets: vscode.SecretStorage;
@@ -28,7 +28,9 @@ export class CurrentTelos implements vscode.Disposable {
       this.#opened,
       this.#refreshed,
       this.#changed,
-      secrets.onDidChange(() => this.reopen()),
+      secrets.onDidChange(({ key }) => {
+        if (isApiKey(key)) this.reopen();
+      }),
       vscode.workspace.onDidChangeWorkspaceFolders(() => this.reopen()),
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.reopen()),
       vscode.workspace.onDidChangeConfiguration(change => {

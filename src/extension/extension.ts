@@ -1,6 +1,7 @@
 /** Where the editor starts Telos: everything is made, registered and subscribed here, and nothing is loaded before it is used. */
 import * as vscode from 'vscode';
 import { registerApiKeys } from './apiKeys.ts';
+import { BrowserSignIn, signInPath } from './browserSignIn.ts';
 import { registerChatPanels } from './chatPanel.ts';
 import { registerChatView } from './chatView.ts';
 import { registerChooseModel } from './chooseModel.ts';
@@ -47,7 +48,9 @@ let nativeRuns: NativeRuns | undefined;
 export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const log = vscode.window.createOutputChannel('Telos', { log: true });
   const ripgrep = editorRipgrep(vscode.env.appRoot);
+  const signIn = new BrowserSignIn(context.secrets);
   const current = new CurrentTelos(context.secrets, {
+    signIn,
     providers: { [lmProviderName]: lmProviderWithMemory(context.globalState) },
     ...(ripgrep ? { ripgrep } : {}),
   });
@@ -96,7 +99,10 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     runs,
     chats.follow(runs),
     registerShowRunning({ chats, runs }),
-    registerUriHandler({ '/run': query => runLink.preview(query) }),
+    registerUriHandler({
+      '/run': query => runLink.preview(query),
+      [signInPath]: (_query, written) => signIn.answer(written),
+    }),
     registerAgentPacks(current),
     vscode.commands.registerCommand('telos.refresh', () => current.refresh()),
   );

@@ -2,14 +2,17 @@
 import * as vscode from 'vscode';
 import { plainLabel } from './plainLabel.ts';
 
-/** By path, such as `/run`. An address comes from anywhere, so an answer shows something at most, and never runs it. */
-export type UriAnswers = Readonly<Record<string, (query: URLSearchParams) => Promise<void>>>;
+/**
+ * By path, such as `/run`. An address comes from anywhere, so an answer shows something at most, and never runs it. `written` is the query as the
+ * editor gives it, its escapes undone.
+ */
+export type UriAnswers = Readonly<Record<string, (query: URLSearchParams, written: string) => Promise<void>>>;
 
 export function registerUriHandler(answers: UriAnswers): vscode.Disposable {
   return vscode.window.registerUriHandler({
     handleUri: async ({ path, query }) => {
       const answer = Object.hasOwn(answers, path) ? answers[path] : undefined;
-      if (answer) return answer(new URLSearchParams(query));
+      if (answer) return answer(new URLSearchParams(query), query);
       void vscode.window.showWarningMessage(
         `Telos knows no address ${plainLabel(path, 80)}. It knows ${Object.keys(answers).join(', ')}.`,
       );

@@ -1,0 +1,201 @@
+/** A remote MCP server that wants a sign-in, and the authorization server to which it sends people, each with an origin of its own; written from the specifications. */
+import { createHash, randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface SeenRequest {
+  /** Such as `GET /authorize`. */
+  what: string;
+  authorization: string | undefined;
+  body: string;
+}
+
+export interface SignInFaults {
+  /** The person says no on the page. */
+  denies?: boolean;
+  /** What the page brings back in place of the state. */
+  state?: string;
+  /** Where the page says that it is. */
+  page?: string;
+  /** Where the metadata says that tokens are given out. */
+  tokens?: string;
+  /** What the authorization server calls itself. */
+  issuer?: string;
+  /** From now on no refresh token counts. */
+  refusesRefresh?: boolean;
+}
+
+export interface SignInServers {
+  /** Where the MCP server answers. */
+  url: string;
+  /** The authorization server's origin. */
+  page: string;
+  /** May be changed while it runs. */
+  faults: SignInFaults;
+  /** What each of them was asked, in order. */
+  seen: { mcp: SeenRequest[]; authorization: SeenRequest[] };
+  /** All that was given out and must stay hidden. */
+  given: string[];
+  /** Makes every access token that was given out a thing of the past. */
+  expire(): void;
+  /** What a browser does: goes to the page and says where it is sent on to. */
+  browse(url: string): Promise<URLSearchParams>;
+  close(): Promise<void>;
+}
+
+type Answer = (path: string, body: string, request: IncomingMessage, response: ServerResponse) => void;
+
+export async function startSignInServers(faults: SignInFaults = {}): Promise<SignInServers> {
+  const seen: SignInServers['seen'] = { mcp: [], authorization: [] };
+  const given: string[] = [];
+  const access = new Set<string>();
+  const refresh = new Set<string>();
+  const clients = new Map<string, string[]>();
+  const codes = new Map<string, { challenge: string; redirect: string; client: string }>();
+  const give = (kind: string): string => {
+    const secret = `${kind}-${randomUUID()}`;
+    given.push(secret);
+    return secret;
+  };
+  const authorization = await open(seen.authorization, (path, body, _request, response) => {
+    const url = new URL(path, authorization.address);
+    const form = new URLSearchParams(body);
+    switch (url.pathname) {
+      case '/.well-known/oauth-authorization-server':
+        return json(response, 200, {
+          issuer: faults.issuer ?? authorization.address,
+          authorization_endpoint: `${faults.page ?? authorization.address}/authorize`,
+          token_endpoint: `${faults.tokens ?? authorization.address}/token`,
+          registration_endpoint: `${authorization.address}/register`,
+          response_types_supported: ['code'],
+          code_challenge_methods_supported: ['S256'],
+          authorization_response_iss_parameter_supported: true,
+        });
+      case '/register': {
+        const { redirect_uris } = JSON.parse(body) as { redirect_uris: string[] };
+        const client_id = randomUUID();
+        clients.set(client_id, redirect_uris);
+        return json(response, 201, { client_id, redirect_uris });
+      }
+      case '/authorize': {
+        const [client = '', redirect = '', challenge = '', state = ''] = [
+          'client_id',
+          'redirect_uri',
+          'code_challenge',
+          'state',
+        ].map(name => url.searchParams.get(name) ?? '');
+        if (!clients.get(client)?.includes(redirect) || challenge === '')
+          return json(response, 400, { error: 'invalid_request' });
+        const target = new URL(redirect);
+        target.searchParams.set('state', faults.state ?? state);
+        target.searchParams.set('iss', authorization.address);
+        if (faults.denies) {
+          target.searchParams.set('error', 'access_denied');
+          target.searchParams.set('error_description', 'You have said no.');
+        } else {
+          const code = give('code');
+          codes.set(code, { challenge, redirect, client });
+          target.searchParams.set('code', code);
+        }
+        return void response.writeHead(302, { location: target.href }).end();
+      }
+      case '/token':
+        return token(form, response);
+      default:
+        return json(response, 404, {});
+    }
+  });
+
+  function token(form: URLSearchParams, response: ServerResponse): void {
+    const refused = (): void => json(response, 400, { error: 'invalid_grant' });
+    if (form.get('grant_type') === 'authorization_code') {
+      const code = form.get('code') ?? '';
+      const asked = codes.get(code);
+      codes.delete(code);
+      const verifier = form.get('code_verifier') ?? '';
+      given.push(verifier);
+      const challenge = createHash('sha256').update(verifier).digest('base64url');
+      if (asked?.challenge !== challenge || asked.redirect !== form.get('redirect_uri')) return refused();
+    } else {
+      const old = form.get('refresh_token') ?? '';
+      if (faults.refusesRefresh || !refresh.delete(old)) return refused();
+    }
+    const [access_token, refresh_token] = [give('access'), give('refresh')];
+    access.add(access_token);
+    refresh.add(refresh_token);
+    json(response, 200, { access_token, refresh_token, token_type: 'Bearer', expires_in: 3600 });
+  }
+
+  const mcp = await open(seen.mcp, (path, body, { headers }, response) => {
+    if (path === '/.well-known/oauth-protected-resource/mcp') {
+      const resource = `${mcp.address}/mcp`;
+      return json(response, 200, { resource, authorization_servers: [authorization.address] });
+    }
+    if (path !== '/mcp') return json(response, 404, {});
+    const bearer = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
+    if (!access.has(bearer)) {
+      const challenge = `Bearer resource_metadata="${mcp.address}/.well-known/oauth-protected-resource/mcp"`;
+      return void response.writeHead(401, { 'www-authenticate': challenge }).end();
+    }
+    if (body === '') return void response.writeHead(405).end();
+    const { id, method, params } = JSON.parse(body);
+    if (id === undefined) return void response.writeHead(202).end();
+    json(response, 200, { jsonrpc: '2.0', id, result: resultOf(method, params, headers) });
+  });
+
+  return {
+    url: `${mcp.address}/mcp`,
+    page: authorization.address,
+    faults,
+    seen,
+    given,
+    expire: () => access.clear(),
+    async browse(url) {
+      const response = await fetch(url, { redirect: 'manual' });
+      return new URL(response.headers.get('location') ?? 'nowhere:').searchParams;
+    },
+    close: async () => void (await Promise.all([mcp.close(), authorization.close()])),
+  };
+}
+
+/** Its one tool says back all the headers with which it was called. */
+function resultOf(
+  method: string,
+  params: { protocolVersion?: string },
+  headers: IncomingMessage['headers'],
+): object {
+  if (method === 'tools/list')
+    return { tools: [{ name: 'headers', description: 'Says them.', inputSchema: { type: 'object' } }] };
+  if (method === 'tools/call') return { content: [{ type: 'text', text: JSON.stringify(headers) }] };
+  return {
+    protocolVersion: params.protocolVersion,
+    capabilities: { tools: {} },
+    serverInfo: { name: 'guarded', version: '1' },
+  };
+}
+
+async function open(
+  seen: SeenRequest[],
+  answer: Answer,
+): Promise<{ address: string; close(): Promise<void> }> {
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece as Buffer);
+    const body = Buffer.concat(pieces).toString('utf8');
+    const path = request.url ?? '';
+    const what = `${request.method} ${path.replace(/\?.*$/, '')}`;
+    seen.push({ what, authorization: request.headers.authorization, body });
+    answer(path, body, request, response);
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const close = (): Promise<void> =>
+    new Promise(resolve => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return { address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+}
+
+function json(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
