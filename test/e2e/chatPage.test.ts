@@ -247,6 +247,20 @@ describe('chat page', () => {
     assert.deepEqual(found, { hit: false, tags: 0, links: ['https://example.com/leak.png'] });
   });
 
+  it('draws the beginning of an endless line, and more of it when asked to', async () => {
+    const view = await open();
+    await view.say(conversation([start('go'), routed, text('a'.repeat(130_000)), end]));
+    const drawn = async () => ((await log(view).locator('.prose').textContent()) ?? '').replace(/[^a]/g, '');
+    const more = view.page.getByRole('button', { name: /^Show more/ });
+    await more.waitFor();
+    assert.ok((await drawn()).length < 30_000);
+    await more.click();
+    assert.ok((await drawn()).length > 110_000);
+    await more.click();
+    assert.equal(await more.count(), 0);
+    assert.equal((await drawn()).length, 130_000);
+  });
+
   it('offers what to do after an error', async () => {
     const view = await open();
     await view.say(scenes['trouble']!);
