@@ -47,9 +47,7 @@ export function registerRunActions(
     register('openRun', node => actions.open(node)),
     register('openRunToSide', node => actions.open(node, { panel: true })),
     register('resumeRun', node => actions.open(node, { resume: true })),
-    register('replayRun', ({ runId }) =>
-      vscode.commands.executeCommand('telos.openConversation', { runId, replay: true }),
-    ),
+    register('replayRun', node => actions.open(node, { replay: true })),
     register('renameRun', node => actions.rename(node)),
     register('deleteRun', (_node, selected) => actions.delete(selected)),
     register('exportRun', node => actions.export(node)),
@@ -69,7 +67,7 @@ class RunActions {
   }
 
   /** In the chat: a whole conversation, or the one that a run belongs to. */
-  async open(node: Node, how: { panel?: boolean; resume?: boolean } = {}): Promise<void> {
+  async open(node: Node, how: { panel?: boolean; resume?: boolean; replay?: boolean } = {}): Promise<void> {
     const [{ conversation, runId }] = node.runs as readonly [RunSummary];
     const place = node.kind === 'conversation' && !how.resume ? { conversationId: conversation } : { runId };
     await vscode.commands.executeCommand('telos.openConversation', { ...place, ...how });
@@ -101,10 +99,15 @@ class RunActions {
       vscode.l10n.t('Delete {0}?', what),
       {
         modal: true,
-        detail: vscode.l10n.t(
-          'What is kept of {0} run(s) is deleted for good, also what is needed to undo them. The log of the day still says that there were such runs.',
-          runs.length,
-        ),
+        detail:
+          runs.length === 1
+            ? vscode.l10n.t(
+                'What is kept of the run is deleted for good, also what is needed to undo it. The log of the day still says that there was such a run.',
+              )
+            : vscode.l10n.t(
+                'What is kept of its {0} runs is deleted for good, also what is needed to undo them. The log of the day still says that there were such runs.',
+                runs.length,
+              ),
       },
       vscode.l10n.t('Delete'),
     );

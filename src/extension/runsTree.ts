@@ -191,10 +191,11 @@ function runItem(node: ConversationNode | RunNode): vscode.TreeItem {
   return item;
 }
 
-/** `conversation.interrupted.skill`: what it is, how it ended, and whether there is anything to compare it with. */
-function contextOf({ kind }: ConversationNode | RunNode, { outcome, skill }: RunSummary): string {
+/** `conversation.interrupted.skill`: what it is, how it ended, whether there may be others of its skill, and whether it may have changed files. */
+function contextOf({ kind }: ConversationNode | RunNode, run: RunSummary): string {
+  const { outcome, skill, toolCalls } = run;
   const canGoOn = outcome === 'interrupted' || outcome === 'cancelled' ? '.resumable' : '';
-  return `${kind}.${outcome}${canGoOn}${skill ? '.skill' : ''}`;
+  return `${kind}.${outcome}${canGoOn}${skill ? '.skill' : ''}${toolCalls > 0 ? '.tools' : ''}`;
 }
 
 function iconOf(outcome: KeptOutcome): vscode.ThemeIcon {
