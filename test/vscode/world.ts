@@ -21,7 +21,17 @@ export interface World {
 }
 
 /** What belongs to the installed extension, as `.vscodeignore` leaves it. */
-const shipped = ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md', 'dist', 'media'];
+const shipped = [
+  'package.json',
+  'package.nls.json',
+  'package.nls.de.json',
+  'l10n',
+  'README.md',
+  'LICENSE',
+  'CHANGELOG.md',
+  'dist',
+  'media',
+];
 
 /** Copies of the sample workspace and pack (or of `skills`), and the extension as it was built last. */
 export async function freshWorld(sources: { skills?: string; workspace?: string } = {}): Promise<World> {

@@ -1,0 +1,79 @@
+/** Every text of the extension exists in English and in German: those of package.json, and those in the code of the extension and the chat view. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const read = (file: string): string => readFileSync(join(root, file), 'utf8');
+const table = (file: string): Record<string, string> => JSON.parse(read(file));
+
+/** Properties of package.json that a person reads; what a model reads, and names, stay as they are. */
+const shown =
+  /^(?:title|displayName|description|label|contents|userDescription|markdownDescription|enumDescriptions\.\d+)$/;
+const leftAlone = /^(?:Telos|telos)$|modelDescription|inputSchema/;
+
+describe('localisation', () => {
+  const manifest = JSON.parse(read('package.json'));
+  const english = table('package.nls.json');
+
+  it('has both languages for every text of package.json, and no text besides', () => {
+    const wanted = new Set([...read('package.json').matchAll(/"%([\w.-]+)%"/g)].map(([, key]) => key ?? ''));
+    assert.deepEqual(Object.keys(english).sort(), [...wanted].sort());
+    assert.deepEqual(Object.keys(table('package.nls.de.json')).sort(), [...wanted].sort());
+    assert.deepEqual(literalTexts(manifest.contributes), []);
+  });
+
+  it('keeps commands, settings and placeholders as they are in German', () => {
+    const german = table('package.nls.de.json');
+    for (const [key, text] of Object.entries(english))
+      assert.deepEqual(marks(german[key] ?? ''), marks(text), key);
+    for (const [text, translated] of Object.entries(table('l10n/bundle.l10n.de.json')))
+      assert.deepEqual(marks(translated), marks(text), text);
+  });
+
+  it('has German for every text in the code, and no German that nothing shows', () => {
+    const german = table('l10n/bundle.l10n.de.json');
+    const texts = new Set([...sources('src/extension'), ...sources('webview')].flatMap(textsIn));
+    assert.deepEqual(
+      [...texts].filter(text => !Object.hasOwn(german, text)),
+      [],
+    );
+    assert.deepEqual(
+      Object.keys(german).filter(text => !texts.has(text)),
+      [],
+    );
+  });
+});
+
+/** What must stand in a translation just as in the text: links to commands, names in backticks, places for values. */
+const marks = (text: string): string[] =>
+  [...text.matchAll(/\]\([^)]*\)|`[^`]*`|\{\w+\}|\*\*/g)].map(([mark]) => mark).sort();
+
+function literalTexts(value: unknown, path = ''): string[] {
+  if (typeof value === 'string') {
+    const property = path.split('.').at(-1) ?? '';
+    const isShown = shown.test(property) || /enumDescriptions\.\d+$/.test(path);
+    return isShown && !value.startsWith('%') && !leftAlone.test(value) && !leftAlone.test(path) ? [path] : [];
+  }
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => literalTexts(inner, path ? `${path}.${key}` : key));
+}
+
+function sources(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter(name => /\.tsx?$/.test(name) && !name.endsWith('.d.ts'))
+    .map(name => join(folder, name));
+}
+
+/** First arguments of `vscode.l10n.t` and of the view's `t`; one that is no literal could not be translated. */
+function textsIn(file: string): string[] {
+  const calls = read(file).matchAll(
+    /(?:(?<![\w.$])|\bl10n\.)t\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")?/g,
+  );
+  return [...calls].map(([call, single, double]) => {
+    const text = single ?? double;
+    assert(text !== undefined, `${file}: ${call} takes no literal`);
+    return text.replace(/\\n/g, '\n').replace(/\\(.)/g, '$1');
+  });
+}
