@@ -1,5 +1,6 @@
 /** Runs that the editor's own places start (its chat, its tools, a task, a document), so that each of them ends before the host does. */
 import * as vscode from 'vscode';
+import { Interruption } from '../../engine/errors.ts';
 import type { Human } from '../../engine/human.ts';
 import type { RunRequest } from '../../engine/telos.ts';
 import type { RunEvent } from '../../protocol/run.ts';
@@ -75,7 +76,7 @@ export class NativeRuns implements vscode.Disposable {
 
   /** Aborts what runs and waits for its end. */
   async end(): Promise<void> {
-    this.stop();
+    for (const { controller } of this.#running.keys()) controller.abort(new Interruption());
     await Promise.allSettled(this.#running.values());
   }
 
