@@ -3,6 +3,8 @@ import { appendFileSync } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TelosError } from '../errors.ts';
+import { runPath } from '../history/runFile.ts';
+import { readSummary } from '../history/runSummary.ts';
 import { isInside, PathProblem } from '../tools/paths.ts';
 import type { WriteKeeper } from '../tools/tool.ts';
 import {
@@ -115,10 +117,12 @@ export class ChangeStore {
 
   /**
    * Makes the files of a run what they were before it. When a file is not as the run left it nothing is undone, unless `others` asks for the
-   * rest. Throws TelosError `config` when nothing is kept of such a run, or what is kept cannot be written back; then nothing was changed.
+   * rest. Throws TelosError `config` when nothing is kept of such a run, when it goes on, or when what is kept cannot be written back; then nothing was changed.
    */
   async undo(runId: string, { others = false }: { others?: boolean } = {}): Promise<UndoResult> {
     const { folder, files } = this.#existing(runId);
+    if (goesOn(this.#dataDir, runId))
+      throw new TelosError('config', 'This run goes on; stop it first, then undo it.');
     const changes = await this.of(runId);
     if (changes.undoneAt !== undefined) return { outcome: 'already_undone', changes };
     const open = changes.files.filter(({ isUndone }) => !isUndone);
@@ -211,6 +215,16 @@ export class ChangeStore {
       if (run.runId === current || (now - run.changedAt < maxAge && kept <= maxKept)) continue;
       await rm(run.folder, { recursive: true, force: true }).catch(() => undefined);
     }
+  }
+}
+
+/** As its own file says; a run that is kept nowhere is over for all that is known. */
+function goesOn(dataDir: string, runId: string): boolean {
+  const file = runPath(dataDir, runId);
+  try {
+    return file !== undefined && readSummary(file)?.outcome === 'running';
+  } catch {
+    return false;
   }
 }
 

@@ -18,11 +18,12 @@ const mostSteps = 500;
 const around = 3;
 
 export function countLines(before: string, after: string): LineCounts {
-  const edits = lineEdits(before, after);
-  return {
-    added: edits.filter(({ kind }) => kind === '+').length,
-    removed: edits.filter(({ kind }) => kind === '-').length,
-  };
+  const { old, fresh } = changedMiddle(linesOf(before), linesOf(after));
+  const steps = shortestWay(old, fresh);
+  if (steps === undefined) return { added: fresh.length, removed: old.length };
+  // Each step adds or removes one line, and the lengths say how many more of the one than of the other.
+  const added = (steps + fresh.length - old.length) / 2;
+  return { added, removed: steps - added };
 }
 
 /** As `diff -u` writes it, without a heading; empty for the same text. */
@@ -61,69 +62,91 @@ const printed = ({ kind, line }: LineEdit): string =>
   line.endsWith('\n') ? kind + line : `${kind}${line}\n\\ No newline at end of file\n`;
 
 function lineEdits(before: string, after: string): LineEdit[] {
-  const [old, fresh] = [linesOf(before), linesOf(after)];
-  const shortest = Math.min(old.length, fresh.length);
-  let head = 0;
-  while (head < shortest && old[head] === fresh[head]) head++;
-  let tail = 0;
-  while (tail < shortest - head && old.at(-1 - tail) === fresh.at(-1 - tail)) tail++;
+  const [allOld, allFresh] = [linesOf(before), linesOf(after)];
+  const { old, fresh, head, tail } = changedMiddle(allOld, allFresh);
   const same = (line: string): LineEdit => ({ kind: ' ', line });
-  return [
-    ...old.slice(0, head).map(same),
-    ...middleEdits(old.slice(head, old.length - tail), fresh.slice(head, fresh.length - tail)),
-    ...old.slice(old.length - tail).map(same),
-  ];
+  const trace: Int32Array[] = [];
+  const steps = shortestWay(old, fresh, trace);
+  const middle: LineEdit[] =
+    steps === undefined
+      ? [
+          ...old.map(line => ({ kind: '-', line }) as const),
+          ...fresh.map(line => ({ kind: '+', line }) as const),
+        ]
+      : wayBack(trace, old, fresh);
+  return [...allOld.slice(0, head).map(same), ...middle, ...allOld.slice(allOld.length - tail).map(same)];
 }
 
 const linesOf = (text: string): string[] => text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 
-/** The shortest way from one list to the other, after Myers (1986): the furthest point on each diagonal, one step more at a time. */
-function middleEdits(old: readonly string[], fresh: readonly string[]): LineEdit[] {
-  const furthest = new Map<number, number>([[1, 0]]);
-  const trace: Map<number, number>[] = [];
-  for (let steps = 0; steps <= Math.min(mostSteps, old.length + fresh.length); steps++) {
-    trace.push(new Map(furthest));
-    for (let diagonal = -steps; diagonal <= steps; diagonal += 2) {
-      let x = fromAbove(furthest, diagonal, steps)
-        ? furthest.get(diagonal + 1)!
-        : furthest.get(diagonal - 1)! + 1;
-      while (x < old.length && x - diagonal < fresh.length && old[x] === fresh[x - diagonal]) x++;
-      furthest.set(diagonal, x);
-      if (x >= old.length && x - diagonal >= fresh.length) return wayBack(trace, old, fresh);
-    }
-  }
-  return [
-    ...old.map(line => ({ kind: '-', line }) as const),
-    ...fresh.map(line => ({ kind: '+', line }) as const),
-  ];
-}
-
-/** Whether the step onto the diagonal adds a line, and does not take one away. */
-function fromAbove(furthest: ReadonlyMap<number, number>, diagonal: number, steps: number): boolean {
-  if (diagonal === -steps) return true;
-  return diagonal !== steps && furthest.get(diagonal - 1)! < furthest.get(diagonal + 1)!;
-}
-
-function wayBack(
-  trace: readonly Map<number, number>[],
+/** Without the lines at both ends that are the same. */
+function changedMiddle(
   old: readonly string[],
   fresh: readonly string[],
-): LineEdit[] {
+): { old: readonly string[]; fresh: readonly string[]; head: number; tail: number } {
+  const shortest = Math.min(old.length, fresh.length);
+  let head = 0;
+  while (head < shortest && old[head] === fresh[head]) head++;
+  let tail = 0;
+  while (tail < shortest - head && old[old.length - 1 - tail] === fresh[fresh.length - 1 - tail]) tail++;
+  return {
+    old: old.slice(head, old.length - tail),
+    fresh: fresh.slice(head, fresh.length - tail),
+    head,
+    tail,
+  };
+}
+
+/**
+ * How many lines have to be added and removed at least, after Myers (1986): the furthest point on each diagonal, one step more at a time; into
+ * `trace` goes how far it was before each step. Undefined when it is a long way.
+ */
+function shortestWay(
+  old: readonly string[],
+  fresh: readonly string[],
+  trace?: Int32Array[],
+): number | undefined {
+  const all = old.length + fresh.length;
+  if (!trace && (old.length === 0 || fresh.length === 0)) return all;
+  const most = Math.min(mostSteps, all);
+  // The middle one is diagonal 0.
+  const furthest = new Int32Array(2 * most + 3);
+  const zero = most + 1;
+  for (let steps = 0; steps <= most; steps++) {
+    trace?.push(furthest.slice(zero - steps - 1, zero + steps + 2));
+    for (let diagonal = -steps; diagonal <= steps; diagonal += 2) {
+      const above = furthest[zero + diagonal + 1]!;
+      const before = furthest[zero + diagonal - 1]!;
+      let x = addsLine(diagonal, steps, before, above) ? above : before + 1;
+      while (x < old.length && x - diagonal < fresh.length && old[x] === fresh[x - diagonal]) x++;
+      furthest[zero + diagonal] = x;
+      if (x >= old.length && x - diagonal >= fresh.length) return steps;
+    }
+  }
+  return undefined;
+}
+
+/** Whether the step onto a diagonal adds a line, and does not take one away; both numbers are how far one had come beside it. */
+const addsLine = (diagonal: number, steps: number, before: number, above: number): boolean =>
+  diagonal === -steps || (diagonal !== steps && before < above);
+
+function wayBack(trace: readonly Int32Array[], old: readonly string[], fresh: readonly string[]): LineEdit[] {
   const edits: LineEdit[] = [];
   let [x, y] = [old.length, fresh.length];
-  for (let steps = trace.length - 1; steps >= 0; steps--) {
+  for (let steps = trace.length - 1; steps > 0; steps--) {
     const furthest = trace[steps]!;
     const diagonal = x - y;
-    const adds = fromAbove(furthest, diagonal, steps);
-    const fromX = furthest.get(adds ? diagonal + 1 : diagonal - 1)!;
+    const [before, above] = [furthest[steps + diagonal]!, furthest[steps + diagonal + 2]!];
+    const adds = addsLine(diagonal, steps, before, above);
+    const fromX = adds ? above : before;
     const fromY = fromX - (adds ? diagonal + 1 : diagonal - 1);
-    while (x > Math.max(0, fromX) && y > Math.max(0, fromY)) {
+    while (x > fromX && y > fromY) {
       edits.push({ kind: ' ', line: old[--x]! });
       y--;
     }
-    if (steps === 0) break;
     if (adds) edits.push({ kind: '+', line: fresh[--y]! });
     else edits.push({ kind: '-', line: old[--x]! });
   }
+  while (x > 0) edits.push({ kind: ' ', line: old[--x]! });
   return edits.reverse();
 }

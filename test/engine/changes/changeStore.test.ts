@@ -198,6 +198,17 @@ describe('changes of a run', () => {
     assert.deepEqual((await store.find('run')).sort(), ['run-1', 'run-2']);
   });
 
+  it('undoes no run that goes on', async () => {
+    const began = { type: 'run', version: 1, runId: 'run-1', door: 'cli', request: '', pid: process.pid };
+    run.put(
+      'data/runs/run-1.jsonl',
+      `${JSON.stringify({ ...began, startedAt: new Date().toISOString() })}\n`,
+    );
+    await write('a', 'by run');
+    await assert.rejects(store.undo('run-1'), /This run goes on; stop it first/);
+    assert.equal(readFileSync(inWork('a'), 'utf8'), 'by run');
+  });
+
   it('gives up what is older than a month', async () => {
     await write('a', 'one');
     const old = join(data, 'changes/run-1');
