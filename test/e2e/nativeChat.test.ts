@@ -1,7 +1,7 @@
 /** Telos in the editor's own places, as a person sees them: `@telos` in the Chat view, and the question before another extension's call. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { cp, readFile } from 'node:fs/promises';
+import { cp, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
@@ -52,6 +52,16 @@ describe('Telos in the places of VS Code', () => {
     await page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
   }
 
+  /** Types a request into the editor's own Chat view. */
+  async function say(page: Page, text: string): Promise<void> {
+    const input = page.locator('.interactive-input-part .monaco-editor').first();
+    await input.waitFor();
+    await input.click();
+    await page.keyboard.type(text);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Enter');
+  }
+
   it('asks the person, by the name of the skill, before a call of another extension runs it', async () => {
     const { page } = workbench;
     await command(page, 'Test Models: Call the Tool of Telos');
@@ -66,20 +76,30 @@ describe('Telos in the places of VS Code', () => {
   it('answers as @telos in the Chat view with no account, down to the written file', async () => {
     const { page } = workbench;
     await command(page, 'Test Models: Open the Chat View');
-    const input = page.locator('.interactive-input-part .monaco-editor').first();
-    await input.waitFor();
-    await input.click();
-    await page.keyboard.type('@telos run daily kickoff');
-    await page.keyboard.press('Escape');
-    await page.keyboard.press('Enter');
+    await say(page, '@telos run daily kickoff');
     const answer = page.locator('.interactive-response').last();
     await answer.getByText('kickoff of kairos: its name is in your request').first().waitFor();
     await answer.getByRole('button', { name: 'Open Log' }).waitFor();
+    await answer.getByRole('button', { name: 'Show Changes' }).waitFor();
     await workbench.screenshot('native-chat');
     // What came before the answer is folded by then; these stay in sight.
     assert.ok(await answer.getByText('kickoff of kairos: its name is in your request').last().isVisible());
     assert.ok(await answer.getByText('today.md').last().isVisible());
     assert.match(await readFile(join(world.workspace, 'today.md'), 'utf8'), /^# /);
+  });
+
+  it('lists with /list, shows the choice with /route without running it, and runs by name with /run', async () => {
+    const { page } = workbench;
+    const answer = (text: string) => page.locator('.interactive-response').filter({ hasText: text });
+    await say(page, '@telos /list');
+    await answer('weekly-summary of kairos').first().waitFor();
+    await say(page, '@telos /route weekly summary');
+    await answer('Nothing was run').getByRole('button', { name: 'Pick Another...' }).waitFor();
+    const written = join(world.workspace, 'today.md');
+    await rm(written);
+    await say(page, '@telos /run kickoff please');
+    while (!existsSync(written)) await page.waitForTimeout(100);
+    await workbench.screenshot('native-chat-commands');
   });
 
   it('leads through five steps, and marks one as done once its command has run', async () => {
