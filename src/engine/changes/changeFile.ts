@@ -8,7 +8,7 @@ import { isInside } from '../tools/paths.ts';
 /** A file before a write. */
 export interface OldFile {
   size: number;
-  /** Permission bits. */
+  /** The twelve bits that `chmod` takes. */
   mode: number;
   /** Missing for a file that was too large to be read. */
   sha256?: string;

@@ -66,7 +66,7 @@ export class KeptWrites implements WriteKeeper {
     place: string,
     before: Stats,
   ): Promise<{ file: OldFile; bytes?: Buffer } | undefined> {
-    const file: OldFile = { size: before.size, mode: before.mode & 0o777 };
+    const file: OldFile = { size: before.size, mode: before.mode & 0o7777 };
     if (before.size > maxKeptFile) {
       this.#problems.push(tooLarge(path, before.size));
       return { file };

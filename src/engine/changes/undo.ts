@@ -151,9 +151,10 @@ async function prepare(file: FileHistory, folder: string): Promise<Prepared> {
   return { file, temporary };
 }
 
-/** Permissions that somebody has changed since stay changed; those that the run left are the old ones again. Never more than permissions. */
+/** A write keeps the permissions, but not what stands above them (set-user-id and its like); what somebody has set since stays. */
 function modeFor(before: OldFile, now: Stats): number {
-  return before.mode === (now.mode & 0o777) ? before.mode & 0o777 : now.mode & 0o777;
+  const mode = now.mode & 0o7777;
+  return mode === (before.mode & 0o777) ? before.mode & 0o7777 : mode;
 }
 
 async function writeBeside(path: string, bytes: Buffer, mode: number): Promise<void> {

@@ -54,15 +54,17 @@ describe('changes of a run', () => {
       'empty.txt': Buffer.alloc(0),
     };
     for (const [name, bytes] of Object.entries(contents)) run.put(`work/${name}`, bytes);
-    chmodSync(inWork('windows.txt'), 0o751);
+    chmodSync(inWork('windows.txt'), 0o2751);
     for (const name of Object.keys(contents)) await write(name, 'other\n');
     await write('new/deep/file.md', 'made');
     await write('new/other.md', 'made');
+    chmodSync(inWork('empty.txt'), 0o600);
     const result = await store.undo('run-1');
     assert.ok(result.outcome === 'undone', result.outcome);
     for (const [name, bytes] of Object.entries(contents))
       assert.ok(readFileSync(inWork(name)).equals(bytes), name);
-    assert.equal(statSync(inWork('windows.txt')).mode & 0o777, 0o751);
+    assert.equal(statSync(inWork('windows.txt')).mode & 0o7777, 0o2751);
+    assert.equal(statSync(inWork('empty.txt')).mode & 0o7777, 0o600, 'what was set since stays');
     assert.deepEqual(readdirSync(run.work).sort(), Object.keys(contents).sort());
     assert.deepEqual(result.folders, [inWork('new/deep'), inWork('new')]);
     assert.equal(result.removed.length, 2);
