@@ -115,7 +115,7 @@ export async function* signInAt(
   const question: Ask = {
     action: 'ask',
     rule: 'mcp.authorize',
-    reason: `The MCP server '${wanted.server}' wants you to sign in at ${page}, which opens in your browser.${beside} What it gives out is kept among the editor's secrets and sent to this server alone.`,
+    reason: `The MCP server '${wanted.server}' of agent ${policy.agent?.name ?? 'telos'}, at ${wanted.place}, wants you to sign in at ${page}, which opens in your browser.${beside} What it gives out is kept among the editor's secrets and sent to this server alone.`,
     subject: `sign in at ${page}`,
     scopes: ['once'],
   };

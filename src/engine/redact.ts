@@ -8,6 +8,8 @@ const shortestSecret = 8;
 
 export interface Redactor {
   text(text: string): string;
+  /** From now on these are hidden as well. */
+  learn(secrets: readonly string[]): void;
   /** The events without the secrets, a secret that is split over text deltas included. */
   events(events: AsyncIterable<RunEvent>): AsyncIterable<RunEvent>;
 }
@@ -17,10 +19,24 @@ export interface Redactor {
  * at any alignment inside a longer base64 text.
  */
 export function redactor(secrets: readonly string[]): Redactor {
-  const pattern = patternOf(formsOf(secrets));
-  if (!pattern) return { text: text => text, events: events => events };
-  const text = (original: string): string => original.replace(pattern, redactionMark);
-  return { text, events: events => redactedEvents(events, text, streamRedactor(secrets)) };
+  const known = new Set(secrets);
+  let pattern = patternOf(formsOf(secrets));
+  const text = (original: string): string => (pattern ? original.replace(pattern, redactionMark) : original);
+  return {
+    text,
+    learn(more) {
+      if (more.every(secret => known.has(secret))) return;
+      for (const secret of more) known.add(secret);
+      pattern = patternOf(formsOf([...known]));
+    },
+    events: events =>
+      redactedEvents(
+        events,
+        text,
+        () => streamRedactor([...known]),
+        () => known.size,
+      ),
+  };
 }
 
 /**
@@ -139,15 +155,24 @@ function mapped(value: unknown, change: (text: string) => string): unknown {
 async function* redactedEvents(
   events: AsyncIterable<RunEvent>,
   redact: (text: string) => string,
-  stream: StreamRedactor,
+  newStream: () => StreamRedactor,
+  countKnown: () => number,
 ): AsyncGenerator<RunEvent> {
+  let stream = newStream();
+  let known = countKnown();
   for await (const event of events) {
+    let held = '';
+    if (countKnown() !== known) {
+      known = countKnown();
+      held = stream.flush();
+      stream = newStream();
+    }
     if (event.type === 'text') {
-      const text = stream.push(event.text);
+      const text = stream.push(held + event.text);
       if (text) yield { type: 'text', text };
       continue;
     }
-    const rest = stream.flush();
+    const rest = redact(held) + stream.flush();
     if (rest) yield { type: 'text', text: rest };
     yield mapStrings(event, redact);
   }

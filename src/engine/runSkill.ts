@@ -15,10 +15,12 @@ import { runPolicy } from './policy/runPolicy.ts';
 import { fillBody, firstMessage, missingNotice, systemPrompt, withAttachments } from './prompt.ts';
 import { priceOf } from './providers/prices.ts';
 import type { Provider } from './providers/provider.ts';
+import { type Redactor, redactor } from './redact.ts';
 import type { Match } from './route.ts';
 import { type RunSpec, runLoop } from './run.ts';
 import { skillTools } from './tools/builtin.ts';
 import { commandEnvironment } from './tools/command.ts';
+import { hiddenIn } from './tools/mcpConfig.ts';
 import { connectServers, type McpServers } from './tools/mcpServers.ts';
 import type { SignInPort } from './tools/mcpSignIn.ts';
 import { resolvePath } from './tools/paths.ts';
@@ -31,6 +33,8 @@ const maxCompanions = 100;
 export interface SkillBench {
   provider: Provider;
   human: Human;
+  /** Learns what the run must hide besides. */
+  redact?: Redactor;
   state: RunState;
   /** What was said before; the run's own messages come behind it. */
   earlier?: readonly Message[];
@@ -55,6 +59,7 @@ export async function* runSkill(
   {
     provider,
     human,
+    redact = redactor([]),
     state,
     earlier = [],
     attachments = [],
@@ -70,6 +75,7 @@ export async function* runSkill(
   const { agent, skill } = match;
   const companions = companionsOf(skill.dir, maxCompanions);
   const folders = foldersOf(agent, skill, companions);
+  if (agent.mcpConfig) redact.learn(hiddenIn(agent.mcpConfig, config.env));
   yield announcement(match, provider);
   for (const { message } of skill.diagnostics.filter(diagnostic => diagnostic.severity === 'error')) {
     yield { type: 'notice', level: 'warning', message: `${skill.file}: ${message}` };
@@ -94,7 +100,7 @@ export async function* runSkill(
   yield* policyNotices(policy);
   const wantsServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
   if (wantsServers && (yield* mayConnectServers({ human, policy }, signal)))
-    mcp = await connectServers(config, agent, skillTools, env, signal, { signIn });
+    mcp = await connectServers(config, agent, skillTools, env, signal, { signIn, redact });
   const offered = (): readonly Tool[] => keptTools(allowed, mcp);
   try {
     for (const wanted of mcp?.signIns ?? []) yield* signInAt(wanted, { human, policy }, signal);

@@ -34,7 +34,7 @@ import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
 import { chooseProvider, createProvider } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
 import { recordingProvider } from './providers/recording.ts';
-import { redactor, secretsIn } from './redact.ts';
+import { type Redactor, redactor, secretsIn } from './redact.ts';
 import { type Match, type RouteResult, Router } from './route.ts';
 import { routingProvider } from './routeModel.ts';
 import { findSkill, namedSkill } from './routeName.ts';
@@ -265,7 +265,7 @@ export class Telos {
   run(request: RunRequest, human: Human, signal: AbortSignal): AsyncIterable<RunEvent> {
     const redact = redactor(secretsIn(this.config.env));
     const state = newRunState();
-    const body = () => this.#runSkill(request, human, state, signal);
+    const body = () => this.#runSkill(request, human, redact, state, signal);
     const events = redact.events(framed(request.text, state, body, signal, namesOf(request)));
     const { dataDir } = this.config;
     const logged = recorded(events, { dataDir, redact: redact.text, messages: state.messages });
@@ -276,6 +276,7 @@ export class Telos {
   async *#runSkill(
     request: RunRequest,
     human: Human,
+    redact: Redactor,
     state: RunState,
     signal: AbortSignal,
   ): AsyncGenerator<RunEvent, RunOutcome> {
@@ -284,14 +285,14 @@ export class Telos {
     for (const message of (await budget?.check()) ?? []) yield { type: 'notice', level: 'warning', message };
     if (request.withoutSkill || (await this.#goesOnWithoutSkill(request))) {
       const provider = await this.#providerFor(undefined, request);
-      const bench = this.#bench(provider, human, state, budget, request);
+      const bench = this.#bench(provider, human, redact, state, budget, request);
       return yield* runWithoutSkill(wordsOf(request), bench, signal);
     }
     const match = await this.route(request, signal);
     if (match.notice) yield { type: 'notice', level: 'warning', message: match.notice };
     if (!match.skill) throw noMatch(request.text, match.suggestions);
     const provider = await this.#providerFor(match, request);
-    const bench = this.#bench(provider, human, state, budget, request);
+    const bench = this.#bench(provider, human, redact, state, budget, request);
     return yield* runSkill(match, wordsOf(request), bench, signal);
   }
 
@@ -305,6 +306,7 @@ export class Telos {
   #bench(
     provider: Provider,
     human: Human,
+    redact: Redactor,
     state: RunState,
     budget: Budget | undefined,
     { conversation, attachments }: RunRequest,
@@ -317,7 +319,8 @@ export class Telos {
       ...(conversation?.skillIsUnread && { skillIsUnread: true }),
       ...(attachments && { attachments }),
       provider,
-      human: withoutSecrets(human, redactor(secretsIn(this.config.env)).text),
+      human: withoutSecrets(human, redact.text),
+      redact,
       state,
       config: this.config,
       changes: this.changes.keeper(state.runId),

@@ -21,6 +21,8 @@ export interface SignInFaults {
   tokens?: string;
   /** What the authorization server calls itself. */
   issuer?: string;
+  /** Where the MCP server sends all on to. */
+  redirect?: string;
   /** From now on no refresh token counts. */
   refusesRefresh?: boolean;
 }
@@ -115,10 +117,16 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
       const verifier = form.get('code_verifier') ?? '';
       given.push(verifier);
       const challenge = createHash('sha256').update(verifier).digest('base64url');
-      if (asked?.challenge !== challenge || asked.redirect !== form.get('redirect_uri')) return refused();
+      if (asked?.challenge !== challenge || asked.redirect !== form.get('redirect_uri')) {
+        refused();
+        return;
+      }
     } else {
       const old = form.get('refresh_token') ?? '';
-      if (faults.refusesRefresh || !refresh.delete(old)) return refused();
+      if (faults.refusesRefresh || !refresh.delete(old)) {
+        refused();
+        return;
+      }
     }
     const [access_token, refresh_token] = [give('access'), give('refresh')];
     access.add(access_token);
@@ -132,6 +140,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
       return json(response, 200, { resource, authorization_servers: [authorization.address] });
     }
     if (path !== '/mcp') return json(response, 404, {});
+    if (faults.redirect) return void response.writeHead(307, { location: faults.redirect }).end();
     const bearer = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
     if (!access.has(bearer)) {
       const challenge = `Bearer resource_metadata="${mcp.address}/.well-known/oauth-protected-resource/mcp"`;

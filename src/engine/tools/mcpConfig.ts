@@ -1,5 +1,6 @@
 /** Reads an agent's mcp.json: which MCP servers it wants, how each is reached, and which of the user's variables it asks for. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import { hostKind, isNeverReached } from './addresses.ts';
 import { faultIn } from './jsonFault.ts';
 
@@ -93,14 +94,31 @@ export function interpolate(value: string, env: Readonly<Record<string, string>>
 export const isTelosKey = (name: string): boolean =>
   /^(?:(?:ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i.test(name);
 
-/** The server with its variables filled in, ready to be reached, and the values that must not be shown; or why it must not be reached. */
+/** What the variables that a server asks for hold, as far as it must not be shown: whatever is no plain place may be a key. */
+export function hiddenValues(server: McpServer, env: Readonly<Record<string, string>>): string[] {
+  return namesIn(server).flatMap(name => {
+    const value = Object.hasOwn(env, name) ? (env[name] ?? '') : '';
+    return isPlace(value) ? [] : [value];
+  });
+}
+
+/** The same of all servers of a file; commands of its agent can be given these variables as well. */
+export const hiddenIn = (file: string, env: Readonly<Record<string, string>>): string[] =>
+  [...readMcpConfig(file).servers.values()].flatMap(server => hiddenValues(server, env));
+
+/** Folders that are there, and hosts: they stand in every other sentence of a server, and open nothing. */
+function isPlace(value: string): boolean {
+  if (/^(?:~|\.\.?)(?:[/\\]|$)/.test(value)) return true;
+  if (isAbsolute(value)) return existsSync(value);
+  return /^https?:\/\/[\w.:[\]-]+\/?$/i.test(value);
+}
+
+/** The server with its variables filled in, ready to be reached, or why it must not be. */
 export function resolveServer(
   server: McpServer,
   env: Readonly<Record<string, string>>,
-): { server: McpServer; secrets: readonly string[] } | { refusal: string } {
-  const names = [
-    ...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!))),
-  ];
+): { server: McpServer } | { refusal: string } {
+  const names = namesIn(server);
   const key = names.find(isTelosKey);
   if (key) return { refusal: `it wants ${key}, a key that Telos gives to no server (floor.mcp-key)` };
   // An address with a variable in it is none that one can agree to, and addresses end in the logs of servers.
@@ -114,14 +132,10 @@ export function resolveServer(
     };
   }
   const fill = (text: string): string => interpolate(text, env);
-  // Folders and addresses are in every other sentence of a server; whatever else a variable holds may be a key.
-  const secrets = names.map(name => env[name] ?? '').filter(value => !/^(?:[/~.\\]|[a-z]+:)/i.test(value));
-  if (server.type === 'stdio') {
-    const filled = { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) };
-    return { server: filled, secrets };
-  }
+  if (server.type === 'stdio')
+    return { server: { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) } };
   const refusal = addressProblem(server.url);
-  return refusal ? { refusal } : { server: { ...server, headers: mapValues(server.headers, fill) }, secrets };
+  return refusal ? { refusal } : { server: { ...server, headers: mapValues(server.headers, fill) } };
 }
 
 /** Where a server is, for people: the command line or the address as written, so that no variable's value is in it. */
@@ -129,6 +143,10 @@ export function placeOf(server: McpServer): string {
   if (server.type === 'stdio') return [server.command, ...server.args].join(' ');
   return server.url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/, '');
 }
+
+const namesIn = (server: McpServer): string[] => [
+  ...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!))),
+];
 
 /** The texts in which a variable counts. A command or a folder that depends on one would be hard to review. */
 function textsIn(server: McpServer): string[] {

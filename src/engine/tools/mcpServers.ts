@@ -1,10 +1,10 @@
 /** The MCP servers of one run: connected side by side, each on its own risk, and all ended with the run. */
 import type { ToolResult } from '../../protocol/run.ts';
 import { type Config, expandPath } from '../config.ts';
-import { redactor } from '../redact.ts';
-import type { McpConnection, McpLimits, McpSurroundings } from './mcpClient.ts';
-import { type McpServer, placeOf, readMcpConfig, resolveServer } from './mcpConfig.ts';
-import { McpSignIn, type SignInPort } from './mcpSignIn.ts';
+import { type Redactor, redactor } from '../redact.ts';
+import type { McpConnection, McpLimits } from './mcpClient.ts';
+import { hiddenValues, type McpServer, placeOf, readMcpConfig, resolveServer } from './mcpConfig.ts';
+import type { McpSignIn, SignInPort } from './mcpSignIn.ts';
 import { type McpToolSource, type MergedTools, mergeTools } from './mcpTools.ts';
 import { type Tool, toolError } from './tool.ts';
 
@@ -30,6 +30,8 @@ export interface McpServers {
 
 export interface WantedSignIn {
   server: string;
+  /** The server's own address. */
+  place: string;
   /** Where it leads, the page for the browser first; undefined where it must not be made, for a reason that is among the problems then. */
   origins(signal: AbortSignal): Promise<readonly string[] | undefined>;
   /** Has the person sign in and connects to the server. What went wrong is among the problems then. Throws the abort reason on abort. */
@@ -53,6 +55,8 @@ export interface McpReach {
   limits?: McpLimits;
   /** See `FrontendParts`. */
   signIn?: SignInPort | undefined;
+  /** Goes over what the servers say, and learns what they are given. */
+  redact?: Redactor;
 }
 
 /**
@@ -92,7 +96,7 @@ export async function connectServers(
   const signIns: WantedSignIn[] = [];
   for (const one of attempts) {
     if ('error' in one && one.signIn?.isWanted)
-      signIns.push(wantedSignIn(one.server, one.signIn, again, add));
+      signIns.push(wantedSignIn(one.server, placeOf(servers.get(one.server)!), one.signIn, again, add));
     else add(one);
   }
   const close = async (): Promise<void> => {
@@ -107,6 +111,7 @@ export async function connectServers(
 
 function wantedSignIn(
   server: string,
+  place: string,
   access: McpSignIn,
   connect: (server: string) => Promise<Attempt>,
   add: (attempt: Attempt) => void,
@@ -116,12 +121,13 @@ function wantedSignIn(
       return await work;
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      add({ server, error: redactor(access.secrets).text(plainReason(error)) });
+      add({ server, error: plainReason(error) });
       return undefined;
     }
   };
   return {
     server,
+    place,
     origins: signal => orProblem(access.origins(signal), signal),
     async signIn(signal) {
       const attempt = await orProblem(
@@ -171,45 +177,30 @@ async function attempt(
   agent: McpAgent,
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
-  { limits = usualLimits, signIn: port }: McpReach,
+  { limits = usualLimits, signIn: port, redact = redactor([]) }: McpReach,
 ): Promise<Attempt> {
   const resolved = resolveServer(written, config.env);
   if ('refusal' in resolved) return { server: name, error: resolved.refusal };
-  const { server, secrets } = resolved;
+  const { server } = resolved;
   const { packDir } = agent;
+  redact.learn(hiddenValues(written, config.env));
   const cwd = server.type === 'stdio' && server.cwd ? expandPath(server.cwd, config.home, packDir) : packDir;
   let signIn: McpSignIn | undefined;
   try {
-    const { connectServer, oauth } = await import('./mcpClient.ts');
-    if (port && server.type !== 'stdio') signIn = new McpSignIn(port, oauth, agent.name, server);
-    const surroundings: McpSurroundings = {
-      env,
-      cwd,
-      fetch: signIn?.fetch,
-      redact: withoutSecrets(secrets, signIn),
-    };
+    const { connectServer } = await import('./mcpClient.ts');
+    if (port && server.type !== 'stdio') {
+      const { McpSignIn } = await import('./mcpSignIn.ts');
+      signIn = new McpSignIn(port, agent.name, server, redact.learn);
+    }
+    const surroundings = { env, cwd, fetch: signIn?.fetch, redact: redact.text };
     const connection = await connectServer(name, server, surroundings, limits, signal);
     return { server: name, connection };
   } catch (error) {
-    return { server: name, error: plainReason(error), signIn };
+    return { server: name, error: redact.text(plainReason(error)), signIn };
   }
 }
 
 const plainReason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** What the server was given, it may say back; a sign-in gives it more as it goes on. */
-function withoutSecrets(values: readonly string[], signIn: McpSignIn | undefined): (text: string) => string {
-  let known = -1;
-  let redact = redactor(values).text;
-  return text => {
-    const given = signIn?.secrets ?? [];
-    if (given.length !== known) {
-      known = given.length;
-      redact = redactor([...values, ...given]).text;
-    }
-    return redact(text);
-  };
-}
 
 /** A server that is started once more when it has ended; the call during which it ended is lost. */
 class RenewableServer implements McpToolSource {

@@ -6,6 +6,12 @@ import { randomBytes } from 'node:crypto';
 import { TelosError } from '../errors.ts';
 import { hostKind, isNeverReached } from './addresses.ts';
 import type { RemoteServer } from './mcpConfig.ts';
+import {
+  auth,
+  discoverOAuthServerInfo,
+  extractWWWAuthenticateParams,
+  type OAuthClientProvider,
+} from './mcpSdk.ts';
 
 /** What a frontend does for a sign-in. Without it, a server that wants one is told to be out of reach. */
 export interface SignInPort {
@@ -18,12 +24,9 @@ export interface SignInPort {
   write(name: string, value: string | undefined): Promise<void>;
 }
 
-/** The functions of the protocol's SDK, which only the client imports. */
-export type OAuth = typeof import('./mcpClient.ts').oauth;
-type Provider = Parameters<OAuth['auth']>[0];
-type Tokens = Parameters<Provider['saveTokens']>[0];
-type ClientInformation = Awaited<ReturnType<Provider['clientInformation']>>;
-type Discovery = Awaited<ReturnType<OAuth['discoverOAuthServerInfo']>>;
+type Tokens = Parameters<OAuthClientProvider['saveTokens']>[0];
+type ClientInformation = Awaited<ReturnType<OAuthClientProvider['clientInformation']>>;
+type Discovery = Awaited<ReturnType<typeof discoverOAuthServerInfo>>;
 
 interface Kept {
   redirectUrl?: string;
@@ -37,30 +40,33 @@ const requestLimit = 15_000;
 
 export class McpSignIn {
   readonly #port: SignInPort;
-  readonly #oauth: OAuth;
+  readonly #learn: (secrets: readonly string[]) => void;
   readonly #server: URL;
   readonly #place: string;
+  /** What the person has not agreed to yet. */
+  #found: Discovery | undefined;
   #kept: Promise<Kept> | undefined;
   #renewing: Promise<boolean> | undefined;
   /** What the server said when it refused a request; undefined as long as it has not. */
   #challenge: { scope?: string; resourceMetadataUrl?: URL } | undefined;
-  readonly #secrets = new Set<string>();
 
-  constructor(port: SignInPort, oauth: OAuth, agent: string, { url }: Pick<RemoteServer, 'url'>) {
+  /** `learn` is told what must not be shown, as soon as it is known. */
+  constructor(
+    port: SignInPort,
+    agent: string,
+    { url }: Pick<RemoteServer, 'url'>,
+    learn: (secrets: readonly string[]) => void,
+  ) {
     this.#port = port;
-    this.#oauth = oauth;
+    this.#learn = learn;
     this.#server = new URL(url);
-    this.#place = `telos.mcp.${agent}.${this.#server.origin}`;
+    // A token is for one of the places of an origin, and for the agent that the person has accepted.
+    this.#place = `telos.mcp.${agent}.${this.#server.origin}${this.#server.pathname}`;
   }
 
   /** True once the server has asked for a sign-in that a person can make. */
   get isWanted(): boolean {
     return this.#challenge !== undefined;
-  }
-
-  /** What has been given out here so far: it must not be shown. */
-  get secrets(): readonly string[] {
-    return [...this.#secrets];
   }
 
   /** For every request to the server: adds what was given out, and renews it once where the server wants another. */
@@ -72,7 +78,7 @@ export class McpSignIn {
     if (isOurs && token) headers.set('authorization', `Bearer ${token}`);
     const response = await fetch(input, { ...init, headers });
     if (response.status !== 401 || !isOurs) return response;
-    this.#challenge = challengeOf(this.#oauth, response, this.#server);
+    this.#challenge = challengeOf(response, this.#server);
     if (!(await this.#renew(token))) return response;
     await response.body?.cancel();
     headers.set('authorization', `Bearer ${(await this.#read()).tokens?.access_token}`);
@@ -81,11 +87,13 @@ export class McpSignIn {
 
   /** The origins that a sign-in would lead to: the page for the browser first. Throws TelosError `mcp` for one that must not be reached. */
   async origins(signal: AbortSignal): Promise<string[]> {
+    this.#check(this.#server);
     const fetchFn = this.#guarded(undefined, signal);
-    const found = await this.#oauth.discoverOAuthServerInfo(this.#server, { ...this.#from(), fetchFn });
-    await this.#write({ ...(await this.#read()), discovery: found });
+    const found = await discoverOAuthServerInfo(this.#server, { ...this.#from(), fetchFn });
+    checkIssuer(found);
     const origins = originsOf(found);
     for (const origin of origins) this.#check(new URL(origin));
+    this.#found = found;
     return origins;
   }
 
@@ -97,44 +105,64 @@ export class McpSignIn {
     const provider = await this.#provider(redirectUrl, state, url => {
       page = url;
     });
-    const { discovery } = await this.#read();
+    const discovery = this.#found;
     const allowed = discovery ? [...originsOf(discovery), this.#server.origin] : [];
     const options = { serverUrl: this.#server, ...this.#from(), fetchFn: this.#guarded(allowed, signal) };
-    if ((await this.#oauth.auth(provider, options)) === 'AUTHORIZED') return;
+    if ((await this.#orWhy(auth(provider, options))) === 'AUTHORIZED') return;
     if (!page || !allowed.includes(page.origin))
       throw new TelosError('mcp', 'its sign-in page is not where it said that it would be');
     const answer = await this.#port.visit(page.href, state, signal);
     const authorizationCode = codeIn(answer, state, discovery);
-    await this.#oauth.auth(provider, { ...options, authorizationCode });
+    this.#learn([authorizationCode]);
+    await this.#orWhy(auth(provider, { ...options, authorizationCode }));
     this.#challenge = undefined;
   }
 
   /** True when there is another token than `refused` now; several requests that were refused together renew it once. */
   async #renew(refused: string | undefined): Promise<boolean> {
-    const kept = await this.#read();
+    const kept = await this.#again();
     if (kept.tokens?.access_token !== refused) return kept.tokens !== undefined;
     if (!kept.tokens?.refresh_token || !kept.discovery || !kept.redirectUrl) return false;
-    this.#renewing ??= this.#renewed(kept.redirectUrl, originsOf(kept.discovery)).finally(() => {
+    this.#renewing ??= this.#renewed(kept.redirectUrl, originsOf(kept.discovery), refused).finally(() => {
       this.#renewing = undefined;
     });
     return this.#renewing;
   }
 
-  async #renewed(redirectUrl: string, allowed: readonly string[]): Promise<boolean> {
+  async #renewed(
+    redirectUrl: string,
+    allowed: readonly string[],
+    refused: string | undefined,
+  ): Promise<boolean> {
     const nobodyLooks = (): never => {
       throw new Error('A new sign-in is needed.');
     };
     try {
       const provider = await this.#provider(redirectUrl, '', nobodyLooks);
       const fetchFn = this.#guarded([...allowed, this.#server.origin], new AbortController().signal);
-      return (await this.#oauth.auth(provider, { serverUrl: this.#server, fetchFn })) === 'AUTHORIZED';
+      return (await auth(provider, { serverUrl: this.#server, fetchFn })) === 'AUTHORIZED';
     } catch {
-      // Whoever needs it signs in again: the run says that the server wants it.
-      return false;
+      // Another window may have been faster. Else whoever needs it signs in again: the run says that the server wants it.
+      const { tokens } = await this.#again();
+      return tokens !== undefined && tokens.access_token !== refused;
     }
   }
 
-  async #provider(redirectUrl: string, state: string, show: (page: URL) => void): Promise<Provider> {
+  async #orWhy<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (error instanceof TelosError) throw error;
+      const why = error instanceof Error ? error.message : String(error);
+      throw new TelosError('mcp', `its sign-in failed: ${why.slice(0, 300)}`, { cause: error });
+    }
+  }
+
+  async #provider(
+    redirectUrl: string,
+    state: string,
+    show: (page: URL) => void,
+  ): Promise<OAuthClientProvider> {
     const kept = await this.#read();
     let verifier = '';
     // A registration names the address that the browser comes back to.
@@ -155,16 +183,22 @@ export class McpSignIn {
         await this.#write({ ...(await this.#read()), client: information, redirectUrl });
       },
       tokens: async () => (await this.#read()).tokens,
-      saveTokens: async tokens => this.#write({ ...(await this.#read()), tokens }),
+      saveTokens: async tokens => {
+        const discovery = this.#found ?? (await this.#read()).discovery;
+        await this.#write({ ...(await this.#read()), tokens, ...(discovery ? { discovery } : {}) });
+      },
       redirectToAuthorization: show,
       saveCodeVerifier: text => {
         verifier = text;
-        this.#secrets.add(text);
+        this.#learn([text]);
       },
       codeVerifier: () => verifier,
-      discoveryState: async () => (await this.#read()).discovery,
+      discoveryState: async () => this.#found ?? (await this.#read()).discovery,
       invalidateCredentials: async scope => {
-        const { client: registered, tokens, ...rest } = await this.#read();
+        const refused = (await this.#read()).tokens;
+        const { client: registered, tokens, ...rest } = await this.#again();
+        // What another window has got meanwhile is not what was refused.
+        if (tokens?.access_token !== refused?.access_token) return;
         if (scope === 'all' || scope === 'client') client = undefined;
         await this.#write({
           ...rest,
@@ -196,8 +230,14 @@ export class McpSignIn {
     const isSafe = protocol === 'https:' || (protocol === 'http:' && kind === 'loopback');
     if (!isSafe || isNeverReached(kind))
       throw new TelosError('mcp', `its sign-in leads to ${origin}, and only https is taken for one`);
-    if (kind !== 'public' && hostname !== this.#server.hostname)
+    if (kind !== 'public' && kind !== hostKind(this.#server.hostname))
       throw new TelosError('mcp', `its sign-in leads to ${origin}, inside a network that it is not in`);
+  }
+
+  /** As it lies there now: another window may have signed in, or renewed it. */
+  #again(): Promise<Kept> {
+    this.#kept = undefined;
+    return this.#read();
   }
 
   #read(): Promise<Kept> {
@@ -216,27 +256,33 @@ export class McpSignIn {
   }
 
   #remember({ tokens, client }: Kept): void {
-    for (const secret of [
-      tokens?.access_token,
-      tokens?.refresh_token,
-      tokens?.id_token,
-      client?.client_secret,
-    ])
-      if (secret) this.#secrets.add(secret);
+    const given = [tokens?.access_token, tokens?.refresh_token, tokens?.id_token, client?.client_secret];
+    this.#learn(given.filter(secret => secret !== undefined));
   }
 }
 
 /** A server names where its description lies; only its own origin is believed. */
-function challengeOf(
-  { extractWWWAuthenticateParams }: OAuth,
-  response: Response,
-  server: URL,
-): { scope?: string; resourceMetadataUrl?: URL } {
+function challengeOf(response: Response, server: URL): { scope?: string; resourceMetadataUrl?: URL } {
   const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
   return {
     ...(scope ? { scope } : {}),
     ...(resourceMetadataUrl?.origin === server.origin ? { resourceMetadataUrl } : {}),
   };
+}
+
+/** One that speaks in the name of another could have the other's codes brought to it. */
+function checkIssuer({ authorizationServerUrl, authorizationServerMetadata: metadata }: Discovery): void {
+  if (!metadata)
+    throw new TelosError(
+      'mcp',
+      'it wants a sign-in and does not say where; what it accepts goes into "headers" of its entry',
+    );
+  const { origin } = new URL(authorizationServerUrl);
+  if (!URL.canParse(metadata.issuer) || new URL(metadata.issuer).origin !== origin)
+    throw new TelosError(
+      'mcp',
+      `the authorization server ${origin} calls itself ${metadata.issuer.slice(0, 200)}`,
+    );
 }
 
 function originsOf({ authorizationServerUrl, authorizationServerMetadata: metadata }: Discovery): string[] {
@@ -250,9 +296,10 @@ function originsOf({ authorizationServerUrl, authorizationServerMetadata: metada
 }
 
 function codeIn(answer: URLSearchParams, state: string, discovery: Discovery | undefined): string {
-  const issuer = discovery?.authorizationServerMetadata?.issuer;
-  const from = answer.get('iss');
-  if (answer.get('state') !== state || (from !== null && issuer !== undefined && from !== issuer))
+  const metadata: Readonly<Record<string, unknown>> = discovery?.authorizationServerMetadata ?? {};
+  const namesItself = metadata['authorization_response_iss_parameter_supported'] === true;
+  const from = answer.get('iss') ?? (namesItself ? '' : metadata['issuer']);
+  if (answer.get('state') !== state || from !== metadata['issuer'])
     throw new TelosError('mcp', 'the answer to its sign-in is that of another one');
   const refusal = answer.get('error');
   if (refusal !== null) {

@@ -1,0 +1,146 @@
+/** The two ways to an MCP server: a program that is started here, and an address that is reached. */
+import { randomUUID } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { TelosError } from '../errors.ts';
+import { settledWithin } from './command.ts';
+import type { RemoteServer, StdioServer } from './mcpConfig.ts';
+import {
+  deserializeMessage,
+  ErrorCode,
+  McpError,
+  SSEClientTransport,
+  StdioClientTransport,
+  StreamableHTTPClientTransport,
+} from './mcpSdk.ts';
+import { MessageBuffer } from './messageBuffer.ts';
+import { guardOrphans } from './orphanGuard.ts';
+import { endProcessTree, type ProcessTree, processTree } from './processTree.ts';
+
+/** Where and with what a stdio server runs; `env` is its whole environment, its own variables excepted. */
+export interface McpSurroundings {
+  env: Readonly<Record<string, string>>;
+  /** The agent's own folder, absolute. */
+  cwd: string;
+  /** Sends what goes to a remote server, with what a sign-in has given out. */
+  fetch?: ((input: string | URL, init?: RequestInit) => Promise<Response>) | undefined;
+  /** Takes what must not be shown out of what the server says. */
+  redact(text: string): string;
+}
+
+/** Bytes of one message; the SDK's own limit ends a server over a result of ten megabytes. */
+const maxMessage = 64 * 1024 * 1024;
+/** How long a session's last words may take, in milliseconds. */
+const farewell = 250;
+/** Characters of its error stream that are kept for the case that a server dies. */
+const stderrKept = 4000;
+
+/** A way to reach a server: what the SDK sends through, and what is known about the server besides. */
+export interface Link {
+  transport: StdioClientTransport | SSEClientTransport | StreamableHTTPClientTransport;
+  /** Call it in the turn in which the SDK was told to connect. */
+  started(): void;
+  explain(error: unknown): string;
+  /** What the server wrote before it ended, to be put behind a sentence; may be empty. */
+  lastWords(): string;
+  close(closeClient: () => Promise<void>): Promise<void>;
+}
+
+export function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): Link {
+  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
+    throw new TelosError('mcp', `the folder it would run in does not exist: ${cwd}`);
+  const mark = { name: 'TELOS_COMMAND', value: randomUUID() };
+  const { command, args } = server;
+  const guard = guardOrphans(`${mark.name}=${mark.value}`);
+  const transport = new StdioClientTransport({
+    command,
+    args,
+    env: { ...env, ...server.env, [mark.name]: mark.value },
+    cwd,
+    stderr: 'pipe',
+    maxBufferSize: maxMessage,
+  });
+  // There is no other way in for a better buffer; a line is read as the SDK reads it.
+  Object.assign(transport, { _readBuffer: new MessageBuffer(deserializeMessage, maxMessage) });
+  let stderr = '';
+  transport.stderr?.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString('utf8')).slice(-stderrKept);
+  });
+  let tree: ProcessTree | undefined;
+  const lastWords = (): string => {
+    const lines = stderr.split(/\r?\n/).filter(line => line.trim() !== '');
+    return lines.length > 0 ? `; its last words: ${lines.slice(-5).join(' | ')}` : '';
+  };
+  return {
+    transport,
+    started() {
+      // The SDK starts it in our own group, so it is guarded by its mark alone.
+      if (transport.pid !== null) tree = processTree(transport.pid, `${mark.name}=${mark.value}`);
+    },
+    explain(error) {
+      if (codeOf(error) === 'ENOENT') return `there is no program '${command}'`;
+      if (error instanceof McpError && error.code === ErrorCode.ConnectionClosed)
+        return `it ended before it answered${lastWords()}`;
+      return plainReason(error);
+    },
+    lastWords,
+    async close(closeClient) {
+      // The end of its input is how a server learns that it may go; what stays is ended with all that it has started.
+      const closed = closeClient().catch(() => undefined);
+      await settledWithin(closed, farewell);
+      if (tree) await endProcessTree(tree);
+      guard.release();
+    },
+  };
+}
+
+export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Link {
+  const url = new URL(server.url);
+  // The SDK follows a redirect only within the origin, so headers with secrets go nowhere else.
+  const options = {
+    requestInit: { headers: server.headers },
+    redirectPolicy: 'same-origin' as const,
+    ...(fetch ? { fetch } : {}),
+  };
+  const transport =
+    server.type === 'sse'
+      ? new SSEClientTransport(url, options)
+      : new StreamableHTTPClientTransport(url, options);
+  return {
+    transport,
+    started: () => undefined,
+    explain(error) {
+      const status = Number((error as { code?: unknown } | null)?.code);
+      if (status === 401 || status === 403)
+        return `it wants a sign-in at ${url.origin} (HTTP ${status}); ${fetch ? 'the next run asks for it' : signInElsewhere}`;
+      return plainReason(error);
+    },
+    lastWords: () => '',
+    async close(closeClient) {
+      // A cancellation that was just sent has this time, too, to get there.
+      if (transport instanceof StreamableHTTPClientTransport)
+        await settledWithin(
+          transport.terminateSession().catch(() => undefined),
+          farewell,
+        );
+      await closeClient().catch(() => undefined);
+    },
+  };
+}
+
+const signInElsewhere =
+  'the Telos extension of VS Code can ask for it, and anywhere else what it accepts goes into "headers" of its entry';
+
+/** An error's message and those of its causes, of which the last says why a connection failed. */
+function plainReason(error: unknown): string {
+  const reasons: string[] = [];
+  for (let at: unknown = error; at instanceof Error && reasons.length < 4; at = at.cause) {
+    const inner = at instanceof AggregateError ? at.errors.map(one => plainReason(one)) : [];
+    const text = [at.message, ...inner].filter(Boolean).join(': ');
+    if (text && !reasons.includes(text)) reasons.push(text);
+  }
+  return (reasons.join(': ') || String(error)).slice(0, 600);
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown } | null)?.code;
+}

@@ -1,0 +1,327 @@
+/** A sign-in from the first refusal to the call, with servers that speak over real sockets and a browser that only follows one redirect. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadConfig } from '../../src/engine/config.ts';
+import { type Human, yesToAll } from '../../src/engine/human.ts';
+import { Telos } from '../../src/engine/telos.ts';
+import type { SignInPort } from '../../src/engine/tools/mcpSignIn.ts';
+import type { ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
+import { listen, sendJson } from '../fakes/loopback.ts';
+import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
+import { type SignInFaults, type SignInServers, startSignInServers } from '../fakes/signInServers.ts';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+
+const note = 'note-0123456789';
+
+describe('the sign-in at an MCP server', () => {
+  let folder: TempFolder;
+  let servers: SignInServers;
+  let secrets: Map<string, string>;
+  let visited: URL[];
+  let asked: ApprovalRequest[];
+
+  beforeEach(async () => {
+    servers = await startSignInServers();
+    secrets = new Map();
+    visited = [];
+    asked = [];
+    folder = tempFolder({
+      'skills/post/agent.toml': 'working_dir = "."',
+      'skills/post/skills/send/SKILL.md': '---\ndescription: Sends post\n---\nSend it.\n',
+      'work/.keep': '',
+    });
+    server();
+  });
+  afterEach(async () => {
+    await servers.close();
+    folder.remove();
+  });
+
+  /** What stands in mcp.json. */
+  function server(url = servers.url, headers: object = { 'x-note': `\${NOTE}` }): void {
+    folder.add({ 'skills/post/mcp.json': JSON.stringify({ mcpServers: { mail: { url, headers } } }) });
+  }
+
+  const port = (visit?: SignInPort['visit']): SignInPort => ({
+    redirectUrl: async () => 'vscode://telos.telos/mcp/callback',
+    visit: async (url, state, signal) => {
+      visited.push(new URL(url));
+      return visit ? visit(url, state, signal) : servers.browse(url);
+    },
+    read: async name => secrets.get(name),
+    write: async (name, value) => {
+      if (value === undefined) secrets.delete(name);
+      else secrets.set(name, value);
+    },
+  });
+
+  const human = (refuse?: string): Human => ({
+    ...yesToAll,
+    approve: async (request, signal) => {
+      asked.push(request);
+      if (request.rule === refuse) return { allow: false, reason: 'Not now' };
+      return yesToAll.approve(request, signal);
+    },
+  });
+
+  interface Ran {
+    events: RunEvent[];
+    model: ScriptedProvider;
+    /** All that was shown, and all that was kept of it. */
+    shown: string;
+  }
+
+  async function run({
+    signIn = port(),
+    nowhere = false,
+    person = human(),
+    signal = new AbortController().signal,
+    onEvent = (_event: RunEvent): void => undefined,
+  } = {}): Promise<Ran> {
+    const model = scriptedProvider([
+      [calls('1', 'headers', {}), done('tool_use')],
+      [says('Sent with note-01234'), says('56789.'), done()],
+    ]);
+    const config = loadConfig({
+      env: {
+        PATH: process.env['PATH'],
+        NOTE: note,
+        TELOS_PROVIDER: 'scripted',
+        TELOS_SKILLS_DIR: join(folder.path, 'skills'),
+        TELOS_DATA_DIR: join(folder.path, 'data'),
+        TELOS_CONFIG_DIR: join(folder.path, 'config'),
+        TELOS_ROUTING_MODE: 'local',
+      },
+      home: join(folder.path, 'home'),
+      cwd: join(folder.path, 'work'),
+    });
+    const telos = Telos.open(config, {
+      providers: { scripted: { model: async () => 'script', create: async () => model } },
+      ...(nowhere ? {} : { signIn }),
+    });
+    const events: RunEvent[] = [];
+    const request = { text: 'go', skill: { agent: 'post', skill: 'send' } };
+    for await (const event of telos.run(request, person, signal)) {
+      events.push(event);
+      onEvent(event);
+    }
+    const kept = readdirSync(folder.path, { recursive: true, encoding: 'utf8' })
+      .filter(name => name.startsWith('data') && /\.\w+$/.test(name))
+      .map(name => readFileSync(join(folder.path, name), 'utf8'));
+    assert.ok(kept.length > 0);
+    return { events, model, shown: [JSON.stringify(events), JSON.stringify(asked), ...kept].join('\n') };
+  }
+
+  const noticesOf = ({ events }: Ran): string =>
+    events.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join('\n');
+  const resultOf = ({ events }: Ran): string =>
+    events.flatMap(event => (event.type === 'tool_end' ? [event.result.content] : [])).join('\n');
+  const signIns = (): ApprovalRequest[] => asked.filter(({ rule }) => rule === 'mcp.authorize');
+  const paths = (what: keyof SignInServers['seen']): string[] => servers.seen[what].map(one => one.what);
+
+  /** Nothing that was given out is in it, nor what a variable of mcp.json holds. */
+  function assertClean({ shown, model }: Ran): void {
+    const read = JSON.stringify(model.requests);
+    for (const secret of [...servers.given, note]) {
+      assert.ok(secret.length > 10);
+      assert.ok(!shown.includes(secret), `${secret} was shown`);
+      assert.ok(!read.includes(secret), `${secret} was told to the model`);
+    }
+  }
+
+  it('asks, opens the page, and the run goes on with the server', async () => {
+    const ran = await run();
+    assert.match(resultOf(ran), /"authorization":"Bearer \[redacted\]"/);
+    assert.match(resultOf(ran), /"x-note":"\[redacted\]"/);
+    const [question, ...more] = signIns();
+    assert.deepEqual(more, []);
+    assert.match(question?.subject ?? '', new RegExp(`${servers.page}$`));
+    assert.match(question?.reason ?? '', /'mail'/);
+    assert.match(question?.reason ?? '', /\bpost\b/);
+    assert.deepEqual(question?.scopes, ['once']);
+    assert.equal(visited.length, 1);
+    assert.equal(visited[0]?.origin, servers.page);
+    assert.equal(visited[0]?.searchParams.get('code_challenge_method'), 'S256');
+    assert.equal(ran.events.at(-1)?.type, 'run_end');
+    assertClean(ran);
+  });
+
+  it('asks only once, and renews what has expired without a question', async () => {
+    await run();
+    servers.expire();
+    const again = await run();
+    assert.match(resultOf(again), /Bearer/);
+    assert.equal(visited.length, 1);
+    assert.equal(signIns().length, 1);
+    assert.equal(paths('authorization').filter(what => what === 'POST /register').length, 1);
+    assertClean(again);
+  });
+
+  it('asks again when a renewal is refused', async () => {
+    await run();
+    servers.expire();
+    servers.faults.refusesRefresh = true;
+    const again = await run();
+    assert.match(resultOf(again), /Bearer/);
+    assert.equal(visited.length, 2);
+    assert.equal(signIns().length, 2);
+    assertClean(again);
+  });
+
+  it('goes on with what another window has got meanwhile', async () => {
+    const signIn = port();
+    await run({ signIn });
+    const [[name, before] = ['', '']] = [...secrets];
+    servers.expire();
+    await run({ signIn });
+    const after = secrets.get(name) ?? '';
+    assert.notEqual(before, after);
+    // This window has read what the other one has used up.
+    let first = true;
+    const late: SignInPort = {
+      ...signIn,
+      read: async place => {
+        const text = first ? before : await signIn.read(place);
+        first = false;
+        return text;
+      },
+    };
+    const ran = await run({ signIn: late });
+    assert.match(resultOf(ran), /Bearer/);
+    assert.equal(visited.length, 1);
+    assert.equal(secrets.get(name), after);
+  });
+
+  it('leaves the server out when the person refuses', async () => {
+    const ran = await run({ person: human('mcp.authorize') });
+    assert.match(noticesOf(ran), /without the MCP server 'mail'.*Not now/s);
+    assert.deepEqual(visited, []);
+    assert.ok(!paths('authorization').includes('POST /register'));
+    assert.equal(secrets.size, 0);
+  });
+
+  const failing: readonly [name: string, faults: SignInFaults, notice: RegExp][] = [
+    ['what comes back belongs to another one', { state: 'a-state-of-somebody-else' }, /another one/],
+    ['the person says no on the page', { denies: true }, /refused: You have said no\./],
+  ];
+  for (const [name, faults, notice] of failing) {
+    it(`leaves the server out when ${name}`, async () => {
+      Object.assign(servers.faults, faults);
+      const ran = await run();
+      assert.match(noticesOf(ran), notice);
+      assert.equal(visited.length, 1);
+      assert.ok(!paths('authorization').includes('POST /token'));
+      assertClean(ran);
+    });
+  }
+
+  it('takes no answer that comes from another authorization server', async () => {
+    const ran = await run({
+      signIn: port(async url => {
+        const answer = await servers.browse(url);
+        answer.set('iss', 'https://elsewhere.example');
+        return answer;
+      }),
+    });
+    assert.match(noticesOf(ran), /another one/);
+    assert.ok(!paths('authorization').includes('POST /token'));
+  });
+
+  it('takes no answer without its sender where the server promises to name itself', async () => {
+    const ran = await run({
+      signIn: port(async url => {
+        const answer = await servers.browse(url);
+        answer.delete('iss');
+        return answer;
+      }),
+    });
+    assert.match(noticesOf(ran), /another one/);
+    assert.ok(!paths('authorization').includes('POST /token'));
+  });
+
+  it('goes nowhere with an authorization server that calls itself another one', async () => {
+    servers.faults.issuer = 'http://127.0.0.1:9';
+    const ran = await run();
+    assert.match(noticesOf(ran), /calls itself/);
+    assert.deepEqual([visited, signIns()], [[], []]);
+  });
+
+  const unsafe: readonly [name: string, faults: SignInFaults][] = [
+    ['a page without https', { page: 'http://example.com' }],
+    ['a page of another kind', { page: 'file://' }],
+    ['the metadata of a cloud', { tokens: 'http://169.254.169.254' }],
+    ["a network of the person's", { tokens: 'https://10.0.0.1' }],
+  ];
+  for (const [name, faults] of unsafe) {
+    it(`does not ask for a sign-in that leads to ${name}`, async () => {
+      Object.assign(servers.faults, faults);
+      const ran = await run();
+      assert.match(noticesOf(ran), /'mail' is not available/);
+      assert.deepEqual([visited, signIns()], [[], []]);
+    });
+  }
+
+  it('names every origin that it speaks with', async () => {
+    servers.faults.tokens = 'http://127.0.0.1:9';
+    await run();
+    assert.match(signIns()[0]?.reason ?? '', /http:\/\/127\.0\.0\.1:9\b/);
+  });
+
+  it('sends a token to no other server, whatever mcp.json says later', async () => {
+    await run();
+    const seen: (string | undefined)[] = [];
+    const elsewhere = await listen(async ({ headers }, response) => {
+      seen.push(headers['authorization']);
+      sendJson(response, 401, {});
+    });
+    try {
+      server(`${elsewhere.address}/mcp`, {});
+      await run();
+      assert.ok(seen.length > 0);
+      assert.deepEqual([...new Set(seen)], [undefined]);
+    } finally {
+      await elsewhere.close();
+    }
+  });
+
+  it('sends a token along with no redirect', async () => {
+    await run();
+    const seen: (string | undefined)[] = [];
+    const elsewhere = await listen(async ({ headers }, response) => {
+      seen.push(headers['authorization']);
+      sendJson(response, 401, {});
+    });
+    servers.faults.redirect = `${elsewhere.address}/mcp`;
+    try {
+      const ran = await run();
+      assert.match(noticesOf(ran), /not followed/);
+      assert.deepEqual(seen, []);
+    } finally {
+      await elsewhere.close();
+    }
+  });
+
+  it('ends within half a second of a cancellation, while the person is at the page', async () => {
+    const control = new AbortController();
+    let cancelled = 0;
+    const signIn = port(
+      (_url, _state, signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+          cancelled = performance.now();
+          control.abort();
+        }),
+    );
+    const { events } = await run({ signIn, signal: control.signal });
+    assert.ok(performance.now() - cancelled < 500);
+    const end = events.at(-1);
+    assert.ok(end?.type === 'run_end' && end.outcome === 'cancelled');
+  });
+
+  it('says where it could be made, where nobody can make it', async () => {
+    const ran = await run({ nowhere: true });
+    assert.match(noticesOf(ran), /wants a sign-in .*VS Code.*"headers"/);
+    assert.deepEqual([visited, signIns()], [[], []]);
+  });
+});
