@@ -23,8 +23,8 @@ const mostCurated = 8;
 export function registerChooseModel(current: CurrentTelos): vscode.Disposable {
   return vscode.commands.registerCommand('telos.chooseModel', async () => {
     const picked = await vscode.window.showQuickPick(listItems(current), {
-      title: 'Choose Model',
-      placeHolder: 'Which model runs the skills?',
+      title: vscode.l10n.t('Choose Model'),
+      placeHolder: vscode.l10n.t('Which model runs the skills?'),
       matchOnDescription: true,
     });
     const choice = picked?.choice;
@@ -67,7 +67,7 @@ async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
       separator(providerLabel(provider.name)),
       ...modelItems(provider).map(mark),
     ]),
-    separator('Not set up'),
+    separator(vscode.l10n.t('Not set up')),
     ...missing.map(missingItem),
     {
       label: 'Recording',
@@ -78,13 +78,17 @@ async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
 }
 
 const describe = ({ name, model }: { name: string; model: string }): string =>
-  name === 'replay' ? 'the recording' : `${model} of ${providerLabel(name)}`;
+  name === 'replay'
+    ? vscode.l10n.t('the recording')
+    : vscode.l10n.t('{0} of {1}', model, providerLabel(name));
 
 function automatic(inForce: { name: string; model: string } | undefined): ModelItem {
   return {
     label: '$(sparkle) Automatic',
-    description: inForce ? plainLabel(`now ${describe(inForce)}`) : '',
-    detail: 'A key that is set, else an Ollama that answers, else a model of the editor, else the recording',
+    description: inForce ? plainLabel(vscode.l10n.t('now {0}', describe(inForce))) : '',
+    detail: vscode.l10n.t(
+      'A key that is set, else an Ollama that answers, else a model of the editor, else the recording',
+    ),
     choice: { kind: 'model', provider: 'auto', model: '' },
   };
 }
@@ -98,7 +102,7 @@ function modelItems({ name, models }: ProviderModels): ModelItem[] {
     })),
     {
       label: 'Other...',
-      description: `a model of ${providerLabel(name)} by its name`,
+      description: vscode.l10n.t('a model of {0} by its name', providerLabel(name)),
       choice: { kind: 'other', provider: name },
     },
   ];
@@ -118,9 +122,9 @@ const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPick
 
 async function askName(provider: string): Promise<string | undefined> {
   const name = await vscode.window.showInputBox({
-    title: `Model of ${providerLabel(provider)}`,
-    prompt: 'The name as the provider writes it. Empty means its usual one.',
-    validateInput: text => (/\s/.test(text.trim()) ? 'A name has no spaces.' : undefined),
+    title: vscode.l10n.t('Model of {0}', providerLabel(provider)),
+    prompt: vscode.l10n.t('The name as the provider writes it. Empty means its usual one.'),
+    validateInput: text => (/\s/.test(text.trim()) ? vscode.l10n.t('A name has no spaces.') : undefined),
   });
   return name?.trim();
 }

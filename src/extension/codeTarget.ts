@@ -34,7 +34,7 @@ export async function insertAtCursor(editor: vscode.TextEditor | undefined, text
   });
   if (!done) {
     void vscode.window.showWarningMessage(
-      'The code was not inserted: the editor does not let its text be changed.',
+      vscode.l10n.t('The code was not inserted: the editor does not let its text be changed.'),
     );
     return;
   }

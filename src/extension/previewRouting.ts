@@ -32,8 +32,8 @@ export async function previewRouting(
   file?: string,
 ): Promise<SkillRef | undefined> {
   const picked = await vscode.window.showQuickPick(listItems(current, request, file), {
-    title: `Skills for “${plainLabel(request, 60)}”`,
-    placeHolder: 'Pick one to run the request with it, or press Escape',
+    title: vscode.l10n.t('Skills for “{0}”', plainLabel(request, 60)),
+    placeHolder: vscode.l10n.t('Pick one to run the request with it, or press Escape'),
     matchOnDescription: true,
     matchOnDetail: true,
   });
@@ -42,10 +42,10 @@ export async function previewRouting(
 
 async function askRequest(): Promise<string | undefined> {
   return vscode.window.showInputBox({
-    title: 'Preview Routing',
-    prompt: 'A request, as you would say it in the chat. Nothing runs.',
+    title: vscode.l10n.t('Preview Routing'),
+    prompt: vscode.l10n.t('A request, as you would say it in the chat. Nothing runs.'),
     placeHolder: 'sum up my week',
-    validateInput: text => (text.trim() ? undefined : 'Say a few words.'),
+    validateInput: text => (text.trim() ? undefined : vscode.l10n.t('Say a few words.')),
   });
 }
 
@@ -62,7 +62,7 @@ async function listItems(
     telos.agents(),
   ]);
   const ranked = ranking.map(({ agent, skill, score, words }, index): RoutingItem => {
-    const facts = [agent.name, `${index + 1}. with score ${score.toFixed(2)}`];
+    const facts = [agent.name, vscode.l10n.t('{0}. with score {1}', index + 1, score.toFixed(2))];
     if (skill.file === file) facts.push('this skill');
     return {
       label: plainLabel(skill.id),
@@ -73,12 +73,13 @@ async function listItems(
   });
   const shown = new Set(ranking.map(({ skill }) => skill.file));
   const rest = await restItems(agents, shown, file);
-  const ranks = ranked.length > 0 ? 'By its words' : 'No skill has a word of it';
+  const ranks =
+    ranked.length > 0 ? vscode.l10n.t('By its words') : vscode.l10n.t('No skill has a word of it');
   return [
-    ...(decided.item ? [separator('Would run'), decided.item] : []),
+    ...(decided.item ? [separator(vscode.l10n.t('Would run')), decided.item] : []),
     separator([decided.notice, ranks].filter(Boolean).join(' · ')),
     ...ranked,
-    ...(rest.length > 0 ? [separator('All others'), ...rest] : []),
+    ...(rest.length > 0 ? [separator(vscode.l10n.t('All others')), ...rest] : []),
   ];
 }
 
@@ -86,12 +87,19 @@ async function listItems(
 async function decide(telos: Telos, text: string): Promise<{ item?: RoutingItem; notice: string }> {
   const result = await telos.route({ text }, new AbortController().signal);
   const notice = plainLabel(result.notice ?? '');
-  if (!result.skill) return { notice: notice || 'None would run unasked' };
+  if (!result.skill) return { notice: notice || vscode.l10n.t('None would run unasked') };
   const { agent, skill, reason } = result;
   const { runnerUp } = reason;
   const second =
-    runnerUp && [`then ${runnerUp.skill}`, runnerUp.score?.toFixed(2)].filter(Boolean).join(' with ');
-  const facts = [agent.name, reason.score === undefined ? '' : `score ${reason.score.toFixed(2)}`, second];
+    runnerUp &&
+    (runnerUp.score === undefined
+      ? vscode.l10n.t('then {0}', runnerUp.skill)
+      : vscode.l10n.t('then {0} with {1}', runnerUp.skill, runnerUp.score.toFixed(2)));
+  const facts = [
+    agent.name,
+    reason.score === undefined ? '' : vscode.l10n.t('score {0}', reason.score.toFixed(2)),
+    second,
+  ];
   const item: RoutingItem = {
     label: `$(arrow-right) ${plainLabel(skill.id)}`,
     description: plainLabel(facts.filter(Boolean).join(' · ')),
@@ -109,7 +117,9 @@ async function restItems(
   const others = (await pickableSkills(agents)).filter(({ skill }) => !shown.has(skill.file));
   return others.map(({ agent, skill }) => ({
     label: plainLabel(skill.id),
-    description: plainLabel(skill.file === file ? `${agent.name} · this skill` : agent.name),
+    description: plainLabel(
+      skill.file === file ? `${agent.name} · ${vscode.l10n.t('this skill')}` : agent.name,
+    ),
     detail: plainLabel(descriptionOf(skill)),
     ref: { agent: agent.name, skill: skill.id },
   }));

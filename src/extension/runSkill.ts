@@ -52,7 +52,10 @@ export function registerRunSkill(
     if (target === 'chat') await chat.submitInFront(request);
     else await deliver(runs, request, target, place);
   };
-  const byWords = { label: 'Let Telos pick', detail: 'By what you say about it' };
+  const byWords = {
+    label: vscode.l10n.t('Let Telos pick'),
+    detail: vscode.l10n.t('By what you say about it'),
+  };
   return vscode.Disposable.from(
     vscode.commands.registerCommand('telos.runSkill', async () => {
       const item = await pickSkill(current, memory, []);
@@ -62,7 +65,7 @@ export function registerRunSkill(
       const editor = vscode.window.activeTextEditor;
       const selection = selectedText(editor);
       if (!editor || !selection) {
-        void vscode.window.showInformationMessage('Select some text in an editor first.');
+        void vscode.window.showInformationMessage(vscode.l10n.t('Select some text in an editor first.'));
         return;
       }
       const place = placeOf(editor);
@@ -72,7 +75,7 @@ export function registerRunSkill(
     vscode.commands.registerCommand('telos.runSkillOnTerminalSelection', async () => {
       const selection = await terminalSelection();
       if (!selection) {
-        void vscode.window.showInformationMessage('Select some text in a terminal first.');
+        void vscode.window.showInformationMessage(vscode.l10n.t('Select some text in a terminal first.'));
         return;
       }
       const item = await pickSkill(current, memory, [byWords]);
@@ -86,7 +89,7 @@ export function registerRunSkill(
         const files = uris.filter(({ scheme }) => scheme === 'file').map(({ fsPath }) => fsPath);
         if (files.length === 0) {
           void vscode.window.showInformationMessage(
-            'Open a file on the disk, or choose one in the explorer.',
+            vscode.l10n.t('Open a file on the disk, or choose one in the explorer.'),
           );
           return;
         }
@@ -112,8 +115,8 @@ async function pickSkill(
     return undefined;
   }
   return vscode.window.showQuickPick([...before, ...lastUsedFirst(items, memory)], {
-    title: 'Run Skill',
-    placeHolder: 'Which skill?',
+    title: vscode.l10n.t('Run Skill'),
+    placeHolder: vscode.l10n.t('Which skill?'),
     matchOnDescription: true,
     matchOnDetail: true,
   });
@@ -132,18 +135,18 @@ function lastUsedFirst(items: readonly SkillItem[], memory: vscode.Memento): Ski
     .get<readonly SkillRef[]>(lastSkillsKey, [])
     .flatMap(ref => items.filter(item => isSame(item.ref, ref)));
   return [
-    ...last.map(item => ({ ...item, description: `${item.description}, last used` })),
+    ...last.map(item => ({ ...item, description: vscode.l10n.t('{0}, last used', item.description ?? '') })),
     ...items.filter(item => !last.includes(item)),
   ];
 }
 
 async function offerFirstSkill(): Promise<void> {
   const commands: Readonly<Record<string, string>> = {
-    'New Skill...': 'telos.newSkill',
-    'Add the Sample Pack': 'telos.addSamplePack',
+    [vscode.l10n.t('New Skill...')]: 'telos.newSkill',
+    [vscode.l10n.t('Add the Sample Pack')]: 'telos.addSamplePack',
   };
   const answer = await vscode.window.showInformationMessage(
-    'There are no skills yet.',
+    vscode.l10n.t('There are no skills yet.'),
     ...Object.keys(commands),
   );
   const command = answer && commands[answer];
@@ -162,14 +165,17 @@ function skillItem(agent: Agent, skill: Skill): SkillItem {
 /** Undefined when the person has thought better of it. A skill that was picked needs no words. */
 async function askWords(item: SkillItem, { selection, files = [] }: Along): Promise<string | undefined> {
   return vscode.window.showInputBox({
-    title: item.ref ? `Run ${item.label}` : 'Run a skill',
+    title: item.ref ? vscode.l10n.t('Run {0}', item.label) : vscode.l10n.t('Run a skill'),
     prompt: selection
-      ? `The selection of ${plainLabel(selection.file)} goes along.`
+      ? vscode.l10n.t('The selection of {0} goes along.', plainLabel(selection.file))
       : files.length > 0
-        ? `It is told to look at ${plainLabel(files.join(', '))}.`
-        : 'What should it do?',
-    placeHolder: item.ref ? 'Your words, or nothing: just press Enter' : 'Your words',
-    validateInput: text => (item.ref || text.trim() ? undefined : 'Telos picks by your words, so say a few.'),
+        ? vscode.l10n.t('It is told to look at {0}.', plainLabel(files.join(', ')))
+        : vscode.l10n.t('What should it do?'),
+    placeHolder: item.ref
+      ? vscode.l10n.t('Your words, or nothing: just press Enter')
+      : vscode.l10n.t('Your words'),
+    validateInput: text =>
+      item.ref || text.trim() ? undefined : vscode.l10n.t('Telos picks by your words, so say a few.'),
   });
 }
 

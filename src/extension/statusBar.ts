@@ -12,6 +12,7 @@ export class StatusBar implements vscode.Disposable {
   /** Empty until it is known. */
   #model = '';
   #why = '';
+  #hasModel = true;
   #running = 0;
   /** What ended today, and what goes on now, in US dollars. */
   #dayCost = 0;
@@ -22,7 +23,7 @@ export class StatusBar implements vscode.Disposable {
   constructor(current: CurrentTelos) {
     this.#current = current;
     this.#item = vscode.window.createStatusBarItem('telos.model', vscode.StatusBarAlignment.Right, 100);
-    this.#item.name = 'Telos Model';
+    this.#item.name = vscode.l10n.t('Telos Model');
     this.#following = vscode.Disposable.from(
       // Nobody has used Telos before it was opened, and then there is nothing to say.
       current.onDidOpen(() => void this.update()),
@@ -41,10 +42,12 @@ export class StatusBar implements vscode.Disposable {
   async update(): Promise<void> {
     try {
       const { name, model, why, recording } = await (await this.#current.openTelos()).provider();
-      this.#model = recording ? 'Recording' : plainLabel(model, 40);
+      this.#hasModel = true;
+      this.#model = recording ? vscode.l10n.t('Recording') : plainLabel(model, 40);
       this.#why = plainLabel(`${name}/${model}. ${why}`);
     } catch (error) {
-      this.#model = 'No model';
+      this.#model = vscode.l10n.t('No model');
+      this.#hasModel = false;
       this.#why = plainLabel(error instanceof Error ? error.message : String(error), 500);
     }
     await this.#readDay();
@@ -84,18 +87,25 @@ export class StatusBar implements vscode.Disposable {
     const total = this.#dayCost + this.#runningCost;
     const cost = total > 0 ? formatCost(total) : '';
     this.#item.command = this.#running > 0 ? 'telos.showRunning' : 'telos.chooseModel';
-    const facts = [this.#model, cost, this.#running > 1 ? `${this.#running} runs` : ''];
+    const facts = [this.#model, cost, this.#running > 1 ? vscode.l10n.t('{0} runs', this.#running) : ''];
     this.#item.text = `${this.#icon()} ${facts.filter(Boolean).join(' · ')}`;
     const states = [
-      this.#running === 0 ? 'Telos runs skills with this model; click to choose another.' : '',
-      this.#running === 1 ? 'Telos runs a skill; click to stop it.' : '',
-      this.#running > 1 ? `Telos runs ${this.#running} skills; click to stop one.` : '',
-      this.#waiting === 1 ? 'A question waits for your answer.' : '',
-      this.#waiting > 1 ? `${this.#waiting} questions wait for your answer.` : '',
+      this.#running === 0 ? vscode.l10n.t('Telos runs skills with this model; click to choose another.') : '',
+      this.#running === 1 ? vscode.l10n.t('Telos runs a skill; click to stop it.') : '',
+      this.#running > 1 ? vscode.l10n.t('Telos runs {0} skills; click to stop one.', this.#running) : '',
+      this.#waiting === 1 ? vscode.l10n.t('A question waits for your answer.') : '',
+      this.#waiting > 1 ? vscode.l10n.t('{0} questions wait for your answer.', this.#waiting) : '',
     ];
     this.#item.tooltip = [...states, this.#day, this.#why].filter(Boolean).join('\n');
     this.#item.accessibilityInformation = {
-      label: `Telos, ${this.#running > 0 ? 'running, ' : ''}model ${this.#model}${cost ? `, ${cost} today` : ''}`,
+      label: [
+        'Telos',
+        this.#running > 0 ? vscode.l10n.t('running') : '',
+        vscode.l10n.t('model {0}', this.#model),
+        cost ? vscode.l10n.t('{0} today', cost) : '',
+      ]
+        .filter(Boolean)
+        .join(', '),
       role: 'button',
     };
     this.#item.show();
@@ -104,6 +114,6 @@ export class StatusBar implements vscode.Disposable {
   #icon(): string {
     if (this.#waiting > 0) return '$(bell-dot)';
     if (this.#running > 0) return '$(loading~spin)';
-    return this.#model === 'No model' ? '$(warning)' : '$(hubot)';
+    return this.#hasModel ? '$(hubot)' : '$(warning)';
   }
 }

@@ -14,17 +14,19 @@ export function registerWhatIsMissing(): vscode.Disposable {
     'telos.whatIsMissing',
     async ({ skill, missing = [] }: SkillNode) => {
       if (missing.length === 0) {
-        void vscode.window.showInformationMessage(`${plainLabel(skill.id)} has what it needs.`);
+        void vscode.window.showInformationMessage(
+          vscode.l10n.t('{0} has what it needs.', plainLabel(skill.id)),
+        );
         return;
       }
       const picked = await vscode.window.showQuickPick(missing.flatMap(missingItems), {
-        title: `What ${plainLabel(skill.id)} lacks here`,
-        placeHolder: 'Pick a command to copy it. Nothing is installed from here.',
+        title: vscode.l10n.t('What {0} lacks here', plainLabel(skill.id)),
+        placeHolder: vscode.l10n.t('Pick a command to copy it. Nothing is installed from here.'),
         matchOnDetail: true,
       });
       if (picked?.copy === undefined) return;
       await vscode.env.clipboard.writeText(picked.copy);
-      vscode.window.setStatusBarMessage(`Copied: ${plainLabel(picked.copy, 80)}`, 5_000);
+      vscode.window.setStatusBarMessage(vscode.l10n.t('Copied: {0}', plainLabel(picked.copy, 80)), 5_000);
     },
   );
 }
