@@ -73,6 +73,23 @@ describe('a chat that goes on', () => {
     assert.equal(asked.length, 5);
   });
 
+  it('takes along again what went along when the same is asked of another skill, and adds to it when it is sent again', async () => {
+    const asked: RunRequest[] = [];
+    const desk = new Desk(talking(asked));
+    const note = { kind: 'text', name: 'a.md', language: '', text: 'x' } as const;
+    await desk.chat.show(null, 0);
+    await say(desk, 'one', { attachments: [note] });
+    await desk.chat.submitInstead({ text: 'one', skill: { agent: 'kairos', skill: 'plan' } });
+    await desk.when(() => asked.length === 2 && !desk.chat.isRunning);
+    await desk.chat.resend('r1', 'eins', [{ ...note, name: 'b.md' }]);
+    await desk.when(() => asked.length === 3 && !desk.chat.isRunning);
+    await say(desk, 'two');
+    assert.deepEqual(
+      asked.map(({ attachments = [] }) => attachments.map(({ name }) => name)),
+      [['a.md'], ['a.md'], ['a.md', 'b.md'], []],
+    );
+  });
+
   it('lets the model hear nothing of a run whose place another skill takes', async () => {
     const asked: RunRequest[] = [];
     const desk = new Desk(talking(asked));
