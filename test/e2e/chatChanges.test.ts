@@ -147,6 +147,18 @@ describe('changes of a run in a real VS Code', () => {
     assert.ok(await button('Undo this run').isEnabled());
   });
 
+  it('undoes nothing where an editor holds changes that are not saved', async () => {
+    await button('plan.md').click();
+    await line('New line of the plan').click();
+    await workbench.page.keyboard.type('half a thought ');
+    await button('Undo this run').click();
+    const told = workbench.page.locator('.notification-toast', { hasText: 'plan.md has changes' });
+    await told.waitFor();
+    assert.equal(await readFile(plan(), 'utf8'), newPlan);
+    assert.equal(await told.getByRole('button', { name: 'Undo the Others' }).count(), 0);
+    await runCommand(workbench.page, 'File: Revert File');
+  });
+
   it('looks like itself in a dark theme', async () => {
     await runCommand(workbench.page, 'Preferences: Toggle between Light/Dark Themes');
     await chat.locator('body.vscode-dark').waitFor();
