@@ -55,7 +55,9 @@ export class Attaching {
       case 'attach_mention':
         return this.#adding(async () => {
           if (!(await this.#addMention(message.mention))) {
-            throw new NotAttached(`There is no file ${plainLabel(message.mention)} in the workspace.`);
+            throw new NotAttached(
+              vscode.l10n.t('There is no file {0} in the workspace.', plainLabel(message.mention)),
+            );
           }
         });
       case 'detach':
@@ -128,7 +130,7 @@ export class Attaching {
   /** What a page says was dropped is asked about when it lies outside the workspace; what the person chose in a dialog is not. */
   async #addFile(uri: vscode.Uri, how: 'dropped' | 'chosen'): Promise<void> {
     if (uri.scheme !== 'file')
-      throw new NotAttached(`${nameOf(uri)} was not attached: it is no file on the disk.`);
+      throw new NotAttached(vscode.l10n.t('{0} was not attached: it is no file on the disk.', nameOf(uri)));
     if (await mayAttach(uri.fsPath, how === 'dropped')) this.#list.add(await fileMaterial(uri));
   }
 
@@ -148,7 +150,10 @@ export class Attaching {
   /** The way for who has no mouse and knows no mention. */
   async #choose(): Promise<void> {
     const editor = this.#editors.editor;
-    const fromDisk = { label: '$(folder-opened) Image or File…', description: 'From anywhere on the disk' };
+    const fromDisk = {
+      label: `$(folder-opened) ${vscode.l10n.t('Image or File…')}`,
+      description: vscode.l10n.t('From anywhere on the disk'),
+    };
     const selection = {
       label: '$(list-selection) Selection',
       description: '@selection',
@@ -164,10 +169,15 @@ export class Attaching {
       ...(editor && !editor.selection.isEmpty ? [selection] : []),
       problems,
       ...(files.length > 0
-        ? [{ label: 'Files of the workspace', kind: vscode.QuickPickItemKind.Separator }, ...files]
+        ? [
+            { label: vscode.l10n.t('Files of the workspace'), kind: vscode.QuickPickItemKind.Separator },
+            ...files,
+          ]
         : []),
     ];
-    const picked = await vscode.window.showQuickPick(items, { title: 'Attach to your next request' });
+    const picked = await vscode.window.showQuickPick(items, {
+      title: vscode.l10n.t('Attach to your next request'),
+    });
     if (!picked) return;
     const { mention } = picked;
     if (mention !== undefined) {
@@ -186,10 +196,15 @@ async function mayAttach(path: string, asksOutside = false): Promise<boolean> {
   const isOutside = asksOutside && real === undefined;
   const isSecret = isSensitive(path) || (real !== undefined && isSensitive(real));
   if (!isOutside && !isSecret) return true;
-  const why = isSecret ? 'By its name it holds secrets.' : 'It lies outside the workspace.';
+  const why = isSecret
+    ? vscode.l10n.t('By its name it holds secrets.')
+    : vscode.l10n.t('It lies outside the workspace.');
   const answer = await vscode.window.showWarningMessage(
-    `Attach ${plainLabel(basename(path))}?`,
-    { modal: true, detail: `${plainLabel(path, 500)}\n${why} Whoever runs the model reads all of it.` },
+    vscode.l10n.t('Attach {0}?', plainLabel(basename(path))),
+    {
+      modal: true,
+      detail: `${plainLabel(path, 500)}\n${why} ${vscode.l10n.t('Whoever runs the model reads all of it.')}`,
+    },
     'Attach',
   );
   return answer === 'Attach';

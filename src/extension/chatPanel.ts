@@ -77,7 +77,10 @@ class ChatPanel {
 
   /** An editor cannot be kept from closing, and a run may have taken long already. */
   #goOnUnseen(): void {
-    const question = `“${plainLabel(this.surface.chat.title, 60)}” runs on, although its editor is closed.`;
+    const question = vscode.l10n.t(
+      '“{0}” runs on, although its editor is closed.',
+      plainLabel(this.surface.chat.title, 60),
+    );
     void vscode.window.showInformationMessage(question, 'Show', 'Stop').then(answer => {
       if (answer === 'Show') this.focus();
       if (answer === 'Stop') this.surface.chat.stop();

@@ -253,7 +253,11 @@ export class ChatSurface implements PlacedChat {
   /** Puts the skill of the next request into the chip over the textbox. */
   async #chooseSkill(): Promise<void> {
     const agents = await (await this.#desk.current.openTelos()).agents();
-    const byWords = { label: 'Let Telos pick', description: 'by what you say', ref: null };
+    const byWords = {
+      label: vscode.l10n.t('Let Telos pick'),
+      description: vscode.l10n.t('by what you say'),
+      ref: null,
+    };
     const items = (await pickableSkills(agents)).map(({ agent, skill }) => ({
       label: plainLabel(skill.id),
       description: plainLabel(agent.name),
@@ -261,7 +265,7 @@ export class ChatSurface implements PlacedChat {
       ref: { agent: agent.name, skill: skill.id },
     }));
     const picked = await vscode.window.showQuickPick([byWords, ...items], {
-      title: 'Skill for your next request',
+      title: vscode.l10n.t('Skill for your next request'),
       matchOnDescription: true,
       matchOnDetail: true,
     });
@@ -283,7 +287,10 @@ export class ChatSurface implements PlacedChat {
     }
     this.#desk.log.warn(`A file was not opened: ${plainLabel(path, 1_000)}`);
     void vscode.window.showWarningMessage(
-      `${plainLabel(path)} is gone, or lies outside the workspace, the working folders and the skills.`,
+      vscode.l10n.t(
+        '{0} is gone, or lies outside the workspace, the working folders and the skills.',
+        plainLabel(path),
+      ),
     );
   }
 
@@ -327,7 +334,11 @@ export class ChatSurface implements PlacedChat {
 
   #notifyHidden({ tool, subject }: ApprovalRequest): void {
     if (this.#place.isVisible()) return;
-    const question = `Telos wants your approval for ${plainLabel(tool, 60)}: ${plainLabel(subject, 120)}`;
+    const question = vscode.l10n.t(
+      'Telos wants your approval for {0}: {1}',
+      plainLabel(tool, 60),
+      plainLabel(subject, 120),
+    );
     void vscode.window.showInformationMessage(question, 'Show').then(async answer => {
       if (answer === 'Show') await this.#place.focus();
     });

@@ -95,7 +95,8 @@ export class ChatView implements vscode.WebviewViewProvider {
     void vscode.commands.executeCommand('setContext', 'telos.chatRunning', isRunning);
     if (!this.#view) return;
     this.#view.description = plainLabel(title, 60);
-    this.#view.badge = waiting > 0 ? { value: waiting, tooltip: 'Telos waits for your approval' } : undefined;
+    this.#view.badge =
+      waiting > 0 ? { value: waiting, tooltip: vscode.l10n.t('Telos waits for your approval') } : undefined;
   }
 }
 

@@ -14,10 +14,10 @@ const leftOut = '**/{node_modules,.git}/**';
 
 /** Throws NotAttached where nothing is selected. */
 export function selectionMaterial(editor: vscode.TextEditor | undefined): Attachment {
-  if (!editor) throw new NotAttached('There is no selection: no text editor is open.');
+  if (!editor) throw new NotAttached(vscode.l10n.t('There is no selection: no text editor is open.'));
   const { document, selection } = editor;
   const name = nameOf(document.uri);
-  if (selection.isEmpty) throw new NotAttached(`Nothing is selected in ${name}.`);
+  if (selection.isEmpty) throw new NotAttached(vscode.l10n.t('Nothing is selected in {0}.', name));
   const [first, last] = [selection.start.line + 1, selection.end.line + 1];
   const lines = first === last ? `line ${first}` : `lines ${first} to ${last}`;
   return textAttachment(`Selection of ${name}, ${lines}`, document.getText(selection), document.languageId);
@@ -30,7 +30,8 @@ export function problemsMaterial(editor: vscode.TextEditor | undefined): Attachm
   const all: readonly [vscode.Uri, readonly vscode.Diagnostic[]][] =
     uri && own.length > 0 ? [[uri, own]] : vscode.languages.getDiagnostics();
   const problems = all.flatMap(([file, found]) => found.map(problem => ({ file, problem })));
-  if (problems.length === 0) throw new NotAttached('There are no problems: the editor knows of none.');
+  if (problems.length === 0)
+    throw new NotAttached(vscode.l10n.t('There are no problems: the editor knows of none.'));
   problems.sort((one, other) => one.problem.severity - other.problem.severity);
   const lines = problems.slice(0, mostProblems).map(({ file, problem }) => problemLine(file, problem));
   const more = problems.length - lines.length;
@@ -56,7 +57,8 @@ function problemLine(
 /** A file as it stands in the editor, unsaved changes too, else as on the disk. Throws NotAttached. */
 export async function fileMaterial(uri: vscode.Uri): Promise<Attachment> {
   const name = nameOf(uri);
-  if (uri.scheme !== 'file') throw new NotAttached(`${name} was not attached: it is no file on the disk.`);
+  if (uri.scheme !== 'file')
+    throw new NotAttached(vscode.l10n.t('{0} was not attached: it is no file on the disk.', name));
   const path = uri.fsPath;
   const document = vscode.workspace.textDocuments.find(one => one.uri.toString() === uri.toString());
   if (document) {
@@ -64,11 +66,14 @@ export async function fileMaterial(uri: vscode.Uri): Promise<Attachment> {
     return attachmentOf({ name, path, bytes, language: document.languageId });
   }
   const about = await stat(path).catch(() => undefined);
-  if (!about) throw new NotAttached(`${name} was not attached: it is not there.`);
+  if (!about) throw new NotAttached(vscode.l10n.t('{0} was not attached: it is not there.', name));
   if (about.isDirectory()) {
-    throw new NotAttached(`${name} was not attached: it is a folder. Name it in your request instead.`);
+    throw new NotAttached(
+      vscode.l10n.t('{0} was not attached: it is a folder. Name it in your request instead.', name),
+    );
   }
-  if (!about.isFile()) throw new NotAttached(`${name} was not attached: it is no ordinary file.`);
+  if (!about.isFile())
+    throw new NotAttached(vscode.l10n.t('{0} was not attached: it is no ordinary file.', name));
   return attachmentOf({ name, path, size: about.size, bytes: await readStart(path) });
 }
 

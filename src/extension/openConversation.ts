@@ -64,7 +64,9 @@ async function openPlace(
   }
   const conversation = await desk.kept.conversation(place);
   if (!conversation) {
-    void vscode.window.showInformationMessage('Nothing is kept of this conversation any more.');
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('Nothing is kept of this conversation any more.'),
+    );
     return;
   }
   if (replay) await panels.open().surface.chat.replay(conversation.keptRuns);
@@ -113,13 +115,16 @@ async function pick(desk: ChatDesk): Promise<KeptPlace | undefined> {
     label: plainLabel(titleOf(run), 80),
     description: new Date(run.startedAt).toLocaleString(),
     detail: plainLabel(
-      [run.skill && `${run.skill} of ${run.agent}`, run.outcome].filter(Boolean).join(' · '),
+      [run.skill && vscode.l10n.t('{0} of {1}', run.skill, run.agent ?? ''), run.outcome]
+        .filter(Boolean)
+        .join(' · '),
     ),
     place: { conversationId: run.conversation },
   }));
   const picked = await vscode.window.showQuickPick(items, {
-    title: 'Open Conversation',
-    placeHolder: items.length > 0 ? 'Which one?' : 'No conversation is kept yet',
+    title: vscode.l10n.t('Open Conversation'),
+    placeHolder:
+      items.length > 0 ? vscode.l10n.t('Which one?') : vscode.l10n.t('No conversation is kept yet'),
     matchOnDescription: true,
     matchOnDetail: true,
   });

@@ -15,7 +15,7 @@ export function registerOpenLog(current: CurrentTelos): vscode.Disposable {
       await access(file);
     } catch {
       void vscode.window.showInformationMessage(
-        `No run was written down today. The first one makes ${plainLabel(file, 1_000)}`,
+        vscode.l10n.t('No run was written down today. The first one makes {0}', plainLabel(file, 1_000)),
       );
       return;
     }

@@ -35,8 +35,8 @@ async function newSkill(current: CurrentTelos): Promise<void> {
   const packDir = await pickPack(await telos.agents(), skillsDir);
   if (packDir === undefined) return;
   const name = await vscode.window.showInputBox({
-    title: 'New Skill',
-    prompt: 'The name of its folder. People call the skill by it.',
+    title: vscode.l10n.t('New Skill'),
+    prompt: vscode.l10n.t('The name of its folder. People call the skill by it.'),
     placeHolder: 'weekly-report',
     validateInput: skillNameProblem,
   });
@@ -46,7 +46,9 @@ async function newSkill(current: CurrentTelos): Promise<void> {
     await current.refresh();
     await openFile(file);
   } else {
-    void vscode.window.showWarningMessage(`There is a skill ${name} already; it stays as it is.`);
+    void vscode.window.showWarningMessage(
+      vscode.l10n.t('There is a skill {0} already; it stays as it is.', name),
+    );
   }
 }
 
@@ -62,22 +64,22 @@ async function pickPack(agents: readonly Agent[], skillsDir: string): Promise<st
     packDir,
   }));
   const another = {
-    label: 'New agent...',
-    detail: 'A folder of its own for skills that belong together',
+    label: vscode.l10n.t('New agent...'),
+    detail: vscode.l10n.t('A folder of its own for skills that belong together'),
     packDir: '',
   };
   const pick =
     items.length === 0
       ? another
       : await vscode.window.showQuickPick([...items, another], {
-          title: 'New Skill',
-          placeHolder: 'Which agent gets it?',
+          title: vscode.l10n.t('New Skill'),
+          placeHolder: vscode.l10n.t('Which agent gets it?'),
         });
   if (!pick) return undefined;
   if (pick !== another) return pick.packDir;
   const name = await vscode.window.showInputBox({
-    title: 'New Agent',
-    prompt: `An agent is a folder of skills in ${plainLabel(skillsDir)}`,
+    title: vscode.l10n.t('New Agent'),
+    prompt: vscode.l10n.t('An agent is a folder of skills in {0}', plainLabel(skillsDir)),
     placeHolder: 'personal',
     validateInput: agentNameProblem,
   });
@@ -90,8 +92,8 @@ async function addSamples(current: CurrentTelos, samples: string): Promise<void>
   await current.refresh();
   void vscode.window.showInformationMessage(
     added.length > 0
-      ? `Added ${added.join(', ')} to ${plainLabel(skillsDir)}.`
-      : `The sample pack is in ${plainLabel(skillsDir)} already; nothing was changed.`,
+      ? vscode.l10n.t('Added {0} to {1}.', added.join(', '), plainLabel(skillsDir))
+      : vscode.l10n.t('The sample pack is in {0} already; nothing was changed.', plainLabel(skillsDir)),
   );
 }
 
@@ -106,13 +108,15 @@ async function reveal(uri: vscode.Uri): Promise<void> {
   } else if (vscode.workspace.getWorkspaceFolder(uri)) {
     await vscode.commands.executeCommand('revealInExplorer', uri);
   } else {
+    const openWindow = vscode.l10n.t('Open in a New Window');
+    const copyPath = vscode.l10n.t('Copy Path');
     const answer = await vscode.window.showInformationMessage(
-      `It lies in ${plainLabel(uri.fsPath, 1_000)}`,
-      'Open in a New Window',
-      'Copy Path',
+      vscode.l10n.t('It lies in {0}', plainLabel(uri.fsPath, 1_000)),
+      openWindow,
+      copyPath,
     );
-    if (answer === 'Copy Path') await vscode.env.clipboard.writeText(uri.fsPath);
-    if (answer === 'Open in a New Window') {
+    if (answer === copyPath) await vscode.env.clipboard.writeText(uri.fsPath);
+    if (answer === openWindow) {
       const { type } = await vscode.workspace.fs.stat(uri);
       const folder = type & vscode.FileType.Directory ? uri : vscode.Uri.joinPath(uri, '..');
       await vscode.commands.executeCommand('vscode.openFolder', folder, { forceNewWindow: true });

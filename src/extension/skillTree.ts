@@ -25,12 +25,19 @@ export interface SkillNode {
 
 export type TreeNode = AgentNode | SkillNode;
 
-const sourceNames = { project: 'workspace', user: 'yours', linked: 'linked', builtin: 'built in' } as const;
+const sourceNames = {
+  project: vscode.l10n.t('workspace'),
+  user: vscode.l10n.t('yours'),
+  linked: vscode.l10n.t('linked'),
+  builtin: vscode.l10n.t('built in'),
+} as const;
 
 /** An agent with more skills than this starts folded, so that others stay in sight and nothing is read that nobody looks at. */
 const mostUnfolded = 60;
 
-const restrictedMessage = 'Restricted Mode: the skills of this workspace are not read, and nothing runs.';
+const restrictedMessage = vscode.l10n.t(
+  'Restricted Mode: the skills of this workspace are not read, and nothing runs.',
+);
 
 export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disposable {
   readonly #current: CurrentTelos;
@@ -108,7 +115,8 @@ function agentItem(agent: Agent): vscode.TreeItem {
   const { Expanded, Collapsed } = vscode.TreeItemCollapsibleState;
   const state = agent.skills.length > mostUnfolded ? Collapsed : Expanded;
   const item = new vscode.TreeItem(plainLabel(agent.name), state);
-  const count = agent.skills.length === 1 ? '1 skill' : `${agent.skills.length} skills`;
+  const count =
+    agent.skills.length === 1 ? vscode.l10n.t('1 skill') : vscode.l10n.t('{0} skills', agent.skills.length);
   const defect = firstDefect(agent.diagnostics);
   item.id = agentId(agent);
   item.contextValue = `agent.${agent.source}`;
@@ -134,7 +142,11 @@ function skillItem({ agent, skill, missing = [] }: SkillNode): vscode.TreeItem {
     ...missing.map(({ reason, nextStep }) => `Missing: ${reason} ${nextStep}`),
     ...defectLines(skill.diagnostics),
   ]);
-  item.command = { command: 'telos.openSkillFile', title: 'Open SKILL.md', arguments: [{ agent, skill }] };
+  item.command = {
+    command: 'telos.openSkillFile',
+    title: vscode.l10n.t('Open SKILL.md'),
+    arguments: [{ agent, skill }],
+  };
   return item;
 }
 
@@ -145,17 +157,26 @@ function lookOf(skill: Skill, missing: readonly Missing[]): { icon: vscode.Theme
   if (defect) return { icon: warningIcon(), description: defect.message };
   if (missing.length > 0) {
     const names = missing.map(({ what }) => what).join(', ');
-    return { icon: new vscode.ThemeIcon('circle-slash', warningColor), description: `lacks ${names}` };
+    return {
+      icon: new vscode.ThemeIcon('circle-slash', warningColor),
+      description: vscode.l10n.t('lacks {0}', names),
+    };
   }
   if (shadowedBy) {
     const icon = new vscode.ThemeIcon('eye-closed', new vscode.ThemeColor('disabledForeground'));
-    return { icon, description: `hidden by ${shadowedBy.skill} of ${shadowedBy.agent}` };
+    return { icon, description: vscode.l10n.t('hidden by {0} of {1}', shadowedBy.skill, shadowedBy.agent) };
   }
   return { icon: new vscode.ThemeIcon('book'), description: descriptionOf(skill) };
 }
 
 function shadowSentence(agent: Agent, { id }: Skill, other: SkillRef): string {
-  return `When you say ${id}, ${other.skill} of ${other.agent} runs. Say ${agent.name}:${id} to run this one.`;
+  return vscode.l10n.t(
+    'When you say {0}, {1} of {2} runs. Say {3} to run this one.',
+    id,
+    other.skill,
+    other.agent,
+    `${agent.name}:${id}`,
+  );
 }
 
 const agentId = (agent: Agent): string => `${agent.source}\n${agent.packDir}\n${agent.name}`;
@@ -172,7 +193,9 @@ const warningColor = new vscode.ThemeColor('list.warningForeground');
 const warningIcon = (): vscode.ThemeIcon => new vscode.ThemeIcon('warning', warningColor);
 
 function defectLines(diagnostics: readonly Diagnostic[]): string[] {
-  return diagnostics.map(({ message, line, fix }) => `Line ${line}: ${message}${fix ? ` ${fix}` : ''}`);
+  return diagnostics.map(({ message, line, fix }) =>
+    vscode.l10n.t('Line {0}: {1}', line, `${message}${fix ? ` ${fix}` : ''}`),
+  );
 }
 
 /** Plain text on purpose: the editor reads no links out of a string that is not Markdown. */

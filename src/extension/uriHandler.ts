@@ -14,7 +14,11 @@ export function registerUriHandler(answers: UriAnswers): vscode.Disposable {
       const answer = Object.hasOwn(answers, path) ? answers[path] : undefined;
       if (answer) return answer(new URLSearchParams(query), query);
       void vscode.window.showWarningMessage(
-        `Telos knows no address ${plainLabel(path, 80)}. It knows ${Object.keys(answers).join(', ')}.`,
+        vscode.l10n.t(
+          'Telos knows no address {0}. It knows {1}.',
+          plainLabel(path, 80),
+          Object.keys(answers).join(', '),
+        ),
       );
     },
   });

@@ -19,7 +19,7 @@ export function registerAgentPacks(current: CurrentTelos): vscode.Disposable {
 
 async function pickFolder(): Promise<vscode.Uri | undefined> {
   const picked = await vscode.window.showOpenDialog({
-    title: 'A folder with an agent.toml and skills, or with a SKILL.md',
+    title: vscode.l10n.t('A folder with an agent.toml and skills, or with a SKILL.md'),
     openLabel: 'Install',
     canSelectFiles: false,
     canSelectFolders: true,
@@ -31,16 +31,21 @@ async function install(current: CurrentTelos, folder: string): Promise<void> {
   const telos = await current.openTelos();
   const { skillsDir } = telos.config;
   const answer = await vscode.window.showInformationMessage(
-    `Copy ${plainLabel(folder, 500)} to ${plainLabel(skillsDir, 500)}? Nothing of it runs by that.`,
+    vscode.l10n.t(
+      'Copy {0} to {1}? Nothing of it runs by that.',
+      plainLabel(folder, 500),
+      plainLabel(skillsDir, 500),
+    ),
     'Install',
   );
   if (answer !== 'Install') return;
   const installed = await telos.install(folder);
   await current.refresh();
-  const left = installed.leftOut.length > 0 ? ` Not copied: ${installed.leftOut.join(', ')}.` : '';
+  const left =
+    installed.leftOut.length > 0 ? ` ${vscode.l10n.t('Not copied: {0}.', installed.leftOut.join(', '))}` : '';
   const next = await vscode.window.showInformationMessage(
     plainLabel(`${installed.summary}.${left}`, 500),
-    'Review Agent',
+    vscode.l10n.t('Review Agent'),
   );
   if (next) await vscode.commands.executeCommand('telos.reviewAgent', { agent: { name: installed.name } });
 }
@@ -48,9 +53,12 @@ async function install(current: CurrentTelos, folder: string): Promise<void> {
 async function uninstall(current: CurrentTelos, name: string): Promise<void> {
   const telos = await current.openTelos();
   const { path, entryIn } = await telos.installed(name);
-  const detail = [`This folder is removed: ${path}`, ...(entryIn ? [`And its entry in ${entryIn}`] : [])];
+  const detail = [
+    vscode.l10n.t('This folder is removed: {0}', path),
+    ...(entryIn ? [vscode.l10n.t('And its entry in {0}', entryIn)] : []),
+  ];
   const answer = await vscode.window.showWarningMessage(
-    `Uninstall agent ${plainLabel(name)}?`,
+    vscode.l10n.t('Uninstall agent {0}?', plainLabel(name)),
     { modal: true, detail: detail.join('\n') },
     'Uninstall',
   );

@@ -63,9 +63,13 @@ async function answer(
   });
   sayAtEnd(routed, changed, stream);
   if (changed.size > 0) {
-    stream.button({ command: 'telos.showChanges', title: 'Show Changes', arguments: [{ runId }] });
+    stream.button({
+      command: 'telos.showChanges',
+      title: vscode.l10n.t('Show Changes'),
+      arguments: [{ runId }],
+    });
   }
-  stream.button({ command: 'telos.openLog', title: 'Open Log' });
+  stream.button({ command: 'telos.openLog', title: vscode.l10n.t('Open Log') });
   const problem = describeEnd(end);
   if (problem === undefined || end.outcome === 'cancelled') return { metadata: { outcome: end.outcome } };
   return { metadata: { outcome: end.outcome }, errorDetails: { message: plainLabel(problem, 2_000) } };
@@ -77,9 +81,9 @@ const named = (words: string): string => (/^[/$]|^\S+:\S/.test(words) ? words : 
 async function list(current: CurrentTelos, stream: vscode.ChatResponseStream): Promise<vscode.ChatResult> {
   const skills = await pickableSkills(await (await current.openTelos()).agents());
   if (skills.length === 0) {
-    stream.markdown('There are no skills yet.');
-    stream.button({ command: 'telos.newSkill', title: 'New Skill...' });
-    stream.button({ command: 'telos.addSamplePack', title: 'Add the Sample Pack' });
+    stream.markdown(vscode.l10n.t('There are no skills yet.'));
+    stream.button({ command: 'telos.newSkill', title: vscode.l10n.t('New Skill...') });
+    stream.button({ command: 'telos.addSamplePack', title: vscode.l10n.t('Add the Sample Pack') });
     return {};
   }
   const lines = skills.slice(0, mostListed).map(({ agent, skill }) => {
@@ -89,7 +93,8 @@ async function list(current: CurrentTelos, stream: vscode.ChatResponseStream): P
     return `- **${name}** of ${of}: ${what}`;
   });
   stream.markdown(lines.join('\n'));
-  if (skills.length > mostListed) stream.markdown(`\n\n… and ${skills.length - mostListed} more.`);
+  if (skills.length > mostListed)
+    stream.markdown(`\n\n… ${vscode.l10n.t('and {0} more', skills.length - mostListed)}`);
   return {};
 }
 
@@ -106,11 +111,17 @@ async function route(
     const match = await telos.route({ text: words }, controller.signal);
     if (match.skill) {
       const why = describeRoute(match.agent.name, match.skill.id, match.reason);
-      stream.markdown(plainMarkdown(plainLabel(`Would run ${why}. Nothing was run.`, 400)));
-      stream.button({ command: 'telos.previewRouting', title: 'Pick Another...', arguments: [words] });
+      stream.markdown(plainMarkdown(plainLabel(vscode.l10n.t('Would run {0}. Nothing was run.', why), 400)));
+      stream.button({
+        command: 'telos.previewRouting',
+        title: vscode.l10n.t('Pick Another...'),
+        arguments: [words],
+      });
     } else {
       const names = match.suggestions.slice(0, mostListed).map(ref => `${ref.skill} of ${ref.agent}`);
-      stream.markdown(plainMarkdown(plainLabel(`No skill fits. There are: ${names.join(', ')}`, 4_000)));
+      stream.markdown(
+        plainMarkdown(plainLabel(vscode.l10n.t('No skill fits. There are: {0}', names.join(', ')), 4_000)),
+      );
     }
     return {};
   } finally {
@@ -160,7 +171,7 @@ function sayAtEnd(routed: string, changed: ReadonlySet<string>, stream: vscode.C
 }
 
 function routingLine({ agent, skill, reason, provider, model, recording }: Routed): string {
-  const by = recording ? `a recorded run of ${recording.model}` : `${provider}/${model}`;
+  const by = recording ? vscode.l10n.t('a recorded run of {0}', recording.model) : `${provider}/${model}`;
   return plainLabel(`${describeRoute(agent, skill, reason)} · ${by}`, 400);
 }
 
@@ -184,14 +195,21 @@ function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
       return;
     case 'approval_request':
       stream.progress(
-        plainLabel(`Waits for your answer: ${event.request.tool} ${event.request.subject}`, 160),
+        plainLabel(
+          vscode.l10n.t('Waits for your answer: {0}', `${event.request.tool} ${event.request.subject}`),
+          160,
+        ),
       );
       return;
     case 'notice':
-      stream.markdown(plainMarkdown(`\n\n${event.level === 'warning' ? 'Note: ' : ''}${event.message}\n\n`));
+      stream.markdown(
+        plainMarkdown(`\n\n${event.level === 'warning' ? vscode.l10n.t('Note: ') : ''}${event.message}\n\n`),
+      );
       return;
     case 'retry':
-      stream.progress(plainLabel(`Tries again in ${Math.ceil(event.waitMs / 1000)} s: ${event.why}`));
+      stream.progress(
+        plainLabel(vscode.l10n.t('Tries again in {0} s: {1}', Math.ceil(event.waitMs / 1000), event.why)),
+      );
       return;
     default:
       return;

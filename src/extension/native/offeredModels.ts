@@ -53,7 +53,7 @@ async function offered(current: CurrentTelos): Promise<OfferedModel[]> {
 function modelsOf({ name: provider, models }: ProviderModels): OfferedModel[] {
   const isLocal = provider === 'ollama';
   const shown = isLocal || provider === 'openai' ? models : models.slice(0, mostCurated);
-  const whose = isLocal ? 'on your machine' : 'billed to your key';
+  const whose = isLocal ? vscode.l10n.t('on your machine') : vscode.l10n.t('billed to your key');
   return shown.map(model => ({
     id: `${provider}/${model}`,
     name: plainLabel(model, 80),
@@ -61,8 +61,11 @@ function modelsOf({ name: provider, models }: ProviderModels): OfferedModel[] {
     version: '1',
     detail: `${providerLabel(provider)}, ${whose}`,
     tooltip: isLocal
-      ? 'Telos asks the Ollama that you have set up.'
-      : `Telos asks ${providerLabel(provider)} with your own key, and each question is billed to it.`,
+      ? vscode.l10n.t('Telos asks the Ollama that you have set up.')
+      : vscode.l10n.t(
+          'Telos asks {0} with your own key, and each question is billed to it.',
+          providerLabel(provider),
+        ),
     maxInputTokens: isLocal ? localInput : hostedInput,
     maxOutputTokens: mostOutput,
     capabilities: { toolCalling: true, imageInput: !isLocal },
@@ -77,8 +80,12 @@ function tellOnce({ provider, model }: OfferedModel, memory: vscode.Memento): vo
   void memory.update(toldKey, true);
   void vscode.window
     .showInformationMessage(
-      `The editor has asked ${plainLabel(model, 80)} through Telos. It is billed to your key of ${providerLabel(provider)}; the budgets of Telos do not limit it.`,
-      'Open Setting',
+      vscode.l10n.t(
+        'The editor has asked {0} through Telos. It is billed to your key of {1}; the budgets of Telos do not limit it.',
+        plainLabel(model, 80),
+        providerLabel(provider),
+      ),
+      vscode.l10n.t('Open Setting'),
     )
     .then(answer => {
       if (answer) void vscode.commands.executeCommand('workbench.action.openSettings', `telos.${setting}`);

@@ -23,21 +23,33 @@ interface TargetItem extends vscode.QuickPickItem {
 const lastTargetKey = 'telos.lastTarget';
 
 const targets: readonly TargetItem[] = [
-  { target: 'chat', label: '$(comment-discussion) Chat', detail: 'Shows the run as it goes' },
-  { target: 'document', label: '$(new-file) New Document', detail: 'Opens the answer as Markdown' },
+  {
+    target: 'chat',
+    label: `$(comment-discussion) ${vscode.l10n.t('Chat')}`,
+    detail: vscode.l10n.t('Shows the run as it goes'),
+  },
+  {
+    target: 'document',
+    label: `$(new-file) ${vscode.l10n.t('New Document')}`,
+    detail: vscode.l10n.t('Opens the answer as Markdown'),
+  },
   {
     target: 'replace',
     label: '$(replace) Replace the Selection',
-    detail: 'Undo brings it back',
+    detail: vscode.l10n.t('Undo brings it back'),
     inPlace: true,
   },
   {
     target: 'insert',
     label: '$(insert) Insert After the Selection',
-    detail: 'On lines of its own',
+    detail: vscode.l10n.t('On lines of its own'),
     inPlace: true,
   },
-  { target: 'clipboard', label: '$(clippy) Clipboard', detail: 'Copies the answer' },
+  {
+    target: 'clipboard',
+    label: `$(clippy) ${vscode.l10n.t('Clipboard')}`,
+    detail: vscode.l10n.t('Copies the answer'),
+  },
 ];
 
 export const placeOf = ({ document, selection }: vscode.TextEditor): SelectedPlace => ({
@@ -54,11 +66,13 @@ export async function pickTarget(
   const last = memory.get<OutputTarget>(lastTargetKey);
   const offered = targets.filter(({ inPlace }) => hasSelection || !inPlace);
   const items = [
-    ...offered.filter(({ target }) => target === last).map(item => ({ ...item, description: 'last used' })),
+    ...offered
+      .filter(({ target }) => target === last)
+      .map(item => ({ ...item, description: vscode.l10n.t('last used') })),
     ...offered.filter(({ target }) => target !== last),
   ];
   const picked = await vscode.window.showQuickPick(items, {
-    title: 'Where does the answer go?',
+    title: vscode.l10n.t('Where does the answer go?'),
     matchOnDetail: true,
   });
   if (picked) await memory.update(lastTargetKey, picked.target);
@@ -84,13 +98,13 @@ export async function deliver(
 
 /** Undefined when the person has stopped it. Rejects with what went wrong otherwise. */
 async function answerWithProgress(runs: NativeRuns, request: RunRequest): Promise<string | undefined> {
-  const title = `Telos: ${plainLabel(request.skill?.skill ?? 'finds a skill', 60)}`;
+  const title = `Telos: ${plainLabel(request.skill?.skill ?? vscode.l10n.t('finds a skill'), 60)}`;
   const place = { location: vscode.ProgressLocation.Notification, title, cancellable: true };
   return vscode.window.withProgress(place, async (progress, token) => {
     let answer = '';
     const end = await runs.run(request, pickHuman, token, event => {
       if (event.type === 'routed')
-        progress.report({ message: plainLabel(`${event.skill} of ${event.agent}`) });
+        progress.report({ message: plainLabel(vscode.l10n.t('{0} of {1}', event.skill, event.agent)) });
       // What was said before a call is about the work, not its result.
       if (event.type === 'tool_start') {
         answer = '';
@@ -113,7 +127,7 @@ async function put(
 ): Promise<void> {
   if (target === 'clipboard') {
     await vscode.env.clipboard.writeText(answer);
-    vscode.window.setStatusBarMessage('Telos has copied the answer.', 5_000);
+    vscode.window.setStatusBarMessage(vscode.l10n.t('Telos has copied the answer.'), 5_000);
     return;
   }
   if (target !== 'document' && place && (await edit(answer, target, place))) return;
@@ -121,7 +135,7 @@ async function put(
   await vscode.window.showTextDocument(document);
   if (target !== 'document') {
     void vscode.window.showWarningMessage(
-      'The selected text has changed while the skill ran, so the answer is in a new document.',
+      vscode.l10n.t('The selected text has changed while the skill ran, so the answer is in a new document.'),
     );
   }
 }

@@ -29,7 +29,7 @@ async function managePermissions(current: CurrentTelos): Promise<void> {
   for (const problem of problems) void vscode.window.showWarningMessage(plainLabel(problem, 500));
   if (permissions.length === 0) {
     void vscode.window.showInformationMessage(
-      `Nothing is granted yet. What you always allow stands in ${plainLabel(file, 500)}`,
+      vscode.l10n.t('Nothing is granted yet. What you always allow stands in {0}', plainLabel(file, 500)),
     );
     return;
   }
@@ -43,29 +43,32 @@ async function managePermissions(current: CurrentTelos): Promise<void> {
   );
   const picked = await vscode.window.showQuickPick(items, {
     title: 'Permissions',
-    placeHolder: 'Pick one to take it back',
+    placeHolder: vscode.l10n.t('Pick one to take it back'),
     matchOnDescription: true,
     matchOnDetail: true,
   });
   if (!picked) return;
-  const question = `Take this back from ${picked.label}?`;
+  const question = vscode.l10n.t('Take this back from {0}?', picked.label);
   const detail = engine.describePermission(picked.permission);
   const answer = await vscode.window.showWarningMessage(question, { modal: true, detail }, 'Revoke');
   if (answer !== 'Revoke') return;
   const revoked = await engine.revokePermission(picked.permission, config);
   void vscode.window.showInformationMessage(
-    revoked ? `Taken back from ${picked.label}.` : 'It was not there any more; nothing was changed.',
+    revoked
+      ? vscode.l10n.t('Taken back from {0}.', picked.label)
+      : vscode.l10n.t('It was not there any more; nothing was changed.'),
   );
 }
 
 function whoOf(permission: Permission): string {
   if (permission.kind === 'card') return permission.review.agent;
-  return permission.rule.agent === '*' ? 'Every agent' : permission.rule.agent;
+  return permission.rule.agent === '*' ? vscode.l10n.t('Every agent') : permission.rule.agent;
 }
 
 function whenOf(permission: Permission): string {
   const time = permission.kind === 'card' ? permission.review.reviewedAt : permission.rule.granted;
-  if (time === undefined) return permission.kind === 'rule' ? `line ${permission.rule.line}` : '';
+  if (time === undefined)
+    return permission.kind === 'rule' ? vscode.l10n.t('line {0}', permission.rule.line) : '';
   return new Date(time).toLocaleString();
 }
 
@@ -78,9 +81,12 @@ async function reviewAgent(current: CurrentTelos, known: string | undefined): Pr
   await showText(describeCard(card).join('\n'), 'plaintext');
   if (card.state === 'reviewed') return;
   const answer = await vscode.window.showInformationMessage(
-    `Do you trust agent ${plainLabel(name)} with what its card names? It holds until one of its files changes.`,
+    vscode.l10n.t(
+      'Do you trust agent {0} with what its card names? It holds until one of its files changes.',
+      plainLabel(name),
+    ),
     'Accept',
-    'Not Now',
+    vscode.l10n.t('Not Now'),
   );
   if (answer !== 'Accept') return;
   try {
@@ -94,15 +100,19 @@ async function reviewAgent(current: CurrentTelos, known: string | undefined): Pr
 
 async function pickAgent(names: readonly string[]): Promise<string | undefined> {
   const items = names.map(name => ({ label: plainLabel(name), name }));
-  return (await vscode.window.showQuickPick(items, { title: 'Review Agent', placeHolder: 'Which agent?' }))
-    ?.name;
+  return (
+    await vscode.window.showQuickPick(items, {
+      title: vscode.l10n.t('Review Agent'),
+      placeHolder: vscode.l10n.t('Which agent?'),
+    })
+  )?.name;
 }
 
 async function showDoctor(current: CurrentTelos): Promise<void> {
   const telos = await current.openTelos();
   const place = {
     location: vscode.ProgressLocation.Notification,
-    title: 'Telos looks at the set-up',
+    title: vscode.l10n.t('Telos looks at the set-up'),
     cancellable: true,
   };
   const report = await vscode.window.withProgress(place, async (_progress, token) => {

@@ -14,9 +14,9 @@ interface Answer extends vscode.QuickPickItem {
 const shortSubject = 160;
 
 const scopeLabels: Readonly<Record<ApprovalScope, string>> = {
-  once: 'Allow once',
-  run: 'Allow for this run',
-  always: 'Always allow',
+  once: vscode.l10n.t('Allow once'),
+  run: vscode.l10n.t('Allow for this run'),
+  always: vscode.l10n.t('Always allow'),
 };
 
 const denied: ApprovalDecision = { allow: false, reason: 'The person said no.' };
@@ -32,7 +32,7 @@ async function approve(request: ApprovalRequest, token: vscode.CancellationToken
     const pick = await vscode.window.showQuickPick(
       answersTo(request),
       {
-        title: plainLabel(`Telos: may ${request.tool} do this?`),
+        title: plainLabel(vscode.l10n.t('Telos: may {0} do this?', request.tool)),
         placeHolder: plainLabel(`${request.subject}${request.folder ? ` (in ${request.folder})` : ''}`, 300),
         ignoreFocusOut: true,
       },
@@ -49,7 +49,7 @@ function answersTo(request: ApprovalRequest): Answer[] {
   const { subject, reason, rule, scopes, diff, card } = request;
   const no: Answer = {
     label: '$(circle-slash) Deny',
-    detail: plainLabel(`Asked by ${rule}: ${reason}`, 300),
+    detail: plainLabel(vscode.l10n.t('Asked by {0}: {1}', rule, reason), 300),
     decision: denied,
   };
   const yes = scopes.map(
@@ -60,7 +60,10 @@ function answersTo(request: ApprovalRequest): Answer[] {
     }),
   );
   const isWhole = plainLabel(subject, shortSubject) === subject && diff === undefined && !card;
-  const look: Answer = { label: '$(eye) Show all of it', detail: 'Opens it as a document, then asks again' };
+  const look: Answer = {
+    label: `$(eye) ${vscode.l10n.t('Show all of it')}`,
+    detail: vscode.l10n.t('Opens it as a document, then asks again'),
+  };
   return [no, ...(isWhole ? [] : [look]), ...yes];
 }
 
@@ -75,9 +78,11 @@ async function showWhole({
   card,
 }: ApprovalRequest): Promise<void> {
   const parts = [
-    `${tool} would do this${folder ? ` in ${folder}` : ''}:`,
+    folder
+      ? vscode.l10n.t('{0} would do this in {1}:', tool, folder)
+      : vscode.l10n.t('{0} would do this:', tool),
     subject,
-    `Asked by ${rule}: ${reason}`,
+    vscode.l10n.t('Asked by {0}: {1}', rule, reason),
     ...(card ? [describeCard(card).join('\n')] : []),
     ...(diff === undefined ? [] : [diff]),
   ];
@@ -92,7 +97,7 @@ async function ask(questions: readonly string[], token: vscode.CancellationToken
     const answer = token.isCancellationRequested
       ? undefined
       : await vscode.window.showInputBox(
-          { title: 'Telos asks', prompt: plainLabel(question, 500), ignoreFocusOut: true },
+          { title: vscode.l10n.t('Telos asks'), prompt: plainLabel(question, 500), ignoreFocusOut: true },
           token,
         );
     answers.push(answer ?? '');

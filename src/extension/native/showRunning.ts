@@ -16,8 +16,8 @@ interface Running {
 export function registerShowRunning({ chats, runs }: Running): vscode.Disposable {
   return vscode.commands.registerCommand('telos.showRunning', async () => {
     const picked = await vscode.window.showQuickPick(itemsOf({ chats, runs }), {
-      title: 'What Telos runs now',
-      placeHolder: 'Pick a run to stop it',
+      title: vscode.l10n.t('What Telos runs now'),
+      placeHolder: vscode.l10n.t('Pick a run to stop it'),
       matchOnDescription: true,
     });
     await picked?.act?.();
@@ -29,7 +29,7 @@ function itemsOf({ chats, runs }: Running): RunningItem[] {
   return [
     ...runs.running.map(
       ({ skill, model, cost, controller }): RunningItem => ({
-        label: `$(debug-stop) Stop ${plainLabel(skill || 'a run that has just begun', 80)}`,
+        label: `$(debug-stop) ${vscode.l10n.t('Stop {0}', plainLabel(skill || vscode.l10n.t('a run that has just begun'), 80))}`,
         description: plainLabel([model, cost > 0 ? formatCost(cost) : ''].filter(Boolean).join(' · ')),
         act: () => controller.abort(),
       }),
@@ -37,13 +37,16 @@ function itemsOf({ chats, runs }: Running): RunningItem[] {
     ...(inChats > 0
       ? [
           {
-            label: `$(debug-stop) Stop ${inChats === 1 ? 'the run' : `${inChats} runs`} of the chat`,
+            label: `$(debug-stop) ${inChats === 1 ? vscode.l10n.t('Stop the run of the chat') : vscode.l10n.t('Stop {0} runs of the chat', inChats)}`,
             act: () => chats.stopChats(),
           },
         ]
       : []),
     { label: '', kind: vscode.QuickPickItemKind.Separator },
-    { label: 'Choose Model...', act: () => vscode.commands.executeCommand('telos.chooseModel') },
-    { label: 'Open Log', act: () => vscode.commands.executeCommand('telos.openLog') },
+    {
+      label: vscode.l10n.t('Choose Model...'),
+      act: () => vscode.commands.executeCommand('telos.chooseModel'),
+    },
+    { label: vscode.l10n.t('Open Log'), act: () => vscode.commands.executeCommand('telos.openLog') },
   ];
 }

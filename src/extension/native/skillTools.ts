@@ -21,7 +21,7 @@ interface RunInput extends ListInput {
 export function registerSkillTools(current: CurrentTelos, runs: NativeRuns): vscode.Disposable {
   return vscode.Disposable.from(
     vscode.lm.registerTool<ListInput>('telos_listSkills', {
-      prepareInvocation: () => ({ invocationMessage: 'Lists the skills of Telos' }),
+      prepareInvocation: () => ({ invocationMessage: vscode.l10n.t('Lists the skills of Telos') }),
       invoke: async ({ input }) => textResult(await listed(current, words(input.agent))),
     }),
     vscode.lm.registerTool<RunInput>('telos_runSkill', {
@@ -67,13 +67,16 @@ async function found(current: CurrentTelos, input: RunInput): Promise<PickableSk
 
 function prepared({ agent, skill }: PickableSkill, request: string): vscode.PreparedToolInvocation {
   const name = plainLabel(`${skill.id} of ${agent.name}`);
-  const asked = request === '' ? 'It gets no words along.' : `It is told: ${plainLabel(request, 1_000)}`;
+  const asked =
+    request === ''
+      ? vscode.l10n.t('It gets no words along.')
+      : vscode.l10n.t('It is told: {0}', plainLabel(request, 1_000));
   return {
-    invocationMessage: `Runs the skill ${name}`,
+    invocationMessage: vscode.l10n.t('Runs the skill {0}', name),
     confirmationMessages: {
-      title: `Run the skill ${name}?`,
+      title: vscode.l10n.t('Run the skill {0}?', name),
       message: plainMarkdown(
-        `${plainLabel(descriptionOf(skill))}\n\n${asked}\n\nThe skill uses Telos's own model and tools; what is risky is asked about again.`,
+        `${plainLabel(descriptionOf(skill))}\n\n${asked}\n\n${vscode.l10n.t("The skill uses Telos's own model and tools; what is risky is asked about again.")}`,
       ),
     },
   };

@@ -12,13 +12,13 @@ export const lensProvider: vscode.CodeLensProvider = {
     return [
       new vscode.CodeLens(top, {
         title: '$(play) Run',
-        tooltip: 'Saves the file and runs the skill in the chat',
+        tooltip: vscode.l10n.t('Saves the file and runs the skill in the chat'),
         command: 'telos.runSkillFile',
         arguments: [uri],
       }),
       new vscode.CodeLens(top, {
-        title: 'Preview Routing',
-        tooltip: 'Shows which skills a request would find, and where this one stands',
+        title: vscode.l10n.t('Preview Routing'),
+        tooltip: vscode.l10n.t('Shows which skills a request would find, and where this one stands'),
         command: 'telos.previewRouting',
         arguments: [undefined, uri.fsPath],
       }),
@@ -35,9 +35,10 @@ export function registerRunSkillFile(current: CurrentTelos): vscode.Disposable {
       await vscode.commands.executeCommand('telos.runTreeSkill', node);
       return;
     }
-    const show = 'Show Skills Folder';
-    const message =
-      'This file lies in none of the folders from which Telos reads skills, so it cannot run from here.';
+    const show = vscode.l10n.t('Show Skills Folder');
+    const message = vscode.l10n.t(
+      'This file lies in none of the folders from which Telos reads skills, so it cannot run from here.',
+    );
     if ((await vscode.window.showInformationMessage(message, show)) === show) {
       await vscode.commands.executeCommand('telos.showSkillsFolder');
     }
