@@ -1,7 +1,6 @@
 /** Has the person sign in at an MCP server in their own browser, and takes the browser's way back into the editor; what is given out lies in the secret storage. */
 import * as vscode from 'vscode';
 import type { SignInPort } from '../engine/tools/mcpSignIn.ts';
-import { visibleText } from './visibleText.ts';
 
 /** The path of the address that the browser comes back to. */
 export const signInPath = '/mcp/callback';
@@ -43,7 +42,7 @@ export class BrowserSignIn implements SignInPort {
     });
     // It may end before anybody listens.
     coming.catch(() => undefined);
-    const title = `Waiting for you to sign in at ${new URL(url).origin} in your browser`;
+    const title = vscode.l10n.t('Waiting for you to sign in at {0} in your browser', new URL(url).origin);
     const shown = { location: vscode.ProgressLocation.Notification, cancellable: true, title };
     try {
       return await vscode.window.withProgress(shown, async (_progress, cancelled) => {
@@ -67,10 +66,8 @@ export class BrowserSignIn implements SignInPort {
     const taken = this.#waiting.get(state);
     this.#waiting.delete(state);
     if (taken) return taken(answer);
-    const error = answer.get('error');
-    const said = error === null ? '' : ` It says: ${visibleText(error).slice(0, 80)}.`;
     void vscode.window.showWarningMessage(
-      `A sign-in came back that Telos does not wait for (any more). Nothing was done with it.${said}`,
+      vscode.l10n.t('A sign-in came back that Telos does not wait for. Nothing was done with it.'),
     );
   }
 

@@ -41,7 +41,7 @@ export interface SignInServers {
   /** Makes every access token that was given out a thing of the past. */
   expire(): void;
   /** What a browser does: goes to the page and says where it is sent on to. */
-  browse(url: string): Promise<URLSearchParams>;
+  browse(url: string): Promise<URL>;
   close(): Promise<void>;
 }
 
@@ -95,7 +95,8 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
           target.searchParams.set('error', 'access_denied');
           target.searchParams.set('error_description', 'You have said no.');
         } else {
-          const code = give('code');
+          // What other servers put into codes must come through every address as well.
+          const code = give('code+/%3D=');
           codes.set(code, { challenge, redirect, client });
           target.searchParams.set('code', code);
         }
@@ -161,7 +162,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
     expire: () => access.clear(),
     async browse(url) {
       const response = await fetch(url, { redirect: 'manual' });
-      return new URL(response.headers.get('location') ?? 'nowhere:').searchParams;
+      return new URL(response.headers.get('location') ?? 'nowhere:');
     },
     close: async () => void (await Promise.all([mcp.close(), authorization.close()])),
   };

@@ -47,7 +47,7 @@ describe('the sign-in at an MCP server', () => {
     redirectUrl: async () => 'vscode://telos.telos/mcp/callback',
     visit: async (url, state, signal) => {
       visited.push(new URL(url));
-      return visit ? visit(url, state, signal) : servers.browse(url);
+      return visit ? visit(url, state, signal) : (await servers.browse(url)).searchParams;
     },
     read: async name => secrets.get(name),
     write: async (name, value) => {
@@ -219,7 +219,7 @@ describe('the sign-in at an MCP server', () => {
   it('takes no answer that comes from another authorization server', async () => {
     const ran = await run({
       signIn: port(async url => {
-        const answer = await servers.browse(url);
+        const { searchParams: answer } = await servers.browse(url);
         answer.set('iss', 'https://elsewhere.example');
         return answer;
       }),
@@ -231,7 +231,7 @@ describe('the sign-in at an MCP server', () => {
   it('takes no answer without its sender where the server promises to name itself', async () => {
     const ran = await run({
       signIn: port(async url => {
-        const answer = await servers.browse(url);
+        const { searchParams: answer } = await servers.browse(url);
         answer.delete('iss');
         return answer;
       }),

@@ -76,13 +76,15 @@ export class McpSignIn {
     const token = (await this.#read()).tokens?.access_token;
     const isOurs = isOwn && !headers.has('authorization');
     if (isOurs && token) headers.set('authorization', `Bearer ${token}`);
-    const response = await fetch(input, { ...init, headers });
+    // No redirect is followed here: who sends through this decides on each, and asks again.
+    const request = { redirect: 'manual', ...init, headers } as const;
+    const response = await fetch(input, request);
     if (response.status !== 401 || !isOurs) return response;
     this.#challenge = challengeOf(response, this.#server);
     if (!(await this.#renew(token))) return response;
     await response.body?.cancel();
     headers.set('authorization', `Bearer ${(await this.#read()).tokens?.access_token}`);
-    return fetch(input, { ...init, headers });
+    return fetch(input, request);
   };
 
   /** The origins that a sign-in would lead to: the page for the browser first. Throws TelosError `mcp` for one that must not be reached. */
