@@ -8,13 +8,8 @@ import type { RunSummary } from '../engine/history/runSummary.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import type { KeptConversations } from './keptConversations.ts';
 import { plainLabel } from './plainLabel.ts';
-import {
-  type ConversationNode,
-  outcomeLabel,
-  type RunNode,
-  type RunsNode,
-  type RunsTree,
-} from './runsTree.ts';
+import { type ConversationNode, outcomeLabel, type RunNode } from './runItem.ts';
+import type { RunsNode, RunsTree } from './runsTree.ts';
 
 type Node = ConversationNode | RunNode;
 
