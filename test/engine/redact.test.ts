@@ -95,4 +95,24 @@ describe('redact', () => {
       { type: 'tool_start', call: { id: '1', name: 'run_command', input: { command: 'echo [redacted]' } } },
     ]);
   });
+
+  it('hides what it learns while the events go by, also where its beginning is held back already', async () => {
+    const redact = redactor(['password']);
+    async function* events(): AsyncGenerator<RunEvent> {
+      yield { type: 'text', text: 'token-one is pass' };
+      redact.learn(['token-one', 'passenger']);
+      yield { type: 'text', text: 'enger, token-' };
+      yield { type: 'text', text: 'one' };
+      yield { type: 'notice', level: 'info', message: 'token-one and password' };
+      yield { type: 'text', text: 'tok' };
+      redact.learn(['token-two']);
+      yield { type: 'notice', level: 'info', message: redact.text('token-two') };
+    }
+    const seen: RunEvent[] = [];
+    for await (const event of redact.events(events())) seen.push(event);
+    const text = seen.map(event => (event.type === 'text' ? event.text : '|')).join('');
+    assert.equal(text, 'token-one is [redacted], [redacted]|tok|');
+    const notices = seen.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+    assert.deepEqual(notices, ['[redacted] and [redacted]', '[redacted]']);
+  });
 });

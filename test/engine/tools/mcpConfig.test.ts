@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import {
+  hiddenIn,
   interpolate,
   placeOf,
   readMcpConfig,
@@ -166,6 +167,29 @@ describe('mcp.json', () => {
     assert.match(refusalOf({ url: 'https://me:pw@h/x' }), /user name or password/);
     assert.match(refusalOf({ url: 'http://169.254.169.254/latest' }), /metadata address/);
     assert.equal(refusalOf({ url: 'http://127.0.0.1:3001/mcp' }), '');
+  });
+
+  it('hides whatever its variables hold but folders that are there and hosts', () => {
+    const env = {
+      TOKEN: 'note-0123456789',
+      DATABASE: 'postgres://me:pw@host/db',
+      HOOK: 'https://host/services/T0/B0/x',
+      BASIC: 'admin:hunter22',
+      BASE64: '/Zm9vYmFyYmF6',
+      HERE: folder.path,
+      HOST: 'https://host:8443/',
+      BELOW: '~/notes',
+      OTHER: 'not named',
+    };
+    const args = Object.keys(env).flatMap(name => (name === 'OTHER' ? [] : [`--x=\${${name}}`]));
+    const headers = { authorization: `Bearer \${TOKEN}`, x: `\${UNSET}` };
+    folder.add({
+      'mcp.json': JSON.stringify({
+        mcpServers: { a: { command: 'x', args }, b: { url: 'https://h', headers } },
+      }),
+    });
+    const hidden = hiddenIn(join(folder.path, 'mcp.json'), env).filter(value => value !== '');
+    assert.deepEqual([...new Set(hidden)], [env.TOKEN, env.DATABASE, env.HOOK, env.BASIC, env.BASE64]);
   });
 
   it('tells where a server is without what variables hold', () => {
