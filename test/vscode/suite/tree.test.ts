@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import * as vscode from 'vscode';
 import type { SkillNode } from '../../../src/extension/skillTree.ts';
 import { activated, answering, until } from './editor.ts';
+import { reportMark } from './runSuite.ts';
 
 describe('the tree over all roots', () => {
   const skillsDir = process.env['TELOS_SKILLS_DIR'] ?? '';
@@ -53,6 +54,62 @@ describe('the tree over all roots', () => {
     await until(async () => (await ids('personal')) === 'first,second');
     await add(join(workspace, '.agents', 'skills', 'of-the-project'));
     await until(async () => (await ids('workspace')).includes('of-the-project'));
+  });
+
+  it('shows an added skill nearly as soon as the editor itself knows of the file', async () => {
+    await nodes('personal');
+    const root = join(homedir(), '.claude', 'skills');
+    await add(join(root, 'there'));
+    await until(async () => (await ids('personal')).includes('there'));
+    const pattern = new vscode.RelativePattern(vscode.Uri.file(root), '**');
+    const watcher = vscode.workspace.createFileSystemWatcher(pattern);
+    let isWatching = false;
+    watcher.onDidCreate(() => {
+      isWatching = true;
+    });
+    let probes = 0;
+    // A watcher takes a while to begin, and says nothing of what came before.
+    await until(async () => {
+      if (!isWatching) await writeFile(join(root, `probe-${probes++}.txt`), '');
+      return isWatching;
+    });
+    const { skillTree } = (await activated()).exports;
+    const tellings: (() => void)[] = [];
+    const telling = skillTree.onDidChangeTreeData(() => {
+      for (const tell of tellings) tell();
+    });
+    try {
+      const bare: number[] = [];
+      const ours: number[] = [];
+      for (const name of ['one', 'two', 'three']) {
+        const known = new Promise<number>(resolve => {
+          const following = watcher.onDidCreate(({ fsPath }) => {
+            if (!fsPath.includes(join(root, name))) return;
+            following.dispose();
+            resolve(performance.now());
+          });
+        });
+        const shown = new Promise<number>(resolve => {
+          tellings.push(async () => {
+            if ((await ids('personal')).includes(name)) resolve(performance.now());
+          });
+        });
+        await add(join(root, name));
+        const written = performance.now();
+        bare.push((await known) - written);
+        ours.push((await shown) - written);
+      }
+      const whole = (times: number[]): string => times.map(Math.round).join(', ');
+      console.log(
+        `${reportMark}      in the tree after ${whole(ours)} ms; the editor knew of the file after ${whole(bare)} ms`,
+      );
+      // A busy machine holds up both; what Telos adds is to settle, to look, and to tell.
+      const best = (times: number[]): number => Math.min(...times);
+      assert.ok(best(ours) <= best(bare) + 1_000, `${whole(ours)} ms beside ${whole(bare)} ms`);
+    } finally {
+      telling.dispose();
+      watcher.dispose();
+    }
   });
 
   it('shows a linked agent once agents.toml names it, and follows its folder', async () => {
