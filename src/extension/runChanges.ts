@@ -60,10 +60,17 @@ export class RunChangesView implements vscode.Disposable {
       void vscode.window.showInformationMessage(vscode.l10n.t('Nothing is kept of this file.'));
       return;
     }
+    const shown = files.filter(file => file.before || isThere(file));
+    if (shown.length === 0) {
+      void vscode.window.showInformationMessage(
+        vscode.l10n.t('The files that this run created are gone again.'),
+      );
+      return;
+    }
     await vscode.commands.executeCommand(
       'vscode.changes',
       vscode.l10n.t('Changes of a Run'),
-      files.map(file => [
+      shown.map(file => [
         vscode.Uri.file(file.path),
         file.before ? beforeUri(changes, file) : undefined,
         isThere(file) ? vscode.Uri.file(file.path) : undefined,
@@ -177,7 +184,10 @@ function nameWithChange({ path, before }: ChangedFile): string {
   return before ? shortPath(path) : vscode.l10n.t('{0} (will be deleted)', shortPath(path));
 }
 
-const isThere = ({ state }: ChangedFile): boolean => state !== 'deleted' && state !== 'replaced';
+function isThere({ state, before }: ChangedFile): boolean {
+  if (state === 'as_before') return before !== null;
+  return state !== 'deleted' && state !== 'replaced';
+}
 
 const isUnsaved = (path: string): boolean =>
   vscode.workspace.textDocuments.some(

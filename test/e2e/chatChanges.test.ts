@@ -127,6 +127,10 @@ describe('changes of a run in a real VS Code', () => {
     assert.ok((await readFile(plan())).equals(Buffer.from(oldPlan)));
     assert.equal(existsSync(made()), false);
     await workbench.screenshot('changes-undone');
+    await runCommand(workbench.page, 'View: Close All Editors');
+    await button('Show changes').click();
+    await line('Old line of the plan').waitFor();
+    await workbench.page.locator('.tab', { hasText: 'Changes of a Run (1 file)' }).waitFor();
     // A view that is drawn again still knows.
     await runCommand(workbench.page, 'Developer: Reload Webviews');
     chat = await chatFrame(workbench, [chat]);
