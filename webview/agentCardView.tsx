@@ -2,28 +2,32 @@
 import { type AgentCard, describeChange, describeFlag } from '../src/protocol/agentCard.ts';
 import { HonestText } from './honestText.tsx';
 import { visible } from './visibleText.ts';
+import { t } from './words.ts';
 
 /** Longer lists are cut, with how much is left out; the whole list is in `telos trust`. */
 const shownLines = 20;
 
 export function AgentCardView({ card }: { card: AgentCard }) {
   const named = [
-    { title: 'Hosts', items: card.hosts },
-    { title: 'Scripts', items: card.scripts },
-    { title: 'Variables', items: card.variables },
-    { title: 'MCP servers', items: card.servers.map(({ name, place }) => `${name}: ${place}`) },
+    { title: t('Hosts'), items: card.hosts },
+    { title: t('Scripts'), items: card.scripts },
+    { title: t('Variables'), items: card.variables },
+    { title: t('MCP servers'), items: card.servers.map(({ name, place }) => `${name}: ${place}`) },
   ].filter(({ items }) => items.length > 0);
   return (
-    <section class="agent-card" aria-label={`Card of ${visible(card.agent)}`}>
+    <section class="agent-card" aria-label={t('Card of {0}', visible(card.agent))}>
       <strong>{headline(card)}</strong>
-      <Lines title="Look at these" lines={card.redFlags.map(describeFlag)} flagged />
-      <Lines title="What has changed" lines={card.changes.map(describeChange)} />
+      <Lines title={t('Look at these')} lines={card.redFlags.map(describeFlag)} flagged />
+      <Lines title={t('What has changed')} lines={card.changes.map(describeChange)} />
       {named.map(({ title, items }) => (
         <Lines key={title} title={title} lines={items} />
       ))}
-      {named.length === 0 && <p>Its files name no hosts, scripts, variables or MCP servers.</p>}
+      {named.length === 0 && <p>{t('Its files name no hosts, scripts, variables or MCP servers.')}</p>}
       <p class="from">
-        From {visible(card.origin)}. “Always allow” accepts this card until a file of the agent changes.
+        {t(
+          'From {0}. “Always allow” accepts this card until a file of the agent changes.',
+          visible(card.origin),
+        )}
       </p>
     </section>
   );
@@ -32,8 +36,8 @@ export function AgentCardView({ card }: { card: AgentCard }) {
 function headline({ agent, state }: AgentCard): string {
   const name = visible(agent);
   return state === 'changed'
-    ? `${name} has changed since you accepted it`
-    : `${name} asks for the first time`;
+    ? t('{0} has changed since you accepted it', name)
+    : t('{0} asks for the first time', name);
 }
 
 function Lines({
@@ -58,7 +62,7 @@ function Lines({
             </code>
           </li>
         ))}
-        {left > 0 && <li>and {left} more</li>}
+        {left > 0 && <li>{t('and {0} more', left)}</li>}
       </ul>
     </>
   );

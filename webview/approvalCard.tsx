@@ -8,10 +8,11 @@ import type { ApprovalItem } from './state.ts';
 import { answerApproval, draft } from './store.ts';
 import { visible } from './visibleText.ts';
 import { denial, describeAnswer, scopeLabels } from './wording.ts';
+import { t } from './words.ts';
 
 export function ApprovalCard({ item }: { item: ApprovalItem }) {
   const { request, answer } = item;
-  const label = `Approval: ${visible(request.tool)}`;
+  const label = t('Approval: {0}', visible(request.tool));
   if (!answer) return <OpenApproval item={item} label={label} />;
   const allowed = answer !== 'withdrawn' && answer.allow;
   return (
@@ -28,6 +29,8 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
 
 function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
   const { request } = item;
+  // The name stands somewhere in the sentence, as the language wants it.
+  const [before, after] = t('Allow {0}?', '\n').split('\n');
   const [answered, setAnswered] = useState(false);
   const deny = useRef<HTMLButtonElement>(null);
   useEffect(() => {
@@ -44,7 +47,9 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
       <div class="card-title">
         <Icon name="shield" />
         <span>
-          Allow <code>{visible(request.tool)}</code>?
+          {before}
+          <code>{visible(request.tool)}</code>
+          {after}
         </span>
       </div>
       <pre class="subject">
@@ -53,15 +58,15 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
       <dl>
         {request.folder !== undefined && (
           <>
-            <dt>In</dt>
+            <dt>{t('In')}</dt>
             <dd>
               <code>{visible(request.folder)}</code>
             </dd>
           </>
         )}
-        <dt>Why</dt>
+        <dt>{t('Why')}</dt>
         <dd>
-          {visible(request.reason)} <span class="rule">(rule: {visible(request.rule)})</span>
+          {visible(request.reason)} <span class="rule">({t('rule: {0}', visible(request.rule))})</span>
         </dd>
       </dl>
       {request.diff !== undefined && (
@@ -84,7 +89,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
         ))}
         {/* The focus goes here: a key that was meant for something else is never a yes. */}
         <button ref={deny} type="button" class="secondary" disabled={answered} onClick={() => answer(denial)}>
-          Deny
+          {t('Deny')}
         </button>
       </div>
     </div>

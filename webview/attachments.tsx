@@ -9,18 +9,19 @@ import { Icon } from './icons.tsx';
 import { attached, attachProblem, draft, ready } from './store.ts';
 import { focusComposer } from './textbox.ts';
 import { visible } from './visibleText.ts';
+import { t } from './words.ts';
 
 export function Attachments() {
   const chips = attached.value;
   const problem = attachProblem.value;
   const count = chips.length;
   useEffect(() => {
-    if (count > 0) announce([count === 1 ? '1 attachment' : `${count} attachments`]);
+    if (count > 0) announce([count === 1 ? t('1 attachment') : t('{0} attachments', count)]);
   }, [count]);
   return (
     <>
       {count > 0 && (
-        <ul class="attachments" aria-label="Attached">
+        <ul class="attachments" aria-label={t('Attached')}>
           {chips.map(chip => (
             <Chip key={chip.id} chip={chip} />
           ))}
@@ -33,8 +34,8 @@ export function Attachments() {
           <button
             type="button"
             class="small"
-            aria-label="Dismiss"
-            title="Dismiss"
+            aria-label={t('Dismiss')}
+            title={t('Dismiss')}
             onClick={() => {
               attachProblem.value = undefined;
               focusComposer();
@@ -58,8 +59,8 @@ function Chip({ chip }: { chip: AttachmentChip }) {
       <button
         type="button"
         class="small"
-        aria-label={`Remove ${name}`}
-        title="Remove"
+        aria-label={t('Remove {0}', name)}
+        title={t('Remove')}
         onClick={event => remove(chip, event.currentTarget)}
       >
         <Icon name="close" />
@@ -118,7 +119,7 @@ export function DropPlace() {
       document.removeEventListener('drop', drop);
     };
   }, []);
-  return isOver ? <div class="drop-place">Drop to attach</div> : null;
+  return isOver ? <div class="drop-place">{t('Drop to attach')}</div> : null;
 }
 
 const fileTypes = ['Files', 'text/uri-list', 'application/vnd.code.uri-list'];

@@ -1,6 +1,7 @@
 /** One block of code: a head with language and buttons for what to do with it, and text that grows by appending and is coloured at its end. */
 import { highlight } from './highlight.ts';
 import { sanitize } from './sanitize.ts';
+import { t } from './words.ts';
 
 /** A growing text is laid out again as a whole with each append; in parts of this many UTF-16 units it stays cheap. */
 const partSize = 4_000;
@@ -20,9 +21,9 @@ export class CodeBlock {
     const actions = document.createElement('span');
     actions.className = 'code-actions';
     actions.append(
-      action('copy', 'Copy', 'Copy code'),
-      action('insert', 'Insert', 'Insert code at the cursor'),
-      action('new-file', 'New File', 'Open code in a new file'),
+      action('copy', t('Copy'), t('Copy code')),
+      action('insert', t('Insert'), t('Insert code at the cursor')),
+      action('new-file', t('New File'), t('Open code in a new file')),
     );
     head.append(this.#label, actions);
     const frame = document.createElement('pre');

@@ -8,6 +8,7 @@ import { completeSkill } from './skillNames.ts';
 import { draft, foundFiles, info } from './store.ts';
 import { cursor, putCursor } from './textbox.ts';
 import { visible } from './visibleText.ts';
+import { t } from './words.ts';
 
 export const completionsId = 'completions';
 
@@ -45,7 +46,7 @@ function skillOptions(): Option[] {
   return skills.map(({ skill, text }) => ({
     key: `${skill.agent}:${skill.skill}`,
     name: visible(text),
-    description: visible(skill.description) || `of ${visible(skill.agent)}`,
+    description: visible(skill.description) || t('of {0}', visible(skill.agent)),
     isWritten: draft.value.toLowerCase() === text.toLowerCase(),
     take: () => put(`${text} `, text.length + 1),
   }));
@@ -118,6 +119,11 @@ export function forgetChoice(): void {
   closedFor.value = undefined;
 }
 
+function offers(count: number, isMention: boolean): string {
+  if (isMention) return count === 1 ? t('1 thing to attach') : t('{0} things to attach', count);
+  return count === 1 ? t('1 skill') : t('{0} skills', count);
+}
+
 export function Completions() {
   const options = offered.value;
   const list = useRef<HTMLDivElement>(null);
@@ -126,9 +132,8 @@ export function Completions() {
     list.current?.children[index]?.scrollIntoView({ block: 'nearest' });
   }, [index, options]);
   const count = options.length;
-  const what = mention.value ? 'thing to attach' : 'skill';
   useEffect(() => {
-    if (count > 0) announce([count === 1 ? `1 ${what}` : `${count} ${what.replace(/^\w+/, '$&s')}`]);
+    if (count > 0) announce([offers(count, mention.peek() !== undefined)]);
   }, [count]);
   if (count === 0) return null;
   return (
@@ -136,7 +141,7 @@ export function Completions() {
       class="completions"
       id={completionsId}
       role="listbox"
-      aria-label={mention.value ? 'Attach' : 'Skills'}
+      aria-label={mention.value ? t('Attach') : t('Skills')}
       ref={list}
     >
       {options.map(({ key, name, description, take }, at) => (

@@ -9,6 +9,7 @@ import { NextSkill, Queue } from './nextRequest.tsx';
 import { busy, draft, info, ready, sendDraft, stop } from './store.ts';
 import { cursor, focusComposer, textboxId } from './textbox.ts';
 import { visible } from './visibleText.ts';
+import { t } from './words.ts';
 
 export function Composer() {
   const trusted = info.value?.trusted !== false;
@@ -29,9 +30,9 @@ export function Composer() {
         <Attachments />
         <textarea
           id={textboxId}
-          aria-label="Message Telos"
+          aria-label={t('Message Telos')}
           rows={1}
-          placeholder={trusted ? 'Say what should be done' : 'Restricted Mode: nothing runs here'}
+          placeholder={trusted ? t('Say what should be done') : t('Restricted Mode: nothing runs here')}
           value={draft.value}
           aria-autocomplete="list"
           aria-controls={listed ? completionsId : undefined}
@@ -62,8 +63,8 @@ function AttachButton() {
     <button
       type="button"
       class="attach-button"
-      aria-label="Attach"
-      title="Attach a file, an image, the selection or problems (@)"
+      aria-label={t('Attach')}
+      title={t('Attach a file, an image, the selection or problems (@)')}
       disabled={!ready.value}
       onClick={() => post({ type: 'attach' })}
     >
@@ -96,8 +97,8 @@ function RunButton({ canSend }: { canSend: boolean }) {
           key="send"
           type="submit"
           class="run-button primary"
-          aria-label={busy.value ? 'Send when the run has ended' : 'Send'}
-          title={busy.value ? 'Send when the run has ended (Enter)' : 'Send (Enter)'}
+          aria-label={busy.value ? t('Send when the run has ended') : t('Send')}
+          title={busy.value ? t('Send when the run has ended (Enter)') : t('Send (Enter)')}
           disabled={!canSend}
         >
           <Icon name="send" />
@@ -108,8 +109,8 @@ function RunButton({ canSend }: { canSend: boolean }) {
           key="stop"
           type="button"
           class="run-button"
-          aria-label="Stop"
-          title="Stop the run"
+          aria-label={t('Stop')}
+          title={t('Stop the run')}
           onClick={stop}
         >
           <Icon name="stop" />
@@ -124,20 +125,20 @@ function ModelName() {
   const known = info.value;
   if (!known) return <span class="model" />;
   const name = `${visible(known.provider)}/${visible(known.model)}`.replace(/\/$/, '');
-  const label = known.recording ? 'Recording' : name;
+  const label = known.recording ? t('Recording') : name;
   return (
     <button
       type="button"
       class="model"
-      aria-label={`Model: ${label}. Choose another`}
+      aria-label={t('Model: {0}. Choose another', label)}
       title={
         known.recording
-          ? 'A recorded run answers. Choose a model'
-          : `The next run uses ${name}. Choose another`
+          ? t('A recorded run answers. Choose a model')
+          : t('The next run uses {0}. Choose another', name)
       }
       onClick={() => post({ type: 'command', command: 'telos.chooseModel' })}
     >
-      {known.recording ? <span class="badge">Recording</span> : <span class="model-name">{name}</span>}
+      {known.recording ? <span class="badge">{t('Recording')}</span> : <span class="model-name">{name}</span>}
       <Icon name="chevron" />
     </button>
   );

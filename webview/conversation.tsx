@@ -8,6 +8,7 @@ import { RunView, Unchanged } from './runView.tsx';
 import type { Run } from './state.ts';
 import { chat, conversationId, pending } from './store.ts';
 import { Welcome } from './welcome.tsx';
+import { t } from './words.ts';
 
 /** So many runs at the end are always drawn. */
 const latest = 10;
@@ -48,10 +49,11 @@ export function Conversation() {
     if (pending.value) follower.current?.jump();
   }, [pending.value]);
   const { runs } = chat.value;
+  const label = t('Conversation');
   return (
     <div class="conversation">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
-      <div class="scroller" ref={scroller} role="log" aria-label="Conversation" aria-live="off" tabIndex={0}>
+      <div class="scroller" ref={scroller} role="log" aria-label={label} aria-live="off" tabIndex={0}>
         <div class="content" ref={content}>
           {runs.length === 0 && !pending.value && <Welcome />}
           <NearnessContext.Provider value={nearness}>
@@ -64,13 +66,13 @@ export function Conversation() {
               />
             ))}
           </NearnessContext.Provider>
-          {pending.value && <div class="line activity">Sending…</div>}
+          {pending.value && <div class="line activity">{t('Sending…')}</div>}
         </div>
       </div>
       {!following && (
         <button type="button" class="jump" onClick={() => follower.current?.jump()}>
           <Icon name="down" />
-          Jump to latest
+          {t('Jump to latest')}
         </button>
       )}
     </div>

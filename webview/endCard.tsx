@@ -19,6 +19,7 @@ import {
 } from './store.ts';
 import { visible } from './visibleText.ts';
 import { describeChanges, describeFigures, describeOutcome, describeRound } from './wording.ts';
+import { t } from './words.ts';
 
 const mostSkills = 8;
 /** What another model may well be the way out of. */
@@ -33,7 +34,7 @@ const icons: Partial<Record<EndItem['outcome'], IconName>> = {
 
 export function EndCard({ item }: { item: EndItem }) {
   const day = item.runId === lastRunId.value ? today.value : undefined;
-  const figures = [...describeFigures(item), ...(day ? describeLeft(day) : [])].join(' · ');
+  const figures = [...describeFigures(item), ...(day ? describeLeft(day, t) : [])].join(' · ');
   return (
     <>
       {item.error && <ErrorCard item={item} message={item.error.message} />}
@@ -42,7 +43,7 @@ export function EndCard({ item }: { item: EndItem }) {
         <span>
           {describeOutcome(item.outcome)}
           {figures && (
-            <span class="figures" title={day && describeDay(day).join(', ')}>
+            <span class="figures" title={day && describeDay(day, t).join(', ')}>
               {' '}
               · {figures}
             </span>
@@ -61,7 +62,7 @@ export function EndCard({ item }: { item: EndItem }) {
 function Rounds({ rounds }: { rounds: readonly RoundUsage[] }) {
   return (
     <details class="rounds">
-      <summary>Per round</summary>
+      <summary>{t('Per round')}</summary>
       <ol>
         {rounds.map(each => (
           <li key={each.round}>{describeRound(each)}</li>
@@ -76,11 +77,11 @@ function Changes({ item: { runId, changedFiles } }: { item: EndItem }) {
   const isUndone = undone.value.has(runId);
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
-    <div class="run-changes" role="group" aria-label="Files that this run changed">
+    <div class="run-changes" role="group" aria-label={t('Files that this run changed')}>
       <span class="quiet">{describeChanges(changedFiles.length)}</span>
       <button type="button" class="small" onClick={() => post({ type: 'show_changes', runId })}>
         <Icon name="diff" />
-        Show changes
+        {t('Show changes')}
       </button>
       <button
         type="button"
@@ -88,13 +89,13 @@ function Changes({ item: { runId, changedFiles } }: { item: EndItem }) {
         disabled={isUndone}
         title={
           isUndone
-            ? 'The files are what they were before this run'
-            : 'Makes these files what they were before this run'
+            ? t('The files are what they were before this run')
+            : t('Makes these files what they were before this run')
         }
         onClick={() => post({ type: 'undo_run', runId })}
       >
         <Icon name={isUndone ? 'done' : 'undo'} />
-        {isUndone ? 'Undone' : 'Undo this run'}
+        {isUndone ? t('Undone') : t('Undo this run')}
       </button>
     </div>
   );
@@ -108,18 +109,18 @@ function WaysOn({ item }: { item: EndItem }) {
       <button
         type="button"
         class="primary"
-        title="Goes on with what has been said and done so far"
+        title={t('Goes on with what has been said and done so far')}
         onClick={() => resume(item.runId)}
       >
-        Resume
+        {t('Resume')}
       </button>
       <button
         type="button"
         class="secondary"
-        title="Runs this request again from its beginning, in place of this answer"
+        title={t('Runs this request again from its beginning, in place of this answer')}
         onClick={() => resend(item.runId, item.text)}
       >
-        Run Again
+        {t('Run Again')}
       </button>
     </div>
   );
@@ -141,7 +142,7 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
         </>
       ) : (
         <div class="buttons">
-          {code === 'auth' && <CommandButton command="telos.setApiKey" label="Set API Key…" primary />}
+          {code === 'auth' && <CommandButton command="telos.setApiKey" label={t('Set API Key…')} primary />}
           {item.runId === lastRunId.value && (
             <button
               type="button"
@@ -149,11 +150,13 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
               disabled={busy.value || !ready.value}
               onClick={() => resend(item.runId, item.text)}
             >
-              Try Again
+              {t('Try Again')}
             </button>
           )}
-          {modelErrors.includes(code) && <CommandButton command="telos.chooseModel" label="Choose Model…" />}
-          <CommandButton command="telos.openLog" label="Open Log" />
+          {modelErrors.includes(code) && (
+            <CommandButton command="telos.chooseModel" label={t('Choose Model…')} />
+          )}
+          <CommandButton command="telos.openLog" label={t('Open Log')} />
         </div>
       )}
     </div>
@@ -167,11 +170,11 @@ function Retry({ item }: { item: EndItem }) {
     <button
       type="button"
       class="small"
-      title="Runs this request again in place of this answer"
+      title={t('Runs this request again in place of this answer')}
       onClick={() => resend(item.runId, item.text)}
     >
       <Icon name="retry" />
-      Retry
+      {t('Retry')}
     </button>
   );
 }
@@ -185,7 +188,7 @@ function OtherSkills({ item }: { item: EndItem }) {
   if (offered.length === 0) return <SkillCommands />;
   return (
     <>
-      <p>Run it with:</p>
+      <p>{t('Run it with:')}</p>
       <div class="buttons">
         {offered.map(ref => (
           <button
@@ -195,11 +198,11 @@ function OtherSkills({ item }: { item: EndItem }) {
             disabled={busy.value}
             onClick={() => submit(item.text, { agent: ref.agent, skill: ref.skill })}
           >
-            {visible(ref.skill)} <span class="of">of {visible(ref.agent)}</span>
+            {visible(ref.skill)} <span class="of">{t('of {0}', visible(ref.agent))}</span>
           </button>
         ))}
       </div>
-      {more > 0 && <p class="quiet">and {more} more in the tree Agents & Skills.</p>}
+      {more > 0 && <p class="quiet">{t('and {0} more in the tree Agents & Skills.', more)}</p>}
     </>
   );
 }
@@ -211,10 +214,10 @@ function WithoutSkill({ item }: { item: EndItem }) {
         type="button"
         class="secondary"
         disabled={busy.value}
-        title="Telos looks for a skill itself, and only reads files"
+        title={t('Telos looks for a skill itself, and only reads files')}
         onClick={() => askWithoutSkill(item.text)}
       >
-        Ask without a skill
+        {t('Ask without a skill')}
       </button>
     </div>
   );
@@ -224,8 +227,8 @@ function WithoutSkill({ item }: { item: EndItem }) {
 export function SkillCommands() {
   return (
     <div class="buttons">
-      <CommandButton command="telos.newSkill" label="New Skill…" primary />
-      <CommandButton command="telos.showSkillsFolder" label="Show Skills Folder" />
+      <CommandButton command="telos.newSkill" label={t('New Skill…')} primary />
+      <CommandButton command="telos.showSkillsFolder" label={t('Show Skills Folder')} />
     </div>
   );
 }

@@ -2,6 +2,7 @@
 import { maxImageBytes, maxTextBytes } from '../src/protocol/attachment.ts';
 import { post } from './host.ts';
 import { attachProblem } from './store.ts';
+import { t } from './words.ts';
 
 /** A picture with too many bytes is drawn again no larger than this, which is all that models look at. In pixels. */
 const longestEdge = 2_000;
@@ -32,7 +33,7 @@ async function read(data: DataTransfer): Promise<void> {
     try {
       await handOverFile(file);
     } catch {
-      attachProblem.value = `${file.name} was not attached: it cannot be read. Is it a folder?`;
+      attachProblem.value = t('{0} was not attached: it cannot be read. Is it a folder?', file.name);
     }
   }
 }

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { excerpt, visibleParts } from './visibleText.ts';
 import { formatNumber } from './wording.ts';
+import { t } from './words.ts';
 
 /** `limit` is how many UTF-16 units are shown before the person asks for all. */
 export function HonestText({ text, limit = 2_000 }: { text: string; limit?: number }) {
@@ -12,7 +13,7 @@ export function HonestText({ text, limit = 2_000 }: { text: string; limit?: numb
       <Visible text={head} />
       {hidden > 0 && (
         <button type="button" class="hidden-part" onClick={() => setWhole(true)}>
-          {formatNumber(hidden)} characters hidden: show all
+          {t('{0} characters hidden: show all', formatNumber(hidden))}
         </button>
       )}
       <Visible text={tail} />

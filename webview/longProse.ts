@@ -1,4 +1,5 @@
 /** Keeps a block that is far too long to be drawn at once from holding up the view: its beginning is drawn, more of it when asked for. */
+import { t } from './words.ts';
 
 /** Characters of a block that are drawn without being asked for; a page of prose has some 3,000. */
 const drawnAtOnce = 20_000;
@@ -19,7 +20,7 @@ export function showMore(rest: string): HTMLElement {
   button.className = 'show-more';
   let left = rest;
   const label = (): void => {
-    button.textContent = `Show more (${left.length.toLocaleString('en')} characters)`;
+    button.textContent = t('Show more ({0} characters)', left.length.toLocaleString('en'));
   };
   button.addEventListener('click', () => {
     const at = wholeCharacters(left, addedAtOnce);

@@ -1,4 +1,5 @@
 /** Which word behind an `@` the cursor stands in, and what it can mean. Pure. */
+import { t } from './words.ts';
 
 /** The mention at the cursor: where it stands in the text, its `@` included, and what is typed of it. */
 export interface Mention {
@@ -21,8 +22,8 @@ export interface FoundFiles {
 }
 
 const fixed: readonly OfferedMention[] = [
-  { word: 'selection', description: 'What is selected in the editor' },
-  { word: 'problems', description: 'Errors and warnings of the open file' },
+  { word: 'selection', description: t('What is selected in the editor') },
+  { word: 'problems', description: t('Errors and warnings of the open file') },
 ];
 
 /** Undefined where the cursor stands in no mention; an address such as `ada@example.com` is none. */

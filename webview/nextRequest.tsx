@@ -6,12 +6,13 @@ import { namedSkill } from './skillNames.ts';
 import { busy, continuing, draft, info, next, queued } from './store.ts';
 import { focusComposer } from './textbox.ts';
 import { visible } from './visibleText.ts';
+import { t } from './words.ts';
 
 /** Requests that wait for the end of the run. */
 export function Queue() {
   if (queued.value.length === 0) return null;
   return (
-    <ul class="queue" aria-label="Waiting requests">
+    <ul class="queue" aria-label={t('Waiting requests')}>
       {queued.value.map(({ id, text }) => (
         <li key={id}>
           <Icon name="waiting" />
@@ -20,17 +21,17 @@ export function Queue() {
           </span>
           {!busy.value && (
             <button type="button" class="small" onClick={() => post({ type: 'run_queued', id })}>
-              Send now
+              {t('Send now')}
             </button>
           )}
           <button
             type="button"
             class="small"
-            aria-label="Remove waiting request"
-            title="Remove"
+            aria-label={t('Remove waiting request')}
+            title={t('Remove')}
             onClick={() => {
               post({ type: 'unqueue', id });
-              announce(['Removed.']);
+              announce([t('Removed.')]);
               focusComposer();
             }}
           >
@@ -49,16 +50,19 @@ export function NextSkill() {
   const goesOn = continuing.value;
   const skill = named ?? (chosen === undefined ? goesOn : chosen);
   if (skill === undefined) return null;
-  const label = skill === null ? 'Telos picks the skill' : skill.skill ? visible(skill.skill) : 'No skill';
-  const whole = skill?.skill ? `${label} of ${visible(skill.agent)}` : label;
+  const label =
+    skill === null ? t('Telos picks the skill') : skill.skill ? visible(skill.skill) : t('No skill');
+  const whole = skill?.skill ? t('{0} of {1}', label, visible(skill.agent)) : label;
   const isContinued = !named && chosen === undefined;
   return (
     <div class="next-skill">
       <button
         type="button"
         class="chip"
-        aria-label={`Next request: ${whole}. Choose another skill`}
-        title={isContinued ? `Your next request goes on with: ${whole}` : `Your next request: ${whole}`}
+        aria-label={t('Next request: {0}. Choose another skill', whole)}
+        title={
+          isContinued ? t('Your next request goes on with: {0}', whole) : t('Your next request: {0}', whole)
+        }
         onClick={() => post({ type: 'choose_skill' })}
       >
         <Icon name="route" />
@@ -68,8 +72,8 @@ export function NextSkill() {
         <button
           type="button"
           class="chip chip-clear"
-          aria-label="Let Telos pick the skill"
-          title="Let Telos pick the skill by your words"
+          aria-label={t('Let Telos pick the skill')}
+          title={t('Let Telos pick the skill by your words')}
           onClick={() => {
             next.value = null;
             focusComposer();

@@ -1,6 +1,7 @@
 /** A request of the conversation while it is written anew; sending it takes the place of all that came behind it. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { resend } from './store.ts';
+import { t } from './words.ts';
 
 export function RequestEditor({ runId, text, close }: { runId: string; text: string; close: () => void }) {
   const [words, setWords] = useState(text);
@@ -24,7 +25,7 @@ export function RequestEditor({ runId, text, close }: { runId: string; text: str
     >
       <textarea
         ref={textbox}
-        aria-label="Edit request"
+        aria-label={t('Edit request')}
         rows={1}
         value={words}
         onInput={event => setWords(event.currentTarget.value)}
@@ -38,12 +39,12 @@ export function RequestEditor({ runId, text, close }: { runId: string; text: str
       />
       <div class="buttons">
         <button type="submit" class="primary" disabled={words.trim() === ''}>
-          Send
+          {t('Send')}
         </button>
         <button type="button" class="secondary" onClick={close}>
-          Cancel
+          {t('Cancel')}
         </button>
-        <span class="quiet">What came behind it is dropped; files stay as they are.</span>
+        <span class="quiet">{t('What came behind it is dropped; files stay as they are.')}</span>
       </div>
     </form>
   );

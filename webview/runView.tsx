@@ -22,6 +22,7 @@ import {
   describeScores,
   formatNumber,
 } from './wording.ts';
+import { t } from './words.ts';
 
 /** Draws `of` again only when it, or the way it is drawn, is another than before; the reducer never changes one in place. */
 export class Unchanged<T> extends Component<{ of: T; draw: (of: T) => ComponentChildren }> {
@@ -37,7 +38,7 @@ export class Unchanged<T> extends Component<{ of: T; draw: (of: T) => ComponentC
 export function RunView({ run }: { run: Run }) {
   return (
     <>
-      <h2 class="unseen">Your request</h2>
+      <h2 class="unseen">{t('Your request')}</h2>
       <Request runId={run.id} text={run.text} />
       {run.attached && <Attached names={run.attached} />}
       {run.items.map((item, index) => (
@@ -109,8 +110,8 @@ function Request({ runId, text }: { runId: string; text: string }) {
         <button
           type="button"
           class="small request-edit"
-          aria-label="Edit request"
-          title="Edit and send again; what came behind it is dropped"
+          aria-label={t('Edit request')}
+          title={t('Edit and send again; what came behind it is dropped')}
           onClick={() => setEditing(true)}
         >
           <Icon name="edit" />
@@ -123,7 +124,7 @@ function Request({ runId, text }: { runId: string; text: string }) {
 /** What went along with the request. */
 function Attached({ names }: { names: readonly AttachedName[] }) {
   return (
-    <ul class="attachments went-along" aria-label="Attached to your request">
+    <ul class="attachments went-along" aria-label={t('Attached to your request')}>
       {names.map((each, index) => (
         <li key={index} class="attachment" title={visible(each.name)}>
           <Icon name={iconOf(each)} />
@@ -142,7 +143,7 @@ function RequestText({ text }: { text: string }) {
       {head}
       {hidden > 0 && (
         <button type="button" class="hidden-part" onClick={() => setWhole(true)}>
-          {formatNumber(hidden)} characters hidden: show all
+          {t('{0} characters hidden: show all', formatNumber(hidden))}
         </button>
       )}
       {tail}
@@ -157,7 +158,7 @@ function Route({ item }: { item: RouteItem }) {
       <div class="line route" title={item.description}>
         <Icon name="route" />
         <span>
-          {visible(describeRoute(item.agent, item.skill, item.reason))}
+          {visible(describeRoute(item.agent, item.skill, item.reason, t))}
           <span class="figures">
             {scores && ` · ${scores}`} · {visible(item.provider)}/{visible(item.model)}
           </span>
@@ -166,7 +167,7 @@ function Route({ item }: { item: RouteItem }) {
       </div>
       {item.recording && (
         <div class="line recording">
-          <span class="badge">Recording</span>
+          <span class="badge">{t('Recording')}</span>
           <span>{describeRecording(item.recording)}</span>
         </div>
       )}
@@ -184,19 +185,19 @@ function OtherSkill({ item: { text, reason } }: { item: RouteItem }) {
         <button
           type="button"
           class="link"
-          title={`Runs the same request with ${visible(runnerUp.skill)} of ${visible(runnerUp.agent)}`}
+          title={t('Runs the same request with {0} of {1}', visible(runnerUp.skill), visible(runnerUp.agent))}
           onClick={() => runInstead(text, { agent: runnerUp.agent, skill: runnerUp.skill })}
         >
-          Run {visible(runnerUp.skill)} instead
+          {t('Run {0} instead', visible(runnerUp.skill))}
         </button>
       )}
       <button
         type="button"
         class="link"
-        title="Runs the same request with a skill of your choice"
+        title={t('Runs the same request with a skill of your choice')}
         onClick={() => post({ type: 'pick_skill', text })}
       >
-        Other skill…
+        {t('Other skill…')}
       </button>
     </span>
   );

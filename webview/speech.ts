@@ -1,6 +1,7 @@
 /** Turns events into what a screen reader says: whole sentences, no tokens, no code. Pure. */
 import { describeRoute, type RunEvent } from '../src/protocol/run.ts';
 import { describeOutcome } from './wording.ts';
+import { t } from './words.ts';
 
 /** Text that has been heard but does not make a sentence yet. */
 export interface Speech {
@@ -25,7 +26,7 @@ function announce(event: RunEvent): string | undefined {
     case 'run_start':
       return '';
     case 'routed':
-      return `${describeRoute(event.agent, event.skill, event.reason)}.`;
+      return `${describeRoute(event.agent, event.skill, event.reason, t)}.`;
     case 'step':
       return `${event.skill}: ${event.detail}`;
     case 'notice':
@@ -33,11 +34,11 @@ function announce(event: RunEvent): string | undefined {
     case 'tool_start':
       return '';
     case 'approval_request':
-      return `${event.request.tool} asks for approval: ${event.request.reason}`;
+      return t('{0} asks for approval: {1}', event.request.tool, event.request.reason);
     case 'question_request':
       return event.questions.join(' ');
     case 'retry':
-      return `Waiting: ${event.why}`;
+      return t('Waiting: {0}', event.why);
     case 'run_end':
       return event.error
         ? `${describeOutcome(event.outcome)}: ${event.error.message}`
@@ -58,7 +59,7 @@ function hearText(speech: Speech, delta: string): { speech: Speech; say: string[
     rest = rest.slice(piece.length);
     if (/^\s*(```|~~~)/.test(piece)) {
       inCode = !inCode;
-      if (inCode) say.push('Code block.');
+      if (inCode) say.push(t('Code block.'));
     } else if (!inCode) {
       const words = spoken(piece);
       if (words) say.push(words);

@@ -6,6 +6,7 @@ import { Icon } from './icons.tsx';
 import type { ToolItem } from './state.ts';
 import { visible } from './visibleText.ts';
 import { describeLines, relativeTo, summarizeCall, toolStateWords } from './wording.ts';
+import { t } from './words.ts';
 
 export function ToolCard({ item }: { item: ToolItem }) {
   const { call, state, result, workingDir } = item;
@@ -14,7 +15,7 @@ export function ToolCard({ item }: { item: ToolItem }) {
   const quiet = state === 'done' || state === 'running';
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
-    <div role="group" aria-label={`Tool: ${name}`} class={`tool tool-${state}`}>
+    <div role="group" aria-label={t('Tool: {0}', name)} class={`tool tool-${state}`}>
       <details>
         <summary>
           <Icon name={state} />
@@ -25,15 +26,15 @@ export function ToolCard({ item }: { item: ToolItem }) {
           <Icon name="chevron" />
         </summary>
         <div class="tool-body">
-          <div class="label">Arguments</div>
+          <div class="label">{t('Arguments')}</div>
           <pre>
             <HonestText text={call.problem ?? formatInput(call.input)} />
           </pre>
           {result && (
             <>
-              <div class="label">Result</div>
+              <div class="label">{t('Result')}</div>
               <pre>
-                <HonestText text={result.content || '(empty)'} limit={4_000} />
+                <HonestText text={result.content || t('(empty)')} limit={4_000} />
               </pre>
             </>
           )}
@@ -77,12 +78,12 @@ function ChangedFile({ path, item: { result, runId, workingDir } }: { path: stri
       <button
         type="button"
         class="small"
-        aria-label={`Show diff of ${name}`}
-        title="Compares the file as it was before the run with the file as it is now"
+        aria-label={t('Show diff of {0}', name)}
+        title={t('Compares the file as it was before the run with the file as it is now')}
         onClick={() => post({ type: 'show_changes', runId, path })}
       >
         <Icon name="diff" />
-        Show diff
+        {t('Show diff')}
       </button>
     </div>
   );

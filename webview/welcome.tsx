@@ -5,6 +5,7 @@ import { Icon } from './icons.tsx';
 import { draft, info } from './store.ts';
 import { focusComposer } from './textbox.ts';
 import { visible } from './visibleText.ts';
+import { t } from './words.ts';
 
 const mostSuggestions = 3;
 
@@ -13,21 +14,23 @@ export function Welcome() {
   if (!known) return null;
   return (
     <div class="welcome">
-      <p class="welcome-title">What should be done?</p>
+      <p class="welcome-title">{t('What should be done?')}</p>
       <p class="quiet">
-        Say it in your words. Telos picks the skill that fits, shows why, and asks before anything risky.
+        {t(
+          'Say it in your words. Telos picks the skill that fits, shows why, and asks before anything risky.',
+        )}
       </p>
       {!known.trusted && <Restricted />}
       {known.trusted && known.recording && (
         <p class="line recording">
-          <span class="badge">Recording</span>
-          <span>No model is set up, so a recorded run answers. Its tools run for real.</span>
+          <span class="badge">{t('Recording')}</span>
+          <span>{t('No model is set up, so a recorded run answers. Its tools run for real.')}</span>
         </p>
       )}
       {known.skills.length === 0 ? <NoSkills /> : <Suggestions />}
       {known.recording && (
         <div class="buttons">
-          <CommandButton command="telos.setApiKey" label="Set API Key…" />
+          <CommandButton command="telos.setApiKey" label={t('Set API Key…')} />
         </div>
       )}
     </div>
@@ -36,19 +39,19 @@ export function Welcome() {
 
 function Suggestions() {
   return (
-    <ul class="suggestions" aria-label="Skills to begin with">
+    <ul class="suggestions" aria-label={t('Skills to begin with')}>
       {info.value!.skills.slice(0, mostSuggestions).map(({ agent, skill, description }) => (
         <li key={`${agent}:${skill}`}>
           <button
             type="button"
             title={visible(description)}
             onClick={() => {
-              draft.value = `Run ${skill}`;
+              draft.value = t('Run {0}', skill);
               focusComposer();
             }}
           >
             <span class="suggestion-name">{visible(skill)}</span>
-            <span class="suggestion-description">{visible(description) || `of ${visible(agent)}`}</span>
+            <span class="suggestion-description">{visible(description) || t('of {0}', visible(agent))}</span>
           </button>
         </li>
       ))}
@@ -60,8 +63,9 @@ function NoSkills() {
   return (
     <div class="card">
       <p>
-        There are no skills yet. A skill is a folder with a <code>SKILL.md</code>; it goes to{' '}
-        <code>~/.skills/&lt;agent&gt;/skills/</code> or into <code>.claude/skills</code> of your workspace.
+        {t(
+          'There are no skills yet. A skill is a folder with a SKILL.md; it goes to ~/.skills/<agent>/skills/ or into .claude/skills of your workspace.',
+        )}
       </p>
       <SkillCommands />
     </div>
@@ -73,10 +77,10 @@ function Restricted() {
     <div class="card">
       <div class="card-title">
         <Icon name="shield" />
-        <span>Restricted Mode: nothing runs until you trust this workspace.</span>
+        <span>{t('Restricted Mode: nothing runs until you trust this workspace.')}</span>
       </div>
       <div class="buttons">
-        <CommandButton command="workbench.trust.manage" label="Manage Workspace Trust" />
+        <CommandButton command="workbench.trust.manage" label={t('Manage Workspace Trust')} />
       </div>
     </div>
   );

@@ -10,6 +10,7 @@ import type {
 } from '../src/protocol/run.ts';
 import type { ApprovalItem, EndItem, RetryItem, RoundUsage, Run, ToolState } from './state.ts';
 import { visible } from './visibleText.ts';
+import { language, t } from './words.ts';
 
 const argumentsThatSayMost = ['command', 'path', 'file_path', 'url', 'pattern', 'query', 'name', 'title'];
 
@@ -34,18 +35,18 @@ export function relativeTo(path: string, folder: string): string {
 }
 
 export const toolStateWords: Record<ToolState, string> = {
-  running: 'running',
-  waiting: 'waits for you',
-  done: 'done',
-  failed: 'failed',
-  denied: 'denied',
-  stopped: 'stopped',
+  running: t('running'),
+  waiting: t('waits for you'),
+  done: t('done'),
+  failed: t('failed'),
+  denied: t('denied'),
+  stopped: t('stopped'),
 };
 
 export const scopeLabels: Record<ApprovalScope, string> = {
-  once: 'Allow once',
-  run: 'Allow for this run',
-  always: 'Always allow',
+  once: t('Allow once'),
+  run: t('Allow for this run'),
+  always: t('Always allow'),
 };
 
 /** Lines that came and went, for an eye and for an ear; empty where they are not counted. */
@@ -54,15 +55,22 @@ export function describeLines(lines: ToolResult['changedLines']): { short: strin
   const { added, removed } = lines;
   return {
     short: [`+${formatNumber(added)}`, `−${formatNumber(removed)}`],
-    long: `${count(added, 'line')} added, ${formatNumber(removed)} removed`,
+    long:
+      added === 1
+        ? t('1 line added, {0} removed', formatNumber(removed))
+        : t('{0} lines added, {1} removed', formatNumber(added), formatNumber(removed)),
   };
 }
 
 /** The line to which an approval card folds once it is answered. */
 export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): string {
-  if (answer === 'withdrawn') return 'Not answered';
-  if (!answer.allow) return 'Denied';
-  return { once: 'Allowed once', run: 'Allowed for this run', always: 'Always allowed' }[answer.scope];
+  if (answer === 'withdrawn') return t('Not answered');
+  if (!answer.allow) return t('Denied');
+  return {
+    once: t('Allowed once'),
+    run: t('Allowed for this run'),
+    always: t('Always allowed'),
+  }[answer.scope];
 }
 
 /** What the model is told when the person presses Deny. */
@@ -75,7 +83,7 @@ const providerNames: Record<string, string> = {
   ollama: 'Ollama',
   openrouter: 'OpenRouter',
   vscode: 'VS Code',
-  replay: 'the recording',
+  replay: t('the recording'),
 };
 
 export function providerName(provider: string): string {
@@ -83,38 +91,54 @@ export function providerName(provider: string): string {
 }
 
 export function describeRetry(item: RetryItem): string {
-  const verb = item.over ? 'Waited' : 'Waiting';
-  const attempt = item.attempt > 1 ? ` (try ${item.attempt})` : '';
-  return `${verb} ${formatDuration(item.waitMs)} for ${providerName(item.provider)}${attempt}: ${visible(item.why)}`;
+  const time = formatDuration(item.waitMs);
+  const whom = providerName(item.provider);
+  const waiting = item.over ? t('Waited {0} for {1}', time, whom) : t('Waiting {0} for {1}', time, whom);
+  const attempt = item.attempt > 1 ? ` (${t('try {0}', item.attempt)})` : '';
+  return `${waiting}${attempt}: ${visible(item.why)}`;
 }
 
 /** The index's figures behind a choice: "score 0.62, then weekly-summary with 0.31"; empty where there are none. */
 export function describeScores({ score, runnerUp }: RouteReason): string {
-  const own = score === undefined ? '' : `score ${score.toFixed(2)}`;
+  const own = score === undefined ? '' : t('score {0}', score.toFixed(2));
   if (!runnerUp) return own;
-  const other = runnerUp.score === undefined ? '' : ` with ${runnerUp.score.toFixed(2)}`;
-  return [own, `then ${visible(runnerUp.skill)}${other}`].filter(Boolean).join(', ');
+  const name = visible(runnerUp.skill);
+  const other =
+    runnerUp.score === undefined
+      ? t('then {0}', name)
+      : t('then {0} with {1}', name, runnerUp.score.toFixed(2));
+  return [own, other].filter(Boolean).join(', ');
 }
 
 /** The sentence about a recorded run, with its date in the reader's calendar and own words for a broken one. */
 export function describeRecording(recording: { model: string; recordedAt: string }): string {
   const time = new Date(recording.recordedAt);
   const date = Number.isNaN(time.getTime())
-    ? 'an unknown date'
-    : time.toLocaleDateString('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' });
-  return `This is a recording of ${visible(recording.model)} from ${date}, not a live model; its tools run for real.`;
+    ? t('an unknown date')
+    : time.toLocaleDateString(language === 'en' ? 'en-GB' : language, {
+        day: 'numeric',
+        month: 'long',
+        year: 'numeric',
+        timeZone: 'UTC',
+      });
+  return t(
+    'This is a recording of {0} from {1}, not a live model; its tools run for real.',
+    visible(recording.model),
+    date,
+  );
 }
 
-export const describeChanges = (files: number): string => `${count(files, 'file')} changed`;
+export const describeChanges = (files: number): string =>
+  files === 1 ? t('1 file changed') : t('{0} files changed', formatNumber(files));
 
 const outcomeWords: Record<EndItem['outcome'], string> = {
-  completed: 'Completed',
-  no_match: 'No skill fits',
-  round_limit: 'Stopped at the round limit',
-  budget: 'Stopped by the budget',
-  cancelled: 'Cancelled',
-  failed: 'Failed',
-  interrupted: 'Interrupted before its end',
+  completed: t('Completed'),
+  no_match: t('No skill fits'),
+  round_limit: t('Stopped at the round limit'),
+  budget: t('Stopped by the budget'),
+  cancelled: t('Cancelled'),
+  failed: t('Failed'),
+  interrupted: t('Interrupted before its end'),
 };
 
 export function describeOutcome(outcome: EndItem['outcome']): string {
@@ -125,34 +149,39 @@ export function describeOutcome(outcome: EndItem['outcome']): string {
 export function describeFigures(end: EndItem): string[] {
   const figures: string[] = [];
   if (end.durationMs !== undefined) figures.push(formatDuration(end.durationMs));
-  if (end.rounds > 0) figures.push(count(end.rounds, 'round'));
-  if (end.toolCalls > 0) figures.push(count(end.toolCalls, 'tool call'));
+  if (end.rounds > 0)
+    figures.push(end.rounds === 1 ? t('1 round') : t('{0} rounds', formatNumber(end.rounds)));
+  if (end.toolCalls > 0) {
+    figures.push(end.toolCalls === 1 ? t('1 tool call') : t('{0} tool calls', formatNumber(end.toolCalls)));
+  }
   return end.usage ? [...figures, ...describeUsage(end.usage)] : figures;
 }
 
 /** What one round used: "Round 2: 1,200 tokens in, 80 out · $0.0012". */
 export function describeRound({ round, usage }: RoundUsage): string {
-  return `Round ${round}: ${describeUsage(usage).join(' · ') || 'nothing known'}`;
+  return t('Round {0}: {1}', round, describeUsage(usage).join(' · ') || t('nothing known'));
 }
 
 function describeUsage(usage: Usage): string[] {
   const input = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
   if (input + usage.outputTokens === 0) return [];
-  const tokens = `${formatNumber(input)} tokens in, ${formatNumber(usage.outputTokens)} out`;
-  return [tokens, usage.cost === 'unknown' ? 'cost unknown' : formatCost(usage.cost)];
+  const tokens = t('{0} tokens in, {1} out', formatNumber(input), formatNumber(usage.outputTokens));
+  return [tokens, usage.cost === 'unknown' ? t('cost unknown') : formatCost(usage.cost)];
 }
 
 /** What a run waits for; undefined while its text is on its way or a tool or card says it for itself. */
 export function describeActivity(run: Run): string | undefined {
   const last = run.items.at(-1);
   if (last?.kind === 'retry') return undefined;
-  if (!run.route) return 'Choosing a skill';
+  if (!run.route) return t('Choosing a skill');
   const toolIsOpen = run.items.some(
     item => item.kind === 'tool' && (item.state === 'running' || item.state === 'waiting'),
   );
   const personIsAsked = run.items.some(item => item.kind === 'approval' && !item.answer);
   if (last?.kind === 'text' || toolIsOpen || personIsAsked) return undefined;
-  return run.route.recording ? 'Waiting for the recording' : `Waiting for ${visible(run.route.model)}`;
+  return run.route.recording
+    ? t('Waiting for the recording')
+    : t('Waiting for {0}', visible(run.route.model));
 }
 
 /** Milliseconds in words a person reads at a glance: "0.4 s", "12 s", "3 min 5 s". */
@@ -166,8 +195,4 @@ export function formatDuration(ms: number): string {
 
 export function formatNumber(value: number): string {
   return value.toLocaleString('en-US');
-}
-
-function count(value: number, noun: string): string {
-  return `${formatNumber(value)} ${noun}${value === 1 ? '' : 's'}`;
 }

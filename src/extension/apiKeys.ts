@@ -51,7 +51,7 @@ async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
   const action = stored[key.variable] === undefined ? 'set' : await pickAction(key);
   if (action === 'clear') {
     await secrets.delete(secretName(key.variable));
-    void vscode.window.showInformationMessage(`The ${key.provider} key is cleared.`);
+    void vscode.window.showInformationMessage(vscode.l10n.t('The {0} key is cleared.', key.provider));
   } else if (action === 'set') {
     await askAndStore(secrets, key);
   }
@@ -61,41 +61,47 @@ async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
 async function clearSecrets(secrets: vscode.SecretStorage): Promise<void> {
   const names = await secrets.keys();
   if (names.length === 0) {
-    void vscode.window.showInformationMessage("Telos keeps nothing in the editor's secret storage.");
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t("Telos keeps nothing in the editor's secret storage."),
+    );
     return;
   }
   const known = apiKeys.filter(({ variable }) => names.includes(secretName(variable)));
   const others = names.length - known.length;
   const what = [
-    ...known.map(({ provider }) => `the ${provider} key`),
-    ...(others > 0 ? [others === 1 ? 'one other secret' : `${others} other secrets`] : []),
+    ...known.map(({ provider }) => vscode.l10n.t('the {0} key', provider)),
+    ...(others > 0
+      ? [others === 1 ? vscode.l10n.t('one other secret') : vscode.l10n.t('{0} other secrets', others)]
+      : []),
   ];
-  const clear = 'Clear';
+  const clear = vscode.l10n.t('Clear');
   const answer = await vscode.window.showWarningMessage(
-    `Clear ${new Intl.ListFormat('en').format(what)}?`,
-    { modal: true, detail: 'Keys in environment variables and in the file .env stay.' },
+    vscode.l10n.t('Clear {0}?', new Intl.ListFormat(vscode.env.language).format(what)),
+    { modal: true, detail: vscode.l10n.t('Keys in environment variables and in the file .env stay.') },
     clear,
   );
   if (answer !== clear) return;
   for (const name of names) await secrets.delete(name);
-  void vscode.window.showInformationMessage('The secrets of Telos are cleared.');
+  void vscode.window.showInformationMessage(vscode.l10n.t('The secrets of Telos are cleared.'));
 }
 
 async function pickKey(stored: Readonly<Record<string, string>>): Promise<ApiKey | undefined> {
   const items = apiKeys.map(key => ({
     label: key.provider,
-    description: stored[key.variable] === undefined ? '' : 'set',
+    description: stored[key.variable] === undefined ? '' : vscode.l10n.t('set'),
     key,
   }));
-  return (await vscode.window.showQuickPick(items, { title: 'Whose key?' }))?.key;
+  return (await vscode.window.showQuickPick(items, { title: vscode.l10n.t('Whose key?') }))?.key;
 }
 
 async function pickAction({ provider }: ApiKey): Promise<'set' | 'clear' | undefined> {
   const items = [
-    { label: 'Set another key', action: 'set' as const },
-    { label: 'Clear the key', action: 'clear' as const },
+    { label: vscode.l10n.t('Set another key'), action: 'set' as const },
+    { label: vscode.l10n.t('Clear the key'), action: 'clear' as const },
   ];
-  return (await vscode.window.showQuickPick(items, { title: `A key for ${provider} is set` }))?.action;
+  return (
+    await vscode.window.showQuickPick(items, { title: vscode.l10n.t('A key for {0} is set', provider) })
+  )?.action;
 }
 
 async function askAndStore(
@@ -103,14 +109,21 @@ async function askAndStore(
   { provider, variable, page }: ApiKey,
 ): Promise<void> {
   const value = await vscode.window.showInputBox({
-    title: `API key for ${provider}`,
-    prompt: `Kept in the editor's secret storage and used in place of ${variable}. Keys are made at ${page}`,
+    title: vscode.l10n.t('API key for {0}', provider),
+    prompt: vscode.l10n.t(
+      "Kept in the editor's secret storage and used in place of {0}. Keys are made at {1}",
+      variable,
+      page,
+    ),
     password: true,
     ignoreFocusOut: true,
-    validateInput: text => (/^\S+$/.test(text.trim()) ? undefined : 'A key is one word without spaces.'),
+    validateInput: text =>
+      /^\S+$/.test(text.trim()) ? undefined : vscode.l10n.t('A key is one word without spaces.'),
   });
   const key = value?.trim();
   if (!key) return;
   await secrets.store(secretName(variable), key);
-  void vscode.window.showInformationMessage(`The ${provider} key is set. The next run uses it.`);
+  void vscode.window.showInformationMessage(
+    vscode.l10n.t('The {0} key is set. The next run uses it.', provider),
+  );
 }

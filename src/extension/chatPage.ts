@@ -6,9 +6,19 @@ export interface ChatPageParts {
   cspSource: string;
   scriptUri: string;
   styleUri: string;
+  /** As BCP 47 names it, `en` or `de` for example. */
+  language?: string;
+  /** The view's texts in that language, by their English ones; none for English. */
+  words?: Readonly<Record<string, string>> | undefined;
 }
 
-export function chatPage({ cspSource, scriptUri, styleUri }: ChatPageParts): string {
+export function chatPage({
+  cspSource,
+  scriptUri,
+  styleUri,
+  language = 'en',
+  words = {},
+}: ChatPageParts): string {
   const nonce = randomBytes(24).toString('base64');
   const policy = [
     `default-src 'none'`,
@@ -21,7 +31,7 @@ export function chatPage({ cspSource, scriptUri, styleUri }: ChatPageParts): str
     `base-uri 'none'`,
   ].join('; ');
   return `<!DOCTYPE html>
-<html lang="en">
+<html lang="${attribute(language)}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
@@ -30,9 +40,12 @@ export function chatPage({ cspSource, scriptUri, styleUri }: ChatPageParts): str
 <title>Telos</title>
 </head>
 <body>
-<div id="root"></div>
+<div id="root" data-words="${attribute(JSON.stringify(words))}"></div>
 <script type="module" nonce="${nonce}" src="${scriptUri}"></script>
 </body>
 </html>
 `;
 }
+
+const attribute = (text: string): string =>
+  text.replace(/[&"<>]/g, character => `&#${character.charCodeAt(0)};`);

@@ -89,6 +89,8 @@ export class ChatSurface implements PlacedChat {
       cspSource: webview.cspSource,
       scriptUri: asset('main.js'),
       styleUri: asset('main.css'),
+      language: vscode.l10n.bundle ? vscode.env.language : 'en',
+      words: vscode.l10n.bundle,
     });
     return new vscode.Disposable(() => {
       listening.dispose();

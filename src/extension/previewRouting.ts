@@ -103,7 +103,7 @@ async function decide(telos: Telos, text: string): Promise<{ item?: RoutingItem;
   const item: RoutingItem = {
     label: `$(arrow-right) ${plainLabel(skill.id)}`,
     description: plainLabel(facts.filter(Boolean).join(' · ')),
-    detail: plainLabel(describeRoute(agent.name, skill.id, reason)),
+    detail: plainLabel(describeRoute(agent.name, skill.id, reason, vscode.l10n.t)),
     ref: { agent: agent.name, skill: skill.id },
   };
   return { item, notice };

@@ -69,7 +69,7 @@ export class StatusBar implements vscode.Disposable {
     try {
       const today = await (await this.#current.openTelos()).today();
       this.#dayCost = today.cost;
-      const [first = '', ...more] = describeDay(today);
+      const [first = '', ...more] = describeDay(today, vscode.l10n.t);
       this.#day = [first.charAt(0).toUpperCase() + first.slice(1), ...more].join(', ');
     } catch {
       this.#dayCost = 0;

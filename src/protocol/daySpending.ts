@@ -1,4 +1,5 @@
 /** What the runs of today have used and what is left of the day's budget, in numbers and in words. */
+import { english, type Say } from './words.ts';
 
 export interface DaySpending {
   /** US dollars, as far as they are known. */
@@ -12,24 +13,35 @@ export interface DaySpending {
 }
 
 /** For example `today $0.1200` and `$4.88 left today`; nothing where nothing was used and nothing is limited. */
-export const describeDay = (day: DaySpending): string[] => [...describeUsed(day), ...describeLeft(day)];
+export const describeDay = (day: DaySpending, say: Say = english): string[] => [
+  ...describeUsed(day, say),
+  ...describeLeft(day, say),
+];
 
-function describeUsed({ cost, unknownRuns }: DaySpending): string[] {
+function describeUsed({ cost, unknownRuns }: DaySpending, say: Say): string[] {
   const known = cost > 0 ? [formatCost(cost)] : [];
-  const unknown = unknownRuns > 0 ? [`${count(unknownRuns, 'run')} of unknown cost`] : [];
-  const used = [...known, ...unknown].join(' and ');
-  return used ? [`today ${used}`] : [];
+  const unknown =
+    unknownRuns > 0
+      ? [unknownRuns === 1 ? say('1 run of unknown cost') : say('{0} runs of unknown cost', unknownRuns)]
+      : [];
+  const used =
+    known.length > 0 && unknown.length > 0
+      ? say('{0} and {1}', ...known, ...unknown)
+      : [...known, ...unknown].join('');
+  return used ? [say('today {0}', used)] : [];
 }
 
 /** Nothing where the day has no limit. */
-export function describeLeft({ cost, tokens, minutes, limits }: DaySpending): string[] {
+export function describeLeft({ cost, tokens, minutes, limits }: DaySpending, say: Say = english): string[] {
   const left: string[] = [];
   if (limits.cost !== undefined) left.push(formatCost(Math.max(0, limits.cost - cost)));
-  if (limits.tokens !== undefined) left.push(count(Math.max(0, limits.tokens - tokens), 'token'));
+  if (limits.tokens !== undefined)
+    left.push(say('{0} tokens', Math.max(0, limits.tokens - tokens).toLocaleString('en-US')));
   if (limits.minutes !== undefined) {
-    left.push(count(Math.max(0, Math.floor((limits.minutes - minutes) * 10) / 10), 'minute'));
+    const rest = Math.max(0, Math.floor((limits.minutes - minutes) * 10) / 10);
+    left.push(rest === 1 ? say('1 minute') : say('{0} minutes', rest));
   }
-  return left.length > 0 ? [`${left.join(', ')} left today`] : [];
+  return left.length > 0 ? [say('{0} left today', left.join(', '))] : [];
 }
 
 /** US dollars as people read them: small amounts with the digits that matter. */
@@ -37,6 +49,3 @@ export function formatCost(dollars: number): string {
   if (dollars > 0 && dollars < 0.0001) return 'under $0.0001';
   return `$${dollars.toFixed(dollars > 0 && dollars < 1 ? 4 : 2)}`;
 }
-
-const count = (value: number, noun: string): string =>
-  `${value.toLocaleString('en-US')} ${noun}${value === 1 ? '' : 's'}`;

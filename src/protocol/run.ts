@@ -5,6 +5,7 @@
 
 import type { AgentCard } from './agentCard.ts';
 import type { AttachedName } from './attachment.ts';
+import { english, type Say } from './words.ts';
 
 /** A value that survives JSON.stringify; tool inputs and schemas are such objects. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -232,26 +233,28 @@ export type RunEvent =
     };
 
 /** The sentence that every frontend shows for a choice: "kickoff of kairos: its name is in your request". */
-export function describeRoute(agent: string, skill: string, reason: RouteReason): string {
-  if (reason.rule === 'without_skill') return describeReason(reason);
-  return `${skill} of ${agent}: ${describeReason(reason)}`;
+export function describeRoute(agent: string, skill: string, reason: RouteReason, say: Say = english): string {
+  if (reason.rule === 'without_skill') return describeReason(reason, say);
+  return say('{0} of {1}: {2}', skill, agent, describeReason(reason, say));
 }
 
-function describeReason(reason: RouteReason): string {
+function describeReason(reason: RouteReason, say: Say): string {
   switch (reason.rule) {
     case 'chosen':
-      return 'you chose it';
+      return say('you chose it');
     case 'explicit':
-      return `you asked for ${reason.matched ?? 'it'}`;
+      return reason.matched ? say('you asked for {0}', reason.matched) : say('you asked for it');
     case 'name':
-      return 'its name is in your request';
+      return say('its name is in your request');
     case 'index':
-      return reason.matched ? `it fits your words best: ${reason.matched}` : 'it fits your words best';
+      return reason.matched
+        ? say('it fits your words best: {0}', reason.matched)
+        : say('it fits your words best');
     case 'model':
-      return 'the model picked it';
+      return say('the model picked it');
     case 'continued':
-      return 'the conversation goes on with it';
+      return say('the conversation goes on with it');
     case 'without_skill':
-      return 'no skill: Telos looks for one itself';
+      return say('no skill: Telos looks for one itself');
   }
 }

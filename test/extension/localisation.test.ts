@@ -34,7 +34,7 @@ describe('localisation', () => {
 
   it('has German for every text in the code, and no German that nothing shows', () => {
     const german = table('l10n/bundle.l10n.de.json');
-    const texts = new Set([...sources('src/extension'), ...sources('webview')].flatMap(textsIn));
+    const texts = new Set(['src/extension', 'src/protocol', 'webview'].flatMap(sources).flatMap(textsIn));
     assert.deepEqual(
       [...texts].filter(text => !Object.hasOwn(german, text)),
       [],
@@ -66,14 +66,16 @@ function sources(folder: string): string[] {
     .map(name => join(folder, name));
 }
 
-/** First arguments of `vscode.l10n.t` and of the view's `t`; one that is no literal could not be translated. */
+/** First arguments of `vscode.l10n.t`, of the view's `t` and, on the ground, of a `say`; one that is no literal could not be translated. */
 function textsIn(file: string): string[] {
-  const calls = read(file).matchAll(
-    /(?:(?<![\w.$])|\bl10n\.)t\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")?/g,
+  const name = file.startsWith(join('src', 'protocol')) ? 'say' : 't';
+  const call = new RegExp(
+    String.raw`(?:(?<![\w.$])|\bl10n\.)${name}\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")?`,
+    'g',
   );
-  return [...calls].map(([call, single, double]) => {
+  return [...read(file).matchAll(call)].map(([start, single, double]) => {
     const text = single ?? double;
-    assert(text !== undefined, `${file}: ${call} takes no literal`);
+    assert(text !== undefined, `${file}: ${start} takes no literal`);
     return text.replace(/\\n/g, '\n').replace(/\\(.)/g, '$1');
   });
 }

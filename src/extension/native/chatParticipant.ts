@@ -110,7 +110,7 @@ async function route(
     const telos = await current.openTelos();
     const match = await telos.route({ text: words }, controller.signal);
     if (match.skill) {
-      const why = describeRoute(match.agent.name, match.skill.id, match.reason);
+      const why = describeRoute(match.agent.name, match.skill.id, match.reason, vscode.l10n.t);
       stream.markdown(plainMarkdown(plainLabel(vscode.l10n.t('Would run {0}. Nothing was run.', why), 400)));
       stream.button({
         command: 'telos.previewRouting',
@@ -172,7 +172,7 @@ function sayAtEnd(routed: string, changed: ReadonlySet<string>, stream: vscode.C
 
 function routingLine({ agent, skill, reason, provider, model, recording }: Routed): string {
   const by = recording ? vscode.l10n.t('a recorded run of {0}', recording.model) : `${provider}/${model}`;
-  return plainLabel(`${describeRoute(agent, skill, reason)} · ${by}`, 400);
+  return plainLabel(`${describeRoute(agent, skill, reason, vscode.l10n.t)} · ${by}`, 400);
 }
 
 const emphasized = (text: string): string => `*${escapeMarkdown(text)}*`;

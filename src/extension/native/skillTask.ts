@@ -73,7 +73,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
 
   #show(event: RunEvent): void {
     if (event.type === 'routed') {
-      this.#write(`${describeRoute(event.agent, event.skill, event.reason)}\n\n`);
+      this.#write(`${describeRoute(event.agent, event.skill, event.reason, vscode.l10n.t)}\n\n`);
     } else if (event.type === 'text') {
       this.#write(event.text);
     } else if (event.type === 'tool_start') {
