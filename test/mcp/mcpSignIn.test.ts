@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
 import { type Human, yesToAll } from '../../src/engine/human.ts';
 import { Telos } from '../../src/engine/telos.ts';
-import type { SignInPort } from '../../src/engine/tools/mcpSignIn.ts';
+import { McpSignIn, type SignInPort } from '../../src/engine/tools/mcpSignIn.ts';
 import type { ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
 import { listen, sendJson } from '../fakes/loopback.ts';
 import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
@@ -169,28 +169,53 @@ describe('the sign-in at an MCP server', () => {
     assertClean(again);
   });
 
-  it('goes on with what another window has got meanwhile', async () => {
-    const signIn = port();
-    await run({ signIn });
-    const [[name, before] = ['', '']] = [...secrets];
-    servers.expire();
-    await run({ signIn });
-    const after = secrets.get(name) ?? '';
-    assert.notEqual(before, after);
-    // This window has read what the other one has used up.
-    let first = true;
-    const late: SignInPort = {
-      ...signIn,
-      read: async place => {
-        const text = first ? before : await signIn.read(place);
-        first = false;
-        return text;
-      },
-    };
-    const ran = await run({ signIn: late });
-    assert.match(resultOf(ran), /Bearer/);
-    assert.equal(visited.length, 1);
-    assert.equal(secrets.get(name), after);
+  for (const [when, staleReads] of [
+    ['before', 1],
+    ['while it asks for the same', 2],
+  ] as const) {
+    it(`goes on with what another window has got ${when}`, async () => {
+      const signIn = port();
+      await run({ signIn });
+      const [[name, before] = ['', '']] = [...secrets];
+      servers.expire();
+      await run({ signIn });
+      const after = secrets.get(name) ?? '';
+      assert.notEqual(before, after);
+      // This window has read what the other one has used up.
+      let reads = 0;
+      const late: SignInPort = {
+        ...signIn,
+        read: async place => (reads++ < staleReads ? before : signIn.read(place)),
+      };
+      const ran = await run({ signIn: late });
+      assert.match(resultOf(ran), /Bearer/);
+      assert.equal(visited.length, 1);
+      if (staleReads === 1) assert.equal(secrets.get(name), after);
+    });
+  }
+
+  it('hides what the variables hold also where no server is reached', async () => {
+    const ran = await run({ person: human('card.new') });
+    assert.deepEqual(paths('mcp'), []);
+    assertClean(ran);
+  });
+
+  it('adds a token to no request that goes elsewhere', async () => {
+    await run();
+    const seen: (string | undefined)[] = [];
+    const elsewhere = await listen(async ({ headers }, response) => {
+      seen.push(headers['authorization']);
+      sendJson(response, 200, {});
+    });
+    try {
+      const access = new McpSignIn(port(), 'post', servers, () => undefined);
+      await access.fetch(elsewhere.address);
+      await access.fetch(servers.url);
+      assert.deepEqual(seen, [undefined]);
+      assert.match(servers.seen.mcp.at(-1)?.authorization ?? '', /^Bearer access-/);
+    } finally {
+      await elsewhere.close();
+    }
   });
 
   it('leaves the server out when the person refuses', async () => {
