@@ -237,7 +237,10 @@ describe('runs view in a real VS Code', () => {
     const others = await chatFrames(workbench);
     await choose(row('The robin'), 'Replay');
     const replay = await chatFrame(workbench, others);
-    await replay.getByText(/This is a replay of a run/).first().waitFor();
+    await replay
+      .getByText(/This is a replay of a run/)
+      .first()
+      .waitFor();
     await replay.getByText('A robin lives there.').waitFor();
     await replay.getByText('Here it is.').waitFor();
     await workbench.screenshot('runs-replayed');
