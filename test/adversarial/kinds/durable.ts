@@ -62,8 +62,8 @@ export async function appendRace(world: World): Promise<Seen> {
   const file = logPath(world.data);
   const one = (_: unknown, at: number): string[] => [
     appender,
-    file,
     `p${at}`,
+    file,
     String(records),
     String(bytes),
   ];
@@ -82,7 +82,7 @@ export async function killedAppend(world: World): Promise<Seen> {
   let written = 0;
   for (let kill = 0; kill < Number(kills); kill++) {
     const file = join(world.data, `${kill}.jsonl`);
-    const child = spawn(process.execPath, [appender, file, 'p0', '40', String(bytes)], {
+    const child = spawn(process.execPath, [appender, 'p0', file, '40', String(bytes)], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     const exit = once(child, 'exit');
@@ -91,7 +91,7 @@ export async function killedAppend(world: World): Promise<Seen> {
     await delay(Math.random() * 60);
     child.kill('SIGKILL');
     await exit;
-    await together([[appender, file, 'later', '2', '1000']]);
+    await together([[appender, 'later', file, '2', '1000']]);
     const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
     const good = lines.map(line => {
       try {
