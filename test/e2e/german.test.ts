@@ -1,0 +1,74 @@
+/** Telos in German, in a real VS Code whose display language is German: the views, a run, and what its card asks. */
+import assert from 'node:assert/strict';
+import type { Frame } from 'playwright-core';
+import { fetchCodeServer } from '../vscode/codeServer.ts';
+import { startServer } from '../vscode/server.ts';
+import { openWorkbench, type Workbench } from '../vscode/workbench.ts';
+import { freshWorld, testVariables } from '../vscode/world.ts';
+
+describe('a VS Code in German', () => {
+  let workbench: Workbench;
+  let chat: Frame;
+  const undo: (() => unknown)[] = [];
+
+  before(async function () {
+    this.timeout(10 * 60_000);
+    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
+    const world = await freshWorld();
+    undo.push(() => world.remove());
+    const server = await startServer({
+      vscode,
+      profile: world.profile,
+      extensions: world.extensions,
+      folder: world.workspace,
+      port: 0,
+      env: testVariables(world),
+      settings: { 'telos.provider': 'replay' },
+      trusted: true,
+    });
+    undo.push(() => server.stop());
+    // The editor's own texts would come with a language pack; what it tells extensions is this.
+    workbench = await openWorkbench(server.url, async page => {
+      await page.addInitScript(() => Object.assign(globalThis, { _VSCODE_NLS_LANGUAGE: 'de' }));
+    });
+    undo.push(() => workbench.close());
+    chat = await germanChat();
+  });
+
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') console.error(await workbench.screenshot('german-failed'));
+  });
+
+  after(async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  });
+
+  async function germanChat(): Promise<Frame> {
+    for (let tries = 0; tries < 600; tries++) {
+      for (const frame of workbench.page.frames()) {
+        const textboxes = frame.getByRole('textbox', { name: 'Nachricht an Telos' });
+        if ((await textboxes.count().catch(() => 0)) > 0) return frame;
+      }
+      await workbench.page.waitForTimeout(100);
+    }
+    throw new Error(`No chat in German appeared: ${await workbench.screenshot('german-failed')}`);
+  }
+
+  it('names its views and says what the chat is for in German', async () => {
+    const { page } = workbench;
+    await page.getByText('Agenten & Skills').first().waitFor();
+    await page.getByText('Läufe').first().waitFor();
+    await chat.getByText('Was soll getan werden?').waitFor();
+    assert.equal(await chat.locator('html').getAttribute('lang'), 'de');
+  });
+
+  it('tells of a run in German, from its choice to its end', async () => {
+    await chat.getByRole('textbox', { name: 'Nachricht an Telos' }).fill('run daily kickoff');
+    await chat.getByRole('button', { name: 'Senden' }).click();
+    await chat.getByText('kickoff von kairos: sein Name steht in deiner Anfrage').waitFor();
+    await chat.getByText(/^Fertig/).waitFor();
+    await chat.getByRole('button', { name: 'Lauf rückgängig machen' }).waitFor();
+    await workbench.page.getByText('Heute', { exact: true }).waitFor();
+    await workbench.screenshot('german');
+  });
+});
