@@ -84,7 +84,9 @@ export class McpSignIn {
     if (!(await this.#renew(token))) return response;
     await response.body?.cancel();
     headers.set('authorization', `Bearer ${(await this.#read()).tokens?.access_token}`);
-    return fetch(input, request);
+    const second = await fetch(input, request);
+    if (second.status !== 401) this.#challenge = undefined;
+    return second;
   };
 
   /** The origins that a sign-in would lead to: the page for the browser first. Throws TelosError `mcp` for one that must not be reached. */
@@ -93,10 +95,9 @@ export class McpSignIn {
     const fetchFn = this.#guarded(undefined, signal);
     const found = await discoverOAuthServerInfo(this.#server, { ...this.#from(), fetchFn });
     checkIssuer(found);
-    const origins = originsOf(found);
-    for (const origin of origins) this.#check(new URL(origin));
+    for (const place of placesOf(found)) this.#check(place);
     this.#found = found;
-    return origins;
+    return originsOf(found);
   }
 
   /** Call `origins` before, and ask. Throws TelosError `mcp` with the reason, and the abort reason on abort. */
@@ -231,7 +232,10 @@ export class McpSignIn {
     const kind = hostKind(hostname);
     const isSafe = protocol === 'https:' || (protocol === 'http:' && kind === 'loopback');
     if (!isSafe || isNeverReached(kind))
-      throw new TelosError('mcp', `its sign-in leads to ${origin}, and only https is taken for one`);
+      throw new TelosError(
+        'mcp',
+        `its sign-in leads to ${origin === 'null' ? protocol : origin}, and only https is taken for one`,
+      );
     if (kind !== 'public' && kind !== hostKind(this.#server.hostname))
       throw new TelosError('mcp', `its sign-in leads to ${origin}, inside a network that it is not in`);
   }
@@ -287,15 +291,18 @@ function checkIssuer({ authorizationServerUrl, authorizationServerMetadata: meta
     );
 }
 
-function originsOf({ authorizationServerUrl, authorizationServerMetadata: metadata }: Discovery): string[] {
+/** The page for the browser first. */
+function placesOf({ authorizationServerUrl, authorizationServerMetadata: metadata }: Discovery): URL[] {
   const places = [
     metadata?.authorization_endpoint,
     authorizationServerUrl,
     metadata?.token_endpoint,
     metadata?.registration_endpoint,
   ];
-  return [...new Set(places.flatMap(place => (place ? [new URL(place).origin] : [])))];
+  return places.flatMap(place => (place ? [new URL(place)] : []));
 }
+
+const originsOf = (found: Discovery): string[] => [...new Set(placesOf(found).map(({ origin }) => origin))];
 
 function codeIn(answer: URLSearchParams, state: string, discovery: Discovery | undefined): string {
   const metadata: Readonly<Record<string, unknown>> = discovery?.authorizationServerMetadata ?? {};
