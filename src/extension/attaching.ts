@@ -199,21 +199,25 @@ async function mayAttach(path: string, asksOutside = false): Promise<boolean> {
   const why = isSecret
     ? vscode.l10n.t('By its name it holds secrets.')
     : vscode.l10n.t('It lies outside the workspace.');
+  const attach = vscode.l10n.t('Attach');
   const answer = await vscode.window.showWarningMessage(
     vscode.l10n.t('Attach {0}?', plainLabel(basename(path))),
     {
       modal: true,
       detail: `${plainLabel(path, 500)}\n${why} ${vscode.l10n.t('Whoever runs the model reads all of it.')}`,
     },
-    'Attach',
+    attach,
   );
-  return answer === 'Attach';
+  return answer === attach;
 }
 
 const sentenceOf = (error: unknown): string =>
   error instanceof NotAttached
     ? error.message
-    : `It was not attached: ${plainLabel(error instanceof Error ? error.message : String(error))}`;
+    : vscode.l10n.t(
+        'It was not attached: {0}',
+        plainLabel(error instanceof Error ? error.message : String(error)),
+      );
 
 /** A file of the machine on which Telos runs, however the window far away calls it. */
 function ownUri(address: string): vscode.Uri {

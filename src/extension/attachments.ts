@@ -9,6 +9,7 @@ import {
   type TextAttachment,
 } from '../protocol/attachment.ts';
 import type { AttachmentChip } from '../protocol/webview.ts';
+import { t } from './words.ts';
 
 /** Of one text, in characters: some fifteen thousand tokens. */
 const maxTextLength = 64_000;
@@ -36,7 +37,10 @@ export function attachmentOf({ name, bytes, size = bytes.length, path, language 
   }
   if (looksBinary(bytes)) {
     throw new NotAttached(
-      `${name} was not attached: it is neither text nor an image that models read (PNG, JPEG, GIF, WebP).`,
+      t(
+        '{0} was not attached: it is neither text nor an image that models read (PNG, JPEG, GIF, WebP).',
+        name,
+      ),
     );
   }
   const text = decodeUtf8(withoutPartialEnd(bytes.subarray(0, maxTextBytes)));
@@ -64,7 +68,12 @@ export function textAttachment(name: string, text: string, language = ''): TextA
 }
 
 const tooLarge = (name: string, size: number): string =>
-  `${name} was not attached: it has ${megabytes(size)}, and models read images of up to ${megabytes(maxImageBytes)}.`;
+  t(
+    '{0} was not attached: it has {1}, and models read images of up to {2}.',
+    name,
+    megabytes(size),
+    megabytes(maxImageBytes),
+  );
 
 const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
 
@@ -96,7 +105,7 @@ export class AttachmentList {
     const held = this.#held.filter(one => !isSame(one, attachment, mention));
     if (held.length >= maxAttachments) {
       throw new NotAttached(
-        `${attachment.name} was not attached: ${maxAttachments} are as many as go along.`,
+        t('{0} was not attached: {1} are as many as go along.', attachment.name, maxAttachments),
       );
     }
     const chip = {
@@ -134,11 +143,11 @@ function isSame({ chip, attachment }: Held, other: Attachment, mention: string |
 }
 
 function detailOf(attachment: Attachment): string {
-  if (attachment.kind === 'image') return `${kilobytes((attachment.data.length * 3) / 4)}, image`;
+  if (attachment.kind === 'image') return t('{0}, image', kilobytes((attachment.data.length * 3) / 4));
   const lines = attachment.text.split('\n').length - (attachment.text.endsWith('\n') ? 1 : 0);
   const size = attachment.wholeSize;
-  const count = `${lines} ${lines === 1 ? 'line' : 'lines'}`;
-  return size === undefined ? count : `the first ${count} of ${kilobytes(size)}`;
+  const count = lines === 1 ? t('1 line') : t('{0} lines', lines);
+  return size === undefined ? count : t('the first {0} of {1}', count, kilobytes(size));
 }
 
 const kilobytes = (bytes: number): string => `${Math.max(1, Math.round(bytes / 1000))} KB`;

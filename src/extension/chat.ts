@@ -9,6 +9,7 @@ import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts'
 import { ChatFeed } from './chatFeed.ts';
 import { type ChatRequest, Conversation, type KeptRun } from './conversation.ts';
 import { PendingApprovals } from './pendingApprovals.ts';
+import { t } from './words.ts';
 
 /** What the chat needs of the editor around it. */
 export interface ChatPorts {
@@ -27,8 +28,10 @@ export interface ChatPorts {
 /** What a run that goes on is told. */
 const resumingWords = 'Go on where you were interrupted.';
 
-const untrustedMessage =
-  'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then send again.';
+const untrustedMessage = (): string =>
+  t(
+    'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then send again.',
+  );
 
 interface ActiveRun {
   /** Nothing runs: a kept run is played again. */
@@ -290,7 +293,7 @@ export class Chat {
     let started = false;
     try {
       if (!this.#ports.isTrusted()) {
-        this.#refuse(conversation, request, 'config', untrustedMessage, 0);
+        this.#refuse(conversation, request, 'config', untrustedMessage(), 0);
         return;
       }
       const telos = await this.#ports.openTelos();
@@ -325,7 +328,7 @@ export class Chat {
   #queued(): QueuedRequest[] {
     return this.#queue.map(({ id, request: { text, skill } }) => ({
       id,
-      text: text || `Run ${skill?.skill}`,
+      text: text || t('Run {0}', skill?.skill ?? ''),
     }));
   }
 
@@ -355,7 +358,10 @@ export function firstDraft(info: ChatInfo): string {
 
 function notAlong(missing: readonly AttachedName[]): RunEvent {
   const names = missing.map(({ name }) => name).join(', ');
-  const message = `What went along with this request the first time is not kept, and did not go along now: ${names}. Attach it again where it is needed.`;
+  const message = t(
+    'What went along with this request the first time is not kept, and did not go along now: {0}. Attach it again where it is needed.',
+    names,
+  );
   return { type: 'notice', level: 'warning', message };
 }
 

@@ -320,7 +320,7 @@ export class ChatSurface implements PlacedChat {
       return { provider: choice.name, model: choice.model, recording: choice.recording, skills, trusted };
     } catch (error) {
       this.#desk.log.error('What the chat shows about models and skills could not be read.', error);
-      return { provider: 'not available', model: '', recording: false, skills: [], trusted };
+      return { provider: vscode.l10n.t('not available'), model: '', recording: false, skills: [], trusted };
     }
   }
 
@@ -330,7 +330,7 @@ export class ChatSurface implements PlacedChat {
       return await telos.provider();
     } catch (error) {
       this.#desk.log.warn(error instanceof TelosError ? error.message : String(error));
-      return { name: 'not set up', model: '', recording: false };
+      return { name: vscode.l10n.t('not set up'), model: '', recording: false };
     }
   }
 

@@ -51,7 +51,9 @@ async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
   const using = inForce && `${inForce.name} ${inForce.model}`;
   const mark = (item: ModelItem): ModelItem => {
     const isUsed = item.choice?.kind === 'model' && `${item.choice.provider} ${item.choice.model}` === using;
-    return isUsed ? { ...item, description: [item.description, 'in use'].filter(Boolean).join(', ') } : item;
+    return isUsed
+      ? { ...item, description: [item.description, vscode.l10n.t('in use')].filter(Boolean).join(', ') }
+      : item;
   };
   const editorItems = ofEditor.map(model => ({
     label: plainLabel(model.name),
@@ -112,10 +114,10 @@ function missingItem({ name }: ProviderModels): ModelItem {
   return name === 'ollama'
     ? {
         label: providerLabel(name),
-        description: 'does not answer; start it, then look again',
+        description: vscode.l10n.t('does not answer; start it, then look again'),
         choice: { kind: 'other', provider: name },
       }
-    : { label: providerLabel(name), description: 'set its key...', choice: { kind: 'key' } };
+    : { label: providerLabel(name), description: vscode.l10n.t('set its key...'), choice: { kind: 'key' } };
 }
 
 const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPickItemKind.Separator });

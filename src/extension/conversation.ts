@@ -4,6 +4,7 @@ import type { EarlierConversation, RunRequest } from '../engine/telos.ts';
 import { messagesFrom } from '../engine/transcript.ts';
 import type { AttachedName } from '../protocol/attachment.ts';
 import type { Message, RunEvent, SkillRef } from '../protocol/run.ts';
+import { t } from './words.ts';
 
 /** `from` is the number of the first event; the next batch starts at `from + events.length`. */
 export interface Batch {
@@ -90,7 +91,7 @@ export class Conversation {
   get title(): string {
     if (this.#givenTitle) return this.#givenTitle;
     const request = this.#turns[0]?.request;
-    return request ? request.text.trim() || `Run ${request.skill?.skill ?? ''}` : '';
+    return request ? request.text.trim() || t('Run {0}', request.skill?.skill ?? '') : '';
   }
 
   get isEmpty(): boolean {

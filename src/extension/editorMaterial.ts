@@ -19,8 +19,13 @@ export function selectionMaterial(editor: vscode.TextEditor | undefined): Attach
   const name = nameOf(document.uri);
   if (selection.isEmpty) throw new NotAttached(vscode.l10n.t('Nothing is selected in {0}.', name));
   const [first, last] = [selection.start.line + 1, selection.end.line + 1];
-  const lines = first === last ? `line ${first}` : `lines ${first} to ${last}`;
-  return textAttachment(`Selection of ${name}, ${lines}`, document.getText(selection), document.languageId);
+  const lines =
+    first === last ? vscode.l10n.t('line {0}', first) : vscode.l10n.t('lines {0} to {1}', first, last);
+  return textAttachment(
+    vscode.l10n.t('Selection of {0}, {1}', name, lines),
+    document.getText(selection),
+    document.languageId,
+  );
 }
 
 /** Those of the editor's file, or of the whole workspace where that has none. Throws NotAttached where there are none at all. */

@@ -34,6 +34,7 @@ import { registerSkillWatch } from './skillWatch.ts';
 import { StatusBar } from './statusBar.ts';
 import { registerUriHandler } from './uriHandler.ts';
 import { registerWhatIsMissing } from './whatIsMissing.ts';
+import { speak } from './words.ts';
 
 /** What other extensions may look at. */
 export interface ExtensionExports {
@@ -46,6 +47,7 @@ let openChats: OpenChats | undefined;
 let nativeRuns: NativeRuns | undefined;
 
 export function activate(context: vscode.ExtensionContext): ExtensionExports {
+  speak(vscode.l10n.t);
   const log = vscode.window.createOutputChannel('Telos', { log: true });
   const ripgrep = editorRipgrep(vscode.env.appRoot);
   const signIn = new BrowserSignIn(context.secrets);

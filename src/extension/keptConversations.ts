@@ -5,6 +5,7 @@ import type { Telos } from '../engine/telos.ts';
 import { withoutCutImages } from '../engine/transcript.ts';
 import type { RunEvent } from '../protocol/run.ts';
 import { Conversation, type KeptRun } from './conversation.ts';
+import { t } from './words.ts';
 
 /** By the conversation's own name, or by one of its runs. */
 export type KeptPlace = { conversationId: string } | { runId: string };
@@ -80,6 +81,9 @@ const withWholeImages = (event: RunEvent): RunEvent =>
 const runsElsewhere = {
   type: 'notice',
   level: 'warning',
-  message:
-    'This run goes on in another window or on a command line. Open the conversation again when it has ended.',
+  get message() {
+    return t(
+      'This run goes on in another window or on a command line. Open the conversation again when it has ended.',
+    );
+  },
 } as const;

@@ -78,7 +78,10 @@ export function lmProviderWithMemory(memory: vscode.Memento): FrontendProvider {
       if (memory.get(usedKey)) return provider;
       return {
         ...provider,
-        notice: `${provider.model} is a model of the editor: what it answers counts against your quota there. The setting telos.vscode.roundsBeforeAsking says when a long run asks before it goes on.`,
+        notice: vscode.l10n.t(
+          '{0} is a model of the editor: what it answers counts against your quota there. The setting telos.vscode.roundsBeforeAsking says when a long run asks before it goes on.',
+          provider.model,
+        ),
         streamCompletion(request, signal) {
           void memory.update(usedKey, true);
           return provider.streamCompletion(request, signal);
@@ -104,7 +107,7 @@ async function* streamCompletion(
   try {
     const messages = toLmMessages(request, supportsImageToText !== false);
     const tools = toLmTools(request.tools);
-    const justification = 'Telos runs your skill with this model.';
+    const justification = vscode.l10n.t('Telos runs your skill with this model.');
     const sent = model.sendRequest(messages, { justification, tools }, source.token);
     const { stream } = await unlessAborted(sent, signal);
     const answer: vscode.LanguageModelChatMessage = vscode.LanguageModelChatMessage.Assistant([]);

@@ -44,7 +44,7 @@ async function askRequest(): Promise<string | undefined> {
   return vscode.window.showInputBox({
     title: vscode.l10n.t('Preview Routing'),
     prompt: vscode.l10n.t('A request, as you would say it in the chat. Nothing runs.'),
-    placeHolder: 'sum up my week',
+    placeHolder: vscode.l10n.t('sum up my week'),
     validateInput: text => (text.trim() ? undefined : vscode.l10n.t('Say a few words.')),
   });
 }
@@ -63,7 +63,7 @@ async function listItems(
   ]);
   const ranked = ranking.map(({ agent, skill, score, words }, index): RoutingItem => {
     const facts = [agent.name, vscode.l10n.t('{0}. with score {1}', index + 1, score.toFixed(2))];
-    if (skill.file === file) facts.push('this skill');
+    if (skill.file === file) facts.push(vscode.l10n.t('this skill'));
     return {
       label: plainLabel(skill.id),
       description: plainLabel(facts.join(' · ')),

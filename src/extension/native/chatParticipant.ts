@@ -90,7 +90,7 @@ async function list(current: CurrentTelos, stream: vscode.ChatResponseStream): P
     const [name, of, what] = [skill.id, agent.name, descriptionOf(skill)].map(part =>
       escapeMarkdown(plainLabel(part)),
     );
-    return `- **${name}** of ${of}: ${what}`;
+    return `- ${vscode.l10n.t('**{0}** of {1}: {2}', name ?? '', of ?? '', what ?? '')}`;
   });
   stream.markdown(lines.join('\n'));
   if (skills.length > mostListed)
@@ -118,7 +118,9 @@ async function route(
         arguments: [words],
       });
     } else {
-      const names = match.suggestions.slice(0, mostListed).map(ref => `${ref.skill} of ${ref.agent}`);
+      const names = match.suggestions
+        .slice(0, mostListed)
+        .map(ref => vscode.l10n.t('{0} of {1}', ref.skill, ref.agent));
       stream.markdown(
         plainMarkdown(plainLabel(vscode.l10n.t('No skill fits. There are: {0}', names.join(', ')), 4_000)),
       );

@@ -9,8 +9,9 @@ import type { CurrentTelos } from '../currentTelos.ts';
 export type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
 
 /** Said wherever something would run in Restricted Mode. */
-export const untrustedMessage =
-  'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then try again.';
+export const untrustedMessage = vscode.l10n.t(
+  'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then try again.',
+);
 
 /** One that goes on now, as far as it has said what it is. */
 export interface NativeRun {
@@ -100,7 +101,10 @@ export class NativeRuns implements vscode.Disposable {
 
   #learn(one: NativeRun, event: RunEvent): void {
     if (event.type === 'routed') {
-      one.skill = event.skill === '' ? 'no skill' : `${event.skill} of ${event.agent}`;
+      one.skill =
+        event.skill === ''
+          ? vscode.l10n.t('no skill')
+          : vscode.l10n.t('{0} of {1}', event.skill, event.agent);
       one.model = event.model;
     } else if (event.type === 'usage' && event.usage.cost !== 'unknown') {
       one.cost += event.usage.cost;
@@ -116,14 +120,17 @@ export function describeEnd({ outcome, error, rounds }: RunEnd): string | undefi
     case 'completed':
       return undefined;
     case 'cancelled':
-      return 'The run was stopped.';
+      return vscode.l10n.t('The run was stopped.');
     case 'round_limit':
-      return `The run stopped after ${rounds} rounds, which is its limit. Ask again with a smaller task.`;
+      return vscode.l10n.t(
+        'The run stopped after {0} rounds, which is its limit. Ask again with a smaller task.',
+        rounds,
+      );
     case 'budget':
-      return 'The run stopped at its budget. The settings under "Telos: Budget" raise it.';
+      return vscode.l10n.t('The run stopped at its budget. The settings under "Telos: Budget" raise it.');
     case 'no_match':
-      return 'No skill fits this request.';
+      return vscode.l10n.t('No skill fits this request.');
     case 'failed':
-      return 'The run failed. "Telos: Open Log" shows what it did.';
+      return vscode.l10n.t('The run failed. "Telos: Open Log" shows what it did.');
   }
 }

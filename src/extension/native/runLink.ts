@@ -46,11 +46,16 @@ export class RunLink implements vscode.Disposable, vscode.TextDocumentContentPro
     this.#shown.set(uri.toString(), `${lines.join('\n')}\n`);
     await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: false });
     if (!request) return;
+    const run = vscode.l10n.t('Run');
     // Not awaited: the person reads first, and may close it without an answer.
     void vscode.window
-      .showWarningMessage('A link asks Telos to run what is shown. Nothing has run yet.', 'Run', 'Not Now')
+      .showWarningMessage(
+        vscode.l10n.t('A link asks Telos to run what is shown. Nothing has run yet.'),
+        run,
+        vscode.l10n.t('Not Now'),
+      )
       .then(answer => {
-        if (answer === 'Run') void this.#chat.submitInFront(request);
+        if (answer === run) void this.#chat.submitInFront(request);
       });
   }
 
@@ -66,24 +71,35 @@ async function linkPreview(telos: Telos, query: URLSearchParams): Promise<LinkPr
     string,
     string,
   ];
-  const heading = ['A link from outside of the editor asks Telos to run something. Nothing has run.', ''];
-  const told = ['', 'It is told:', '', ...quoted(text)];
+  const heading = [
+    vscode.l10n.t('A link from outside of the editor asks Telos to run something. Nothing has run.'),
+    '',
+  ];
+  const told = ['', vscode.l10n.t('It is told:'), '', ...quoted(text)];
   const refuse = (why: string): LinkPreview => ({ lines: [...heading, why, ...told] });
   if (name.length > longestName || agentName.length > longestName || text.length > longestText) {
     return {
       lines: [
         ...heading,
-        `The link is longer than ${longestText} characters, which nobody reads before a yes. It does not run.`,
+        vscode.l10n.t(
+          'The link is longer than {0} characters, which nobody reads before a yes. It does not run.',
+          longestText,
+        ),
       ],
     };
   }
   if (name === '' && text === '')
-    return refuse('The link names no skill and no words, so there is nothing to run.');
+    return refuse(vscode.l10n.t('The link names no skill and no words, so there is nothing to run.'));
   const matches = await matching(telos, name, agentName);
-  if (matches.length === 0) return refuse(`You have no ${wanted(name, agentName)}. Nothing runs.`);
+  if (matches.length === 0)
+    return refuse(vscode.l10n.t('There is no {0} here. Nothing runs.', wanted(name, agentName)));
   if (name !== '' && matches.length > 1) {
     return refuse(
-      `Several agents have a skill ${visibleText(name)}, and the link does not say which: ${names(matches)}. Nothing runs.`,
+      vscode.l10n.t(
+        'Several agents have a skill {0}, and the link does not say which: {1}. Nothing runs.',
+        visibleText(name),
+        names(matches),
+      ),
     );
   }
   const what = name === '' ? await byWords(telos, text, agentName) : describeSkill(matches[0]!);
@@ -109,9 +125,10 @@ function requestOf(text: string, agentName: string, found: PickableSkill | undef
 }
 
 const wanted = (name: string, agentName: string): string => {
-  const agent = `agent ${visibleText(agentName)}`;
-  if (name === '') return agentName === '' ? 'skill' : agent;
-  return `skill ${visibleText(name)}${agentName === '' ? '' : ` of ${agent}`}`;
+  const agent = vscode.l10n.t('agent {0}', visibleText(agentName));
+  if (name === '') return agentName === '' ? vscode.l10n.t('skill') : agent;
+  const skill = vscode.l10n.t('skill {0}', visibleText(name));
+  return agentName === '' ? skill : vscode.l10n.t('{0} of {1}', skill, agent);
 };
 
 const names = (matches: readonly PickableSkill[]): string =>
@@ -119,9 +136,9 @@ const names = (matches: readonly PickableSkill[]): string =>
 
 function describeSkill({ agent, skill }: PickableSkill): string[] {
   return [
-    `Skill:  ${visibleText(skill.id)} of agent ${visibleText(agent.name)}`,
-    `File:   ${visibleText(skill.file)}`,
-    `Says:   ${visibleText(descriptionOf(skill)).replaceAll('\n', ' ')}`,
+    vscode.l10n.t('Skill: {0} of agent {1}', visibleText(skill.id), visibleText(agent.name)),
+    vscode.l10n.t('File: {0}', visibleText(skill.file)),
+    vscode.l10n.t('Says: {0}', visibleText(descriptionOf(skill)).replaceAll('\n', ' ')),
   ];
 }
 
@@ -130,11 +147,20 @@ async function byWords(telos: Telos, text: string, agentName: string): Promise<s
   const ranking = await telos.ranking({ text, ...(agentName !== '' && { agent: agentName }) });
   const fits = ranking
     .slice(0, mostListed)
-    .map(({ agent, skill }) => `  ${visibleText(skill.id)} of ${visibleText(agent.name)}`);
-  const first = `The link names no skill: Telos picks one by its words${agentName === '' ? '' : `, of agent ${visibleText(agentName)}`}.`;
+    .map(
+      ({ agent, skill }) =>
+        `  ${vscode.l10n.t('{0} of {1}', visibleText(skill.id), visibleText(agent.name))}`,
+    );
+  const first =
+    agentName === ''
+      ? vscode.l10n.t('The link names no skill: Telos picks one by its words.')
+      : vscode.l10n.t(
+          'The link names no skill: Telos picks one of agent {0} by its words.',
+          visibleText(agentName),
+        );
   return fits.length > 0
-    ? [first, 'By its words these fit, the best first:', ...fits]
-    : [first, 'No skill fits by its words.'];
+    ? [first, vscode.l10n.t('By its words these fit, the best first:'), ...fits]
+    : [first, vscode.l10n.t('No skill fits by its words.')];
 }
 
 const quoted = (text: string): string[] =>
