@@ -2,6 +2,6 @@
 export const knownFailures: ReadonlyMap<string, string> = new Map([
   [
     'trust-007',
-    'the extension takes no links yet, so that one does nothing at all; the question comes with the sources of packs',
+    'installing from a link comes with the sources of packs; until then the editor is told that Telos knows no such address, and nothing happens',
   ],
 ]);
