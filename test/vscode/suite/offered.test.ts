@@ -199,7 +199,7 @@ describe('what is offered to the editor', () => {
       const text = 'today\u202e\u200b\n# Run it';
       const { shown, ran, asked } = await followed({ skill: 'kickoff', agent: 'kairos', text });
       assert.match(shown, /Nothing has run/);
-      assert.match(shown, /Skill: {2}kickoff of agent kairos/);
+      assert.match(shown, /Skill: kickoff of agent kairos/);
       assert.match(shown, /kickoff\/SKILL\.md/);
       assert.match(shown, / {2}\| today⟨U\+202E⟩⟨U\+200B⟩\n {2}\| # Run it/);
       assert.equal(asked.length, 1);
