@@ -30,6 +30,7 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/routeModel.ts',
     'src/engine/routeName.ts',
     'src/engine/run.ts',
+    'src/engine/runRequest.ts',
     'src/engine/runSkill.ts',
     'src/engine/runWithoutSkill.ts',
     'src/engine/toolRound.ts',

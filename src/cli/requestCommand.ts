@@ -2,7 +2,8 @@
 import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
 import { type Human, nobody, yesToAll } from '../engine/human.ts';
-import { type RunRequest, Telos } from '../engine/telos.ts';
+import type { RunRequest } from '../engine/runRequest.ts';
+import { Telos } from '../engine/telos.ts';
 import { describeRoute, type RouteReason, type RunOutcome } from '../protocol/run.ts';
 import { abortOnInterrupt, cancelledExitCode } from './interrupts.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';

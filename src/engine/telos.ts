@@ -1,9 +1,9 @@
 /** The engine's one door: what there is to run, which skill a request means, and the run itself as a stream of events. */
 import type { AgentCard } from '../protocol/agentCard.ts';
-import type { AttachedName, Attachment } from '../protocol/attachment.ts';
+import type { AttachedName } from '../protocol/attachment.ts';
 import type { DaySpending } from '../protocol/daySpending.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
-import type { JsonObject, Message, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
+import type { JsonObject, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
 import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
 import { companionsOf } from './agents/companions.ts';
 import { type Discovery, discoverInSlices } from './agents/discover.ts';
@@ -16,7 +16,6 @@ import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
 import { framed, newRunState, type RunState } from './frame.ts';
 import { kept } from './history/keepRun.ts';
-import type { RunDoor } from './history/runFile.ts';
 import { type Human, withoutSecrets } from './human.ts';
 import { recorded } from './log.ts';
 import { addSkill } from './packs/addSkill.ts';
@@ -29,7 +28,7 @@ import { findInstalled, uninstallPack } from './packs/uninstall.ts';
 import type { Decision } from './policy/decision.ts';
 import { explainCall } from './policy/explain.ts';
 import { openReviews } from './policy/runPolicy.ts';
-import { selectionText, withoutReasoning } from './prompt.ts';
+import { withoutReasoning } from './prompt.ts';
 import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
 import { chooseProvider, createProvider } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
@@ -38,53 +37,11 @@ import { type Redactor, redactor, secretsIn } from './redact.ts';
 import { type Match, type RouteResult, Router } from './route.ts';
 import { routingProvider } from './routeModel.ts';
 import { findSkill, namedSkill } from './routeName.ts';
+import { type RunRequest, wordsOf } from './runRequest.ts';
 import type { SkillBench } from './runSkill.ts';
 import { foldersOf, runSkill } from './runSkill.ts';
 import { runWithoutSkill } from './runWithoutSkill.ts';
 import type { SignInPort } from './tools/mcpSignIn.ts';
-
-/** A text that the user had selected when they asked. */
-export interface Selection {
-  /** Absolute path, or the name of an unsaved document. */
-  file: string;
-  text: string;
-  /** First line, counted from 1. */
-  line: number;
-  language: string;
-}
-
-/** What has been said before a request. */
-export interface EarlierConversation {
-  /** As the last `run_end` had them. */
-  messages: readonly Message[];
-  /** As its `routed` event named it, so an empty name means that it ran without a skill. Missing: the request is routed like a first one. */
-  skill?: SkillRef;
-  /** The messages lack the skill's own text, so that it is said again; true for those that were told from the events of a run. */
-  skillIsUnread?: boolean;
-}
-
-export interface RunRequest {
-  /** What the person said; may be empty when `skill` is set. */
-  text: string;
-  /** Only this agent's skills are considered. */
-  agent?: string;
-  /** This skill runs, without routing. */
-  skill?: SkillRef;
-  /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` do not count then. */
-  withoutSkill?: boolean;
-  selection?: Selection;
-  /** What the person hands over; the model reads it as material, behind the words. */
-  attachments?: readonly Attachment[];
-  /** The run goes on from here: with its skill, unless the request names another one. */
-  conversation?: EarlierConversation;
-  /** Under which conversation the run is kept, and behind which of its runs. Missing: one of its own. */
-  conversationId?: string;
-  after?: string;
-  /** Who asks. Missing: `other`. */
-  door?: RunDoor;
-  /** The run's model turns are written to this file, for the provider `replay`. Absolute path. */
-  recordTo?: string;
-}
 
 /** What a frontend adds to the engine. */
 export interface FrontendParts {
@@ -351,12 +308,6 @@ export class Telos {
     this.#discovery ??= discoverInSlices(this.config);
     return this.#discovery;
   }
-}
-
-function wordsOf({ text, selection }: RunRequest): string {
-  if (!selection) return text;
-  const { file, line, language } = selection;
-  return [text, selectionText(file, line, language, selection.text)].filter(Boolean).join('\n\n');
 }
 
 const namesOf = ({ attachments = [] }: RunRequest): AttachedName[] =>

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { Interruption } from '../engine/errors.ts';
 import { paced } from '../engine/history/replay.ts';
-import type { EarlierConversation, RunRequest, Telos } from '../engine/telos.ts';
+import type { EarlierConversation, RunRequest } from '../engine/runRequest.ts';
+import type { Telos } from '../engine/telos.ts';
 import type { AttachedName, Attachment } from '../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts';

@@ -1,6 +1,6 @@
 /** The chat in the secondary sidebar, and the commands that belong to it. */
 import * as vscode from 'vscode';
-import type { RunRequest } from '../engine/telos.ts';
+import type { RunRequest } from '../engine/runRequest.ts';
 import { type ChatDesk, ChatSurface } from './chatSurface.ts';
 import type { Conversation } from './conversation.ts';
 import { plainLabel } from './plainLabel.ts';

@@ -1,6 +1,6 @@
 /** The events of one conversation, kept and numbered, so that a view that was closed can draw itself again, and what a next request goes on from. */
 import { randomUUID } from 'node:crypto';
-import type { EarlierConversation, RunRequest } from '../engine/telos.ts';
+import type { EarlierConversation, RunRequest } from '../engine/runRequest.ts';
 import { messagesFrom } from '../engine/transcript.ts';
 import type { AttachedName } from '../protocol/attachment.ts';
 import type { Message, RunEvent, SkillRef } from '../protocol/run.ts';

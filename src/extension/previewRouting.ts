@@ -1,7 +1,8 @@
 /** `Telos: Preview Routing...`: which skill a request would run and why, before anything runs; picking one runs it. */
 import * as vscode from 'vscode';
 import type { Agent } from '../engine/agents/agent.ts';
-import type { RunRequest, Telos } from '../engine/telos.ts';
+import type { RunRequest } from '../engine/runRequest.ts';
+import type { Telos } from '../engine/telos.ts';
 import { describeRoute, type SkillRef } from '../protocol/run.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { descriptionOf, pickableSkills } from './pickableSkills.ts';

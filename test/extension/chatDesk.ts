@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Human } from '../../src/engine/human.ts';
-import type { RunRequest } from '../../src/engine/telos.ts';
+import type { RunRequest } from '../../src/engine/runRequest.ts';
 import { Chat } from '../../src/extension/chat.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../../src/protocol/webview.ts';

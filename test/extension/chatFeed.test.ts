@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { RunRequest } from '../../src/engine/telos.ts';
+import type { RunRequest } from '../../src/engine/runRequest.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import { Desk, end, start, typesOf } from './chatDesk.ts';
 

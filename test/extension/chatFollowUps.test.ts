@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { RunRequest } from '../../src/engine/telos.ts';
+import type { RunRequest } from '../../src/engine/runRequest.ts';
 import type { Message } from '../../src/protocol/run.ts';
 import { routed } from '../webview/scenes.ts';
 import { Desk, end, type Run, startsIn, typesOf } from './chatDesk.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { RunRequest } from '../../src/engine/telos.ts';
+import type { RunRequest } from '../../src/engine/runRequest.ts';
 import { Conversation, type KeptRun, keptIdOf } from '../../src/extension/conversation.ts';
 import type { Message, RunEvent } from '../../src/protocol/run.ts';
 import { routed } from '../webview/scenes.ts';

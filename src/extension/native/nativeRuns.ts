@@ -2,7 +2,7 @@
 import * as vscode from 'vscode';
 import { Interruption } from '../../engine/errors.ts';
 import type { Human } from '../../engine/human.ts';
-import type { RunRequest } from '../../engine/telos.ts';
+import type { RunRequest } from '../../engine/runRequest.ts';
 import type { RunEvent } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../currentTelos.ts';
 

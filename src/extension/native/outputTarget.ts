@@ -1,6 +1,6 @@
 /** Where the answer of a run on a selection or a file goes, when that is not the chat. */
 import * as vscode from 'vscode';
-import type { RunRequest } from '../../engine/telos.ts';
+import type { RunRequest } from '../../engine/runRequest.ts';
 import { plainLabel } from '../plainLabel.ts';
 import { describeEnd, type NativeRuns } from './nativeRuns.ts';
 import { pickHuman } from './pickHuman.ts';

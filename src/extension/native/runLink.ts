@@ -1,7 +1,8 @@
 /** vscode://telos.telos/run?skill=…&agent=…&text=…: shows what a link would run and where that comes from; only the person runs it. */
 import { randomUUID } from 'node:crypto';
 import * as vscode from 'vscode';
-import type { RunRequest, Telos } from '../../engine/telos.ts';
+import type { RunRequest } from '../../engine/runRequest.ts';
+import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../currentTelos.ts';
 import { descriptionOf, type PickableSkill, pickableSkills } from '../pickableSkills.ts';
 import { visibleText } from '../visibleText.ts';
