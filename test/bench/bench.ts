@@ -126,7 +126,7 @@ async function roundFigures(sidesAt: (url: string) => Sides): Promise<Figure[]> 
     return { totalMs, roundMs: ((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)) / toolRounds };
   };
   try {
-    const { ours, bare } = await alternate(runsPerSide, once(sides.ours), once(sides.bare));
+    const { ours, bare } = await alternate(2 * runsPerSide, once(sides.ours), once(sides.bare));
     const figure = (name: string, of: (one: { totalMs: number; roundMs: number }) => number): Figure => ({
       name,
       unit: 'ms',

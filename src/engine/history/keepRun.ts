@@ -44,8 +44,10 @@ export async function* kept(events: AsyncIterable<RunEvent>, options: KeepOption
   }
 }
 
-/** Text that streams is written this often, in milliseconds; everything else at once. */
+/** Text that streams is written this often, in milliseconds. */
 const textInterval = 1000;
+/** Everything else waits this long for what comes with it: one write for a round of small events, in place of five. In milliseconds. */
+const eventInterval = 25;
 
 class KeptRun {
   readonly #options: KeepOptions;
@@ -54,6 +56,7 @@ class KeptRun {
   /** Deltas of one text that are not in a line yet. */
   #text = '';
   #timer: NodeJS.Timeout | undefined;
+  #flushAt = 0;
   /** So many messages of the transcript are written. */
   #messages: number | undefined;
   #routed: Omit<TotalsLine, 'type' | 'usage'> = {
@@ -76,7 +79,7 @@ class KeptRun {
     if (!file) return;
     if (event.type === 'text') {
       this.#text += event.text;
-      this.#timer ??= setTimeout(() => this.#flush(), textInterval).unref();
+      this.#flushIn(textInterval);
       return;
     }
     this.#note(event);
@@ -88,7 +91,16 @@ class KeptRun {
     } else {
       file.add(lineOf(event));
     }
-    file.flush();
+    this.#flushIn(eventInterval);
+  }
+
+  /** The sooner of what was asked for before and now. */
+  #flushIn(milliseconds: number): void {
+    const at = performance.now() + milliseconds;
+    if (this.#timer && at >= this.#flushAt) return;
+    clearTimeout(this.#timer);
+    this.#flushAt = at;
+    this.#timer = setTimeout(() => this.#flush(), milliseconds).unref();
   }
 
   /** Settles when everything is written, or cannot be. */
@@ -152,8 +164,6 @@ class KeptRun {
   }
 
   #takeText(file: RunWriter): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
     if (this.#text) file.add(lineOf({ type: 'text', text: this.#text }));
     this.#text = '';
   }

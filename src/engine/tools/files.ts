@@ -171,12 +171,14 @@ export async function orProblem(
 }
 
 async function readText(handle: FileHandle, size: number, path: string): Promise<ToolResult> {
-  const buffer = Buffer.alloc(readLimit);
+  // One byte more than there is: a read that does not fill it has come to the end, and needs no second one to know.
+  const buffer = Buffer.allocUnsafe(Math.min(readLimit, size + 1));
   let filled = 0;
-  while (filled < readLimit) {
-    const { bytesRead } = await handle.read(buffer, filled, readLimit - filled, filled);
-    if (bytesRead === 0) break;
+  for (let isWhole = false; !isWhole && filled < buffer.length; ) {
+    const wanted = buffer.length - filled;
+    const { bytesRead } = await handle.read(buffer, filled, wanted, filled);
     filled += bytesRead;
+    isWhole = bytesRead < wanted;
   }
   const bytes = buffer.subarray(0, filled);
   if (looksBinary(bytes)) return { content: describeBinary(basename(path), bytes, size), isError: false };

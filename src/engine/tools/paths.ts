@@ -1,6 +1,6 @@
 /** Says which file a path really means, and opens it so that nothing can be put in its place meanwhile. */
-import { constants, readlinkSync, realpathSync } from 'node:fs';
-import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promises';
+import { constants, fstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { expandPath } from '../config.ts';
 
@@ -127,7 +127,8 @@ const notRegular = (path: string): PathProblem =>
 export async function openRegularFile(path: string): Promise<{ handle: FileHandle; size: number }> {
   // Without O_NONBLOCK, opening a pipe would wait for its writer for ever.
   const handle = await openUnmoved(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  const stats = await handle.stat();
+  // What is known of an open file waits for no disk, so asking another thread would only take longer.
+  const stats = fstatSync(handle.fd);
   if (stats.isFile()) return { handle, size: stats.size };
   await handle.close();
   if (stats.isDirectory())
@@ -167,7 +168,7 @@ async function openUnmoved(path: string, flags: number): Promise<FileHandle> {
 /** Between the check of a path and its opening, a parent can be swapped for a link: so the open file is asked where it is. */
 async function isStillAt(handle: FileHandle, path: string): Promise<boolean> {
   if (process.platform === 'linux') {
-    const place = await readlink(`/proc/self/fd/${handle.fd}`);
+    const place = readlinkSync(`/proc/self/fd/${handle.fd}`);
     // A file that was replaced by a newer one of the same name in the meantime is still the one that was meant.
     return place === path || place === `${path} (deleted)`;
   }
