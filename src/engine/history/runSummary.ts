@@ -54,15 +54,25 @@ export function readSummary(file: string): RunSummary | undefined {
     const { size } = fstatSync(handle);
     const head = read(handle, 0, Math.min(size, 2 * endBytes));
     if (size <= head.length) return summaryOf(file, parsed(head.toString('utf8')));
-    const tail = read(handle, size - endBytes, endBytes).toString('utf8');
-    // The first line of it may be the end of one.
-    const last = parsed(tail.slice(tail.indexOf('\n') + 1));
+    const last = lastLines(handle, size);
     let first = parsed(wholeLines(head));
     const isTold = [...first, ...last].some(({ type }) => type === 'routed' || type === 'totals');
     if (!isTold) first = parsed(wholeLines(read(handle, 0, Math.min(size, maxHeadBytes))));
     return summaryOf(file, [...first, ...last]);
   } finally {
     closeSync(handle);
+  }
+}
+
+/** Those of the file's end; from further back where names that were given later stand behind the run's own end, or one line fills it all. */
+function lastLines(handle: number, size: number): RunLine[] {
+  for (let length = endBytes; ; length *= 8) {
+    const tail = read(handle, Math.max(0, size - length), Math.min(size, length)).toString('utf8');
+    // The first line of it may be the end of one.
+    const lines = parsed(tail.slice(tail.indexOf('\n') + 1));
+    const mayBeBefore = lines.length === 0 || lines.some(({ type }) => type === 'title');
+    const isFound = lines.some(({ type }) => type === 'run_end');
+    if (isFound || !mayBeBefore || length >= Math.min(size, maxHeadBytes)) return lines;
   }
 }
 

@@ -56,6 +56,15 @@ describe('RunHistory', () => {
     assert.equal((await one('cut')).skill, 'kickoff');
   });
 
+  it('knows the end of a run that was given more names since than its last bytes hold', async () => {
+    const long = 'x'.repeat(200_000);
+    const file = add({ runId: 'long', request: `find ${long}`, answer: long });
+    for (let index = 0; index < 300; index++)
+      appendFileSync(file, `{"type":"title","title":"Name ${index} of a run that is named again"}\n`);
+    assert.equal((await one('long')).outcome, 'completed');
+    assert.equal((await one('long')).title, 'Name 299 of a run that is named again');
+  });
+
   it('calls a run without an end interrupted when its process is gone, and running while it is not', async () => {
     add({ runId: 'gone', ended: false });
     add({ runId: 'here', ended: false, pid: process.pid, startedAt: new Date().toISOString() });
