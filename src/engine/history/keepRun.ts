@@ -46,8 +46,10 @@ export async function* kept(events: AsyncIterable<RunEvent>, options: KeepOption
 
 /** Text that streams is written this often, in milliseconds. */
 const textInterval = 1000;
-/** Everything else waits this long for what comes with it: one write for a round of small events, in place of five. In milliseconds. */
+/** What says little by itself waits this long for what comes with it: one write for a round, in place of five. In milliseconds. */
 const eventInterval = 25;
+/** These are written at once, with all before them: what was done, and what a person is asked. */
+const boundaries: readonly RunEvent['type'][] = ['run_start', 'routed', 'tool_end', 'approval_request'];
 
 class KeptRun {
   readonly #options: KeepOptions;
@@ -91,7 +93,8 @@ class KeptRun {
     } else {
       file.add(lineOf(event));
     }
-    this.#flushIn(eventInterval);
+    if (boundaries.includes(event.type)) this.#flush();
+    else this.#flushIn(eventInterval);
   }
 
   /** The sooner of what was asked for before and now. */
@@ -157,6 +160,7 @@ class KeptRun {
   }
 
   #flush(): void {
+    clearTimeout(this.#timer);
     this.#timer = undefined;
     if (!this.#file) return;
     this.#takeText(this.#file);
