@@ -51,6 +51,8 @@ describe('attachments in a real VS Code', () => {
     workbench = await openWorkbench(server.url);
     undo.push(() => workbench.close());
     chat = await chatFrame(workbench);
+    // Until the host has answered, there is nobody to take what is pasted.
+    await chat.getByText('What should be done?').waitFor();
   });
 
   afterEach(async function () {
@@ -95,6 +97,19 @@ describe('attachments in a real VS Code', () => {
       .first()
       .click();
     await workbench.page.getByRole('tab', { name: new RegExp(name) }).waitFor();
+  }
+
+  /** Keys that come before the editor has the focus are lost, so its status bar is asked whether they have come. */
+  async function selectLine(text: string): Promise<void> {
+    const { page } = workbench;
+    const selected = page.getByText(/\(\d+ selected\)/);
+    for (let tries = 0; tries < 20 && (await selected.count()) === 0; tries++) {
+      await page.locator('.view-line').filter({ hasText: text }).first().click();
+      await page.keyboard.press('Home');
+      await page.keyboard.press('Shift+End');
+      await page.waitForTimeout(300);
+    }
+    await selected.first().waitFor();
   }
 
   /** What the editor does when a picture, or a file of the disk, is pasted or dropped. */
@@ -152,9 +167,7 @@ describe('attachments in a real VS Code', () => {
 
   it('attaches the selection, the problems and a file by a mention', async () => {
     await openFile('plants.json');
-    await workbench.page.keyboard.press('ControlOrMeta+Home');
-    await workbench.page.keyboard.press('ArrowDown');
-    await workbench.page.keyboard.press('Shift+End');
+    await selectLine('"rose"');
     await workbench.page
       .getByRole('button', { name: /[1-9]\d* problem|Errors: [1-9]/i })
       .first()
