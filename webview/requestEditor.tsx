@@ -1,12 +1,13 @@
 /** A request of the conversation while it is written anew; sending it takes the place of all that came behind it. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { resend } from './store.ts';
 import { t } from './words.ts';
 
 export function RequestEditor({ runId, text, close }: { runId: string; text: string; close: () => void }) {
   const [words, setWords] = useState(text);
   const textbox = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
+  // Before it is shown: placed later, the cursor would jump under whoever types or selects at once.
+  useLayoutEffect(() => {
     textbox.current?.focus();
     textbox.current?.setSelectionRange(text.length, text.length);
   }, []);
