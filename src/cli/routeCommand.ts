@@ -1,7 +1,7 @@
 /** `telos route`: which skill a request means and why, without running it; or how well skills are told apart, measured. */
 import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
-import type { RouteFigures } from '../engine/routeBenchmark.ts';
+import type { RouteFigures } from '../engine/routing/routeBenchmark.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeRoute } from '../protocol/run.ts';
 import { abortOnInterrupt, cancelledExitCode } from './interrupts.ts';
@@ -119,7 +119,7 @@ async function measure(
   signal: AbortSignal,
 ): Promise<number> {
   const { pairs, packs, corpus, negatives, mode } = options;
-  const { runRouteBenchmark } = await import('../engine/routeBenchmark.ts');
+  const { runRouteBenchmark } = await import('../engine/routing/routeBenchmark.ts');
   const result = await runRouteBenchmark(
     {
       pairsFile: resolve(pairs),

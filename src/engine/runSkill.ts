@@ -16,7 +16,7 @@ import { fillBody, firstMessage, missingNotice, systemPrompt, withAttachments } 
 import { priceOf } from './providers/prices.ts';
 import type { Provider } from './providers/provider.ts';
 import { type Redactor, redactor } from './redact.ts';
-import type { Match } from './route.ts';
+import type { Match } from './routing/route.ts';
 import { type RunSpec, runLoop } from './run.ts';
 import { skillTools } from './tools/builtin.ts';
 import { commandEnvironment } from './tools/command.ts';

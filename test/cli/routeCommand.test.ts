@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { RouteBenchmark } from '../../src/engine/routeBenchmark.ts';
+import type { RouteBenchmark } from '../../src/engine/routing/routeBenchmark.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { discoverAgents } from '../../src/engine/agents/discover.ts';
 import { loadConfig } from '../../src/engine/config.ts';
 import { nobody } from '../../src/engine/human.ts';
-import { findSkill } from '../../src/engine/routeName.ts';
+import { findSkill } from '../../src/engine/routing/routeName.ts';
 import { runSkill } from '../../src/engine/runSkill.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../fakes/scriptedProvider.ts';

@@ -1,14 +1,14 @@
 /** Measures routing on sentences whose skill is known, so that anyone can see how well their own skills are told apart. */
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { SkillRef } from '../protocol/run.ts';
-import type { FileAgent } from './agents/discover.ts';
-import { SearchIndex } from './agents/searchIndex.ts';
-import { openSkill, skillFileIn } from './agents/skillFile.ts';
-import type { RoutingMode } from './config.ts';
-import { TelosError } from './errors.ts';
-import type { Provider } from './providers/provider.ts';
+import type { SkillRef } from '../../protocol/run.ts';
+import type { FileAgent } from '../agents/discover.ts';
+import { openSkill, skillFileIn } from '../agents/skillFile.ts';
+import type { RoutingMode } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import type { Provider } from '../providers/provider.ts';
 import { Router } from './route.ts';
+import { SearchIndex } from './searchIndex.ts';
 
 export interface RouteBenchmarkOptions {
   /** JSON lines `{utterance, expected_path, candidates_dir, also_ok?}`: what is said, the skill that is meant, the pack it is said to. */

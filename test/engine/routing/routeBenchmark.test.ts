@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { runRouteBenchmark } from '../../src/engine/routeBenchmark.ts';
-import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+import { runRouteBenchmark } from '../../../src/engine/routing/routeBenchmark.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
-const fixtures = fileURLToPath(new URL('../fixtures/routing/', import.meta.url));
+const fixtures = fileURLToPath(new URL('../../fixtures/routing/', import.meta.url));
 const files = {
   pairsFile: join(fixtures, 'pairs.jsonl'),
   packsFile: join(fixtures, 'packs.json'),
