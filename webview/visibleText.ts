@@ -2,17 +2,13 @@
  * Makes every character of a hostile text visible before a person says yes to it: what would reorder, hide or move
  * the text on the screen is shown as its code point.
  */
+import { codePointOf, unseen } from '../src/protocol/unseen.ts';
 
 /** `escaped` parts stand for characters that would not be seen as they are. */
 export interface VisiblePart {
   readonly text: string;
   readonly escaped: boolean;
 }
-
-// Control, format (bidi, zero width, tags), surrogate, private and unassigned characters, separators of lines and
-// paragraphs, spaces other than U+0020, blank letters, and selectors that change the character before them.
-const unseen =
-  /\p{Cc}|\p{Cf}|\p{Cs}|\p{Co}|\p{Cn}|\p{Zl}|\p{Zp}|(?! )\p{Zs}|\p{Variation_Selector}|[\u115F\u1160\u2800\u3164\uFFA0]|\u034F|\u17B4|\u17B5/u;
 
 /** The text in parts that can all be seen; a line feed is marked and still breaks the line. */
 export function visibleParts(text: string): VisiblePart[] {
@@ -42,7 +38,7 @@ function nameOf(character: string): string {
   if (character === '\n') return '\\n';
   if (character === '\r') return '\\r';
   if (character === '\t') return '\\t';
-  return `<U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}>`;
+  return codePointOf(character);
 }
 
 /** What is shown of a long text: its beginning, how many characters are left out, and its end. */

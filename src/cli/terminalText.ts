@@ -1,19 +1,19 @@
 /** What a model, a tool or a file says must not steer the terminal: such characters are shown as escapes, not sent. */
+import { steering, unseen } from '../protocol/unseen.ts';
 
-/** C0 without tab and newline, DEL, C1, and everything that changes the direction of text. */
-const steering = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+const steeringCharacters = new RegExp(steering.source, 'g');
 
-/** Characters that take no room: harmless in prose, where languages need them, but not in what is to be approved. */
-const invisible = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
+/** Harmless in prose, where languages need them, but not in what is to be approved. */
+const unseenCharacters = new RegExp(`(?![\\n\\t])(?:${unseen.source})`, 'gu');
 
 /** Text for a terminal: newlines and tabs stay, a carriage return before a newline goes, what could steer is shown as `\x1b`. */
 export function terminalText(text: string): string {
-  return text.replaceAll('\r\n', '\n').replace(steering, escaped);
+  return text.replaceAll('\r\n', '\n').replace(steeringCharacters, escaped);
 }
 
 /** Text that somebody decides about: invisible characters are shown too. */
 export function exactText(text: string): string {
-  return text.replace(steering, escaped).replace(invisible, escaped);
+  return text.replace(unseenCharacters, escaped);
 }
 
 /** The same on one line, cut to `length` characters with an ellipsis. */
@@ -25,7 +25,7 @@ export function terminalLine(text: string, length = Number.POSITIVE_INFINITY): s
 
 /** One line of JSON; characters that could steer a terminal are written as JSON escapes, so that nothing is lost. */
 export function terminalJson(value: unknown): string {
-  return JSON.stringify(value).replace(steering, unicodeEscape);
+  return JSON.stringify(value).replace(steeringCharacters, unicodeEscape);
 }
 
 function escaped(character: string): string {

@@ -1,8 +1,8 @@
 /** Names and texts from skills, models and files are hostile where the editor reads links and icons out of them; this disarms them. */
+import { unseen } from '../protocol/unseen.ts';
 
-/** Control, bidirectional, zero-width and tag characters: invisible on the screen, or able to rearrange what stands there. */
-const invisible =
-  /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]+/gu;
+/** Without the joiners and selectors that emoji and some scripts are written with. */
+const invisible = new RegExp(`(?![\\u200c\\u200d\\ufe0e\\ufe0f])${unseen.source}`, 'gu');
 
 /**
  * One line that the editor shows as it is: no `[text](command:...)` link, no `$(icon)` code, nothing invisible. Longer texts are cut

@@ -1,11 +1,7 @@
 /** Text from outside as it is, with nothing hidden: whoever reads it before a run sees every character that a model would read. */
+import { codePointOf, unseen } from '../protocol/unseen.ts';
 
-/** Control, format, unassigned and private characters, blanks that are no common one, and marks that draw nothing. */
-const hidden = /(?![ \n])(?:\p{C}|\p{Z}|\p{Default_Ignorable_Code_Point})/gu;
+const hidden = new RegExp(`(?!\\n)(?:${unseen.source})`, 'gu');
 
-/** Each hidden character as its code point in `⟨U+…⟩`. */
-export const visibleText = (text: string): string =>
-  text.replace(
-    hidden,
-    character => `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`,
-  );
+/** Each hidden character as its code point, `<U+200B>`; lines stay lines. */
+export const visibleText = (text: string): string => text.replace(hidden, codePointOf);

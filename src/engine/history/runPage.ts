@@ -1,5 +1,6 @@
 /** A conversation as one page that needs nothing else and can do nothing: no script, no address, every text escaped. */
 import { createHash } from 'node:crypto';
+import { codePointOf, steering } from '../../protocol/unseen.ts';
 import type { KeptConversation, KeptRun } from './runHistory.ts';
 import {
   attachedTo,
@@ -127,12 +128,12 @@ const inlineHtml = (text: string): string =>
     code === undefined ? `<b>${strong}</b>` : `<code>${code}</code>`,
   );
 
-/** Characters that steer or rearrange text are shown as escapes. */
+const steeringCharacters = new RegExp(steering.source, 'g');
+
+/** Characters that steer or rearrange text are shown as code points. */
 function escaped(text: string): string {
   return text
-    .replace(
-      /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
-      character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-    )
+    .replaceAll('\r\n', '\n')
+    .replace(steeringCharacters, codePointOf)
     .replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`);
 }

@@ -1,5 +1,6 @@
 /** Looks through the text of an agent's files for what a person should see before they trust it. A hint, never a decision. */
 import type { RedFlag } from '../../protocol/agentCard.ts';
+import { codePointOf, unseen } from '../../protocol/unseen.ts';
 
 type Kind = RedFlag['kind'];
 
@@ -71,7 +72,4 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
   return flags;
 }
 
-function withEscapes(text: string): string {
-  const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
-  return text.replace(unseen, character => `\\u{${character.codePointAt(0)?.toString(16)}}`);
-}
+const withEscapes = (text: string): string => text.replace(new RegExp(unseen.source, 'gu'), codePointOf);

@@ -84,7 +84,7 @@ describe('exports of runs', () => {
       ),
     );
     assert.doesNotMatch(page, /<[^>]*\s(on\w+|style|href|src)=/i);
-    assert.ok(page.includes('right\\u202eto left'));
+    assert.ok(page.includes('right&#60;U+202E&#62;to left'));
     assert.ok(page.includes('&#60;script&#62;alert(1)'));
     assert.ok(page.includes('prefers-color-scheme: dark'));
   });
