@@ -3,53 +3,33 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
-import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
-import { tempFolder } from '../fakes/tempFolder.ts';
-import { fetchCodeServer } from '../vscode/codeServer.ts';
-import { startServer } from '../vscode/server.ts';
-import { chatFrame, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
-import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
+import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
+import type { World } from '../vscode/world.ts';
 
 describe('attachments in a real VS Code', () => {
+  let session: EditorSession | undefined;
   let model: FakeServer;
   let world: World;
   let workbench: Workbench;
   let chat: Frame;
-  const undo: (() => unknown)[] = [];
 
   before(async function () {
-    // The first run on a machine fetches VS Code.
-    this.timeout(10 * 60_000);
-    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
-    model = await startAnthropicServer({ turns: [{ text: ['Seen.'] }] });
-    undo.push(() => model.close());
-    const pack = tempFolder({
-      'garden/skills/barrel/SKILL.md': '---\nname: barrel\ndescription: Rain barrel\n---\nTHE BARREL TEXT\n',
-    });
-    undo.push(() => pack.remove());
-    world = await freshWorld({ skills: pack.path });
-    undo.push(() => world.remove());
-    await writeFile(join(world.workspace, 'plants.json'), '{\n  "rose": 1,\n  "tulip": \n}\n');
-    await writeFile(join(world.workspace, 'beds.md'), '# Beds\n\nNorth: roses.\nSouth: tulips.\n');
-    await writeFile(join(world.workspace, '.env'), 'TOKEN=of-the-garden\n');
-    const server = await startServer({
-      vscode,
-      profile: world.profile,
-      extensions: world.extensions,
-      folder: world.workspace,
-      port: 0,
-      env: {
-        ...testVariables(world),
-        ANTHROPIC_BASE_URL: model.url,
-        ANTHROPIC_API_KEY: 'key-for-a-test',
-        TELOS_ROUTING_MODE: 'local',
+    this.timeout(firstStartLimit);
+    session = await openEditorSession({
+      model: { turns: [{ text: ['Seen.'] }] },
+      skills: {
+        'garden/skills/barrel/SKILL.md':
+          '---\nname: barrel\ndescription: Rain barrel\n---\nTHE BARREL TEXT\n',
       },
-      trusted: true,
+      prepare: async ({ workspace }) => {
+        await writeFile(join(workspace, 'plants.json'), '{\n  "rose": 1,\n  "tulip": \n}\n');
+        await writeFile(join(workspace, 'beds.md'), '# Beds\n\nNorth: roses.\nSouth: tulips.\n');
+        await writeFile(join(workspace, '.env'), 'TOKEN=of-the-garden\n');
+      },
     });
-    undo.push(() => server.stop());
-    workbench = await openWorkbench(server.url);
-    undo.push(() => workbench.close());
+    ({ model, world, workbench } = session);
     chat = await chatFrame(workbench);
     // Until the host has answered, there is nobody to take what is pasted.
     await chat.getByText('What should be done?').waitFor();
@@ -65,9 +45,7 @@ describe('attachments in a real VS Code', () => {
     await chat.getByText('What should be done?').waitFor();
   });
 
-  after(async () => {
-    for (const step of undo.splice(0).reverse()) await step();
-  });
+  after(() => session?.close());
 
   const textbox = (): Locator => chat.getByRole('textbox', { name: 'Message Telos' });
   const chips = (): Locator =>

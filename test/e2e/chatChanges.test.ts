@@ -4,69 +4,43 @@ import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
-import { startAnthropicServer } from '../fakes/anthropicServer.ts';
-import type { FakeServer } from '../fakes/loopback.ts';
-import { tempFolder } from '../fakes/tempFolder.ts';
-import { fetchCodeServer } from '../vscode/codeServer.ts';
-import { startServer } from '../vscode/server.ts';
-import { chatFrame, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
-import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
+import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
+import type { World } from '../vscode/world.ts';
 
 /** Line ends of two kinds, and none at the end. */
 const oldPlan = 'Water the beds\r\nOld line of the plan\nCut the hedge';
 const newPlan = 'Water the beds\r\nNew line of the plan\nCut the hedge\nSow\n';
 
 describe('changes of a run in a real VS Code', () => {
-  let model: FakeServer;
+  let session: EditorSession | undefined;
   let world: World;
   let workbench: Workbench;
   let chat: Frame;
-  const undo: (() => unknown)[] = [];
 
   before(async function () {
-    // The first run on a machine fetches VS Code.
-    this.timeout(10 * 60_000);
-    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
-    model = await startAnthropicServer({
-      turns: (_request, index) =>
-        index % 2 === 0
-          ? {
-              toolCalls: [
-                { name: 'write_file', input: { path: 'plan.md', content: newPlan } },
-                { name: 'write_file', input: { path: 'beds/north.md', content: 'Leeks\n' } },
-              ],
-            }
-          : { text: ['The plan is written.'] },
-    });
-    undo.push(() => model.close());
-    const sources = tempFolder({
-      'skills/garden/agent.toml': 'name = "garden"\ndescription = "grows"\nworking_dir = "."\n',
-      'skills/garden/skills/plan/SKILL.md': '---\nname: plan\ndescription: Plans beds\n---\nPlan.\n',
-      'workspace/plan.md': oldPlan,
-    });
-    undo.push(() => sources.remove());
-    world = await freshWorld({
-      skills: join(sources.path, 'skills'),
-      workspace: join(sources.path, 'workspace'),
-    });
-    undo.push(() => world.remove());
-    const server = await startServer({
-      vscode,
-      profile: world.profile,
-      extensions: world.extensions,
-      folder: world.workspace,
-      port: 0,
-      env: {
-        ...testVariables(world),
-        ANTHROPIC_BASE_URL: model.url,
-        ANTHROPIC_API_KEY: 'key-for-a-test',
-        TELOS_ROUTING_MODE: 'local',
+    this.timeout(firstStartLimit);
+    session = await openEditorSession({
+      model: {
+        turns: (_request, index) =>
+          index % 2 === 0
+            ? {
+                toolCalls: [
+                  { name: 'write_file', input: { path: 'plan.md', content: newPlan } },
+                  { name: 'write_file', input: { path: 'beds/north.md', content: 'Leeks\n' } },
+                ],
+              }
+            : { text: ['The plan is written.'] },
       },
-      trusted: true,
+      skills: {
+        'garden/agent.toml': 'name = "garden"\ndescription = "grows"\nworking_dir = "."\n',
+        'garden/skills/plan/SKILL.md': '---\nname: plan\ndescription: Plans beds\n---\nPlan.\n',
+      },
+      workspace: {
+        'plan.md': oldPlan,
+      },
     });
-    undo.push(() => server.stop());
-    workbench = await openWorkbench(server.url);
-    undo.push(() => workbench.close());
+    ({ world, workbench } = session);
     chat = await chatFrame(workbench);
   });
 
@@ -89,9 +63,7 @@ describe('changes of a run in a real VS Code', () => {
     await chat.getByText('What should be done?').waitFor();
   });
 
-  after(async () => {
-    for (const step of undo.splice(0).reverse()) await step();
-  });
+  after(() => session?.close());
 
   const plan = (): string => join(world.workspace, 'plan.md');
   const made = (): string => join(world.workspace, 'beds');

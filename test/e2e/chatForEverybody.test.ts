@@ -5,12 +5,10 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Frame } from 'playwright-core';
-import { type AnthropicTurn, startAnthropicServer } from '../fakes/anthropicServer.ts';
-import { tempFolder } from '../fakes/tempFolder.ts';
-import { fetchCodeServer } from '../vscode/codeServer.ts';
-import { startServer } from '../vscode/server.ts';
-import { chatFrame, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
-import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
+import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
+import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
+import type { World } from '../vscode/world.ts';
 
 /** As the list of themes calls them, each with the class that a webview then has. */
 const themes = [
@@ -40,41 +38,21 @@ console.log(level(195), 'a line that is much longer than any narrow view could e
 const command = 'echo full > barrel.txt';
 
 describe('the chat of a real VS Code for everybody', () => {
+  let session: EditorSession | undefined;
   let world: World;
   let workbench: Workbench;
   let chat: Frame;
   let turns: AnthropicTurn[] = [];
-  const undo: (() => unknown)[] = [];
 
   before(async function () {
-    // The first run on a machine fetches VS Code.
-    this.timeout(10 * 60_000);
-    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
-    const model = await startAnthropicServer({ turns: () => turns.shift() ?? {} });
-    undo.push(() => model.close());
-    const pack = tempFolder({
-      'garden/skills/barrel/SKILL.md': '---\nname: barrel\ndescription: Rain barrel\n---\nLook into it.\n',
-    });
-    undo.push(() => pack.remove());
-    world = await freshWorld({ skills: pack.path });
-    undo.push(() => world.remove());
-    const server = await startServer({
-      vscode,
-      profile: world.profile,
-      extensions: world.extensions,
-      folder: world.workspace,
-      port: 0,
-      env: {
-        ...testVariables(world),
-        ANTHROPIC_BASE_URL: model.url,
-        ANTHROPIC_API_KEY: 'key-for-a-test',
-        TELOS_ROUTING_MODE: 'local',
+    this.timeout(firstStartLimit);
+    session = await openEditorSession({
+      model: { turns: () => turns.shift() ?? {} },
+      skills: {
+        'garden/skills/barrel/SKILL.md': '---\nname: barrel\ndescription: Rain barrel\n---\nLook into it.\n',
       },
-      trusted: true,
     });
-    undo.push(() => server.stop());
-    workbench = await openWorkbench(server.url);
-    undo.push(() => workbench.close());
+    ({ world, workbench } = session);
     chat = await chatFrame(workbench);
   });
 
@@ -82,9 +60,7 @@ describe('the chat of a real VS Code for everybody', () => {
     if (this.currentTest?.state === 'failed') console.error(await workbench.screenshot('everybody-failed'));
   });
 
-  after(async () => {
-    for (const step of undo.splice(0).reverse()) await step();
-  });
+  after(() => session?.close());
 
   const log = () => chat.getByRole('log', { name: 'Conversation' });
   const card = () => log().getByRole('group', { name: 'Approval: run_command' }).last();

@@ -1,53 +1,32 @@
 /** Chats in editors of a real VS Code: two runs side by side, each asked about in its own place. */
 import assert from 'node:assert/strict';
 import type { Frame, Locator } from 'playwright-core';
-import { type AnthropicTurn, startAnthropicServer } from '../fakes/anthropicServer.ts';
+import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
-import { tempFolder } from '../fakes/tempFolder.ts';
-import { fetchCodeServer } from '../vscode/codeServer.ts';
-import { startServer } from '../vscode/server.ts';
-import { chatFrame, chatFrames, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
-import { freshWorld, testVariables } from '../vscode/world.ts';
+import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
+import { chatFrame, chatFrames, runCommand, type Workbench } from '../vscode/workbench.ts';
 
 describe('chats in editors of a real VS Code', () => {
+  let session: EditorSession | undefined;
   let model: FakeServer;
   let workbench: Workbench;
   let answer: (request: ReceivedRequest, index: number) => AnthropicTurn;
-  const undo: (() => unknown)[] = [];
 
   before(async function () {
-    // The first run on a machine fetches VS Code.
-    this.timeout(10 * 60_000);
-    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
-    model = await startAnthropicServer({
-      turns: (request, index) => answer(request, index),
-      chunkDelayMs: 30,
-    });
-    undo.push(() => model.close());
-    const pack = tempFolder({
-      'garden/skills/barrel/SKILL.md': '---\nname: barrel\ndescription: Rain barrel\n---\nTHE BARREL TEXT\n',
-      'garden/skills/hedge/SKILL.md': '---\nname: hedge\ndescription: Cuts the hedge\n---\nTHE HEDGE TEXT\n',
-    });
-    undo.push(() => pack.remove());
-    const world = await freshWorld({ skills: pack.path });
-    undo.push(() => world.remove());
-    const server = await startServer({
-      vscode,
-      profile: world.profile,
-      extensions: world.extensions,
-      folder: world.workspace,
-      port: 0,
-      env: {
-        ...testVariables(world),
-        ANTHROPIC_BASE_URL: model.url,
-        ANTHROPIC_API_KEY: 'key-for-a-test',
-        TELOS_ROUTING_MODE: 'local',
+    this.timeout(firstStartLimit);
+    session = await openEditorSession({
+      model: {
+        turns: (request, index) => answer(request, index),
+        chunkDelayMs: 30,
       },
-      trusted: true,
+      skills: {
+        'garden/skills/barrel/SKILL.md':
+          '---\nname: barrel\ndescription: Rain barrel\n---\nTHE BARREL TEXT\n',
+        'garden/skills/hedge/SKILL.md':
+          '---\nname: hedge\ndescription: Cuts the hedge\n---\nTHE HEDGE TEXT\n',
+      },
     });
-    undo.push(() => server.stop());
-    workbench = await openWorkbench(server.url);
-    undo.push(() => workbench.close());
+    ({ model, workbench } = session);
     await chatFrame(workbench);
   });
 
@@ -57,9 +36,7 @@ describe('chats in editors of a real VS Code', () => {
     }
   });
 
-  after(async () => {
-    for (const step of undo.splice(0).reverse()) await step();
-  });
+  after(() => session?.close());
 
   /** Opens a chat in an editor and returns its page. */
   async function openPanel(): Promise<Frame> {

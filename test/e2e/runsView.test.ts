@@ -4,54 +4,33 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
 import { writeRun } from '../engine/history/keptRuns.ts';
-import { type AnthropicTurn, startAnthropicServer } from '../fakes/anthropicServer.ts';
+import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
-import { tempFolder } from '../fakes/tempFolder.ts';
-import { fetchCodeServer } from '../vscode/codeServer.ts';
-import { startServer } from '../vscode/server.ts';
-import { chatFrame, chatFrames, openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
-import { freshWorld, testVariables, type World } from '../vscode/world.ts';
+import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
+import { chatFrame, chatFrames, runCommand, type Workbench } from '../vscode/workbench.ts';
+import type { World } from '../vscode/world.ts';
 
 const dayMs = 24 * 3600 * 1000;
 
 describe('runs view in a real VS Code', () => {
+  let session: EditorSession | undefined;
   let world: World;
   let model: FakeServer;
   let workbench: Workbench;
   let chat: Frame;
   let answer: () => AnthropicTurn;
-  const undo: (() => unknown)[] = [];
 
   before(async function () {
-    // The first run on a machine fetches VS Code.
-    this.timeout(10 * 60_000);
-    const vscode = await fetchCodeServer(console.log, AbortSignal.timeout(10 * 60_000));
-    model = await startAnthropicServer({ turns: () => answer(), chunkDelayMs: 30 });
-    undo.push(() => model.close());
-    const pack = tempFolder({
-      'garden/skills/barrel/SKILL.md': '---\nname: barrel\ndescription: Rain barrel\n---\nTHE BARREL TEXT\n',
-    });
-    undo.push(() => pack.remove());
-    world = await freshWorld({ skills: pack.path });
-    undo.push(() => world.remove());
-    keepEarlierRuns(world.data);
-    const server = await startServer({
-      vscode,
-      profile: world.profile,
-      extensions: world.extensions,
-      folder: world.workspace,
-      port: 0,
-      env: {
-        ...testVariables(world),
-        ANTHROPIC_BASE_URL: model.url,
-        ANTHROPIC_API_KEY: 'key-for-a-test',
-        TELOS_ROUTING_MODE: 'local',
+    this.timeout(firstStartLimit);
+    session = await openEditorSession({
+      model: { turns: () => answer(), chunkDelayMs: 30 },
+      skills: {
+        'garden/skills/barrel/SKILL.md':
+          '---\nname: barrel\ndescription: Rain barrel\n---\nTHE BARREL TEXT\n',
       },
-      trusted: true,
+      prepare: ({ data }) => keepEarlierRuns(data),
     });
-    undo.push(() => server.stop());
-    workbench = await openWorkbench(server.url);
-    undo.push(() => workbench.close());
+    ({ model, world, workbench } = session);
     chat = await chatFrame(workbench);
     await runCommand(workbench.page, 'Focus on Runs View');
     await row('cut the hedge').waitFor();
@@ -67,9 +46,7 @@ describe('runs view in a real VS Code', () => {
     }
   });
 
-  after(async () => {
-    for (const step of undo.splice(0).reverse()) await step();
-  });
+  after(() => session?.close());
 
   /** Yesterday's and older ones, of the same skill and of others. */
   function keepEarlierRuns(data: string): void {
