@@ -23,6 +23,7 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/budget.ts',
     'src/engine/doctor.ts',
     'src/engine/frame.ts',
+    'src/engine/performRequest.ts',
     'src/engine/permit.ts',
     'src/engine/prompt.ts',
     'src/engine/routing/',

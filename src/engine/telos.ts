@@ -3,19 +3,19 @@ import type { AgentCard } from '../protocol/agentCard.ts';
 import type { AttachedName } from '../protocol/attachment.ts';
 import type { DaySpending } from '../protocol/daySpending.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
-import type { JsonObject, RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
+import type { JsonObject, RunEvent } from '../protocol/run.ts';
 import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
 import { companionsOf } from './agents/companions.ts';
 import { type Discovery, discoverInSlices } from './agents/discover.ts';
 import type { Machine, Readiness } from './agents/readiness.ts';
 import { readinessOf, thisMachine } from './agents/readiness.ts';
-import { type Budget, DayUse, openBudget } from './budget.ts';
+import { DayUse } from './budget.ts';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
-import { framed, newRunState, type RunState } from './frame.ts';
+import { framed, newRunState } from './frame.ts';
 import { kept } from './history/keepRun.ts';
-import { type Human, withoutSecrets } from './human.ts';
+import type { Human } from './human.ts';
 import { recorded } from './log.ts';
 import { addSkill } from './packs/addSkill.ts';
 import type { InitialFolders } from './packs/initFolders.ts';
@@ -24,23 +24,20 @@ import type { InstalledPack } from './packs/install.ts';
 import { installPack } from './packs/install.ts';
 import type { UninstallTarget } from './packs/uninstall.ts';
 import { findInstalled, uninstallPack } from './packs/uninstall.ts';
+import { type Performing, performRequest } from './performRequest.ts';
 import type { Decision } from './policy/decision.ts';
 import { explainCall } from './policy/explain.ts';
 import { openReviews } from './policy/runPolicy.ts';
-import { withoutReasoning } from './prompt.ts';
 import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
-import { chooseProvider, createProvider } from './providers/create.ts';
+import { chooseProvider } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
-import { recordingProvider } from './providers/recording.ts';
-import { type Redactor, redactor, secretsIn } from './redact.ts';
-import { type Match, type RouteResult, Router } from './routing/route.ts';
+import { redactor, secretsIn } from './redact.ts';
+import { type RouteResult, Router } from './routing/route.ts';
 import { routingProvider } from './routing/routeModel.ts';
 import { findSkill, namedSkill } from './routing/routeName.ts';
 import type { Ranked } from './routing/searchIndex.ts';
-import { type RunRequest, wordsOf } from './runRequest.ts';
-import type { SkillBench } from './runSkill.ts';
-import { foldersOf, runSkill } from './runSkill.ts';
-import { runWithoutSkill } from './runWithoutSkill.ts';
+import type { RunRequest } from './runRequest.ts';
+import { foldersOf } from './runSkill.ts';
 import type { SignInPort } from './tools/mcpSignIn.ts';
 
 /** What a frontend adds to the engine. */
@@ -222,7 +219,7 @@ export class Telos {
   run(request: RunRequest, human: Human, signal: AbortSignal): AsyncIterable<RunEvent> {
     const redact = redactor(secretsIn(this.config.env));
     const state = newRunState();
-    const body = () => this.#runSkill(request, human, redact, state, signal);
+    const body = () => performRequest(request, this.#performing(), { human, redact, state }, signal);
     const events = redact.events(framed(request.text, state, body, signal, namesOf(request)));
     const { dataDir } = this.config;
     const logged = recorded(events, { dataDir, redact: redact.text, messages: state.messages });
@@ -230,71 +227,16 @@ export class Telos {
     return kept(logged, { dataDir, redact: redact.text, transcript: state, door, conversation, after });
   }
 
-  async *#runSkill(
-    request: RunRequest,
-    human: Human,
-    redact: Redactor,
-    state: RunState,
-    signal: AbortSignal,
-  ): AsyncGenerator<RunEvent, RunOutcome> {
-    const budget = openBudget(this.config);
-    // The choice of the skill may be a call of a model already.
-    for (const message of (await budget?.check()) ?? []) yield { type: 'notice', level: 'warning', message };
-    if (request.withoutSkill || (await this.#goesOnWithoutSkill(request))) {
-      const provider = await this.#providerFor(undefined, request);
-      const bench = this.#bench(provider, human, redact, state, budget, request);
-      return yield* runWithoutSkill(wordsOf(request), bench, signal);
-    }
-    const match = await this.route(request, signal);
-    if (match.notice) yield { type: 'notice', level: 'warning', message: match.notice };
-    if (!match.skill) throw noMatch(request.text, match.suggestions);
-    const provider = await this.#providerFor(match, request);
-    const bench = this.#bench(provider, human, redact, state, budget, request);
-    return yield* runSkill(match, wordsOf(request), bench, signal);
-  }
-
-  async #goesOnWithoutSkill({ text, agent, skill, conversation }: RunRequest): Promise<boolean> {
-    if (skill || conversation?.skill?.skill !== '') return false;
-    const { agents } = await this.#discovered();
-    const asked = agent === undefined ? agents : agents.filter(({ name }) => name === agent);
-    return namedSkill(text, asked) === undefined;
-  }
-
-  #bench(
-    provider: Provider,
-    human: Human,
-    redact: Redactor,
-    state: RunState,
-    budget: Budget | undefined,
-    { conversation, attachments }: RunRequest,
-  ): SkillBench {
-    // A recording answers from its beginning, whatever was said before.
-    const earlier = provider.recording || !conversation ? [] : withoutReasoning(conversation.messages);
-    state.earlier = earlier.length;
+  #performing(): Performing {
     return {
-      earlier,
-      ...(conversation?.skillIsUnread && { skillIsUnread: true }),
-      ...(attachments && { attachments }),
-      provider,
-      human: withoutSecrets(human, redact.text),
-      redact,
-      state,
       config: this.config,
-      changes: this.changes.keeper(state.runId),
-      budget,
+      changes: this.changes,
+      agents: async () => (await this.#discovered()).agents,
+      route: (request, signal) => this.route(request, signal),
+      provider: () => this.provider(),
       ripgrep: this.#parts.ripgrep,
       signIn: this.#parts.signIn,
     };
-  }
-
-  async #providerFor(match: Match | undefined, request: RunRequest): Promise<Provider> {
-    const provider = await createProvider(this.config, await this.provider(), match?.skill.dir);
-    if (!request.recordTo) return provider;
-    return recordingProvider(provider, request.recordTo, {
-      agent: match?.agent.name ?? 'telos',
-      skill: match?.skill.id ?? '',
-      request: request.text,
-    });
   }
 
   async #agentNamed(name: string): Promise<Agent> {
@@ -324,14 +266,5 @@ function noAgents(wanted: string | undefined, all: readonly Agent[], config: Con
   return new TelosError(
     'config',
     `No agents found. A skill goes to ${place}; \`telos init\` makes the folder, \`telos skill add\` a first skill.`,
-  );
-}
-
-function noMatch(text: string, suggestions: readonly SkillRef[]): TelosError {
-  const available = suggestions.map(({ agent, skill }) => `  ${skill} (${agent})`).join('\n');
-  return new TelosError(
-    'no_match',
-    `No matching skill found for: '${text}'\n\nAvailable skills:\n${available}`,
-    { suggestions },
   );
 }

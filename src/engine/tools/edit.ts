@@ -1,8 +1,9 @@
 /** The tool that changes one place of a file, so that a model need not write the whole of it again. */
 import { basename } from 'node:path';
-import { orProblem, pathProperty, replaceFile, shownPath, targetOf, writeLimit } from './files.ts';
+import { orProblem, pathProperty, shownPath, targetOf, writeLimit } from './files.ts';
 import { openRegularFile } from './paths.ts';
 import { grouped, looksBinary } from './plainText.ts';
+import { replaceFile } from './replaceFile.ts';
 import { type Tool, type ToolContext, toolError } from './tool.ts';
 
 export const editFileTool: Tool = {

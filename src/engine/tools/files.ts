@@ -1,9 +1,7 @@
 /** The three file tools, held in the run's folders whatever a path says. */
-import { randomUUID } from 'node:crypto';
-import { constants, lstatSync, renameSync, type Stats } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readdir, rm } from 'node:fs/promises';
+import { type FileHandle, lstat, readdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { basename, dirname, isAbsolute, join, relative } from 'node:path';
+import { basename, isAbsolute, relative } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
 import {
   describeFileError,
@@ -24,14 +22,8 @@ import {
   looksBinary,
   withoutPartialEnd,
 } from './plainText.ts';
-import {
-  type KeptWrite,
-  type RunFolders,
-  type Tool,
-  type ToolContext,
-  toolError,
-  type WriteKeeper,
-} from './tool.ts';
+import { replaceFile } from './replaceFile.ts';
+import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
 
 /** Bytes of one read. */
 const readLimit = 256 * 1024;
@@ -186,90 +178,6 @@ async function readText(handle: FileHandle, size: number, path: string): Promise
   const shown = withoutPartialEnd(bytes);
   const note = `[Cut: these are the first ${grouped(shown.length)} of ${grouped(size)} bytes of the file.]`;
   return { content: `${decodeUtf8(shown)}\n\n${note}`, isError: false };
-}
-
-/** A file that was written, as a result tells of it. */
-interface ReplacedFile extends Pick<ToolResult, 'changedFiles' | 'changedLines'> {
-  existed: boolean;
-}
-
-/** Replaces or creates the file at the real path in one step; what was there before goes to `changes`. Throws PathProblem. */
-export async function replaceFile(path: string, bytes: Buffer, changes?: WriteKeeper): Promise<ReplacedFile> {
-  const parent = dirname(path);
-  let made: string | undefined;
-  try {
-    made = await mkdir(parent, { recursive: true, mode: 0o755 });
-  } catch (error) {
-    throw new PathProblem('unusable', describeFileError(error, parent));
-  }
-  const { handle, anchor } = await openFolder(parent);
-  const place = join(anchor, basename(path));
-  const temporary = join(anchor, `.telos-${randomUUID()}.tmp`);
-  try {
-    const before = lookBefore(place, path);
-    const keep = (stats: Stats | undefined) => changes?.keep({ path, place, before: stats, bytes, made });
-    const [kept] = await Promise.all([keep(before), writeNewFile(temporary, bytes, before)]);
-    const lines = await placeFile({ temporary, place, path }, before, kept, keep);
-    return { existed: before !== undefined, changedFiles: [path], ...(lines && { changedLines: lines }) };
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error instanceof PathProblem ? error : new PathProblem('unusable', describeFileError(error, path));
-  } finally {
-    await handle.close();
-  }
-}
-
-/** So often something else may change the file while its old content is kept. */
-const mostLooks = 5;
-
-/** Two runs may write the same file: so what was kept is what is replaced, and nothing comes between that look and the replacing. */
-async function placeFile(
-  { temporary, place, path }: { temporary: string; place: string; path: string },
-  before: Stats | undefined,
-  first: KeptWrite | undefined,
-  keep: (stats: Stats | undefined) => Promise<KeptWrite> | undefined,
-): Promise<KeptWrite['lines']> {
-  let [seen, kept] = [before, first];
-  for (let looks = 1; kept && looks < mostLooks; looks++) {
-    const now = lookBefore(place, path);
-    if (isSameFile(seen, now)) break;
-    seen = now;
-    kept = await keep(now);
-  }
-  kept?.record();
-  renameSync(temporary, place);
-  return kept?.lines;
-}
-
-/** Throws PathProblem for what may not be overwritten. */
-function lookBefore(place: string, path: string): Stats | undefined {
-  const before = lstatSync(place, { throwIfNoEntry: false });
-  if (before !== undefined) refuseOverwrite(before, path);
-  return before;
-}
-
-const isSameFile = (one: Stats | undefined, other: Stats | undefined): boolean =>
-  one?.ino === other?.ino && one?.size === other?.size && one?.mtimeMs === other?.mtimeMs;
-
-function refuseOverwrite(before: Stats, path: string): void {
-  if (before.isDirectory())
-    throw new PathProblem('unusable', `${path} is a folder; it cannot be overwritten.`);
-  if (!before.isFile())
-    throw new PathProblem('special', `${path} is no regular file; it is not overwritten.`);
-  if ((before.mode & 0o222) === 0)
-    throw new PathProblem('unusable', `${path} is marked read-only; it is not overwritten.`);
-}
-
-async function writeNewFile(path: string, bytes: Buffer, before: Stats | undefined): Promise<void> {
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
-  const handle = await open(path, flags, before === undefined ? 0o666 : 0o600);
-  try {
-    await handle.writeFile(bytes);
-    if (before !== undefined) await handle.chmod(before.mode & 0o777);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 export async function shownPath(path: string, context: ToolContext): Promise<string> {

@@ -1,0 +1,124 @@
+/** One request from the budget's yes over the choice of its skill to the run of it, or to a run without one. */
+import type { RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
+import type { FileAgent } from './agents/discover.ts';
+import { type Budget, openBudget } from './budget.ts';
+import type { ChangeStore } from './changes/changeStore.ts';
+import type { Config } from './config.ts';
+import { TelosError } from './errors.ts';
+import type { RunState } from './frame.ts';
+import { type Human, withoutSecrets } from './human.ts';
+import { withoutReasoning } from './prompt.ts';
+import type { ProviderChoice } from './providers/create.ts';
+import { createProvider } from './providers/create.ts';
+import type { Provider } from './providers/provider.ts';
+import { recordingProvider } from './providers/recording.ts';
+import type { Redactor } from './redact.ts';
+import type { Match, RouteResult } from './routing/route.ts';
+import { namedSkill } from './routing/routeName.ts';
+import { type RunRequest, wordsOf } from './runRequest.ts';
+import type { SkillBench } from './runSkill.ts';
+import { runSkill } from './runSkill.ts';
+import { runWithoutSkill } from './runWithoutSkill.ts';
+import type { SignInPort } from './tools/mcpSignIn.ts';
+
+/** What of the engine a request needs. */
+export interface Performing {
+  readonly config: Config;
+  readonly changes: ChangeStore;
+  agents(): Promise<readonly FileAgent[]>;
+  route(request: RunRequest, signal: AbortSignal): Promise<RouteResult>;
+  provider(): Promise<ProviderChoice>;
+  readonly ripgrep: string | undefined;
+  readonly signIn: SignInPort | undefined;
+}
+
+/** Who is asked, what is hidden, and what is known of the run so far. */
+export interface RunParts {
+  readonly human: Human;
+  readonly redact: Redactor;
+  readonly state: RunState;
+}
+
+/** Throws what ends the run: TelosError `no_match`, `config`, `auth`, `budget`, and what a provider says; the abort reason on abort. */
+export async function* performRequest(
+  request: RunRequest,
+  engine: Performing,
+  parts: RunParts,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, RunOutcome> {
+  const budget = openBudget(engine.config);
+  // The choice of the skill may be a call of a model already.
+  for (const message of (await budget?.check()) ?? []) yield { type: 'notice', level: 'warning', message };
+  if (request.withoutSkill || (await goesOnWithoutSkill(request, engine))) {
+    const provider = await providerFor(undefined, request, engine);
+    return yield* runWithoutSkill(
+      wordsOf(request),
+      benchOf(provider, request, engine, parts, budget),
+      signal,
+    );
+  }
+  const match = await engine.route(request, signal);
+  if (match.notice) yield { type: 'notice', level: 'warning', message: match.notice };
+  if (!match.skill) throw noMatch(request.text, match.suggestions);
+  const provider = await providerFor(match, request, engine);
+  return yield* runSkill(match, wordsOf(request), benchOf(provider, request, engine, parts, budget), signal);
+}
+
+async function goesOnWithoutSkill(
+  { text, agent, skill, conversation }: RunRequest,
+  engine: Performing,
+): Promise<boolean> {
+  if (skill || conversation?.skill?.skill !== '') return false;
+  const agents = await engine.agents();
+  const asked = agent === undefined ? agents : agents.filter(({ name }) => name === agent);
+  return namedSkill(text, asked) === undefined;
+}
+
+function benchOf(
+  provider: Provider,
+  { conversation, attachments }: RunRequest,
+  { config, changes, ripgrep, signIn }: Performing,
+  { human, redact, state }: RunParts,
+  budget: Budget | undefined,
+): SkillBench {
+  // A recording answers from its beginning, whatever was said before.
+  const earlier = provider.recording || !conversation ? [] : withoutReasoning(conversation.messages);
+  state.earlier = earlier.length;
+  return {
+    earlier,
+    ...(conversation?.skillIsUnread && { skillIsUnread: true }),
+    ...(attachments && { attachments }),
+    provider,
+    human: withoutSecrets(human, redact.text),
+    redact,
+    state,
+    config,
+    changes: changes.keeper(state.runId),
+    budget,
+    ripgrep,
+    signIn,
+  };
+}
+
+async function providerFor(
+  match: Match | undefined,
+  request: RunRequest,
+  { config, provider: choice }: Performing,
+): Promise<Provider> {
+  const provider = await createProvider(config, await choice(), match?.skill.dir);
+  if (!request.recordTo) return provider;
+  return recordingProvider(provider, request.recordTo, {
+    agent: match?.agent.name ?? 'telos',
+    skill: match?.skill.id ?? '',
+    request: request.text,
+  });
+}
+
+function noMatch(text: string, suggestions: readonly SkillRef[]): TelosError {
+  const available = suggestions.map(({ agent, skill }) => `  ${skill} (${agent})`).join('\n');
+  return new TelosError(
+    'no_match',
+    `No matching skill found for: '${text}'\n\nAvailable skills:\n${available}`,
+    { suggestions },
+  );
+}
