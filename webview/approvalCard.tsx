@@ -4,7 +4,7 @@ import type { ApprovalDecision } from '../src/protocol/run.ts';
 import { AgentCardView } from './agentCardView.tsx';
 import { HonestText } from './honestText.tsx';
 import { Icon } from './icons.tsx';
-import type { ApprovalItem } from './state.ts';
+import type { ApprovalItem } from './runItems.ts';
 import { answerApproval, draft } from './store.ts';
 import { visible } from './visibleText.ts';
 import { denial, describeAnswer, scopeLabels } from './wording.ts';

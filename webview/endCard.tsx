@@ -4,7 +4,7 @@ import type { ErrorCode, SkillRef } from '../src/protocol/run.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
-import type { EndItem, RoundUsage } from './state.ts';
+import type { EndItem, RoundUsage } from './runItems.ts';
 import {
   askWithoutSkill,
   busy,

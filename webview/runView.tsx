@@ -11,7 +11,7 @@ import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { MarkdownView } from './markdownView.tsx';
 import { RequestEditor } from './requestEditor.tsx';
-import type { Item, RouteItem, Run } from './state.ts';
+import type { Item, RouteItem, Run } from './runItems.ts';
 import { ready, runInstead } from './store.ts';
 import { ToolCard } from './toolCard.tsx';
 import { excerpt, visible } from './visibleText.ts';

@@ -5,7 +5,8 @@ import type { ApprovalDecision, SkillRef } from '../src/protocol/run.ts';
 import type { AttachmentChip, ChatInfo, QueuedRequest } from '../src/protocol/webview.ts';
 import { keep, kept, post } from './host.ts';
 import type { FoundFiles } from './mentions.ts';
-import { type ChatState, emptyChat, isRunning } from './state.ts';
+import type { ChatState } from './runItems.ts';
+import { emptyChat, isRunning } from './state.ts';
 
 export { batch, effect, signal };
 

@@ -3,7 +3,7 @@ import { Elapsed } from './elapsed.tsx';
 import { HonestText } from './honestText.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
-import type { ToolItem } from './state.ts';
+import type { ToolItem } from './runItems.ts';
 import { visible } from './visibleText.ts';
 import { describeLines, relativeTo, summarizeCall, toolStateWords } from './wording.ts';
 import { t } from './words.ts';

@@ -8,7 +8,7 @@ import type {
   ToolResult,
   Usage,
 } from '../src/protocol/run.ts';
-import type { ApprovalItem, EndItem, RetryItem, RoundUsage, Run, ToolState } from './state.ts';
+import type { ApprovalItem, EndItem, RetryItem, RoundUsage, Run, ToolState } from './runItems.ts';
 import { visible } from './visibleText.ts';
 import { language, t } from './words.ts';
 

@@ -1,16 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunEvent, RunOutcome, Usage } from '../../src/protocol/run.ts';
-import {
-  type ChatState,
-  type EndItem,
-  emptyChat,
-  type Item,
-  interrupt,
-  isRunning,
-  reduce,
-  reduceAll,
-  type ToolItem,
-} from '../../webview/state.ts';
+import type { ChatState, EndItem, Item, ToolItem } from '../../webview/runItems.ts';
+import { emptyChat, interrupt, isRunning, reduce, reduceAll } from '../../webview/state.ts';
 
 const start: RunEvent = {
   type: 'run_start',

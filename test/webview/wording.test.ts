@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { RunEvent } from '../../src/protocol/run.ts';
-import { type EndItem, emptyChat, reduceAll } from '../../webview/state.ts';
+import type { EndItem } from '../../webview/runItems.ts';
+import { emptyChat, reduceAll } from '../../webview/state.ts';
 import {
   describeActivity,
   describeChanges,
