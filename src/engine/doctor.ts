@@ -18,7 +18,8 @@ import { keyedProviders, type ProviderChoice } from './providers/create.ts';
 import { pingProvider } from './providers/ping.ts';
 import { mapStrings, redactor, secretsIn } from './redact.ts';
 import { commandEnvironment } from './tools/command.ts';
-import { describeServers, type McpServerReport, usualLimits } from './tools/mcpServers.ts';
+import { hiddenIn } from './tools/mcpConfig.ts';
+import { describeServers, type McpReach, type McpServerReport, usualLimits } from './tools/mcpServers.ts';
 import type { SignInPort } from './tools/mcpSignIn.ts';
 
 /** Milliseconds; a server that takes longer would make every run wait. */
@@ -35,10 +36,12 @@ export async function examine(
   signIn?: SignInPort,
 ): Promise<DoctorReport> {
   const findings: DoctorFinding[] = [];
+  const redact = redactor(secretsIn(config.env));
+  for (const { mcpConfig } of agents) if (mcpConfig) redact.learn(hiddenIn(mcpConfig, config.env));
   const folders = foldersOf(config, agents, findings);
   const [provider, servers] = await Promise.all([
     lookAtProvider(config, choose, findings, signal),
-    lookAtServers(config, agents, findings, signal, signIn),
+    lookAtServers(config, agents, findings, signal, { signIn, redact }),
   ]);
   const stopping = budgetProblems(config);
   for (const message of config.problems)
@@ -57,7 +60,7 @@ export async function examine(
     servers,
     findings: findings.sort((one, other) => rank(one) - rank(other)),
   };
-  return mapStrings(report, redactor(secretsIn(config.env)).text);
+  return mapStrings(report, redact.text);
 }
 
 const rank = ({ severity }: DoctorFinding): number => (severity === 'error' ? 0 : 1);
@@ -210,7 +213,7 @@ async function lookAtServers(
   agents: readonly FileAgent[],
   findings: DoctorFinding[],
   signal: AbortSignal,
-  signIn: SignInPort | undefined,
+  reach: McpReach,
 ): Promise<DoctorServer[]> {
   const reviews = openReviews(config);
   const servers: DoctorServer[] = [];
@@ -239,7 +242,7 @@ async function lookAtServers(
       { name: agent.name, packDir, mcpConfig: agent.mcpConfig },
       env,
       signal,
-      { limits, signIn },
+      { ...reach, limits },
     );
     findings.push(...answered.problems.map(message => ({ severity: 'error' as const, message })));
     for (const report of answered.servers) servers.push(describeServer(agent, report, findings));

@@ -19,6 +19,7 @@ import { type RunRequest, wordsOf } from './runRequest.ts';
 import type { SkillBench } from './runSkill.ts';
 import { runSkill } from './runSkill.ts';
 import { runWithoutSkill } from './runWithoutSkill.ts';
+import { hiddenIn } from './tools/mcpConfig.ts';
 import type { SignInPort } from './tools/mcpSignIn.ts';
 
 /** What of the engine a request needs. */
@@ -51,6 +52,9 @@ export async function* performRequest(
   for (const message of (await budget?.check()) ?? []) yield { type: 'notice', level: 'warning', message };
   if (request.withoutSkill || (await goesOnWithoutSkill(request, engine))) {
     const provider = await providerFor(undefined, request, engine);
+    // It may read whatever lies in the folders of skills.
+    for (const { mcpConfig } of await engine.agents())
+      if (mcpConfig) parts.redact.learn(hiddenIn(mcpConfig, engine.config.env));
     return yield* runWithoutSkill(
       wordsOf(request),
       benchOf(provider, request, engine, parts, budget),

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { hostKind, isNeverReached } from './addresses.ts';
 import { faultIn } from './jsonFault.ts';
+import { literalSecrets, secretsInBroken } from './mcpSecrets.ts';
 
 export interface StdioServer {
   type: 'stdio';
@@ -33,16 +34,17 @@ export function readMcpConfig(file: string): McpConfig {
   const none = (problem: string): McpConfig => ({ servers: new Map(), problems: [problem] });
   let text: string;
   try {
-    text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+    text = textIn(file);
   } catch (error) {
     return none(`${file} could not be read (${reasonOf(error)}), so its MCP servers are missing.`);
   }
   let content: unknown;
   try {
     content = JSON.parse(text);
-  } catch (error) {
+  } catch {
+    // What the parser says quotes the text around, which may be a token.
     const { line, column } = faultIn(text);
-    return none(`${file}:${line}:${column} is no JSON (${reasonOf(error)}), so its MCP servers are missing.`);
+    return none(`${file}:${line}:${column} is no JSON from there on, so its MCP servers are missing.`);
   }
   const entries = tableOf(tableOf(content)?.['mcpServers']);
   if (!entries)
@@ -94,17 +96,33 @@ export function interpolate(value: string, env: Readonly<Record<string, string>>
 export const isTelosKey = (name: string): boolean =>
   /^(?:(?:ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i.test(name);
 
-/** What the variables that a server asks for hold, as far as it must not be shown: whatever is no plain place may be a key. */
-export function hiddenValues(server: McpServer, env: Readonly<Record<string, string>>): string[] {
-  return namesIn(server).flatMap(name => {
+/**
+ * What must not be shown of a file's servers: the values of the variables that they ask for, of which whatever is no plain place may be a
+ * key, and what looks like a secret in the file itself. Commands of its agent can be given these variables as well. Never throws.
+ */
+export function hiddenIn(file: string, env: Readonly<Record<string, string>>): string[] {
+  const values = [...readMcpConfig(file).servers.values()].flatMap(namesIn).flatMap(name => {
     const value = Object.hasOwn(env, name) ? (env[name] ?? '') : '';
     return isPlace(value) ? [] : [value];
   });
+  return [...values, ...writtenSecrets(file)];
 }
 
-/** The same of all servers of a file; commands of its agent can be given these variables as well. */
-export const hiddenIn = (file: string, env: Readonly<Record<string, string>>): string[] =>
-  [...readMcpConfig(file).servers.values()].flatMap(server => hiddenValues(server, env));
+/** Those of servers that are switched off as well, since a model may read the file. */
+function writtenSecrets(file: string): string[] {
+  try {
+    const text = textIn(file);
+    try {
+      return literalSecrets(JSON.parse(text));
+    } catch {
+      return secretsInBroken(text);
+    }
+  } catch {
+    return []; // whoever connects says that it cannot be read
+  }
+}
+
+const textIn = (file: string): string => readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
 
 /** Folders that are there, and hosts: they stand in every other sentence of a server, and open nothing. */
 function isPlace(value: string): boolean {
@@ -141,8 +159,11 @@ export function resolveServer(
 /** Where a server is, for people: the command line or the address as written, so that no variable's value is in it. */
 export function placeOf(server: McpServer): string {
   if (server.type === 'stdio') return [server.command, ...server.args].join(' ');
-  return server.url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/, '');
+  return withoutSecrets(server.url);
 }
+
+/** Without a name, a password and what is asked there. */
+const withoutSecrets = (url: string): string => url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/s, '');
 
 const namesIn = (server: McpServer): string[] => [
   ...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!))),
@@ -156,9 +177,10 @@ function textsIn(server: McpServer): string[] {
 }
 
 function addressProblem(url: string): string | undefined {
-  if (!URL.canParse(url)) return `its url ${url} is no address`;
+  if (!URL.canParse(url)) return `its url ${withoutSecrets(url)} is no address`;
   const { protocol, hostname, username, password } = new URL(url);
-  if (protocol !== 'http:' && protocol !== 'https:') return `its url ${url} is neither http nor https`;
+  if (protocol !== 'http:' && protocol !== 'https:')
+    return `its url ${withoutSecrets(url)} is neither http nor https`;
   if (username || password) return 'its url holds a user name or password; put it into "headers"';
   const kind = hostKind(hostname);
   return isNeverReached(kind) ? `its url leads to a ${kind} address (floor.fetch-address)` : undefined;

@@ -3,7 +3,7 @@ import type { ToolResult } from '../../protocol/run.ts';
 import { type Config, expandPath } from '../config.ts';
 import { type Redactor, redactor } from '../redact.ts';
 import type { McpConnection, McpLimits } from './mcpClient.ts';
-import { hiddenValues, type McpServer, placeOf, readMcpConfig, resolveServer } from './mcpConfig.ts';
+import { hiddenIn, type McpServer, placeOf, readMcpConfig, resolveServer } from './mcpConfig.ts';
 import type { McpSignIn, SignInPort } from './mcpSignIn.ts';
 import { type McpToolSource, type MergedTools, mergeTools } from './mcpTools.ts';
 import { type Tool, toolError } from './tool.ts';
@@ -72,9 +72,10 @@ export async function connectServers(
   reach: McpReach = {},
 ): Promise<McpServers> {
   const file = agent.mcpConfig ?? '';
+  const hiding = withHidden(reach, agent, config.env);
   const { servers, problems: defects } = agent.mcpConfig ? readMcpConfig(file) : nothing;
   const again = (name: string): Promise<Attempt> =>
-    attempt(name, servers.get(name)!, config, agent, env, signal, reach);
+    attempt(name, servers.get(name)!, config, agent, env, signal, hiding);
   const attempts = await Promise.all([...servers.keys()].map(again));
   const connections: RenewableServer[] = [];
   const problems = [...defects];
@@ -147,10 +148,11 @@ export async function describeServers(
   signal: AbortSignal,
   reach: McpReach = {},
 ): Promise<{ servers: readonly McpServerReport[]; problems: readonly string[] }> {
+  const hiding = withHidden(reach, agent, config.env);
   const { servers, problems } = agent.mcpConfig ? readMcpConfig(agent.mcpConfig) : nothing;
   const reports = [...servers].map(async ([name, server]): Promise<McpServerReport> => {
     const started = performance.now();
-    const result = await attempt(name, server, config, agent, env, signal, reach);
+    const result = await attempt(name, server, config, agent, env, signal, hiding);
     const milliseconds = Math.round(performance.now() - started);
     const report = { server: name, place: placeOf(server), milliseconds };
     if ('error' in result) return { ...report, outcome: { error: result.error } };
@@ -161,6 +163,17 @@ export async function describeServers(
   const done = await Promise.all(reports);
   signal.throwIfAborted();
   return { servers: done, problems };
+}
+
+/** Knows before the first word of a server what must not be shown of it. */
+function withHidden(
+  reach: McpReach,
+  { mcpConfig }: McpAgent,
+  env: Config['env'],
+): McpReach & { redact: Redactor } {
+  const redact = reach.redact ?? redactor([]);
+  if (mcpConfig) redact.learn(hiddenIn(mcpConfig, env));
+  return { ...reach, redact };
 }
 
 const nothing = { servers: new Map<string, McpServer>(), problems: [] };
@@ -177,13 +190,12 @@ async function attempt(
   agent: McpAgent,
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
-  { limits = usualLimits, signIn: port, redact = redactor([]) }: McpReach,
+  { limits = usualLimits, signIn: port, redact }: McpReach & { redact: Redactor },
 ): Promise<Attempt> {
   const resolved = resolveServer(written, config.env);
   if ('refusal' in resolved) return { server: name, error: resolved.refusal };
   const { server } = resolved;
   const { packDir } = agent;
-  redact.learn(hiddenValues(written, config.env));
   const cwd = server.type === 'stdio' && server.cwd ? expandPath(server.cwd, config.home, packDir) : packDir;
   let signIn: McpSignIn | undefined;
   try {

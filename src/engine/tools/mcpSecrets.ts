@@ -1,0 +1,131 @@
+/** Finds what somebody has written into an mcp.json in clear that opens something: tokens, passwords, keys. It must be shown nowhere. */
+import { existsSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+
+/** Whatever stands under such a name opens something. */
+const telling =
+  /(?:token|secret|passw(?:or)?d|passphrase|pwd|credential|bearer|cookie|authorization|(?:api|access|private|secret|auth|encryption|signing|service|account)[-_ ]?key|[-_]pat|[-_]pass)s?$/i;
+/** What stands under such a name does so unless it reads like words. */
+const hinting = /(?:key|auth|jwt|dsn|sig|signature|session)s?$/i;
+/** What stands before the secret in a header. */
+const scheme = /^(?:basic|bearer|digest|negotiate|token|api-?key)$/i;
+/** How keys of well-known services begin. */
+const knownBeginning =
+  /^(?:sk|pk|rk)[-_]|^gh[opsur]_|^github_pat_|^glpat-|^xox[abeprs]-|^(?:AKIA|ASIA)[A-Z\d]{12}|^AIza|^ya29\.|^eyJ[\w-]{8}|^SG\.|^npm_|^hf_|^pypi-|^dop_v1_|^shp(?:at|ss)_|^lin_api_|^ntn_|^secret_/;
+
+/**
+ * The secrets among the texts of a server's entry, or of the whole file, however broken it is. Words, numbers, paths and hosts are none: a
+ * file of somebody else must not be able to blot out what a person is asked about.
+ */
+export function literalSecrets(written: unknown): string[] {
+  return [...new Set(inValue('', written))].filter(isOpaque);
+}
+
+/** The same of a file that is no JSON: of all that looks like a name with its text. */
+export function secretsInBroken(text: string): string[] {
+  const pairs = text.matchAll(/"((?:[^"\\\n]|\\.)*)"\s*:\s*"((?:[^"\\\n]|\\.)*)"/g);
+  return [...new Set([...pairs].flatMap(pair => inText(pair[1]!, pair[2]!)))].filter(isOpaque);
+}
+
+/** A blank ends a word of a command and of a sentence. */
+const isOpaque = (text: string): boolean => /^\S+$/.test(text) && !isPlain(text) && !scheme.test(text);
+
+function inValue(name: string, value: unknown): string[] {
+  if (typeof value === 'string' || typeof value === 'number') return inText(name, String(value));
+  if (Array.isArray(value)) return inWords(value.filter(item => typeof item === 'string'));
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, item]) => inValue(key, item));
+}
+
+/** What `${VAR}` stands for is known from elsewhere; what is around it may be a secret as well. */
+function inText(name: string, text: string): string[] {
+  const inside = text.includes('":') ? secretsInBroken(text) : [];
+  const around = text.split(/\$\{\w*\}/).flatMap(part => {
+    if (/^[a-z][\w+.-]*:\/\//i.test(part)) return inAddress(part);
+    const whole = telling.test(name) ? [part] : [];
+    return [...whole, ...part.split(/[\s,;]+[:=@"']*|^[:=@"']+/).flatMap(word => inWord(name, word))];
+  });
+  return [...inside, ...around];
+}
+
+function inWord(name: string, word: string): string[] {
+  const [, inner = '', value = ''] = /^([\w.-]+)=(?!=*$)(.*)$/.exec(word) ?? [];
+  // A cookie has names of its own.
+  const found = inner ? inWord(telling.test(name) ? name : inner, value) : [];
+  if (isPlain(word)) return found;
+  const isSecret = telling.test(name) || (isName(name) ? !isReadable(word) : looksGenerated(word));
+  return isSecret ? [...found, word, ...unpacked(word)] : found;
+}
+
+/** Texts of "env" and "headers" have names of their own; the fields of an entry hold programs, folders and addresses. */
+const isName = (name: string): boolean =>
+  !['', 'command', 'cwd', 'url', 'type', 'description'].includes(name);
+
+/** What `name:password` in base64 says, which stands in a header. */
+function unpacked(word: string): string[] {
+  if (!/^[\w+/-]{8,}={0,2}$/.test(word)) return [];
+  const text = Buffer.from(word, 'base64').toString();
+  return /^[\x20-\x7e]+:[\x20-\x7e]+$/.test(text) ? [text, text.slice(text.indexOf(':') + 1)] : [];
+}
+
+function inAddress(text: string): string[] {
+  if (!URL.canParse(text)) return [];
+  const { username, password, host, pathname, searchParams } = new URL(text);
+  const who = password ? [text, `${username}:${password}@${host}`, ...spelt(password)] : [];
+  const inPath = pathname.split('/').filter(looksGenerated).flatMap(spelt);
+  const inQuery = [...searchParams].flatMap(([name, value]) => inWord(name, value));
+  return [...who, ...(looksGenerated(username) ? spelt(username) : []), ...inPath, ...inQuery];
+}
+
+function spelt(escaped: string): string[] {
+  try {
+    return [escaped, decodeURIComponent(escaped)];
+  } catch {
+    return [escaped];
+  }
+}
+
+/** Of a command line: `--token x`, `--token=x`, `NAME=x`, `Name: x`, addresses, and what nobody would think up. */
+function inWords(words: readonly string[]): string[] {
+  return words.flatMap((word, index) => {
+    const [, flag = ''] = /^--?([\w-]+)$/.exec(words[index - 1] ?? '') ?? [];
+    const [, name = '', between = '', value = ''] = /^-{0,2}([\w.-]+)(=|:\s*)(.*)$/s.exec(word) ?? [];
+    if (between.length > 1 || between === '=' || telling.test(name)) return inText(name, value);
+    const meant = telling.test(flag) || hinting.test(flag) ? flag : '';
+    return word.startsWith('-') ? [] : inText(meant, word);
+  });
+}
+
+/** Folders, files and hosts. */
+function isPlain(text: string): boolean {
+  return text.split(/[:;](?=[/~.])/).every(isPlace) || /^(?:[a-z\d-]+\.)+[a-z]{2,12}(?::\d+)?$/.test(text);
+}
+
+function isPlace(text: string): boolean {
+  if (/^(?:~|\.\.?)(?:[/\\]|$)/.test(text) || /^[\w.-]+(?:[/\\][\w.-]+)*[/\\][\w-]+\.\w{1,5}$/.test(text))
+    return true;
+  if (!isAbsolute(text) && !/^[A-Z]:[\\/]/i.test(text)) return false;
+  return existsSync(text) || (/[/\\].*[/\\]/.test(text) && !text.split(/[/\\]/).some(looksGenerated));
+}
+
+/** Made of words and small numbers, as versions, dates and the names of models and regions are. */
+function isReadable(text: string): boolean {
+  const parts = text.split(/[^A-Za-z\d]+/).filter(Boolean);
+  const mixed = parts.filter(part => /\d/.test(part) && /[A-Za-z]/.test(part));
+  return mixed.length < 3 && mixed.every(part => part.length <= 5) && parts.every(part => isWordLike(part));
+}
+
+function isWordLike(part: string): boolean {
+  if (/\d/.test(part)) return part.length <= 8;
+  const humps = part.match(/[A-Z]?[a-z]+|[A-Z]+/g) ?? [];
+  return part.length <= 24 && (humps.length === 1 || part.length >= humps.length * 3);
+}
+
+/** What no person has thought up: well-known keys, and long mixtures of letters and digits. */
+function looksGenerated(text: string): boolean {
+  if (knownBeginning.test(text) && text.length >= 12 && !isReadable(text)) return true;
+  return text.split(/[^A-Za-z\d]+/).some(part => {
+    const changes = part.match(/[A-Za-z](?=\d)|\d(?=[A-Za-z])/g)?.length ?? 0;
+    return part.length >= 16 && changes >= 3;
+  });
+}
