@@ -159,7 +159,8 @@ export function describeFigures(end: EndItem): string[] {
 
 /** What one round used: "Round 2: 1,200 tokens in, 80 out · $0.0012". */
 export function describeRound({ round, usage }: RoundUsage): string {
-  return t('Round {0}: {1}', round, describeUsage(usage).join(' · ') || t('nothing known'));
+  const used = describeUsage(usage).join(' · ') || t('nothing known');
+  return round === 0 ? t('Choice of the skill: {0}', used) : t('Round {0}: {1}', round, used);
 }
 
 function describeUsage(usage: Usage): string[] {

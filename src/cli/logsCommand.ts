@@ -136,6 +136,8 @@ async function lastRuns(
 function runsOf(records: readonly LogRecord[]): LoggedRun[] {
   const runs = new Map<string, LoggedRun>();
   for (const record of records) {
+    // Nothing ran: `telos cost` has what the question cost.
+    if (record.event === 'skill_end' && record.routing?.alone) continue;
     const id = String(record.run_id ?? '');
     const run = runs.get(id) ?? { id, ts: record.ts, agent: null, skill: null };
     if (record.event !== 'tool_call') {

@@ -100,7 +100,8 @@ function sayResult(name: string, result: ToolResult, terminal: Terminal, verbose
 function usageText({ round, usage }: EventOf<'usage'>): string {
   const cached = usage.cacheReadTokens > 0 ? `, ${usage.cacheReadTokens} from cache` : '';
   const cost = usage.cost === 'unknown' ? 'cost unknown' : `$${usage.cost.toFixed(4)}`;
-  return `round ${round}: ${usage.inputTokens} tokens in${cached}, ${usage.outputTokens} out, ${cost}`;
+  const what = round === 0 ? 'choice of the skill' : `round ${round}`;
+  return `${what}: ${usage.inputTokens} tokens in${cached}, ${usage.outputTokens} out, ${cost}`;
 }
 
 function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, verbose: boolean): void {

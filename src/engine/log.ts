@@ -1,5 +1,14 @@
 /** Writes a run down as it passes by: when its skill starts, at every tool call, and how it ended. */
-import type { ApprovalDecision, Message, RunError, RunEvent, RunOutcome, Usage } from '../protocol/run.ts';
+import { randomUUID } from 'node:crypto';
+import type {
+  ApprovalDecision,
+  Message,
+  RoutingModel,
+  RunError,
+  RunEvent,
+  RunOutcome,
+  Usage,
+} from '../protocol/run.ts';
 import {
   appendRecord,
   type LogRecord,
@@ -8,6 +17,8 @@ import {
   type SkillEndRecord,
   type SkillStartRecord,
   type ToolCallRecord,
+  type WrittenRouting,
+  type WrittenUsage,
 } from './logFile.ts';
 import { mapStrings } from './redact.ts';
 
@@ -68,6 +79,7 @@ class RunNotes {
   private rounds = 0;
   private toolCalls = 0;
   private usage: Usage | undefined;
+  private routing: (RoutingModel & { usage: Usage }) | undefined;
   private readonly approvals = new Map<string, { rule: string; answer: string }>();
 
   /** The record that an event asks for, where it asks for one. */
@@ -92,6 +104,10 @@ class RunNotes {
         return undefined;
       }
       case 'usage':
+        if (event.routing) {
+          this.routing = { ...event.routing, usage: event.usage };
+          return undefined;
+        }
         this.rounds = Math.max(this.rounds, event.round);
         this.usage = addedUsage(this.usage, event.usage);
         return undefined;
@@ -157,7 +173,8 @@ class RunNotes {
   }): SkillEndRecord {
     // Rounds without a word about tokens cost something nobody knows; no round at all costs nothing, and neither does a recording.
     const isFree = end.rounds === 0 || this.isRecording;
-    const cost = this.usage?.cost ?? (isFree ? 0 : 'unknown');
+    const rounds = this.usage ?? { ...noUsage, cost: isFree ? 0 : 'unknown' };
+    const all = this.routing ? addedUsage(rounds, this.routing.usage) : rounds;
     return {
       ts: now(),
       event: 'skill_end',
@@ -170,14 +187,45 @@ class RunNotes {
       agent: this.agent,
       skill: this.skill,
       outcome: end.outcome,
-      input_tokens: this.usage?.inputTokens ?? 0,
-      output_tokens: this.usage?.outputTokens ?? 0,
-      cache_read_tokens: this.usage?.cacheReadTokens ?? 0,
-      cache_write_tokens: this.usage?.cacheWriteTokens ?? 0,
-      cost,
+      ...writtenUsage(all),
+      ...(this.routing ? { routing: writtenRouting(this.routing, this.routing.usage) } : {}),
     };
   }
 }
+
+/** What the choice of a skill has used that no run follows. A log that cannot be written breaks nothing. */
+export function recordRouting(event: RunEvent, dataDir: string): void {
+  if (event.type !== 'usage' || !event.routing) return;
+  const ts = now();
+  const { routing, usage } = event;
+  const record: SkillEndRecord = {
+    ...{ ts, event: 'skill_end', duration_s: 0, rounds: 0, tool_calls: 0, error: null, messages: [] },
+    ...{ run_id: randomUUID(), agent: null, skill: null, outcome: 'completed' },
+    ...writtenUsage(usage),
+    routing: { ...writtenRouting(routing, usage), alone: true },
+  };
+  try {
+    appendRecord(logPath(dataDir), record);
+  } catch {
+    // The next run says that its log cannot be written.
+  }
+}
+
+const writtenRouting = ({ provider, model }: RoutingModel, usage: Usage): WrittenRouting => ({
+  provider,
+  model,
+  ...writtenUsage(usage),
+});
+
+const writtenUsage = (usage: Usage): WrittenUsage => ({
+  input_tokens: usage.inputTokens,
+  output_tokens: usage.outputTokens,
+  cache_read_tokens: usage.cacheReadTokens,
+  cache_write_tokens: usage.cacheWriteTokens,
+  cost: usage.cost,
+});
+
+const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
 const now = (): string => localTimestamp(new Date());
 

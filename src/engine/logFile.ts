@@ -44,8 +44,25 @@ export interface ToolCallRecord {
   approval?: { rule: string; answer: string };
 }
 
+export interface WrittenUsage {
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens: number;
+  cache_write_tokens: number;
+  /** US dollars. */
+  cost: number | 'unknown';
+}
+
+/** What it took to have a model choose the skill. */
+export interface WrittenRouting extends WrittenUsage {
+  provider: string;
+  model: string;
+  /** No run followed: somebody only wanted to know which skill it would be. */
+  alone?: true;
+}
+
 /** A run is over, however it ended; `agent` and `skill` are null when it never came to one. */
-export interface SkillEndRecord {
+export interface SkillEndRecord extends WrittenUsage {
   ts: string;
   event: 'skill_end';
   duration_s: number;
@@ -58,12 +75,8 @@ export interface SkillEndRecord {
   agent: string | null;
   skill: string | null;
   outcome: RunOutcome;
-  input_tokens: number;
-  output_tokens: number;
-  cache_read_tokens: number;
-  cache_write_tokens: number;
-  /** US dollars. */
-  cost: number | 'unknown';
+  /** Is part of the sums beside it. */
+  routing?: WrittenRouting;
 }
 
 export type LogRecord = SkillStartRecord | ToolCallRecord | SkillEndRecord;

@@ -27,7 +27,13 @@ export interface Performing {
   readonly config: Config;
   readonly changes: ChangeStore;
   agents(): Promise<readonly FileAgent[]>;
-  route(request: RunRequest, signal: AbortSignal): Promise<RouteResult>;
+  /** `report` is told what a model that chooses uses, and what a person should know of the budget. */
+  route(
+    request: RunRequest,
+    signal: AbortSignal,
+    budget: Budget | undefined,
+    report: (event: RunEvent) => void,
+  ): Promise<RouteResult>;
   provider(): Promise<ProviderChoice>;
   readonly ripgrep: string | undefined;
   readonly signIn: SignInPort | undefined;
@@ -48,8 +54,6 @@ export async function* performRequest(
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const budget = openBudget(engine.config);
-  // The choice of the skill may be a call of a model already.
-  for (const message of (await budget?.check()) ?? []) yield { type: 'notice', level: 'warning', message };
   if (request.withoutSkill || (await goesOnWithoutSkill(request, engine))) {
     const provider = await providerFor(undefined, request, engine);
     // It may read whatever lies in the folders of skills.
@@ -61,11 +65,26 @@ export async function* performRequest(
       signal,
     );
   }
-  const match = await engine.route(request, signal);
+  const match = yield* route(request, engine, budget, signal);
   if (match.notice) yield { type: 'notice', level: 'warning', message: match.notice };
   if (!match.skill) throw noMatch(request.text, match.suggestions);
   const provider = await providerFor(match, request, engine);
   return yield* runSkill(match, wordsOf(request), benchOf(provider, request, engine, parts, budget), signal);
+}
+
+/** The choice may be a call of a model already, which counts however it ends. */
+async function* route(
+  request: RunRequest,
+  engine: Performing,
+  budget: Budget | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, RouteResult> {
+  const reported: RunEvent[] = [];
+  try {
+    return await engine.route(request, signal, budget, event => reported.push(event));
+  } finally {
+    yield* reported;
+  }
 }
 
 async function goesOnWithoutSkill(

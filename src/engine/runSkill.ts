@@ -77,6 +77,8 @@ export async function* runSkill(
   const folders = foldersOf(agent, skill, companions);
   if (agent.mcpConfig) redact.learn(hiddenIn(agent.mcpConfig, config.env));
   yield announcement(match, provider);
+  // Nothing is asked and no server is started for a run that may not begin.
+  for (const message of (await budget?.check()) ?? []) yield { type: 'notice', level: 'warning', message };
   for (const { message } of skill.diagnostics.filter(diagnostic => diagnostic.severity === 'error')) {
     yield { type: 'notice', level: 'warning', message: `${skill.file}: ${message}` };
   }

@@ -1,5 +1,12 @@
 /** Adds up what runs have used, from the log: by day, agent, skill and model. */
-import { dayOf, type LogRecord, logDays, readLog, type SkillEndRecord } from './logFile.ts';
+import {
+  dayOf,
+  type LogRecord,
+  logDays,
+  readLog,
+  type SkillEndRecord,
+  type WrittenUsage,
+} from './logFile.ts';
 
 export interface Spent {
   runs: number;
@@ -35,7 +42,7 @@ export interface Spending {
   skippedLines: number;
 }
 
-/** Of the last `days` days, today included, by the local calendar. Runs that asked no model are left out. Throws what the file system says. */
+/** Of the last `days` days, today included, by the local calendar. Runs that asked no model are left out; a mere question which skill it would be counts as a run. Throws what the file system says. */
 export async function readSpending(dataDir: string, days: number, now = new Date()): Promise<Spending> {
   const dayBefore = (count: number): string =>
     dayOf(new Date(now.getFullYear(), now.getMonth(), now.getDate() - count));
@@ -51,13 +58,16 @@ export async function readSpending(dataDir: string, days: number, now = new Date
     if (day >= from) skippedLines += skipped;
     for (const record of records) {
       noteModel(record, models);
-      if (day < from || record.event !== 'skill_end' || !(record.rounds > 0)) continue;
+      if (day < from || record.event !== 'skill_end' || !asksModel(record)) continue;
       const agent = record.agent || '-';
       add(total, record);
       add(tables.day.row(day), record);
       add(tables.agent.row(agent), record);
       add(tables.skill.row(record.skill ? `${agent}:${record.skill}` : agent), record);
-      add(tables.model.row(models.get(record.run_id) ?? '-'), record);
+      const { routing } = record;
+      if (routing) add(tables.model.row(`${routing.provider} ${routing.model}`), routing);
+      if (record.rounds > 0)
+        add(tables.model.row(models.get(record.run_id) ?? '-'), routing ? without(record, routing) : record);
     }
   }
   return {
@@ -101,7 +111,21 @@ function noteModel(record: LogRecord, models: Map<string, string>): void {
   if (record.event === 'skill_start') models.set(record.run_id, `${record.provider} ${record.model}`);
 }
 
-function add(sum: Spent, record: SkillEndRecord): void {
+const asksModel = ({ rounds, routing }: SkillEndRecord): boolean => rounds > 0 || routing !== undefined;
+
+/** What the run's own model has used. */
+function without(record: WrittenUsage, routing: WrittenUsage): WrittenUsage {
+  const known = typeof record.cost === 'number' && typeof routing.cost === 'number';
+  return {
+    input_tokens: count(record.input_tokens) - count(routing.input_tokens),
+    output_tokens: count(record.output_tokens) - count(routing.output_tokens),
+    cache_read_tokens: count(record.cache_read_tokens) - count(routing.cache_read_tokens),
+    cache_write_tokens: count(record.cache_write_tokens) - count(routing.cache_write_tokens),
+    cost: known ? count(record.cost) - count(routing.cost) : 'unknown',
+  };
+}
+
+function add(sum: Spent, record: WrittenUsage): void {
   sum.runs++;
   sum.inputTokens += count(record.input_tokens);
   sum.outputTokens += count(record.output_tokens);

@@ -9,14 +9,14 @@ import { companionsOf } from './agents/companions.ts';
 import { type Discovery, discoverInSlices } from './agents/discover.ts';
 import type { Machine, Readiness } from './agents/readiness.ts';
 import { readinessOf, thisMachine } from './agents/readiness.ts';
-import { DayUse } from './budget.ts';
+import { type Budget, DayUse, openBudget } from './budget.ts';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
 import { framed, newRunState } from './frame.ts';
 import { kept } from './history/keepRun.ts';
 import type { Human } from './human.ts';
-import { recorded } from './log.ts';
+import { recorded, recordRouting } from './log.ts';
 import { addSkill } from './packs/addSkill.ts';
 import type { InitialFolders } from './packs/initFolders.ts';
 import { initFolders } from './packs/initFolders.ts';
@@ -32,6 +32,7 @@ import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
 import { chooseProvider } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
 import { redactor, secretsIn } from './redact.ts';
+import { meteredProvider } from './routing/meteredProvider.ts';
 import { type RouteResult, Router } from './routing/route.ts';
 import { routingProvider } from './routing/routeModel.ts';
 import { findSkill, namedSkill } from './routing/routeName.ts';
@@ -98,9 +99,20 @@ export class Telos {
     return this.#choice;
   }
 
-  /** The model that is asked which skill fits; undefined where a recording answers. Throws what `provider` throws. */
+  /**
+   * The model that is asked which skill fits, outside of a run: what it uses counts against the budget and stands in the log. Undefined
+   * where a recording answers. Throws what `provider` throws.
+   */
   async routingProvider(): Promise<Provider | undefined> {
-    return routingProvider(this.config, await this.provider());
+    return this.#meteredProvider(openBudget(this.config), event => recordRouting(event, this.config.dataDir));
+  }
+
+  async #meteredProvider(
+    budget: Budget | undefined,
+    report: (event: RunEvent) => void,
+  ): Promise<Provider | undefined> {
+    const provider = await routingProvider(this.config, await this.provider());
+    return provider && meteredProvider(provider, budget, report);
   }
 
   /** What the runs that ended today have used, those of other processes too. Throws what the file system says. */
@@ -118,6 +130,14 @@ export class Telos {
 
   /** Which skill a request means, and why. Throws TelosError `config` when `request.agent` or `request.skill` is not known. */
   async route(request: RunRequest, signal: AbortSignal): Promise<RouteResult> {
+    return this.#route(request, signal, () => this.routingProvider());
+  }
+
+  async #route(
+    request: RunRequest,
+    signal: AbortSignal,
+    model: () => Promise<Provider | undefined>,
+  ): Promise<RouteResult> {
     signal.throwIfAborted();
     const { agents: all } = await this.#discovered();
     const agents = request.agent === undefined ? all : all.filter(agent => agent.name === request.agent);
@@ -135,7 +155,7 @@ export class Telos {
     if (continued) {
       return namedSkill(request.text, agents) ?? { ...continued, reason: { rule: 'continued' } };
     }
-    return this.#router.route(request.text, all, request.agent, signal);
+    return this.#router.route(request.text, all, request.agent, signal, model);
   }
 
   /** The skills that fit a request by their words, best first, whatever `route` decides; at most ten. */
@@ -232,7 +252,8 @@ export class Telos {
       config: this.config,
       changes: this.changes,
       agents: async () => (await this.#discovered()).agents,
-      route: (request, signal) => this.route(request, signal),
+      route: (request, signal, budget, report) =>
+        this.#route(request, signal, () => this.#meteredProvider(budget, report)),
       provider: () => this.provider(),
       ripgrep: this.#parts.ripgrep,
       signIn: this.#parts.signIn,

@@ -149,6 +149,12 @@ export interface Usage {
   cost: number | 'unknown';
 }
 
+/** The model that was asked which skill fits; it may be another one than the run's. */
+export interface RoutingModel {
+  provider: string;
+  model: string;
+}
+
 export type RunOutcome = 'completed' | 'no_match' | 'round_limit' | 'budget' | 'cancelled' | 'failed';
 
 export type ErrorCode =
@@ -218,7 +224,14 @@ export type RunEvent =
       /** How the policy decided, and by which rule; missing for a call that could not be decided on, as its input made no sense. */
       policy?: { action: 'allow' | 'ask' | 'deny'; rule: string };
     }
-  | { type: 'usage'; round: number; usage: Usage }
+  | {
+      type: 'usage';
+      /** From 1; 0 for what the choice of the skill has used. */
+      round: number;
+      usage: Usage;
+      /** The model that chose the skill, with round 0. */
+      routing?: RoutingModel;
+    }
   | { type: 'retry'; attempt: number; waitMs: number; why: string }
   | {
       type: 'run_end';

@@ -131,5 +131,6 @@ describe('describeRound', () => {
       'Round 2: 1,200 tokens in, 80 out · $0.0012',
     );
     assert.match(describeRound({ round: 1, usage: { ...usage, cost: 'unknown' } }), /cost unknown$/);
+    assert.match(describeRound({ round: 0, usage: { ...usage, cost: 0 } }), /^Choice of the skill: 1,200/);
   });
 });

@@ -43,12 +43,13 @@ export class Router {
     this.#options = options;
   }
 
-  /** `all` is one array until the skills change; `agentName` is the only agent that may be meant. Throws the signal's reason on abort. */
+  /** `all` is one array until the skills change; `agentName` is the only agent that may be meant; `provider` counts for this request alone. Throws the signal's reason on abort. */
   async route(
     text: string,
     all: readonly FileAgent[],
     agentName: string | undefined,
     signal: AbortSignal,
+    provider: RouterOptions['provider'] = this.#options.provider,
   ): Promise<RouteResult> {
     const agents = agentName === undefined ? all : all.filter(agent => agent.name === agentName);
     const { sure, unsure } = matchName(text, agents);
@@ -63,7 +64,7 @@ export class Router {
       if (meant) return meant;
     }
     signal.throwIfAborted();
-    const asked = mode === 'local' ? undefined : await this.#ask(text, agents, rank, signal);
+    const asked = mode === 'local' ? undefined : await this.#ask(text, agents, rank, provider, signal);
     if (asked?.result) return asked.result;
     const local = byIndex(agents, await rank());
     return asked ? { ...local, notice: asked.notice } : local;
@@ -84,10 +85,11 @@ export class Router {
     text: string,
     agents: readonly FileAgent[],
     rank: () => Promise<readonly Ranked[]>,
+    makeProvider: RouterOptions['provider'],
     signal: AbortSignal,
   ): Promise<{ result: RouteResult; notice?: never } | { notice: string; result?: never } | undefined> {
     try {
-      const provider = await this.#options.provider();
+      const provider = await makeProvider();
       if (!provider) return undefined;
       const few = fewSkills(agents);
       const ranking = few ? [] : await rank();
