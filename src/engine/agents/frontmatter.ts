@@ -65,6 +65,7 @@ export function findKey(text: string, key: string): number | undefined {
 
 /** Parses a value that stands alone as YAML; undefined where it is none. */
 export function parseYamlValue(text: string): unknown {
+  if (text.length > longestYaml) return undefined;
   const document = parseDocument(text, yamlOptions);
   return document.errors.length > 0 ? undefined : plainValue(document);
 }
@@ -117,8 +118,16 @@ function afterOpeningFence(text: string): number | undefined {
 
 const yamlOptions = { strict: false, uniqueKeys: true, logLevel: 'silent' } as const;
 
+/** Longer frontmatter is read line by line, in characters: the parser compares each key with all others of its table. */
+const longestYaml = 32 * 1024;
+
 function parseFields(split: Split, report: Report): Record<string, unknown> {
   const source = split.frontmatter.replaceAll('\r\n', '\n');
+  if (source.length > longestYaml) {
+    const message = `The frontmatter has ${source.length} characters, too many to be read as YAML; it was read line by line.`;
+    report('frontmatter-long', split.firstLine, message, 'Move text from the frontmatter to the body.');
+    return parseLines(source);
+  }
   const lineCounter = new LineCounter();
   const document = parseDocument(source, { ...yamlOptions, lineCounter });
   const problem = document.errors[0];
@@ -178,10 +187,13 @@ function parseLines(source: string): Record<string, unknown> {
     const [, key = '', head = ''] = match;
     const block: string[] = [];
     // A JSON value goes on to its last bracket, wherever its lines begin.
-    const isOpen = (): boolean =>
-      /^\s*[{[]/.test(head || (block[0] ?? '')) && openBrackets([head, ...block]) > 0;
-    while (index + 1 < lines.length && (isContinuation(lines[index + 1] ?? '') || isOpen()))
-      block.push(lines[++index] ?? '');
+    let open = openBrackets(head);
+    const isOpen = (): boolean => open > 0 && /^\s*[{[]/.test(head || (block[0] ?? ''));
+    while (index + 1 < lines.length && (isContinuation(lines[index + 1] ?? '') || isOpen())) {
+      const next = lines[++index] ?? '';
+      block.push(next);
+      open += openBrackets(next);
+    }
     if (!(key in fields)) fields[key] = lineValue(key, head.trim(), block);
   }
   return fields;
@@ -203,11 +215,8 @@ function lineValue(key: string, head: string, block: string[]): unknown {
 
 const isContinuation = (line: string): boolean => /^(?:[ \t]+\S|[ \t]*$|[}\]])/.test(line);
 
-function openBrackets(lines: readonly string[]): number {
-  let open = 0;
-  for (const line of lines) open += line.replace(/[^{[]/g, '').length - line.replace(/[^}\]]/g, '').length;
-  return open;
-}
+const openBrackets = (line: string): number =>
+  line.replace(/[^{[]/g, '').length - line.replace(/[^}\]]/g, '').length;
 
 function unquote(value: string): string {
   const quoted = /^"((?:[^"\\]|\\.)*)"$/.exec(value) ?? /^'((?:[^']|'')*)'$/.exec(value);

@@ -4,40 +4,99 @@ import { codePointOf, unseen } from '../../protocol/unseen.ts';
 
 type Kind = RedFlag['kind'];
 
-const shell = String.raw`(?:\S*/)?(?:ba|z|da|k|c|fi)?sh`;
-const interpreter = String.raw`(?:sudo\s+(?:-\S+\s+)*)?(?:env\s+)?(?:${shell}|(?:\S*/)?(?:python[\d.]*|node|perl|ruby|php|osascript|pwsh|powershell|iex|invoke-expression))`;
-const download = '(?:curl|wget|fetch|http|iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)';
-const decoder = String.raw`(?:base64\s+(?:-\w*d|-D|--decode)|base32\s+-d|xxd\s+-\w*r|openssl\s+(?:base64|enc)\b[^|]*\s-d|atob\s*\(|b64decode|frombase64string|fromCharCode|unhexlify|bytes\.fromhex|gunzip\s+-c|zcat)`;
+const downloading =
+  /\b(?:curl|wget|fetch|http|iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)\b/i;
+const decoding =
+  /base64\s+(?:-\w*d|-D|--decode)|base32\s+-d|xxd\s+-\w*r|openssl\s+(?:base64|enc)\b[^|]{0,200}\s-d|atob\s*\(|b64decode|frombase64string|fromCharCode|unhexlify|bytes\.fromhex|gunzip\s+-c|zcat/i;
 
-const patterns: readonly [Kind, RegExp][] = [
-  ['pipe-to-shell', new RegExp(String.raw`\b${download}\b.*\|\s*${interpreter}(?:\s|$|["'\x60);])`, 'i')],
+/** One pattern behind the other within a line. */
+const then = (first: string, more: RegExp): RegExp => new RegExp(`${first}(?:${more.source})`, 'i');
+const substitution = String.raw`\s+["']?[$<\x60(]+\s*`;
+
+/**
+ * What tells a kind, as a look at one line. Nothing here may be tried from each of many places to the end of the line: the text is a
+ * stranger's, who could make that take as long as they like.
+ */
+const looks: readonly [Kind, (line: string) => boolean][] = [
+  ['pipe-to-shell', line => isPiped(behind(downloading, line))],
+  ['pipe-to-shell', line => isSavedAndRun(behind(downloading, line))],
+  ['pipe-to-shell', matching(then(String.raw`(?:sh\s+-\w*c|eval|source|\.)${substitution}`, downloading))],
+  ['pipe-to-shell', matching(then(String.raw`(?:sh|source|\.)\s+(?:<\(|<<<\s*["']?\$\()\s*`, downloading))],
+  ['pipe-to-shell', line => downloading.test(behind(/\b(?:iex|invoke-expression)\b/i, line) ?? '')],
   [
     'pipe-to-shell',
-    new RegExp(String.raw`(?:${shell}\s+-\w*c|eval|source|\.)\s+["']?[$<\x60(]+\s*${download}\b`, 'i'),
+    matching(/\b(?:exec|eval)\s*\(\s*(?:[\w.]{0,60}\burlopen|requests\.get|await fetch)\s*\(/i),
   ],
-  ['pipe-to-shell', new RegExp(String.raw`(?:${shell}|source|\.)\s+<\(\s*${download}\b`, 'i')],
-  ['pipe-to-shell', new RegExp(String.raw`\b(?:iex|invoke-expression)\b.*\b${download}\b`, 'i')],
-  ['decode-and-run', new RegExp(String.raw`${decoder}.*\|\s*${interpreter}(?:\s|$|["'\x60);])`, 'i')],
+  ['decode-and-run', line => isPiped(behind(decoding, line))],
+  ['decode-and-run', matching(then(String.raw`\b(?:eval|exec|Function|iex|sh\s+-\w*c)\b.{0,40}`, decoding))],
   [
     'decode-and-run',
-    new RegExp(String.raw`\b(?:eval|exec|Function|iex|${shell}\s+-\w*c)\b.{0,40}${decoder}`, 'i'),
+    line =>
+      /\s-e(?:nc|ncodedcommand)?\s+[A-Za-z0-9+/=]{16}/i.test(behind(/\b(?:powershell|pwsh)\b/i, line) ?? ''),
   ],
-  ['decode-and-run', /\b(?:powershell|pwsh)(?:\.exe)?\b.*\s-e(?:nc|ncodedcommand)?\s+[A-Za-z0-9+/=]{16}/i],
   [
     'credential-path',
-    /(?:~|\$HOME|\$\{HOME\}|\/home\/\w+|\/Users\/\w+|%USERPROFILE%)?[\\/]?\.(?:ssh[\\/]|aws[\\/]|gnupg[\\/]|kube[\\/]config|docker[\\/]config\.json|netrc\b|npmrc\b|pypirc\b|git-credentials\b|config[\\/](?:gcloud|gh|telos)\b)|\bid_(?:rsa|ed25519|ecdsa)\b|\/etc\/shadow\b|Library\/Keychains|login\.keychain|Login Data\b|wallet\.dat\b|\bsecurity\s+find-(?:generic|internet)-password/i,
+    matching(
+      /(?:^|[^\w.])\.(?:ssh[\\/]|aws[\\/]|gnupg[\\/]|kube[\\/]config|docker[\\/]config\.json|netrc\b|npmrc\b|pypirc\b|git-credentials\b|config[\\/](?:gcloud|gh|telos)\b)|\bid_(?:rsa|ed25519|ecdsa)\b|\/etc\/shadow\b|Library\/Keychains|login\.keychain|Login Data\b|wallet\.dat\b|\bsecurity\s+find-(?:generic|internet)-password/i,
+    ),
   ],
 ];
 
-const archive = /\b[\w.-]+\.(?:zip|7z|rar|tar\.gz|tgz|dmg)\b/i;
+function matching(pattern: RegExp): (line: string) => boolean {
+  return line => pattern.test(line);
+}
+
+/** What stands behind the first match. */
+function behind(pattern: RegExp, line: string): string | undefined {
+  const match = pattern.exec(line);
+  return match ? line.slice(match.index + match[0].length) : undefined;
+}
+
+const interpreter =
+  /^(?:(?:ba|z|da|k|c|fi)?sh|\$\{?shell\}?|python[\d.]*|node|deno|bun|perl|ruby|php|osascript|pwsh|powershell|iex|invoke-expression)$/i;
+/** Words that may stand before the program that is run. */
+const carrier = /^(?:sudo|env|exec|command|nohup|time|nice|xargs|-\S*|\w+=\S*)$/i;
+
+/** The program and what it is given first, without flags and without the folders that they lie in. */
+function programIn(command: string): [program: string, operand: string] {
+  const words = command.trim().split(/\s+/, 16);
+  const [program = '', operand = ''] = words.filter(word => !carrier.test(word)).map(fileName);
+  return [program, operand];
+}
+
+const fileName = (word: string): string => /([^/]*)$/.exec(word.replace(/["'\x60);&}].*$/s, ''))?.[1] ?? '';
+
+function isPiped(rest = ''): boolean {
+  const [, ...receivers] = rest.replaceAll('||', ';').split('|');
+  return receivers.some(receiver => interpreter.test(programIn(receiver)[0]));
+}
+
+/** `curl -o install.sh … && sh install.sh`. */
+function isSavedAndRun(rest = ''): boolean {
+  const [first = '', ...later] = rest.split(/&&|;/);
+  const saved = [/(?:\s-\w*o|--output|--output-document|>)[\s=]*([^\s>]+)/i, /https?:\/\/(\S+)/i];
+  const names = saved.map(pattern => fileName(pattern.exec(first)?.[1] ?? '')).filter(Boolean);
+  return later.some(command => {
+    const [program, operand] = programIn(command);
+    return names.includes(program) || (interpreter.test(program) && names.includes(operand));
+  });
+}
+
+const archive = /[\w-]\.(?:zip|7z|rar|tar\.gz|tgz|dmg)\b/i;
 const password =
-  /\b(?:pass(?:word|code|phrase)?|pwd|pw)\b\s*(?:is|=|:|-|\()?\s*\S|пароль|密码|contraseña|mot de passe|passwort/i;
+  /\b(?:pass(?:word|code|phrase)?|pwd|pw)\b\s*\S|пароль|密码|contraseña|mot de passe|passwort/i;
 /** How far apart archive and password may stand, in lines. */
 const near = 3;
 
-/** Tags, zero-width characters, direction marks and variation selectors beyond those that emoji use. */
+/** Tags, zero-width characters, direction marks, blank letters, and selectors beyond those that emoji use. */
 const invisible =
-  /[\u{e0000}-\u{e007f}]|[\u{e0100}-\u{e01ef}]|[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\u180e\ufff9-\ufffb]|(?<!^)\ufeff/u;
+  /[\u{e0000}-\u{e007f}]|[\u{e0100}-\u{e01ef}]|[\ufe00-\ufe0f]{2}|[\u200b\u2060-\u2065\u202a-\u202e\u2066-\u206f\u180e\u115f\u1160\u3164\uffa0\ufff9-\ufffb]|(?<!^)\ufeff/u;
+
+/** So much of a line is looked at at once, in characters; what goes on is looked at with some of what was before it. */
+const piece = 5000;
+const overlap = 1000;
+/** A command goes on over so many lines at most. */
+const mostJoined = 8;
 
 const longestText = 200;
 const mostOfKind = 10;
@@ -53,23 +112,39 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
     flags.push({ kind, file, line, text: withEscapes(shown.trim()).slice(0, longestText) });
   };
   const lines = text.split('\n');
-  // A command over several lines, as a shell reads it.
-  const joined = lines.map((line, index) =>
-    line.endsWith('\\') ? line.slice(0, -1) + (lines[index + 1] ?? '') : line,
-  );
-  for (const [index, line] of joined.entries()) {
-    // A line of that length is data; the patterns would take long on it.
-    const looked = line.slice(0, 5000);
-    for (const kind of new Set(patterns.filter(([, pattern]) => pattern.test(looked)).map(([name]) => name)))
-      add(kind, index + 1, looked);
+  const isNear = lines.map(line => password.test(line));
+  for (const [index, line] of lines.entries()) {
+    const found = new Set<Kind>();
+    for (const looked of piecesOf(joinedFrom(lines, index))) {
+      // As a shell reads it, quotes and escapes within a word are nothing.
+      const plain = looked.replace(/["'\\]/g, '');
+      for (const [kind, tells] of looks) {
+        if (found.has(kind) || !(tells(looked) || (plain !== looked && tells(plain)))) continue;
+        found.add(kind);
+        add(kind, index + 1, looked);
+      }
+    }
     if (invisible.test(line)) add('invisible-characters', index + 1, line.slice(0, 500));
-    if (
-      archive.test(looked) &&
-      lines.slice(Math.max(0, index - near), index + near + 1).some(l => password.test(l.slice(0, 5000)))
-    )
-      add('archive-password', index + 1, looked);
+    if (archive.test(line) && isNear.slice(Math.max(0, index - near), index + near + 1).includes(true))
+      add('archive-password', index + 1, line.slice(0, piece));
   }
   return flags;
+}
+
+/** A command over several lines, as a shell reads it. */
+function joinedFrom(lines: readonly string[], start: number): string {
+  let joined = lines[start] ?? '';
+  for (let at = start + 1; at < lines.length && at < start + mostJoined; at++) {
+    // A row of a table ends with a pipe as well.
+    if (!/(?:\\|&&|\|)\s*$/.test(joined.slice(-20)) || joined.startsWith('|')) break;
+    joined = joined.replace(/\\\s*$/, '') + lines[at];
+  }
+  return joined;
+}
+
+function* piecesOf(line: string): Generator<string> {
+  for (let at = 0; at === 0 || at + overlap < line.length; at += piece - overlap)
+    yield line.slice(at, at + piece);
 }
 
 const withEscapes = (text: string): string => text.replace(new RegExp(unseen.source, 'gu'), codePointOf);

@@ -48,6 +48,13 @@ describe('parseSkillFile', () => {
     assert.deepEqual([diagnostics[0]?.code, diagnostics[0]?.line], ['frontmatter-yaml', 3]);
   });
 
+  it('reads frontmatter of thousands of keys line by line, which takes no time', () => {
+    const keys = Array.from({ length: 50_000 }, (_, index) => `k${index}: v`).join('\n');
+    const { description, fields, diagnostics } = parsed(`---\ndescription: long\n${keys}\n---\nB`);
+    assert.deepEqual([description, fields['k49999']], ['long', 'v']);
+    assert.deepEqual([diagnostics[0]?.code, diagnostics[0]?.line], ['frontmatter-long', 2]);
+  });
+
   it('takes the first of two equal keys, and a key without a space behind its colon', () => {
     assert.equal(parsed('---\ndescription: first\ndescription: second\n---\nB').description, 'first');
     assert.equal(parsed('---\ndescription:tight\n---\nB').description, 'tight');
