@@ -4,8 +4,9 @@ import { basename, join } from 'node:path';
 import { type Config, expandPath } from '../config.ts';
 import type { Agent, Diagnostic, SkillSource } from './agent.ts';
 import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
-import { readAgentToml } from './agentToml.ts';
+import { type AgentToml, readAgentToml } from './agentToml.ts';
 import { findSkillSteps, foldersIn } from './findSkills.ts';
+import { workingDirProblem } from './packWorkingDir.ts';
 import { noteShadows } from './shadows.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 import { atOnce, inSlices, type Steps } from './steps.ts';
@@ -59,8 +60,8 @@ export async function discoverInSlices(config: Config): Promise<Discovery> {
 function* discoverySteps(config: Config): Steps<Discovery> {
   const found = new Map<string, AgentFields>();
   // Where version 3 kept its packs; one that has been installed again since stands in the skills folder and wins.
-  yield* addPacks(join(config.dataDir, 'agents'), found);
-  yield* addPacks(config.skillsDir, found);
+  yield* addPacks(join(config.dataDir, 'agents'), found, config);
+  yield* addPacks(config.skillsDir, found, config);
   addShared(yield* personal(config), found);
   addShared(yield* builtin(config), found);
   const toml = readAgentsToml(config);
@@ -99,17 +100,24 @@ export function agentOf(fields: AgentFields, config: Config): FileAgent {
     skills,
     packDir,
     skillsDir: fields.skillsDir ?? join(packDir, 'skills'),
-    workingDir: expandPath(fields.workingDir ?? join(config.workingRoot, name), config.home, config.cwd),
+    workingDir: expandPath(
+      fields.workingDir ?? join(config.workingRoot, folderName(name)),
+      config.home,
+      config.cwd,
+    ),
     source,
     ...(mcpConfig ? { mcpConfig } : {}),
     diagnostics,
   };
 }
 
+/** A name is a stranger's word, and one such as `../..` would be a way. */
+const folderName = (name: string): string => name.replace(/[\\/:\0]/g, '-').replace(/^\.+$/, '-');
+
 /** Of two packs with one name the later folder wins, and says so. */
-function* addPacks(folder: string, found: Map<string, AgentFields>): Steps<void> {
+function* addPacks(folder: string, found: Map<string, AgentFields>, config: Config): Steps<void> {
   for (const entry of foldersIn(folder)) {
-    const fields = yield* readPack(join(folder, entry));
+    const fields = yield* readPack(join(folder, entry), config);
     if (!fields) continue;
     const other = found.get(fields.name);
     found.set(
@@ -131,12 +139,29 @@ function clash(hidden: AgentFields, shown: AgentFields): Diagnostic {
 }
 
 /** A folder with a `skills` folder, or with a SKILL.md of its own; undefined for any other folder. */
-function* readPack(packDir: string): Steps<AgentFields | undefined> {
+function* readPack(packDir: string, config: Config): Steps<AgentFields | undefined> {
   let skills = yield* findSkillSteps(join(packDir, 'skills'), 'user');
   const own = skills.length === 0 ? skillFileIn(packDir) : undefined;
   if (own) skills = [openSkill(own, 'user')];
   if (skills.length === 0) return undefined;
-  return { ...readAgentToml(packDir), packDir, source: 'user', skills };
+  return { ...withOwnWorkingDir(readAgentToml(packDir), packDir, config), packDir, source: 'user', skills };
+}
+
+/** Without the folder that a pack must not choose; the agent works in the usual one then. */
+function withOwnWorkingDir(toml: AgentToml, packDir: string, config: Config): AgentToml {
+  const { name, workingDir } = toml;
+  const problem = workingDir === undefined ? undefined : workingDirProblem(workingDir, packDir, config);
+  if (problem === undefined) return toml;
+  const message = `The pack wants to work in '${workingDir}', which ${problem}, so that is not used: an agent reads and writes there unasked.`;
+  const diagnostic: Diagnostic = {
+    severity: 'warning',
+    code: 'agent-working-dir',
+    message,
+    file: join(packDir, 'agent.toml'),
+    line: 1,
+    fix: `If you want it to work there, write working_dir under [agents.${JSON.stringify(name)}] into your own agents.toml.`,
+  };
+  return { ...toml, workingDir: undefined, diagnostics: [...toml.diagnostics, diagnostic] };
 }
 
 /** The skills that other runners keep in the home folder. */

@@ -52,6 +52,60 @@ describe('discover', () => {
     assert.equal(call?.workingDir, join(folder.path, 'call'));
   });
 
+  it('lets a pack choose a folder for its work, but none that holds what is not its business', () => {
+    const home = join(folder.path, 'home');
+    const usual = join(home, 'obsidian/telos/pack');
+    folder.add({ 'skills/other/skills/a/SKILL.md': skill('A'), 'skills/pack/skills/b/SKILL.md': skill('B') });
+    folder.add({ 'home/notes.md': 'x' });
+    symlinkSync(home, join(folder.path, 'to-home'));
+    const rows = [
+      ['~/obsidian/telos/news', join(home, 'obsidian/telos/news')],
+      ['~/Documents', join(home, 'Documents')],
+      ['.', join(folder.path, 'call')],
+      ['out', join(folder.path, 'call/out')],
+      [join(folder.path, 'data'), join(folder.path, 'data')],
+      [join(folder.path, 'skills/pack/work'), join(folder.path, 'skills/pack/work')],
+      ['~', usual],
+      ['~/', usual],
+      ['~/x/..', usual],
+      ['/', usual],
+      ['/etc', usual],
+      ['/etc/cron.d', usual],
+      ['/srv', usual],
+      ['..', usual],
+      ['../data', usual],
+      ['~/.ssh', usual],
+      ['~/.config', usual],
+      ['~/.config/autostart', usual],
+      ['~/.claude/skills/other', usual],
+      [folder.path, usual],
+      [join(folder.path, 'to-home'), usual],
+      [join(folder.path, 'skills'), usual],
+      [join(folder.path, 'skills/other'), usual],
+    ];
+    for (const [written, expected] of rows) {
+      folder.add({ 'skills/pack/agent.toml': `working_dir = ${JSON.stringify(written)}` });
+      const pack = discover().find(({ name }) => name === 'pack');
+      assert.equal(pack?.workingDir, expected, written);
+      const codes = pack?.diagnostics.map(({ code }) => code);
+      assert.deepEqual(codes, expected === usual ? ['agent-working-dir'] : [], written);
+    }
+    folder.add({ 'home/.config/telos/agents.toml': '[agents.pack]\nworking_dir = "~"\n' });
+    assert.equal(discover().find(({ name }) => name === 'pack')?.workingDir, home, 'the user may');
+  });
+
+  it('takes no way for a name', () => {
+    folder.add({
+      'skills/one/skills/a/SKILL.md': skill('A'),
+      'skills/one/agent.toml': 'name = "../../.."',
+      'skills/two/skills/a/SKILL.md': skill('A'),
+      'skills/two/agent.toml': 'name = ".."',
+    });
+    const root = join(folder.path, 'home/obsidian/telos');
+    const found = discover().map(({ workingDir }) => workingDir);
+    assert.deepEqual(found, [join(root, '-'), join(root, '..-..-..')]);
+  });
+
   it('takes a bare skill folder as an agent of one skill, and a workspace as an agent of its own', () => {
     folder.add({
       'skills/solo/SKILL.md': skill('Alone'),

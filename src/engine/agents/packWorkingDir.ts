@@ -1,0 +1,43 @@
+/** Tells which folders a pack must not choose for its work: an agent reads and writes there without a question, and packs are strangers' work. */
+import { realpathSync } from 'node:fs';
+import { dirname, isAbsolute } from 'node:path';
+import { type Config, expandPath } from '../config.ts';
+import { isInside } from '../tools/paths.ts';
+import { isSensitive } from '../tools/secretNames.ts';
+
+type Places = Pick<Config, 'home' | 'cwd' | 'configDir' | 'dataDir' | 'skillsDir'>;
+
+const ofTheSystem =
+  /^(\/private)?\/(etc|usr|bin|sbin|lib\w*|boot|dev|proc|sys|run|System|Library)(\/|$)|^[a-z]:\\(Windows|Program Files[^\\]*|ProgramData)(\\|$)/i;
+
+/**
+ * Why the folder that the pack names is not used, as the end of a sentence; undefined for one that will do. `written` is as it stands in the
+ * pack's own agent.toml; what the user writes into agents.toml is not held to this.
+ */
+export function workingDirProblem(written: string, packDir: string, places: Places): string | undefined {
+  const { home, cwd, configDir, dataDir, skillsDir } = places;
+  const path = real(expandPath(written, home, cwd));
+  const own = real(packDir);
+  if (path !== own && isInside(own, path)) return undefined;
+  if (!/^~/.test(written) && !isAbsolute(written) && !isInside(real(cwd), path))
+    return 'leads out of the folder in which Telos is called';
+  const around = [home, configDir, dataDir, skillsDir].map(real).find(folder => isInside(path, folder));
+  if (around !== undefined) return `holds all of ${around}`;
+  if (dirname(path) === dirname(dirname(path)) || ofTheSystem.test(path)) return 'belongs to the system';
+  if (isSensitive(path)) return 'is a place of keys and passwords';
+  if (isInside(real(skillsDir), path)) return 'belongs to other agents';
+  const [first = ''] = isInside(real(home), path) ? path.slice(real(home).length + 1).split(/[\\/]/) : [];
+  if (first.startsWith('.')) return 'holds the settings of programs';
+  return undefined;
+}
+
+function real(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    const parent = dirname(path);
+    return parent === path
+      ? path
+      : `${real(parent).replace(/[\\/]$/, '')}${path.slice(parent.replace(/[\\/]$/, '').length)}`;
+  }
+}
