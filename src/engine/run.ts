@@ -7,11 +7,11 @@ import type {
   RunEvent,
   RunOutcome,
   ToolCall,
-  Usage,
 } from '../protocol/run.ts';
 import type { Budget } from './budget.ts';
 import { TelosError } from './errors.ts';
 import { newToken } from './human.ts';
+import { usageOf } from './providers/prices.ts';
 import { defaultMaxTokens, type Provider, type Quota, type TokenCount } from './providers/provider.ts';
 import { runTools, type ToolBench } from './toolRound.ts';
 
@@ -173,7 +173,7 @@ async function* readTurn(
 }
 
 function* used(tokens: TokenCount | undefined, spec: RunSpec): Generator<RunEvent, void> {
-  const usage: Usage | undefined = tokens && { ...tokens, cost: spec.priceOf(tokens) };
+  const usage = tokens && usageOf(tokens, spec.priceOf(tokens));
   if (usage) yield { type: 'usage', round: spec.counts.rounds, usage };
   // A recording asks no model, and so uses nothing.
   if (!spec.provider.recording) yield* warnings(spec.budget?.add(usage) ?? []);

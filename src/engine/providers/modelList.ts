@@ -1,6 +1,6 @@
 /** Which models there are to choose from: asked of servers that cost nothing to ask, else those whose prices are known. */
 import type { Config } from '../config.ts';
-import { keyedProviders, type ProviderName, providerAddress } from './create.ts';
+import { keyedProviders, type ProviderName, providerAddress, providerSetups } from './create.ts';
 import { pricedModels } from './prices.ts';
 
 export interface ProviderModels {
@@ -19,7 +19,7 @@ const mostModels = 200;
 /** All providers of the engine but the recording. Never throws: a server that does not answer has no models. */
 export async function listModels(config: Config): Promise<ProviderModels[]> {
   const keyed = keyedProviders.map(async ({ name, keyVariable }): Promise<ProviderModels> => {
-    const known = pricedModels(name);
+    const known = knownModels(name);
     const ready = Boolean(config.env[keyVariable]);
     if (name !== 'openai' || !config.env['OPENAI_BASE_URL']) return { name, ready, models: known };
     const served = await askServer(providerAddress(config, name), config.env[keyVariable]);
@@ -29,6 +29,12 @@ export async function listModels(config: Config): Promise<ProviderModels[]> {
     (served): ProviderModels => ({ name: 'ollama', ready: served !== undefined, models: served ?? [] }),
   );
   return Promise.all([...keyed, ollama]);
+}
+
+/** The one that is used when none is named may be a name for whatever is the latest, which has no price. */
+function knownModels(name: keyof typeof providerSetups): string[] {
+  const [priced, usual] = [pricedModels(name), providerSetups[name].model];
+  return priced.length === 0 || priced.includes(usual) ? priced : [usual, ...priced];
 }
 
 /** The names that `GET /models` gives; undefined where nothing answers as it should. */

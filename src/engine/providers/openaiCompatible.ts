@@ -4,11 +4,9 @@ import { TelosError } from '../errors.ts';
 import { explainHttpFailure, explainLineFailure } from './httpFailure.ts';
 import { OllamaContext } from './ollamaContext.ts';
 import { toOpenaiMessages } from './openaiMessages.ts';
-import { OpenaiReader } from './openaiReader.ts';
+import { type OpenaiCompatibleName, OpenaiReader } from './openaiReader.ts';
 import type { CompletionRequest, Provider } from './provider.ts';
 import { ReportedError, standardLimits, streamTurn, type TurnFailure, type TurnLimits } from './turn.ts';
-
-export type OpenaiCompatibleName = 'openai' | 'gemini' | 'openrouter' | 'ollama';
 
 export interface OpenaiCompatibleOptions {
   name: OpenaiCompatibleName;
@@ -58,7 +56,7 @@ export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provid
       return streamTurn(
         {
           label: labels[name],
-          reader: () => new OpenaiReader(),
+          reader: () => new OpenaiReader(name),
           async open(attemptSignal) {
             const fitting = context ? await context.fit(body, attemptSignal) : body;
             return client.chat.completions.create(fitting, { signal: attemptSignal }).asResponse();

@@ -19,7 +19,11 @@ interface OpenaiChunk {
   usage?: {
     prompt_tokens?: number;
     completion_tokens?: number;
-    prompt_tokens_details?: { cached_tokens?: number | null } | null;
+    total_tokens?: number;
+    prompt_tokens_details?: { cached_tokens?: number | null; cache_write_tokens?: number | null } | null;
+    cost?: unknown;
+    is_byok?: boolean;
+    cost_details?: { upstream_inference_cost?: unknown } | null;
   } | null;
 }
 
@@ -38,12 +42,20 @@ interface OpenCall {
   extra: object | undefined;
 }
 
+/** Whose habits are to be expected. */
+export type OpenaiCompatibleName = 'openai' | 'gemini' | 'openrouter' | 'ollama';
+
 export class OpenaiReader implements WireReader {
+  readonly #name: OpenaiCompatibleName;
   /** True when the stream's last line, `[DONE]`, has come. */
   #ended = false;
   #finish: string | undefined;
   #usage: TokenCount | undefined;
   readonly #calls: OpenCall[] = [];
+
+  constructor(name: OpenaiCompatibleName) {
+    this.#name = name;
+  }
 
   get whole(): boolean {
     return this.#ended || this.#finish !== undefined;
@@ -56,7 +68,7 @@ export class OpenaiReader implements WireReader {
     }
     const chunk = JSON.parse(data) as OpenaiChunk;
     if (chunk.error) throw reportedError(chunk.error);
-    if (chunk.usage) this.#usage = toTokenCount(chunk.usage);
+    if (chunk.usage) this.#usage = toTokenCount(this.#name, chunk.usage);
     const choice = chunk.choices?.[0];
     if (!choice) return undefined;
     if (choice.finish_reason) this.#finish = choice.finish_reason;
@@ -103,12 +115,31 @@ function reportedError(error: NonNullable<OpenaiChunk['error']>): ReportedError 
   return new ReportedError(code >= 400 && code < 600 ? code : 500, error.message ?? JSON.stringify(error));
 }
 
-function toTokenCount(usage: NonNullable<OpenaiChunk['usage']>): TokenCount {
+type WireUsage = NonNullable<OpenaiChunk['usage']>;
+
+function toTokenCount(name: OpenaiCompatibleName, usage: WireUsage): TokenCount {
+  const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, total_tokens: total = 0 } = usage;
   const cacheReadTokens = usage.prompt_tokens_details?.cached_tokens ?? 0;
+  const cacheWriteTokens = usage.prompt_tokens_details?.cache_write_tokens ?? 0;
+  const charged = name === 'openrouter' ? chargedFor(usage) : undefined;
   return {
-    inputTokens: Math.max(0, (usage.prompt_tokens ?? 0) - cacheReadTokens),
-    outputTokens: usage.completion_tokens ?? 0,
+    inputTokens: Math.max(0, prompt - cacheReadTokens - cacheWriteTokens),
+    // Gemini counts what it thinks, which is paid as output, in the total alone.
+    outputTokens: name === 'gemini' ? Math.max(completion, total - prompt) : completion,
     cacheReadTokens,
-    cacheWriteTokens: 0,
+    cacheWriteTokens,
+    ...(charged === undefined ? {} : { charged }),
   };
 }
+
+/**
+ * OpenRouter ends each answer with what it took from the account, in credits, which are dollars; with a key of one's own at the model's
+ * maker that is its fee alone, and the maker's price stands beside it. Source: its page on usage accounting.
+ */
+function chargedFor({ cost, is_byok: ownKey, cost_details: details }: WireUsage): number | undefined {
+  const makers = ownKey ? details?.upstream_inference_cost : 0;
+  return isAmount(cost) && isAmount(makers) ? cost + makers : undefined;
+}
+
+const isAmount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0;

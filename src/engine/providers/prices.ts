@@ -1,4 +1,5 @@
 /** What a round costs, from prices.json; a model that is not listed there costs `unknown`, never nothing. */
+import type { Usage } from '../../protocol/run.ts';
 import prices from './prices.json' with { type: 'json' };
 import type { TokenCount } from './provider.ts';
 
@@ -15,10 +16,15 @@ interface ModelPrice extends TokenPrices {
   longPrompt?: { over: number } & Partial<TokenPrices>;
 }
 
+interface DatedPrice extends ModelPrice {
+  /** What is announced for later: from that day on, an ISO date, it holds instead. */
+  later?: { from: string } & ModelPrice;
+}
+
 interface PriceList {
   /** ISO date at which the provider's own list was last compared. */
   date: string;
-  models: Readonly<Record<string, ModelPrice>>;
+  models: Readonly<Record<string, DatedPrice>>;
 }
 
 const lists = new Map<string, PriceList>(Object.entries(prices.providers));
@@ -33,13 +39,24 @@ export function pricedModels(provider: string): string[] {
   return Object.keys(lists.get(provider)?.models ?? {});
 }
 
+/** One round for whoever shows it or adds it up. */
+export function usageOf({ charged: _charged, ...tokens }: TokenCount, cost: number | 'unknown'): Usage {
+  return { ...tokens, cost };
+}
+
 /**
- * US dollars for one round. A dated name (`claude-haiku-4-5-20251001`, `gpt-5.4-2026-03-05`) costs what its model costs. Ollama is 0,
+ * US dollars for one round: what the provider says it has charged, else by the list. A dated name (`claude-haiku-4-5-20251001`, `gpt-5.4-2026-03-05`) costs what its model costs. Ollama is 0,
  * because its models run on the person's own machine, except for those that its cloud runs, whose price is not known.
  */
-export function priceOf(provider: string, model: string, tokens: TokenCount): number | 'unknown' {
+export function priceOf(
+  provider: string,
+  model: string,
+  tokens: TokenCount,
+  now = new Date(),
+): number | 'unknown' {
+  if (tokens.charged !== undefined) return tokens.charged;
   if (provider === 'ollama') return /[:-]cloud$/.test(model) ? 'unknown' : 0;
-  const price = modelPrice(provider, model);
+  const price = modelPrice(provider, model, now);
   if (!price) return 'unknown';
   const prompt = tokens.inputTokens + tokens.cacheReadTokens + tokens.cacheWriteTokens;
   const { longPrompt } = price;
@@ -56,9 +73,10 @@ export function priceOf(provider: string, model: string, tokens: TokenCount): nu
   return millionths / 1_000_000;
 }
 
-function modelPrice(provider: string, model: string): ModelPrice | undefined {
+function modelPrice(provider: string, model: string, now: Date): ModelPrice | undefined {
   const models = lists.get(provider)?.models ?? {};
   const undated = model.replace(/-(\d{8}|\d{4}-\d{2}-\d{2})$/, '');
   const name = [model, undated].find(candidate => Object.hasOwn(models, candidate));
-  return name === undefined ? undefined : models[name];
+  const price = name === undefined ? undefined : models[name];
+  return price?.later && now >= new Date(price.later.from) ? price.later : price;
 }

@@ -26,6 +26,8 @@ export interface TokenCount {
   outputTokens: number;
   cacheReadTokens: number;
   cacheWriteTokens: number;
+  /** US dollars, where the provider itself says what it has charged. */
+  charged?: number;
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Counts what it costs to have a model choose the skill: against the budget, and for whoever writes it down. */
 import type { RunEvent } from '../../protocol/run.ts';
 import type { Budget } from '../budget.ts';
-import { priceOf } from '../providers/prices.ts';
+import { priceOf, usageOf } from '../providers/prices.ts';
 import type { Provider, TokenCount } from '../providers/provider.ts';
 
 const none: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
@@ -21,7 +21,7 @@ export function meteredProvider(
       warn((await budget?.check()) ?? []);
       for await (const event of provider.streamCompletion(request, signal)) {
         if (event.type === 'done') {
-          const usage = { ...none, ...event.usage, cost: costOf(provider, event.usage) };
+          const usage = usageOf(event.usage ?? none, costOf(provider, event.usage));
           report({
             type: 'usage',
             round: 0,

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { TelosError } from '../../../src/engine/errors.ts';
-import {
-  createOpenaiCompatible,
-  type OpenaiCompatibleName,
-  toOpenaiRequest,
-} from '../../../src/engine/providers/openaiCompatible.ts';
+import { createOpenaiCompatible, toOpenaiRequest } from '../../../src/engine/providers/openaiCompatible.ts';
+import type { OpenaiCompatibleName } from '../../../src/engine/providers/openaiReader.ts';
 import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turn.ts';
 import type { ContentBlock } from '../../../src/protocol/run.ts';
@@ -91,6 +88,27 @@ describe('openai-compatible', () => {
       stream_options: { include_usage: true },
     });
     assert.equal(requests[0]?.headers['authorization'], `Bearer ${key}`);
+  });
+
+  it('counts what a provider of its own habits says: what was charged, what was thought, what went into a cache', async () => {
+    const counted = async (name: OpenaiCompatibleName, usage: object) => {
+      await serve([{ text: ['x'], usage }]);
+      const end = (await collect(ask(), provider(name))).at(-1);
+      await server?.close();
+      return end?.type === 'done' ? end.usage : undefined;
+    };
+    const details = { prompt_tokens_details: { cached_tokens: 20, cache_write_tokens: 5 } };
+    const usage = { prompt_tokens: 30, completion_tokens: 4, total_tokens: 34, ...details, cost: 0.5 };
+    const tokens = { inputTokens: 5, outputTokens: 4, cacheReadTokens: 20, cacheWriteTokens: 5 };
+    assert.deepEqual(await counted('openrouter', usage), { ...tokens, charged: 0.5 });
+    const ownKey = { ...usage, is_byok: true, cost_details: { upstream_inference_cost: 2 } };
+    assert.deepEqual(await counted('openrouter', ownKey), { ...tokens, charged: 2.5 });
+    assert.deepEqual(await counted('openrouter', { ...usage, is_byok: true }), tokens);
+    assert.deepEqual(await counted('openrouter', { ...usage, cost: '0.5' }), tokens);
+    // Nobody else's "cost" is known to be dollars.
+    assert.deepEqual(await counted('openai', usage), tokens);
+    assert.equal((await counted('gemini', { ...usage, total_tokens: 90 }))?.outputTokens, 60);
+    assert.equal((await counted('openai', { ...usage, total_tokens: 90 }))?.outputTokens, 4);
   });
 
   it('puts interleaved calls together', async () => {

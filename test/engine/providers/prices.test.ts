@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { priceDate, priceOf } from '../../../src/engine/providers/prices.ts';
+import { priceDate, priceOf, usageOf } from '../../../src/engine/providers/prices.ts';
 
 const million = {
   inputTokens: 1_000_000,
@@ -44,6 +44,28 @@ describe('prices', () => {
     assert.equal(cents({ ...round, cacheReadTokens: 30_001 }).toFixed(4), '4.0250');
     assert.equal(priceOf('openai', 'gpt-5.5', { ...round, inputTokens: 300_000 }), 'unknown');
     assert.notEqual(priceOf('openai', 'gpt-5.5', round), 'unknown');
+  });
+
+  it('knows prices of Gemini, also those that are announced, and none for a name that means whatever is the latest', () => {
+    const cents = (tokens: typeof million, now?: Date) =>
+      Number(priceOf('gemini', 'gemini-3.8-flash', { ...tokens, cacheWriteTokens: 0 }, now));
+    assert.equal(cents(million, new Date('2026-12-31T12:00:00Z')), 0.75 + 3.75 + 0.075);
+    assert.equal(cents(million, new Date('2027-01-01T12:00:00Z')), 1.5 + 7.5 + 0.15);
+    const short = { inputTokens: 200_000, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+    assert.equal(priceOf('gemini', 'gemini-2.5-pro', short), 0.25);
+    assert.equal(priceOf('gemini', 'gemini-2.5-pro', { ...short, inputTokens: 200_001 }), 200_001 * 2.5e-6);
+    assert.equal(priceOf('gemini', 'gemini-flash-latest', million), 'unknown');
+    assert.equal(priceOf('gemini', 'models/gemini-2.5-pro', short), 'unknown');
+  });
+
+  it('believes a provider that says what it has charged, and guesses nothing for a gateway that does not', () => {
+    assert.equal(
+      priceOf('openrouter', 'anthropic/claude-haiku-4.5', { ...million, charged: 0.0123 }),
+      0.0123,
+    );
+    assert.equal(priceOf('openrouter', 'some/model:free', { ...million, charged: 0 }), 0);
+    assert.equal(priceOf('openrouter', 'anthropic/claude-haiku-4.5', million), 'unknown');
+    assert.deepEqual(usageOf({ ...million, charged: 0.0123 }, 0.0123), { ...million, cost: 0.0123 });
   });
 
   it('is not fooled by names that every object has', () => {
