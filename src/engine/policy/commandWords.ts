@@ -56,16 +56,31 @@ export function wordsMatch(pattern: readonly string[], words: readonly string[])
   return fixed.every((word, index) => word === words[index]);
 }
 
+/** True when the words of the pattern stand anywhere in `words`: behind `sudo` or `env`, say, or with a path before the program. */
+export function wordsOccur(pattern: readonly string[], words: readonly string[]): boolean {
+  const open = pattern.length > 1 && pattern.at(-1) === '*';
+  const fixed = open ? pattern.slice(0, -1) : pattern;
+  return words.some(
+    (word, at) =>
+      (word === fixed[0] || word.endsWith(`/${fixed[0]}`)) &&
+      (open || at + fixed.length === words.length) &&
+      fixed.every((wanted, index) => index === 0 || words[at + index] === wanted),
+  );
+}
+
 /**
  * Every word sequence in a line that could be a command, read generously: for rules that forbid, where a guess too many is harmless. What a
  * program or a script does inside cannot be seen here.
  */
 export function looseCommands(command: string): string[][] {
   return command
+    .replace(/\\\r?\n/g, '')
+    .replace(/\$(?:IFS\b|\{IFS[^}]*\})/g, ' ')
+    .replace(/\d*(?:&>|[<>]+)&?\s*[^\s;&|<>()]*/g, ' ')
     .split(/[;&|\n\r(){}`]+|\$\(/)
     .map(part =>
       part
-        .replace(/["'\\]/g, '')
+        .replace(/\$?["']|\\/g, '')
         .trim()
         .split(/\s+/)
         .filter(word => word !== '' && !/^\w+=/.test(word)),

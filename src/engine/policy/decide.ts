@@ -1,9 +1,18 @@
 /** The one place that says what a tool call may do: allow it, ask a person, or refuse it. */
 import type { ToolCall } from '../../protocol/run.ts';
-import { type Ask, allow, type Decision, type Deny, deny, type PolicyContext } from './decision.ts';
+import {
+  type Allow,
+  type Ask,
+  allow,
+  type Decision,
+  type Deny,
+  deny,
+  type PolicyContext,
+} from './decision.ts';
 import { ask, defaultDecision, readOnlyCommand } from './defaults.ts';
 import type { PolicyRule, PolicyRules } from './policyFile.ts';
-import { isExact, ruleFits } from './ruleMatch.ts';
+import { hides } from './prohibitions.ts';
+import { isAbout, isExact, ruleFits } from './ruleMatch.ts';
 import { grantName, type Wanted, whatItWants } from './wanted.ts';
 
 /**
@@ -23,7 +32,8 @@ export async function decide(call: ToolCall, context: PolicyContext): Promise<De
   if (insisting) return insisting;
   if (context.memory?.grants.has(grantName(wanted))) return allow('grant.run', wanted.subject);
   const byDefault = await defaultDecision(wanted, context);
-  if (byDefault.action !== 'ask') return byDefault;
+  if (byDefault.action === 'allow') return hidden(byDefault, rules, context) ?? byDefault;
+  if (byDefault.action === 'deny') return byDefault;
   const rule = rules?.allow.find(one => ruleFits(one, wanted, context) && lifts(one, byDefault));
   return rule ? allow(nameOf(rule), wanted.subject) : byDefault;
 }
@@ -33,7 +43,20 @@ const nameOf = ({ effect, line }: PolicyRule): string => `policy.${effect}:${lin
 
 function forbidden(wanted: Wanted, rules: PolicyRules | undefined, context: PolicyContext): Deny | undefined {
   const rule = rules?.deny.find(one => ruleFits(one, wanted, context));
-  return rule && deny(nameOf(rule), `A [[deny]] rule forbids it: ${rules?.file}, line ${rule.line}.`);
+  return rule && forbiddenBy(rule, rules);
+}
+
+const forbiddenBy = (rule: PolicyRule, rules: PolicyRules | undefined): Deny =>
+  deny(
+    nameOf(rule),
+    `A [[deny]] rule forbids it: ${rules?.file}, line ${rule.line}.${rule.path ? ` It is about ${rule.path}.` : ''}`,
+  );
+
+/** What a command shows that only looks is known once it has been read word by word. */
+function hidden(allowed: Allow, rules: PolicyRules | undefined, context: PolicyContext): Deny | undefined {
+  const { readOnly } = allowed;
+  const rule = readOnly && rules?.deny.find(one => isAbout(one, context) && hides(one, readOnly));
+  return rule && forbiddenBy(rule, rules);
 }
 
 async function beyondRole(wanted: Wanted, context: PolicyContext): Promise<Deny | undefined> {

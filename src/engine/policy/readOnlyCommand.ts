@@ -67,7 +67,8 @@ async function readCommand(line: string, scope: ReadOnlyScope, named: string[]):
   named.push(...written.paths);
   const cwd = await resolvePath(scope.cwd, scope.cwd, scope.home);
   const paths: string[] = [];
-  for (const path of written.paths) paths.push(await checkedPath(path, cwd, written.readsBelow, scope));
+  for (const path of written.goesThroughFolder ? ['.'] : written.paths)
+    paths.push(await checkedPath(path, cwd, written.readsBelow, scope));
   return { program, argv: argvOf(program, written, paths, cwd), paths, lines: written.lines, cwd };
 }
 
@@ -155,8 +156,8 @@ function argvOf(
     }
     case 'grep': {
       const secret = [
-        ...secretFolderNames.map(name => `--exclude-dir=${name}`),
-        ...secretFileGlobs.map(name => `--exclude=${name}`),
+        ...secretFolderNames.map(name => `--exclude-dir=${inAnyCase(name)}`),
+        ...secretFileGlobs.map(name => `--exclude=${inAnyCase(name)}`),
       ];
       return [...flags, ...(readsBelow ? secret : []), '--', ...patterns, ...shownPaths];
     }
@@ -164,6 +165,12 @@ function argvOf(
       return [...flags, '--', ...shownPaths];
   }
 }
+
+/** grep knows no globs without case; what stands in brackets already has both. */
+const inAnyCase = (glob: string): string =>
+  glob.replace(/\[[^\]]*\]|[a-z]/gi, sign =>
+    sign.length > 1 ? sign : `[${sign.toLowerCase()}${sign.toUpperCase()}]`,
+  );
 
 /** False for a way over a link: the program gets what the link meant when it was checked. */
 const meansItself = (written: string, real: string, cwd: string): boolean => resolve(cwd, written) === real;

@@ -18,6 +18,8 @@ export interface WrittenCommand {
   lines: LineRange;
   /** It shows the content of every file below its paths. */
   readsBelow: boolean;
+  /** Without a path it goes through the folder in which it runs. */
+  goesThroughFolder?: boolean;
 }
 
 type Form = (words: readonly string[]) => Partial<WrittenCommand>;
@@ -139,7 +141,9 @@ function rg(words: readonly string[]): Partial<WrittenCommand> {
   const { flags, operands } = readFlags('rg', words, rgFlags);
   if (flags.includes('--type-list')) return { flags };
   const hasPattern = flags.some(flag => /^(-e|--regexp=|--files$)/.test(flag));
-  return { flags, ...split('rg', operands, hasPattern), readsBelow: !flags.includes('--files') };
+  const { patterns, paths } = split('rg', operands, hasPattern);
+  const readsBelow = !flags.includes('--files');
+  return { flags, patterns, paths, readsBelow, goesThroughFolder: paths.length === 0 };
 }
 
 const grepFlags: Flags = {

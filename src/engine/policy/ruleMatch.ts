@@ -1,23 +1,25 @@
 /** Does a rule of the user fit what a call wants? */
 import { isInside } from '../tools/paths.ts';
 import { isSensitive } from '../tools/secretNames.ts';
-import { looseCommands, wordsMatch } from './commandWords.ts';
+import { wordsMatch } from './commandWords.ts';
 import type { PolicyContext } from './decision.ts';
 import type { RuleDraft } from './policyEdit.ts';
 import type { PolicyRule } from './policyFile.ts';
-import { hostAndPort, type Wanted } from './wanted.ts';
+import { meansTool, touches } from './prohibitions.ts';
+import { hostAndPort, hostFits, type Wanted } from './wanted.ts';
 
+/** True for a rule that allows exactly this call, or for one that forbids what it could be. */
 export function ruleFits(rule: PolicyRule, wanted: Wanted, context: PolicyContext): boolean {
   if (!isAbout(rule, context)) return false;
   const tool = wanted.kind === 'mcp' && rule.server !== undefined ? wanted.facts.tool : wanted.tool;
-  if (rule.tool !== '*' && rule.tool !== tool) return false;
   if (rule.server !== undefined && (wanted.kind !== 'mcp' || wanted.facts.server !== rule.server))
     return false;
-  return rule.effect === 'allow' ? covers(rule, wanted) : touches(rule, wanted);
+  if (rule.effect === 'deny') return meansTool(rule, tool) && touches(rule, wanted, context.home);
+  return rule.tool === tool && covers(rule, wanted);
 }
 
 /** An agent of the workspace can call itself anything, so a rule for a name alone is not for it. */
-function isAbout({ effect, agent, pack }: PolicyRule, context: PolicyContext): boolean {
+export function isAbout({ effect, agent, pack }: PolicyRule, context: PolicyContext): boolean {
   if (agent === '*') return pack === undefined || pack === context.agent?.packDir;
   if (context.agent?.name !== agent) return false;
   if (pack !== undefined) return pack === context.agent.packDir;
@@ -45,34 +47,6 @@ function covers(rule: PolicyRule, wanted: Wanted): boolean {
         ? isInside(rule.path.slice(0, -3), wanted.subject) && !isSensitive(wanted.subject)
         : rule.path === wanted.subject;
   }
-}
-
-/** A host on this machine or its network is meant only with its port; a wildcard means names below, never the name itself. */
-function hostFits(pattern: string, url: URL, isPublic: boolean): boolean {
-  const host = pattern.toLowerCase();
-  if (host === hostAndPort(url)) return true;
-  if (!isPublic || /:\d+$/.test(host)) return false;
-  const name = url.hostname.replace(/\.$/, '');
-  return host.startsWith('*.') ? name.endsWith(host.slice(1)) : name === host;
-}
-
-/** A deny rule is read generously: for a command, if any part of it could be what the rule names. */
-function touches(rule: PolicyRule, wanted: Wanted): boolean {
-  const { argv, command, host, path, digest } = rule;
-  if (argv ?? command ?? host ?? path ?? digest) {
-    switch (wanted.kind) {
-      case 'command':
-        if (command !== undefined) return wanted.subject.includes(command);
-        return argv !== undefined && looseCommands(wanted.subject).some(words => wordsMatch(argv, words));
-      case 'fetch':
-        return host !== undefined && hostFits(host.replace(/:\d+$/, ''), wanted.url, true);
-      case 'mcp':
-        return digest !== undefined && digest === wanted.facts.digest;
-      default:
-        return path !== undefined && isInside(path.replace(/\/\*\*$/, ''), wanted.subject);
-    }
-  }
-  return true;
 }
 
 /** True for a rule that names one command and no open arguments. */

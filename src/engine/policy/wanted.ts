@@ -127,3 +127,12 @@ export function grantName(wanted: Wanted): string {
 export function hostAndPort(url: URL): string {
   return `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`;
 }
+
+/** A host on this machine or its network is meant only with its port; a wildcard means names below, never the name itself. */
+export function hostFits(pattern: string, url: URL, isPublic: boolean): boolean {
+  const host = pattern.toLowerCase();
+  if (host === hostAndPort(url)) return true;
+  if (!isPublic || /:\d+$/.test(host)) return false;
+  const name = url.hostname.replace(/\.$/, '');
+  return host.startsWith('*.') ? name.endsWith(host.slice(1)) : name === host;
+}

@@ -13,25 +13,52 @@ export function folded(path: string): string {
 
 export const nameOf = (foldedPath: string): string => foldedPath.slice(foldedPath.lastIndexOf('/') + 1);
 
-const secretPlace =
-  /(^|\/)(\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.password-store|\.mozilla|keychains|\.config\/(gcloud|gh)|\.docker\/config\.json)(\/|$)/;
-const secretFile =
-  /^(\.env.*|\.npmrc|\.pypirc|[._]netrc|\.git-credentials|\.pgpass|\.my\.cnf|\.htpasswd|\.vault-token|\.s3cfg|\.\w+_history|id_(rsa|dsa|ecdsa|ed25519)(_\w+)?|(credentials|secrets?)(\.(json|ya?ml|toml|ini|csv|env))?|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|tfstate))$/;
+const secretPlace = new RegExp(
+  `(^|/)(${[
+    String.raw`\.(ssh|gnupg|aws|azure|kube|password-store|mozilla|thunderbird|bitcoin|ethereum|electrum|vault)|keychains`,
+    String.raw`\.config/(gcloud|gh|op|hub|doctl|rclone|stripe|solana|google-chrome|chromium|bravesoftware|microsoft-edge)`,
+    String.raw`\.docker/config\.json|\.codex/auth\.json|\.m2/settings\.xml|\.gradle/gradle\.properties`,
+    'application support/(google/chrome|firefox|bravesoftware)',
+  ].join('|')})(/|$)`,
+);
+const secretFile = new RegExp(
+  `^(${[
+    String.raw`\.env.*|.*\.env|\.npmrc|\.pypirc|[._]netrc|\.git-credentials|\.pgpass|\.my\.cnf|\.htpasswd|\.vault-token`,
+    String.raw`\.s3cfg|\.boto|\.dockercfg|\.databrickscfg|\.authinfo(\.gpg)?|\.\w+_history|kubeconfig|wallet\.dat|login data`,
+    String.raw`id_(rsa|dsa|ecdsa|ed25519)(?!.*\.pub$)([._-].*)?`,
+    String.raw`(.*[._-])?(credentials|secrets?)(\.(json|ya?ml|toml|ini|csv|env))?|service[-_]?account.*\.json`,
+    String.raw`.*\.(pem|key|p12|pfx|jks|keystore|kdbx?|ppk|tfstate|ovpn|tfrc(\.json)?)`,
+  ].join('|')})$`,
+);
 
 /** The same for programs that search by themselves: names of folders, and of files as globs. They leave out rather more. */
 export const secretFolderNames: readonly string[] = [
   ...['.ssh', '.gnupg', '.aws', '.azure', '.kube', '.password-store', '.mozilla', '.docker', 'gcloud'],
-  ...['keychains', 'Keychains'],
+  ...['keychains', 'Keychains', '.thunderbird', '.bitcoin', '.ethereum', '.electrum', '.vault', '.codex'],
+  ...['google-chrome', 'chromium', 'BraveSoftware', 'microsoft-edge', 'rclone', 'solana', 'doctl'],
 ];
 export const secretFileGlobs: readonly string[] = [
+  ...[
+    '*.env',
+    '.boto',
+    '.dockercfg',
+    '.databrickscfg',
+    '.authinfo*',
+    'kubeconfig',
+    'wallet.dat',
+    'login data',
+  ],
+  ...['service*account*.json', '*.tfrc*', 'settings.xml', 'gradle.properties'],
   ...['.env*', '.npmrc', '.pypirc', '[._]netrc', '.git-credentials', '.pgpass', '.my.cnf', '.htpasswd'],
-  ...['.vault-token', '.s3cfg', '.*_history', 'hosts.yml', 'credentials', 'secret', 'secrets'],
+  ...['.vault-token', '.s3cfg', '.*_history', 'hosts.yml', '*credentials', '*secret', '*secrets'],
   ...['id_rsa*', 'id_dsa*', 'id_ecdsa*', 'id_ed25519*'],
-  ...['pem', 'key', 'p12', 'pfx', 'jks', 'keystore', 'kdbx', 'ppk', 'tfstate'].map(ending => `*.${ending}`),
+  ...['pem', 'key', 'p12', 'pfx', 'jks', 'keystore', 'kdb', 'kdbx', 'ppk', 'tfstate', 'ovpn'].map(
+    ending => `*.${ending}`,
+  ),
   ...['json', 'yaml', 'yml', 'toml', 'ini', 'csv', 'env'].flatMap(ending => [
-    `credentials.${ending}`,
-    `secret.${ending}`,
-    `secrets.${ending}`,
+    `*credentials.${ending}`,
+    `*secret.${ending}`,
+    `*secrets.${ending}`,
   ]),
 ];
 

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
-import { looseCommands, plainWords, wordsMatch } from '../../../src/engine/policy/commandWords.ts';
+import {
+  looseCommands,
+  plainWords,
+  wordsMatch,
+  wordsOccur,
+} from '../../../src/engine/policy/commandWords.ts';
 
 describe('plain words', () => {
   const rows: readonly (readonly [string, readonly string[] | undefined])[] = [
@@ -62,5 +67,26 @@ describe('plain words', () => {
     const commands = looseCommands('cd x && A=1 git push; (echo "$(rm -rf y)")');
     assert.ok(commands.some(words => wordsMatch(['git', 'push', '*'], words)));
     assert.ok(commands.some(words => wordsMatch(['rm', '*'], words)));
+  });
+
+  it('are found however a line is written, where a rule forbids them', () => {
+    const forbidden = [
+      'git push',
+      'sudo -E git push',
+      'env A=1 /usr/bin/git push',
+      'g\\it "push"',
+      "$'git' push",
+      'git \\\n push',
+      `git$${'{IFS}'}push`,
+      'git push >/dev/null 2>&1',
+      'echo $(git push)',
+      'ls | xargs git push',
+    ];
+    const fine = ['git pull', 'git push --dry-run', 'echo gitpush', 'legit push'];
+    const has = (command: string): boolean =>
+      looseCommands(command).some(words => wordsOccur(['git', 'push'], words));
+    for (const command of forbidden) assert.ok(has(command), command);
+    for (const command of fine) assert.ok(!has(command), command);
+    assert.ok(looseCommands('nice rm -rf x').some(words => wordsOccur(['rm', '*'], words)));
   });
 });

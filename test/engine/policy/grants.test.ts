@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { grantedVariables, keepAnswer, noteGranted } from '../../../src/engine/policy/answers.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
@@ -157,6 +158,40 @@ describe('decide, with what the user has granted', () => {
     assert.equal(await short('read_file', 'a.md'), 'deny policy.deny:6');
     assert.equal(await short('fetch_url', 'https://named.test/'), 'deny policy.deny:10');
     assert.equal(await short('read_file', '/proc/self/environ'), 'deny floor.special-file');
+  });
+
+  it('refuses what a prohibition of a place could be about, by whatever tool and way it is reached', async () => {
+    run.put('work/private/a.md', 'x');
+    run.put('pack/hidden/a.md', 'x');
+    mkdirSync(join(run.work, 'open'));
+    symlinkSync(join(run.work, 'private'), join(run.home, 'mine'));
+    policy(
+      rule('tool = "read_file"\npath = "~/mine/**"', 'deny') +
+        rule(`tool = "*"\npath = "${run.pack}/hidden"`, 'deny') +
+        rule(`tool = "write_file"\npath = "${run.work}/open/**"`, 'deny'),
+    );
+    const rows = [
+      ['read_file', 'private/a.md', 'deny policy.deny:1'],
+      ['read_file', 'PRIVATE/a.md', 'deny policy.deny:1'],
+      ['search_files', 'private', 'deny policy.deny:1'],
+      ['search_files', '.', 'deny policy.deny:1'],
+      ['edit_file', 'private/a.md', 'deny policy.deny:1'],
+      ['search_files', 'open', 'allow read.own-folders'],
+      ['list_directory', '.', 'allow read.own-folders'],
+      ['edit_file', 'open/a.md', 'deny policy.deny:11'],
+      ['write_file', 'open/a.md', 'deny policy.deny:11'],
+      ['write_file', 'a.md', 'allow write.working-dir'],
+      ['run_command', 'cat hidden/a.md', 'deny policy.deny:6'],
+      ['run_command', "cat 'hid'den/a.md", 'deny policy.deny:6'],
+      ['run_command', 'grep -r x .', 'deny policy.deny:6'],
+      ['run_command', 'rg x', 'deny policy.deny:6'],
+      ['run_command', 'python3 x.py --in=./hidden/a.md', 'deny policy.deny:6'],
+      ['run_command', `tar c ${run.work}/private`, 'deny policy.deny:1'],
+      ['run_command', 'cat skills/one/SKILL.md', 'allow run.read-only'],
+      ['run_command', 'ls', 'allow run.read-only'],
+    ] as const;
+    for (const [tool, subject, expected] of rows)
+      assert.equal(await short(tool, subject), expected, `${tool} ${subject}`);
   });
 
   it('binds a rule to its agent: not another’s, and not a namesake in a workspace or another folder', async () => {

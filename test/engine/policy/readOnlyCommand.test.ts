@@ -93,7 +93,7 @@ describe('parseReadOnlyCommand', () => {
     assert.deepEqual(searched.slice(-2), ['--', 'alpha']);
     assert.ok(searched.indexOf('--iglob=!.env*') > searched.indexOf('--glob=*.md'));
     assert.deepEqual(await argv('grep -- -v a.txt'), ['--', '-v', 'a.txt']);
-    assert.ok((await argv('grep -r alpha')).includes('--exclude=.env*'));
+    assert.ok((await argv('grep -r alpha')).includes('--exclude=.[eE][nN][vV]*'));
     assert.deepEqual(await argv('ls -l inlink'), ['-l', '--', join(run.work, 'skills')]);
     assert.deepEqual(await argv("find -maxdepth 1 -name '*.md'"), ['.', '-maxdepth', '1', '-name', '*.md']);
   });
@@ -112,6 +112,8 @@ describe('parseReadOnlyCommand', () => {
     assert.match(await refusal('cat ../telos/policy.toml', all), /belongs to Telos/);
     assert.match(await refusal('grep -r key ..', all), /lie below/);
     assert.match(await refusal('rg key ..', all), /lie below/);
+    assert.match(await refusal('rg key', { ...all, cwd: run.root }), /lie below/);
+    assert.match(await refusal('rg key', { cwd: run.outside }), /leads out/);
     const pack = join(run.root, 'telos', 'agents', 'one');
     assert.equal((await parse('ls', { roots: [pack], cwd: pack })).allowed, true);
   });
