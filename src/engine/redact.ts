@@ -10,6 +10,8 @@ export interface Redactor {
   text(text: string): string;
   /** From now on these are hidden as well. */
   learn(secrets: readonly string[]): void;
+  /** See `secretFinder`. */
+  finds(text: string): boolean;
   /** The events without the secrets, a secret that is split over text deltas included. */
   events(events: AsyncIterable<RunEvent>): AsyncIterable<RunEvent>;
 }
@@ -20,6 +22,7 @@ export interface Redactor {
  */
 export function redactor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets);
+  let finder: ((text: string) => boolean) | undefined;
   let pattern = patternOf(formsOf(secrets));
   const text = (original: string): string => (pattern ? original.replace(pattern, redactionMark) : original);
   return {
@@ -27,7 +30,12 @@ export function redactor(secrets: readonly string[]): Redactor {
     learn(more) {
       if (more.every(secret => known.has(secret))) return;
       for (const secret of more) known.add(secret);
+      finder = undefined;
       pattern = patternOf(formsOf([...known]));
+    },
+    finds(searched) {
+      finder ??= secretFinder([...known]);
+      return finder(searched);
     },
     events: events =>
       redactedEvents(
@@ -73,13 +81,19 @@ function withoutPercents(text: string): string {
 }
 
 /** By what its name says. */
-export const isSecretName = (name: string): boolean => /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i.test(name);
+export const isSecretName = (name: string): boolean =>
+  /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|_(PAT|PASS|PWD|AUTH|JWT|COOKIE)$/i.test(
+    name,
+  );
 
-/** Values of variables that are named like keys; they must not reach an event, a log or an address. */
+/** Values of variables that are named like keys, and addresses with a password in them; they must not reach an event, a log or an address. */
 export function secretsIn(env: Readonly<Record<string, string>>): string[] {
-  return Object.entries(env)
-    .filter(([name]) => isSecretName(name))
-    .map(([, value]) => value);
+  return Object.entries(env).flatMap(([name, value]) => {
+    if (isSecretName(name)) return [value];
+    const login = /^[a-z][\w+.-]*:\/\/[^\s/@:]*:([^\s/@]+)@/i.exec(value);
+    // A short password is a word of other texts too.
+    return login ? [value, ...(login[1]!.length >= 12 ? [login[1]!] : [])] : [];
+  });
 }
 
 /** Redacts a text that arrives in pieces, holding back only what could be the beginning of a secret. */

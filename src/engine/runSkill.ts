@@ -10,6 +10,7 @@ import type { Config } from './config.ts';
 import type { RunState } from './frame.ts';
 import type { Human } from './human.ts';
 import { mayConnectServers, policyNotices, signInAt } from './permit.ts';
+import { noteEarlier } from './policy/answers.ts';
 import type { PolicyContext } from './policy/decision.ts';
 import { runPolicy } from './policy/runPolicy.ts';
 import { fillBody, firstMessage, missingNotice, systemPrompt, withAttachments } from './prompt.ts';
@@ -94,11 +95,14 @@ export async function* runSkill(
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
   const allowed = readAllowedTools(skill.allowedTools);
   let mcp: McpServers | undefined;
+  const rules = runPolicy(config, agent, folders);
   const policy: PolicyContext = {
-    ...runPolicy(config, agent, folders),
+    ...rules,
+    holdsSecret: text => rules.holdsSecret?.(text) === true || redact.finds(text),
     commandPatterns: allowed?.commandPatterns,
     mcpTool: name => mcp?.merged().facts.get(name),
   };
+  noteEarlier(earlier, handedOver(attachments), policy);
   yield* policyNotices(policy);
   const wantsServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
   if (wantsServers && (yield* mayConnectServers({ human, policy }, signal)))
@@ -132,6 +136,9 @@ export async function* runSkill(
     await mcp?.close();
   }
 }
+
+const handedOver = (attachments: readonly Attachment[]): string[] =>
+  attachments.map(each => (each.kind === 'text' && each.path) || each.name);
 
 function announcement({ agent, skill, reason }: Match, provider: Provider): RunEvent {
   return {

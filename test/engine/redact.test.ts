@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mapStrings, redactor, streamRedactor } from '../../src/engine/redact.ts';
+import { mapStrings, redactor, secretsIn, streamRedactor } from '../../src/engine/redact.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 
 const secret = 'sk-ant/"quo+ted"=41% Ünïcode';
@@ -114,5 +114,33 @@ describe('redact', () => {
     assert.equal(text, 'token-one is [redacted], [redacted]|tok|');
     const notices = seen.flatMap(event => (event.type === 'notice' ? [event.message] : []));
     assert.deepEqual(notices, ['[redacted] and [redacted]', '[redacted]']);
+  });
+
+  it('finds in an address what it has learned meanwhile, as well as what it knew', () => {
+    const redact = redactor(['token-one']);
+    const query = `https://x.test/?q=${Buffer.from('pass-of-server').toString('hex')}`;
+    assert.deepEqual([redact.finds('x=%2574oken-one'), redact.finds(query)], [true, false]);
+    redact.learn(['pass-of-server']);
+    assert.deepEqual([redact.finds('x=%2574oken-one'), redact.finds(query)], [true, true]);
+  });
+
+  it('takes for secrets what is named like one, and addresses with a password in them', () => {
+    const env = {
+      GITHUB_PAT: 'pat',
+      DB_PASSWD: 'passwd',
+      NPM_AUTH: 'auth',
+      HOOK_WEBHOOK_URL: 'https://hooks.test/x',
+      DATABASE_URL: 'postgres://me:a-long-password@db.test/x',
+      LOCAL_URL: 'postgres://postgres:postgres@localhost/x',
+      PWD: '/home/me',
+      OLDPWD: '/home',
+      PATH: '/bin',
+      SITE: 'https://example.test:8080/x',
+    };
+    assert.deepEqual(secretsIn(env), [
+      ...['pat', 'passwd', 'auth', 'https://hooks.test/x'],
+      ...['postgres://me:a-long-password@db.test/x', 'a-long-password'],
+      'postgres://postgres:postgres@localhost/x',
+    ]);
   });
 });

@@ -1,5 +1,5 @@
 /** What follows from an answer, and from a call that is let through: later decisions of the run, or of all runs, know of it. */
-import type { ApprovalScope, ToolCall } from '../../protocol/run.ts';
+import type { ApprovalScope, Message, ToolCall } from '../../protocol/run.ts';
 import { isTelosKey } from '../tools/mcpConfig.ts';
 import { isSensitive } from '../tools/secretNames.ts';
 import type { Ask, PolicyContext } from './decision.ts';
@@ -42,10 +42,46 @@ export async function keepAnswer(
 }
 
 /** Call it when a call is let through, before it runs. */
-export function noteGranted(call: ToolCall, subject: string, { memory }: PolicyContext): void {
-  if (!memory) return;
-  if (call.name === 'read_file' && isSensitive(subject)) memory.sensitive = subject;
-  if (call.name === 'run_command') memory.sensitive = sensitiveWords(subject)[0] ?? memory.sensitive;
+export function noteGranted(call: ToolCall, subject: string, context: PolicyContext): void {
+  if (context.memory)
+    context.memory.sensitive = secretPlaceIn(call, subject, context) ?? context.memory.sensitive;
+}
+
+/** What was read in earlier runs of a conversation, and what the person hands over, is as well known to this run as what it reads itself. */
+export function noteEarlier(
+  messages: readonly Message[],
+  handedOver: readonly string[],
+  context: PolicyContext,
+): void {
+  if (!context.memory) return;
+  const blocks = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content));
+  const failed = new Set(
+    blocks.flatMap(block => (block.type === 'tool_result' && block.is_error ? [block.tool_use_id] : [])),
+  );
+  const read = blocks.flatMap(block => {
+    if (block.type !== 'tool_use' || failed.has(block.id)) return [];
+    const { path, command } = block.input;
+    return secretPlaceIn(block, String(command ?? path ?? ''), context) ?? [];
+  });
+  context.memory.sensitive = [...handedOver.filter(isSensitive), ...read][0] ?? context.memory.sensitive;
+}
+
+const readers = ['read_file', 'search_files', 'edit_file'];
+
+/** The place of secrets that a call reads, as far as the call says it. */
+function secretPlaceIn(
+  { name, input }: Pick<ToolCall, 'name' | 'input'>,
+  subject: string,
+  { mcpTool }: PolicyContext,
+): string | undefined {
+  if (name === 'run_command') return sensitiveWords(subject)[0];
+  if (readers.includes(name)) return isSensitive(subject) ? subject : undefined;
+  return mcpTool?.(name) ? textsIn(input).find(isSensitive) : undefined;
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }
 
 /** The variables that the agent's accepted card names and the user has set: its commands see them. */

@@ -4,6 +4,7 @@ import { realpath } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { tomlString } from '../agents/toml.ts';
 import { readableFolders } from '../tools/files.ts';
+import { globMatcher } from '../tools/globPattern.ts';
 import { folderHolding, isInside, resolvePath } from '../tools/paths.ts';
 import { escapeInvisible } from '../tools/plainText.ts';
 import { isSensitive } from '../tools/secretNames.ts';
@@ -120,9 +121,23 @@ async function decideOnWrite(wanted: Wanted, context: PolicyContext): Promise<De
 const networkPrograms =
   /(^|[\s;&|(`/])(curl|wget|ssh|scp|sftp|rsync|nc|ncat|netcat|telnet|ftp|git|gh|npm|npx|pnpm|yarn|bun|bunx|pip3?|pipx|uvx?|cargo|go|gem|brew|apt(-get)?|docker|podman)(?=$|[\s;&|)`])/;
 
-/** Places of secrets that a command names, as it names them. */
+/** Places of secrets that a command names, as it names them; also those that its quotes and patterns come to. */
 export function sensitiveWords(command: string): string[] {
-  return command.split(/[\s;&|<>()'"`=@:,]+/).filter(word => word !== '' && isSensitive(word));
+  const words = command.split(/[\s;&|<>()'"`=@:,]+/).filter(word => word !== '' && holdsSecrets(word));
+  if (words.length > 0) return words;
+  return command
+    .replace(/["'\\]/g, '')
+    .split(/[\s;&|<>()`=@:,]+/)
+    .filter(word => word !== '' && holdsSecrets(word));
+}
+
+function holdsSecrets(word: string): boolean {
+  if (isSensitive(word)) return true;
+  const name = word.slice(word.lastIndexOf('/') + 1);
+  // A pattern that takes everything says nothing.
+  if (!/[*?[{]/.test(name) || /^[*?]+$/.test(name)) return false;
+  const matches = globMatcher(name);
+  return ['.env', '.npmrc', '.netrc', '.git-credentials', 'id_rsa', 'id_ed25519'].some(matches);
 }
 
 /** What only looks into the agent's own folders needs no question; the denial is for a step that may do nothing else. */

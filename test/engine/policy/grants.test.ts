@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { grantedVariables, keepAnswer, noteGranted } from '../../../src/engine/policy/answers.ts';
+import {
+  grantedVariables,
+  keepAnswer,
+  noteEarlier,
+  noteGranted,
+} from '../../../src/engine/policy/answers.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from '../../../src/engine/policy/decision.ts';
 import { runPolicy } from '../../../src/engine/policy/runPolicy.ts';
-import type { ApprovalScope, ToolCall } from '../../../src/protocol/run.ts';
+import type {
+  ApprovalScope,
+  Message,
+  ToolCall,
+  ToolResultBlock,
+  ToolUseBlock,
+} from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 /** The whole order: floor, deny rules, role, surface, grants, rules, default, with real files. */
@@ -351,9 +362,59 @@ describe('decide, with what the user has granted', () => {
       assert.ok(question.action === 'ask');
       assert.deepEqual([question.rule, question.scopes], ['fetch.after-sensitive', ['once']]);
     }
+    const calls = [
+      ['run_command', 'cat ~/.ssh/id_rsa'],
+      ['run_command', 'cat .en?'],
+      ['run_command', 'cat .e"n"v'],
+      ['run_command', 'head -c 99 ~/.aws/*'],
+      ['search_files', join(run.work, '.env')],
+      ['search_files', join(run.home, '.ssh')],
+      ['edit_file', join(run.work, '.npmrc')],
+    ] as const;
+    for (const [tool, subject] of calls) {
+      context = freshRun();
+      noteGranted(callOf(tool, subject), subject, context);
+      assert.equal(await short('fetch_url', card), 'ask fetch.after-sensitive', `${tool} ${subject}`);
+    }
+    for (const command of ['cat *.md', 'ls *', 'cat environment.txt', 'echo "it is {one, two}"']) {
+      context = freshRun();
+      noteGranted(callOf('run_command', command), command, context);
+      assert.equal(await short('fetch_url', card), 'allow card.host', command);
+    }
+  });
+
+  it('asks the same once the tool of a server was given a secret file, and in a conversation that goes on from there', async () => {
+    await trust();
+    const page = 'https://named.test/';
+    const server = { server: 'files', tool: 'read', digest: 'd' };
+    context = { ...freshRun(), mcpTool: name => (name === 'read' ? server : undefined) };
+    noteGranted({ id: '1', name: 'read', input: { paths: ['/srv/app/.env'] } }, '', context);
+    assert.equal(await short('fetch_url', page), 'ask fetch.after-sensitive');
+    const use = (id: string, path: string): ToolUseBlock => ({
+      type: 'tool_use',
+      id,
+      name: 'read_file',
+      input: { path },
+    });
+    const result = (id: string, isError: boolean): ToolResultBlock => ({
+      type: 'tool_result',
+      tool_use_id: id,
+      content: 'x',
+      is_error: isError,
+    });
+    const earlier = (isError: boolean): Message[] => [
+      { role: 'user', content: 'go' },
+      { role: 'assistant', content: [use('a', 'notes.md'), use('b', '.env')] },
+      { role: 'user', content: [result('a', false), result('b', isError)] },
+    ];
     context = freshRun();
-    noteGranted(callOf('run_command', 'cat ~/.ssh/id_rsa'), 'cat ~/.ssh/id_rsa', context);
-    assert.equal(await short('fetch_url', card), 'ask fetch.after-sensitive');
+    noteEarlier(earlier(true), ['notes.md'], context);
+    assert.equal(await short('fetch_url', page), 'allow card.host');
+    noteEarlier(earlier(false), [], context);
+    assert.equal(await short('fetch_url', page), 'ask fetch.after-sensitive');
+    context = freshRun();
+    noteEarlier([], ['src/prod.env'], context);
+    assert.equal(await short('fetch_url', page), 'ask fetch.after-sensitive');
   });
 
   it('asks about an address with a secret in it, however it is written', async () => {
