@@ -7,7 +7,7 @@ import type { Ask, Decision, PolicyContext } from './policy/decision.ts';
 import { decideOnServers } from './policy/defaults.ts';
 import { writeDiff } from './policy/writeDiff.ts';
 import { inputProblem } from './tools/builtin.ts';
-import type { WantedSignIn } from './tools/mcpServers.ts';
+import type { WantedSignIn } from './tools/mcpSignIn.ts';
 import { type ReadOnlyCommand, runReadOnly } from './tools/readOnlyShell.ts';
 import { type Tool, toolError } from './tools/tool.ts';
 
@@ -102,28 +102,35 @@ export async function* mayConnectServers(
   return false;
 }
 
-/** Has the person sign in at a server that wants it, once they have agreed to where that leads. */
+/** Has the person sign in at a server that wants it, once they have agreed to where that leads. Returns why they have not. */
 export async function* signInAt(
   wanted: WantedSignIn,
   { human, policy }: Pick<Gate, 'human' | 'policy'>,
   signal: AbortSignal,
-): AsyncGenerator<RunEvent, void> {
+): AsyncGenerator<RunEvent, string | undefined> {
   const origins = await wanted.origins(signal);
-  if (!origins) return;
+  if (!origins) return undefined;
   const [page, ...others] = origins;
   const beside = others.length > 0 ? ` Telos also speaks with ${others.join(' and ')} for it.` : '';
+  const once =
+    wanted.more === undefined ? '' : ` once more, for more rights${wanted.more ? ` (${wanted.more})` : ''},`;
   const question: Ask = {
     action: 'ask',
     rule: 'mcp.authorize',
-    reason: `The MCP server '${wanted.server}' of agent ${policy.agent?.name ?? 'telos'}, at ${wanted.place}, wants you to sign in at ${page}, which opens in your browser.${beside} What it gives out is kept among the editor's secrets and sent to this server alone.`,
+    reason: `The MCP server '${wanted.server}' of agent ${policy.agent?.name ?? 'telos'}, at ${wanted.place}, wants you to sign in${once} at ${page}, which opens in your browser.${beside} What it gives out is kept among the editor's secrets and sent to this server alone.`,
     subject: `sign in at ${page}`,
     scopes: ['once'],
   };
   const call: ToolCall = { id: `mcp-sign-in-${wanted.server}`, name: 'mcp_sign_in', input: {} };
   const refusal = yield* askPerson(call, question, { human, policy }, signal);
-  if (refusal === undefined) return wanted.signIn(signal);
-  const message = `The run goes on without the MCP server '${wanted.server}', which wants a sign-in. ${refusal}`;
+  if (refusal === undefined) {
+    await wanted.signIn(signal);
+    return undefined;
+  }
+  const without = wanted.more === undefined ? '' : 'more rights at ';
+  const message = `The run goes on without ${without}the MCP server '${wanted.server}', which wants a sign-in. ${refusal}`;
   yield { type: 'notice', level: 'warning', message };
+  return refusal;
 }
 
 /** Undefined for a yes, else why not. The question is put before it is announced, or an early answer is lost. */

@@ -1,11 +1,11 @@
 /** Carries out the tool calls of one model turn: checked, decided, asked about, run; each gets exactly one result. */
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../protocol/run.ts';
-import { type Gate, type Granted, type Permit, permitFor } from './permit.ts';
+import { type Gate, type Granted, type Permit, permitFor, signInAt } from './permit.ts';
 import { type ToolContext, toolError, type WriteKeeper } from './tools/tool.ts';
 
 /** What the calls of a run work with. */
 export interface ToolBench extends Gate {
-  context: Omit<ToolContext, 'signal' | 'approvedSubject' | 'onProgress'>;
+  context: Omit<ToolContext, 'signal' | 'approvedSubject' | 'onProgress' | 'askSignIn'>;
   messages: Message[];
 }
 
@@ -87,9 +87,14 @@ class Progress {
       const now = performance.now();
       if (now - last < progressInterval) return;
       last = now;
-      this.#waiting.push({ type: 'notice', level: 'info', message: `${call.name}: ${message}` });
-      this.#wake();
+      this.add({ type: 'notice', level: 'info', message: `${call.name}: ${message}` });
     };
+  }
+
+  /** Something for a person, in the middle of a call. */
+  add(event: RunEvent): void {
+    this.#waiting.push(event);
+    this.#wake();
   }
 
   async *until(work: Promise<unknown>): AsyncGenerator<RunEvent, void> {
@@ -99,7 +104,8 @@ class Progress {
       this.#wake();
     });
     for (;;) {
-      yield* this.#waiting.splice(0);
+      // More may come while one of them is read.
+      for (let event = this.#waiting.shift(); event; event = this.#waiting.shift()) yield event;
       if (over) return;
       await new Promise<void>(resolve => {
         this.#wake = resolve;
@@ -129,6 +135,14 @@ async function carryOut(
     signal,
     approvedSubject,
     onProgress: progress.of(call),
+    async askSignIn(wanted) {
+      const asking = signInAt(wanted, bench, signal);
+      for (;;) {
+        const step = await asking.next();
+        if (step.done) return step.value;
+        progress.add(step.value);
+      }
+    },
   };
   if (tool.access === 'execute') bench.context.changes?.noteCommand();
   try {

@@ -25,11 +25,19 @@ export interface SignInFaults {
   redirect?: string;
   /** From now on no refresh token counts. */
   refusesRefresh?: boolean;
+  /** Clients are known beforehand or not at all. */
+  registersNobody?: boolean;
+  /** A scope without which no tool is called. */
+  callScope?: string;
+  /** Whatever is asked for, this scope is what is given. */
+  givesScope?: string;
 }
 
 export interface SignInServers {
   /** Where the MCP server answers. */
   url: string;
+  /** Where it does in the older of the two ways over HTTP. */
+  sseUrl: string;
   /** The authorization server's origin. */
   page: string;
   /** May be changed while it runs. */
@@ -38,6 +46,8 @@ export interface SignInServers {
   seen: { mcp: SeenRequest[]; authorization: SeenRequest[] };
   /** All that was given out and must stay hidden. */
   given: string[];
+  /** Makes a client known without a registration. */
+  know(client: string, redirect: string, secret?: string): void;
   /** Makes every access token that was given out a thing of the past. */
   expire(): void;
   /** What a browser does: goes to the page and says where it is sent on to. */
@@ -50,16 +60,18 @@ type Answer = (path: string, body: string, request: IncomingMessage, response: S
 export async function startSignInServers(faults: SignInFaults = {}): Promise<SignInServers> {
   const seen: SignInServers['seen'] = { mcp: [], authorization: [] };
   const given: string[] = [];
-  const access = new Set<string>();
-  const refresh = new Set<string>();
-  const clients = new Map<string, string[]>();
-  const codes = new Map<string, { challenge: string; redirect: string; client: string }>();
+  /** By token: its scope. */
+  const access = new Map<string, string>();
+  const refresh = new Map<string, string>();
+  const clients = new Map<string, { redirects: string[]; secret?: string | undefined }>();
+  const codes = new Map<string, { challenge: string; redirect: string; client: string; scope: string }>();
+  const streams = new Set<ServerResponse>();
   const give = (kind: string): string => {
     const secret = `${kind}-${randomUUID()}`;
     given.push(secret);
     return secret;
   };
-  const authorization = await open(seen.authorization, (path, body, _request, response) => {
+  const authorization = await open(seen.authorization, (path, body, request, response) => {
     const url = new URL(path, authorization.address);
     const form = new URLSearchParams(body);
     switch (url.pathname) {
@@ -68,7 +80,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
           issuer: faults.issuer ?? authorization.address,
           authorization_endpoint: `${faults.page ?? authorization.address}/authorize`,
           token_endpoint: `${faults.tokens ?? authorization.address}/token`,
-          registration_endpoint: `${authorization.address}/register`,
+          ...(faults.registersNobody ? {} : { registration_endpoint: `${authorization.address}/register` }),
           response_types_supported: ['code'],
           code_challenge_methods_supported: ['S256'],
           authorization_response_iss_parameter_supported: true,
@@ -76,7 +88,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
       case '/register': {
         const { redirect_uris } = JSON.parse(body) as { redirect_uris: string[] };
         const client_id = randomUUID();
-        clients.set(client_id, redirect_uris);
+        clients.set(client_id, { redirects: redirect_uris });
         return json(response, 201, { client_id, redirect_uris });
       }
       case '/authorize': {
@@ -86,7 +98,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
           'code_challenge',
           'state',
         ].map(name => url.searchParams.get(name) ?? '');
-        if (!clients.get(client)?.includes(redirect) || challenge === '')
+        if (!clients.get(client)?.redirects.includes(redirect) || challenge === '')
           return json(response, 400, { error: 'invalid_request' });
         const target = new URL(redirect);
         target.searchParams.set('state', faults.state ?? state);
@@ -97,20 +109,37 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
         } else {
           // What other servers put into codes must come through every address as well.
           const code = give('code+/%3D=');
-          codes.set(code, { challenge, redirect, client });
+          const scope = faults.givesScope ?? url.searchParams.get('scope') ?? '';
+          codes.set(code, { challenge, redirect, client, scope });
           target.searchParams.set('code', code);
         }
         return void response.writeHead(302, { location: target.href }).end();
       }
       case '/token':
-        return token(form, response);
+        return token(form, request, response);
       default:
         return json(response, 404, {});
     }
   });
 
-  function token(form: URLSearchParams, response: ServerResponse): void {
+  /** With a secret in either of the usual places, where the client has one. */
+  function isClient(form: URLSearchParams, { headers }: IncomingMessage): boolean {
+    const basic = Buffer.from(
+      /^Basic (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '',
+      'base64',
+    ).toString();
+    const [id, secret] = basic ? basic.split(':') : [form.get('client_id'), form.get('client_secret')];
+    const known = clients.get(id ?? '');
+    return known !== undefined && (known.secret ?? null) === (secret ?? null);
+  }
+
+  function token(form: URLSearchParams, request: IncomingMessage, response: ServerResponse): void {
     const refused = (): void => json(response, 400, { error: 'invalid_grant' });
+    if (!isClient(form, request)) {
+      json(response, 401, { error: 'invalid_client' });
+      return;
+    }
+    let scope = '';
     if (form.get('grant_type') === 'authorization_code') {
       const code = form.get('code') ?? '';
       const asked = codes.get(code);
@@ -122,43 +151,61 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
         refused();
         return;
       }
+      scope = asked.scope;
     } else {
       const old = form.get('refresh_token') ?? '';
+      scope = refresh.get(old) ?? '';
       if (faults.refusesRefresh || !refresh.delete(old)) {
         refused();
         return;
       }
     }
     const [access_token, refresh_token] = [give('access'), give('refresh')];
-    access.add(access_token);
-    refresh.add(refresh_token);
+    access.set(access_token, scope);
+    refresh.set(refresh_token, scope);
     json(response, 200, { access_token, refresh_token, token_type: 'Bearer', expires_in: 3600 });
   }
 
   const mcp = await open(seen.mcp, (path, body, { headers }, response) => {
-    if (path === '/.well-known/oauth-protected-resource/mcp') {
-      const resource = `${mcp.address}/mcp`;
+    const [, described] = /^\/\.well-known\/oauth-protected-resource(\/\w+)$/.exec(path) ?? [];
+    if (described) {
+      const resource = `${mcp.address}${described}`;
       return json(response, 200, { resource, authorization_servers: [authorization.address] });
     }
-    if (path !== '/mcp') return json(response, 404, {});
+    if (path !== '/mcp' && path !== '/sse') return json(response, 404, {});
     if (faults.redirect) return void response.writeHead(307, { location: faults.redirect }).end();
     const bearer = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
-    if (!access.has(bearer)) {
-      const challenge = `Bearer resource_metadata="${mcp.address}/.well-known/oauth-protected-resource/mcp"`;
-      return void response.writeHead(401, { 'www-authenticate': challenge }).end();
+    const challenge = `Bearer resource_metadata="${mcp.address}/.well-known/oauth-protected-resource${path}"`;
+    const scope = access.get(bearer);
+    if (scope === undefined) return void response.writeHead(401, { 'www-authenticate': challenge }).end();
+    if (body === '' && path === '/sse') {
+      response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .write('event: endpoint\ndata: /sse\n\n');
+      return void streams.add(response);
     }
     if (body === '') return void response.writeHead(405).end();
     const { id, method, params } = JSON.parse(body);
+    const { callScope } = faults;
+    if (method === 'tools/call' && callScope && !scope.split(' ').includes(callScope)) {
+      const lacks = `${challenge}, error="insufficient_scope", scope="${callScope}"`;
+      return void response.writeHead(403, { 'www-authenticate': lacks }).end();
+    }
     if (id === undefined) return void response.writeHead(202).end();
-    json(response, 200, { jsonrpc: '2.0', id, result: resultOf(method, params, headers) });
+    const answer = { jsonrpc: '2.0', id, result: resultOf(method, params, headers) };
+    if (path === '/mcp') return json(response, 200, answer);
+    response.writeHead(202).end();
+    for (const stream of streams) stream.write(`event: message\ndata: ${JSON.stringify(answer)}\n\n`);
   });
 
   return {
     url: `${mcp.address}/mcp`,
+    sseUrl: `${mcp.address}/sse`,
     page: authorization.address,
     faults,
     seen,
     given,
+    know: (client, redirect, secret) => void clients.set(client, { redirects: [redirect], secret }),
     expire: () => access.clear(),
     async browse(url) {
       const response = await fetch(url, { redirect: 'manual' });

@@ -13,6 +13,8 @@ import { type SignInFaults, type SignInServers, startSignInServers } from '../fa
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 
 const note = 'note-0123456789';
+const clientSecret = 'client-secret-0123456789';
+const redirect = 'vscode://telos.telos/mcp/callback';
 
 describe('the sign-in at an MCP server', () => {
   let folder: TempFolder;
@@ -39,12 +41,14 @@ describe('the sign-in at an MCP server', () => {
   });
 
   /** What stands in mcp.json. */
-  function server(url = servers.url, headers: object = { 'x-note': `\${NOTE}` }): void {
-    folder.add({ 'skills/post/mcp.json': JSON.stringify({ mcpServers: { mail: { url, headers } } }) });
+  function server(url = servers.url, headers: object = { 'x-note': `\${NOTE}` }, more: object = {}): void {
+    folder.add({
+      'skills/post/mcp.json': JSON.stringify({ mcpServers: { mail: { url, headers, ...more } } }),
+    });
   }
 
   const port = (visit?: SignInPort['visit']): SignInPort => ({
-    redirectUrl: async () => 'vscode://telos.telos/mcp/callback',
+    redirectUrl: async () => redirect,
     visit: async (url, state, signal) => {
       visited.push(new URL(url));
       return visit ? visit(url, state, signal) : (await servers.browse(url)).searchParams;
@@ -87,6 +91,7 @@ describe('the sign-in at an MCP server', () => {
       env: {
         PATH: process.env['PATH'],
         NOTE: note,
+        CLIENT_SECRET: clientSecret,
         TELOS_PROVIDER: 'scripted',
         TELOS_SKILLS_DIR: join(folder.path, 'skills'),
         TELOS_DATA_DIR: join(folder.path, 'data'),
@@ -342,6 +347,146 @@ describe('the sign-in at an MCP server', () => {
     assert.ok(performance.now() - cancelled < 500);
     const end = events.at(-1);
     assert.ok(end?.type === 'run_end' && end.outcome === 'cancelled');
+  });
+
+  it('signs in over the older of the two ways as well, and renews there', async () => {
+    server(servers.sseUrl, undefined, { type: 'sse' });
+    const ran = await run();
+    assert.match(resultOf(ran), /"authorization":"Bearer \[redacted\]"/);
+    assert.match(resultOf(ran), /"x-note":"\[redacted\]"/);
+    servers.expire();
+    assert.match(resultOf(await run()), /Bearer/);
+    assert.equal(visited.length, 1);
+    assertClean(ran);
+  });
+
+  describe('where clients are known beforehand', () => {
+    const secretly = { oauth: { clientId: 'telos-desk', clientSecret: `\${CLIENT_SECRET}` } };
+    beforeEach(() => {
+      servers.faults.registersNobody = true;
+    });
+    const registrations = (): string[] => paths('authorization').filter(what => what === 'POST /register');
+
+    it('says how to name one, and asks nobody', async () => {
+      const ran = await run();
+      assert.match(
+        noticesOf(ran),
+        /gives out no client ids .*vscode:\/\/telos\.telos\/mcp\/callback .*"oauth"/,
+      );
+      assert.deepEqual([visited, signIns()], [[], []]);
+    });
+
+    it('uses the one of mcp.json, and renews with it', async () => {
+      servers.know('telos-desk', redirect);
+      server(undefined, undefined, { oauth: { clientId: 'telos-desk' } });
+      assert.match(resultOf(await run()), /Bearer/);
+      assert.equal(visited[0]?.searchParams.get('client_id'), 'telos-desk');
+      servers.expire();
+      assert.match(resultOf(await run()), /Bearer/);
+      assert.equal(visited.length, 1);
+      assert.deepEqual(registrations(), []);
+    });
+
+    it('uses it where others could register, too', async () => {
+      servers.faults.registersNobody = false;
+      servers.know('telos-desk', redirect);
+      server(undefined, undefined, { oauth: { clientId: 'telos-desk' } });
+      assert.match(resultOf(await run()), /Bearer/);
+      assert.deepEqual(registrations(), []);
+    });
+
+    it('sends its secret to the authorization server alone, and shows it nowhere', async () => {
+      servers.know('telos-desk', redirect, clientSecret);
+      server(undefined, undefined, secretly);
+      const ran = await run();
+      assert.match(resultOf(ran), /Bearer/);
+      servers.expire();
+      assert.match(resultOf(await run()), /Bearer/);
+      assert.equal(visited.length, 1);
+      assert.ok(!ran.shown.includes(clientSecret));
+      assert.ok(!JSON.stringify([...secrets, visited, servers.seen.mcp]).includes(clientSecret));
+      assertClean(ran);
+    });
+
+    it('says that a wrong one is refused', async () => {
+      servers.know('telos-desk', redirect, 'another-secret');
+      server(undefined, undefined, secretly);
+      const ran = await run();
+      assert.match(noticesOf(ran), /its sign-in failed/);
+      assert.ok(!ran.shown.includes(clientSecret));
+    });
+
+    it('takes it to no other authorization server later', async () => {
+      servers.know('telos-desk', redirect, clientSecret);
+      server(undefined, undefined, secretly);
+      await run();
+      const [[name, text] = ['', '{}']] = [...secrets];
+      const kept = JSON.parse(text);
+      secrets.set(name, JSON.stringify({ known: { ...kept.known, issuer: 'https://before.example' } }));
+      const ran = await run();
+      assert.match(noticesOf(ran), /belongs to https:\/\/before\.example/);
+      assert.equal(visited.length, 1);
+    });
+  });
+
+  describe('when a call wants more rights', () => {
+    const tokenRequests = (): number => paths('authorization').filter(what => what === 'POST /token').length;
+    const callsSeen = (): number => servers.seen.mcp.filter(({ body }) => body.includes('tools/call')).length;
+
+    it('asks once more, says what for, and makes the call again', async () => {
+      await run();
+      servers.faults.callScope = 'post:send';
+      const ran = await run();
+      assert.match(resultOf(ran), /^\{.*Bearer/);
+      assert.equal(signIns().length, 2);
+      assert.match(signIns()[1]?.reason ?? '', /once more, for more rights \(post:send\), at http/);
+      assert.equal(visited[1]?.searchParams.get('scope'), 'post:send');
+      const shown = ran.events.map(({ type }) => type);
+      assert.ok(shown.indexOf('tool_start') < shown.lastIndexOf('approval_request'));
+      assert.ok(shown.lastIndexOf('approval_response') < shown.indexOf('tool_end'));
+      assertClean(ran);
+      // What was given is kept for the next run, with what had been given before.
+      servers.faults.callScope = 'post:read';
+      await run();
+      assert.equal(visited[2]?.searchParams.get('scope'), 'post:send post:read');
+      await run();
+      assert.equal(visited.length, 3);
+    });
+
+    it('asks only once in a run, whatever comes of it', async () => {
+      await run();
+      const before = [tokenRequests(), callsSeen()];
+      Object.assign(servers.faults, { callScope: 'post:send', givesScope: 'nothing' });
+      const ran = await run();
+      assert.match(resultOf(ran), /failed: .*HTTP 403/);
+      assert.equal(visited.length, 2);
+      assert.deepEqual([tokenRequests(), callsSeen()], [before[0]! + 1, before[1]! + 2]);
+    });
+
+    it('goes on with an error that says so when the person refuses', async () => {
+      await run();
+      servers.faults.callScope = 'post:send';
+      const ran = await run({ person: human('mcp.authorize') });
+      assert.match(resultOf(ran), /failed: .*Not now/);
+      assert.match(noticesOf(ran), /without more rights at the MCP server 'mail'/);
+      assert.equal(visited.length, 1);
+      assert.equal(ran.events.at(-1)?.type, 'run_end');
+    });
+
+    it('goes on with an error that says so when it fails', async () => {
+      await run();
+      Object.assign(servers.faults, { callScope: 'post:send', denies: true });
+      const ran = await run();
+      assert.match(resultOf(ran), /sign-in for more was not made: .*You have said no/);
+    });
+
+    it('asks over the older of the two ways as well', async () => {
+      server(servers.sseUrl, undefined, { type: 'sse' });
+      await run();
+      servers.faults.callScope = 'post:send';
+      assert.match(resultOf(await run()), /^\{.*Bearer/);
+      assert.equal(visited.length, 2);
+    });
   });
 
   it('says where it could be made, where nobody can make it', async () => {

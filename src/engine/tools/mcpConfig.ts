@@ -18,6 +18,14 @@ export interface RemoteServer {
   type: 'sse' | 'streamable-http';
   url: string;
   headers: Record<string, string>;
+  /** How Telos is known to the server that signs people in, where that gives out no names by itself. */
+  oauth?: KnownClient;
+}
+
+export interface KnownClient {
+  clientId: string;
+  /** A variable such as `${NAME}` as it is written, for it is a secret. */
+  clientSecret?: string;
 }
 
 export type McpServer = StdioServer | RemoteServer;
@@ -29,7 +37,7 @@ export interface McpConfig {
   problems: readonly string[];
 }
 
-/** `{"mcpServers": {name: {command, args, env, cwd} | {type, url, headers}}}`; what it does not know is left alone. Never throws. */
+/** `{"mcpServers": {name: {command, args, env, cwd} | {type, url, headers, oauth}}}`; what it does not know is left alone. Never throws. */
 export function readMcpConfig(file: string): McpConfig {
   const none = (problem: string): McpConfig => ({ servers: new Map(), problems: [problem] });
   let text: string;
@@ -82,7 +90,19 @@ export function serverOf(entry: unknown): McpServer | string {
   if (typeof url !== 'string' || !url.trim()) return 'it needs a "command" or a "url"';
   const headers = textsOf(table['headers']);
   if (!headers) return '"headers" must be an object of strings';
-  return { type: kind === 'sse' ? 'sse' : 'streamable-http', url, headers };
+  const oauth = table['oauth'] === undefined ? {} : knownClientOf(table['oauth']);
+  if (typeof oauth === 'string') return oauth;
+  return { type: kind === 'sse' ? 'sse' : 'streamable-http', url, headers, ...oauth };
+}
+
+function knownClientOf(value: unknown): Pick<RemoteServer, 'oauth'> | string {
+  const { clientId, clientSecret } = tableOf(value) ?? {};
+  if (typeof clientId !== 'string' || !clientId.trim())
+    return '"oauth" must be an object with a "clientId", and a "clientSecret" where one is wanted';
+  if (clientSecret === undefined) return { oauth: { clientId } };
+  if (typeof clientSecret !== 'string' || !/^\$\{\w+\}$/.test(clientSecret))
+    return `the "clientSecret" of its "oauth" must be a variable such as \${NAME}, which is set in the environment or in Telos's .env file`;
+  return { oauth: { clientId, clientSecret } };
 }
 
 const variable = /\$\{(\w+)\}/g;
@@ -153,7 +173,10 @@ export function resolveServer(
   if (server.type === 'stdio')
     return { server: { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) } };
   const refusal = addressProblem(server.url);
-  return refusal ? { refusal } : { server: { ...server, headers: mapValues(server.headers, fill) } };
+  if (refusal) return { refusal };
+  const { oauth, headers } = server;
+  const known = oauth?.clientSecret ? { oauth: { ...oauth, clientSecret: fill(oauth.clientSecret) } } : {};
+  return { server: { ...server, headers: mapValues(headers, fill), ...known } };
 }
 
 /** Where a server is, for people: the command line or the address as written, so that no variable's value is in it. */
@@ -173,7 +196,7 @@ const namesIn = (server: McpServer): string[] => [
 function textsIn(server: McpServer): string[] {
   return server.type === 'stdio'
     ? [...server.args, ...Object.values(server.env)]
-    : [server.url, ...Object.values(server.headers)];
+    : [server.url, ...Object.values(server.headers), server.oauth?.clientSecret ?? ''];
 }
 
 function addressProblem(url: string): string | undefined {

@@ -1,12 +1,12 @@
 /** The MCP servers of one run: connected side by side, each on its own risk, and all ended with the run. */
-import type { ToolResult } from '../../protocol/run.ts';
 import { type Config, expandPath } from '../config.ts';
 import { type Redactor, redactor } from '../redact.ts';
-import type { McpConnection, McpLimits } from './mcpClient.ts';
+import type { McpLimits } from './mcpClient.ts';
 import { hiddenIn, type McpServer, placeOf, readMcpConfig, resolveServer } from './mcpConfig.ts';
-import type { McpSignIn, SignInPort } from './mcpSignIn.ts';
-import { type McpToolSource, type MergedTools, mergeTools } from './mcpTools.ts';
-import { type Tool, toolError } from './tool.ts';
+import type { McpSignIn, SignInPort, WantedSignIn } from './mcpSignIn.ts';
+import { type MergedTools, mergeTools } from './mcpTools.ts';
+import { type Attempt, moreOf, plainReason, RenewableServer } from './renewableServer.ts';
+import type { Tool } from './tool.ts';
 
 /** What is asked of an agent here. */
 export interface McpAgent {
@@ -23,19 +23,9 @@ export interface McpServers {
   merged(): MergedTools;
   /** What is missing and why, in sentences for people; the run goes on without it. */
   readonly problems: readonly string[];
-  /** Servers that want a person to sign in first; without it, each is missing. */
+  /** Servers that want a person to sign in first; without it, each is missing. What goes wrong with one is among the problems then. */
   readonly signIns: readonly WantedSignIn[];
   close(): Promise<void>;
-}
-
-export interface WantedSignIn {
-  server: string;
-  /** The server's own address. */
-  place: string;
-  /** Where it leads, the page for the browser first; undefined where it must not be made, for a reason that is among the problems then. */
-  origins(signal: AbortSignal): Promise<readonly string[] | undefined>;
-  /** Has the person sign in and connects to the server. What went wrong is among the problems then. Throws the abort reason on abort. */
-  signIn(signal: AbortSignal): Promise<void>;
 }
 
 /** How one server answers, for somebody who wants to know before a run. */
@@ -126,9 +116,11 @@ function wantedSignIn(
       return undefined;
     }
   };
+  const more = moreOf(access);
   return {
     server,
     place,
+    ...more,
     origins: signal => orProblem(access.origins(signal), signal),
     async signIn(signal) {
       const attempt = await orProblem(
@@ -178,10 +170,6 @@ function withHidden(
 
 const nothing = { servers: new Map<string, McpServer>(), problems: [] };
 
-type Attempt =
-  | { server: string; connection: McpConnection }
-  | { server: string; error: string; signIn?: McpSignIn | undefined };
-
 /** Never throws: on abort it fails as well, and who has waited for all of them looks at the signal. */
 async function attempt(
   name: string,
@@ -206,77 +194,9 @@ async function attempt(
     }
     const surroundings = { env, cwd, fetch: signIn?.fetch, redact: redact.text };
     const connection = await connectServer(name, server, surroundings, limits, signal);
-    return { server: name, connection };
+    return { server: name, connection, place: placeOf(written), signIn };
   } catch (error) {
     return { server: name, error: redact.text(plainReason(error)), signIn };
-  }
-}
-
-const plainReason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** A server that is started once more when it has ended; the call during which it ended is lost. */
-class RenewableServer implements McpToolSource {
-  readonly server: string;
-  readonly noise: string | undefined;
-  #connection: McpConnection;
-  #renew: ((server: string) => Promise<Attempt>) | undefined;
-  #renewing: Promise<void> | undefined;
-  #onToolsChanged: (() => void) | undefined;
-
-  constructor(
-    { server, connection }: Extract<Attempt, { connection: McpConnection }>,
-    renew: (server: string) => Promise<Attempt>,
-  ) {
-    this.server = server;
-    this.noise = connection.noise;
-    this.#connection = connection;
-    this.#renew = renew;
-  }
-
-  get tools(): McpToolSource['tools'] {
-    return this.#connection.tools;
-  }
-
-  set onToolsChanged(listener: () => void) {
-    this.#onToolsChanged = listener;
-    this.#connection.onToolsChanged = listener;
-  }
-
-  async call(...[tool, input, signal, onProgress]: Parameters<McpToolSource['call']>): Promise<ToolResult> {
-    const agreed = this.#listing(tool);
-    if (this.#connection.ended && this.#renew) this.#renewing = this.#start(this.#renew);
-    await this.#renewing;
-    // What was decided on is the tool as it was listed before.
-    if (this.#listing(tool) !== agreed)
-      return toolError(
-        `The MCP server '${this.server}' had ended and was started again, and ${tool} is not what it was. Nothing was called.`,
-      );
-    const result = await this.#connection.call(tool, input, signal, onProgress);
-    if (!this.#connection.ended || !result.isError) return result;
-    const next = this.#renew
-      ? 'The next call of one of its tools starts it once more.'
-      : 'Its tools are gone for the rest of this run.';
-    return { ...result, content: `${result.content} ${next}` };
-  }
-
-  async close(): Promise<void> {
-    this.#renew = undefined;
-    await this.#renewing;
-    await this.#connection.close();
-  }
-
-  async #start(renew: (server: string) => Promise<Attempt>): Promise<void> {
-    this.#renew = undefined;
-    const attempt = await renew(this.server);
-    if ('error' in attempt) return;
-    await this.#connection.close();
-    this.#connection = attempt.connection;
-    attempt.connection.onToolsChanged = this.#onToolsChanged;
-    this.#onToolsChanged?.();
-  }
-
-  #listing(tool: string): string {
-    return JSON.stringify(this.tools.find(({ name }) => name === tool));
   }
 }
 

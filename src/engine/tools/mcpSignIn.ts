@@ -5,13 +5,23 @@
 import { randomBytes } from 'node:crypto';
 import { TelosError } from '../errors.ts';
 import { hostKind, isNeverReached } from './addresses.ts';
-import type { RemoteServer } from './mcpConfig.ts';
+import type { KnownClient, RemoteServer } from './mcpConfig.ts';
+import { auth, discoverOAuthServerInfo, type OAuthClientProvider } from './mcpSdk.ts';
 import {
-  auth,
-  discoverOAuthServerInfo,
-  extractWWWAuthenticateParams,
-  type OAuthClientProvider,
-} from './mcpSdk.ts';
+  type Challenge,
+  type ClientInformation,
+  challengeOf,
+  checkIssuer,
+  clientOf,
+  codeIn,
+  type Discovery,
+  type Kept,
+  keptIn,
+  lacksScope,
+  originsOf,
+  placesOf,
+  unknownClient,
+} from './mcpSignInAnswers.ts';
 
 /** What a frontend does for a sign-in. Without it, a server that wants one is told to be out of reach. */
 export interface SignInPort {
@@ -24,15 +34,17 @@ export interface SignInPort {
   write(name: string, value: string | undefined): Promise<void>;
 }
 
-type Tokens = Parameters<OAuthClientProvider['saveTokens']>[0];
-type ClientInformation = Awaited<ReturnType<OAuthClientProvider['clientInformation']>>;
-type Discovery = Awaited<ReturnType<typeof discoverOAuthServerInfo>>;
-
-interface Kept {
-  redirectUrl?: string;
-  client?: ClientInformation;
-  tokens?: Tokens | undefined;
-  discovery?: Discovery;
+/** A sign-in that a server wants and that a person may make. */
+export interface WantedSignIn {
+  server: string;
+  /** The server's own address. */
+  place: string;
+  /** Set when the person is signed in and what they want done takes more: the rights, as the server calls them; may be empty. */
+  more?: string;
+  /** Where it leads, the page for the browser first; undefined where it must not be made, for a reason that is told elsewhere. */
+  origins(signal: AbortSignal): Promise<readonly string[] | undefined>;
+  /** Has the person sign in. Why it failed is told elsewhere. Throws the abort reason on abort. */
+  signIn(signal: AbortSignal): Promise<void>;
 }
 
 /** For one of the requests that a sign-in takes, in milliseconds. */
@@ -43,22 +55,24 @@ export class McpSignIn {
   readonly #learn: (secrets: readonly string[]) => void;
   readonly #server: URL;
   readonly #place: string;
+  readonly #client: KnownClient | undefined;
   /** What the person has not agreed to yet. */
   #found: Discovery | undefined;
   #kept: Promise<Kept> | undefined;
   #renewing: Promise<boolean> | undefined;
   /** What the server said when it refused a request; undefined as long as it has not. */
-  #challenge: { scope?: string; resourceMetadataUrl?: URL } | undefined;
+  #challenge: Challenge | undefined;
 
   /** `learn` is told what must not be shown, as soon as it is known. */
   constructor(
     port: SignInPort,
     agent: string,
-    { url }: Pick<RemoteServer, 'url'>,
+    { url, oauth }: Pick<RemoteServer, 'url' | 'oauth'>,
     learn: (secrets: readonly string[]) => void,
   ) {
     this.#port = port;
     this.#learn = learn;
+    this.#client = oauth;
     this.#server = new URL(url);
     // A token is for one of the places of an origin, and for the agent that the person has accepted.
     this.#place = `telos.mcp.${agent}.${this.#server.origin}${this.#server.pathname}`;
@@ -67,6 +81,11 @@ export class McpSignIn {
   /** True once the server has asked for a sign-in that a person can make. */
   get isWanted(): boolean {
     return this.#challenge !== undefined;
+  }
+
+  /** The rights that it wants besides, as the server calls them: a sign-in that was made before does not cover the last request. */
+  get wantsMore(): string | undefined {
+    return this.#challenge?.more ? (this.#challenge.scope ?? '') : undefined;
   }
 
   /** For every request to the server: adds what was given out, and renews it once where the server wants another. */
@@ -79,25 +98,59 @@ export class McpSignIn {
     // No redirect is followed here: who sends through this decides on each, and asks again.
     const request = { redirect: 'manual', ...init, headers } as const;
     const response = await fetch(input, request);
-    if (response.status !== 401 || !isOurs) return response;
-    this.#challenge = challengeOf(response, this.#server);
-    if (!(await this.#renew(token))) return response;
+    if (!isOurs || !(await this.#hasBetter(token, response))) return response;
     await response.body?.cancel();
     headers.set('authorization', `Bearer ${(await this.#read()).tokens?.access_token}`);
     const second = await fetch(input, request);
-    if (second.status !== 401) this.#challenge = undefined;
+    if (lacksScope(second)) this.#challenge = { ...challengeOf(second, this.#server), more: true };
+    else if (second.status !== 401) this.#challenge = undefined;
     return second;
   };
+
+  /** Notes why a request was refused, where it was. True when there is another token by now with which it is worth another try. */
+  async #hasBetter(token: string | undefined, response: Response): Promise<boolean> {
+    if (response.status === 401) {
+      this.#challenge = challengeOf(response, this.#server);
+      return this.#renew(token);
+    }
+    if (token === undefined || !lacksScope(response)) return false;
+    // The sign-in of another call may have come between.
+    const { tokens } = await this.#read();
+    if (tokens && tokens.access_token !== token) return true;
+    this.#challenge = { ...challengeOf(response, this.#server), more: true };
+    return false;
+  }
 
   /** The origins that a sign-in would lead to: the page for the browser first. Throws TelosError `mcp` for one that must not be reached. */
   async origins(signal: AbortSignal): Promise<string[]> {
     this.#check(this.#server);
     const fetchFn = this.#guarded(undefined, signal);
-    const found = await discoverOAuthServerInfo(this.#server, { ...this.#from(), fetchFn });
+    const { resourceMetadataUrl } = this.#challenge ?? {};
+    const at = resourceMetadataUrl ? { resourceMetadataUrl } : {};
+    const found = await discoverOAuthServerInfo(this.#server, { ...at, fetchFn });
     checkIssuer(found);
+    await this.#checkClient(found);
     for (const place of placesOf(found)) this.#check(place);
     this.#found = found;
     return originsOf(found);
+  }
+
+  /** Asks nobody to sign in for a client that the authorization server does not know, or that is known to another one. */
+  async #checkClient({
+    authorizationServerUrl: issuer,
+    authorizationServerMetadata,
+  }: Discovery): Promise<void> {
+    const { known, client, redirectUrl } = await this.#read();
+    if (this.#client) {
+      if (known?.clientId !== this.#client.clientId || known.issuer === issuer) return;
+      throw new TelosError(
+        'mcp',
+        `it sends people to ${issuer} now, and the client id of its entry belongs to ${known.issuer}. If that is right, "Telos: Clear Secrets" forgets where it belongs`,
+      );
+    }
+    if (authorizationServerMetadata?.registration_endpoint) return;
+    const own = await this.#port.redirectUrl();
+    if (!client || redirectUrl !== own) throw unknownClient(issuer, own);
   }
 
   /** Call `origins` before, and ask. Throws TelosError `mcp` with the reason, and the abort reason on abort. */
@@ -105,12 +158,16 @@ export class McpSignIn {
     const state = randomBytes(24).toString('base64url');
     const redirectUrl = await this.#port.redirectUrl();
     let page: URL | undefined;
-    const provider = await this.#provider(redirectUrl, state, url => {
+    const from = await this.#wanted();
+    const show = (url: URL): void => {
       page = url;
-    });
+    };
+    const provider = await this.#provider(redirectUrl, state, show, from.scope);
+    // What was given out before does not cover it, and would only be renewed.
+    if (this.#challenge?.more) provider.tokens = () => undefined;
     const discovery = this.#found;
     const allowed = discovery ? [...originsOf(discovery), this.#server.origin] : [];
-    const options = { serverUrl: this.#server, ...this.#from(), fetchFn: this.#guarded(allowed, signal) };
+    const options = { serverUrl: this.#server, ...from, fetchFn: this.#guarded(allowed, signal) };
     if ((await this.#orWhy(auth(provider, options))) === 'AUTHORIZED') return;
     if (!page || !allowed.includes(page.origin))
       throw new TelosError('mcp', 'its sign-in page is not where it said that it would be');
@@ -165,11 +222,14 @@ export class McpSignIn {
     redirectUrl: string,
     state: string,
     show: (page: URL) => void,
+    asked?: string,
   ): Promise<OAuthClientProvider> {
     const kept = await this.#read();
     let verifier = '';
+    const known = this.#client;
     // A registration names the address that the browser comes back to.
     let client = kept.redirectUrl === redirectUrl ? kept.client : undefined;
+    if (known) client = clientOf(known, kept);
     return {
       redirectUrl,
       clientMetadata: {
@@ -181,14 +241,27 @@ export class McpSignIn {
       },
       state: () => state,
       clientInformation: () => client,
-      saveClientInformation: async information => {
-        client = information;
-        await this.#write({ ...(await this.#read()), client: information, redirectUrl });
-      },
+      ...(known
+        ? {}
+        : {
+            saveClientInformation: async (information: ClientInformation) => {
+              client = information;
+              await this.#write({ ...(await this.#read()), client: information, redirectUrl });
+            },
+          }),
       tokens: async () => (await this.#read()).tokens,
       saveTokens: async tokens => {
-        const discovery = this.#found ?? (await this.#read()).discovery;
-        await this.#write({ ...(await this.#read()), tokens, ...(discovery ? { discovery } : {}) });
+        const { issuer } = tokens;
+        const kept = await this.#read();
+        // It is only told where it differs from what was asked for.
+        const scope = tokens.scope ?? asked ?? kept.tokens?.scope;
+        const discovery = this.#found ?? kept.discovery;
+        await this.#write({
+          ...kept,
+          tokens: { ...tokens, ...(scope === undefined ? {} : { scope }) },
+          ...(discovery ? { discovery } : {}),
+          ...(known && issuer ? { known: { clientId: known.clientId, issuer }, redirectUrl } : {}),
+        });
       },
       redirectToAuthorization: show,
       saveCodeVerifier: text => {
@@ -202,18 +275,22 @@ export class McpSignIn {
         const { client: registered, tokens, ...rest } = await this.#again();
         // What another window has got meanwhile is not what was refused.
         if (tokens?.access_token !== refused?.access_token) return;
-        if (scope === 'all' || scope === 'client') client = undefined;
+        if (!known && (scope === 'all' || scope === 'client')) client = undefined;
         await this.#write({
           ...rest,
-          ...(client ? { client: registered } : {}),
+          ...(client && !known ? { client: registered } : {}),
           ...(scope === 'all' || scope === 'tokens' ? {} : { tokens }),
         });
       },
     };
   }
 
-  #from(): { scope?: string; resourceMetadataUrl?: URL } {
-    return this.#challenge ?? {};
+  /** Rights that were given before are asked for again, or the new token would lack them. */
+  async #wanted(): Promise<{ scope?: string; resourceMetadataUrl?: URL }> {
+    const { more, ...wanted } = this.#challenge ?? {};
+    if (!more || wanted.scope === undefined) return wanted;
+    const before = (await this.#read()).tokens?.scope?.split(' ') ?? [];
+    return { ...wanted, scope: [...new Set([...before, ...wanted.scope.split(' ')])].join(' ') };
   }
 
   /** Follows no redirect, and reaches nothing that a server of this kind has no business to name. */
@@ -264,68 +341,5 @@ export class McpSignIn {
   #remember({ tokens, client }: Kept): void {
     const given = [tokens?.access_token, tokens?.refresh_token, tokens?.id_token, client?.client_secret];
     this.#learn(given.filter(secret => secret !== undefined));
-  }
-}
-
-/** A server names where its description lies; only its own origin is believed. */
-function challengeOf(response: Response, server: URL): { scope?: string; resourceMetadataUrl?: URL } {
-  const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
-  return {
-    ...(scope ? { scope } : {}),
-    ...(resourceMetadataUrl?.origin === server.origin ? { resourceMetadataUrl } : {}),
-  };
-}
-
-/** One that speaks in the name of another could have the other's codes brought to it. */
-function checkIssuer({ authorizationServerUrl, authorizationServerMetadata: metadata }: Discovery): void {
-  if (!metadata)
-    throw new TelosError(
-      'mcp',
-      'it wants a sign-in and does not say where; what it accepts goes into "headers" of its entry',
-    );
-  const { origin } = new URL(authorizationServerUrl);
-  if (!URL.canParse(metadata.issuer) || new URL(metadata.issuer).origin !== origin)
-    throw new TelosError(
-      'mcp',
-      `the authorization server ${origin} calls itself ${metadata.issuer.slice(0, 200)}`,
-    );
-}
-
-/** The page for the browser first. */
-function placesOf({ authorizationServerUrl, authorizationServerMetadata: metadata }: Discovery): URL[] {
-  const places = [
-    metadata?.authorization_endpoint,
-    authorizationServerUrl,
-    metadata?.token_endpoint,
-    metadata?.registration_endpoint,
-  ];
-  return places.flatMap(place => (place ? [new URL(place)] : []));
-}
-
-const originsOf = (found: Discovery): string[] => [...new Set(placesOf(found).map(({ origin }) => origin))];
-
-function codeIn(answer: URLSearchParams, state: string, discovery: Discovery | undefined): string {
-  const metadata: Readonly<Record<string, unknown>> = discovery?.authorizationServerMetadata ?? {};
-  const namesItself = metadata['authorization_response_iss_parameter_supported'] === true;
-  const from = answer.get('iss') ?? (namesItself ? '' : metadata['issuer']);
-  if (answer.get('state') !== state || from !== metadata['issuer'])
-    throw new TelosError('mcp', 'the answer to its sign-in is that of another one');
-  const refusal = answer.get('error');
-  if (refusal !== null) {
-    const why = answer.get('error_description') ?? refusal;
-    throw new TelosError('mcp', `the sign-in was refused: ${why.slice(0, 200)}`);
-  }
-  const code = answer.get('code');
-  if (!code) throw new TelosError('mcp', 'its sign-in came back without a code');
-  return code;
-}
-
-/** What cannot be read is as good as nothing: the person signs in again. */
-function keptIn(text: string | undefined): Kept {
-  try {
-    const kept: unknown = text === undefined ? {} : JSON.parse(text);
-    return typeof kept === 'object' && kept !== null ? kept : {};
-  } catch {
-    return {};
   }
 }

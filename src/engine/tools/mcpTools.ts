@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
 import { escapeInvisible } from './plainText.ts';
-import { type Tool, toolError } from './tool.ts';
+import { type Tool, type ToolContext, toolError } from './tool.ts';
 
 /** A tool as its server lists it. */
 export interface McpToolListing {
@@ -23,6 +23,7 @@ export interface McpToolSource {
     input: JsonObject,
     signal: AbortSignal,
     onProgress?: (message: string) => void,
+    askSignIn?: ToolContext['askSignIn'],
   ): Promise<ToolResult>;
 }
 
@@ -121,7 +122,8 @@ function mcpTool(name: string, source: McpToolSource, listing: McpToolListing): 
     async execute(input, context) {
       if (context.approvedSubject !== undefined && context.approvedSubject !== mcpSubject(facts, input))
         return toolError('The call is not the one that was decided on. Nothing was done.');
-      return source.call(listing.name, input, context.signal, context.onProgress);
+      const { signal, onProgress, askSignIn } = context;
+      return source.call(listing.name, input, signal, onProgress, askSignIn);
     },
   };
 }

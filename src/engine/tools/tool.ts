@@ -1,6 +1,7 @@
 /** The contract of everything that a model can have done. */
 import type { Stats } from 'node:fs';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
+import type { WantedSignIn } from './mcpSignIn.ts';
 
 /** A tool as a model sees it; `inputSchema` is a JSON Schema of type object. */
 export interface ToolDefinition {
@@ -70,6 +71,11 @@ export interface ToolContext extends RunFolders {
   changes?: WriteKeeper | undefined;
   /** Tells the person how far a long call has come; may be called often. */
   onProgress?: (message: string) => void;
+  /**
+   * Has the person sign in where a call needs it; missing where nobody can. Returns why they would not, undefined when they have. Throws what
+   * went wrong.
+   */
+  askSignIn?: (wanted: WantedSignIn) => Promise<string | undefined>;
 }
 
 export type ToolAccess = 'read' | 'write' | 'execute' | 'network';

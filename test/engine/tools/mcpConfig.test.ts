@@ -81,6 +81,12 @@ describe('mcp.json', () => {
       [{ command: 'x', env: { A: {} } }, /"env" must be/],
       [{ command: 'x', cwd: 1 }, /"cwd" must be/],
       [{ url: 'https://h', headers: ['a'] }, /"headers" must be/],
+      [{ url: 'https://h', oauth: 'id' }, /"oauth" must be an object with a "clientId"/],
+      [{ url: 'https://h', oauth: { clientId: '' } }, /"oauth" must be an object with a "clientId"/],
+      [
+        { url: 'https://h', oauth: { clientId: 'a', clientSecret: 'in-clear' } },
+        /"clientSecret" of its "oauth" must be a variable such as \$\{NAME\}/,
+      ],
       [{ type: 'carrier-pigeon', url: 'https://h' }, /"carrier-pigeon"; known are stdio, sse/],
     ];
     for (const [entry, problem] of broken) {
@@ -118,6 +124,20 @@ describe('mcp.json', () => {
     assert.deepEqual(resolveServer({ ...local, args: [...local.args] }, env), {
       server: { type: 'stdio', command: `\${T}`, args: ['arg'], env: { K: 'secret' } },
     });
+  });
+
+  it('fills in the secret of a client that is known beforehand, and misses it where it is not set', () => {
+    const oauth = { clientId: 'desk', clientSecret: `\${S}` };
+    const server = { type: 'sse', url: 'https://h/x', headers: {}, oauth } as const;
+    assert.deepEqual(serverOf({ ...server, oauth: { ...oauth, more: 1 } }), server);
+    assert.deepEqual(resolveServer(server, { S: 'secret' }), {
+      server: { ...server, oauth: { clientId: 'desk', clientSecret: 'secret' } },
+    });
+    assert.match(refusalOf(server), /^S is not set/);
+    assert.match(
+      refusalOf({ ...server, oauth: { clientId: 'a', clientSecret: `\${OPENAI_API_KEY}` } }),
+      /floor\.mcp-key/,
+    );
   });
 
   it('names the variables that are missing', () => {

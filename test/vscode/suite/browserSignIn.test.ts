@@ -115,6 +115,8 @@ describe('the sign-in in the browser', () => {
     assert.match(textOf(await run(signIn)), /Bearer \[redacted\]/);
     assert.equal(said.length, 2);
     assert.match(said[0] ?? '', /does not wait for/);
+    // Whoever has sent the person there chose its words.
+    assert.doesNotMatch(said.join(), /stolen|guessed|code\+/);
   });
 
   it('ends with the run, and when nobody comes back', async () => {
