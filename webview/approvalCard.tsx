@@ -19,10 +19,12 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
     // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
     <div role="group" aria-label={label} class="line answered">
       <Icon name={allowed ? 'shield' : 'denied'} />
-      <span>
-        {describeAnswer(answer)}: {visible(request.tool)}
+      <span class="answer">
+        <span>
+          {describeAnswer(answer)}: {visible(request.tool)}
+        </span>
+        <code class="one-line">{visible(request.subject.split('\n', 1)[0]!.slice(0, 200))}</code>
       </span>
-      <code class="one-line">{visible(request.subject.split('\n', 1)[0]!.slice(0, 200))}</code>
     </div>
   );
 }

@@ -17,11 +17,12 @@ import {
   today,
   undone,
 } from './store.ts';
-import { visible } from './visibleText.ts';
+import { visible, visibleLines } from './visibleText.ts';
 import { describeChanges, describeFigures, describeOutcome, describeRound } from './wording.ts';
 import { t } from './words.ts';
 
-const mostSkills = 8;
+/** Of those that could have been meant, the likeliest come first. */
+const mostSkills = 6;
 /** What another model may well be the way out of. */
 const modelErrors: readonly ErrorCode[] = ['auth', 'config', 'provider', 'rate_limit'];
 
@@ -133,13 +134,10 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
     <div class={`card ${isNoMatch ? 'no-match' : 'error'}`}>
       <div class="card-title">
         <Icon name={isNoMatch ? 'info' : 'warning'} />
-        <span class="message">{visible(message)}</span>
+        <span class="message">{isNoMatch ? t('No skill fits this request.') : visibleLines(message)}</span>
       </div>
       {isNoMatch ? (
-        <>
-          <OtherSkills item={item} />
-          <WithoutSkill item={item} />
-        </>
+        <OtherSkills item={item} />
       ) : (
         <div class="buttons">
           {code === 'auth' && <CommandButton command="telos.setApiKey" label={t('Set API Key…')} primary />}
@@ -179,13 +177,21 @@ function Retry({ item }: { item: EndItem }) {
   );
 }
 
-/** The skills that could have been meant, else all there are; each runs the same request. */
+/** The skills that could have been meant, else those there are; each runs the same request. */
 function OtherSkills({ item }: { item: EndItem }) {
-  const suggestions = item.error?.suggestions ?? [];
-  const all = info.value?.skills ?? [];
-  const offered: readonly SkillRef[] = suggestions.length > 0 ? suggestions : all.slice(0, mostSkills);
-  const more = suggestions.length > 0 ? 0 : all.length - offered.length;
-  if (offered.length === 0) return <SkillCommands />;
+  const suggestions: readonly SkillRef[] = item.error?.suggestions ?? [];
+  const all = suggestions.length > 0 ? suggestions : (info.value?.skills ?? []);
+  const offered = all.slice(0, mostSkills);
+  if (offered.length === 0) {
+    return (
+      <>
+        <SkillCommands />
+        <div class="buttons">
+          <WithoutSkill item={item} />
+        </div>
+      </>
+    );
+  }
   return (
     <>
       <p>{t('Run it with:')}</p>
@@ -202,24 +208,35 @@ function OtherSkills({ item }: { item: EndItem }) {
           </button>
         ))}
       </div>
-      {more > 0 && <p class="quiet">{t('and {0} more in the tree Agents & Skills.', more)}</p>}
+      <div class="buttons">
+        {all.length > offered.length && (
+          <button
+            type="button"
+            class="secondary"
+            disabled={busy.value}
+            title={t('Runs the same request with a skill of your choice')}
+            onClick={() => post({ type: 'pick_skill', text: item.text })}
+          >
+            {t('Other skill…')}
+          </button>
+        )}
+        <WithoutSkill item={item} />
+      </div>
     </>
   );
 }
 
 function WithoutSkill({ item }: { item: EndItem }) {
   return (
-    <div class="buttons">
-      <button
-        type="button"
-        class="secondary"
-        disabled={busy.value}
-        title={t('Telos looks for a skill itself, and only reads files')}
-        onClick={() => askWithoutSkill(item.text)}
-      >
-        {t('Ask without a skill')}
-      </button>
-    </div>
+    <button
+      type="button"
+      class="secondary"
+      disabled={busy.value}
+      title={t('Telos looks for a skill itself, and only reads files')}
+      onClick={() => askWithoutSkill(item.text)}
+    >
+      {t('Ask without a skill')}
+    </button>
   );
 }
 
@@ -227,7 +244,8 @@ function WithoutSkill({ item }: { item: EndItem }) {
 export function SkillCommands() {
   return (
     <div class="buttons">
-      <CommandButton command="telos.newSkill" label={t('New Skill…')} primary />
+      <CommandButton command="telos.addSamplePack" label={t('Add the Sample Pack')} primary />
+      <CommandButton command="telos.newSkill" label={t('New Skill…')} />
       <CommandButton command="telos.showSkillsFolder" label={t('Show Skills Folder')} />
     </div>
   );

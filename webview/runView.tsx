@@ -14,7 +14,7 @@ import { RequestEditor } from './requestEditor.tsx';
 import type { Item, RouteItem, Run } from './runItems.ts';
 import { ready, runInstead } from './store.ts';
 import { ToolCard } from './toolCard.tsx';
-import { excerpt, visible } from './visibleText.ts';
+import { excerpt, visible, visibleLines } from './visibleText.ts';
 import {
   describeActivity,
   describeRecording,
@@ -75,7 +75,7 @@ function drawItem(item: Item) {
       return (
         <div class={`line notice-${item.level}`}>
           <Icon name={item.level} />
-          <span>{visible(item.message)}</span>
+          <span class="message">{visibleLines(item.message)}</span>
         </div>
       );
     case 'retry':

@@ -27,15 +27,11 @@ export function ToolCard({ item }: { item: ToolItem }) {
         </summary>
         <div class="tool-body">
           <div class="label">{t('Arguments')}</div>
-          <pre>
-            <HonestText text={call.problem ?? formatInput(call.input)} />
-          </pre>
+          <Scrolled text={call.problem ?? formatInput(call.input)} />
           {result && (
             <>
               <div class="label">{t('Result')}</div>
-              <pre>
-                <HonestText text={result.content || t('(empty)')} limit={4_000} />
-              </pre>
+              <Scrolled text={result.content || t('(empty)')} />
             </>
           )}
         </div>
@@ -45,6 +41,16 @@ export function ToolCard({ item }: { item: ToolItem }) {
         <ChangedFile key={path} path={path} item={item} />
       ))}
     </div>
+  );
+}
+
+/** A long text in a frame of its own, so that what comes behind it stays near. */
+function Scrolled({ text }: { text: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys scroll what has the focus
+    <pre tabIndex={0}>
+      <HonestText text={text} limit={4_000} calm />
+    </pre>
   );
 }
 
@@ -89,12 +95,13 @@ function ChangedFile({ path, item: { result, runId, workingDir } }: { path: stri
   );
 }
 
-/** Arguments as a person reads them: one text alone as it is, everything else as JSON. */
+/** Arguments as a person reads them, one below the other: texts as they are, everything else as JSON. */
 function formatInput(input: ToolItem['call']['input']): string {
-  const values = Object.entries(input);
-  const [only] = values;
-  if (values.length === 1 && only && typeof only[1] === 'string') return `${only[0]}: ${only[1]}`;
-  return JSON.stringify(input, null, 2);
+  const lines = Object.entries(input).map(([name, value]) => {
+    if (typeof value !== 'string') return `${name}: ${JSON.stringify(value, null, 2)}`;
+    return value.includes('\n') ? `${name}:\n${value}` : `${name}: ${value}`;
+  });
+  return lines.join('\n') || '{}';
 }
 
 function firstLine(text: string): string {

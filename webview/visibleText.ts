@@ -34,6 +34,14 @@ export function visible(text: string): string {
     .join('');
 }
 
+/** The same for prose of several lines, where a break is just a break: for messages, never for what a person says yes to. */
+export function visibleLines(text: string): string {
+  return text
+    .split(/\r?\n/)
+    .map(line => line.split('\t').map(visible).join('\t'))
+    .join('\n');
+}
+
 function nameOf(character: string): string {
   if (character === '\n') return '\\n';
   if (character === '\r') return '\\r';

@@ -21,16 +21,17 @@ export function Welcome() {
         )}
       </p>
       {!known.trusted && <Restricted />}
-      {known.trusted && known.recording && (
+      {known.trusted && known.recording && known.skills.length > 0 && (
         <p class="line recording">
           <span class="badge">{t('Recording')}</span>
           <span>{t('No model is set up, so a recorded run answers. Its tools run for real.')}</span>
         </p>
       )}
       {known.skills.length === 0 ? <NoSkills /> : <Suggestions />}
-      {known.recording && (
+      {known.trusted && known.recording && known.skills.length > 0 && (
         <div class="buttons">
           <CommandButton command="telos.setApiKey" label={t('Set API Key…')} />
+          <CommandButton command="telos.chooseModel" label={t('Choose Model…')} />
         </div>
       )}
     </div>
@@ -64,7 +65,7 @@ function NoSkills() {
     <div class="card">
       <p>
         {t(
-          'There are no skills yet. A skill is a folder with a SKILL.md; it goes to ~/.skills/<agent>/skills/ or into .claude/skills of your workspace.',
+          'There are no skills yet. Add three to try, or write one: a folder with a SKILL.md that says how a piece of work is done.',
         )}
       </p>
       <SkillCommands />

@@ -100,6 +100,8 @@ export function registerRunsView(
     }),
     tree.onDidList(count => {
       view.message = tree.search ? foundMessage(tree.search, count) : '';
+      // Until somebody has looked, an empty tree says nothing about what there is.
+      void vscode.commands.executeCommand('setContext', 'telos.noRuns', count === 0 && !tree.search);
     }),
     vscode.commands.registerCommand('telos.refreshRuns', () => tree.refresh()),
     vscode.commands.registerCommand('telos.searchRuns', async () => {

@@ -107,6 +107,8 @@ export function registerSkillTree(tree: SkillTree): vscode.Disposable {
   // Over an empty tree the message would hide the welcome text, which says the same and more.
   const listed = tree.onDidList(count => {
     view.message = vscode.workspace.isTrusted || count === 0 ? '' : restrictedMessage;
+    // Until somebody has looked, an empty tree says nothing about what there is.
+    void vscode.commands.executeCommand('setContext', 'telos.noSkills', count === 0);
   });
   return vscode.Disposable.from(view, listed);
 }

@@ -69,6 +69,7 @@ export const viewCommands = [
   'telos.setApiKey',
   'telos.chooseModel',
   'telos.openLog',
+  'telos.addSamplePack',
   'telos.newSkill',
   'telos.showSkillsFolder',
   'workbench.trust.manage',

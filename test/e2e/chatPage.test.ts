@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
-import type { RunEvent } from '../../src/protocol/run.ts';
+import type { RunError, RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost } from '../../src/protocol/webview.ts';
 import { launchChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
@@ -20,6 +20,16 @@ import {
   text,
 } from '../webview/scenes.ts';
 import { themeNames } from '../webview/themes.ts';
+
+const endedBy = (error: RunError): RunEvent => ({
+  type: 'run_end',
+  outcome: error.code === 'no_match' ? 'no_match' : 'failed',
+  rounds: 0,
+  toolCalls: 0,
+  durationMs: 12,
+  messages: [],
+  error,
+});
 
 interface Finding {
   id: string;
@@ -278,6 +288,45 @@ describe('chat page', () => {
     await button(view, 'Ask without a skill').click();
     const message = { type: 'submit', text: 'order me a pizza', withoutSkill: true } as const;
     assert.deepEqual(await sent(view, 'submit'), [message]);
+  });
+
+  it('offers the likeliest skills where none fits, and a list of all the others', async () => {
+    const view = await open();
+    const suggestions = Array.from({ length: 40 }, (_, index) => ({ agent: 'kairos', skill: `s${index}` }));
+    const error = { code: 'no_match', message: 'No.\n\nThere are:\n  s0', suggestions } as const;
+    await view.say(conversation([start('fly'), endedBy(error)]));
+    const offered = view.page.getByRole('button', { name: /^s\d+ of kairos$/ });
+    assert.deepEqual(
+      (await offered.allTextContents()).map(words => words.split(' ')[0]),
+      ['s0', 's1', 's2', 's3', 's4', 's5'],
+    );
+    await button(view, 'Other skill…').click();
+    assert.deepEqual(await sent(view, 'pick_skill'), [{ type: 'pick_skill', text: 'fly' }]);
+  });
+
+  it('offers the sample pack where there are no skills', async () => {
+    const view = await open();
+    await view.say(scenes['no-skills']!);
+    await button(view, 'Add the Sample Pack').click();
+    assert.deepEqual(await sent(view, 'command'), [{ type: 'command', command: 'telos.addSamplePack' }]);
+  });
+
+  it('breaks the lines of errors, notices and results, and marks what cannot be seen', async () => {
+    const view = await open();
+    const hostile = 'first\nsecond\u202e';
+    await view.say(
+      conversation([
+        start('go'),
+        routed,
+        { type: 'notice', level: 'warning', message: hostile },
+        call('t', 'read_file', { path: 'a.md' }),
+        done('t', 'read_file', hostile),
+        endedBy({ code: 'provider', message: hostile }),
+      ]),
+    );
+    await view.page.locator('.tool summary').click();
+    for (const place of ['.notice-warning', '.tool-body pre >> nth=1', '.error .message'])
+      assert.equal((await view.page.locator(place).innerText()).trim(), 'first\nsecond<U+202E>', place);
   });
 
   it('sends nothing in Restricted Mode', async () => {

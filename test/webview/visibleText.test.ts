@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { excerpt, visible, visibleParts } from '../../webview/visibleText.ts';
+import { excerpt, visible, visibleLines, visibleParts } from '../../webview/visibleText.ts';
 
 describe('visible text', () => {
   it('shows characters that reorder, hide or erase text as code points', () => {
@@ -20,6 +20,10 @@ describe('visible text', () => {
       { text: '\\n', escaped: true },
       { text: '\nb', escaped: false },
     ]);
+  });
+
+  it('leaves the breaks of prose without a mark, and nothing else', () => {
+    assert.equal(visibleLines('a\r\nb\n\tc\r\u202ed'), 'a\nb\n\tc\\r<U+202E>d');
   });
 
   it('says how much of a long text is hidden and shows both ends', () => {
