@@ -25,7 +25,7 @@ describe('telos', function () {
   let server: FakeServer | undefined;
 
   beforeEach(() => {
-    home = cliHome(skills);
+    home = cliHome({ ...skills, 'elsewhere/.keep': '' });
   });
   afterEach(async () => {
     await server?.close();
@@ -227,10 +227,10 @@ describe('telos', function () {
     const live = await home.run(['--record', 'run.jsonl', 'kickoff'], { env });
     assert.equal(live.code, 0, live.stderr);
     await server?.close();
-    const again = await home.run(['--cwd', '../skills', '--replay', 'run.jsonl', 'kickoff']);
+    const again = await home.run(['--cwd', '../elsewhere', '--replay', 'run.jsonl', 'kickoff']);
     assert.deepEqual([again.code, again.stdout], [0, live.stdout]);
     assert.match(again.stderr, /recording of claude-haiku-4-5/);
-    assert.equal(readFileSync(join(home.skillsDir, 'today.md'), 'utf8'), '# Today\n');
+    assert.equal(readFileSync(join(home.folder.path, 'elsewhere/today.md'), 'utf8'), '# Today\n');
   });
 
   it('is quiet when the reader of stdout goes away, and ends what it began', async () => {
