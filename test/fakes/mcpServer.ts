@@ -21,6 +21,8 @@ let tools: unknown[] = [
   { name: 'die', description: 'Ends the server.', inputSchema: { type: 'object' } },
   { name: 'grow', description: 'Makes another tool.', inputSchema: { type: 'object' } },
 ];
+if (fault === 'slow')
+  tools = [{ name: 'slow', description: 'Says how far it is.', inputSchema: { type: 'object' } }];
 if (fault === 'odd') tools = [...tools, null, { description: 'no name' }, { name: 'bare' }];
 
 if (fault === 'dies') {
@@ -86,6 +88,18 @@ function call(id: number | undefined, params: Fields): void {
         send({ method: 'notifications/progress', params: about });
       }
       setTimeout(() => text('three'), 30);
+      break;
+    }
+    case 'slow': {
+      const { progressToken } = params['_meta'] as Fields;
+      const total = Number(input['steps']);
+      let progress = 0;
+      const timer = setInterval(() => {
+        send({ method: 'notifications/progress', params: { progressToken, progress: ++progress, total } });
+        if (progress < total) return;
+        clearInterval(timer);
+        text('done');
+      }, Number(input['every']));
       break;
     }
     case 'die':

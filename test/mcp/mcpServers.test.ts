@@ -13,7 +13,7 @@ import { listen, type ReceivedRequest, sendJson } from '../fakes/loopback.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 
 const fake = fileURLToPath(new URL('../fakes/mcpServer.ts', import.meta.url));
-const patient: McpLimits = { connectMs: 8000, callMs: 8000 };
+const patient: McpLimits = { connectMs: 8000, callMs: 8000, longestCallMs: 60_000 };
 
 describe('MCP servers', () => {
   let folder: TempFolder;
@@ -157,6 +157,20 @@ describe('MCP servers', () => {
     const { content, isError } = await call(servers, 'never');
     assert.ok(isError);
     assert.match(content, /did not answer within 0\.1 s/);
+    await until(() => recorded().some(({ method }) => method === 'notifications/cancelled'));
+  });
+
+  it('waits longer for a call that tells how far it is', async () => {
+    const servers = await connect({ a: server('slow') }, { ...patient, callMs: 2500 });
+    const { content, isError } = await call(servers, 'slow', { steps: 7, every: 400 });
+    assert.deepEqual([content, isError], ['done', false]);
+  });
+
+  it('gives up a call that comes on for ever, and tells the server', async () => {
+    const servers = await connect({ a: server('slow') }, { ...patient, longestCallMs: 200 });
+    const { content, isError } = await call(servers, 'slow', { steps: 1e9, every: 20 });
+    assert.ok(isError);
+    assert.match(content, /was not done within 0\.2 s; the call has been cancelled/);
     await until(() => recorded().some(({ method }) => method === 'notifications/cancelled'));
   });
 

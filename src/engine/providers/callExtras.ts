@@ -11,12 +11,15 @@ export function callExtrasBlock(callId: string, extras: object): RedactedThinkin
   return { type: 'redacted_thinking', data: mark + JSON.stringify([callId, extras]) };
 }
 
+/** The same for what belongs to a whole message of the model: OpenRouter hands on the reasoning of models that want it back. */
+export const messageExtrasBlock = (extras: object): RedactedThinkingBlock => callExtrasBlock('', extras);
+
 /** True for a block that only the server understands from which it came. */
 export function isCallExtras(block: ContentBlock): boolean {
   return block.type === 'redacted_thinking' && block.data.startsWith(mark);
 }
 
-/** The further properties of each call of a message, by the call's id. */
+/** The further properties of each call of a message, by the call's id; under the empty one those of the message itself. */
 export function extrasOf(content: readonly ContentBlock[]): Map<string, object> {
   const found = new Map<string, object>();
   for (const block of content) {

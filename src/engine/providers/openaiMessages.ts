@@ -20,7 +20,7 @@ export interface OpenaiToolCall {
 export type OpenaiMessage =
   | { role: 'system'; content: string }
   | { role: 'user'; content: string | OpenaiPart[] }
-  | { role: 'assistant'; content: string | null; tool_calls?: OpenaiToolCall[] }
+  | { role: 'assistant'; content: string | null; tool_calls?: OpenaiToolCall[]; reasoning_details?: unknown }
   | { role: 'tool'; tool_call_id: string; content: string };
 
 /**
@@ -42,8 +42,9 @@ function fromAssistant(content: string | ContentBlock[]): OpenaiMessage {
     .join('\n\n');
   const extras = extrasOf(content);
   const calls = content.flatMap(block => (block.type === 'tool_use' ? [toCall(block, extras)] : []));
-  if (calls.length === 0) return { role: 'assistant', content: text };
-  return { role: 'assistant', content: text || null, tool_calls: calls };
+  const own = extras.get('');
+  if (calls.length === 0) return { role: 'assistant', content: text, ...own };
+  return { role: 'assistant', content: text || null, tool_calls: calls, ...own };
 }
 
 function toCall(block: ToolUseBlock, extras: ReadonlyMap<string, object>): OpenaiToolCall {

@@ -1,6 +1,6 @@
 /** Reads a streamed answer in OpenAI's chat completions format, with the liberties that compatible servers take. */
 import { randomUUID } from 'node:crypto';
-import { callExtrasBlock } from './callExtras.ts';
+import { callExtrasBlock, messageExtrasBlock } from './callExtras.ts';
 import type { StreamEvent, TokenCount } from './provider.ts';
 import { readToolCall } from './toolArguments.ts';
 import { ReportedError, type WireReader } from './turn.ts';
@@ -13,6 +13,7 @@ interface OpenaiChunk {
       content?: string | null;
       refusal?: string | null;
       tool_calls?: readonly OpenaiCallDelta[] | null;
+      reasoning_details?: readonly ReasoningDetail[] | null;
     } | null;
     finish_reason?: string | null;
   }[];
@@ -26,6 +27,9 @@ interface OpenaiChunk {
     cost_details?: { upstream_inference_cost?: unknown } | null;
   } | null;
 }
+
+/** A part of a model's reasoning, or of its seal, as OpenRouter passes it on. */
+type ReasoningDetail = Readonly<Record<string, unknown>>;
 
 interface OpenaiCallDelta {
   index?: number;
@@ -52,6 +56,7 @@ export class OpenaiReader implements WireReader {
   #finish: string | undefined;
   #usage: TokenCount | undefined;
   readonly #calls: OpenCall[] = [];
+  readonly #reasoning: ReasoningDetail[] = [];
 
   constructor(name: OpenaiCompatibleName) {
     this.#name = name;
@@ -73,6 +78,8 @@ export class OpenaiReader implements WireReader {
     if (!choice) return undefined;
     if (choice.finish_reason) this.#finish = choice.finish_reason;
     for (const call of choice.delta?.tool_calls ?? []) this.#readCall(call);
+    if (this.#name === 'openrouter')
+      for (const detail of choice.delta?.reasoning_details ?? []) addDetail(this.#reasoning, detail);
     const text = choice.delta?.content || choice.delta?.refusal;
     return text ? { type: 'text', text } : undefined;
   }
@@ -85,8 +92,13 @@ export class OpenaiReader implements WireReader {
         ? [{ type: 'thinking', block: callExtrasBlock(id, { extra_content: extra }) }, call]
         : [call];
     });
-    const done: StreamEvent = { type: 'done', stopReason: this.#finish ?? 'stop' };
-    return [...calls, this.#usage ? { ...done, usage: this.#usage } : done];
+    const reasoning: StreamEvent[] =
+      this.#reasoning.length > 0
+        ? [{ type: 'thinking', block: messageExtrasBlock({ reasoning_details: this.#reasoning }) }]
+        : [];
+    const finish = this.#finish ?? 'stop';
+    const done: StreamEvent = { type: 'done', stopReason: stopReasons[finish] ?? finish };
+    return [...reasoning, ...calls, this.#usage ? { ...done, usage: this.#usage } : done];
   }
 
   #readCall(delta: OpenaiCallDelta): void {
@@ -107,6 +119,26 @@ export class OpenaiReader implements WireReader {
       index === undefined ? this.#calls.at(-1) : this.#calls.findLast(call => call.index === index);
     return id && same && same.id !== id ? undefined : same;
   }
+}
+
+/** What is called otherwise elsewhere. */
+const stopReasons: Readonly<Record<string, string>> = { length: 'max_tokens', content_filter: 'refusal' };
+
+/** Pieces of one part go together: its texts grow, and what else comes with a later piece counts. */
+function addDetail(details: ReasoningDetail[], piece: ReasoningDetail): void {
+  const last = details.at(-1);
+  if (!last || last['type'] !== piece['type'] || last['index'] !== piece['index']) {
+    details.push(piece);
+    return;
+  }
+  const merged: Record<string, unknown> = { ...last };
+  for (const [name, value] of Object.entries(piece)) {
+    const before = last[name];
+    const grows = ['text', 'summary', 'data'].includes(name) && typeof before === 'string';
+    if (grows && typeof value === 'string') merged[name] = before + value;
+    else if (value !== null && value !== undefined) merged[name] = value;
+  }
+  details[details.length - 1] = merged;
 }
 
 function reportedError(error: NonNullable<OpenaiChunk['error']>): ReportedError {

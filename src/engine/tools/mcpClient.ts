@@ -20,7 +20,10 @@ import { toolError } from './tool.ts';
 export interface McpLimits {
   /** From the start of a server to the list of its tools. */
   connectMs: number;
+  /** How long a call may say nothing. */
   callMs: number;
+  /** How long one may take that tells how far it is. */
+  longestCallMs: number;
 }
 
 export interface McpConnection extends McpToolSource {
@@ -37,6 +40,7 @@ export interface McpConnection extends McpToolSource {
   close(): Promise<void>;
 }
 
+const tooLong = new Error('The call takes too long.');
 /** More pages or tools than this come from no sane server. */
 const maxPages = 50;
 const maxTools = 500;
@@ -162,6 +166,10 @@ class Session implements McpConnection {
     const own = new AbortController();
     const abort = (): void => own.abort(signal.reason);
     signal.addEventListener('abort', abort);
+    let comesOn = false;
+    // The SDK's own limit would leave the server at work.
+    const { longestCallMs } = this.#limits;
+    const timer = setTimeout(() => own.abort(tooLong), longestCallMs);
     try {
       const answer = await this.#client.request(
         { method: 'tools/call', params: { name: tool, arguments: { ...input } } },
@@ -169,21 +177,30 @@ class Session implements McpConnection {
         {
           signal: own.signal,
           timeout: this.#limits.callMs,
-          ...(onProgress ? { onprogress: progress => onProgress(this.#redact(progressText(progress))) } : {}),
+          resetTimeoutOnProgress: true,
+          onprogress: progress => {
+            comesOn = true;
+            onProgress?.(this.#redact(progressText(progress)));
+          },
         },
       );
       return mapStrings(toolResultOf(answer), this.#redact);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (this.ended) return toolError(this.#endedText());
+      if (own.signal.reason === tooLong)
+        return toolError(
+          `${tool} of the MCP server '${this.server}' was not done within ${longestCallMs / 1000} s; the call has been cancelled.`,
+        );
       if (error instanceof McpError && error.code === ErrorCode.RequestTimeout)
         return toolError(
-          `${tool} of the MCP server '${this.server}' did not answer within ${this.#limits.callMs / 1000} s; the call has been cancelled.`,
+          `${tool} of the MCP server '${this.server}' ${comesOn ? 'stopped telling how far it is for' : 'did not answer within'} ${this.#limits.callMs / 1000} s; the call has been cancelled.`,
         );
       return toolError(
         this.#redact(`${tool} of the MCP server '${this.server}' failed: ${this.#link.explain(error)}`),
       );
     } finally {
+      clearTimeout(timer);
       signal.removeEventListener('abort', abort);
     }
   }

@@ -1,4 +1,5 @@
 /** Reads what an MCP server says: its listing of a tool, how far a call has come, and its answer as text, images, and a line for what is neither. */
+import { isDeepStrictEqual } from 'node:util';
 import type { ImageBlock, ToolResult } from '../../protocol/run.ts';
 import type { McpToolListing } from './mcpTools.ts';
 import { byteCount } from './plainText.ts';
@@ -12,18 +13,47 @@ const maxImages = 20;
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * `answer` is the result of `tools/call` as it came; nothing in it is taken for granted. Structured content is told where there is no text,
- * since servers give the same as text for models. Source: the tools page of the Model Context Protocol, 2025-11-25.
+ * `answer` is the result of `tools/call` as it came; nothing in it is taken for granted. Structured content is told unless the texts say the
+ * same, as servers should write it for models. Source: the tools page of the Model Context Protocol, 2025-11-25.
  */
 export function toolResultOf(answer: Fields): ToolResult {
   const blocks = Array.isArray(answer['content']) ? answer['content'].map(fieldsOf) : [];
   const images: ImageBlock[] = [];
   const parts = blocks.map(block => partOf(block, images)).filter(part => part !== '');
   const structured = answer['structuredContent'];
-  if (structured !== undefined && !blocks.some(block => block['type'] === 'text'))
+  const texts = blocks.flatMap(block => (block['type'] === 'text' ? [wordOf(block['text'])] : []));
+  if (structured !== undefined && !saysTheSame(texts, structured))
     parts.push(JSON.stringify(structured, null, 2));
   const content = parts.join('\n\n') || (images.length > 0 ? '(an image)' : '(the tool returned nothing)');
   return { content, isError: answer['isError'] === true, ...(images.length > 0 ? { images } : {}) };
+}
+
+/** What a search for the parts of structured content in texts may cost: their number times the characters. */
+const mostSearched = 50_000_000;
+
+/** As the same JSON, or with every text and number of it in other words. */
+function saysTheSame(texts: readonly string[], structured: unknown): boolean {
+  if (texts.some(text => isDeepStrictEqual(parsed(text), structured))) return true;
+  const said = texts.join('\n');
+  const leaves = leavesOf(structured);
+  if (said === '' || leaves.length * said.length > mostSearched) return false;
+  return leaves.every(leaf => {
+    if (typeof leaf === 'string') return said.includes(leaf);
+    return typeof leaf === 'number' && new RegExp(`(?<![\\d.])${leaf}(?![\\d.]*\\d)`).test(said);
+  });
+}
+
+function leavesOf(value: unknown): unknown[] {
+  if (typeof value !== 'object' || value === null) return [value];
+  return Object.values(value).flatMap(leavesOf);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** One broken listing costs only itself. A tool that runs as a task alone cannot be called by a model's turn. */
@@ -63,10 +93,8 @@ function partOf(block: Fields, images: ImageBlock[]): string {
       return wordOf(block['text']);
     case 'image': {
       const data = wordOf(block['data']);
-      const takes = imageTypes.includes(mime) && data.length <= maxImageSize && images.length < maxImages;
-      if (!takes) return `[an image, ${mime}, ${sizeOf(data)}, which cannot be shown to a model]`;
-      images.push({ type: 'image', source: { type: 'base64', media_type: mime, data } });
-      return '';
+      if (taken(mime, data, images)) return '';
+      return `[an image, ${mime}, ${sizeOf(data)}, which cannot be shown to a model]`;
     }
     case 'audio':
       return `[sound, ${mime}, ${sizeOf(wordOf(block['data']))}, which cannot be played to a model]`;
@@ -75,14 +103,23 @@ function partOf(block: Fields, images: ImageBlock[]): string {
       return `[resource ${wordOf(block['name'])}: ${wordOf(block['uri'])}${notes ? ` (${notes})` : ''}]`;
     }
     case 'resource':
-      return resourceText(fieldsOf(block['resource']));
+      return resourceText(fieldsOf(block['resource']), images);
     default:
       return JSON.stringify(block);
   }
 }
 
-function resourceText(resource: Fields): string {
+/** True for an image that a model can take, which is among `images` then. */
+function taken(mime: string, data: string, images: ImageBlock[]): boolean {
+  const takes = imageTypes.includes(mime) && data.length <= maxImageSize && images.length < maxImages;
+  if (takes) images.push({ type: 'image', source: { type: 'base64', media_type: mime, data } });
+  return takes;
+}
+
+function resourceText(resource: Fields, images: ImageBlock[]): string {
   const uri = wordOf(resource['uri']);
+  if (taken(wordOf(resource['mimeType']), wordOf(resource['blob']), images))
+    return `[resource ${uri}, an image]`;
   if (typeof resource['text'] === 'string') return `[resource ${uri}]\n${resource['text']}`;
   return `[resource ${uri}: ${wordOf(resource['mimeType']) || 'binary'}, ${sizeOf(wordOf(resource['blob']))}, not shown]`;
 }

@@ -111,6 +111,45 @@ describe('openai-compatible', () => {
     assert.equal((await counted('openai', { ...usage, total_tokens: 90 }))?.outputTokens, 4);
   });
 
+  it('says under one name, whoever answers, that an answer was cut or withheld', async () => {
+    assert.deepEqual((await read({ text: ['Half'], finishReason: 'length' })).at(-1), ['done', 'max_tokens']);
+    assert.deepEqual((await read({ finishReason: 'content_filter' })).at(-1), ['done', 'refusal']);
+  });
+
+  it('gives OpenRouter back the reasoning that came with a call, put together, and nobody else', async () => {
+    const part = (detail: object) => delta({ reasoning_details: [detail] });
+    const chunks = [
+      part({ type: 'reasoning.text', index: 0, text: 'I look', signature: null }),
+      part({ type: 'reasoning.text', index: 0, text: ' it up.', signature: 'seal' }),
+      part({ type: 'reasoning.encrypted', index: 1, data: 'abc', id: 'c1' }),
+      piece(0, 'c1', 'a', '{}'),
+      delta({}, 'tool_calls'),
+    ];
+    await serve([{ chunks }, { text: ['x'] }]);
+    const round = async (name: OpenaiCompatibleName) => {
+      const events = await collect(ask(), provider(name));
+      const content = events.flatMap((event): ContentBlock[] => {
+        if (event.type === 'thinking') return [event.block];
+        return event.type === 'tool_call' ? [{ type: 'tool_use', ...event.call }] : [];
+      });
+      await collect(ask({ messages: [{ role: 'assistant', content }] }), provider(name));
+      return server?.requests.at(-1)?.body.messages[1];
+    };
+    const calls = [{ id: 'c1', type: 'function', function: { name: 'a', arguments: '{}' } }];
+    assert.deepEqual(await round('openrouter'), {
+      role: 'assistant',
+      content: null,
+      tool_calls: calls,
+      reasoning_details: [
+        { type: 'reasoning.text', index: 0, text: 'I look it up.', signature: 'seal' },
+        { type: 'reasoning.encrypted', index: 1, data: 'abc', id: 'c1' },
+      ],
+    });
+    await server?.close();
+    await serve([{ chunks }, { text: ['x'] }]);
+    assert.deepEqual(await round('openai'), { role: 'assistant', content: null, tool_calls: calls });
+  });
+
   it('puts interleaved calls together', async () => {
     const chunks = [
       piece(0, 'c1', 'a', '{"x":'),

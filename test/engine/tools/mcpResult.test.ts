@@ -51,10 +51,30 @@ describe('the answer of an MCP tool', () => {
     ]);
   });
 
-  it('is structured content where there is no text', () => {
-    const structuredContent = { degrees: 3 };
-    assert.equal(toolResultOf({ structuredContent }).content, '{\n  "degrees": 3\n}');
-    assert.equal(toolResultOf({ structuredContent, content: [text('3 degrees')] }).content, '3 degrees');
+  it('is structured content where no text says the same', () => {
+    const structuredContent = { degrees: 3, at: ['noon'] };
+    const written = JSON.stringify(structuredContent, null, 2);
+    const contentOf = (...texts: string[]) =>
+      toolResultOf({ structuredContent, content: texts.map(text) }).content;
+    assert.equal(toolResultOf({ structuredContent }).content, written);
+    assert.equal(contentOf('{"at":["noon"],"degrees":3}'), '{"at":["noon"],"degrees":3}');
+    assert.equal(contentOf('One place was found.'), `One place was found.\n\n${written}`);
+    assert.equal(contentOf('It has 3 degrees at noon.'), 'It has 3 degrees at noon.');
+    assert.equal(contentOf('13.5 degrees at noon'), `13.5 degrees at noon\n\n${written}`);
+    assert.equal(contentOf('{"degrees":4}'), `{"degrees":4}\n\n${written}`);
+  });
+
+  it('shows an image that comes as a resource', () => {
+    const resource = (mimeType: string) => ({
+      type: 'resource',
+      resource: { uri: 'demo://1', mimeType, blob: 'AAAA' },
+    });
+    const { content, images } = toolResultOf({ content: [resource('image/png'), resource('image/tiff')] });
+    assert.equal(images?.length, 1);
+    assert.match(
+      content,
+      /^\[resource demo:\/\/1, an image\]\n\n\[resource demo:\/\/1: image\/tiff, 3 bytes/,
+    );
   });
 
   it('is something to read whatever comes', () => {
