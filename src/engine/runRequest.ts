@@ -1,18 +1,8 @@
 /** What a frontend asks for: the words, what goes along with them, and what was said before. */
-import type { Attachment } from '../protocol/attachment.ts';
+import type { Attachment, Selection } from '../protocol/attachment.ts';
 import type { Message, SkillRef } from '../protocol/run.ts';
 import type { RunDoor } from './history/runFile.ts';
 import { selectionText } from './prompt.ts';
-
-/** A text that the user had selected when they asked. */
-export interface Selection {
-  /** Absolute path, or the name of an unsaved document. */
-  file: string;
-  text: string;
-  /** First line, counted from 1. */
-  line: number;
-  language: string;
-}
 
 /** What has been said before a request. */
 export interface EarlierConversation {

@@ -244,7 +244,17 @@ export class Telos {
     const { dataDir } = this.config;
     const logged = recorded(events, { dataDir, redact: redact.text, messages: state.messages });
     const { conversationId: conversation, after, door = 'other' } = request;
-    return kept(logged, { dataDir, redact: redact.text, transcript: state, door, conversation, after });
+    const { attachments = [], selection } = request;
+    const along = { attachments, ...(selection && { selection }) };
+    return kept(logged, {
+      dataDir,
+      redact: redact.text,
+      transcript: state,
+      door,
+      conversation,
+      after,
+      along,
+    });
   }
 
   #performing(): Performing {

@@ -2,9 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { Interruption } from '../engine/errors.ts';
 import { paced } from '../engine/history/replay.ts';
+import type { KeptAlong } from '../engine/history/wentAlong.ts';
 import type { EarlierConversation, RunRequest } from '../engine/runRequest.ts';
 import type { Telos } from '../engine/telos.ts';
-import type { AttachedName, Attachment } from '../protocol/attachment.ts';
+import type { Attachment } from '../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts';
 import { ChatFeed } from './chatFeed.ts';
@@ -17,6 +18,8 @@ export interface ChatPorts {
   /** Sends to the view, if there is one; never waits for it. */
   post(message: ToWebview): void;
   openTelos(): Promise<Pick<Telos, 'run'>>;
+  /** What went along with a request of an earlier window. */
+  readAlong(kept: NonNullable<ChatRequest['keptWith']>): Promise<KeptAlong>;
   /** Never throws. */
   readInfo(): Promise<ChatInfo>;
   isTrusted(): boolean;
@@ -129,9 +132,8 @@ export class Chat {
     conversation.begin(request);
     const { keptId: conversationId, latestKept: after } = conversation;
     const place = { door: 'chat' as const, conversationId, ...(after !== undefined && { after }) };
-    const missing = request.attachments ? [] : (request.notKept ?? []);
     const whole = { ...goingOn(request, earlier), ...place };
-    this.#activate(signal => this.#follow(conversation, whole, missing, signal));
+    this.#activate(signal => this.#follow(conversation, whole, request.keptWith, signal));
   }
 
   #activate(work: (signal: AbortSignal) => Promise<void>, isReplay = false): void {
@@ -274,7 +276,7 @@ export class Chat {
     const text = firstDraft(info);
     if (text === '' || this.#drafted || !this.#conversation.isEmpty) return;
     this.#drafted = true;
-    this.#feed.say({ type: 'draft', text });
+    this.#feed.say({ type: 'draft', text, suggested: true });
   }
 
   /** Ends every run and waits until each has said so. */
@@ -287,7 +289,7 @@ export class Chat {
   async #follow(
     conversation: Conversation,
     request: RunRequest,
-    missing: readonly AttachedName[],
+    keptWith: ChatRequest['keptWith'],
     signal: AbortSignal,
   ): Promise<void> {
     const startedAt = Date.now();
@@ -298,11 +300,17 @@ export class Chat {
         return;
       }
       const telos = await this.#ports.openTelos();
-      for await (const event of telos.run(request, this.#approvals, signal)) {
+      const kept = keptWith && (await this.#ports.readAlong(keptWith));
+      for await (const event of telos.run(
+        kept ? withAlong(request, kept) : request,
+        this.#approvals,
+        signal,
+      )) {
         started = true;
         if (event.type === 'run_start') conversation.noteKept(event.runId);
         this.#append(conversation, event);
-        if (event.type === 'run_start' && missing.length > 0) this.#append(conversation, notAlong(missing));
+        if (event.type !== 'run_start' || !kept) continue;
+        for (const notice of noticesOf(kept)) this.#append(conversation, notice);
       }
     } catch (error) {
       // A run never throws; what lands here is Telos itself failing to open, or a defect.
@@ -344,7 +352,7 @@ export class Chat {
 }
 
 /** The request as the engine takes it. */
-function goingOn({ goesOn, notKept: _, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
+function goingOn({ goesOn, keptWith: _, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
   const { messages, skill, skillIsUnread } = earlier;
   if (goesOn === 'from_start' || messages.length === 0) return request;
   const stays = goesOn !== 'anew' && skill;
@@ -357,13 +365,28 @@ export function firstDraft(info: ChatInfo): string {
   return info.recording && info.skills.some(({ skill }) => skill === 'kickoff') ? 'run daily kickoff' : '';
 }
 
-function notAlong(missing: readonly AttachedName[]): RunEvent {
+/** With what went along the first time, before what the person has added since. */
+function withAlong(request: RunRequest, { attachments, selection }: KeptAlong): RunRequest {
+  const all = [...attachments, ...(request.attachments ?? [])];
+  return {
+    ...request,
+    ...(all.length > 0 && { attachments: all }),
+    ...(selection && !request.selection && { selection }),
+  };
+}
+
+function noticesOf({ missing, hidden }: KeptAlong): RunEvent[] {
+  const notice = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
   const names = missing.map(({ name }) => name).join(', ');
-  const message = t(
+  const gone = t(
     'What went along with this request the first time is not kept, and did not go along now: {0}. Attach it again where it is needed.',
     names,
   );
-  return { type: 'notice', level: 'warning', message };
+  const covered = t(
+    'What went along with this request the first time held secrets, which are hidden in what is kept and went along: {0}. Attach it again where they are needed.',
+    hidden.join(', '),
+  );
+  return [...(names ? [notice(gone)] : []), ...(hidden.length > 0 ? [notice(covered)] : [])];
 }
 
 function failedEnd(code: ErrorCode, message: string, durationMs: number): RunEvent {

@@ -60,6 +60,7 @@ export class ChatSurface implements PlacedChat {
     this.chat = new Chat({
       post: message => this.#post(message),
       openTelos: () => desk.current.openTelos(),
+      readAlong: kept => desk.kept.along(kept),
       readInfo: () => this.#readInfo(),
       isTrusted: () => vscode.workspace.isTrusted,
       changed: () => {

@@ -13,8 +13,8 @@ export interface Batch {
 }
 
 export interface ChatRequest extends RunRequest {
-  /** Went along when it was made in an earlier window; the bytes are not kept with it. */
-  notKept?: readonly AttachedName[];
+  /** It was made in an earlier window: what went along is kept with that run, and `attached` names it. */
+  keptWith?: { runId: string; attached: readonly AttachedName[] };
   /**
    * How it goes on from what was said before: with the conversation's skill (the usual case), with a skill that is chosen by its words
    * alone, or from nothing.
@@ -113,8 +113,13 @@ export class Conversation {
   completed(request: ChatRequest): ChatRequest {
     const before = this.#turns.at(-1)?.request;
     if (!before || before.text !== request.text || request.attachments || request.selection) return request;
-    const { attachments, selection } = before;
-    return { ...request, ...(attachments && { attachments }), ...(selection && { selection }) };
+    const { attachments, selection, keptWith } = before;
+    return {
+      ...request,
+      ...(attachments && { attachments }),
+      ...(selection && { selection }),
+      ...(keptWith && { keptWith }),
+    };
   }
 
   /** To be called once for each request, before its events. */

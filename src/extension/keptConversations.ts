@@ -1,10 +1,11 @@
 /** Conversations as their runs were kept, for a chat that shows one of them again. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { KeptRun as RunFile, RunHistory } from '../engine/history/runHistory.ts';
+import type { KeptAlong } from '../engine/history/wentAlong.ts';
 import type { Telos } from '../engine/telos.ts';
 import { withoutCutImages } from '../engine/transcript.ts';
 import type { RunEvent } from '../protocol/run.ts';
-import { Conversation, type KeptRun } from './conversation.ts';
+import { type ChatRequest, Conversation, type KeptRun } from './conversation.ts';
 import { t } from './words.ts';
 
 /** By the conversation's own name, or by one of its runs. */
@@ -51,6 +52,11 @@ export class KeptConversations {
     return keptRunOf(await (await this.history()).read(runId));
   }
 
+  /** What went along with the request of a kept run. */
+  async along({ runId, attached }: NonNullable<ChatRequest['keptWith']>): Promise<KeptAlong> {
+    return (await this.history()).along(runId, attached);
+  }
+
   async #latestOf(conversationId: string): Promise<string | undefined> {
     const all = await (await this.history()).list();
     return all.find(({ conversation }) => conversation === conversationId)?.runId;
@@ -67,7 +73,7 @@ function keptRunOf({ summary, events, messages, earlier }: RunFile): KeptRun {
       text: start?.text ?? summary.request,
       ...(routed?.reason.rule === 'chosen' && { skill: { agent, skill } }),
       ...(routed?.reason.rule === 'without_skill' && { withoutSkill: true }),
-      ...(start?.attached && { notKept: start.attached }),
+      keptWith: { runId: summary.runId, attached: start?.attached ?? [] },
     },
     events: [...events.map(withWholeImages), ...elsewhere],
     messages: withoutCutImages(messages),

@@ -1,7 +1,7 @@
 /** The commands that start a run outside the chat: pick a skill, say a word about it, and it runs in the chat. */
 import * as vscode from 'vscode';
 import type { Agent, Skill } from '../engine/agents/agent.ts';
-import type { Selection } from '../engine/runRequest.ts';
+import type { Selection } from '../protocol/attachment.ts';
 import type { SkillRef } from '../protocol/run.ts';
 import type { ChatView } from './chatView.ts';
 import type { CurrentTelos } from './currentTelos.ts';

@@ -23,6 +23,16 @@ export interface ImageAttachment {
 
 export type Attachment = TextAttachment | ImageAttachment;
 
+/** A text that the user had selected when they asked. */
+export interface Selection {
+  /** Absolute path, or the name of an unsaved document. */
+  file: string;
+  text: string;
+  /** First line, counted from 1. */
+  line: number;
+  language: string;
+}
+
 /** The smallest limit of the providers for one image, before base64. In bytes. */
 export const maxImageBytes = 3_750_000;
 /** So much of a file is looked at when it is no image. In bytes. */

@@ -1,6 +1,7 @@
 /** A Chat with a stand-in for the engine and the editor around it, and what a view of it would have seen. */
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { KeptAlong } from '../../src/engine/history/wentAlong.ts';
 import type { Human } from '../../src/engine/human.ts';
 import type { RunRequest } from '../../src/engine/runRequest.ts';
 import { Chat } from '../../src/extension/chat.ts';
@@ -61,6 +62,8 @@ export class Desk {
   readonly posted: ToWebview[] = [];
   readonly running: boolean[] = [];
   readonly asked: string[] = [];
+  /** What is kept with the requests of earlier windows, by run. */
+  readonly along: Record<string, KeptAlong> = {};
   trusted = true;
   info: ChatInfo = recordingInfo;
   readonly chat: Chat;
@@ -69,6 +72,8 @@ export class Desk {
     this.chat = new Chat({
       post: message => this.posted.push(message),
       openTelos,
+      readAlong: async ({ runId, attached }) =>
+        this.along[runId] ?? { attachments: [], missing: attached, hidden: [] },
       readInfo: async () => this.info,
       isTrusted: () => this.trusted,
       changed: () => {

@@ -89,15 +89,43 @@ describe('a chat with a kept conversation', () => {
     assert.ok(shown?.type === 'conversation' && shown.id !== 'c1' && keptIdOf(shown.id) === 'c1');
   });
 
-  it('says what cannot go along again with a request of an earlier window', async () => {
-    const asked: RunRequest[] = [];
-    const request = { text: 'one', notKept: [{ kind: 'image', name: 'bed.png' }] as const };
-    const desk = await opened([{ ...whole, request }], asked);
-    await desk.chat.resend('r1', 'one');
-    await desk.when(() => asked.length === 1 && !desk.chat.isRunning);
-    const notice = desk.seen.find(event => event.type === 'notice');
-    assert.match(notice?.message ?? '', /not kept.*bed\.png/);
-    assert.equal('notKept' in (asked[0] ?? {}), false);
+  describe('sends a request of an earlier window again', () => {
+    const bed = { kind: 'image', name: 'bed.png' } as const;
+    const request = { text: 'one', keptWith: { runId: 'r1', attached: [bed] } };
+    const note = { kind: 'text', name: 'note.md', language: '', text: 'sow' } as const;
+
+    it('with what went along with it then, and with what is named now', async () => {
+      const asked: RunRequest[] = [];
+      const desk = await opened([{ ...whole, request }], asked);
+      const picture = { ...bed, mediaType: 'image/png', data: 'AAAA' } as const;
+      const selection = { file: '/w/a.ts', text: 'x', line: 1, language: 'typescript' };
+      desk.along['r1'] = { attachments: [picture], selection, missing: [], hidden: [] };
+      await desk.chat.resend('r1', 'one @note.md', [note]);
+      await desk.when(() => asked.length === 1 && !desk.chat.isRunning);
+      assert.deepEqual(asked[0]?.attachments, [picture, note]);
+      assert.deepEqual(asked[0]?.selection, selection);
+      assert.equal(
+        desk.seen.some(event => event.type === 'notice'),
+        false,
+      );
+      // The same words with another skill, and once more what went along.
+      await desk.chat.submitInstead({ text: 'one @note.md', skill: { agent: 'kairos', skill: 'other' } });
+      await desk.when(() => asked.length === 2 && !desk.chat.isRunning);
+      assert.deepEqual(asked[1]?.attachments, [picture, note]);
+    });
+
+    it('and says what is not kept, and what went along without its secrets', async () => {
+      const asked: RunRequest[] = [];
+      const desk = await opened([{ ...whole, request }], asked);
+      desk.along['r1'] = { attachments: [note], missing: [bed], hidden: ['note.md'] };
+      await desk.chat.resend('r1', 'one');
+      await desk.when(() => asked.length === 1 && !desk.chat.isRunning);
+      const notices = desk.seen.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+      assert.match(notices[0] ?? '', /not kept.*bed\.png/);
+      assert.match(notices[1] ?? '', /secrets, which are hidden.*note\.md/);
+      assert.deepEqual(asked[0]?.attachments, [note]);
+      assert.equal('keptWith' in (asked[0] ?? {}), false);
+    });
   });
 
   it('goes on with a run that was interrupted, and says what it had said', async () => {

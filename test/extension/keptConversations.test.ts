@@ -69,7 +69,7 @@ describe('KeptConversations', () => {
     );
     assert.deepEqual(conversation.before('r2')?.request, {
       text: 'two',
-      notKept: [{ kind: 'text', name: 'beds.md' }],
+      keptWith: { runId: 'r2', attached: [{ kind: 'text', name: 'beds.md' }] },
     });
   });
 

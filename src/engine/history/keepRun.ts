@@ -12,6 +12,7 @@ import {
   type TotalsLine,
 } from './runFile.ts';
 import { RunWriter } from './runWriter.ts';
+import { keepAlong, type WentAlong } from './wentAlong.ts';
 
 export interface KeepOptions {
   /** The file lies in `<dataDir>/runs`. Absolute path. */
@@ -23,6 +24,8 @@ export interface KeepOptions {
   door: RunDoor;
   conversation?: string | undefined;
   after?: string | undefined;
+  /** Kept in a file beside the run's. */
+  along?: WentAlong | undefined;
 }
 
 /**
@@ -61,6 +64,10 @@ class KeptRun {
   #flushAt = 0;
   /** So many messages of the transcript are written. */
   #messages: number | undefined;
+  #runId = '';
+  #keepingAlong: Promise<void> | undefined;
+  /** What stands in the way of keeping what went along. */
+  #alongProblem: string | undefined;
   #routed: Omit<TotalsLine, 'type' | 'usage'> = {
     agent: '',
     skill: '',
@@ -109,7 +116,8 @@ class KeptRun {
   /** Settles when everything is written, or cannot be. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
-    await this.#file?.close();
+    if (this.#file) this.#keepAlong();
+    await Promise.all([this.#file?.close(), this.#keepingAlong]);
     if (!this.#file?.problem) this.#file = undefined;
   }
 
@@ -124,7 +132,9 @@ class KeptRun {
 
   /** What stands in the way of writing; once. */
   takeProblem(): string | undefined {
-    return this.#file?.takeProblem();
+    const problem = this.#file?.takeProblem() ?? this.#alongProblem;
+    if (problem === this.#alongProblem) this.#alongProblem = undefined;
+    return problem;
   }
 
   #open({ runId, startedAt, text }: Extract<RunEvent, { type: 'run_start' }>): void {
@@ -142,6 +152,7 @@ class KeptRun {
       request: text.slice(0, maxHeaderRequest),
       pid: process.pid,
     };
+    this.#runId = runId;
     this.#file = new RunWriter(path, runsFolder(dataDir));
     this.#file.add(lineOf(header));
   }
@@ -167,6 +178,16 @@ class KeptRun {
     this.#file.flush();
   }
 
+  /** Not before the transcript begins: by then every secret of the run is known. */
+  #keepAlong(): void {
+    const { dataDir, redact, along } = this.#options;
+    if (!along) return;
+    this.#keepingAlong ??= keepAlong(dataDir, this.#runId, along, redact).catch(error => {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#alongProblem = `What went along with this request cannot be kept (${why}). When you send it again after a reload of the window, attach it again.`;
+    });
+  }
+
   #takeText(file: RunWriter): void {
     if (this.#text) file.add(lineOf({ type: 'text', text: this.#text }));
     this.#text = '';
@@ -178,6 +199,7 @@ class KeptRun {
     if (messages.length === 0) return;
     const from = this.#messages ?? earlier;
     if (messages.length <= from) return;
+    this.#keepAlong();
     const added = mapStrings(messages.slice(from), this.#options.redact);
     file.add(lineOf({ type: 'messages', earlier, messages: added }));
     this.#messages = messages.length;

@@ -2,11 +2,13 @@
 import { type Stats, statSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { AttachedName } from '../../protocol/attachment.ts';
 import type { Message, RunEvent } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
 import { appendLine } from '../logFile.ts';
 import { parseLine, type RunLine, runPath, runsFolder } from './runFile.ts';
 import { type RunSummary, readSummary, summaryOf, titleOf } from './runSummary.ts';
+import { forgetAlong, type KeptAlong, readAlong } from './wentAlong.ts';
 
 /** A run, read whole. */
 export interface KeptRun {
@@ -137,11 +139,17 @@ export class RunHistory {
     if (this.#summary(file)?.outcome === 'running')
       throw new TelosError('config', 'This run goes on; stop it first, then delete it.');
     try {
+      await forgetAlong(this.#dataDir, runId);
       await rm(file);
     } catch (error) {
       throw gone(runId, error);
     }
     this.#known.delete(file);
+  }
+
+  /** What went along with a run's request; `names` is what its start says. All of it is missing where nothing is kept. */
+  along(runId: string, names: readonly AttachedName[]): Promise<KeptAlong> {
+    return readAlong(this.#dataDir, runId, names);
   }
 
   #file(runId: string): string {

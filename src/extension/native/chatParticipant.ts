@@ -1,6 +1,7 @@
 /** `@telos` in the editor's own Chat view: it routes and runs there, and answers as it goes. */
 import * as vscode from 'vscode';
-import type { RunRequest, Selection } from '../../engine/runRequest.ts';
+import type { RunRequest } from '../../engine/runRequest.ts';
+import type { Selection } from '../../protocol/attachment.ts';
 import { describeRoute, type RunEvent } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../currentTelos.ts';
 import { descriptionOf, pickableSkills } from '../pickableSkills.ts';
