@@ -55,26 +55,37 @@ async function placeOf(name: string, work: string, pack: string, world: CaseWorl
   return { cwd: content.trim().split('/').at(-1), root: holder.split('/').at(-1) };
 }
 
-/** Runs a command that would take too long under a clock that is moved by hand, and tells when it was ended; looked at every `between` seconds. */
+/**
+ * Runs a command that would take too long under a clock that is moved by hand, and tells when its time was up: its end takes real time
+ * besides, in which the clock goes on. Looked at every `between` seconds.
+ */
 export async function seconds(command: string, tools: ToolBench, between = 20): Promise<Observed> {
   const realTimeout = setTimeout;
   const real = (milliseconds: number): Promise<void> =>
     new Promise(resolve => void realTimeout(resolve, milliseconds));
   mock.timers.enable({ apis: ['setTimeout'] });
+  const { setTimeout: moved } = globalThis;
+  let passed = 0;
+  let ended: number | undefined;
+  const noticing = (then: () => void, milliseconds = 0): NodeJS.Timeout =>
+    moved(() => {
+      if (milliseconds >= 1000) ended ??= passed;
+      then();
+    }, milliseconds);
+  Object.assign(globalThis, { setTimeout: noticing });
   try {
     let result: ToolResult | undefined;
-    const running = call('run_command', { command }, tools).then(ended => {
-      result = ended;
+    const running = call('run_command', { command }, tools).then(came => {
+      result = came;
     });
     await real(100);
-    let passed = 0;
     while (!result && passed < 100) {
       passed++;
       mock.timers.tick(1000);
       if (passed % between === 0) await real(60);
     }
     await running;
-    return { ...(result ? seen(result) : {}), after_seconds: passed };
+    return { ...(result ? seen(result) : {}), after_seconds: ended ?? passed };
   } finally {
     mock.timers.reset();
   }
