@@ -58,7 +58,8 @@ export type ToWebview =
   | { type: 'queued'; queued: readonly QueuedRequest[] }
   /** The person has chosen the skill of the next request; null is the choice by its words. */
   | { type: 'next_skill'; skill: SkillRef | null }
-  | { type: 'draft'; text: string }
+  /** Words for the textbox; those that are only `suggested` do not take the place of what was typed. */
+  | { type: 'draft'; text: string; suggested?: true }
   /** All that goes along with the next request; `problem` says why something does not. */
   | { type: 'attached'; attachments: readonly AttachmentChip[]; problem?: string }
   /** Paths below the workspace that fit what was typed behind `@`. */

@@ -167,7 +167,7 @@ describe('Chat', () => {
     await desk.chat.updateInfo();
     await desk.chat.updateInfo();
     const drafts = desk.posted.filter(message => message.type === 'draft');
-    assert.deepEqual(drafts, [{ type: 'draft', text: 'run daily kickoff' }]);
+    assert.deepEqual(drafts, [{ type: 'draft', text: 'run daily kickoff', suggested: true }]);
   });
 });
 
