@@ -1,5 +1,5 @@
 /** A question to the person before something is done: exactly what, where and why, and the answers that it offers. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ApprovalDecision } from '../src/protocol/run.ts';
 import { AgentCardView } from './agentCardView.tsx';
 import { HonestText } from './honestText.tsx';
@@ -35,7 +35,8 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
   const [before, after] = t('Allow {0}?', '\n').split('\n');
   const [answered, setAnswered] = useState(false);
   const deny = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
+  // Before it is shown: later, it would be taken from where the person has gone meanwhile.
+  useLayoutEffect(() => {
     const inChat = document.hasFocus() && document.activeElement !== document.body;
     if (inChat && draft.peek() === '' && !isInAnotherApproval()) deny.current?.focus();
   }, []);

@@ -1,5 +1,5 @@
 /** The textbox in which a request is written, and the button that sends it or stops the run. */
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { Attachments, onPaste } from './attachments.tsx';
 import { Completions, chosenOption, completionsId, forgetChoice, takeKey } from './completions.tsx';
 import { handedOver } from './handOver.ts';
@@ -77,7 +77,7 @@ function AttachButton() {
 function RunButton({ canSend }: { canSend: boolean }) {
   const place = useRef<HTMLDivElement>(null);
   const hadFocus = useRef(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (hadFocus.current && document.activeElement === document.body) focusComposer();
   }, [busy.value]);
   const onFocusChange = () => {

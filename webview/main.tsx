@@ -48,8 +48,9 @@ function take(message: ToWebview) {
     case 'conversation':
       asking = false;
       info.value = message.info;
-      // What the person has typed stays, unless this is another conversation that brings words of its own.
-      if (message.id !== conversationId.peek() && message.draft) draft.value = message.draft;
+      // What the person has typed stays, also before the host has spoken, unless another conversation brings words of its own.
+      if (message.id !== conversationId.peek() && message.draft && !isTypedBefore())
+        draft.value = message.draft;
       if (message.id !== conversationId.peek() && message.events.length === 0) next.value = undefined;
       queued.value = message.queued ?? [];
       conversationId.value = message.id;
@@ -84,12 +85,15 @@ function take(message: ToWebview) {
       focusComposer();
       break;
     case 'draft':
+      if (message.suggested && draft.peek() !== '') break;
       draft.value = message.text;
       pending.value = false;
       focusComposer();
       break;
   }
 }
+
+const isTypedBefore = (): boolean => conversationId.peek() === null && draft.peek() !== '';
 
 function apply(receipt: Receipt) {
   inbox = receipt.inbox;

@@ -81,13 +81,15 @@ describe('attachments in a real VS Code', () => {
   async function selectLine(text: string): Promise<void> {
     const { page } = workbench;
     const selected = page.getByText(/\(\d+ selected\)/);
-    for (let tries = 0; tries < 20 && (await selected.count()) === 0; tries++) {
+    while ((await selected.count()) === 0) {
       await page.locator('.view-line').filter({ hasText: text }).first().click();
       await page.keyboard.press('Home');
       await page.keyboard.press('Shift+End');
-      await page.waitForTimeout(300);
+      await selected
+        .first()
+        .waitFor({ timeout: 1_000 })
+        .catch(() => undefined);
     }
-    await selected.first().waitFor();
   }
 
   /** What the editor does when a picture, or a file of the disk, is pasted or dropped. */
@@ -181,13 +183,11 @@ describe('attachments in a real VS Code', () => {
     await chips().filter({ hasText: 'beds.md' }).waitFor();
     assert.equal(await chips().count(), 1);
     const removing = chat.locator(':focus').and(chat.getByRole('button', { name: 'Remove beds.md' }));
-    // The dialog that has just closed gives the focus back to where it was, which may come last.
-    for (let tries = 0; tries < 20 && (await removing.count()) === 0; tries++) {
+    // The dialog that has just closed gives the focus back to where it was, which may come last, also between the two keys.
+    while ((await chips().count()) > 0) {
       await textbox().press('Shift+Tab');
-      await workbench.page.waitForTimeout(100);
+      if ((await removing.count()) > 0) await workbench.page.keyboard.press('Enter');
     }
-    await removing.press('Enter');
-    await chips().first().waitFor({ state: 'detached' });
     await textbox().fill('look into the barrel');
     const { said } = await send();
     assert.doesNotMatch(said, /Beds|of-the-garden/);

@@ -69,6 +69,7 @@ describe('changes of a run in a real VS Code', () => {
   const made = (): string => join(world.workspace, 'beds');
   const button = (name: string): Locator => chat.getByRole('button', { name, exact: true });
   const dialog = (): Locator => workbench.page.locator('.monaco-dialog-box');
+  const unsaved = (): Locator => workbench.page.locator('.tab.dirty', { hasText: 'plan.md' });
   const line = (text: string): Locator => workbench.page.locator('.view-line', { hasText: text }).first();
 
   it('shows a file, then all files of the run with old and new, and undoes them to the byte', async () => {
@@ -127,12 +128,14 @@ describe('changes of a run in a real VS Code', () => {
     await button('plan.md').click();
     await line('New line of the plan').click();
     await workbench.page.keyboard.type('half a thought ');
+    await unsaved().waitFor();
     await button('Undo this run').click();
     const told = workbench.page.locator('.notification-toast', { hasText: 'plan.md has changes' });
     await told.waitFor();
     assert.equal(await readFile(plan(), 'utf8'), newPlan);
     assert.equal(await told.getByRole('button', { name: 'Undo the Others' }).count(), 0);
     await runCommand(workbench.page, 'File: Revert File');
+    await unsaved().waitFor({ state: 'detached' });
   });
 
   it('looks like itself in a dark theme', async () => {

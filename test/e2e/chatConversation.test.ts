@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import type { Frame, Locator } from 'playwright-core';
+import { gate, never } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
 import { descendants } from '../vscode/processTree.ts';
-import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { chatFrame, runCommand, untilStored, type Workbench } from '../vscode/workbench.ts';
+import { keptRun } from '../vscode/world.ts';
 
 /** The process below the server in which extensions run. */
 async function extensionHostOf(server: number): Promise<number> {
@@ -59,6 +61,12 @@ describe('conversation in a real VS Code', () => {
 
   after(() => session?.close());
 
+  /** An answer that stops in its middle, until it is released. */
+  const drops = (count: number, last: number, until: Promise<unknown> = never) => ({
+    text: Array.from({ length: count }, (_, at) => `drop${at} `),
+    hold: { behind: `drop${last} `, until },
+  });
+
   const log = (): Locator => chat.getByRole('log', { name: 'Conversation' });
   const button = (name: string): Locator => chat.getByRole('button', { name, exact: true });
   const runs = (): Locator => log().locator('.run');
@@ -109,7 +117,7 @@ describe('conversation in a real VS Code', () => {
   });
 
   it('stops at once, and lets what waits wait', async () => {
-    answer = () => ({ text: Array.from({ length: 1_000 }, (_, at) => `Drop ${at}. `) });
+    answer = () => drops(1_000, 500);
     await say('look into the barrel');
     await button('Stop').waitFor();
     await log().getByText('barrel of garden: its name is in your request').first().waitFor();
@@ -135,7 +143,8 @@ describe('conversation in a real VS Code', () => {
   });
 
   it('shows all of a run whose view was reloaded in its middle, and what was typed', async () => {
-    answer = () => ({ text: Array.from({ length: 100 }, (_, at) => `drop${at} `) });
+    const seen = gate();
+    answer = () => drops(100, 60, seen.opened);
     await say('look into the barrel');
     await log().getByText('drop5').waitFor();
     await chat.getByRole('textbox', { name: 'Message Telos' }).fill('half a thought');
@@ -146,6 +155,7 @@ describe('conversation in a real VS Code', () => {
     await log().getByText('drop0 ').waitFor();
     assert.equal(await log().locator('.end-completed').count(), 0, 'the run was over before the reload');
     await workbench.screenshot('reloaded-in-the-middle');
+    seen.open();
     await completed(1);
     const shown = (await log().locator('.markdown').textContent()) ?? '';
     assert.equal(shown.trim(), Array.from({ length: 100 }, (_, at) => `drop${at}`).join(' '));
@@ -161,6 +171,8 @@ describe('conversation in a real VS Code', () => {
     await log().getByText('What should be done?').waitFor();
     await say('cut the hedge');
     await completed(1);
+    const [header = ''] = (await keptRun(session!.world, '"request":"cut the hedge"')).split('\n');
+    await untilStored(workbench.page, JSON.parse(header).conversation);
     await workbench.page.reload();
     await workbench.page.waitForSelector('.monaco-workbench');
     chat = await chatFrame(workbench);
@@ -178,22 +190,23 @@ describe('conversation in a real VS Code', () => {
   });
 
   it('says of a run that it was interrupted when its extension host was killed, and runs it again', async () => {
-    answer = () => ({ text: Array.from({ length: 400 }, (_, at) => `drop${at} `) });
+    const text = Array.from({ length: 100 }, (_, at) => `drip${at} `);
+    answer = () => ({ text, hold: { behind: 'drip30 ', until: never } });
     await say('look into the barrel');
-    // What streams is kept about once a second.
-    await log().getByText('drop80').waitFor();
+    await log().getByText('drip9').waitFor();
+    await keptRun(session!.world, 'drip9');
     const old = chat;
     process.kill(await extensionHostOf(serverPid), 'SIGKILL');
     while (!old.isDetached()) await workbench.page.waitForTimeout(50);
     chat = await chatFrame(workbench);
-    await log().getByText('drop5').waitFor();
+    await log().getByText('drip5').waitFor();
     await log().getByText('Interrupted before its end').waitFor();
     await workbench.screenshot('host-restarted');
     answer = () => ({ text: ['It is deep.'] });
     await button('Run Again').click();
     await completed(1);
     assert.equal(await log().locator('.run').count(), 1);
-    assert.doesNotMatch(lastMessages(), /drop5/);
+    assert.doesNotMatch(lastMessages(), /drip5/);
   });
 
   it('puts code at the cursor and into a new file', async () => {

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Frame } from 'playwright-core';
+import { eventually, never } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
 import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
@@ -103,7 +104,10 @@ describe('the chat of a real VS Code for everybody', () => {
     for (const [theme, name] of themes) {
       await pickTheme(theme);
       await chat.waitForFunction(wanted => document.body.classList.contains(wanted), name);
-      await workbench.page.waitForTimeout(500); // colours may fade into each other
+      // Colours may fade into each other.
+      await chat.waitForFunction(
+        () => !document.getAnimations().some(animation => animation instanceof CSSTransition),
+      );
       const findings = await chat.evaluate(async () => {
         // The view is see-through, and axe cannot look behind its frame, where the sidebar is.
         const { style } = document.documentElement;
@@ -132,16 +136,20 @@ describe('the chat of a real VS Code for everybody', () => {
     await workbench.page.setViewportSize({ width: 640, height: 430 });
     const width = async () => chat.evaluate(() => window.innerWidth);
     await dragSidebarTo(320);
-    const views = await width();
-    console.log(`      the view is ${views} pixels wide`);
-    assert.ok(views <= 330, `the view is ${views} pixels wide`);
-    await workbench.screenshot('zoom-200');
-    const sideways = await chat.evaluate(() => {
-      const { scrollWidth, clientWidth } = document.documentElement;
-      const log = document.querySelector('[role="log"]');
-      return { page: scrollWidth - clientWidth, log: log ? log.scrollWidth - log.clientWidth : Number.NaN };
+    const views = await eventually(async () => {
+      const pixels = await width();
+      assert.ok(pixels <= 330, `the view is ${pixels} pixels wide`);
+      return pixels;
     });
-    assert.deepEqual(sideways, { page: 0, log: 0 });
+    console.log(`      the view is ${views} pixels wide`);
+    await workbench.screenshot('zoom-200');
+    const tooWide = () =>
+      chat.evaluate(() => {
+        const { scrollWidth, clientWidth } = document.documentElement;
+        const log = document.querySelector('[role="log"]');
+        return { page: scrollWidth - clientWidth, log: log ? log.scrollWidth - log.clientWidth : Number.NaN };
+      });
+    await eventually(async () => assert.deepEqual(await tooWide(), { page: 0, log: 0 }));
     for (const name of ['Allow once', 'Deny']) {
       const button = card().getByRole('button', { name });
       await button.scrollIntoViewIfNeeded();
@@ -156,23 +164,22 @@ describe('the chat of a real VS Code for everybody', () => {
         role,
         role === 'textbox' ? { name: 'Message Telos' } : { name: 'Stop', exact: true },
       );
-      const bottom = await one.evaluate(
-        element => element.getBoundingClientRect().bottom <= window.innerHeight,
-      );
-      assert.ok(bottom, `${role} is below the edge`);
+      const isInside = () =>
+        one.evaluate(element => element.getBoundingClientRect().bottom <= window.innerHeight);
+      await eventually(async () => assert.ok(await isInside(), `${role} is below the edge`));
     }
     await workbench.page.setViewportSize({ width: 1280, height: 860 });
   });
 
   it('moves nothing where the person wants no motion', async () => {
-    turns = [{ text: ['Let me', ' see', ' now'], stallAfterStartMs: 30_000 }];
+    turns = [{ text: ['Let me', ' see', ' now'], hold: { behind: 'Let me', until: never } }];
     await card().getByRole('button', { name: 'Deny' }).click();
     const moving = () => chat.evaluate(() => document.getAnimations().length);
     // What goes on turns, so that the test would see what moves.
     await chat.waitForFunction(() => document.getAnimations().length > 0);
     await workbench.screenshot('motion');
     await workbench.page.emulateMedia({ reducedMotion: 'reduce' });
-    assert.equal(await moving(), 0);
+    await eventually(async () => assert.equal(await moving(), 0));
     await chat.getByRole('button', { name: 'Stop', exact: true }).click();
     await log().locator('.end-cancelled').waitFor();
   });
@@ -189,8 +196,13 @@ describe('the chat of a real VS Code for everybody', () => {
   /** The sash on the left of the secondary sidebar, moved until the sidebar is that wide. */
   async function dragSidebarTo(width: number): Promise<void> {
     const { page } = workbench;
-    const part = await page.locator('.part.auxiliarybar').boundingBox();
-    if (!part || part.width <= width) return;
+    // The window takes a moment to lay itself out anew after its size has changed.
+    const part = await eventually(async () => {
+      const box = await page.locator('.part.auxiliarybar').boundingBox();
+      assert.ok(box && box.x + box.width <= 640, 'the sidebar is not within the window');
+      return box;
+    });
+    if (part.width <= width) return;
     await page.mouse.move(part.x, part.y + part.height / 2);
     await page.mouse.down();
     await page.mouse.move(part.x + part.width - width, part.y + part.height / 2, { steps: 10 });

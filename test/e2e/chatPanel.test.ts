@@ -1,10 +1,12 @@
 /** Chats in editors of a real VS Code: two runs side by side, each asked about in its own place. */
 import assert from 'node:assert/strict';
 import type { Frame, Locator } from 'playwright-core';
+import { gate, never } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
-import { chatFrame, chatFrames, runCommand, type Workbench } from '../vscode/workbench.ts';
+import { chatFrame, chatFrames, runCommand, untilStored, type Workbench } from '../vscode/workbench.ts';
+import { keptRun } from '../vscode/world.ts';
 
 describe('chats in editors of a real VS Code', () => {
   let session: EditorSession | undefined;
@@ -101,13 +103,15 @@ describe('chats in editors of a real VS Code', () => {
 
   it('shows both again after the window was reloaded in the middle of a run, and goes on with it', async () => {
     const log = (chat: Frame): Locator => chat.getByRole('log', { name: 'Conversation' });
-    const drops = Array.from({ length: 400 }, (_, at) => `drop${at} `);
-    answer = () => ({ text: drops });
+    const drops = Array.from({ length: 100 }, (_, at) => `drop${at} `);
+    answer = () => ({ text: drops, hold: { behind: 'drop30 ', until: never } });
     const [barrel] = await panelsOf('look into the barrel');
     assert.ok(barrel);
     await say(barrel, 'and how deep is it?');
     await log(barrel).getByText('drop9').waitFor();
+    await keptRun(session!.world, 'drop9');
     const asked = model.requests.length;
+    for (const title of ['look into the barrel', 'cut the hedge']) await untilStored(workbench.page, title);
     await workbench.page.reload();
     await workbench.page.waitForSelector('.monaco-workbench');
     await tab(/look into the barrel/)
@@ -137,13 +141,16 @@ describe('chats in editors of a real VS Code', () => {
   });
 
   it('lets a run go on whose editor is closed, and shows it again', async () => {
-    answer = () => ({ text: Array.from({ length: 300 }, (_, at) => `drop${at} `) });
+    const closed = gate();
+    const text = Array.from({ length: 100 }, (_, at) => `drop${at} `);
+    answer = () => ({ text, hold: { behind: 'drop60 ', until: closed.opened } });
     const barrel = await openPanel();
     await say(barrel, 'look into the barrel once more');
     await barrel.getByText('drop9').waitFor();
     await runCommand(workbench.page, 'View: Close Editor');
     const message = workbench.page.locator('.notification-toast').filter({ hasText: 'runs on' });
     await message.getByRole('button', { name: 'Show' }).click();
+    closed.open();
     const [again] = await panelsOf('look into the barrel once more');
     assert.ok(again);
     await again.locator('.end-completed').waitFor();

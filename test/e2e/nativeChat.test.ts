@@ -111,7 +111,8 @@ describe('Telos in the places of VS Code', () => {
     const done = steps.filter({ hasText: 'Stay in charge' }).locator('.complete');
     assert.equal(await done.count(), 0);
     await steps.filter({ hasText: 'Stay in charge' }).click();
-    await page.locator('.getting-started-step.expanded .monaco-button').first().click();
+    const open = page.locator('.getting-started-step.expanded', { hasText: 'Stay in charge' });
+    await open.locator('.monaco-button').first().click();
     await done.first().waitFor();
     await workbench.screenshot('walkthrough');
   });

@@ -4,11 +4,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
 import { writeRun } from '../engine/history/keptRuns.ts';
+import { never } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
 import { chatFrame, chatFrames, runCommand, type Workbench } from '../vscode/workbench.ts';
-import type { World } from '../vscode/world.ts';
+import { keptRun, type World } from '../vscode/world.ts';
 
 const dayMs = 24 * 3600 * 1000;
 
@@ -109,6 +110,7 @@ describe('runs view in a real VS Code', () => {
   async function choose(target: Locator, item: string): Promise<void> {
     await target.click({ button: 'right' });
     const menu = workbench.page.locator('.monaco-menu');
+    await menu.first().waitFor();
     const action = menu.locator('.action-label', { hasText: new RegExp(`^${item}$`) }).first();
     // A menu that has just opened takes no click yet.
     while ((await menu.count()) > 0) {
@@ -161,9 +163,11 @@ describe('runs view in a real VS Code', () => {
   it('goes on with a run that a reload of the window has interrupted', async () => {
     await runCommand(workbench.page, 'Telos: New Conversation');
     await log().getByText('What should be done?').waitFor();
-    answer = () => ({ text: Array.from({ length: 400 }, (_, at) => `drop${at} `) });
+    const text = Array.from({ length: 100 }, (_, at) => `drop${at} `);
+    answer = () => ({ text, hold: { behind: 'drop30 ', until: never } });
     await say('count in the barrel');
     await log().getByText('drop5').waitFor();
+    await keptRun(world, 'drop5');
     await workbench.page.reload();
     await workbench.page.waitForSelector('.monaco-workbench');
     chat = await chatFrame(workbench);

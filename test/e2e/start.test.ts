@@ -6,7 +6,7 @@ import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { root } from '../vscode/paths.ts';
-import { descendants, endTree, exists } from '../vscode/processTree.ts';
+import { descendants, endTree, processTable } from '../vscode/processTree.ts';
 
 interface Started {
   child: ChildProcess;
@@ -62,7 +62,11 @@ describe('npm start', () => {
     assert.ok(tree.length > 0);
     process.kill(-(one.child.pid ?? 0), 'SIGINT');
     assert.equal(await one.ended, 0, one.output());
-    assert.deepEqual(tree.filter(exists), []);
+    const living = new Set((await processTable()).map(({ pid }) => pid));
+    assert.deepEqual(
+      tree.filter(pid => living.has(pid)),
+      [],
+    );
     assert.equal(existsSync(world), false);
   });
 

@@ -48,6 +48,8 @@ export interface Delivery {
   stallAfterStartMs?: number;
   /** What breaks that silence every 10 ms without saying anything. */
   stallFiller?: string;
+  /** Behind the first write that holds these words nothing comes until `until` has settled. */
+  hold?: { behind: string; until: Promise<unknown> };
 }
 
 export async function listen(
@@ -137,6 +139,7 @@ export async function sendEvents(
     ...delivery.headers,
   });
   const { chunkBytes, stallAfterStartMs, rawBody, cutBy } = delivery;
+  let { hold } = delivery;
   const pieces = rawBody ? [rawBody] : events.map(event => Buffer.from(event));
   let left = delivery.cutAfterBytes ?? Number.POSITIVE_INFINITY;
   for (const [index, piece] of (chunkBytes ? cut(Buffer.concat(pieces), chunkBytes) : pieces).entries()) {
@@ -149,6 +152,10 @@ export async function sendEvents(
       await pause(20, response); // lets the bytes leave before the socket goes
       response.destroy();
       return;
+    }
+    if (hold && piece.includes(hold.behind)) {
+      await Promise.race([hold.until, gone(response)]);
+      hold = undefined;
     }
     if (stallAfterStartMs && index === 1) await stall(stallAfterStartMs, delivery.stallFiller, response);
     if (delayMs > 0) await pause(delayMs, response);
@@ -200,6 +207,13 @@ function pause(milliseconds: number, response: ServerResponse): Promise<void> {
       resolve();
     }
     response.on('close', finish);
+  });
+}
+
+function gone(response: ServerResponse): Promise<void> {
+  return new Promise(resolve => {
+    if (response.destroyed) resolve();
+    else response.once('close', () => resolve());
   });
 }
 

@@ -2,6 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser, Frame, Page } from 'playwright-core';
+import { until } from '../eventually.ts';
 import { launchChromium } from './chromium.ts';
 import { resultsDir } from './paths.ts';
 
@@ -14,7 +15,7 @@ export interface Workbench {
   close(): Promise<void>;
 }
 
-/** A busy machine needs a while for a first window. Milliseconds. */
+/** A busy machine needs a while for a first window, and for each thing in it. Milliseconds. */
 const windowLimitMs = 60_000;
 
 export async function openWorkbench(
@@ -41,9 +42,10 @@ async function showWindow(
   page.on('console', message => {
     lines = `${lines}${message.text()}\n`.slice(-200_000);
   });
+  page.setDefaultTimeout(windowLimitMs);
   await prepare?.(page);
-  await page.goto(url, { timeout: windowLimitMs });
-  await page.waitForSelector('.monaco-workbench', { timeout: windowLimitMs });
+  await page.goto(url);
+  await page.waitForSelector('.monaco-workbench');
   return {
     page,
     console: () => lines,
@@ -80,6 +82,40 @@ export async function chatFrames(workbench: Workbench): Promise<Frame[]> {
     if (textboxes > 0) found.push(frame);
   }
   return found;
+}
+
+/**
+ * Resolves once the window has stored what it must know again after a reload: a value with these words. It stores its layout every
+ * few seconds, and nothing at the reload itself.
+ */
+export function untilStored(page: Page, words: string): Promise<void> {
+  return until(
+    () => page.evaluate(isStored, words),
+    `the window has stored nothing with "${words}"`,
+    windowLimitMs,
+  );
+}
+
+/** Runs in the window. */
+async function isStored(words: string): Promise<boolean> {
+  const answer = <Value>(asked: IDBRequest<Value>): Promise<Value> =>
+    new Promise((resolve, reject) => {
+      asked.onsuccess = () => resolve(asked.result);
+      asked.onerror = () => reject(asked.error);
+    });
+  for (const { name = '' } of await indexedDB.databases()) {
+    if (!name.startsWith('vscode-web-state-db-')) continue;
+    const database = await answer(indexedDB.open(name));
+    try {
+      for (const table of database.objectStoreNames) {
+        const values = await answer(database.transaction(table).objectStore(table).getAll());
+        if (values.some(value => typeof value === 'string' && value.includes(words))) return true;
+      }
+    } finally {
+      database.close();
+    }
+  }
+  return false;
 }
 
 /** Runs a command by its title in the command palette. */

@@ -1,8 +1,10 @@
 /** A fresh world for one VS Code: its profile, its extensions, a workspace and skills, all in one folder that goes away afterwards. */
+import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { eventually } from '../eventually.ts';
 import { root } from './paths.ts';
 
 export interface World {
@@ -62,6 +64,18 @@ export async function freshWorld(sources: { skills?: string; workspace?: string 
     await world.remove();
     throw error;
   }
+}
+
+/** Resolves with the file of a kept run once it holds the words: what streams is written about once a second. */
+export function keptRun({ data }: World, words: string): Promise<string> {
+  const folder = join(data, 'runs');
+  return eventually(async () => {
+    const names = await readdir(folder).catch(() => []);
+    const texts = await Promise.all(names.map(name => readFile(join(folder, name), 'utf8')));
+    const found = texts.find(text => text.includes(words));
+    assert.ok(found !== undefined, `no kept run holds "${words}"`);
+    return found;
+  });
 }
 
 /** The variables that lead Telos into the world; all others stay as they are. */

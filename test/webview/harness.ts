@@ -17,7 +17,7 @@ const address = 'http://chat.test/';
 
 export interface View {
   page: Page;
-  /** Gives messages to the view as the host does. */
+  /** Gives messages to the view as the host does, and resolves once they are drawn. */
   say(...messages: ToWebview[]): Promise<void>;
   /** What the view has sent to the host so far. */
   posted(): Promise<ToHost[]>;
@@ -86,9 +86,19 @@ export async function openView(
       page.evaluate(
         all =>
           new Promise<void>(resolve => {
+            let left = all.length;
+            // A frame applies what has arrived, the next one has drawn it, and what follows the drawing comes right behind.
+            const whenDrawn = (): void =>
+              void requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve)));
+            const onMessage = (): void => {
+              left -= 1;
+              if (left > 0) return;
+              window.removeEventListener('message', onMessage);
+              whenDrawn();
+            };
+            // Behind the view's own listener.
+            window.addEventListener('message', onMessage);
             for (const message of all) window.postMessage(message);
-            // The messages arrive, a frame applies them, and the next one has drawn them.
-            setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => resolve())));
           }),
         messages,
       ),
