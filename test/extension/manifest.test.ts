@@ -1,0 +1,30 @@
+/** What package.json says to the editor, as far as the editor would take a mistake in it without a word. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const manifest: unknown = JSON.parse(
+  readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
+);
+
+/** All conditions, wherever they stand. */
+function conditions(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, part]) =>
+    (name === 'when' || name === 'enablement') && typeof part === 'string' ? [part] : conditions(part),
+  );
+}
+
+describe('package.json', () => {
+  it('has only conditions that the editor can read; one that it cannot read always holds', () => {
+    const all = conditions(manifest);
+    assert.ok(all.length > 40, `${all.length} conditions`);
+    const key = String.raw`[\w.]+`;
+    const term = String.raw`!?${key}(?: (?:==|!=|=~) (?:/(?:\\.|[^/\\])+/|[\w.]+))?`;
+    const condition = new RegExp(String.raw`^(?:${term}|!\(${term}\))(?: && (?:${term}|!\(${term}\)))*$`);
+    assert.deepEqual(
+      all.filter(each => !condition.test(each)),
+      [],
+    );
+  });
+});
