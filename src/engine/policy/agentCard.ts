@@ -4,6 +4,7 @@ import { extname, relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
 import { parseSkillFile } from '../agents/frontmatter.ts';
 import { readRuntimeMetadata } from '../agents/runtimeMetadata.ts';
+import { isSecretName } from '../redact.ts';
 import { hostKind } from '../tools/addresses.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../tools/mcpConfig.ts';
 import { looksBinary } from '../tools/plainText.ts';
@@ -34,7 +35,7 @@ export async function cardOf(
     const isScript = scriptEnding.test(label) || file.executable || text?.startsWith('#!') === true;
     if (isScript) scripts.push(label);
     if (text === undefined) {
-      if (isScript || file.size > longestRead) redFlags.push(notRead(label));
+      if (isScript || file.size > longestRead || isMeantToBeRead(label)) redFlags.push(notRead(label));
       continue;
     }
     for (const host of hostsIn(text)) hosts.add(host);
@@ -54,6 +55,9 @@ export async function cardOf(
     redFlags,
   };
 }
+
+/** A model, or Telos itself, takes it for text, whatever bytes stand in it. */
+const isMeantToBeRead = (label: string): boolean => /\.(md|markdown|txt|json|toml|ya?ml)$/i.test(label);
 
 const notRead = (file: string): RedFlag => ({ kind: 'not-looked-into', file, line: 1, text: '' });
 
@@ -112,11 +116,23 @@ function sendsInClear(server: McpServer): boolean {
   );
 }
 
-/** As it is written, with quotes where a word is not plain: a query or a blank is part of what is agreed to. */
+/**
+ * As it is written, with quotes where a word is not plain: a query or a blank is part of what is agreed to, as are the folder and the variables
+ * that a program is started with, which can change what it does.
+ */
 function exactPlace(server: McpServer): string {
   if (server.type !== 'stdio') return server.url;
   const words = [server.command, ...server.args];
-  return words.map(word => (/^[\w./:@=+-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
+  const place = [...Object.entries(server.env).map(settingOf), ...words.map(shownWord)].join(' ');
+  return server.cwd === undefined ? place : `${place} (in ${shownWord(server.cwd)})`;
+}
+
+const shownWord = (word: string): string => (/^[\w./:@=+-]+$/.test(word) ? word : JSON.stringify(word));
+
+/** A key that stands there in plain text is not shown once more. */
+function settingOf([name, value]: [string, string]): string {
+  if (isSecretName(name) && !value.includes('${')) return `${name}=…`;
+  return `${name}=${/^\$\{\w+\}$/.test(value) ? value : shownWord(value)}`;
 }
 
 /** Programs that run a script which is given to them as their first word. */

@@ -65,7 +65,7 @@ export async function readAgentFiles(agent: ReviewedAgent, digests: FileDigests)
     if (files.has(label) || tooLarge) return;
     if (isLink) {
       const sha256 = createHash('sha256')
-        .update(`link:${await readlink(path)}`)
+        .update(`link\0${await readlink(path)}`)
         .digest('hex');
       files.set(label, { path, sha256, size: 0, executable: false, isLink });
       return;
@@ -87,13 +87,21 @@ export async function readAgentFiles(agent: ReviewedAgent, digests: FileDigests)
       else if (entry.isFile() || entry.isSymbolicLink()) await addFile(path, entry.isSymbolicLink());
     }
   };
+  const addRead = async (path: string): Promise<void> => {
+    const real = await realpath(path).catch(() => undefined);
+    if (real !== undefined) await addFile(real, false).catch(() => undefined);
+  };
   for (const folder of await foldersOf(agent, base)) await addFolder(folder);
-  if (agent.mcpConfig !== undefined)
-    await addFile(await realpath(agent.mcpConfig), false).catch(() => undefined);
-  const lines = [...files].map(([label, { sha256 }]) => `${label}:${sha256}`).sort();
+  // What is read over a link is as much a part of the agent as what lies in its folder.
+  for (const path of [agent.mcpConfig, ...agent.skills.map(({ file }) => file)])
+    if (path !== undefined) await addRead(path);
+  const lines = [...files].map(([label, { sha256 }]) => `${escaped(label)}:${sha256}`).sort();
   const digest = createHash('sha256').update(lines.join('\n')).digest('hex');
   return { files, digest, tooLarge };
 }
+
+/** A line stays a line, whatever a file is called: otherwise other files of other names could make the same lines. */
+const escaped = (label: string): string => label.replace(/[\\\n]/g, sign => (sign === '\n' ? '\\n' : '\\\\'));
 
 /**
  * A pack is its folder. The skills of a workspace or of a linked folder are only their own folders: what lies around them is the user's work.

@@ -131,8 +131,9 @@ function get(url: URL, addresses: readonly Address[], signal: AbortSignal): Prom
   });
 }
 
-/** With or without `www.`, by http or https, it is the same place. */
-const siteOf = ({ hostname }: URL): string => hostname.replace(/^www\./, '').replace(/\.$/, '');
+/** With or without `www.`, by http or https, it is the same place; another port is another server. */
+const siteOf = ({ hostname, port }: URL): string =>
+  `${hostname.replace(/^www\./, '').replace(/\.$/, '')}:${port}`;
 
 function elsewhere(from: URL, to: URL): ToolResult {
   const content = `${from.href} redirects to another host, which was not contacted: ${to.href}\nFetch that address if you need it.`;

@@ -154,7 +154,7 @@ describe('fetch_url', () => {
     redirects('/file', 'file:///etc/passwd');
     redirects('/user', 'http://a:b@example.com/');
     redirects('/loop', '/loop');
-    assert.match((await approved('/port')).content, /has not been approved/);
+    assert.match((await approved('/port')).content, /another host, which was not contacted/);
     assert.match((await approved('/metadata')).content, /never fetched/);
     assert.match((await approved('/file')).content, /Only http and https/);
     assert.match((await approved('/user')).content, /user name/);
