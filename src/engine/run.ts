@@ -59,6 +59,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     if (isCut && reply.calls.length === 0) throw new TelosError('provider', cutOff);
     if (isCut) yield { type: 'notice', level: 'warning', message: cutOff };
     if (reply.stopReason === 'refusal') yield refused;
+    if (reply.stopReason === 'model_context_window_exceeded') throw new TelosError('provider', tooMuch);
     if (reply.calls.length === 0) return 'completed';
     spec.counts.toolCalls += reply.calls.length;
     yield* runTools(reply.calls, spec, signal);
@@ -95,6 +96,9 @@ async function* askForMore(
 
 const cutOff =
   'The answer was cut off at its length limit (max_tokens). Ask the model to go on, or for less at a time.';
+
+const tooMuch =
+  'The conversation has become longer than what the model can hold, so its answer was cut off. Begin a new one, or choose a model that holds more.';
 
 const refused: RunEvent = {
   type: 'notice',

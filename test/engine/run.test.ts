@@ -91,6 +91,13 @@ describe('runLoop', () => {
     assert.deepEqual(end.messages.at(-1)?.content, [{ type: 'text', text: 'half' }]);
   });
 
+  it('says that a conversation is too long for the model, and keeps what there is', async () => {
+    const { end } = await run(scriptedProvider([[says('half'), done('model_context_window_exceeded')]]));
+    assert.equal(end.outcome, 'failed');
+    assert.match(end.error?.message ?? '', /longer than what the model can hold/);
+    assert.deepEqual(end.messages.at(-1)?.content, [{ type: 'text', text: 'half' }]);
+  });
+
   describe('with a model that counts against a quota', () => {
     const looks = (): ScriptedProvider => ({
       ...scriptedProvider([[calls('1', 'read_file', { path: 'in.txt' }), done('tool_use')]]),

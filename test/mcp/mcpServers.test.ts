@@ -10,6 +10,7 @@ import { connectServers, describeServers, type McpServers } from '../../src/engi
 import type { ToolContext } from '../../src/engine/tools/tool.ts';
 import type { ToolResult } from '../../src/protocol/run.ts';
 import { listen, type ReceivedRequest, sendJson } from '../fakes/loopback.ts';
+import { startSdkServer } from '../fakes/mcpSdkServer.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 
 const fake = fileURLToPath(new URL('../fakes/mcpServer.ts', import.meta.url));
@@ -293,6 +294,35 @@ describe('MCP servers', () => {
         await close();
       }
     });
+
+    it('say what is refused over both ways, in the middle of a run as well', async () => {
+      const guarded = await startSdkServer();
+      try {
+        const servers = await connect({ http: { url: guarded.url } });
+        guarded.refuseWith(403);
+        const { content } = await call(servers, 'shout', { text: 'x' });
+        assert.match(content, /failed: it refuses this at http:.* \(HTTP 403\)/);
+      } finally {
+        await guarded.close();
+      }
+    });
+
+    for (const status of [404, 400]) {
+      it(`begin a new session when the old one is forgotten (${status}), and make the call in it`, async () => {
+        const forgetful = await startSdkServer(status);
+        try {
+          const servers = await connect({ http: { url: forgetful.url } });
+          assert.equal((await call(servers, 'shout', { text: 'before' })).content, 'BEFORE');
+          await forgetful.forget();
+          const after = await call(servers, 'shout', { text: 'after' });
+          assert.deepEqual([after.content, after.isError], ['AFTER', false]);
+          assert.equal(forgetful.sessions(), 2);
+          assert.equal(forgetful.shouted(), 2);
+        } finally {
+          await forgetful.close();
+        }
+      });
+    }
 
     it('say why they cannot be reached', async () => {
       const { address, close } = await listen(async () => undefined);

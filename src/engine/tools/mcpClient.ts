@@ -32,6 +32,8 @@ export interface McpConnection extends McpToolSource {
   version: string;
   /** True once its server is gone. */
   readonly ended: boolean;
+  /** True once it has ended for the server alone: the call that has shown it was not carried out. */
+  readonly forgotten: boolean;
   /** What the server wrote to its output that is no message, as far as it is known now: the first of it, with the reason. */
   readonly noise: string | undefined;
   /** Is called when the server's tools are others than before; `tools` has them already. */
@@ -99,6 +101,7 @@ class Session implements McpConnection {
   readonly #redact: (text: string) => string;
   readonly #closing = new AbortController();
   ended = false;
+  forgotten = false;
   noise: string | undefined;
 
   constructor(
@@ -187,6 +190,7 @@ class Session implements McpConnection {
       return mapStrings(toolResultOf(answer), this.#redact);
     } catch (error) {
       if (signal.aborted) throw signal.reason;
+      if (this.#link.hasForgotten(error)) this.ended = this.forgotten = true;
       if (this.ended) return toolError(this.#endedText());
       if (own.signal.reason === tooLong)
         return toolError(

@@ -40,6 +40,8 @@ export interface Link {
   /** Call it in the turn in which the SDK was told to connect. */
   started(): void;
   explain(error: unknown): string;
+  /** True for the refusal of a server that does not know the session any more: it has carried out nothing. */
+  hasForgotten(error: unknown): boolean;
   /** What the server wrote before it ended, to be put behind a sentence; may be empty. */
   lastWords(): string;
   close(closeClient: () => Promise<void>): Promise<void>;
@@ -82,6 +84,7 @@ export function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): L
         return `it ended before it answered${lastWords()}`;
       return plainReason(error);
     },
+    hasForgotten: () => false,
     lastWords,
     async close(closeClient) {
       // The end of its input is how a server learns that it may go; what stays is ended with all that it has started.
@@ -109,10 +112,18 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
     transport,
     started: () => undefined,
     explain(error) {
-      const status = Number((error as { code?: unknown } | null)?.code);
-      if (status === 401 || status === 403)
-        return `it wants a sign-in at ${url.origin} (HTTP ${status}); ${fetch ? 'the next run asks for it' : signInElsewhere}`;
+      const status = statusOf(error);
+      if (status === 401)
+        return `it wants a sign-in at ${url.origin} (HTTP 401); ${fetch ? 'the next run asks for it' : signInElsewhere}`;
+      if (status === 403)
+        return `it refuses this at ${url.origin} (HTTP 403): the sign-in, or what stands in "headers" of its entry, does not cover it`;
       return plainReason(error);
+    },
+    hasForgotten(error) {
+      if (!(transport instanceof StreamableHTTPClientTransport) || !transport.sessionId) return false;
+      const status = statusOf(error);
+      // The specification wants 404; servers that are modelled on the SDK's examples say it in words.
+      return status === 404 || (status === 400 && /session/i.test(plainReason(error)));
     },
     lastWords: () => '',
     async close(closeClient) {
@@ -139,6 +150,12 @@ function plainReason(error: unknown): string {
     if (text && !reasons.includes(text)) reasons.push(text);
   }
   return (reasons.join(': ') || String(error)).slice(0, 600);
+}
+
+/** The SDK puts it into a property, or for the older way over HTTP into the text. */
+function statusOf(error: unknown): number | undefined {
+  const [, written] = /\(HTTP (\d{3})\)/.exec(plainReason(error)) ?? [];
+  return Number(written ?? codeOf(error)) || undefined;
 }
 
 function codeOf(error: unknown): unknown {

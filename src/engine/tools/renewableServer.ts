@@ -63,6 +63,8 @@ export class RenewableServer implements McpToolSource {
         `The MCP server '${this.server}' had ended and was started again, and ${tool} is not what it was. Nothing was called.`,
       );
     let result = await this.#connection.call(tool, input, signal, onProgress);
+    if (this.#connection.forgotten && this.#renew)
+      return this.call(tool, input, signal, onProgress, askSignIn);
     if (result.isError && askSignIn && this.#access?.wantsMore !== undefined) {
       this.#asked ??= this.#askForMore(this.#access, askSignIn, signal);
       const refusal = await this.#asked;

@@ -1,0 +1,73 @@
+/** An MCP server over HTTP on the protocol's own SDK, with sessions that it can forget. */
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { z } from 'zod';
+
+export interface SdkServer {
+  url: string;
+  /** From now on no session is known. */
+  forget(): Promise<void>;
+  /** From now on every request is refused. */
+  refuseWith(status: number): void;
+  /** How many were begun. */
+  sessions(): number;
+  /** How often its tool was called. */
+  shouted(): number;
+  close(): Promise<void>;
+}
+
+/** Requests of a session that is not known get `unknownStatus`. */
+export async function startSdkServer(unknownStatus = 404): Promise<SdkServer> {
+  const known = new Map<string, StreamableHTTPServerTransport>();
+  const all: StreamableHTTPServerTransport[] = [];
+  let shouted = 0;
+  let refusal: number | undefined;
+
+  async function begin(): Promise<StreamableHTTPServerTransport> {
+    const server = new McpServer({ name: 'shouting', version: '1' });
+    server.registerTool('shout', { inputSchema: { text: z.string() } }, async ({ text }) => {
+      shouted++;
+      return { content: [{ type: 'text', text: text.toUpperCase() }] };
+    });
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: id => void known.set(id, transport),
+    });
+    await server.connect(transport as Transport);
+    all.push(transport);
+    return transport;
+  }
+
+  const http = createServer(async (request, response) => {
+    const id = request.headers['mcp-session-id'];
+    const transport = id === undefined ? await begin() : known.get(String(id));
+    if (refusal === undefined && transport) return transport.handleRequest(request, response);
+    response.writeHead(refusal ?? unknownStatus, { 'content-type': 'application/json' });
+    response.end(
+      JSON.stringify({ jsonrpc: '2.0', error: { code: -32000, message: 'No valid session ID' }, id: null }),
+    );
+  });
+  await new Promise<void>(resolve => http.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
+    async forget() {
+      known.clear();
+    },
+    refuseWith(status) {
+      refusal = status;
+    },
+    sessions: () => all.length,
+    shouted: () => shouted,
+    async close() {
+      await Promise.all(all.map(transport => transport.close()));
+      await new Promise<void>(resolve => {
+        http.close(() => resolve());
+        http.closeAllConnections();
+      });
+    },
+  };
+}
