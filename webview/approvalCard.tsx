@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ApprovalDecision } from '../src/protocol/run.ts';
 import { AgentCardView } from './agentCardView.tsx';
-import { HonestText } from './honestText.tsx';
+import { DiffText, HonestText } from './honestText.tsx';
 import { Icon } from './icons.tsx';
 import type { ApprovalItem } from './runItems.ts';
 import { answerApproval, draft } from './store.ts';
@@ -74,7 +74,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
       </dl>
       {request.diff !== undefined && (
         <pre class="subject">
-          <HonestText text={request.diff} limit={2_000} />
+          <DiffText text={request.diff} />
         </pre>
       )}
       {request.card !== undefined && <AgentCardView card={request.card} />}

@@ -19,13 +19,43 @@ export function HonestText({
   return (
     <>
       <Visible text={head} calm={calm} />
-      {hidden > 0 && (
-        <button type="button" class="hidden-part" onClick={() => setWhole(true)}>
-          {t('{0} characters hidden: show all', formatNumber(hidden))}
-        </button>
-      )}
+      {hidden > 0 && <HiddenPart hidden={hidden} show={() => setWhole(true)} />}
       <Visible text={tail} calm={calm} />
     </>
+  );
+}
+
+/** A diff, line by line; what stands in it is as honest as any text here. */
+export function DiffText({ text }: { text: string }) {
+  const [whole, setWhole] = useState(false);
+  const { head, hidden, tail } = excerpt(text, whole ? Number.POSITIVE_INFINITY : 2_000);
+  return (
+    <>
+      <DiffLines text={head} />
+      {hidden > 0 && <HiddenPart hidden={hidden} show={() => setWhole(true)} />}
+      {/* What follows the cut may begin in the middle of a line, whose sign nobody sees. */}
+      <DiffLines text={tail} cut />
+    </>
+  );
+}
+
+function DiffLines({ text, cut = false }: { text: string; cut?: boolean }) {
+  if (!text) return null;
+  const lines = text.replace(/\n$/, '').split('\n');
+  return lines.map((line, index) => (
+    <span key={index} class={`diff-line ${cut && index === 0 ? '' : (lineKinds[line.charAt(0)] ?? '')}`}>
+      <Visible text={line} calm />
+    </span>
+  ));
+}
+
+const lineKinds: Readonly<Record<string, string>> = { '+': 'diff-added', '-': 'diff-removed' };
+
+function HiddenPart({ hidden, show }: { hidden: number; show: () => void }) {
+  return (
+    <button type="button" class="hidden-part" onClick={show}>
+      {t('{0} characters hidden: show all', formatNumber(hidden))}
+    </button>
   );
 }
 

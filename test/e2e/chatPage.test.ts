@@ -343,6 +343,25 @@ describe('chat page', () => {
       assert.equal((await view.page.locator(place).innerText()).trim(), 'first\nsecond<U+202E>', place);
   });
 
+  it('shows what a write would change line by line, and what of it cannot be seen', async () => {
+    const view = await open();
+    const question = ask('t', 'a.md');
+    assert.equal(question.type, 'approval_request');
+    const diff = ' kept\n-old\r\n+new\u202e\n';
+    await view.say(
+      conversation([
+        start('go'),
+        routed,
+        call('t', 'write_file', { path: 'a.md' }),
+        { ...question, request: { ...question.request, diff } },
+      ]),
+    );
+    const lines = view.page.locator('.diff-line');
+    assert.deepEqual(await lines.allTextContents(), [' kept', '-old\\r', '+new<U+202E>']);
+    assert.deepEqual(await view.page.locator('.diff-added').allTextContents(), ['+new<U+202E>']);
+    assert.deepEqual(await view.page.locator('.diff-removed').allTextContents(), ['-old\\r']);
+  });
+
   it('sends nothing in Restricted Mode', async () => {
     const view = await open();
     await view.say(scenes['restricted']!);

@@ -32,6 +32,15 @@ describe('localisation', () => {
       assert.deepEqual(marks(translated), marks(text), text);
   });
 
+  it('has every page of the walkthrough in both languages', () => {
+    const pages = readdirSync(join(root, 'media/walkthrough')).filter(name => !name.includes('.nls.'));
+    assert.ok(pages.length > 0);
+    for (const page of pages) {
+      const german = read(`media/walkthrough/${page.replace(/\.md$/, '.nls.de.md')}`);
+      assert.deepEqual(marks(german), marks(read(`media/walkthrough/${page}`)), page);
+    }
+  });
+
   it('has German for every text in the code, and no German that nothing shows', () => {
     const german = table('l10n/bundle.l10n.de.json');
     const texts = new Set(['src/extension', 'src/protocol', 'webview'].flatMap(sources).flatMap(textsIn));
