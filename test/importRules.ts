@@ -21,6 +21,7 @@ export const floors: readonly (readonly string[])[] = [
   ['src/engine/agents/', 'src/engine/packs/', 'src/engine/policy/', 'src/engine/providers/'],
   [
     'src/engine/budget.ts',
+    'src/engine/countedCall.ts',
     'src/engine/doctor.ts',
     'src/engine/frame.ts',
     'src/engine/performRequest.ts',

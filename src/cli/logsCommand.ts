@@ -137,7 +137,7 @@ function runsOf(records: readonly LogRecord[]): LoggedRun[] {
   const runs = new Map<string, LoggedRun>();
   for (const record of records) {
     // Nothing ran: `telos cost` has what the question cost.
-    if (record.event === 'skill_end' && record.routing?.alone) continue;
+    if (record.event === 'skill_end' && (record.routing?.alone || record.call)) continue;
     const id = String(record.run_id ?? '');
     const run = runs.get(id) ?? { id, ts: record.ts, agent: null, skill: null };
     if (record.event !== 'tool_call') {
@@ -199,6 +199,10 @@ function recordText(record: LogRecord): string {
     case 'tool_call':
       return `${time} ${record.run_id.slice(0, 8)} ${record.is_error ? '✗' : '→'} ${record.tool}`;
     case 'skill_end':
-      return `${time} ${record.run_id.slice(0, 8)} ${record.outcome}${record.error ? `: ${record.error}` : ''}`;
+      return `${time} ${record.run_id.slice(0, 8)} ${callText(record)}${record.outcome}${record.error ? `: ${record.error}` : ''}`;
   }
 }
+
+/** Whose question it was, of one that no run has put. */
+const callText = ({ call }: SkillEndRecord): string =>
+  call ? `${call.provider} ${call.model}, asked by the ${call.door}: ` : '';

@@ -77,6 +77,15 @@ export interface SkillEndRecord extends WrittenUsage {
   outcome: RunOutcome;
   /** Is part of the sums beside it. */
   routing?: WrittenRouting;
+  /** No run: one question that somebody else has put to a model through Telos. Its words are not written. */
+  call?: WrittenCall;
+}
+
+export interface WrittenCall {
+  /** Through which door it came. */
+  door: 'editor';
+  provider: string;
+  model: string;
 }
 
 export type LogRecord = SkillStartRecord | ToolCallRecord | SkillEndRecord;

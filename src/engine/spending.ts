@@ -23,7 +23,7 @@ export interface Spent {
 }
 
 export interface SpentBy extends Spent {
-  /** A day as `2026-01-31`, an agent, a skill as `agent:skill`, or a model as `provider model`. */
+  /** A day as `2026-01-31`, an agent, `(editor)` for questions that came through it, a skill as `agent:skill`, or a model as `provider model`. */
   name: string;
 }
 
@@ -59,7 +59,7 @@ export async function readSpending(dataDir: string, days: number, now = new Date
     for (const record of records) {
       noteModel(record, models);
       if (day < from || record.event !== 'skill_end' || !asksModel(record)) continue;
-      const agent = record.agent || '-';
+      const agent = record.agent || (record.call ? `(${record.call.door})` : '-');
       add(total, record);
       add(tables.day.row(day), record);
       add(tables.agent.row(agent), record);
@@ -108,7 +108,8 @@ const newSpent = (): Spent => ({
 });
 
 function noteModel(record: LogRecord, models: Map<string, string>): void {
-  if (record.event === 'skill_start') models.set(record.run_id, `${record.provider} ${record.model}`);
+  const asked = record.event === 'skill_start' ? record : record.event === 'skill_end' && record.call;
+  if (asked) models.set(record.run_id, `${asked.provider} ${asked.model}`);
 }
 
 const asksModel = ({ rounds, routing }: SkillEndRecord): boolean => rounds > 0 || routing !== undefined;

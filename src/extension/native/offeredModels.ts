@@ -1,7 +1,7 @@
 /** Offers the models that Telos is set up with to the editor, so that its Chat view and other extensions can use them; only where the person has asked for it. */
 import * as vscode from 'vscode';
 import type { ProviderModels } from '../../engine/providers/modelList.ts';
-import type { CompletionRequest, Provider } from '../../engine/providers/provider.ts';
+import type { CompletionRequest, StreamEvent } from '../../engine/providers/provider.ts';
 import type { CurrentTelos } from '../currentTelos.ts';
 import { offeredVendor } from '../lmProvider.ts';
 import { plainLabel } from '../plainLabel.ts';
@@ -81,7 +81,7 @@ function tellOnce({ provider, model }: OfferedModel, memory: vscode.Memento): vo
   void vscode.window
     .showInformationMessage(
       vscode.l10n.t(
-        'The editor has asked {0} through Telos. It is billed to your key of {1}; the budgets of Telos do not limit it.',
+        'The editor has asked {0} through Telos. It is billed to your key of {1}; it counts towards what a day may cost.',
         plainLabel(model, 80),
         providerLabel(provider),
       ),
@@ -108,8 +108,7 @@ async function answer(
   const cancelling = token.onCancellationRequested(() => controller.abort());
   if (token.isCancellationRequested) controller.abort();
   try {
-    const provider = await openProvider(current, model);
-    for await (const event of provider.streamCompletion(request, controller.signal)) {
+    for await (const event of await ask(current, model, request, controller.signal)) {
       if (event.type === 'text') progress.report(new vscode.LanguageModelTextPart(event.text));
       if (event.type === 'tool_call') progress.report(toLmCall(event.call));
     }
@@ -122,17 +121,26 @@ async function answer(
   }
 }
 
-async function openProvider(current: CurrentTelos, { provider, model }: OfferedModel): Promise<Provider> {
+async function ask(
+  current: CurrentTelos,
+  { provider, model }: OfferedModel,
+  request: CompletionRequest,
+  signal: AbortSignal,
+): Promise<AsyncIterable<StreamEvent>> {
   const { config } = await current.openTelos();
-  const { createProvider } = await import('../../engine/providers/create.ts');
-  return createProvider(config, { name: provider, model, why: 'The editor asks.', recording: false });
+  const [{ createProvider }, { countedCall }] = await Promise.all([
+    import('../../engine/providers/create.ts'),
+    import('../../engine/countedCall.ts'),
+  ]);
+  const choice = { name: provider, model, why: 'The editor asks.', recording: false };
+  return countedCall(await createProvider(config, choice), request, config, signal);
 }
 
 function toLmError(error: unknown): vscode.LanguageModelError {
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof Error && 'code' in error ? error.code : '';
   if (code === 'auth') return vscode.LanguageModelError.NoPermissions(message);
-  if (code === 'rate_limit') return vscode.LanguageModelError.Blocked(message);
+  if (code === 'rate_limit' || code === 'budget') return vscode.LanguageModelError.Blocked(message);
   if (code === 'config') return vscode.LanguageModelError.NotFound(message);
   return new vscode.LanguageModelError(message);
 }

@@ -1,9 +1,10 @@
 /** What Telos offers to the rest of the editor: its models, the MCP servers of accepted agents, and links that show before they run. */
 import assert from 'node:assert/strict';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { loadConfig } from '../../../src/engine/config.ts';
+import { logPath } from '../../../src/engine/logFile.ts';
 import type { RunRequest } from '../../../src/engine/runRequest.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { lmModels } from '../../../src/extension/lmProvider.ts';
@@ -83,6 +84,14 @@ describe('what is offered to the editor', () => {
       assert.match(sent, /"name":"look"/);
     });
 
+    it('are written down with the door through which they were asked, and without the words', async () => {
+      const { dataDir } = (await opened().openTelos()).config;
+      const log = await readFile(logPath(dataDir), 'utf8');
+      const calls = log.split('\n').filter(line => line.includes('"door":"editor"'));
+      assert.match(calls.at(-1) ?? '', /"outcome":"completed".*"model":"local-model"/);
+      assert.doesNotMatch(calls.join('\n'), /How is it|It rains/);
+    });
+
     it('refuse with the kind of error that the editor knows, and end with the one who asked', async () => {
       turns.push({ status: 401 });
       await assert.rejects(asked('Hello'), (error: Error) => {
@@ -90,7 +99,7 @@ describe('what is offered to the editor', () => {
         return true;
       });
       const before = server.requests.length;
-      turns[before] = { text: ['a', 'b'], stallAfterStartMs: 60_000 };
+      turns[before] = { text: ['a', 'b'], stallAfterStartMs: 600_000 };
       const source = new vscode.CancellationTokenSource();
       const asking = asked('Wait', {}, source.token);
       await until(() => server.requests.length > before);
