@@ -1,6 +1,11 @@
 /** `telos policy`: what has been granted, how to take it back, and how a call would be decided on and why. */
 import type { Permission } from '../engine/policy/permissions.ts';
-import { describePermission, listPermissions } from '../engine/policy/permissions.ts';
+import {
+  describePermission,
+  listPermissions,
+  permissionId,
+  revokePermission,
+} from '../engine/policy/permissions.ts';
 import { Telos } from '../engine/telos.ts';
 import type { JsonObject } from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
@@ -47,40 +52,43 @@ export async function policyListCommand(options: PolicyOptions, terminal: Termin
   const config = configFor(options, terminal);
   if (!config) return 2;
   const { file, permissions, problems } = await listPermissions(config);
-  if (options.json) terminal.out(`${terminalJson(permissions)}\n`);
+  const named = permissions.map(permission => ({ id: permissionId(permission), ...permission }));
+  if (options.json) terminal.out(`${terminalJson(named)}\n`);
   else if (permissions.length === 0) terminal.say(terminalText(`Nothing is granted. Rules go to ${file}.`));
   else {
-    const rows = permissions.map((permission, index) => [
-      String(index + 1),
+    const rows = named.map(({ id, ...permission }) => [
+      id,
       agentOf(permission),
       describePermission(permission),
       grantedAt(permission),
     ]);
-    terminal.out(`${table(['#', 'Agent', 'What', 'Since'], rows, terminal.outWidth)}\n`);
+    terminal.out(`${table(['Id', 'Agent', 'What', 'Since'], rows, terminal.outWidth)}\n`);
   }
   for (const problem of problems) terminal.say(terminal.style.yellow(terminalText(problem)));
   return 0;
 }
 
-/** Takes back number `number` of the list. Returns the exit code. */
+/** Takes back what the list names by this id, and all that grants the same. Returns the exit code. */
 export async function policyRevokeCommand(
-  number: string,
+  id: string,
   options: PolicyOptions,
   terminal: Terminal,
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const { listPermissions, describePermission, revokePermission } = await import(
-    '../engine/policy/permissions.ts'
-  );
   const { permissions } = await listPermissions(config);
-  const permission = /^\d+$/.test(number) ? permissions[Number(number) - 1] : undefined;
-  if (!permission) {
-    terminal.say(`There is no number ${terminalText(number)}; telos policy list shows what there is.`);
+  const meant = permissions.filter(permission => permissionId(permission) === id);
+  const [first] = meant;
+  if (!first) {
+    const number = /^\d+$/.test(id) ? ', for a place in the list can be that of another one by now' : '';
+    terminal.say(
+      `Nothing is granted under ${terminalText(id)}. Give the id that telos policy list shows${number}.`,
+    );
     return 2;
   }
-  const done = await revokePermission(permission, config);
-  const what = `${agentOf(permission)}, ${describePermission(permission)}`;
+  let done = false;
+  for (const permission of meant) done = (await revokePermission(permission, config)) || done;
+  const what = `${agentOf(first)}, ${describePermission(first)}`;
   terminal.say(terminalText(done ? `Revoked: ${what}` : `It was gone already: ${what}`));
   return 0;
 }

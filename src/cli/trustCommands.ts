@@ -34,9 +34,9 @@ export function addTrustCommands(program: Command, terminal: Terminal, exit: (co
     });
   policy
     .command('revoke')
-    .description('take back what the list names by this number')
-    .argument('<number>')
-    .action(async (number: string, _options: object, command: Command) => {
-      exit(await policyRevokeCommand(number, command.optsWithGlobals(), terminal));
+    .description('take back what the list names by this id')
+    .argument('<id>')
+    .action(async (id: string, _options: object, command: Command) => {
+      exit(await policyRevokeCommand(id, command.optsWithGlobals(), terminal));
     });
 }

@@ -1,4 +1,5 @@
 /** What the user has granted, to whom and when, and the way to take it back. */
+import { createHash } from 'node:crypto';
 import type { Config } from '../config.ts';
 import type { Review } from './agentReviews.ts';
 import { removeRule } from './policyEdit.ts';
@@ -28,6 +29,24 @@ export async function revokePermission(permission: Permission, places: Places): 
   if (permission.kind === 'card') return openReviews(places).revoke(permission.review);
   return removeRule(openPolicyFile(places).file, permission.rule, places.home);
 }
+
+/**
+ * A short name that stays with a permission wherever in the file it comes to stand, and whatever is granted beside it. Two of the same content
+ * share it, since they grant the same. It begins with a letter, so that it is never taken for a place in a list.
+ */
+export function permissionId(permission: Permission): string {
+  const parts =
+    permission.kind === 'card'
+      ? [permission.review.agent, permission.review.folder]
+      : ruleParts.map(part => permission.rule[part] ?? null);
+  const digest = createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 7);
+  return `${permission.kind === 'card' ? 'c' : 'r'}${digest}`;
+}
+
+const ruleParts = [
+  ...(['effect', 'agent', 'pack', 'tool', 'argv', 'command'] as const),
+  ...(['folder', 'host', 'path', 'server', 'digest'] as const),
+];
 
 /** What a permission is about, on one line. */
 export function describePermission(permission: Permission): string {

@@ -23,13 +23,15 @@ export async function addRule(file: string, draft: RuleDraft, now: Date): Promis
   });
 }
 
-/** Removes the rule that stands at this line with this content. False when it is not there any more. Throws TelosError `config`. */
+/** Removes the rule of this content, wherever in the file it stands by now. False when it is not there any more. Throws TelosError `config`. */
 export async function removeRule(file: string, rule: PolicyRule, home: string): Promise<boolean> {
   let removed = false;
   await edit(file, text => {
     const own = JSON.stringify(contentOf(rule, home));
-    const block = blocksOf(text, rule.effect).find(({ start }) => start === rule.line);
-    if (!block || JSON.stringify(contentOf(tableIn(block.lines, rule.effect), home)) !== own) return text;
+    const block = blocksOf(text, rule.effect).find(
+      ({ lines }) => JSON.stringify(contentOf(tableIn(lines, rule.effect), home)) === own,
+    );
+    if (!block) return text;
     removed = true;
     const lines = text.split('\n');
     lines.splice(block.start - 1, block.lines.length);

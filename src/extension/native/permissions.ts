@@ -49,7 +49,7 @@ async function managePermissions(current: CurrentTelos): Promise<void> {
   });
   if (!picked) return;
   const question = vscode.l10n.t('Take this back from {0}?', picked.label);
-  const detail = engine.describePermission(picked.permission);
+  const detail = plainLabel(engine.describePermission(picked.permission), 2000);
   const answer = await vscode.window.showWarningMessage(question, { modal: true, detail }, 'Revoke');
   if (answer !== 'Revoke') return;
   const revoked = await engine.revokePermission(picked.permission, config);

@@ -134,6 +134,21 @@ path = "~/notes/**"
     assert.equal(read().allow.length, 1);
   });
 
+  it('removes a rule that stands elsewhere by now', async () => {
+    const [x, y] = ['x', 'y'].map(
+      command => `[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "${command}"\n`,
+    );
+    write(`${x}\n${y}`);
+    const rule = read().allow[1];
+    write(`# said later\n\n${y}\n${x}`);
+    assert.ok(rule);
+    assert.equal(await removeRule(file, rule, '/home/me'), true);
+    assert.deepEqual(
+      read().allow.map(({ command }) => command),
+      ['x'],
+    );
+  });
+
   it('is left alone when it is broken, and stays a link where it is one', async () => {
     write('[[allow\n');
     await assert.rejects(addRule(file, draft, new Date()), /is broken.*correct it first/);

@@ -1,0 +1,46 @@
+/** `telos policy` over a policy.toml that changes between one call and the next, as it does with two windows. */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type CliHome, cliHome } from './cliProcess.ts';
+
+const rule = (command: string): string =>
+  `[[allow]]\nagent = "kairos"\ntool = "run_command"\ncommand = "${command}"\n\n`;
+
+describe('telos policy', () => {
+  let home: CliHome;
+  beforeEach(() => {
+    home = cliHome({ 'config/policy.toml': rule('make one') + rule('make two') + rule('make two') });
+  });
+  afterEach(() => home.remove());
+  const file = (): string => join(home.folder.path, 'config/policy.toml');
+  const list = async (): Promise<{ id: string; rule: { command: string } }[]> =>
+    JSON.parse((await home.run(['policy', 'list', '--json'])).stdout);
+
+  it('names a permission by an id that stays when the list changes', async () => {
+    const [one, two, again] = await list();
+    assert.ok(one && two && again);
+    assert.match(one.id, /^r[\da-f]{7}$/);
+    assert.notEqual(one.id, two.id);
+    assert.equal(two.id, again.id);
+    assert.ok((await home.run(['policy', 'list'])).stdout.includes(one.id));
+    writeFileSync(file(), rule('make zero') + readFileSync(file(), 'utf8'));
+    const { code, stderr } = await home.run(['policy', 'revoke', one.id]);
+    assert.deepEqual([code, stderr], [0, 'Revoked: kairos, allow run_command: make one\n']);
+    assert.deepEqual(
+      (await list()).map(({ rule: { command } }) => command),
+      ['make zero', 'make two', 'make two'],
+    );
+    // What grants the same goes with it, or nothing would be taken back.
+    assert.equal((await home.run(['policy', 'revoke', two.id])).code, 0);
+    assert.equal(readFileSync(file(), 'utf8').trimEnd(), rule('make zero').trimEnd());
+  });
+
+  it('takes no place in the list, which can be that of another one by now, and says so', async () => {
+    const before = readFileSync(file(), 'utf8');
+    const { code, stderr } = await home.run(['policy', 'revoke', '1']);
+    assert.equal(code, 2);
+    assert.match(stderr, /Nothing is granted under 1\. .*telos policy list.*another one/);
+    assert.equal(readFileSync(file(), 'utf8'), before);
+  });
+});
