@@ -6,7 +6,15 @@ import { readFileSync } from 'node:fs';
 import { completionScript } from './completionScript.ts';
 import { doctorCommand } from './doctorCommand.ts';
 import { interactiveCommand } from './interactiveCommand.ts';
-import { Argument, amount, type Command, CommanderError, longOptions, openParser } from './parser.ts';
+import {
+  Argument,
+  amount,
+  type Command,
+  CommanderError,
+  longOptions,
+  openParser,
+  shareOptions,
+} from './parser.ts';
 import { addRecordCommands } from './recordCommands.ts';
 import { type RequestOptions, requestCommand } from './requestCommand.ts';
 import { addSetupCommands, addSkillCommands } from './skillCommands.ts';
@@ -25,6 +33,9 @@ Examples:
 
 Exit codes: 0 completed, 1 no match or failed, 2 wrong usage, 130 cancelled.`;
 
+/** A request may begin with the word of a command. */
+const requestHint = '(A request that begins with this word goes in quotes, as in: telos "agents of change")';
+
 /** Returns the exit code. `packageFile` is where the version stands. */
 export async function runCommandLine(args: readonly string[], packageFile: URL): Promise<number> {
   let exitCode = 0;
@@ -36,7 +47,10 @@ export async function runCommandLine(args: readonly string[], packageFile: URL):
     await program.parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
+    if (error instanceof CommanderError) {
+      if (error.code === 'commander.excessArguments') terminal.say(requestHint);
+      return error.exitCode === 0 ? 0 : usageExitCode;
+    }
     terminal.endLine();
     terminal.say(terminalText(`telos: ${error instanceof Error ? error.message : String(error)}`));
     return 1;
@@ -90,6 +104,7 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
   program.commandsGroup('Runs and set-up:');
   addRecordCommands(program, terminal, exit);
   addInspectionCommands(program, terminal, exit);
+  shareOptions(program, ['ask']);
   return program;
 }
 

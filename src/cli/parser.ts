@@ -39,3 +39,30 @@ export function amount(text: string): string {
 export function longOptions(command: Command): string[] {
   return command.options.flatMap(option => (option.long ? [option.long] : []));
 }
+
+/** What every command reads of its set-up, and what only `ask` takes because it is a run as well. */
+const everywhere = ['--cwd', '--model', '--provider'];
+const notInRuns = ['--version', '--agent'];
+
+/**
+ * Lets commands take options of `telos` behind their names too, as in `telos ask "..." --json`. To be called when all commands are there.
+ * `runs` names the commands that run a request, which take all that a run takes.
+ */
+export function shareOptions(program: Command, runs: readonly string[]): void {
+  const share = (command: Command): void => {
+    const isRun = runs.includes(command.name());
+    for (const option of program.options) {
+      const { long = '' } = option;
+      const fits = everywhere.includes(long) || (isRun && !notInRuns.includes(long));
+      if (fits && !longOptions(command).includes(long)) command.addOption(option);
+    }
+    for (const inner of command.commands) share(inner);
+  };
+  for (const command of program.commands) share(command);
+  // Whoever says that nothing is to happen must not see it happen because a command knows no such thing.
+  program.hook('preAction', (_program, command) => {
+    if (!program.opts()['dryRun'] || command === program || [...runs, 'route'].includes(command.name()))
+      return;
+    program.error(`error: --dry-run is for requests; '${command.name()}' has none.`);
+  });
+}

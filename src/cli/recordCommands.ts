@@ -1,5 +1,4 @@
 /** Adds the commands that look at what runs have done, and take it back, to the parser: their words, arguments and options. */
-
 import { costCommand } from './costCommand.ts';
 import { logsCommand, logsFollowCommand, logsShowCommand } from './logsCommand.ts';
 import { type Command, Option } from './parser.ts';

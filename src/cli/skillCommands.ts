@@ -1,5 +1,4 @@
 /** Adds the commands about skills, those there are and those of one's own, to the parser: their words, arguments and options. */
-
 import { lintCommand } from './lintCommand.ts';
 import { agentsCommand, listSkillsCommand } from './listCommands.ts';
 import { type Command, Option } from './parser.ts';
@@ -40,6 +39,7 @@ export function addSkillCommands(program: Command, terminal: Terminal, exit: (co
     .argument('[folder]')
     .option('--json', 'as one JSON object: every skill, and totals')
     .option('--fix', 'mend what a program can mend: quotes, fences')
+    .option('--verbose', 'also show the hints')
     .action(async (folder: string | undefined, _options: object, command: Command) => {
       exit(await lintCommand(folder, command.optsWithGlobals(), terminal));
     });

@@ -31,6 +31,12 @@ export async function undoCommand(
     return 1;
   }
   const changes = await store.of(runId);
+  if (changes.undoneAt === undefined && changes.files.every(({ state }) => state === 'as_before')) {
+    terminal.say(
+      `The files of run ${runId.slice(0, 8)} are as they were before it; there is nothing to undo.`,
+    );
+    return 0;
+  }
   if (options.show) {
     for (const file of changes.files) terminal.out(await diffOf(file, changes, store));
     return 0;

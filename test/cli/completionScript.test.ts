@@ -30,7 +30,7 @@ COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.len
     assert.deepEqual(complete('telos', 'runs', 're'), ['replay', 'rename']);
     assert.deepEqual(complete('telos', '--agent', 'k'), ['kairos']);
     assert.deepEqual(complete('telos', 'uninstall', 'k'), ['kairos']);
-    assert.deepEqual(complete('telos', 'route', '--p'), ['--pairs', '--packs']);
+    assert.deepEqual(complete('telos', 'route', '--pa'), ['--pairs', '--packs']);
     assert.deepEqual(complete('telos', 'route', '--corpus', 'sk'), ['skills']);
     assert.deepEqual(complete('telos', 'install', 'sk'), ['skills']);
     assert.deepEqual(complete('telos', 'completion', ''), ['bash', 'zsh', 'fish']);

@@ -307,6 +307,25 @@ describe('telos', function () {
       assert.deepEqual([code, stdout], [2, ''], args.join(' '));
       assert.ok(stderr.length > 0);
     }
+    assert.match((await home.run(['agents', 'of', 'change'])).stderr, /goes in quotes/);
+  });
+
+  it('takes options of its own behind the name of a command too', async () => {
+    const asked = await home.run(['ask', 'anything', '--dry-run', '--json', '--verbose']);
+    assert.equal(asked.code, 0, asked.stderr);
+    assert.deepEqual(JSON.parse(asked.stdout).reason, { rule: 'without_skill' });
+    assert.equal((await home.run(['agents', '--cwd', '.'])).code, 0);
+    const nowhere = await home.run(['logs', 'show', '--cwd', 'nowhere']);
+    assert.deepEqual([nowhere.code, nowhere.stdout], [2, '']);
+    assert.match(nowhere.stderr, /no folder .*nowhere/);
+  });
+
+  it('does nothing where a dry run is wanted of a command that has none', async () => {
+    const { code, stderr } = await home.run(['--dry-run', 'uninstall', 'kairos', '--yes']);
+    assert.equal(code, 2);
+    assert.match(stderr, /--dry-run/);
+    assert.ok(existsSync(join(home.skillsDir, 'kairos')));
+    assert.equal((await home.run(['--dry-run', 'route', 'kickoff'])).code, 0);
   });
 });
 

@@ -1,6 +1,6 @@
 /** `telos undo` after a real run, as a person would call it. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
@@ -65,5 +65,13 @@ describe('telos undo', function () {
     assert.equal((await home.run(['undo', '--yes', '--others'])).code, 1);
     assert.deepEqual([readFileSync(plan(), 'utf8'), existsSync(made())], ['mine', false]);
     assert.match((await home.run(['undo', 'none'])).stderr, /No changes are kept of the run 'none'/);
+  });
+
+  it('says so where nothing is left to be undone', async () => {
+    writeFileSync(plan(), 'one\ntwo\nthree\n');
+    rmSync(join(home.folder.path, 'root/kairos/new/deep.md'));
+    const { code, stderr } = await home.run(['undo']);
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /nothing to undo/);
   });
 });
