@@ -59,8 +59,10 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     if (isCut && reply.calls.length === 0) throw new TelosError('provider', cutOff);
     if (isCut) yield { type: 'notice', level: 'warning', message: cutOff };
     if (reply.stopReason === 'refusal') yield refused;
-    if (reply.stopReason === 'model_context_window_exceeded') throw new TelosError('provider', tooMuch);
-    if (reply.calls.length === 0) return 'completed';
+    if (reply.calls.length === 0) {
+      if (reply.stopReason === 'model_context_window_exceeded') throw new TelosError('provider', tooMuch);
+      return 'completed';
+    }
     spec.counts.toolCalls += reply.calls.length;
     yield* runTools(reply.calls, spec, signal);
   }
