@@ -172,7 +172,7 @@ describe('the chat of a real VS Code for everybody', () => {
   });
 
   it('moves nothing where the person wants no motion', async () => {
-    turns = [{ text: ['Let me', ' see', ' now'], hold: { behind: 'Let me', until: never } }];
+    turns = [{ text: ['Let me', ' see', ' now'], hold: { behind: 'ping', until: never } }];
     await card().getByRole('button', { name: 'Deny' }).click();
     const moving = () => chat.evaluate(() => document.getAnimations().length);
     // What goes on turns, so that the test would see what moves.

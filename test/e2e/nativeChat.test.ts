@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { cp, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { eventually, until } from '../eventually.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
 import { root } from '../vscode/paths.ts';
 import { startServer } from '../vscode/server.ts';
@@ -55,11 +56,19 @@ describe('Telos in the places of VS Code', () => {
   /** Types a request into the editor's own Chat view. */
   async function say(page: Page, text: string): Promise<void> {
     const input = page.locator('.interactive-input-part .monaco-editor').first();
-    await input.waitFor();
+    const written = async () =>
+      ((await input.locator('.view-lines').textContent()) ?? '').replaceAll('\u00a0', ' ').trim();
+    // Nothing can be sent while an answer is being written.
+    await until(async () => (await page.locator('.chat-response-loading').count()) === 0);
     await input.click();
     await page.keyboard.type(text);
-    await page.keyboard.press('Escape');
-    await page.keyboard.press('Enter');
+    await eventually(async () => assert.equal(await written(), text));
+    // The list of completions may open at any time; then Enter is for it, and nothing is sent.
+    await eventually(async () => {
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('Enter');
+      await until(async () => (await written()) === '', 'the request is still in the box', 1_000);
+    });
   }
 
   it('asks the person, by the name of the skill, before a call of another extension runs it', async () => {

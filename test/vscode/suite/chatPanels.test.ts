@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
-import { activated } from './editor.ts';
+import { activated, until } from './editor.ts';
 
 const chatTabs = (): vscode.Tab[] =>
   vscode.window.tabGroups.all
@@ -11,13 +11,6 @@ const chatTabs = (): vscode.Tab[] =>
     .filter(
       ({ input }) => input instanceof vscode.TabInputWebview && input.viewType.endsWith('telos.chatPanel'),
     );
-
-async function until(isSo: () => boolean, what: string): Promise<void> {
-  for (let count = 0; !isSo(); count++) {
-    assert.ok(count < 200, what);
-    await new Promise(resolve => setTimeout(resolve, 50));
-  }
-}
 
 /** Puts the file of a run where Telos keeps them. */
 async function keepRun(runId: string, lines: readonly object[]): Promise<void> {
@@ -55,7 +48,7 @@ describe('chats in editors', () => {
   it('open beside each other', async () => {
     await vscode.commands.executeCommand('telos.openChatInEditor');
     await vscode.commands.executeCommand('telos.openChatInEditor');
-    await until(() => chatTabs().length === 2, 'there are no two tabs');
+    await until(() => chatTabs().length === 2);
     assert.deepEqual(
       chatTabs().map(({ label }) => label),
       ['Telos', 'Telos'],
@@ -64,7 +57,7 @@ describe('chats in editors', () => {
 
   it('show a kept conversation once, by its name or by one of its runs', async () => {
     await vscode.commands.executeCommand('telos.openConversation', { runId: 'kept-run', panel: true });
-    await until(() => chatTabs().some(({ label }) => label === 'water the garden'), 'it is not shown');
+    await until(() => chatTabs().some(({ label }) => label === 'water the garden'));
     const wanted = { conversationId: 'kept-talk', panel: true };
     await vscode.commands.executeCommand('telos.openConversation', wanted);
     await vscode.commands.executeCommand('telos.openConversation', { runId: 'kept-run' });
@@ -74,8 +67,8 @@ describe('chats in editors', () => {
   it('play a run again beside the conversation that it belongs to', async () => {
     await vscode.commands.executeCommand('telos.openConversation', { runId: 'kept-run', panel: true });
     await vscode.commands.executeCommand('telos.openConversation', { runId: 'kept-run', replay: true });
-    await until(() => chatTabs().length === 2, 'the replay has no tab');
-    await until(() => chatTabs().every(({ label }) => label === 'water the garden'), 'it has no title');
+    await until(() => chatTabs().length === 2);
+    await until(() => chatTabs().every(({ label }) => label === 'water the garden'));
   });
 
   it('say that a conversation is gone, and open nothing', async () => {

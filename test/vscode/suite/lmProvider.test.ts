@@ -4,7 +4,7 @@ import * as vscode from 'vscode';
 import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { lmProvider, lmProviderWithMemory } from '../../../src/extension/lmProvider.ts';
 import type { Message } from '../../../src/protocol/run.ts';
-import { activated, scriptModels } from './editor.ts';
+import { activated, scriptModels, until } from './editor.ts';
 
 interface Asked {
   model: string;
@@ -159,10 +159,8 @@ describe('models of the editor', () => {
         if (event.type === 'text') controller.abort(reason);
       }
     }, reason);
-    for (let count = 0; !(await requests())[0]?.cancelled; count++) {
-      assert.ok(count < 100, 'the model never heard of the cancellation');
-      await new Promise(resolve => setTimeout(resolve, 50));
-    }
+    // The model hears of the cancellation.
+    await until(async () => (await requests())[0]?.cancelled === true);
   });
 
   it('fail with a code and what to do', async () => {
@@ -195,6 +193,6 @@ describe('models of the editor', () => {
   it('are the choice where nothing else is set up', async () => {
     const { status } = (await activated()).exports;
     await status.update();
-    assert.match(status.text, /telos-lm\/plain/);
+    await until(() => /telos-lm\/plain/.test(status.text));
   });
 });

@@ -39,14 +39,14 @@ describe('runs outside of the chat', () => {
       (error: Error) => error.message,
     );
     await until(async () => (await requests()).length === 1);
-    assert.match(status.text, /loading~spin.*telos-lm\/plain/);
+    await until(() => /loading~spin.*telos-lm\/plain/.test(status.text));
     const asked = await answering({ picked: [/Stop wait of native-agent/] }, () =>
       command('telos.showRunning'),
     );
     assert.deepEqual(asked.titles, ['What Telos runs now']);
     assert.match(await ended, /stopped/);
     await until(async () => (await requests())[0]?.cancelled === true);
-    assert.doesNotMatch(status.text, /loading/);
+    await until(() => !/loading/.test(status.text));
   });
 
   it('take the selection of a terminal along, leave the clipboard as it was, and put what was used last on top', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
-import { activated, answering, scriptModels } from './editor.ts';
+import { activated, answering, scriptModels, until } from './editor.ts';
 
 const skillsDir = process.env['TELOS_SKILLS_DIR'] ?? '';
 const pack = join(skillsDir, 'target-agent');
@@ -28,8 +28,10 @@ describe('where an answer goes', () => {
       content: 'one two three',
       language: 'plaintext',
     });
-    const editor = await vscode.window.showTextDocument(document);
-    editor.selection = new vscode.Selection(0, 4, 0, 7);
+    const selection = new vscode.Selection(0, 4, 0, 7);
+    const editor = await vscode.window.showTextDocument(document, { selection });
+    // The editor tells of its cursor in its own time.
+    await until(() => vscode.window.activeTextEditor === editor && editor.selection.isEqual(selection));
     return editor;
   }
 

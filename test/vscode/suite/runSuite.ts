@@ -10,7 +10,7 @@ export async function runSuite(loads: readonly (() => Promise<unknown>)[]): Prom
   Mocha.reporters.Base.consoleLog = (...args: unknown[]) => {
     for (const line of format(...args).split('\n')) console.log(`${reportMark}${line}`);
   };
-  const mocha = new Mocha({ ui: 'bdd', reporter: 'spec', color: false, timeout: 30_000 });
+  const mocha = new Mocha({ ui: 'bdd', reporter: 'spec', color: false, timeout: 60_000 });
   // Makes `describe` and `it` known to the files that load next.
   mocha.suite.emit('pre-require', globalThis, '', mocha);
   for (const load of loads) await load();
