@@ -8,6 +8,7 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/errors.ts',
     'src/engine/history/',
     'src/engine/human.ts',
+    'src/engine/leftTemporaries.ts',
     'src/engine/log.ts',
     'src/engine/logFile.ts',
     'src/engine/logReader.ts',

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { removeLeftTemporaries } from './leftTemporaries.ts';
 
 /** Creates the file, for its owner alone, or replaces it and keeps its mode; a link stays a link. Throws what the file system says. */
 export async function writeWhole(path: string, text: string): Promise<void> {
@@ -33,7 +34,8 @@ async function withTemporary<Result>(
   mode: number | undefined,
   place: (temporary: string) => Promise<Result>,
 ): Promise<Result> {
-  const temporary = join(dirname(file), `.${basename(file)}.${randomUUID()}.tmp`);
+  const prefix = `.${basename(file)}.`;
+  const temporary = join(dirname(file), `${prefix}${randomUUID()}.tmp`);
   try {
     const handle = await open(temporary, 'wx', 0o600);
     try {
@@ -43,7 +45,9 @@ async function withTemporary<Result>(
     } finally {
       await handle.close();
     }
-    return await place(temporary);
+    const placed = await place(temporary);
+    await removeLeftTemporaries(dirname(file), prefix);
+    return placed;
   } finally {
     await rm(temporary, { force: true });
   }

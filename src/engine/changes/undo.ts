@@ -3,7 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { constants, lstatSync, renameSync, type Stats, unlinkSync } from 'node:fs';
 import { type FileHandle, open, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { removeLeftTemporaries } from '../leftTemporaries.ts';
 import { describeFileError, isInside, openFolder, PathProblem, resolvePath } from '../tools/paths.ts';
+import { temporaryPrefix } from '../tools/replaceFile.ts';
 import { bytesPath, hashOf, type OldFile, type WriteLine } from './changeFile.ts';
 
 /** All that a run has done to one file. */
@@ -137,11 +139,12 @@ async function prepare(file: FileHistory, folder: string): Promise<Prepared> {
   if (!before) return { file };
   const bytes = await oldBytes(before, folder);
   if (!bytes) throw new PathProblem('unusable', `The old content of ${path} is not kept.`);
-  const temporary = `.telos-${randomUUID()}.tmp`;
+  const temporary = `${temporaryPrefix}${randomUUID()}.tmp`;
   const { handle, anchor } = await openFolder(dirname(path));
   try {
     const now = lstatSync(join(anchor, basename(path)));
     await writeBeside(join(anchor, temporary), bytes, modeFor(before, now));
+    await removeLeftTemporaries(dirname(path), temporaryPrefix, anchor);
   } catch (error) {
     await rm(join(anchor, temporary), { force: true }).catch(() => undefined);
     throw error instanceof PathProblem ? error : new PathProblem('unusable', describeFileError(error, path));

@@ -4,8 +4,12 @@ import { constants, lstatSync, renameSync, type Stats } from 'node:fs';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
+import { removeLeftTemporaries } from '../leftTemporaries.ts';
 import { describeFileError, openFolder, PathProblem } from './paths.ts';
 import type { KeptWrite, WriteKeeper } from './tool.ts';
+
+/** Of the name under which a file is written beside its place. */
+export const temporaryPrefix = '.telos-';
 
 /** A file that was written, as a result tells of it. */
 interface ReplacedFile extends Pick<ToolResult, 'changedFiles' | 'changedLines'> {
@@ -23,12 +27,13 @@ export async function replaceFile(path: string, bytes: Buffer, changes?: WriteKe
   }
   const { handle, anchor } = await openFolder(parent);
   const place = join(anchor, basename(path));
-  const temporary = join(anchor, `.telos-${randomUUID()}.tmp`);
+  const temporary = join(anchor, `${temporaryPrefix}${randomUUID()}.tmp`);
   try {
     const before = lookBefore(place, path);
     const keep = (stats: Stats | undefined) => changes?.keep({ path, place, before: stats, bytes, made });
     const [kept] = await Promise.all([keep(before), writeNewFile(temporary, bytes, before)]);
     const lines = await placeFile({ temporary, place, path }, before, kept, keep);
+    await removeLeftTemporaries(parent, temporaryPrefix, anchor);
     return { existed: before !== undefined, changedFiles: [path], ...(lines && { changedLines: lines }) };
   } catch (error) {
     await rm(temporary, { force: true });
