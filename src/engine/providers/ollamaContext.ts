@@ -12,6 +12,8 @@ interface SizedRequest {
 
 /** A token is rarely shorter than this many characters of a request, in English, German or JSON. */
 const charactersPerToken = 3;
+/** What a model makes of an image, however large its file, in tokens; models with eyes take from 256 to about so many. */
+const tokensPerImage = 3_000;
 /** Room that the answer gets beside the prompt, in tokens. */
 const answerRoom = 4_096;
 const smallestVariant = 16_384;
@@ -40,11 +42,11 @@ export class OllamaContext {
       throw error;
     });
     if (usual === undefined) return request;
-    const prompt = Math.ceil(JSON.stringify(request).length / charactersPerToken);
+    const prompt = promptTokens(request);
     const needed = prompt + Math.min(request.max_tokens ?? answerRoom, answerRoom);
     if (needed <= usual) return request;
     const size = Math.max(smallestVariant, 2 ** Math.ceil(Math.log2(needed)));
-    const variant = this.#variants.get(size) ?? this.#makeVariant(size, signal);
+    const variant = this.#variants.get(size) ?? this.#makeVariant(size, needed, signal);
     this.#variants.set(size, variant);
     try {
       return { ...request, model: await variant };
@@ -71,17 +73,19 @@ export class OllamaContext {
     return own?.context_length || undefined;
   }
 
-  async #makeVariant(size: number, signal: AbortSignal): Promise<string> {
+  /** `size` is what is wanted, and `needed` the least that will do; both in tokens. */
+  async #makeVariant(size: number, needed: number, signal: AbortSignal): Promise<string> {
     const shown = (await this.#call('POST', '/show', { model: this.#model }, signal)) as
       | { model_info?: Record<string, unknown> }
       | undefined;
     const most = Object.entries(shown?.model_info ?? {}).find(([name]) =>
       name.endsWith('.context_length'),
     )?.[1];
-    if (typeof most === 'number' && size > most) throw new Error(`the model holds at most ${most} tokens`);
+    if (typeof most === 'number' && needed > most) throw new Error(`the model holds at most ${most} tokens`);
+    const room = typeof most === 'number' ? Math.min(size, most) : size;
     const [name, tag] = this.#model.split(/:(?=[^/]*$)/);
-    const variant = `${name}:${tag && tag !== 'latest' ? `${tag}-` : ''}telos-${size / 1024}k`;
-    const body = { model: variant, from: this.#model, parameters: { num_ctx: size }, stream: false };
+    const variant = `${name}:${tag && tag !== 'latest' ? `${tag}-` : ''}telos-${Math.floor(room / 1024)}k`;
+    const body = { model: variant, from: this.#model, parameters: { num_ctx: room }, stream: false };
     if (!(await this.#call('POST', '/create', body, signal)))
       throw new Error('no variant of it could be made');
     return variant;
@@ -108,4 +112,13 @@ export class OllamaContext {
       return undefined;
     }
   }
+}
+
+function promptTokens(request: SizedRequest): number {
+  let images = 0;
+  const text = JSON.stringify(request).replace(/"data:image\/[\w.+-]+;base64,[^"]*"/g, () => {
+    images++;
+    return '';
+  });
+  return Math.ceil(text.length / charactersPerToken) + images * tokensPerImage;
 }

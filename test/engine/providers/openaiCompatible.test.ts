@@ -5,6 +5,7 @@ import type { OpenaiCompatibleName } from '../../../src/engine/providers/openaiR
 import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turn.ts';
 import type { ContentBlock } from '../../../src/protocol/run.ts';
+import { until } from '../../eventually.ts';
 import { joined } from '../../fakes/joined.ts';
 import { type OpenaiServerOptions, type OpenaiTurn, startOpenaiServer } from '../../fakes/openaiServer.ts';
 
@@ -318,8 +319,7 @@ describe('openai-compatible', () => {
       }
     }, reason);
     const request = server?.requests[0];
-    for (let wait = 0; wait < 100 && !request?.aborted; wait += 1) await new Promise(go => setTimeout(go, 5));
-    assert.equal(request?.aborted, true);
+    await until(() => request?.aborted === true, 'the connection is still open');
   });
 
   it('closes the connection when the listener walks away', async () => {
@@ -328,8 +328,7 @@ describe('openai-compatible', () => {
       if (event.type === 'text') break;
     }
     const request = server?.requests[0];
-    for (let wait = 0; wait < 100 && !request?.aborted; wait += 1) await new Promise(go => setTimeout(go, 5));
-    assert.equal(request?.aborted, true);
+    await until(() => request?.aborted === true, 'the connection is still open');
   });
 
   describe('with Ollama', () => {
@@ -377,6 +376,20 @@ describe('openai-compatible', () => {
         others.filter(request => request.path === '/api/create').map(request => request.body),
         [{ model: 'llama3.1:telos-16k', from: 'llama3.1', parameters: { num_ctx: 16_384 }, stream: false }],
       );
+    });
+
+    it('makes one as large as the model can be where that is no round number', async () => {
+      const { requests } = await ollama(4_096, 15_360);
+      await collect(ask({ messages: [{ role: 'user', content: long }] }), local());
+      assert.equal(requests[0]?.body.model, 'llama3.1:telos-15k');
+    });
+
+    it('does not take the bytes of an image for words', async () => {
+      const data = 'A'.repeat(1_000_000);
+      const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data } } as const;
+      const { requests } = await ollama(4_096, 16_384);
+      await collect(ask({ messages: [{ role: 'user', content: [image, image] }] }), local());
+      assert.equal(requests[0]?.body.model, 'llama3.1:telos-16k');
     });
 
     it('says so when there is no room', async () => {
