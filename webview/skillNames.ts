@@ -27,6 +27,13 @@ export function completeSkill(request: string, skills: readonly ListedSkill[]): 
   return ranked.slice(0, mostCompletions).map(({ skill, text }) => ({ skill, text }));
 }
 
+/** How a request begins that means this skill and no other of its name; undefined where its name alone says so. */
+export function callOfShared(skill: ListedSkill, skills: readonly ListedSkill[]): string | undefined {
+  return skills.some(other => other.skill === skill.skill && other.agent !== skill.agent)
+    ? `${written(skill, true)} `
+    : undefined;
+}
+
 /** The skill that a request begins with, written as `completeSkill` writes it. */
 export function namedSkill(request: string, skills: readonly ListedSkill[]): ListedSkill | undefined {
   const word = /^\s*(\/\S+)/.exec(request)?.[1]?.toLowerCase();

@@ -2,6 +2,7 @@
 
 import { CommandButton, SkillCommands } from './endCard.tsx';
 import { Icon } from './icons.tsx';
+import { callOfShared } from './skillNames.ts';
 import { draft, info } from './store.ts';
 import { focusComposer } from './textbox.ts';
 import { visible } from './visibleText.ts';
@@ -39,20 +40,23 @@ export function Welcome() {
 }
 
 function Suggestions() {
+  const { skills } = info.value!;
   return (
     <ul class="suggestions" aria-label={t('Skills to begin with')}>
-      {info.value!.skills.slice(0, mostSuggestions).map(({ agent, skill, description }) => (
-        <li key={`${agent}:${skill}`}>
+      {skills.slice(0, mostSuggestions).map(each => (
+        <li key={`${each.agent}:${each.skill}`}>
           <button
             type="button"
-            title={visible(description)}
+            title={visible(each.description)}
             onClick={() => {
-              draft.value = t('Run {0}', skill);
+              draft.value = callOfShared(each, skills) ?? t('Run {0}', each.skill);
               focusComposer();
             }}
           >
-            <span class="suggestion-name">{visible(skill)}</span>
-            <span class="suggestion-description">{visible(description) || t('of {0}', visible(agent))}</span>
+            <span class="suggestion-name">{visible(each.skill)}</span>
+            <span class="suggestion-description">
+              {visible(each.description) || t('of {0}', visible(each.agent))}
+            </span>
           </button>
         </li>
       ))}

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { completeSkill, namedSkill } from '../../webview/skillNames.ts';
+import { callOfShared, completeSkill, namedSkill } from '../../webview/skillNames.ts';
 
 const skill = (agent: string, name: string) => ({ agent, skill: name, description: '' });
 const skills = [
@@ -30,6 +30,15 @@ describe('completing a skill', () => {
     assert.deepEqual(offered('/rel'), ['/release-notes']);
     assert.deepEqual(offered('/kick'), ['/kairos:kickoff', '/kickoff']);
     assert.deepEqual(offered('/kairos:k'), ['/kairos:kickoff']);
+  });
+});
+
+describe('a skill that is suggested', () => {
+  it('is called with its agent where its name alone may mean another', () => {
+    const shared = skills.filter(({ skill }) => skill === 'kickoff').map(each => callOfShared(each, skills));
+    assert.deepEqual([...shared].sort(), ['/kairos:kickoff ', '/kickoff ']);
+    const alone = skills.find(({ skill }) => skill === 'summary')!;
+    assert.equal(callOfShared(alone, skills), undefined);
   });
 });
 

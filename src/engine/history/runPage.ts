@@ -21,7 +21,7 @@ body { font: 15px/1.6 system-ui, sans-serif; color: var(--text); background: var
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; border-top: 1px solid var(--line); margin-top: 3rem; padding-top: 1rem; }
 h3 { font-size: 1rem; margin-bottom: 0; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; color: var(--dim); font-size: .85rem; } dd { margin: 0; }
-.text, .said { white-space: pre-wrap; } .said { background: var(--box); border-radius: 8px; padding: .6rem .9rem; }
+.text, .said { white-space: pre-wrap; } .said { background: var(--box); border-radius: 8px; padding: .6rem .9rem; margin-bottom: .8rem; }
 pre { background: var(--box); border: 1px solid var(--line); border-radius: 6px; padding: .6rem .8rem; overflow: auto; max-height: 30rem; font-size: .85rem; white-space: pre-wrap; }
 code { font-family: ui-monospace, monospace; font-size: .9em; background: var(--box); border-radius: 4px; padding: 0 .25em; } pre code { padding: 0; background: none; }
 details { margin: .6rem 0; } summary { cursor: pointer; } .note { color: var(--dim); border-left: 3px solid var(--line); padding-left: .8rem; margin: .6rem 0; }
