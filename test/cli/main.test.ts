@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SkillEndRecord } from '../../src/engine/logFile.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
+import { until } from '../eventually.ts';
 import {
   type AnthropicServerOptions,
   type FakeServer,
@@ -328,11 +329,3 @@ describe('telos', function () {
     assert.equal((await home.run(['--dry-run', 'route', 'kickoff'])).code, 0);
   });
 });
-
-async function until(condition: () => boolean): Promise<void> {
-  const end = Date.now() + 10_000;
-  while (!condition()) {
-    assert.ok(Date.now() < end, 'waited for ten seconds');
-    await new Promise(resolve => setTimeout(resolve, 20));
-  }
-}

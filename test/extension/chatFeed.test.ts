@@ -8,13 +8,13 @@ describe('ChatFeed', () => {
   it('keeps what happens while no view looks, and gives it to the one that asks', async () => {
     const desk = new Desk();
     desk.chat.submit({ text: 'go' });
-    await wait(30);
+    await desk.when(() => desk.asked.length > 0);
     assert.deepEqual(desk.seen, []);
     await desk.chat.show(null, 0);
     assert.deepEqual(typesOf(desk.seen), ['run_start', 'approval_request']);
     desk.chat.hide();
     desk.chat.answer('token of c1', { allow: true, scope: 'once' });
-    await wait(30);
+    await desk.when(() => !desk.chat.isRunning);
     const shown = desk.posted[0];
     assert.ok(shown?.type === 'conversation' && desk.posted.length === 1);
     await desk.chat.show(shown.id, shown.events.length);

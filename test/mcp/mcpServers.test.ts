@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { builtinTools } from '../../src/engine/tools/builtin.ts';
 import type { McpLimits } from '../../src/engine/tools/mcpClient.ts';
 import { connectServers, describeServers, type McpServers } from '../../src/engine/tools/mcpServers.ts';
 import type { ToolContext } from '../../src/engine/tools/tool.ts';
 import type { ToolResult } from '../../src/protocol/run.ts';
+import { until } from '../eventually.ts';
 import { listen, type ReceivedRequest, sendJson } from '../fakes/loopback.ts';
 import { startSdkServer } from '../fakes/mcpSdkServer.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
@@ -79,13 +79,6 @@ describe('MCP servers', () => {
       .merged()
       .tools.slice(builtinTools.length)
       .map(tool => tool.definition.name);
-
-  async function until(condition: () => boolean): Promise<void> {
-    for (const deadline = Date.now() + 5000; !condition(); ) {
-      assert.ok(Date.now() < deadline, 'waited for 5 s in vain');
-      await delay(10);
-    }
-  }
 
   it('gives the tools of those that live, and says of each other what is wrong with it', async () => {
     const servers = await connect({

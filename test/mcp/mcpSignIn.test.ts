@@ -332,7 +332,7 @@ describe('the sign-in at an MCP server', () => {
     }
   });
 
-  it('ends within half a second of a cancellation, while the person is at the page', async () => {
+  it('ends with a cancellation and waits for nobody, while the person is at the page', async () => {
     const control = new AbortController();
     let cancelled = 0;
     const signIn = port(
@@ -344,7 +344,8 @@ describe('the sign-in at an MCP server', () => {
         }),
     );
     const { events } = await run({ signIn, signal: control.signal });
-    assert.ok(performance.now() - cancelled < 500);
+    // Minutes would pass until it gives up; a busy machine takes no longer than this.
+    assert.ok(performance.now() - cancelled < 5_000);
     const end = events.at(-1);
     assert.ok(end?.type === 'run_end' && end.outcome === 'cancelled');
   });

@@ -19,6 +19,7 @@ import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import { editFileTool } from '../../../src/engine/tools/edit.ts';
 import { writeFileTool } from '../../../src/engine/tools/files.ts';
 import type { WriteKeeper } from '../../../src/engine/tools/tool.ts';
+import { until } from '../../eventually.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 describe('changes of a run', () => {
@@ -218,8 +219,7 @@ describe('changes of a run', () => {
     for (const name of readdirSync(old)) utimesSync(join(old, name), then, then);
     const later = new ChangeStore({ dataDir: data, configDir: join(run.root, 'config') });
     await write('b', 'two', later.keeper('run-2')!);
-    for (let tries = 0; existsSync(old) && tries < 200; tries++)
-      await new Promise(next => setTimeout(next, 10));
+    await until(() => !existsSync(old), 'what is old is still there', 8_000);
     assert.deepEqual(readdirSync(join(data, 'changes')), ['run-2']);
   });
 });

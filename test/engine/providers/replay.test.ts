@@ -114,7 +114,8 @@ describe('recording and replay', () => {
     await writeFile(file, `${header}\n${JSON.stringify({ events })}\n`);
     const started = performance.now();
     await collect(await openReplay(file, 20), request(0));
-    assert.ok(performance.now() - started >= 60);
+    // A timer may be a little early by another clock.
+    assert.ok(performance.now() - started >= 50);
     const controller = new AbortController();
     setTimeout(() => controller.abort(new Error('enough')), 10);
     await assert.rejects(collect(await openReplay(file, 60_000), request(0), controller.signal), /enough/);
