@@ -182,17 +182,25 @@ export class Chat {
     return given;
   }
 
-  /** Plays kept runs into an empty conversation; nothing runs. Stopping it shows the rest at once. */
+  /**
+   * Plays kept runs into an empty conversation; nothing runs. Stopping it shows the rest at once. A request behind them begins a conversation
+   * of its own, which goes on from there.
+   */
   async replay(runs: readonly KeptRun[]): Promise<void> {
     if (this.#active) return;
     const conversation = new Conversation();
     this.#replace(conversation);
     if (this.#feed.isFollowed) await this.show(null, 0);
     this.#activate(async signal => {
-      for (const { request, events } of runs) {
-        conversation.begin(request);
+      for (const run of runs) {
+        const before = conversation.earlier.messages;
+        conversation.beginReplay(run.request);
         this.#ports.changed();
-        for await (const event of paced(events, signal)) this.#append(conversation, event);
+        for await (const event of paced(run.events, signal)) {
+          this.#append(conversation, event);
+          if (event.type === 'run_start') this.#append(conversation, replayLabel(event.startedAt));
+        }
+        conversation.tellAgain(run, before);
       }
     }, true);
   }
@@ -387,6 +395,16 @@ function noticesOf({ missing, hidden }: KeptAlong): RunEvent[] {
     hidden.join(', '),
   );
   return [...(names ? [notice(gone)] : []), ...(hidden.length > 0 ? [notice(covered)] : [])];
+}
+
+function replayLabel(startedAt: string): RunEvent {
+  const time = new Date(startedAt);
+  const when = Number.isNaN(time.getTime()) ? '' : time.toLocaleString();
+  const message = t(
+    'This is a replay of a run ({0}): nothing runs. A request that you send here begins a conversation of its own, which goes on from what is shown; the replayed one stays as it is.',
+    when,
+  );
+  return { type: 'notice', level: 'info', message };
 }
 
 function failedEnd(code: ErrorCode, message: string, durationMs: number): RunEvent {

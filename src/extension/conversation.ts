@@ -56,6 +56,8 @@ export class Conversation {
   #earlier = nothingSaid;
   #skill: SkillRef | undefined;
   #givenTitle: string | undefined;
+  /** So many of its turns were only played again; what comes behind them is its own. */
+  #replayed = 0;
   /** The runs that are kept, in their order. */
   #keptRuns: { runId: string; turn: number }[] = [];
 
@@ -70,14 +72,14 @@ export class Conversation {
     const conversation = new Conversation(keptId);
     conversation.#givenTitle = title;
     conversation.keptRuns = runs;
-    for (const { request, events, messages, beginsAnew } of runs) {
+    for (const run of runs) {
       const before = conversation.#earlier.messages;
-      conversation.begin(request);
-      for (const event of events) {
+      conversation.begin(run.request);
+      for (const event of run.events) {
         if (event.type === 'run_start') conversation.noteKept(event.runId);
         conversation.append(event);
       }
-      conversation.#tellAgain(events, beginsAnew ? [] : before, messages);
+      conversation.tellAgain(run, before);
     }
     return conversation;
   }
@@ -87,11 +89,13 @@ export class Conversation {
     return this.#numbered.flatMap(event => (event.type === 'run_start' ? [event.runId] : []));
   }
 
-  /** What the person calls it, else the words of its first request; empty before one. */
+  /** What the person calls it, else the words of the first request of its own; empty before one. */
   get title(): string {
     if (this.#givenTitle) return this.#givenTitle;
-    const request = this.#turns[0]?.request;
-    return request ? request.text.trim() || t('Run {0}', request.skill?.skill ?? '') : '';
+    const own = this.#turns[this.#replayed]?.request;
+    const first = this.#turns[0]?.request;
+    if (own || !first) return own ? wordsOf(own) : '';
+    return t('Replay: {0}', wordsOf(first));
   }
 
   get isEmpty(): boolean {
@@ -125,6 +129,12 @@ export class Conversation {
   /** To be called once for each request, before its events. */
   begin(request: ChatRequest): void {
     this.#turns.push({ request, earlier: this.#earlier });
+  }
+
+  /** The same for a request that is only played again; before all others. */
+  beginReplay(request: ChatRequest): void {
+    this.begin(request);
+    this.#replayed = this.#turns.length;
   }
 
   /** The run that has just begun is kept. */
@@ -174,13 +184,18 @@ export class Conversation {
     conversation.#keptRuns = this.#keptRuns.filter(({ turn }) => turn < index);
     for (const event of kept) pushJoined(conversation.#waiting, event);
     conversation.#turns = this.#turns.slice(0, index);
+    conversation.#replayed = Math.min(this.#replayed, index);
     conversation.#earlier = turn.earlier;
     conversation.#skill = turn.earlier.skill;
     return { conversation, request: turn.request };
   }
 
-  /** A run that came to no end has said all the same what its events tell. */
-  #tellAgain(events: readonly RunEvent[], before: readonly Message[], own: readonly Message[] = []): void {
+  /**
+   * To be called behind the events of a kept run, with what was said before it: one that came to no end has said all the same what its events
+   * tell.
+   */
+  tellAgain({ events, messages: own = [], beginsAnew }: KeptRun, said: readonly Message[]): void {
+    const before = beginsAnew ? [] : said;
     const end = events.findLast(event => event.type === 'run_end');
     const hasSaid = own.length > 0 || events.some(({ type }) => type === 'text' || type === 'tool_start');
     if ((end?.messages.length ?? 0) > 0 || !hasSaid || !this.#skill) return;
@@ -222,6 +237,8 @@ export class Conversation {
     return routed?.workingDir;
   }
 }
+
+const wordsOf = ({ text, skill }: ChatRequest): string => text.trim() || t('Run {0}', skill?.skill ?? '');
 
 function pushJoined(events: RunEvent[], event: RunEvent): void {
   const last = events.at(-1);

@@ -47,9 +47,11 @@ export class KeptConversations {
     }
   }
 
-  /** One run alone. Throws what the history throws for a run that is gone. */
+  /** One run alone; its end has what was said before it, too. Throws what the history throws for a run that is gone. */
   async run(runId: string): Promise<KeptRun> {
-    return keptRunOf(await (await this.history()).read(runId));
+    const history = await this.history();
+    const { runs } = await history.conversation(runId, runId);
+    return keptRunOf(runs.at(-1) ?? (await history.read(runId)));
   }
 
   /** What went along with the request of a kept run. */

@@ -205,7 +205,23 @@ describe('a chat with a kept conversation', () => {
       100_000,
     );
     const label = desk.seen.find(event => event.type === 'notice');
-    assert.match(label?.message ?? '', /^This is a replay of a run of .*nothing runs/);
+    assert.match(label?.message ?? '', /^This is a replay of a run \(.*\): nothing runs\. A request .* own/);
+    assert.equal(desk.chat.title, 'Replay: one');
     assert.deepEqual(asked, []);
+  });
+
+  it('begins a conversation of its own with a request behind a replay, which goes on from that', async () => {
+    const asked: RunRequest[] = [];
+    const desk = new Desk(answering(asked));
+    await desk.chat.show(null, 0);
+    await desk.chat.replay([whole]);
+    desk.chat.stop();
+    await desk.when(() => !desk.chat.isRunning);
+    desk.chat.submit({ text: 'and then?' });
+    await desk.when(() => asked.length === 1 && !desk.chat.isRunning);
+    assert.deepEqual(saidIn(asked[0] as RunRequest), ['BODY one', 'one!']);
+    assert.notEqual(asked[0]?.conversationId, 'c1');
+    assert.equal(asked[0]?.after, undefined);
+    assert.equal(desk.chat.title, 'and then?');
   });
 });

@@ -194,9 +194,12 @@ class KeptRun {
   }
 
   #takeMessages(file: RunWriter): void {
-    const { messages, earlier = 0 } = this.#options.transcript;
+    const { transcript, after } = this.#options;
+    const { messages } = transcript;
+    // What it was given is kept with the runs before it; where it comes after none, nobody else keeps it.
+    const earlier = after === undefined ? 0 : (transcript.earlier ?? 0);
     // None of its own yet: what it was given comes together with its first.
-    if (messages.length === 0) return;
+    if (messages.length <= (transcript.earlier ?? 0)) return;
     const from = this.#messages ?? earlier;
     if (messages.length <= from) return;
     this.#keepAlong();

@@ -22,15 +22,8 @@ export async function* paced(events: readonly RunEvent[], signal: AbortSignal): 
       continue;
     }
     yield event;
-    if (event.type === 'run_start') yield labelOf(event.startedAt);
     if (event.type !== 'usage' && event.type !== 'run_end') await pause(eventPauseMs, signal);
   }
-}
-
-function labelOf(startedAt: string): RunEvent {
-  const time = new Date(startedAt);
-  const when = Number.isNaN(time.getTime()) ? '' : ` of ${time.toLocaleString()}`;
-  return { type: 'notice', level: 'info', message: `This is a replay of a run${when}: nothing runs.` };
 }
 
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {

@@ -58,6 +58,27 @@ describe('kept', () => {
   });
   afterEach(() => folder.remove());
 
+  it('keeps what was said before, too, where that stands in no run before it', async () => {
+    const messages: Message[] = [{ role: 'user', content: 'said elsewhere' }];
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      messages.push({ role: 'user', content: 'go' });
+      yield text('Yes.');
+      messages.push({ role: 'assistant', content: 'Yes.' });
+      yield end(messages);
+    }
+    for await (const _ of kept(run(), options({ transcript: { messages, earlier: 1 } })));
+    const written = lines().flatMap(line => (line.type === 'messages' ? [line] : []));
+    assert.deepEqual(
+      written.map(({ earlier }) => earlier),
+      [0],
+    );
+    assert.deepEqual(
+      written.flatMap(line => line.messages.map(({ content }) => content)),
+      ['said elsewhere', 'go', 'Yes.'],
+    );
+  });
+
   it('keeps the events with neighbouring text as one, the transcript without secrets, and what it all comes to', async () => {
     const messages: Message[] = [{ role: 'user', content: 'said before' }];
     async function* run(): AsyncGenerator<RunEvent> {
