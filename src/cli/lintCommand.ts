@@ -1,4 +1,5 @@
 /** `telos lint`: checks skill files, says what each needs, and mends what a program can mend. */
+import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Diagnostic, Skill } from '../engine/agents/agent.ts';
@@ -40,7 +41,12 @@ export async function lintCommand(
     return 2;
   }
   const found = root === undefined ? await knownSkills(config) : skillsBelow(root).map(skill => ({ skill }));
-  const mended = options.fix ? await mend(found.map(({ skill }) => skill)) : new Set<string>();
+  const mended = options.fix
+    ? await mend(
+        found.map(({ skill }) => skill),
+        terminal,
+      )
+    : new Set<string>();
   const machine = thisMachine(config.env);
   const checked = found.map(({ skill, agent }: { skill: FileSkill; agent?: string }) => {
     // What was mended is read anew; a Skill reads its file once.
@@ -72,15 +78,24 @@ function check(skill: FileSkill, agent: string | undefined, machine: Machine): C
 }
 
 /** The files that are different now. */
-async function mend(skills: readonly FileSkill[]): Promise<Set<string>> {
+async function mend(skills: readonly FileSkill[], terminal: Terminal): Promise<Set<string>> {
   const mended = new Set<string>();
   for (const { file, diagnostics } of skills) {
     if (mended.has(file) || !diagnostics.some(({ edit }) => edit)) continue;
-    const text = readFileSync(file, 'utf8');
-    const better = mendText(text, file);
-    if (better === text) continue;
-    await writeWhole(file, better);
-    mended.add(file);
+    try {
+      const bytes = readFileSync(file);
+      // Written back as UTF-8, letters of another encoding would be lost for good.
+      if (!isUtf8(bytes)) continue;
+      const text = bytes.toString('utf8');
+      const better = mendText(text, file);
+      if (better === text) continue;
+      await writeWhole(file, better);
+      mended.add(file);
+    } catch (error) {
+      // One file that may not be written keeps no other from being mended.
+      const reason = error instanceof Error ? error.message : String(error);
+      terminal.say(terminal.style.red(terminalText(`${file} was not mended: ${reason}`)));
+    }
   }
   return mended;
 }

@@ -16,7 +16,6 @@ import {
   skippedText,
   timeText,
 } from '../engine/history/runText.ts';
-import { redactor, secretsIn } from '../engine/redact.ts';
 import { Telos } from '../engine/telos.ts';
 import { writeWhole } from '../engine/wholeFile.ts';
 import { agrees } from './agrees.ts';
@@ -143,8 +142,8 @@ export async function runsExportCommand(
   terminal: Terminal,
 ): Promise<number> {
   const { format = 'md', output, yes } = options;
-  return withRun(id, options, terminal, async ({ summary: { runId } }, history, { env }) => {
-    const redact = redactor(secretsIn(env)).text;
+  return withRun(id, options, terminal, async ({ summary: { runId } }, history, config) => {
+    const { text: redact } = await Telos.open(config).fullRedactor();
     const text = await exportedConversation(await history.conversation(runId, runId), format, redact);
     if (output === undefined) {
       // A page is for a browser, and lines of JSON escape what could steer; Markdown is read here, too.
@@ -162,13 +161,20 @@ export async function runsExportCommand(
   });
 }
 
+function whenOf({ startedAt }: RunSummary): string {
+  const time = new Date(startedAt);
+  return Number.isNaN(time.getTime()) ? '' : ` of ${time.toLocaleString()}`;
+}
+
 /** Shows what happened once more, at a speed that one can read; no model is asked, and no tool runs. */
 export async function runsReplayCommand(
   id: string | undefined,
   options: RunsOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withRun(id, options, terminal, async ({ events, skippedLines }) => {
+  return withRun(id, options, terminal, async ({ events, summary, skippedLines }) => {
+    if (!options.json)
+      terminal.say(terminalText(`This is a replay of a run${whenOf(summary)}: nothing runs.`));
     const print = options.json ? jsonPrinter(terminal) : textPrinter(terminal, options.verbose ?? false);
     // Who stops it has seen enough.
     const { signal, release } = abortOnInterrupt(() => {});

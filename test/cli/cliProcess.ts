@@ -28,8 +28,6 @@ export interface CliResult {
   code: number | null;
   stdout: string;
   stderr: string;
-  /** Stdout as it came, piece by piece. */
-  pieces: string[];
 }
 
 export interface RunningCli {
@@ -91,7 +89,7 @@ function startProcess(node: string, args: string[], cwd: string, env: Record<str
   });
   const result = new Promise<CliResult>((resolve, reject) => {
     child.once('error', reject);
-    child.once('close', code => resolve({ code, stdout: pieces.join(''), stderr, pieces }));
+    child.once('close', code => resolve({ code, stdout: pieces.join(''), stderr }));
   });
   const says = (text: string): Promise<void> =>
     new Promise((resolve, reject) => {

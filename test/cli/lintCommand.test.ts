@@ -60,6 +60,15 @@ describe('telos lint', function () {
     assert.equal(text, broken.replace('use: this', '"use: this"'));
   });
 
+  it('leaves a file alone whose letters it would lose, and shows the hints behind its own name too', async () => {
+    const old = Buffer.from('---\ndescription: use: caf\xe9\nname: o\n---\ncaf\xe9\n', 'latin1');
+    home.folder.add({ 'work/old/SKILL.md': old });
+    const { stdout, stderr } = await home.run(['lint', '--fix', '--verbose', join(home.workDir, 'old')]);
+    assert.match(stderr, /0 files mended/);
+    assert.match(stdout, /SKILL\.md:2: warning: .*not UTF-8[\s\S]*hint: The skill is called 'o'/);
+    assert.deepEqual(readFileSync(join(home.workDir, 'old/SKILL.md')), old);
+  });
+
   it('fails for a file that cannot be read, a folder without skills, and a folder that is none', async () => {
     home.folder.add({ 'bad/x/SKILL.md': new Uint8Array([0]), 'empty/a.txt': '' });
     const at = (name: string): string => join(home.folder.path, name);

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SkillEndRecord } from '../../src/engine/logFile.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
-import { until } from '../eventually.ts';
+import { gate, until } from '../eventually.ts';
 import {
   type AnthropicServerOptions,
   type FakeServer,
@@ -44,18 +44,22 @@ describe('telos', function () {
 
   for (const { version, path } of installedNodes()) {
     it(`runs a skill under Node ${version}: words as they come, tools, file and log`, async () => {
-      const env = await serving(
-        [{ text: ['I ', 'plan ', 'it. '], toolCalls: [writePlan] }, { text: ['All ', 'done'] }],
-        { chunkDelayMs: 20 },
-      );
-      const { code, stdout, stderr, pieces } = await home.run(['run', 'daily', 'kickoff'], {
-        env,
-        node: path,
-      });
+      const said = gate();
+      const env = await serving([
+        {
+          text: ['I ', 'plan ', 'it. '],
+          toolCalls: [writePlan],
+          hold: { behind: 'plan ', until: said.opened },
+        },
+        { text: ['All ', 'done'] },
+      ]);
+      const cli = home.start(['run', 'daily', 'kickoff'], { env, node: path });
+      await cli.says('I plan');
+      said.open();
+      const { code, stdout, stderr } = await cli.result;
       assert.equal(stderr, 'kickoff of kairos: its name is in your request\n→ write_file today.md\n');
       assert.equal(stdout, 'I plan it. All done\n');
       assert.equal(code, 0);
-      assert.ok(pieces.length > 3, `stdout came in ${pieces.length} pieces`);
       assert.equal(readFileSync(join(home.workDir, 'today.md'), 'utf8'), '# Today\n');
       const log = await home.log();
       assert.deepEqual(

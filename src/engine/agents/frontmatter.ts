@@ -1,6 +1,8 @@
 /** Reads any SKILL.md: splits frontmatter from body, and makes the best of YAML that is not quite YAML. Never throws. */
 import { type Document, LineCounter, parseDocument } from 'yaml';
 import type { Diagnostic, TextEdit } from './agent.ts';
+import { endlessAliases, noMap, unfinishedMerge, yamlDefect } from './frontmatterDefects.ts';
+import { countLines, type Split, splitFrontmatter, withoutMark } from './splitFrontmatter.ts';
 
 export interface ParsedSkillFile {
   /** The frontmatter's keys as they are; no prototype, so that a key called `__proto__` is only a key. */
@@ -10,16 +12,6 @@ export interface ParsedSkillFile {
   /** False for a file that is all body. */
   hasFrontmatter: boolean;
   diagnostics: readonly Diagnostic[];
-}
-
-interface Split {
-  frontmatter: string;
-  /** Offset of the frontmatter's first line in the text without its byte order mark. */
-  start: number;
-  body: string;
-  /** Line of the file on which the frontmatter's first line stands, counted from 1. */
-  firstLine: number;
-  closed: boolean;
 }
 
 type Report = (code: string, line: number, message: string, fix: string, edit?: TextEdit) => void;
@@ -38,7 +30,25 @@ export function parseSkillFile(text: string, file: string): ParsedSkillFile {
     const fix = 'Add a line `---` behind the last key.';
     report('frontmatter-unclosed', split.firstLine - 1, message, fix, closingFence(split));
   }
-  return { fields: parseFields(split, report), body: split.body, hasFrontmatter: true, diagnostics };
+  const fields = parseFields(split, report);
+  useUsualSpelling(fields, split, report);
+  return { fields, body: split.body, hasFrontmatter: true, diagnostics };
+}
+
+/** The keys without which a skill is not found are taken in any case. */
+function useUsualSpelling(fields: Record<string, unknown>, split: Split, report: Report): void {
+  for (const key of Object.keys(fields)) {
+    const usual = key.toLowerCase();
+    if (usual === key || !['name', 'description', 'metadata'].includes(usual) || usual in fields) continue;
+    fields[usual] = fields[key];
+    const index = split.frontmatter.split('\n').findIndex(line => line.startsWith(`${key}:`));
+    if (index < 0) continue;
+    const before = split.frontmatter.split('\n').slice(0, index).join('\n');
+    const offset = split.start + before.length + (index > 0 ? 1 : 0);
+    const message = `The key \`${key}\` is written \`${usual}\`; other runners do not know it.`;
+    const edit = { offset, length: key.length, text: usual };
+    report('key-case', split.firstLine + index, message, `Write \`${usual}\`.`, edit);
+  }
 }
 
 /** Where the one-line value of a top-level key of the frontmatter stands; undefined where there is none. */
@@ -81,41 +91,6 @@ export function scanName(text: string): string | undefined {
   return unquote(value.replace(/\s+#.*$/, ''));
 }
 
-/** Blank lines and HTML comments may stand before the opening fence; a fence is a line that trims to `---`. */
-function splitFrontmatter(text: string): Split | undefined {
-  const start = afterOpeningFence(text);
-  if (start === undefined) return undefined;
-  const firstLine = countLines(text.slice(0, start)) + 1;
-  const fence = /^[ \t]*---[ \t]*\r?$/gm;
-  fence.lastIndex = start;
-  const closing = fence.exec(text);
-  if (closing) {
-    const behind = text.indexOf('\n', closing.index);
-    const body = behind < 0 ? '' : text.slice(behind + 1);
-    return { frontmatter: text.slice(start, closing.index), start, body, firstLine, closed: true };
-  }
-  const keyLines = /^(?:[A-Za-z_][\w.-]*:.*(?:\r?\n|$)|[ \t]+\S.*(?:\r?\n|$))+/.exec(text.slice(start));
-  if (!keyLines || !/^[A-Za-z_][\w.-]*:/m.test(keyLines[0])) return undefined;
-  const [frontmatter] = keyLines;
-  return { frontmatter, start, body: text.slice(start + frontmatter.length), firstLine, closed: false };
-}
-
-/** Offset behind the opening fence's line; a scanner, because a regular expression backtracks on thousands of blank lines. */
-function afterOpeningFence(text: string): number | undefined {
-  let offset = 0;
-  for (;;) {
-    while (/\s/.test(text.charAt(offset))) offset++;
-    if (!text.startsWith('<!--', offset)) break;
-    const end = text.indexOf('-->', offset);
-    if (end < 0) return undefined;
-    offset = end + 3;
-  }
-  const lineEnd = text.indexOf('\n', offset);
-  const line = text.slice(offset, lineEnd < 0 ? text.length : lineEnd);
-  if (line.trim() !== '---') return undefined;
-  return lineEnd < 0 ? text.length : lineEnd + 1;
-}
-
 const yamlOptions = { strict: false, uniqueKeys: true, logLevel: 'silent' } as const;
 
 /** Longer frontmatter is read line by line, in characters: the parser compares each key with all others of its table. */
@@ -131,16 +106,22 @@ function parseFields(split: Split, report: Report): Record<string, unknown> {
   const lineCounter = new LineCounter();
   const document = parseDocument(source, { ...yamlOptions, lineCounter });
   const problem = document.errors[0];
-  if (!problem) {
-    const value = plainValue(document);
-    if (isRecord(value)) return copyFields(value);
-    if (value === null || value === undefined) return emptyFields();
-  }
-  const line = problem ? lineCounter.linePos(problem.pos[0]).line : 1;
-  const [reason] = (problem?.message ?? 'it is not a list of `key: value` lines').split('\n');
-  const message = `The frontmatter is not valid YAML (${reason?.replace(/ at line \d+, column \d+:?$/, '')}); it was read line by line.`;
-  const edit = quotedValue(split, line);
-  report('frontmatter-yaml', split.firstLine - 1 + line, message, 'Put the value in quotes.', edit);
+  const value = problem ? undefined : plainValue(document);
+  if (isRecord(value)) return copyFields(value);
+  if (value === null) return emptyFields();
+  const merge = unfinishedMerge(source);
+  const { reason, fix } =
+    merge ?? (problem ? yamlDefect(problem) : value === undefined ? endlessAliases : noMap);
+  const line = merge?.line ?? (problem ? lineCounter.linePos(problem.pos[0]).line : 1);
+  const message = `The frontmatter is not valid YAML (${reason}); it was read line by line.`;
+  const edit = merge || !problem ? undefined : quotedValue(split, line);
+  report(
+    'frontmatter-yaml',
+    split.firstLine - 1 + line,
+    message,
+    edit ? 'Put the value in quotes.' : fix,
+    edit,
+  );
   return parseLines(source);
 }
 
@@ -172,8 +153,12 @@ function quotedValue({ frontmatter, start }: Split, line: number): TextEdit | un
     /["\\]/.test(value) && !value.includes("'") ? `'${value}'` : `"${value.replace(/["\\]/g, '\\$&')}"`;
   const text = `${space ? '' : ' '}${quoted}`;
   const [before, behind] = [frontmatter.slice(0, at), frontmatter.slice(at + head.length + more.length)];
+  const [problem] = parseDocument(frontmatter, yamlOptions).errors;
   const [next] = parseDocument(before + text + behind, yamlOptions).errors;
-  if (next && next.pos[0] < before.length + text.length) return undefined;
+  // What is wrong next has to stand behind the value, and to be something else than before; quotes would be put round quotes otherwise.
+  const moved = text.length - head.length - more.length;
+  const isSame = next && problem && next.pos[0] <= problem.pos[0] + moved;
+  if (next && (isSame || next.pos[0] < before.length + text.length)) return undefined;
   return { offset: start + at, length: head.length + more.length, text };
 }
 
@@ -235,8 +220,6 @@ export function fieldText(value: unknown): string | undefined {
   return String(value).trim();
 }
 
-const withoutMark = (text: string): string => text.replace(/^\uFEFF/, '');
-
 const emptyFields = (): Record<string, unknown> => Object.create(null) as Record<string, unknown>;
 
 function copyFields(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -258,5 +241,3 @@ function plainValue(document: Document): unknown {
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const countLines = (text: string): number => text.split('\n').length - 1;

@@ -86,6 +86,7 @@ function fieldDefects(fields: Fields, file: string, text: () => string): Diagnos
   const name = fieldText(fields['name']);
   return [
     ...(name && name !== folder ? [nameDiffers(name, folder, file, text())] : []),
+    ...cutByComment(fields, file, text),
     ...readRuntimeMetadata(fields).problems.map(
       (message): Diagnostic => ({
         severity: 'warning',
@@ -112,6 +113,29 @@ function nameDiffers(name: string, folder: string, file: string, text: string): 
     fix: `Call it '${folder}', or rename the folder.`,
     ...(edit && !/^[|>&*!]/.test(text.replace(/^\uFEFF/, '').slice(edit.offset)) ? { edit } : {}),
   };
+}
+
+/** YAML takes ` #` for the beginning of a comment, which a person who writes `issue #12` seldom means. */
+function cutByComment(fields: Fields, file: string, text: () => string): Diagnostic[] {
+  if (fieldText(fields['description']) === undefined) return [];
+  const whole = text();
+  const place = findValue(whole, 'description');
+  if (!place) return [];
+  const { line, offset, length } = place;
+  const value = whole.replace(/^\uFEFF/, '').slice(offset, offset + length);
+  const cut = /\s#/.exec(value);
+  if (!cut || /^["'|>&*!{[#]/.test(value)) return [];
+  return [
+    {
+      severity: 'warning',
+      code: 'description-comment',
+      message: 'The description ends before ` #`, since YAML takes the rest of the line for a comment.',
+      file,
+      line,
+      fix: 'Put the description in quotes.',
+      edit: { offset, length, text: JSON.stringify(value) },
+    },
+  ];
 }
 
 /** A folder may be called `1` or `yes`, which YAML takes for something else. */

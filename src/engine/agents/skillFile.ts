@@ -1,10 +1,12 @@
 /** One SKILL.md on disk as a Skill that reads and parses itself only when somebody looks inside. */
+import { isUtf8 } from 'node:buffer';
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import type { Diagnostic, Skill, SkillSource } from './agent.ts';
 import { splitAllowedTools } from './allowedTools.ts';
 import { fieldText, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
+import { almostFence } from './frontmatterDefects.ts';
 import { type ReadMetadata, readRuntimeMetadata } from './runtimeMetadata.ts';
 import { synopsisOf } from './synopsis.ts';
 
@@ -126,9 +128,9 @@ function isFile(path: string): boolean {
 }
 
 function readManifest(file: string, id: string): Manifest {
-  let text: string;
+  let bytes: Buffer;
   try {
-    text = readSkillText(file);
+    bytes = readSkillBytes(file);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const diagnostics: Diagnostic[] = [
@@ -143,11 +145,13 @@ function readManifest(file: string, id: string): Manifest {
     ];
     return { description: noDescription, name: id, body: '', fields: {}, diagnostics };
   }
+  const text = bytes.toString('utf8');
   const parsed = parseSkillFile(text, file);
   const description = describedAs(parsed.fields);
   const diagnostics = [...parsed.diagnostics];
   const missing = missingDescription(parsed, file);
   if (missing) diagnostics.push(missing);
+  if (!isUtf8(bytes)) diagnostics.push(strangeBytes(text, file));
   return {
     description: (description ?? noDescription).slice(0, maxDescription),
     name: fieldText(parsed.fields['name']) || id,
@@ -165,11 +169,12 @@ function describedAs(fields: ParsedSkillFile['fields']): string | undefined {
 
 /** Undefined where there is a description. */
 export function missingDescription(
-  { fields, hasFrontmatter }: ParsedSkillFile,
+  { fields, body, hasFrontmatter }: ParsedSkillFile,
   file: string,
 ): Diagnostic | undefined {
   if (describedAs(fields)) return undefined;
   const what = hasFrontmatter ? 'The skill has no description' : 'The file has no frontmatter';
+  const instead = hasFrontmatter ? undefined : almostFence(body);
   return {
     severity: 'warning',
     code: hasFrontmatter ? 'description-missing' : 'frontmatter-missing',
@@ -178,19 +183,35 @@ export function missingDescription(
     line: 1,
     fix: hasFrontmatter
       ? 'Add a line `description: ...` to the frontmatter that says what the skill does and when to use it.'
-      : 'Begin the file with a line `---`, a line `description: ...` that says what the skill does and when to use it, and a line `---`.',
+      : (instead ??
+        'Begin the file with a line `---`, a line `description: ...` that says what the skill does and when to use it, and a line `---`.'),
   };
 }
 
-function readSkillText(file: string): string {
+/** What is no UTF-8 is read as U+FFFD. */
+function strangeBytes(text: string, file: string): Diagnostic {
+  return {
+    severity: 'warning',
+    code: 'encoding',
+    message:
+      'The file has letters that are not UTF-8, as older programs on Windows write them; they are lost.',
+    file,
+    line: text.slice(0, Math.max(0, text.indexOf('\uFFFD'))).split('\n').length,
+    fix: 'Save it as UTF-8.',
+  };
+}
+
+function readSkillBytes(file: string): Buffer {
   const stats = statSync(file);
   if (stats.isDirectory()) throw new Error('It is a folder; a skill is a file of this name.');
   const { size } = stats;
   if (size > maxSkillBytes)
     throw new Error(`The file has ${size} bytes; a skill may have at most ${maxSkillBytes}.`);
   const bytes = readFileSync(file);
+  const mark = bytes.toString('latin1', 0, 2);
+  if (mark === '\xFF\xFE' || mark === '\xFE\xFF') throw new Error('The file is UTF-16, not UTF-8.');
   if (bytes.includes(0)) throw new Error('The file is not UTF-8 text.');
-  return bytes.toString('utf8');
+  return bytes;
 }
 
 /** The name from the first bytes of the file; undefined where that is not enough to be sure. */

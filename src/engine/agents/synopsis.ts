@@ -9,7 +9,8 @@ const searched = 20_000;
 export function synopsisOf(body: string): string | undefined {
   const blocks = proseBlocks(body.slice(0, searched));
   const described = blocks.find(({ heading }) => /^description$/i.test(heading));
-  const text = described?.text ?? blocks[0]?.text;
+  // What ends with a colon only leads to a list.
+  const text = (described ?? blocks.find(block => !/[:：]$/.test(block.text)) ?? blocks[0])?.text;
   if (text) return shortened(firstSentences(text));
   const title = /^#[ \t]+(.+)$/m.exec(body.slice(0, searched))?.[1];
   return title ? shortened(plainText(title)) || undefined : undefined;

@@ -60,6 +60,50 @@ describe('parseSkillFile', () => {
     assert.equal(parsed('---\ndescription:tight\n---\nB').description, 'tight');
   });
 
+  it('takes a rule far down in the text for a rule where the closing fence is missing', () => {
+    for (const start of ['', '\n## name: y\n']) {
+      const { description, body, codes } = parsed(
+        `---\n${start}description: open\nversion: 1\n\nProse of the body.\n\n---\n\nMore\n`,
+      );
+      assert.deepEqual(
+        [description, body, codes],
+        ['open', '\nProse of the body.\n\n---\n\nMore\n', ['frontmatter-unclosed']],
+      );
+    }
+    const { description, codes } = parsed('---\ntitle: t\n\n# a comment\n\ndescription: closed\n---\nB');
+    assert.deepEqual([description, codes], ['closed', []]);
+  });
+
+  it('takes name and description in any case, and offers the usual one', () => {
+    const { description, diagnostics } = parsed('---\r\nname: x\r\nDescription: d\r\n---\r\nB');
+    assert.equal(description, 'd');
+    assert.deepEqual(
+      diagnostics.map(({ code, line, edit }) => [code, line, edit]),
+      [['key-case', 3, { offset: 14, length: 11, text: 'description' }]],
+    );
+    assert.equal(parsed('---\ndescription: low\nDescription: high\n---\n').description, 'low');
+  });
+
+  it('says in plain words what is wrong, and what to do about it', () => {
+    const rows: readonly (readonly [frontmatter: string, line: number, words: RegExp])[] = [
+      ['description: when: rain', 2, /holds `: `.*Put the value in quotes/],
+      ['description: @all', 2, /sign that YAML keeps.*quotes/],
+      ['description: *bold* x', 2, /behind the end of a value.*quotes/],
+      ['description: d\nmetadata:\n\tos: x', 4, /tab.*spaces/],
+      ['description: d\ndescription: e', 3, /twice.*Take one/],
+      ['description: d\njust words\nx: y', 3, /no `key: value`.*indent it/],
+      ['description: d\n<<<<<<< HEAD\nx: y\n=======\n>>>>>>> z', 3, /unfinished merge.*Keep one/],
+      ['description: d\nloop: &l [*l]', 2, /lead into themselves.*out/],
+      ['- description: d', 2, /not a list of `key: value`.*line of its own/],
+    ];
+    for (const [frontmatter, line, words] of rows) {
+      const { diagnostics } = parsed(`---\n${frontmatter}\n---\nB`);
+      assert.match(`${diagnostics[0]?.message} ${diagnostics[0]?.fix}`, words);
+      assert.equal(diagnostics[0]?.line, line, frontmatter);
+    }
+    assert.equal(parsed('---\ndescription: d\nloop: &l [*l]\n---\nB').description, 'd');
+  });
+
   it('makes text of numbers, lists and folded values', () => {
     assert.equal(
       parsed('---\ndescription: >\n  Work with PDF\n  files.\n---\n').description,

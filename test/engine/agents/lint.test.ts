@@ -25,6 +25,27 @@ describe('lintText', () => {
     );
   });
 
+  it('says what stands in place of a fence', () => {
+    const rows: readonly (readonly [text: string, words: RegExp])[] = [
+      ['----\ndescription: d\n----\nB', /`----`.*three hyphens/],
+      ['+++\ndescription = "d"\n+++\nB', /TOML/],
+      ['```yaml\n---\ndescription: d\n---\n```\nB', /block of code/],
+      ['description: d\n---\nB', /before the first key/],
+    ];
+    for (const [text, words] of rows) {
+      const [diagnostic] = lintText(text, '/skills/plan/SKILL.md');
+      assert.equal(diagnostic?.code, 'frontmatter-missing');
+      assert.match(diagnostic.fix ?? '', words);
+    }
+  });
+
+  it('warns of a description that a comment cuts, and of none in quotes', () => {
+    const [cut] = lintText('---\ndescription: see issue #12\n---\nB', '/skills/plan/SKILL.md');
+    assert.deepEqual([cut?.code, cut?.line, cut?.edit?.text], ['description-comment', 2, '"see issue #12"']);
+    for (const description of ['"see #12"', "'see #12'", 'C# and so#on', '|\n  see #12'])
+      assert.deepEqual(found(`---\ndescription: ${description}\n---\nB`), [], description);
+  });
+
   it('offers the folder’s name, in quotes where YAML would take it for something else', () => {
     const edits = ['plan', '1'].map(
       folder => lintText('---\ndescription: d\nname: x\n---\n', `/skills/${folder}/SKILL.md`)[0]?.edit,
@@ -37,7 +58,12 @@ describe('lintText', () => {
 
   it('says of a saved skill the same, and of one that cannot be read why', () => {
     const text = '---\nname: other\n---\nB';
-    const folder = tempFolder({ 'plan/SKILL.md': text, 'bad/SKILL.md': new Uint8Array([0, 1]) });
+    const folder = tempFolder({
+      'plan/SKILL.md': text,
+      'bad/SKILL.md': new Uint8Array([0, 1]),
+      'old/SKILL.md': Buffer.from('---\nname: old\ndescription: caf\xe9\n---\nB', 'latin1'),
+      'wide/SKILL.md': Buffer.from('\ufeff---\nname: wide\n---\nB', 'utf16le'),
+    });
     try {
       const file = join(folder.path, 'plan/SKILL.md');
       assert.deepEqual(lintSkill(openSkill(file, 'user')), [...lintText(text, file)].sort());
@@ -48,6 +74,9 @@ describe('lintText', () => {
         ]),
         [['error', 'skill-unreadable']],
       );
+      const inFolder = (name: string) => lintSkill(openSkill(join(folder.path, name, 'SKILL.md'), 'user'))[0];
+      assert.deepEqual([inFolder('old')?.code, inFolder('old')?.line], ['encoding', 3]);
+      assert.match(inFolder('wide')?.message ?? '', /UTF-16/);
     } finally {
       folder.remove();
     }
@@ -62,6 +91,15 @@ describe('mendText', () => {
       '\uFEFF---\r\nname: other\r\ndescription: "use: this"\r\nhint: \'and: "that"\'\r\n---\r\n\r\nBody: x\r\n';
     assert.equal(mendText(broken, 'SKILL.md'), mended);
     assert.equal(mendText(mended, 'SKILL.md'), mended);
+  });
+});
+
+describe('mendText, where quotes do not help', () => {
+  it('puts no quotes round quotes', () => {
+    const merge = '---\ndescription: say "x"\n<<<<<<< HEAD\nname: a\n=======\n>>>>>>> b\n---\nB';
+    assert.equal(mendText(merge, 'SKILL.md'), merge);
+    const stray = '---\ndescription: say "x"\njust words\nname: a\n---\nB';
+    assert.equal(mendText(stray, 'SKILL.md'), stray);
   });
 });
 

@@ -1,0 +1,78 @@
+/** Says in words of the trade of writing, not of parsing, what is wrong with frontmatter and how it is put right. */
+export interface FrontmatterDefect {
+  /** Goes on from "The frontmatter is not valid YAML", in brackets. */
+  reason: string;
+  fix: string;
+}
+
+const quote = 'Put the value in quotes.';
+const noKey: FrontmatterDefect = {
+  reason: 'a line is no `key: value`',
+  fix: 'Write it as `key: value`, indent it if it belongs to the value above, or move it behind the closing `---`.',
+};
+
+const byCode: Readonly<Record<string, FrontmatterDefect>> = {
+  BLOCK_AS_IMPLICIT_KEY: { reason: 'a value holds `: `, which begins another value', fix: quote },
+  BAD_SCALAR_START: { reason: 'a value begins with a sign that YAML keeps for itself', fix: quote },
+  UNEXPECTED_TOKEN: { reason: 'something stands behind the end of a value', fix: quote },
+  MULTILINE_IMPLICIT_KEY: noKey,
+  DUPLICATE_KEY: { reason: 'a key stands there twice; the first one counts', fix: 'Take one of them out.' },
+  TAB_AS_INDENT: { reason: 'a line is indented with a tab', fix: 'Indent with spaces.' },
+  BAD_INDENT: {
+    reason: 'a line is not indented like those it belongs to',
+    fix: 'Give lines that belong together the same indentation.',
+  },
+};
+
+/** What the parser has stumbled over, from its error. */
+export function yamlDefect({ code, message }: { code: string; message: string }): FrontmatterDefect {
+  if (code === 'MISSING_CHAR') {
+    if (!/^Missing closing|expected to end|must end/i.test(message)) return noKey;
+    return {
+      reason: 'a quote or a bracket is opened and never closed',
+      fix: 'Close it, or put the whole value in quotes.',
+    };
+  }
+  const [reason = ''] = message.split('\n');
+  return byCode[code] ?? { reason: reason.replace(/ at line \d+, column \d+:?$/, ''), fix: quote };
+}
+
+/** Frontmatter that is YAML, but does not come to keys and values. */
+export const noMap: FrontmatterDefect = {
+  reason: 'it is not a list of `key: value` lines',
+  fix: 'Write each thing on a line of its own as `key: value`.',
+};
+
+/** Aliases that lead into themselves, or that would grow beyond measure. */
+export const endlessAliases: FrontmatterDefect = {
+  reason: 'its `&` and `*` lead into themselves, or to too much',
+  fix: 'Write the value out.',
+};
+
+/** The marks of a merge that nobody has finished; `line` counts from 1 within the frontmatter. */
+export function unfinishedMerge(source: string): (FrontmatterDefect & { line: number }) | undefined {
+  const line = source.split('\n').findIndex(text => /^(?:<{7}|>{7})(?:\s|$)/.test(text)) + 1;
+  if (line === 0) return undefined;
+  return {
+    reason: 'the marks of an unfinished merge stand in it',
+    fix: 'Keep one of the two versions, and take the lines with `<<<<<<<`, `=======` and `>>>>>>>` out.',
+    line,
+  };
+}
+
+/** What stands in place of a fence at the beginning of a text without frontmatter, as a sentence; undefined where nothing looks like one. */
+export function almostFence(text: string): string | undefined {
+  const lines = text
+    .slice(0, 2000)
+    .trimStart()
+    .split(/\r\n?|\n/);
+  const first = lines[0]?.trim() ?? '';
+  if (/^(?:-{2}|-{4,}|[\u2013\u2014]+)$/.test(first))
+    return `The first line is \`${first.slice(0, 20)}\`; a fence is \`---\`, three hyphens and nothing else.`;
+  if (first === '+++') return 'What stands between `+++` is TOML; frontmatter is YAML between lines `---`.';
+  if (/^```/.test(first) && lines.slice(1, 3).some(line => line.trim() === '---'))
+    return 'The frontmatter stands inside a block of code; take the line of backticks before it out.';
+  if (first.startsWith('{')) return 'The file begins with JSON; frontmatter is YAML between lines `---`.';
+  if (/^(?:name|description):\s/i.test(first)) return 'The line `---` before the first key is missing.';
+  return undefined;
+}
