@@ -39,16 +39,20 @@ const restrictedMessage = vscode.l10n.t(
   'Restricted Mode: the skills of this workspace are not read, and nothing runs.',
 );
 
+const failedMessage = vscode.l10n.t(
+  'The skills could not be listed. “Telos: Open Log” says why; Refresh looks again.',
+);
+
 export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disposable {
   readonly #current: CurrentTelos;
   readonly #log: vscode.LogOutputChannel;
   readonly #changed = new vscode.EventEmitter<void>();
-  readonly #listed = new vscode.EventEmitter<number>();
+  readonly #listed = new vscode.EventEmitter<number | undefined>();
   readonly #following: vscode.Disposable;
   /** As it was at the first look since the last change. */
   #machine: Machine | undefined;
   readonly onDidChangeTreeData = this.#changed.event;
-  /** The number of agents that the editor has just been given. */
+  /** The number of agents that the editor has just been given; undefined where they could not be listed. */
   readonly onDidList = this.#listed.event;
 
   constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
@@ -69,6 +73,7 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
       return agents.map(agent => ({ kind: 'agent', agent }));
     } catch (error) {
       this.#log.error('The skills could not be listed.', error);
+      this.#listed.fire(undefined);
       throw error;
     }
   }
@@ -106,7 +111,8 @@ export function registerSkillTree(tree: SkillTree): vscode.Disposable {
   });
   // Over an empty tree the message would hide the welcome text, which says the same and more.
   const listed = tree.onDidList(count => {
-    view.message = vscode.workspace.isTrusted || count === 0 ? '' : restrictedMessage;
+    if (count === undefined) view.message = failedMessage;
+    else view.message = vscode.workspace.isTrusted || count === 0 ? '' : restrictedMessage;
     // Until somebody has looked, an empty tree says nothing about what there is.
     void vscode.commands.executeCommand('setContext', 'telos.noSkills', count === 0);
   });

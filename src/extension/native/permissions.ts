@@ -42,7 +42,7 @@ async function managePermissions(current: CurrentTelos): Promise<void> {
     }),
   );
   const picked = await vscode.window.showQuickPick(items, {
-    title: 'Permissions',
+    title: vscode.l10n.t('Permissions'),
     placeHolder: vscode.l10n.t('Pick one to take it back'),
     matchOnDescription: true,
     matchOnDetail: true,
@@ -50,8 +50,9 @@ async function managePermissions(current: CurrentTelos): Promise<void> {
   if (!picked) return;
   const question = vscode.l10n.t('Take this back from {0}?', picked.label);
   const detail = plainLabel(engine.describePermission(picked.permission), 2000);
-  const answer = await vscode.window.showWarningMessage(question, { modal: true, detail }, 'Revoke');
-  if (answer !== 'Revoke') return;
+  const revoke = vscode.l10n.t('Revoke');
+  const answer = await vscode.window.showWarningMessage(question, { modal: true, detail }, revoke);
+  if (answer !== revoke) return;
   const revoked = await engine.revokePermission(picked.permission, config);
   void vscode.window.showInformationMessage(
     revoked
@@ -80,15 +81,16 @@ async function reviewAgent(current: CurrentTelos, known: string | undefined): Pr
   const card = await telos.agentCard(name);
   await showText(describeCard(card).join('\n'), 'plaintext');
   if (card.state === 'reviewed') return;
+  const accept = vscode.l10n.t('Accept');
   const answer = await vscode.window.showInformationMessage(
     vscode.l10n.t(
       'Do you trust agent {0} with what its card names? It holds until one of its files changes.',
       plainLabel(name),
     ),
-    'Accept',
+    accept,
     vscode.l10n.t('Not Now'),
   );
-  if (answer !== 'Accept') return;
+  if (answer !== accept) return;
   try {
     await telos.acceptCard(card);
   } catch (error) {
@@ -128,9 +130,8 @@ async function showDoctor(current: CurrentTelos): Promise<void> {
     }
   });
   if (!report) return;
-  // Indented by four, a line of Markdown is shown as it is, whatever stands in it.
-  const lines = describeReport(report).flatMap(line => line.split('\n'));
-  await showText(`# Telos Doctor\n\n${lines.map(line => `    ${line}`.trimEnd()).join('\n')}\n`, 'markdown');
+  // Plain text is not wrapped, which keeps the columns, and shows whatever stands in it as it is.
+  await showText(['Telos Doctor', '', ...describeReport(report), ''].join('\n'), 'plaintext');
 }
 
 async function showText(content: string, language: string): Promise<void> {

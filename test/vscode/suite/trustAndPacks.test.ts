@@ -120,7 +120,7 @@ describe('packs and trust', () => {
   it('show the doctor’s report as a document', async () => {
     await command('telos.doctor');
     const document = vscode.window.activeTextEditor?.document;
-    assert.equal(document?.languageId, 'markdown');
-    assert.match(document?.getText() ?? '', /# Telos Doctor[\s\S]*In force:[\s\S]*Agents: /);
+    assert.equal(document?.languageId, 'plaintext');
+    assert.match(document?.getText() ?? '', /^Telos Doctor[\s\S]*In force:[\s\S]*Agents: /);
   });
 });
