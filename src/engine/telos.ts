@@ -31,7 +31,7 @@ import { openReviews } from './policy/runPolicy.ts';
 import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
 import { chooseProvider } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
-import { redactor, secretsIn } from './redact.ts';
+import { type Redactor, redactor, secretsIn } from './redact.ts';
 import { meteredProvider } from './routing/meteredProvider.ts';
 import { type RouteResult, Router } from './routing/route.ts';
 import { routingProvider } from './routing/routeModel.ts';
@@ -39,6 +39,7 @@ import { findSkill, namedSkill } from './routing/routeName.ts';
 import type { Ranked } from './routing/searchIndex.ts';
 import type { RunRequest } from './runRequest.ts';
 import { foldersOf } from './runSkill.ts';
+import { hiddenIn } from './tools/mcpConfig.ts';
 import type { SignInPort } from './tools/mcpSignIn.ts';
 
 /** What a frontend adds to the engine. */
@@ -209,6 +210,14 @@ export class Telos {
     const { examine } = await import('./doctor.ts');
     this.refresh();
     return examine(this.config, await this.#discovered(), () => this.provider(), signal, this.#parts.signIn);
+  }
+
+  /** Hides the keys of this set-up and all that the MCP servers of its agents are given, also in what was kept before it was known. */
+  async fullRedactor(): Promise<Redactor> {
+    const redact = redactor(secretsIn(this.config.env));
+    for (const { mcpConfig } of await this.agents())
+      if (mcpConfig) redact.learn(hiddenIn(mcpConfig, this.config.env));
+    return redact;
   }
 
   /** How a call would be decided on in a run of this agent's first skill, or of none. Throws TelosError `config` for an unknown agent. */

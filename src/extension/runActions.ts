@@ -200,11 +200,7 @@ class RunActions {
   }
 
   async #redact(): Promise<(text: string) => string> {
-    const [{ config }, { redactor, secretsIn }] = await Promise.all([
-      this.#current.openTelos(),
-      import('../engine/redact.ts'),
-    ]);
-    return redactor(secretsIn(config.env)).text;
+    return (await (await this.#current.openTelos()).fullRedactor()).text;
   }
 }
 

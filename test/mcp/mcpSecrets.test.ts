@@ -129,6 +129,17 @@ describe('Secrets of an mcp.json', () => {
       assertNone(await exportedConversation(conversation, format, text => text), `the export as ${format}`);
   });
 
+  it('are taken out of what was kept before they stood in the file', async () => {
+    const telos = await open([{ text: [`It was ${tokens.header}.`] }]);
+    const file = join(folder.path, 'skills/kairos/mcp.json');
+    const written = readFileSync(file, 'utf8');
+    folder.add({ 'skills/kairos/mcp.json': '{"mcpServers": {}}' });
+    const { events } = await run(telos, false);
+    assert.ok(JSON.stringify(events).includes(tokens.header));
+    folder.add({ 'skills/kairos/mcp.json': written });
+    assertNone((await telos.fullRedactor()).text(keptOnDisk()), 'what is handed on');
+  });
+
   it('are in nothing that a run without a skill leaves, which may read the file', async () => {
     const input = { path: join(folder.path, 'skills/kairos/mcp.json') };
     const telos = await open([{ toolCalls: [{ name: 'read_file', input }] }, { text: ['Read.'] }]);
