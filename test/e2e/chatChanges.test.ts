@@ -39,6 +39,8 @@ describe('changes of a run in a real VS Code', () => {
       workspace: {
         'plan.md': oldPlan,
       },
+      // In a browser it would save after a second.
+      settings: { 'files.autoSave': 'off' },
     });
     ({ world, workbench } = session);
     chat = await chatFrame(workbench);

@@ -16,6 +16,8 @@ export interface EditorSessionOptions {
   skills: Readonly<Record<string, string>>;
   /** In place of the sample workspace: texts by path. */
   workspace?: Readonly<Record<string, string>>;
+  /** User settings on top of the quiet ones. */
+  settings?: Readonly<Record<string, unknown>>;
   /** Called before VS Code starts. */
   prepare?: (world: World) => unknown;
 }
@@ -54,6 +56,7 @@ export async function openEditorSession(options: EditorSessionOptions): Promise<
         ANTHROPIC_API_KEY: 'key-for-a-test-0123456789',
         TELOS_ROUTING_MODE: 'local',
       },
+      ...(options.settings && { settings: options.settings }),
       trusted: true,
     });
     undo.push(() => server.stop());
