@@ -24,11 +24,9 @@ import {
   draft,
   foundFiles,
   info,
-  lastRunId,
   next,
   pending,
   queued,
-  ranElsewhere,
   today,
   undone,
 } from './store.ts';
@@ -58,8 +56,6 @@ function take(message: ToWebview) {
       conversationId.value = message.id;
       apply(receiveConversation(inbox, message));
       if (message.running === false) chat.value = interrupt(chat.peek());
-      ranElsewhere.value =
-        message.elsewhere === undefined ? undefined : { runId: lastRunId.peek(), where: message.elsewhere };
       break;
     case 'events':
       apply(receiveEvents(inbox, message));
