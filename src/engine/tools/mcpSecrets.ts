@@ -23,7 +23,8 @@ export function literalSecrets(written: unknown): string[] {
 
 /** The same of a file that is no JSON: of all that looks like a name with its text. */
 export function secretsInBroken(text: string): string[] {
-  const pairs = text.matchAll(/"((?:[^"\\\n]|\\.)*)"\s*:\s*"((?:[^"\\\n]|\\.)*)"/g);
+  // With bounds, since a name is tried from each quote: thousands of them without an end would else take minutes.
+  const pairs = text.matchAll(/"((?:[^"\\\n]|\\.){0,200})"\s{0,50}:\s{0,50}"((?:[^"\\\n]|\\.){0,8000})"/g);
   return [...new Set([...pairs].flatMap(pair => inText(pair[1]!, pair[2]!)))].filter(isOpaque);
 }
 
@@ -48,7 +49,11 @@ function inText(name: string, text: string): string[] {
   return [...inside, ...around];
 }
 
+/** What is longer, in characters, is looked at as a whole alone. */
+const longestWord = 8000;
+
 function inWord(name: string, word: string): string[] {
+  if (word.length > longestWord) return telling.test(name) ? [word] : [];
   const [, inner = '', value = ''] = /^([\w.-]+)=(?!=*$)(.*)$/.exec(word) ?? [];
   // A cookie has names of its own.
   const found = inner ? inWord(telling.test(name) ? name : inner, value) : [];

@@ -98,4 +98,17 @@ describe('Secrets written into an mcp.json', () => {
     const broken = '{"mcpServers": {"a": {"env": {"API_TOKEN": "opensesame", "NODE_ENV": "production",}';
     assert.equal(redactor(secretsInBroken(broken)).text(broken), broken.replace('opensesame', mark));
   });
+
+  it('looks once at each place of a file, whatever is written there to keep it busy', () => {
+    const texts = ['\\"', '"a":"\\"', '"a', 'a=', '":', '${', 'a:', '/a1', 'x '].map(part =>
+      part.repeat(100_000),
+    );
+    const started = process.cpuUsage();
+    for (const text of texts) {
+      secretsInBroken(`{"env":"${text}`);
+      literalSecrets({ env: { API_TOKEN: text, args: [text] } });
+    }
+    const { user } = process.cpuUsage(started);
+    assert.ok(user < 10_000_000, `it took ${Math.round(user / 1000)} ms of the processor`);
+  });
 });
