@@ -1,4 +1,5 @@
 /** An agent's card as it travels: what its files name, and the words in which every frontend shows it. */
+import { codePointOf, unseen } from './unseen.ts';
 
 /** Something in a file that a person should look at before they trust it. Lines count from 1. */
 export interface RedFlag {
@@ -57,6 +58,8 @@ const stateWords: Record<AgentCard['state'], string> = {
   changed: 'changed since it was reviewed',
 };
 
+const everyUnseen = new RegExp(unseen.source, 'gu');
+
 const shownChanges = 20;
 const shownFlags = 30;
 
@@ -74,7 +77,7 @@ export function describeCard(card: AgentCard): string[] {
     items.length > 0 ? [`${title}:`, ...items.map(item => `  ${item}`)] : [`${title}: none`];
   const flags = card.redFlags.map(flag => `! ${describeFlag(flag)}`);
   const changes = card.changes.map(describeChange);
-  return [
+  const lines = [
     `Agent ${card.agent} (${stateWords[card.state]})`,
     `From: ${card.origin}`,
     ...list('Hosts that its files name', card.hosts),
@@ -88,6 +91,8 @@ export function describeCard(card: AgentCard): string[] {
     ...(changes.length > 0 ? ['What has changed:', ...capped(changes, shownChanges)] : []),
     `Digest: ${card.digest}`,
   ];
+  // A name can hold a line break, and what comes behind it would pass for a line of the card.
+  return lines.map(line => line.replace(everyUnseen, codePointOf));
 }
 
 function capped(lines: readonly string[], limit: number): string[] {

@@ -112,7 +112,7 @@ export function agentOf(fields: AgentFields, config: Config): FileAgent {
 }
 
 /** A name is a stranger's word, and one such as `../..` would be a way. */
-const folderName = (name: string): string => name.replace(/[\\/:\0]/g, '-').replace(/^\.+$/, '-');
+const folderName = (name: string): string => name.replace(/[\\/:\p{Cc}\p{Cf}]/gu, '-').replace(/^\.+$/, '-');
 
 /** Of two packs with one name the later folder wins, and says so. */
 function* addPacks(folder: string, found: Map<string, AgentFields>, config: Config): Steps<void> {

@@ -131,8 +131,8 @@ const shownWord = (word: string): string => (/^[\w./:@=+-]+$/.test(word) ? word 
 
 /** A key that stands there in plain text is not shown once more. */
 function settingOf([name, value]: [string, string]): string {
-  if (isSecretName(name) && !value.includes('${')) return `${name}=…`;
-  return `${name}=${/^\$\{\w+\}$/.test(value) ? value : shownWord(value)}`;
+  if (isSecretName(name) && !value.includes('${')) return `${shownWord(name)}=…`;
+  return `${shownWord(name)}=${/^\$\{\w+\}$/.test(value) ? value : shownWord(value)}`;
 }
 
 /** Programs that run a script which is given to them as their first word. */
