@@ -31,21 +31,20 @@ export function parseSkillFile(text: string, file: string): ParsedSkillFile {
     report('frontmatter-unclosed', split.firstLine - 1, message, fix, closingFence(split));
   }
   const fields = parseFields(split, report);
-  useUsualSpelling(fields, split, report);
+  reportCapitals(fields, split, report);
   return { fields, body: split.body, hasFrontmatter: true, diagnostics };
 }
 
-/** The keys without which a skill is not found are taken in any case. */
-function useUsualSpelling(fields: Record<string, unknown>, split: Split, report: Report): void {
+/** A key counts in small letters only, and nobody sees that from the file. */
+function reportCapitals(fields: ParsedSkillFile['fields'], split: Split, report: Report): void {
   for (const key of Object.keys(fields)) {
     const usual = key.toLowerCase();
-    if (usual === key || !['name', 'description', 'metadata'].includes(usual) || usual in fields) continue;
-    fields[usual] = fields[key];
-    const index = split.frontmatter.split('\n').findIndex(line => line.startsWith(`${key}:`));
+    if (usual === key || usual in fields || !['name', 'description', 'metadata'].includes(usual)) continue;
+    const lines = split.frontmatter.split('\n');
+    const index = lines.findIndex(line => line.startsWith(`${key}:`));
     if (index < 0) continue;
-    const before = split.frontmatter.split('\n').slice(0, index).join('\n');
-    const offset = split.start + before.length + (index > 0 ? 1 : 0);
-    const message = `The key \`${key}\` is written \`${usual}\`; other runners do not know it.`;
+    const offset = split.start + lines.slice(0, index).reduce((sum, { length }) => sum + length + 1, 0);
+    const message = `The key \`${key}\` counts as not said, since keys are written in small letters.`;
     const edit = { offset, length: key.length, text: usual };
     report('key-case', split.firstLine + index, message, `Write \`${usual}\`.`, edit);
   }

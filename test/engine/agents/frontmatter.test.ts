@@ -74,14 +74,14 @@ describe('parseSkillFile', () => {
     assert.deepEqual([description, codes], ['closed', []]);
   });
 
-  it('takes name and description in any case, and offers the usual one', () => {
+  it('says of a key with capitals that it does not count, and offers the usual one', () => {
     const { description, diagnostics } = parsed('---\r\nname: x\r\nDescription: d\r\n---\r\nB');
-    assert.equal(description, 'd');
+    assert.equal(description, undefined);
     assert.deepEqual(
       diagnostics.map(({ code, line, edit }) => [code, line, edit]),
       [['key-case', 3, { offset: 14, length: 11, text: 'description' }]],
     );
-    assert.equal(parsed('---\ndescription: low\nDescription: high\n---\n').description, 'low');
+    assert.deepEqual(parsed('---\ndescription: low\nDescription: high\n---\n').codes, []);
   });
 
   it('says in plain words what is wrong, and what to do about it', () => {
