@@ -8,6 +8,7 @@ import { chatPage } from '../../src/extension/chatPage.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { launchChromium } from '../vscode/chromium.ts';
+import { tell } from '../webview/harness.ts';
 import { conversation, end, routed, start, text } from '../webview/scenes.ts';
 
 export interface ChatWindow {
@@ -49,15 +50,7 @@ export async function openChat({ policy = true } = {}): Promise<ChatWindow> {
     page,
     strayed,
     posted: () => page.evaluate(() => (window as unknown as { posted: ToHost[] }).posted),
-    say: message =>
-      page.evaluate(
-        given =>
-          new Promise<void>(resolve => {
-            window.postMessage(given);
-            setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => resolve())));
-          }),
-        message,
-      ),
+    say: message => page.evaluate(tell, [message]),
     async close() {
       await context.close();
       server.close();

@@ -80,7 +80,7 @@ describe('Chat', () => {
     await desk.until('approval_request');
     const skill = { agent: 'kairos', skill: 'other' };
     await desk.chat.submitInstead({ text: 'go', skill });
-    while (typesOf(desk.seen).filter(type => type === 'approval_request').length < 2) await wait(2);
+    await desk.when(() => typesOf(desk.seen).filter(type => type === 'approval_request').length === 2);
     assert.deepEqual(typesOf(desk.seen), [
       'run_start',
       'approval_request',
@@ -115,7 +115,7 @@ describe('Chat', () => {
     const last = await desk.until('run_end');
     assert.equal(last.type === 'run_end' && last.error?.message, 'a file is missing');
     broken = false;
-    await wait(0);
+    await desk.when(() => !desk.chat.isRunning);
     desk.chat.submit({ text: 'again' });
     await desk.until('approval_request');
     await desk.chat.end();

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { RunRequest } from '../../src/engine/runRequest.ts';
 import type { Message } from '../../src/protocol/run.ts';
 import { routed } from '../webview/scenes.ts';
@@ -28,7 +27,7 @@ describe('a chat that goes on', () => {
     const before = typesOf(desk.seen).filter(type => type === 'run_end').length;
     desk.chat.submit({ text, ...more });
     await desk.when(() => typesOf(desk.seen).filter(type => type === 'run_end').length > before);
-    await wait(0);
+    await desk.when(() => !desk.chat.isRunning);
   }
 
   const saidIn = ({ conversation }: RunRequest): string | undefined =>
@@ -61,7 +60,7 @@ describe('a chat that goes on', () => {
     await desk.when(
       () => asked.length === 4 && typesOf(desk.seen).at(-1) === 'run_end' && startsIn(desk.seen).length === 2,
     );
-    await wait(0);
+    await desk.when(() => !desk.chat.isRunning);
     assert.deepEqual(startsIn(desk.seen), ['one', 'zwei']);
     assert.equal(saidIn(asked[3] as RunRequest), 'one one!');
     assert.deepEqual(asked[3]?.skill, { agent: 'kairos', skill: 'plan' });

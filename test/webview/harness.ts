@@ -82,27 +82,27 @@ export async function openView(
     page,
     problems,
     posted: () => page.evaluate(() => (window as unknown as { posted: ToHost[] }).posted),
-    say: (...messages) =>
-      page.evaluate(
-        all =>
-          new Promise<void>(resolve => {
-            let left = all.length;
-            // A frame applies what has arrived, the next one has drawn it, and what follows the drawing comes right behind.
-            const whenDrawn = (): void =>
-              void requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve)));
-            const onMessage = (): void => {
-              left -= 1;
-              if (left > 0) return;
-              window.removeEventListener('message', onMessage);
-              whenDrawn();
-            };
-            // Behind the view's own listener.
-            window.addEventListener('message', onMessage);
-            for (const message of all) window.postMessage(message);
-          }),
-        messages,
-      ),
+    say: (...messages) => page.evaluate(tell, messages),
   };
+}
+
+/** Runs in the page: gives the view messages as the host does, and resolves once they are drawn. */
+export function tell(messages: readonly ToWebview[]): Promise<void> {
+  return new Promise(resolve => {
+    let left = messages.length;
+    // A frame applies what has arrived, the next one has drawn it, and what follows the drawing comes right behind.
+    const whenDrawn = (): void =>
+      void requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve)));
+    const onMessage = (): void => {
+      left -= 1;
+      if (left > 0) return;
+      window.removeEventListener('message', onMessage);
+      whenDrawn();
+    };
+    // Behind the view's own listener.
+    window.addEventListener('message', onMessage);
+    for (const message of messages) window.postMessage(message);
+  });
 }
 
 /** Runs in the page before the view's own script. */
