@@ -5,7 +5,7 @@ import { AgentCardView } from './agentCardView.tsx';
 import { DiffText, HonestText } from './honestText.tsx';
 import { Icon } from './icons.tsx';
 import type { ApprovalItem } from './runItems.ts';
-import { answerApproval, draft } from './store.ts';
+import { answerApproval, draft, elsewhere } from './store.ts';
 import { visible } from './visibleText.ts';
 import { denial, describeAnswer, scopeLabels } from './wording.ts';
 import { t } from './words.ts';
@@ -13,15 +13,16 @@ import { t } from './words.ts';
 export function ApprovalCard({ item }: { item: ApprovalItem }) {
   const { request, answer } = item;
   const label = t('Approval: {0}', visible(request.tool));
-  if (!answer) return <OpenApproval item={item} label={label} />;
-  const allowed = answer !== 'withdrawn' && answer.allow;
+  const isAskedThere = !answer && elsewhere.value !== undefined;
+  if (!answer && !isAskedThere) return <OpenApproval item={item} label={label} />;
+  const allowed = answer !== undefined && answer !== 'withdrawn' && answer.allow;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
     <div role="group" aria-label={label} class="line answered">
-      <Icon name={allowed ? 'shield' : 'denied'} />
+      <Icon name={allowed || isAskedThere ? 'shield' : 'denied'} />
       <span class="answer">
         <span>
-          {describeAnswer(answer)}: {visible(request.tool)}
+          {answer ? describeAnswer(answer) : t('Waits for an answer there')}: {visible(request.tool)}
         </span>
         <code class="one-line">{visible(request.subject.split('\n', 1)[0]!.slice(0, 200))}</code>
       </span>

@@ -6,7 +6,7 @@ import { handedOver } from './handOver.ts';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { NextSkill, Queue } from './nextRequest.tsx';
-import { busy, draft, info, ready, sendDraft, stop } from './store.ts';
+import { busy, draft, elsewhere, info, ready, sendDraft, stop } from './store.ts';
 import { cursor, focusComposer, textboxId } from './textbox.ts';
 import { visible } from './visibleText.ts';
 import { t } from './words.ts';
@@ -92,7 +92,7 @@ function RunButton({ canSend }: { canSend: boolean }) {
         if (event.relatedTarget) hadFocus.current = false;
       }}
     >
-      {(!busy.value || canSend) && (
+      {(!busy.value || canSend || elsewhere.value !== undefined) && (
         <button
           key="send"
           type="submit"
@@ -104,7 +104,7 @@ function RunButton({ canSend }: { canSend: boolean }) {
           <Icon name="send" />
         </button>
       )}
-      {busy.value && (
+      {busy.value && elsewhere.value === undefined && (
         <button
           key="stop"
           type="button"

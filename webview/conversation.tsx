@@ -6,7 +6,7 @@ import type { MarkdownStream } from './markdownBlocks.ts';
 import type { Run } from './runItems.ts';
 import { Nearness, NearnessContext, RunPlace } from './runPlace.tsx';
 import { RunView, Unchanged } from './runView.tsx';
-import { chat, conversationId, pending } from './store.ts';
+import { chat, conversationId, elsewhere, pending } from './store.ts';
 import { Welcome } from './welcome.tsx';
 import { t } from './words.ts';
 
@@ -67,6 +67,15 @@ export function Conversation() {
             ))}
           </NearnessContext.Provider>
           {pending.value && <div class="line activity">{t('Sending…')}</div>}
+          {elsewhere.value !== undefined && (
+            <div
+              class="line activity elsewhere"
+              title={t('It can be stopped there; a request of yours waits for its end')}
+            >
+              <Icon name="running" />
+              <span>{elsewhere.value}</span>
+            </div>
+          )}
         </div>
       </div>
       {!following && (

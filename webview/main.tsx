@@ -24,9 +24,11 @@ import {
   draft,
   foundFiles,
   info,
+  lastRunId,
   next,
   pending,
   queued,
+  ranElsewhere,
   today,
   undone,
 } from './store.ts';
@@ -56,6 +58,8 @@ function take(message: ToWebview) {
       conversationId.value = message.id;
       apply(receiveConversation(inbox, message));
       if (message.running === false) chat.value = interrupt(chat.peek());
+      ranElsewhere.value =
+        message.elsewhere === undefined ? undefined : { runId: lastRunId.peek(), where: message.elsewhere };
       break;
     case 'events':
       apply(receiveEvents(inbox, message));

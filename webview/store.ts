@@ -45,6 +45,13 @@ export const continuing = computed<SkillRef | undefined>(() => {
 });
 export const lastRunId = computed(() => chat.value.runs.at(-1)?.id);
 
+/** The run that goes on in another place, and where, as the host has said last. */
+export const ranElsewhere = signal<{ runId: string | undefined; where: string } | undefined>(undefined);
+/** Where the last run goes on, as long as it does; undefined for one of this chat. */
+export const elsewhere = computed(() =>
+  busy.value && ranElsewhere.value?.runId === lastRunId.value ? ranElsewhere.value?.where : undefined,
+);
+
 effect(() =>
   keep({
     id: conversationId.value,

@@ -9,7 +9,7 @@ import type { Attachment } from '../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts';
 import { ChatFeed } from './chatFeed.ts';
-import { type ChatRequest, Conversation, type KeptRun } from './conversation.ts';
+import { type ChatRequest, Conversation, type KeptRun, type RunElsewhere } from './conversation.ts';
 import { PendingApprovals } from './pendingApprovals.ts';
 import { t } from './words.ts';
 
@@ -38,8 +38,8 @@ const untrustedMessage = (): string =>
   );
 
 interface ActiveRun {
-  /** Nothing runs: a kept run is played again. */
-  isReplay: boolean;
+  /** Its own; one that is only played again; or one of another place, which is watched. */
+  kind: 'own' | 'replay' | 'elsewhere';
   controller: AbortController;
   done: Promise<void>;
 }
@@ -72,9 +72,14 @@ export class Chat {
     return this.#active !== undefined;
   }
 
-  /** The same, and it is no replay of one. */
+  /** The same, and it is this chat's own. */
   get isWorking(): boolean {
-    return this.#active?.isReplay === false;
+    return this.#active?.kind === 'own';
+  }
+
+  /** The same, and it can be stopped from here. */
+  get canStop(): boolean {
+    return this.#active !== undefined && this.#active.kind !== 'elsewhere';
   }
 
   /** How many questions wait for the person's answer. */
@@ -133,12 +138,12 @@ export class Chat {
     const { keptId: conversationId, latestKept: after } = conversation;
     const place = { door: 'chat' as const, conversationId, ...(after !== undefined && { after }) };
     const whole = { ...goingOn(request, earlier), ...place };
-    this.#activate(signal => this.#follow(conversation, whole, request.keptWith, signal));
+    this.#activate(signal => this.#follow(conversation, whole, request.keptWith, signal), 'own');
   }
 
-  #activate(work: (signal: AbortSignal) => Promise<void>, isReplay = false): void {
+  #activate(work: (signal: AbortSignal) => Promise<void>, kind: ActiveRun['kind']): void {
     const controller = new AbortController();
-    const run: ActiveRun = { isReplay, controller, done: Promise.resolve() };
+    const run: ActiveRun = { kind, controller, done: Promise.resolve() };
     this.#active = run;
     this.#runs.add(run);
     this.#ports.changed();
@@ -156,6 +161,8 @@ export class Chat {
 
   /** Stops the run that is going on, waits for its end, and runs this one; of the run that it takes the place of, the model hears nothing. */
   async submitInstead(request: ChatRequest): Promise<void> {
+    // What cannot be stopped from here is waited for.
+    if (this.#active?.kind === 'elsewhere') return this.submit(request);
     this.stop();
     await this.#active?.done;
     if (this.#active) this.submit(request);
@@ -167,15 +174,19 @@ export class Chat {
     if (!this.#active && this.#conversation.isInterrupted(runId)) this.submit({ text: resumingWords });
   }
 
-  /** Shows a kept conversation in place of this one; not while a run goes on. */
+  /** Shows a kept conversation in place of this one; not while a run of its own goes on. One that goes on elsewhere is watched to its end. */
   async open(conversation: Conversation): Promise<void> {
+    this.#watchNoMore();
     if (this.#active) return;
     this.#replace(conversation);
+    const { elsewhere } = conversation;
+    if (elsewhere) this.#activate(signal => this.#watch(conversation, elsewhere, signal), 'elsewhere');
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
   /** Hands the shown conversation to another chat and shows an empty one; undefined while a run goes on. */
   async give(): Promise<Conversation | undefined> {
+    this.#watchNoMore();
     if (this.#active) return undefined;
     const given = this.#conversation;
     await this.startOver();
@@ -187,6 +198,7 @@ export class Chat {
    * of its own, which goes on from there.
    */
   async replay(runs: readonly KeptRun[]): Promise<void> {
+    this.#watchNoMore();
     if (this.#active) return;
     const conversation = new Conversation();
     this.#replace(conversation);
@@ -202,7 +214,7 @@ export class Chat {
         }
         conversation.tellAgain(run, before);
       }
-    }, true);
+    }, 'replay');
   }
 
   #replace(conversation: Conversation): void {
@@ -220,6 +232,7 @@ export class Chat {
   /** Runs a request of this conversation again with `text` for its words, and `more` with it; the conversation goes on from what was before it. */
   async resend(runId: string, text: string, more: readonly Attachment[] = []): Promise<void> {
     if (text.trim() === '' && !this.#conversation.before(runId)?.request.skill) return;
+    this.#watchNoMore();
     this.stop();
     await this.#active?.done;
     const found = this.#conversation.before(runId);
@@ -231,9 +244,32 @@ export class Chat {
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
-  /** Aborts the shown run; it reports its own end. */
+  /** Aborts the shown run; it reports its own end. One that goes on elsewhere cannot be stopped from here. */
   stop(): void {
-    this.#active?.controller.abort();
+    if (this.canStop) this.#active?.controller.abort();
+  }
+
+  /** Nobody looks at this chat any more: what is but watched, a replay or a run elsewhere, is over for it. */
+  close(): void {
+    if (!this.isWorking) this.#active?.controller.abort();
+  }
+
+  #watchNoMore(): void {
+    if (this.#active?.kind !== 'elsewhere') return;
+    this.#active.controller.abort();
+    this.#active = undefined;
+  }
+
+  async #watch(conversation: Conversation, elsewhere: RunElsewhere, signal: AbortSignal): Promise<void> {
+    const isWatched = (): boolean => this.#feed.isFollowed;
+    try {
+      for await (const event of elsewhere.follow(conversation.saidBefore, isWatched, signal))
+        this.#append(conversation, event);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      const message = t('What this run does cannot be followed any more: {0}', why);
+      this.#append(conversation, { type: 'notice', level: 'warning', message });
+    }
   }
 
   answer(token: string, decision: ApprovalDecision): boolean {
@@ -260,12 +296,14 @@ export class Chat {
     const queued = this.#queued();
     const waiting = queued.length > 0 ? { queued } : {};
     const running = this.isRunning;
+    const elsewhere = this.#active?.kind === 'elsewhere' ? conversation.elsewhere?.where : undefined;
     this.#ports.post({
       type: 'conversation',
       id: conversation.id,
       info,
       draft,
       running,
+      ...(elsewhere !== undefined && { elsewhere }),
       ...batch,
       ...waiting,
     });

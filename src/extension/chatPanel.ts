@@ -49,7 +49,7 @@ class ChatPanel {
         this.#panels.changed();
         const { chat } = this.surface;
         if (chat.isWorking) this.#goOnUnseen();
-        else if (chat.isRunning) chat.stop();
+        else if (chat.isRunning) chat.close();
         else this.#panels.remove(this);
       }),
     );
@@ -124,7 +124,7 @@ export class ChatPanels implements vscode.WebviewPanelSerializer {
 
   /** For the `when` clauses of package.json. */
   changed(): void {
-    const isRunning = this.active?.surface.chat.isRunning === true;
+    const isRunning = this.active?.surface.chat.canStop === true;
     void vscode.commands.executeCommand('setContext', 'telos.panelRunning', isRunning);
   }
 }

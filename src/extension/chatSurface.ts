@@ -118,7 +118,7 @@ export class ChatSurface implements PlacedChat {
 
   async #restore(place: KeptPlace): Promise<void> {
     try {
-      const conversation = await this.#desk.kept.conversation(place);
+      const conversation = await this.#desk.kept.conversation(place, true);
       if (conversation && this.chat.title === '') await this.chat.open(conversation);
     } catch (error) {
       this.#desk.log.error('A kept conversation could not be shown again.', error);

@@ -75,8 +75,9 @@ export class ChatView implements vscode.WebviewViewProvider {
     await this.focus();
   }
 
+  /** A run goes on in it that can be stopped from here. */
   get isRunning(): boolean {
-    return this.#surface.chat.isRunning;
+    return this.#surface.chat.canStop;
   }
 
   stop(): void {
@@ -90,9 +91,9 @@ export class ChatView implements vscode.WebviewViewProvider {
   }
 
   #label(): void {
-    const { keptId, title, isRunning, waiting } = this.#surface.chat;
+    const { keptId, title, canStop, waiting } = this.#surface.chat;
     this.#remember(title === '' ? undefined : keptId);
-    void vscode.commands.executeCommand('setContext', 'telos.chatRunning', isRunning);
+    void vscode.commands.executeCommand('setContext', 'telos.chatRunning', canStop);
     if (!this.#view) return;
     this.#view.description = plainLabel(title, 60);
     this.#view.badge =

@@ -36,6 +36,16 @@ export interface KeptRun {
   messages?: readonly Message[];
   /** Nothing was said before it that it knew of. */
   beginsAnew?: boolean;
+  /** Set for one that goes on in another place. */
+  elsewhere?: RunElsewhere;
+}
+
+/** A run that can be watched, and no more. */
+export interface RunElsewhere {
+  /** Where, in words for a person. */
+  where: string;
+  /** What comes behind its kept events, up to its end; `said` is all that was said before it. Ends without a word when the signal aborts. */
+  follow(said: readonly Message[], isWatched: () => boolean, signal: AbortSignal): AsyncIterable<RunEvent>;
 }
 
 const nothingSaid: EarlierConversation = { messages: [] };
@@ -100,6 +110,16 @@ export class Conversation {
 
   get isEmpty(): boolean {
     return this.#numbered.length + this.#waiting.length === 0;
+  }
+
+  /** Its latest run, where that went on in another place when it was read. */
+  get elsewhere(): RunElsewhere | undefined {
+    return this.keptRuns.at(-1)?.elsewhere;
+  }
+
+  /** What had been said before its latest request. */
+  get saidBefore(): readonly Message[] {
+    return this.#turns.at(-1)?.earlier.messages ?? [];
   }
 
   /** What a next request goes on from. */

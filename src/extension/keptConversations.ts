@@ -5,7 +5,7 @@ import type { KeptAlong } from '../engine/history/wentAlong.ts';
 import type { Telos } from '../engine/telos.ts';
 import { withoutCutImages } from '../engine/transcript.ts';
 import type { RunEvent } from '../protocol/run.ts';
-import { type ChatRequest, Conversation, type KeptRun } from './conversation.ts';
+import { type ChatRequest, Conversation, type KeptRun, type RunElsewhere } from './conversation.ts';
 import { t } from './words.ts';
 
 /** By the conversation's own name, or by one of its runs. */
@@ -34,15 +34,19 @@ export class KeptConversations {
     return this.#history.runs;
   }
 
-  /** Undefined where nothing is kept of it. Throws what the history throws for a run that is gone. */
-  async conversation(place: KeptPlace): Promise<Conversation | undefined> {
+  /**
+   * Undefined where nothing is kept of it. `afterReload` waits a while for the end of its latest run, which the window that is gone may still
+   * write. Throws what the history throws for a run that is gone.
+   */
+  async conversation(place: KeptPlace, afterReload = false): Promise<Conversation | undefined> {
     const history = await this.history();
     const runId = 'runId' in place ? place.runId : await this.#latestOf(place.conversationId);
     if (runId === undefined) return undefined;
     for (let waited = 0; ; waited += endingPause) {
       const { id, title, runs } = await history.conversation(runId);
       const goesOn = runs.at(-1)?.summary.outcome === 'running';
-      if (!goesOn || waited >= this.#patience) return Conversation.restored(id, runs.map(keptRunOf), title);
+      const mayEndNow = afterReload && waited < this.#patience;
+      if (!goesOn || !mayEndNow) return Conversation.restored(id, runs.map(keptRunOf), title);
       await wait(endingPause);
     }
   }
@@ -65,11 +69,11 @@ export class KeptConversations {
   }
 }
 
-function keptRunOf({ summary, events, messages, earlier }: RunFile): KeptRun {
+function keptRunOf(run: RunFile): KeptRun {
+  const { summary, events, messages, earlier } = run;
   const start = events.find(event => event.type === 'run_start');
   const routed = events.find(event => event.type === 'routed');
   const { agent, skill } = summary;
-  const elsewhere = summary.outcome === 'running' ? [runsElsewhere] : [];
   return {
     request: {
       text: start?.text ?? summary.request,
@@ -77,21 +81,25 @@ function keptRunOf({ summary, events, messages, earlier }: RunFile): KeptRun {
       ...(routed?.reason.rule === 'without_skill' && { withoutSkill: true }),
       keptWith: { runId: summary.runId, attached: start?.attached ?? [] },
     },
-    events: [...events.map(withWholeImages), ...elsewhere],
+    events: events.map(withWholeImages),
     messages: withoutCutImages(messages),
     ...(messages.length > 0 && earlier === 0 && { beginsAnew: true }),
+    ...(summary.outcome === 'running' && { elsewhere: elsewhereOf(run) }),
   };
 }
 
 const withWholeImages = (event: RunEvent): RunEvent =>
   event.type === 'run_end' ? { ...event, messages: withoutCutImages(event.messages) } : event;
 
-const runsElsewhere = {
-  type: 'notice',
-  level: 'warning',
-  get message() {
-    return t(
-      'This run goes on in another window or on a command line. Open the conversation again when it has ended.',
-    );
+const elsewhereOf = (run: RunFile): RunElsewhere => ({
+  where: whereOf(run),
+  async *follow(said, isWatched, signal) {
+    const { followedRun } = await import('../engine/history/followRun.ts');
+    yield* followedRun(run, { said, isWatched }, signal);
   },
-} as const;
+});
+
+function whereOf({ summary, pid }: RunFile): string {
+  if (summary.door === 'cli') return t('Runs on a command line');
+  return pid === process.pid ? t('Runs in another place of this window') : t('Runs in another window');
+}

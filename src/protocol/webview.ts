@@ -46,6 +46,8 @@ export type ToWebview =
       events: readonly RunEvent[];
       /** False when no run is going on: a last run without `run_end` among the events was interrupted. */
       running?: boolean;
+      /** Where the last run goes on, in words, when it is not this chat's and cannot be stopped or answered from here. */
+      elsewhere?: string;
       queued?: readonly QueuedRequest[];
     }
   | { type: 'events'; id: string; from: number; events: readonly RunEvent[] }

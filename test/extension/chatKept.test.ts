@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
 import type { RunRequest } from '../../src/engine/runRequest.ts';
-import { Conversation, type KeptRun, keptIdOf } from '../../src/extension/conversation.ts';
+import { Conversation, type KeptRun, keptIdOf, type RunElsewhere } from '../../src/extension/conversation.ts';
 import type { Message, RunEvent } from '../../src/protocol/run.ts';
 import { routed } from '../webview/scenes.ts';
 import { Desk, end, type Run, startsIn, typesOf } from './chatDesk.ts';
@@ -186,6 +187,57 @@ describe('a chat with a kept conversation', () => {
     await desk.until('run_start');
     await desk.chat.end();
     assert.equal((reason as Error).constructor.name, 'Interruption');
+  });
+
+  describe('of which a run goes on in another window', () => {
+    /** The window there: what it does comes here, and its end says what was said. */
+    function there() {
+      const coming = new PassThrough({ objectMode: true });
+      const seen: { isAborted: boolean; said: readonly unknown[] } = { isAborted: false, said: [] };
+      const elsewhere: RunElsewhere = {
+        where: 'Runs in another window',
+        async *follow(said, _isWatched, signal) {
+          seen.said = said;
+          signal.addEventListener('abort', () => {
+            seen.isAborted = true;
+            coming.end();
+          });
+          yield* coming;
+        },
+      };
+      const run: KeptRun = { ...interrupted, elsewhere };
+      return { run, seen, say: (event: RunEvent) => coming.write(event), ends: () => coming.end() };
+    }
+
+    it('shows it as it goes on, and sends what was asked meanwhile behind it', async () => {
+      const asked: RunRequest[] = [];
+      const { run, say, ends, seen } = there();
+      const desk = await opened([whole, run], asked);
+      const shown = desk.posted.findLast(message => message.type === 'conversation');
+      assert.ok(
+        shown?.type === 'conversation' && shown.running && shown.elsewhere === 'Runs in another window',
+      );
+      assert.deepEqual([desk.chat.isRunning, desk.chat.isWorking, desk.chat.canStop], [true, false, false]);
+      desk.chat.stop();
+      desk.chat.submit({ text: 'and then?' });
+      say(says(' more'));
+      await desk.when(() => desk.seen.some(event => event.type === 'text' && event.text.includes(' more')));
+      assert.deepEqual([desk.chat.isRunning, seen.isAborted, asked.length], [true, false, 0]);
+      say({ ...end('completed'), messages: [{ role: 'user', content: 'all of it' }] } as RunEvent);
+      ends();
+      await desk.when(() => asked.length === 1 && !desk.chat.isRunning);
+      assert.deepEqual(saidIn(asked[0] as RunRequest), ['all of it']);
+      assert.equal(asked[0]?.after, 'r2');
+    });
+
+    it('lets go of it for another conversation', async () => {
+      const { run, seen } = there();
+      const desk = await opened([whole, run], []);
+      await desk.when(() => seen.said.length > 0);
+      await desk.chat.startOver();
+      await desk.when(() => seen.isAborted);
+      assert.equal(desk.chat.isRunning, false);
+    });
   });
 
   it('plays a run again without running anything, and shows the rest at once when it is stopped', async () => {

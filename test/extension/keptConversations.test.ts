@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
 import { RunHistory } from '../../src/engine/history/runHistory.ts';
 import { KeptConversations } from '../../src/extension/keptConversations.ts';
@@ -22,10 +24,10 @@ describe('KeptConversations', () => {
   function keep(
     runId: string,
     text: string,
-    more: { after?: string; pid?: number; end?: boolean; events?: RunEvent[] } = {},
+    more: { after?: string; pid?: number; end?: boolean; events?: RunEvent[]; startedAt?: string } = {},
   ) {
     const { after, pid = 1, end = true, events = [] } = more;
-    const startedAt = `2026-01-05T08:00:0${runId.slice(1)}.000Z`;
+    const { startedAt = `2026-01-05T08:00:0${runId.slice(1)}.000Z` } = more;
     const header = {
       type: 'run',
       version: 1,
@@ -88,6 +90,18 @@ describe('KeptConversations', () => {
       role: 'assistant',
       content: [{ type: 'text', text: 'Half' }],
     });
+  });
+
+  it('follows a run that goes on in another place, and says where', async () => {
+    keep('r1', 'one', { end: false, pid: process.pid, startedAt: new Date().toISOString() });
+    const conversation = await kept().conversation({ runId: 'r1' });
+    const controller = new AbortController();
+    const events = conversation?.elsewhere?.follow([], () => true, controller.signal);
+    assert.equal(conversation?.elsewhere?.where, 'Runs in another place of this window');
+    const coming = events?.[Symbol.asyncIterator]().next();
+    appendFileSync(join(folder.path, 'runs', 'r1.jsonl'), '{"type":"text","text":"More"}\n');
+    assert.deepEqual((await coming)?.value, { type: 'text', text: 'More' });
+    controller.abort();
   });
 
   it('is nothing where nothing is kept, and says that a run is gone', async () => {

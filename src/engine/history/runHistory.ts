@@ -21,6 +21,10 @@ export interface KeptRun {
   earlier: number;
   /** Lines that cannot be read: cut by a crash, or edited by hand. */
   skippedLines: number;
+  /** The process that runs it, or did. */
+  pid: number;
+  /** So many bytes of its file were read, up to the end of a line; a run that goes on writes behind them. */
+  readTo: number;
 }
 
 /** A conversation, as its latest run had it. */
@@ -70,13 +74,13 @@ export class RunHistory {
   /** Throws TelosError `config` when there is no such run, or its file cannot be read. */
   async read(runId: string): Promise<KeptRun> {
     const file = this.#file(runId);
-    let text: string;
+    let bytes: Buffer;
     try {
-      text = await readFile(file, 'utf8');
+      bytes = await readFile(file);
     } catch (error) {
       throw gone(runId, error);
     }
-    const run = runOf(file, text);
+    const run = runOf(file, bytes);
     if (!run)
       throw new TelosError('config', `${file} does not begin like the file of a run, so it cannot be shown.`);
     return run;
@@ -217,10 +221,10 @@ function gone(runId: string, error: unknown): TelosError {
   return new TelosError('config', `The file of the run ${runId} cannot be reached: ${why}`);
 }
 
-function runOf(file: string, text: string): KeptRun | undefined {
+function runOf(file: string, bytes: Buffer): KeptRun | undefined {
   const lines: RunLine[] = [];
   let skippedLines = 0;
-  for (const line of text.split('\n')) {
+  for (const line of bytes.toString('utf8').split('\n')) {
     if (line.trim() === '') continue;
     const one = parseLine(line);
     if (one) lines.push(one);
@@ -240,7 +244,8 @@ function runOf(file: string, text: string): KeptRun | undefined {
     }
   }
   summary.toolCalls ||= events.filter(({ type }) => type === 'tool_end').length;
-  return { summary, events, messages, earlier, skippedLines };
+  const pid = lines[0]?.type === 'run' ? lines[0].pid : 0;
+  return { summary, events, messages, earlier, skippedLines, pid, readTo: bytes.lastIndexOf(0x0a) + 1 };
 }
 
 function addJoined(events: RunEvent[], event: RunEvent): void {
@@ -264,11 +269,11 @@ function withAllMessages(runs: readonly KeptRun[]): KeptRun[] {
 
 /** Looks at the raw text first: most files hold none of the words anywhere, and need not be parsed. */
 async function textHolds(file: string, words: readonly string[]): Promise<boolean> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  const lower = text.toLowerCase();
+  const bytes = await readFile(file).catch(() => Buffer.alloc(0));
+  const lower = bytes.toString('utf8').toLowerCase();
   const isPlain = (word: string): boolean => /^[\w.-]+$/.test(word);
   if (words.some(word => isPlain(word) && !lower.includes(word))) return false;
-  const texts = runOf(file, text)?.events.flatMap(textsIn).join('\n').toLowerCase() ?? '';
+  const texts = runOf(file, bytes)?.events.flatMap(textsIn).join('\n').toLowerCase() ?? '';
   return words.every(word => texts.includes(word));
 }
 
