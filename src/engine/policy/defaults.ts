@@ -105,18 +105,24 @@ async function decideOnWrite(wanted: Wanted, context: PolicyContext): Promise<De
       obeyed === 'agent'
         ? `${path} instructs an agent: writing it changes what ${whose} does.`
         : `Other programs run or obey ${path}: what is written there can act later.`;
-    return ask(wanted, { rule: 'write.executed', reason, never: 'always' }, context);
+    return ask(
+      wanted,
+      { rule: 'write.executed', reason: `${reason} ${whateverIsWritten}`, never: 'always' },
+      context,
+    );
   }
   // A working folder inside the pack is for work; a pack inside the working folder is still the pack.
   const worksInside = ownFolder !== undefined && (await folderHolding(work, [ownFolder], home)) !== undefined;
   if (ownFolder !== undefined && !(inWork && worksInside)) {
-    const reason = `${path} is part of the agent itself, which may work differently afterwards.`;
+    const reason = `${path} is part of the agent itself, which may work differently afterwards. ${whateverIsWritten}`;
     return ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
   }
   if (inWork) return allow('write.working-dir', path);
   const reason = `${path} is outside working_dir (${workingDir}).`;
   return ask(wanted, { rule: 'write.outside', reason }, context);
 }
+
+const whateverIsWritten = 'A yes for the run is for this file, whatever is written to it.';
 
 const networkPrograms =
   /(^|[\s;&|(`/])(curl|wget|ssh|scp|sftp|rsync|nc|ncat|netcat|telnet|ftp|git|gh|npm|npx|pnpm|yarn|bun|bunx|pip3?|pipx|uvx?|cargo|go|gem|brew|apt(-get)?|docker|podman)(?=$|[\s;&|)`])/;
