@@ -110,6 +110,8 @@ async function route(
   try {
     const telos = await current.openTelos();
     const match = await telos.route({ text: words }, controller.signal);
+    if (match.notice)
+      stream.markdown(plainMarkdown(`${vscode.l10n.t('Note: ')}${plainLabel(match.notice, 400)}\n\n`));
     if (match.skill) {
       const why = describeRoute(match.agent.name, match.skill.id, match.reason, vscode.l10n.t);
       stream.markdown(plainMarkdown(plainLabel(vscode.l10n.t('Would run {0}. Nothing was run.', why), 400)));
