@@ -10,7 +10,8 @@ export interface RedFlag {
     | 'invisible-characters'
     | 'archive-password'
     | 'secret-in-clear'
-    | 'not-looked-into';
+    | 'not-looked-into'
+    | 'too-many-hosts';
   /** As in the digest: below the agent's folder, or absolute when it lies elsewhere. */
   file: string;
   line: number;
@@ -50,6 +51,8 @@ const flagWords: Record<RedFlag['kind'], string> = {
   'secret-in-clear': 'sends a secret over plain http, where others can read it',
   'archive-password': 'gives a password for an archive',
   'not-looked-into': 'was not looked into (too large or no text)',
+  'too-many-hosts':
+    'is one of the files that name more hosts than anybody reads, so the card grants none of them',
 };
 
 const stateWords: Record<AgentCard['state'], string> = {

@@ -17,6 +17,11 @@ export type CardFacts = Pick<AgentCard, 'hosts' | 'scripts' | 'variables' | 'ser
 /** Larger files are not looked into, in bytes; a script of that size is no script that a person would read. */
 const longestRead = 512 * 1024;
 
+/** A skill names some ten. */
+const mostHosts = 200;
+/** Every frontend shows so many flags in any case. */
+const manyFlags = 20;
+
 const scriptEnding = /\.(sh|bash|zsh|fish|py|js|mjs|cjs|ts|mts|rb|pl|php|ps1|bat|cmd)$/i;
 
 /** Reads the files that `files` lists; one that has changed since is noticed by its digest when the card is accepted. */
@@ -28,6 +33,7 @@ export async function cardOf(
   const variables = new Set<string>();
   const scripts: string[] = [];
   const redFlags: RedFlag[] = [];
+  let crowded: RedFlag | undefined;
   if (files.tooLarge) redFlags.push(notRead(agent.packDir));
   for (const [label, file] of [...files.files].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (file.isLink) continue;
@@ -39,6 +45,8 @@ export async function cardOf(
       continue;
     }
     for (const host of hostsIn(text)) hosts.add(host);
+    if (hosts.size > mostHosts && !crowded)
+      crowded = { kind: 'too-many-hosts', file: label, line: 1, text: '' };
     if (/^skills?\.md$/i.test(label.slice(label.lastIndexOf('/') + 1)))
       for (const name of declaredVariables(text, file.path)) variables.add(name);
     redFlags.push(...findRedFlags(text, label));
@@ -47,13 +55,26 @@ export async function cardOf(
   for (const name of used) variables.add(name);
   const mcpFile = relative(agent.packDir, agent.mcpConfig ?? '');
   for (const text of inClear) redFlags.push({ kind: 'secret-in-clear', file: mcpFile, line: 1, text });
+  if (crowded) redFlags.push(crowded);
   return {
-    hosts: [...hosts].sort(),
+    hosts: crowded ? [] : [...hosts].sort(),
     scripts,
     variables: [...variables].filter(name => !isTelosKey(name)).sort(),
     servers,
-    redFlags,
+    redFlags: withAllKindsFirst(redFlags),
   };
+}
+
+/** Where a long list is cut, one of each kind is still seen: nobody hides the worst behind many of another. */
+function withAllKindsFirst(flags: readonly RedFlag[]): RedFlag[] {
+  if (flags.length <= manyFlags) return [...flags];
+  const seen = new Map<RedFlag['kind'], number>();
+  const ranked = flags.map(flag => {
+    const rank = seen.get(flag.kind) ?? 0;
+    seen.set(flag.kind, rank + 1);
+    return { flag, rank };
+  });
+  return ranked.sort((one, other) => one.rank - other.rank).map(({ flag }) => flag);
 }
 
 /** A model, or Telos itself, takes it for text, whatever bytes stand in it. */
