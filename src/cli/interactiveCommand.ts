@@ -9,7 +9,7 @@ import { pick } from './pick.ts';
 import { carryOut, type RequestOptions } from './requestCommand.ts';
 import type { Terminal } from './terminal.ts';
 import { type ReadAnswer, readLine } from './terminalHuman.ts';
-import { terminalLine } from './terminalText.ts';
+import { columnsOf, terminalLine } from './terminalText.ts';
 
 interface Dialog {
   terminal: Terminal;
@@ -131,12 +131,12 @@ function isQuit(answer: string): boolean {
 function numbered(entries: readonly Entry[], width: number): string {
   const digits = String(entries.length).length;
   const names = entries.map(({ name }) => terminalLine(name));
-  const longest = Math.max(...names.map(name => [...name].length));
+  const longest = Math.max(...names.map(columnsOf));
   const room = Math.max(20, width - digits - longest - 6);
   return entries
     .map(({ description }, index) => {
       const name = names[index] ?? '';
-      const padding = ' '.repeat(longest - [...name].length);
+      const padding = ' '.repeat(longest - columnsOf(name));
       const line = `${String(index + 1).padStart(digits + 1)}. ${name}${padding}  ${terminalLine(description, room)}`;
       return line.trimEnd();
     })

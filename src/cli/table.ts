@@ -1,8 +1,12 @@
 /** Rows under headings, each column as wide as its widest cell. */
-import { terminalLine } from './terminalText.ts';
+import { columnsOf, terminalLine } from './terminalText.ts';
+
+/** The last column is not cut to fewer columns of the terminal; a row that needs more goes on in the next line. */
+const narrowest = 12;
 
 /**
- * Lines of text without a newline at the end. With `width`, the last column is cut so that each row stays on its line.
+ * Lines of text without a newline at the end. With `width`, in columns of the terminal, the last column is cut so that each row stays on
+ * its line.
  */
 export function table(
   headings: readonly string[],
@@ -10,9 +14,9 @@ export function table(
   width?: number,
 ): string {
   const cells = [headings, ...rows].map(row => row.map(cell => terminalLine(cell)));
-  const widths = headings.map((_, column) => Math.max(...cells.map(row => [...(row[column] ?? '')].length)));
+  const widths = headings.map((_, column) => Math.max(...cells.map(row => columnsOf(row[column] ?? ''))));
   const before = widths.slice(0, -1).reduce((sum, columnWidth) => sum + columnWidth + 2, 0);
-  const lastWidth = width === undefined ? undefined : Math.max(20, width - before);
+  const lastWidth = width === undefined ? undefined : Math.max(narrowest, width - before);
   const lines = cells.map(row =>
     row
       .map((cell, column) =>
@@ -25,5 +29,5 @@ export function table(
 }
 
 function padded(cell: string, width = 0): string {
-  return cell + ' '.repeat(Math.max(0, width - [...cell].length));
+  return cell + ' '.repeat(Math.max(0, width - columnsOf(cell)));
 }

@@ -16,11 +16,33 @@ export function exactText(text: string): string {
   return text.replace(unseenCharacters, escaped);
 }
 
-/** The same on one line, cut to `length` characters with an ellipsis. */
-export function terminalLine(text: string, length = Number.POSITIVE_INFINITY): string {
+/** The same on one line, cut to a number of columns with an ellipsis. */
+export function terminalLine(text: string, columns = Number.POSITIVE_INFINITY): string {
   const line = terminalText(text).trim().replace(/\s+/g, ' ');
-  const characters = [...line];
-  return characters.length <= length ? line : `${characters.slice(0, length - 1).join('')}…`;
+  if (columnsOf(line) <= columns) return line;
+  let [cut, room] = ['', columns - 1];
+  for (const character of line) {
+    room -= columnsOf(character);
+    if (room < 0) break;
+    cut += character;
+  }
+  return `${cut}…`;
+}
+
+/** Letters of East Asia and pictures, which take two columns. */
+const wideCharacter =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+
+/** Marks on the letter before, and joiners. */
+const columnlessCharacter = /[\p{Mn}\p{Me}\p{Cf}]/u;
+
+/** How much room a line takes on a terminal. */
+export function columnsOf(line: string): number {
+  if (/^[ -~]*$/.test(line)) return line.length;
+  let columns = 0;
+  for (const character of line)
+    columns += columnlessCharacter.test(character) ? 0 : wideCharacter.test(character) ? 2 : 1;
+  return columns;
 }
 
 /** One line of JSON; characters that could steer a terminal are written as JSON escapes, so that nothing is lost. */

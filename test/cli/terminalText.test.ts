@@ -18,7 +18,7 @@ describe('terminalText', () => {
 
   it('makes one line of several and cuts at whole characters', () => {
     assert.equal(terminalLine(' a\n\tb '), 'a b');
-    assert.equal(terminalLine('👍👍👍👍', 3), '👍👍…');
+    assert.equal(terminalLine('👍👍👍👍', 5), '👍👍…');
   });
 
   it('writes JSON that reads back the same and holds no character that steers', () => {
