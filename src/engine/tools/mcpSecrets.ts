@@ -75,8 +75,10 @@ function unpacked(word: string): string[] {
 
 function inAddress(text: string): string[] {
   if (!URL.canParse(text)) return [];
-  const { username, password, host, pathname, searchParams } = new URL(text);
-  const who = password ? [text, `${username}:${password}@${host}`, ...spelt(password)] : [];
+  const { username, password, pathname, searchParams } = new URL(text);
+  // Up to the host, which has to stay readable; a short password would not be looked for alone.
+  const [upToHost = ''] = /^[a-z][\w+.-]*:\/\/[^/@]*@/i.exec(text) ?? [];
+  const who = password ? [upToHost, `${username}:${password}@`, ...spelt(password)] : [];
   const inPath = pathname.split('/').filter(looksGenerated).flatMap(spelt);
   const inQuery = [...searchParams].flatMap(([name, value]) => inWord(name, value));
   return [...who, ...(looksGenerated(username) ? spelt(username) : []), ...inPath, ...inQuery];
@@ -101,12 +103,15 @@ function inWords(words: readonly string[]): string[] {
   });
 }
 
-/** Folders, files and hosts. */
+/** Folders, files and hosts, also with something around them. */
 function isPlain(text: string): boolean {
-  return text.split(/[:;](?=[/~.])/).every(isPlace) || /^(?:[a-z\d-]+\.)+[a-z]{2,12}(?::\d+)?$/.test(text);
+  return text.split(/[:;](?=[/~.])/).every(isPlace) || hostInside.test(text);
 }
 
+const hostInside = /(?:^|[@/])(?:[a-z\d-]+\.)+[a-z]{2,12}(?=$|[:/?#])/;
+
 function isPlace(text: string): boolean {
+  if (/[/\\]/.test(text) && isReadable(text)) return true;
   if (/^(?:~|\.\.?)(?:[/\\]|$)/.test(text) || /^[\w.-]+(?:[/\\][\w.-]+)*[/\\][\w-]+\.\w{1,5}$/.test(text))
     return true;
   if (!isAbsolute(text) && !/^[A-Z]:[\\/]/i.test(text)) return false;

@@ -24,7 +24,7 @@ describe('Secrets written into an mcp.json', () => {
       [{ env: { PIN_TOKEN: 123456789 } }, '123456789'],
       [{ env: { WHATEVER: 'ghp_abcdefghijk0123456' } }, 'ghp_abcdefghijk0123456'],
       [{ env: { LICENSE: 'AB12-CD34-EF56-GH78' } }, 'AB12-CD34-EF56-GH78'],
-      [{ env: { DATABASE: 'postgres://me:pw@db/x' } }, 'postgres://me:pw@db/x'],
+      [{ env: { DATABASE: 'postgres://me:pw@db.example.com/x' } }, 'postgres://me:pw@'],
       [{ env: { HOOK: `https://hooks.example.com/s/${random}` } }, random],
       [{ env: { OPTIONS: '{"token": "opensesame", "level": 3}' } }, 'opensesame'],
       [{ env: { MIXED: `\${USER_NAME}:${random}` } }, random],
@@ -87,11 +87,20 @@ describe('Secrets written into an mcp.json', () => {
   });
 
   it('do not let a file blot out a command or a host that a person is asked about', () => {
-    const entry = {
-      env: { A_TOKEN: 'rm -rf notes', B_TOKEN: 'collect.example.com', C_TOKEN: '/home/me/notes' },
-    };
-    for (const said of ['rm -rf notes', 'https://collect.example.com/', '/home/me/notes'])
-      assert.equal(hiding(entry, said), said);
+    const hidden = [
+      'rm -rf notes',
+      'collect.example.com',
+      'collect.example.com/x7f3a9d2e1',
+      'me@collect.example.com',
+      'https://collect.example.com/',
+      '/home/me/notes',
+      '.ssh/id_rsa',
+      'work/secret-plans',
+    ];
+    const env = Object.fromEntries(hidden.map((value, index) => [`N${index}_TOKEN`, value]));
+    for (const said of hidden) assert.equal(hiding({ env }, said), said);
+    const withPassword = { env: { BASE: 'https://me:opensesame@collect.example.com/x' } };
+    assert.equal(hiding(withPassword, withPassword.env.BASE), `${mark}collect.example.com/x`);
   });
 
   it('are found in a file that is no JSON', () => {
