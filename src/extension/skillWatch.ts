@@ -4,6 +4,7 @@ import { basename, dirname, join, relative, sep } from 'node:path';
 import * as vscode from 'vscode';
 import type { Telos } from '../engine/telos.ts';
 import type { CurrentTelos } from './currentTelos.ts';
+import { linkTargets } from './linkTargets.ts';
 import { changesSkills } from './skillFiles.ts';
 
 /** A checkout or an unpacked archive changes many files at once; in milliseconds. */
@@ -67,8 +68,10 @@ async function rootsOf(telos: Telos): Promise<Root[]> {
       .filter(({ source }) => source === 'linked' || source === 'project')
       .map(({ skillsDir }) => skillsDir),
   ];
+  const dirs = agents.flatMap(({ skills }) => skills.map(({ dir }) => dir));
   return [
     ...[...new Set(folders)].map(folder => watchable(folder, '**')),
+    ...linkTargets(folders, dirs).map(({ folder, isSkill }) => ({ folder, pattern: isSkill ? '*' : '**' })),
     watchable(config.configDir, '{agents.toml,.env}'),
     watchable(join(config.cwd, 'config'), 'agents.toml'),
   ];
@@ -91,7 +94,7 @@ function watch(
   const watcher = vscode.workspace.createFileSystemWatcher(new vscode.RelativePattern(root, pattern));
   const hear = (change: 'created' | 'changed' | 'deleted') => (uri: vscode.Uri) => {
     if (basename(uri.fsPath) === '.env') current.reopen();
-    else if (pattern !== '**' || changesSkills(root.fsPath, uri.fsPath, change)) onRelevantChange();
+    else if (!pattern.startsWith('*') || changesSkills(root.fsPath, uri.fsPath, change)) onRelevantChange();
   };
   return vscode.Disposable.from(
     watcher,

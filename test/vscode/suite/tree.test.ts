@@ -1,8 +1,9 @@
 /** The tree over every root that skills come from: what shows up by itself, what is hidden by what, what a skill lacks. */
 import assert from 'node:assert/strict';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import type { SkillNode } from '../../../src/extension/skillTree.ts';
 import { activated, answering, until } from './editor.ts';
@@ -123,6 +124,22 @@ describe('the tree over all roots', () => {
     await until(async () => (await ids('vault')) === 'note-taking');
     await add(join(vault, 'reading'));
     await until(async () => (await ids('vault')) === 'note-taking,reading');
+  });
+
+  it('follows what lies behind a link that leads out of the folder', async () => {
+    await nodes('personal');
+    const root = join(homedir(), '.claude', 'skills');
+    await add(join(vault, 'elsewhere'));
+    await mkdir(root, { recursive: true });
+    await symlink(join(vault, 'elsewhere'), join(root, 'linked'));
+    await until(async () => (await ids('personal')) === 'linked');
+    // A watcher begins in its own time, and says nothing of what came before.
+    for (let take = 1; ; take++) {
+      await add(join(vault, 'elsewhere'), `---\ndescription: Take ${take}\n---\nDo it.\n`);
+      await wait(500);
+      const [linked] = await nodes('personal');
+      if (linked?.skill.description.startsWith('Take')) break;
+    }
   });
 
   it('says which skill hides one of the same name', async () => {
