@@ -10,7 +10,8 @@ export interface CompletedCommand {
 }
 
 /** The first column of `telos agents`, without its heading. Plain names alone, since bash carries out what it finds in words to complete. */
-const agentNames = "telos agents 2>/dev/null | awk 'NR > 1 && $1 ~ /^[A-Za-z0-9._-]+$/ { print $1 }'";
+const agentNames =
+  "telos agents 2>/dev/null | awk -F '  +' 'NR > 1 && $1 ~ /^[A-Za-z0-9._-]+$/ { print $1 }'";
 
 /** A script to be read by the shell; `options` are those before any command. */
 export function completionScript(
@@ -23,16 +24,19 @@ export function completionScript(
   return shell === 'bash' ? script : `autoload -U +X bashcompinit && bashcompinit\n${script}`;
 }
 
+const isOption = (word: string): boolean => word.startsWith('--');
+
 const fileOptions = ['record', 'replay', 'pairs', 'packs', 'negatives', 'output'];
 
 function bashScript(commands: readonly CompletedCommand[], options: readonly string[]): string {
   const cases = commands.map(({ name, words, argument }) => {
-    const list = [...words, ...(argument === 'agent' ? [`$(${agentNames})`] : [])].join(' ');
-    return `    ${name}) words="${list}"${argument === 'folder' ? ' folders=-d' : ''} ;;`;
+    const [dashed, plain] = [words.filter(isOption), words.filter(word => !isOption(word))];
+    const list = [...plain, ...(argument === 'agent' ? [`$(${agentNames})`] : [])].join(' ');
+    return `    ${name}) words="${list}" options="${dashed.join(' ')}"${argument === 'folder' ? ' folders=-d' : ''} ;;`;
   });
-  const first = [...commands.map(command => command.name), ...options].join(' ');
+  const first = commands.map(command => command.name).join(' ');
   return `_telos() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" words folders command
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" words options folders command
   [ "$COMP_CWORD" -gt 1 ] && command="\${COMP_WORDS[1]}"
   case "$previous" in
     --agent) COMPREPLY=($(compgen -W "$(${agentNames})" -- "$current")); return ;;
@@ -41,8 +45,10 @@ function bashScript(commands: readonly CompletedCommand[], options: readonly str
   esac
   case "$command" in
 ${cases.join('\n')}
-    *) words="${first}" ;;
+    *) words="${first}" options="${options.join(' ')}" ;;
   esac
+  # Options once a hyphen is there; among agents and folders they would be in the way.
+  case "$current" in -*) words="$options" folders="" ;; esac
   COMPREPLY=($(compgen $folders -W "$words" -- "$current"))
 }
 complete -F _telos telos

@@ -41,10 +41,18 @@ export async function installCommand(
   options: ConfigOptions,
   terminal: Terminal,
 ): Promise<number> {
+  if (folder === '') {
+    terminal.say('Give the folder of a pack, or of a skill: telos install <folder>');
+    return 2;
+  }
   return withTelos(options, terminal, async telos => {
-    const { summary, path, leftOut } = await telos.install(resolve(folder));
+    const { name, skillCount, summary, path, leftOut } = await telos.install(resolve(folder));
     terminal.out(terminalText(`${summary}\n`));
     terminal.say(terminal.style.dim(terminalText(path)));
+    if (skillCount === 0) {
+      const next = `It shows up once it has a skill: telos skill add ${name} <skill>`;
+      terminal.say(terminal.style.yellow(terminalText(next)));
+    }
     if (leftOut.length > 0) {
       terminal.say(terminal.style.yellow(terminalText(`Links were left out: ${leftOut.join(', ')}`)));
     }

@@ -17,7 +17,7 @@ describe('telos completion', function () {
     const { code, stdout } = await home.run(['completion', 'bash']);
     assert.equal(code, 0);
     const complete = (...words: string[]): string[] => {
-      const script = `telos() { printf 'Agent  Skills\\nkairos  1\\n$(echo>hacked)  1\\n\\140echo>hacked\\140  1\\n'; }
+      const script = `telos() { printf 'Agent  Skills\\nkairos  1\\nwe ird  1\\n$(echo>hacked)  1\\n\\140echo>hacked\\140  1\\n'; }
 ${stdout}
 COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _telos; echo "\${COMPREPLY[@]}"`;
       return spawnSync('bash', ['-c', script], { encoding: 'utf8', cwd: home.folder.path })
@@ -30,6 +30,9 @@ COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.len
     assert.deepEqual(complete('telos', 'runs', 're'), ['replay', 'rename']);
     assert.deepEqual(complete('telos', '--agent', 'k'), ['kairos']);
     assert.deepEqual(complete('telos', 'uninstall', 'k'), ['kairos']);
+    assert.deepEqual(complete('telos', 'uninstall', ''), ['kairos']);
+    assert.deepEqual(complete('telos', 'uninstall', '--y'), ['--yes']);
+    assert.deepEqual(complete('telos', 'ask', '--js'), ['--json']);
     assert.deepEqual(complete('telos', 'route', '--pa'), ['--pairs', '--packs']);
     assert.deepEqual(complete('telos', 'route', '--corpus', 'sk'), ['skills']);
     assert.deepEqual(complete('telos', 'install', 'sk'), ['skills']);

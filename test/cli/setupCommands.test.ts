@@ -59,6 +59,14 @@ describe('telos init, skill add, install, uninstall', function () {
     'src/skills/check/SKILL.md': '---\ndescription: D\n---\nB',
   };
 
+  it('says what an installed pack without a skill needs, and installs nothing for an empty name', async () => {
+    home.folder.add({ 'src/agent.toml': 'name = "bare"\n', 'src/skills/.keep': '' });
+    const { code, stdout, stderr } = await home.run(['install', '../src']);
+    assert.deepEqual([code, stdout], [0, "Installed agent 'bare' with 0 skills\n"]);
+    assert.match(stderr, /telos skill add bare/);
+    assert.equal((await home.run(['install', ''])).code, 2);
+  });
+
   it('installs a pack from a folder relative to the call, and uninstalls it with --yes', async () => {
     home.folder.add(pack);
     const installed = await home.run(['install', '../src']);
