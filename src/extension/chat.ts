@@ -1,28 +1,23 @@
 /** The chat without its window: takes a request, runs it, and posts what happens in numbered batches. */
 import { randomUUID } from 'node:crypto';
-import { Interruption } from '../engine/errors.ts';
 import { paced } from '../engine/history/replay.ts';
-import type { KeptAlong } from '../engine/history/wentAlong.ts';
-import type { EarlierConversation, RunRequest } from '../engine/runRequest.ts';
-import type { Telos } from '../engine/telos.ts';
+import type { EarlierConversation } from '../engine/runRequest.ts';
 import type { Attachment } from '../protocol/attachment.ts';
-import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../protocol/run.ts';
+import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../protocol/webview.ts';
+import { ActiveRuns, type RunKind } from './activeRuns.ts';
 import { ChatFeed } from './chatFeed.ts';
 import { type ChatRequest, Conversation, type KeptRun, type RunElsewhere } from './conversation.ts';
 import { PendingApprovals } from './pendingApprovals.ts';
+import { type RequestPorts, requestRun } from './requestRun.ts';
 import { t } from './words.ts';
 
 /** What the chat needs of the editor around it. */
-export interface ChatPorts {
+export interface ChatPorts extends RequestPorts {
   /** Sends to the view, if there is one; never waits for it. */
   post(message: ToWebview): void;
-  openTelos(): Promise<Pick<Telos, 'run'>>;
-  /** What went along with a request of an earlier window. */
-  readAlong(kept: NonNullable<ChatRequest['keptWith']>): Promise<KeptAlong>;
   /** Never throws. */
   readInfo(): Promise<ChatInfo>;
-  isTrusted(): boolean;
   /** A run has started or ended, a question was put or answered, or another conversation is shown. */
   changed(): void;
   /** A question waits; the chat may be out of sight. */
@@ -32,27 +27,12 @@ export interface ChatPorts {
 /** What a run that goes on is told. */
 const resumingWords = 'Go on where you were interrupted.';
 
-const untrustedMessage = (): string =>
-  t(
-    'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then send again.',
-  );
-
-interface ActiveRun {
-  /** Its own; one that is only played again; or one of another place, which is watched. */
-  kind: 'own' | 'replay' | 'elsewhere';
-  controller: AbortController;
-  done: Promise<void>;
-}
-
 export class Chat {
   readonly #ports: ChatPorts;
   readonly #approvals: PendingApprovals;
   readonly #feed: ChatFeed;
   #conversation = new Conversation();
-  /** The run of the shown conversation. */
-  #active: ActiveRun | undefined;
-  /** Every run that has not ended, those of conversations left behind too. */
-  readonly #runs = new Set<ActiveRun>();
+  readonly #runs: ActiveRuns;
   /** Requests that wait for the end of the active run. */
   #queue: { id: string; request: ChatRequest }[] = [];
   /** The person has been given a draft in this conversation; a second one could overwrite their own words. */
@@ -61,6 +41,7 @@ export class Chat {
   constructor(ports: ChatPorts) {
     this.#ports = ports;
     this.#feed = new ChatFeed(message => ports.post(message));
+    this.#runs = new ActiveRuns(() => ports.changed());
     this.#approvals = new PendingApprovals(
       request => ports.approvalAsked(request),
       () => ports.changed(),
@@ -69,17 +50,17 @@ export class Chat {
 
   /** A run of the shown conversation goes on. */
   get isRunning(): boolean {
-    return this.#active !== undefined;
+    return this.#runs.kind !== undefined;
   }
 
   /** The same, and it is this chat's own. */
   get isWorking(): boolean {
-    return this.#active?.kind === 'own';
+    return this.#runs.kind === 'own';
   }
 
   /** The same, and it can be stopped from here. */
   get canStop(): boolean {
-    return this.#active !== undefined && this.#active.kind !== 'elsewhere';
+    return this.isRunning && this.#runs.kind !== 'elsewhere';
   }
 
   /** How many questions wait for the person's answer. */
@@ -110,7 +91,7 @@ export class Chat {
   /** Starts a run. While one goes on, the request waits for its end. */
   submit(request: ChatRequest): void {
     if (request.text.trim() === '' && !request.skill) return;
-    if (!this.#active) {
+    if (!this.isRunning) {
       this.#start(this.#conversation.completed(request), this.#conversation.earlier);
       return;
     }
@@ -127,7 +108,7 @@ export class Chat {
   /** Runs a waiting request before the others, as soon as nothing goes on. */
   runQueued(id: string): void {
     const waiting = this.#queue.find(one => one.id === id);
-    if (!waiting || this.#active) return;
+    if (!waiting || this.isRunning) return;
     this.unqueue(id);
     this.submit(waiting.request);
   }
@@ -137,57 +118,56 @@ export class Chat {
     conversation.begin(request);
     const { keptId: conversationId, latestKept: after } = conversation;
     const place = { door: 'chat' as const, conversationId, ...(after !== undefined && { after }) };
-    const whole = { ...goingOn(request, earlier), ...place };
-    this.#activate(signal => this.#follow(conversation, whole, request.keptWith, signal), 'own');
+    const run = requestRun(request, earlier, place, this.#ports, this.#approvals);
+    this.#activate('own', async signal => {
+      for await (const { event, isKept } of run(signal)) {
+        if (event.type === 'run_start' && isKept) conversation.noteKept(event.runId);
+        this.#append(conversation, event);
+      }
+    });
   }
 
-  #activate(work: (signal: AbortSignal) => Promise<void>, kind: ActiveRun['kind']): void {
-    const controller = new AbortController();
-    const run: ActiveRun = { kind, controller, done: Promise.resolve() };
-    this.#active = run;
-    this.#runs.add(run);
-    this.#ports.changed();
-    run.done = work(controller.signal).finally(() => {
-      this.#feed.now();
-      this.#runs.delete(run);
-      if (this.#active !== run) return;
-      this.#active = undefined;
-      this.#ports.changed();
-      // Who stops a run wants to look first; what waits then waits for them.
-      const [next] = this.#queue;
-      if (next && !controller.signal.aborted) this.runQueued(next.id);
+  #activate(kind: RunKind, work: (signal: AbortSignal) => Promise<void>): void {
+    this.#runs.start(kind, work, {
+      flush: () => this.#feed.now(),
+      next: isStopped => {
+        // Who stops a run wants to look first; what waits then waits for them.
+        const [next] = this.#queue;
+        if (next && !isStopped) this.runQueued(next.id);
+      },
     });
   }
 
   /** Stops the run that is going on, waits for its end, and runs this one; of the run that it takes the place of, the model hears nothing. */
   async submitInstead(request: ChatRequest): Promise<void> {
     // What cannot be stopped from here is waited for.
-    if (this.#active?.kind === 'elsewhere') return this.submit(request);
+    if (this.#runs.kind === 'elsewhere') return this.submit(request);
     this.stop();
-    await this.#active?.done;
-    if (this.#active) this.submit(request);
+    await this.#runs.done;
+    if (this.isRunning) this.submit(request);
     else this.#start(this.#conversation.completed(request), this.#conversation.earlierInstead(request.text));
   }
 
   /** Goes on with the latest run where that was interrupted. */
   resume(runId: string): void {
-    if (!this.#active && this.#conversation.isInterrupted(runId)) this.submit({ text: resumingWords });
+    // A list may have seen its end sooner than this chat.
+    if (this.#runs.kind === 'elsewhere') void this.#runs.done.then(() => this.resume(runId));
+    if (!this.isRunning && this.#conversation.isInterrupted(runId)) this.submit({ text: resumingWords });
   }
 
   /** Shows a kept conversation in place of this one; not while a run of its own goes on. One that goes on elsewhere is watched to its end. */
   async open(conversation: Conversation): Promise<void> {
     this.#watchNoMore();
-    if (this.#active) return;
+    if (this.isRunning) return;
     this.#replace(conversation);
     const { elsewhere } = conversation;
-    if (elsewhere) this.#activate(signal => this.#watch(conversation, elsewhere, signal), 'elsewhere');
+    if (elsewhere) this.#activate('elsewhere', signal => this.#watch(conversation, elsewhere, signal));
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
   /** Hands the shown conversation to another chat and shows an empty one; undefined while a run goes on. */
   async give(): Promise<Conversation | undefined> {
-    this.#watchNoMore();
-    if (this.#active) return undefined;
+    if (this.isRunning) return undefined;
     const given = this.#conversation;
     await this.startOver();
     return given;
@@ -195,18 +175,18 @@ export class Chat {
 
   /**
    * Plays kept runs into an empty conversation; nothing runs. Stopping it shows the rest at once. A request behind them begins a conversation
-   * of its own, which goes on from there.
+   * of its own, which goes on from there. `title` is the played conversation's.
    */
-  async replay(runs: readonly KeptRun[]): Promise<void> {
+  async replay(runs: readonly KeptRun[], title?: string): Promise<void> {
     this.#watchNoMore();
-    if (this.#active) return;
+    if (this.isRunning) return;
     const conversation = new Conversation();
     this.#replace(conversation);
     if (this.#feed.isFollowed) await this.show(null, 0);
-    this.#activate(async signal => {
+    this.#activate('replay', async signal => {
       for (const run of runs) {
         const before = conversation.earlier.messages;
-        conversation.beginReplay(run.request);
+        conversation.beginReplay(run.request, title);
         this.#ports.changed();
         for await (const event of paced(run.events, signal)) {
           this.#append(conversation, event);
@@ -214,7 +194,7 @@ export class Chat {
         }
         conversation.tellAgain(run, before);
       }
-    }, 'replay');
+    });
   }
 
   #replace(conversation: Conversation): void {
@@ -234,9 +214,9 @@ export class Chat {
     if (text.trim() === '' && !this.#conversation.before(runId)?.request.skill) return;
     this.#watchNoMore();
     this.stop();
-    await this.#active?.done;
+    await this.#runs.done;
     const found = this.#conversation.before(runId);
-    if (!found || this.#active) return;
+    if (!found || this.isRunning) return;
     this.#conversation = found.conversation;
     const attachments = [...(found.request.attachments ?? []), ...more];
     const handed = attachments.length > 0 ? { attachments } : {};
@@ -246,18 +226,16 @@ export class Chat {
 
   /** Aborts the shown run; it reports its own end. One that goes on elsewhere cannot be stopped from here. */
   stop(): void {
-    if (this.canStop) this.#active?.controller.abort();
+    if (this.canStop) this.#runs.abort();
   }
 
   /** Nobody looks at this chat any more: what is but watched, a replay or a run elsewhere, is over for it. */
   close(): void {
-    if (!this.isWorking) this.#active?.controller.abort();
+    if (!this.isWorking) this.#runs.abort();
   }
 
   #watchNoMore(): void {
-    if (this.#active?.kind !== 'elsewhere') return;
-    this.#active.controller.abort();
-    this.#active = undefined;
+    if (this.#runs.kind === 'elsewhere') this.#runs.leave();
   }
 
   async #watch(conversation: Conversation, elsewhere: RunElsewhere, signal: AbortSignal): Promise<void> {
@@ -278,8 +256,7 @@ export class Chat {
 
   /** Leaves the conversation behind, ending its run, and shows an empty one. */
   async startOver(): Promise<void> {
-    this.#active?.controller.abort();
-    this.#active = undefined;
+    this.#runs.leave();
     this.#replace(new Conversation());
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
@@ -296,7 +273,7 @@ export class Chat {
     const queued = this.#queued();
     const waiting = queued.length > 0 ? { queued } : {};
     const running = this.isRunning;
-    const elsewhere = this.#active?.kind === 'elsewhere' ? conversation.elsewhere?.where : undefined;
+    const elsewhere = this.#runs.kind === 'elsewhere' ? conversation.elsewhere?.where : undefined;
     this.#ports.post({
       type: 'conversation',
       id: conversation.id,
@@ -327,57 +304,8 @@ export class Chat {
 
   /** Ends every run and waits until each has said so. */
   async end(): Promise<void> {
-    for (const run of this.#runs) run.controller.abort(new Interruption());
-    await Promise.all([...this.#runs].map(run => run.done));
+    await this.#runs.end();
     this.#feed.dispose();
-  }
-
-  async #follow(
-    conversation: Conversation,
-    request: RunRequest,
-    keptWith: ChatRequest['keptWith'],
-    signal: AbortSignal,
-  ): Promise<void> {
-    const startedAt = Date.now();
-    let started = false;
-    try {
-      if (!this.#ports.isTrusted()) {
-        this.#refuse(conversation, request, 'config', untrustedMessage(), 0);
-        return;
-      }
-      const telos = await this.#ports.openTelos();
-      const kept = keptWith && (await this.#ports.readAlong(keptWith));
-      for await (const event of telos.run(
-        kept ? withAlong(request, kept) : request,
-        this.#approvals,
-        signal,
-      )) {
-        started = true;
-        if (event.type === 'run_start') conversation.noteKept(event.runId);
-        this.#append(conversation, event);
-        if (event.type !== 'run_start' || !kept) continue;
-        for (const notice of noticesOf(kept)) this.#append(conversation, notice);
-      }
-    } catch (error) {
-      // A run never throws; what lands here is Telos itself failing to open, or a defect.
-      const message = error instanceof Error ? error.message : String(error);
-      const durationMs = Date.now() - startedAt;
-      if (started) this.#append(conversation, failedEnd('internal', message, durationMs));
-      else this.#refuse(conversation, request, 'internal', message, durationMs);
-    }
-  }
-
-  /** A request that never reached the engine is still a run with a start and an end, so that the view shows it like any other. */
-  #refuse(
-    conversation: Conversation,
-    request: RunRequest,
-    code: ErrorCode,
-    message: string,
-    durationMs: number,
-  ): void {
-    const startedAt = new Date().toISOString();
-    this.#append(conversation, { type: 'run_start', runId: randomUUID(), text: request.text, startedAt });
-    this.#append(conversation, failedEnd(code, message, durationMs));
   }
 
   #queued(): QueuedRequest[] {
@@ -397,42 +325,9 @@ export class Chat {
   }
 }
 
-/** The request as the engine takes it. */
-function goingOn({ goesOn, keptWith: _, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
-  const { messages, skill, skillIsUnread } = earlier;
-  if (goesOn === 'from_start' || messages.length === 0) return request;
-  const stays = goesOn !== 'anew' && skill;
-  const unread = stays && skillIsUnread && { skillIsUnread };
-  return { ...request, conversation: { messages, ...(stays && { skill }), ...unread } };
-}
-
 /** With nothing but a recording to answer, the first press of Send plays the sample that it belongs to. */
 export function firstDraft(info: ChatInfo): string {
   return info.recording && info.skills.some(({ skill }) => skill === 'kickoff') ? 'run daily kickoff' : '';
-}
-
-/** With what went along the first time, before what the person has added since. */
-function withAlong(request: RunRequest, { attachments, selection }: KeptAlong): RunRequest {
-  const all = [...attachments, ...(request.attachments ?? [])];
-  return {
-    ...request,
-    ...(all.length > 0 && { attachments: all }),
-    ...(selection && !request.selection && { selection }),
-  };
-}
-
-function noticesOf({ missing, hidden }: KeptAlong): RunEvent[] {
-  const notice = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
-  const names = missing.map(({ name }) => name).join(', ');
-  const gone = t(
-    'What went along with this request the first time is not kept, and did not go along now: {0}. Attach it again where it is needed.',
-    names,
-  );
-  const covered = t(
-    'What went along with this request the first time held secrets, which are hidden in what is kept and went along: {0}. Attach it again where they are needed.',
-    hidden.join(', '),
-  );
-  return [...(names ? [notice(gone)] : []), ...(hidden.length > 0 ? [notice(covered)] : [])];
 }
 
 function replayLabel(startedAt: string): RunEvent {
@@ -443,16 +338,4 @@ function replayLabel(startedAt: string): RunEvent {
     when,
   );
   return { type: 'notice', level: 'info', message };
-}
-
-function failedEnd(code: ErrorCode, message: string, durationMs: number): RunEvent {
-  return {
-    type: 'run_end',
-    outcome: 'failed',
-    rounds: 0,
-    toolCalls: 0,
-    durationMs,
-    messages: [],
-    error: { code, message },
-  };
 }

@@ -1,26 +1,22 @@
 /** One chat in one webview, wherever that stands: draws it, and decides what its messages may have the editor do. */
 import * as vscode from 'vscode';
-import { TelosError } from '../engine/errors.ts';
-import type { Telos } from '../engine/telos.ts';
 import type { ApprovalRequest } from '../protocol/run.ts';
-import type { ChatInfo, ToHost, ToWebview } from '../protocol/webview.ts';
+import type { ToHost, ToWebview } from '../protocol/webview.ts';
 import { Attaching } from './attaching.ts';
 import { Chat } from './chat.ts';
+import { readChatInfo } from './chatInfo.ts';
 import { readToHost } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
+import { chooseNextSkill } from './chooseNextSkill.ts';
 import { insertAtCursor, openNewFile } from './codeTarget.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import type { KeptConversations, KeptPlace } from './keptConversations.ts';
 import type { LastEditor } from './lastEditor.ts';
 import type { OpenChats, PlacedChat } from './openChats.ts';
-import { openableFile, openableLink } from './openTarget.ts';
-import { descriptionOf, pickableSkills } from './pickableSkills.ts';
+import { openFile, openLink } from './openFromChat.ts';
 import { plainLabel } from './plainLabel.ts';
 import { previewRouting } from './previewRouting.ts';
 import type { RunChangesView } from './runChanges.ts';
-
-/** The view shows one line of each, and with thousands of skills each line counts. In characters. */
-const maxListedDescription = 160;
 
 /** What all chats of the window share. */
 export interface ChatDesk {
@@ -61,7 +57,7 @@ export class ChatSurface implements PlacedChat {
       post: message => this.#post(message),
       openTelos: () => desk.current.openTelos(),
       readAlong: kept => desk.kept.along(kept),
-      readInfo: () => this.#readInfo(),
+      readInfo: () => readChatInfo(desk.current, desk.log),
       isTrusted: () => vscode.workspace.isTrusted,
       changed: () => {
         desk.chats.changed();
@@ -189,9 +185,9 @@ export class ChatSurface implements PlacedChat {
         }
         return;
       case 'open_link':
-        return this.#openLink(message.url);
+        return openLink(message.url, this.#desk.log);
       case 'open_file':
-        return this.#openFile(message.path);
+        return openFile(message.path, this.chat.workingDir, this.#desk);
       case 'show_changes':
         return vscode.commands.executeCommand('telos.showChanges', message);
       case 'undo_run':
@@ -255,84 +251,9 @@ export class ChatSurface implements PlacedChat {
 
   /** Puts the skill of the next request into the chip over the textbox. */
   async #chooseSkill(): Promise<void> {
-    const agents = await (await this.#desk.current.openTelos()).agents();
-    const byWords = {
-      label: vscode.l10n.t('Let Telos pick'),
-      description: vscode.l10n.t('by what you say'),
-      ref: null,
-    };
-    const items = (await pickableSkills(agents)).map(({ agent, skill }) => ({
-      label: plainLabel(skill.id),
-      description: plainLabel(agent.name),
-      detail: plainLabel(descriptionOf(skill)),
-      ref: { agent: agent.name, skill: skill.id },
-    }));
-    const picked = await vscode.window.showQuickPick([byWords, ...items], {
-      title: vscode.l10n.t('Skill for your next request'),
-      matchOnDescription: true,
-      matchOnDetail: true,
-    });
-    if (picked) this.#post({ type: 'next_skill', skill: picked.ref });
+    const chosen = await chooseNextSkill(await this.#desk.current.openTelos());
+    if (chosen) this.#post({ type: 'next_skill', skill: chosen.skill });
     await this.#place.focus();
-  }
-
-  async #openLink(url: string): Promise<void> {
-    const link = openableLink(url);
-    if (link) await vscode.env.openExternal(vscode.Uri.parse(link, true));
-    else this.#desk.log.warn(`A link was not opened, only http, https and mailto are: ${plainLabel(url)}`);
-  }
-
-  async #openFile(path: string): Promise<void> {
-    const file = await openableFile(path, await this.#openableFolders(), this.chat.workingDir);
-    if (file) {
-      await vscode.commands.executeCommand('vscode.open', vscode.Uri.file(file));
-      return;
-    }
-    this.#desk.log.warn(`A file was not opened: ${plainLabel(path, 1_000)}`);
-    void vscode.window.showWarningMessage(
-      vscode.l10n.t(
-        '{0} is gone, or lies outside the workspace, the working folders and the skills.',
-        plainLabel(path),
-      ),
-    );
-  }
-
-  async #openableFolders(): Promise<string[]> {
-    const telos = await this.#desk.current.openTelos();
-    const agents = await telos.agents();
-    return [
-      ...(vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath),
-      ...(this.chat.workingDir ? [this.chat.workingDir] : []),
-      telos.config.skillsDir,
-      ...agents.flatMap(agent => [agent.workingDir, agent.packDir, ...agent.skills.map(({ dir }) => dir)]),
-    ];
-  }
-
-  async #readInfo(): Promise<ChatInfo> {
-    const trusted = vscode.workspace.isTrusted;
-    try {
-      const telos = await this.#desk.current.openTelos();
-      const [choice, agents] = await Promise.all([this.#choice(telos), telos.agents()]);
-      const skills = (await pickableSkills(agents)).map(({ agent, skill }) => ({
-        agent: agent.name,
-        skill: skill.id,
-        description: plainLabel(descriptionOf(skill), maxListedDescription),
-      }));
-      return { provider: choice.name, model: choice.model, recording: choice.recording, skills, trusted };
-    } catch (error) {
-      this.#desk.log.error('What the chat shows about models and skills could not be read.', error);
-      return { provider: vscode.l10n.t('not available'), model: '', recording: false, skills: [], trusted };
-    }
-  }
-
-  /** A provider that is not set up does not keep the skills from being shown; the run says what is missing. */
-  async #choice(telos: Telos): Promise<{ name: string; model: string; recording: boolean }> {
-    try {
-      return await telos.provider();
-    } catch (error) {
-      this.#desk.log.warn(error instanceof TelosError ? error.message : String(error));
-      return { name: vscode.l10n.t('not set up'), model: '', recording: false };
-    }
   }
 
   #notifyHidden({ tool, subject }: ApprovalRequest): void {

@@ -68,6 +68,7 @@ export class Conversation {
   #givenTitle: string | undefined;
   /** So many of its turns were only played again; what comes behind them is its own. */
   #replayed = 0;
+  #replayOf = '';
   /** The runs that are kept, in their order. */
   #keptRuns: { runId: string; turn: number }[] = [];
 
@@ -105,16 +106,17 @@ export class Conversation {
     const own = this.#turns[this.#replayed]?.request;
     const first = this.#turns[0]?.request;
     if (own || !first) return own ? wordsOf(own) : '';
-    return t('Replay: {0}', wordsOf(first));
+    return t('Replay: {0}', this.#replayOf || wordsOf(first));
   }
 
   get isEmpty(): boolean {
     return this.#numbered.length + this.#waiting.length === 0;
   }
 
-  /** Its latest run, where that went on in another place when it was read. */
+  /** Its latest run, where that goes on in another place. */
   get elsewhere(): RunElsewhere | undefined {
-    return this.keptRuns.at(-1)?.elsewhere;
+    const last = this.#waiting.at(-1) ?? this.#numbered.at(-1);
+    return last?.type === 'run_end' ? undefined : this.keptRuns.at(-1)?.elsewhere;
   }
 
   /** What had been said before its latest request. */
@@ -151,10 +153,11 @@ export class Conversation {
     this.#turns.push({ request, earlier: this.#earlier });
   }
 
-  /** The same for a request that is only played again; before all others. */
-  beginReplay(request: ChatRequest): void {
+  /** The same for a request that is only played again, of a conversation of this title; before all others. */
+  beginReplay(request: ChatRequest, title = ''): void {
     this.begin(request);
     this.#replayed = this.#turns.length;
+    this.#replayOf = title;
   }
 
   /** The run that has just begun is kept. */

@@ -69,7 +69,7 @@ async function openPlace(
     );
     return;
   }
-  if (replay) await panels.open().surface.chat.replay(conversation.keptRuns);
+  if (replay) await panels.open().surface.chat.replay(conversation.keptRuns, conversation.title);
   else await openShown(conversation, panel === true, desk, view, panels);
   if (resume && 'runId' in place) desk.chats.holding(conversation.keptId)?.chat.resume(place.runId);
 }

@@ -171,6 +171,29 @@ describe('attachments in a real VS Code', () => {
     assert.match(said, /Problems of plants\.json:\n```\nplants\.json:\d+:\d+ error: \S+/);
   });
 
+  it('sends what went along once more with a request that is sent again after a reload', async () => {
+    await hand('drop', { name: 'list.csv', type: 'text/csv', base64: btoa('bed,plant\nsouth,tulip\n') });
+    await chips().filter({ hasText: 'list.csv' }).waitFor();
+    await textbox().fill('what is in the barrel now?');
+    const { said } = await send();
+    await workbench.page.reload();
+    await workbench.page.waitForSelector('.monaco-workbench');
+    chat = await chatFrame(workbench);
+    await chat.getByRole('button', { name: 'Edit request' }).click();
+    const editor = chat.getByRole('textbox', { name: 'Edit request' });
+    await editor.fill('what was in the barrel?');
+    const before = model.requests.length;
+    await editor.press('Enter');
+    await chat.getByText('what was in the barrel?').waitFor();
+    await chat.locator('.end-completed').waitFor();
+    assert.equal(model.requests.length, before + 1);
+    const again = JSON.stringify(model.requests.at(-1)?.body.messages);
+    assert.match(said, /south,tulip/);
+    assert.match(again, /what was in the barrel\?.*list\.csv:.*south,tulip/);
+    const along = chat.getByRole('list', { name: 'Attached to your request' });
+    assert.deepEqual(await along.getByRole('listitem').allTextContents(), ['list.csv']);
+  });
+
   it('asks before a file goes along that holds secrets, and takes chips away by the keyboard', async () => {
     await hand(
       'drop',

@@ -436,6 +436,27 @@ describe('chat page', () => {
     assert.equal(await log(view).getAttribute('aria-live'), 'off');
   });
 
+  it('shows where a run goes on that is not its own, with no button that would not work', async () => {
+    const view = await open();
+    await view.say({
+      ...conversation([start('go'), routed, call('t1', 'run_command', { command: 'ls' })]),
+      ...{ running: true, elsewhere: 'Runs in another window' },
+    });
+    await log(view).getByText('Runs in another window').waitFor();
+    await view.say(events(3, ask('t1', 'ls')));
+    await log(view).getByText('Waits for an answer there: run_command').waitFor();
+    for (const name of ['Stop', 'Allow once', 'Deny'])
+      assert.equal(await button(view, name).count(), 0, name);
+    await textbox(view).fill('and then?');
+    await button(view, 'Send when the run has ended').waitFor();
+    await view.say(events(4, end));
+    await log(view).getByText('Runs in another window').waitFor({ state: 'detached' });
+    await button(view, 'Send').waitFor();
+    // The next run is this chat's own.
+    await view.say(events(5, { ...start('and then?'), runId: 'r2' } as RunEvent));
+    await button(view, 'Stop').waitFor();
+  });
+
   it('has nothing that axe finds fault with, in every theme', async () => {
     const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
     const faults: string[] = [];

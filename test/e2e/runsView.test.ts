@@ -1,9 +1,10 @@
 /** The view *Runs* in a real VS Code: what was run is listed, found, named, gone on with after a reload, played again, compared, exported and deleted. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
-import { writeRun } from '../engine/history/keptRuns.ts';
+import { lineOf } from '../../src/engine/history/runFile.ts';
+import { linesOf, writeRun } from '../engine/history/keptRuns.ts';
 import { never } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
@@ -160,6 +161,25 @@ describe('runs view in a real VS Code', () => {
     await workbench.screenshot('runs-opened');
   });
 
+  it('follows a run that goes on on a command line, to its end', async () => {
+    await runCommand(workbench.page, 'Telos: New Conversation');
+    const run = { runId: 'there', request: 'from another terminal', answer: 'So far.' };
+    const startedAt = new Date().toISOString();
+    // The process that runs it is this one.
+    const file = writeRun(world.data, { ...run, startedAt, ended: false, pid: process.pid });
+    await row(run.request, 'Running').click();
+    await log().getByText('So far.').waitFor();
+    await log().getByText('Runs on a command line').waitFor();
+    assert.equal(await chat.getByRole('button', { name: 'Stop', exact: true }).count(), 0);
+    appendFileSync(file, lineOf({ type: 'text', text: ' And a word more.' }));
+    await log().getByText('So far. And a word more.').waitFor();
+    await workbench.screenshot('runs-followed');
+    appendFileSync(file, linesOf(run).slice(-4).map(lineOf).join(''));
+    await log().locator('.end-completed').waitFor();
+    await log().getByText('Runs on a command line').waitFor({ state: 'detached' });
+    await row(run.request, 'Completed').waitFor();
+  });
+
   it('goes on with a run that a reload of the window has interrupted', async () => {
     await runCommand(workbench.page, 'Telos: New Conversation');
     await log().getByText('What should be done?').waitFor();
@@ -218,6 +238,7 @@ describe('runs view in a real VS Code', () => {
     const others = await chatFrames(workbench);
     await choose(row('The robin'), 'Replay');
     const replay = await chatFrame(workbench, others);
+    await workbench.page.getByRole('tab', { name: 'Replay: The robin' }).waitFor();
     await replay
       .getByText(/This is a replay of a run/)
       .first()

@@ -230,6 +230,17 @@ describe('a chat with a kept conversation', () => {
       assert.equal(asked[0]?.after, 'r2');
     });
 
+    it('resumes it once its interruption has come here', async () => {
+      const asked: RunRequest[] = [];
+      const { run, say, ends } = there();
+      const desk = await opened([whole, run], asked);
+      desk.chat.resume('r2');
+      say({ ...end('cancelled'), interrupted: true } as RunEvent);
+      ends();
+      await desk.when(() => asked.length === 1 && !desk.chat.isRunning);
+      assert.equal(asked[0]?.text, 'Go on where you were interrupted.');
+    });
+
     it('lets go of it for another conversation', async () => {
       const { run, seen } = there();
       const desk = await opened([whole, run], []);
