@@ -211,7 +211,7 @@ describe('what is offered to the editor', () => {
       assert.match(shown, /Nothing has run/);
       assert.match(shown, /Skill: kickoff of agent kairos/);
       assert.match(shown, /kickoff\/SKILL\.md/);
-      assert.match(shown, / {2}\| today⟨U\+202E⟩⟨U\+200B⟩\n {2}\| # Run it/);
+      assert.match(shown, / {2}\| today<U\+202E><U\+200B>\n {2}\| # Run it/);
       assert.equal(asked.length, 1);
       assert.deepEqual(ran, []);
     });
