@@ -30,7 +30,7 @@ const program = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 export async function runCli(
   world: World,
   args: readonly string[],
-  turns: AnthropicTurn[],
+  turns: Parameters<typeof startAnthropicServer>[0]['turns'],
   { env = {}, onStart, shell, chunkDelayMs = 0, uid }: CliOptions = {},
 ): Promise<CliRun> {
   const server = await startAnthropicServer({ turns, chunkDelayMs });

@@ -1,19 +1,20 @@
 /** Sets the wall clock of a process that is started, and nothing else of it: timers and the monotonic clock go on as they are. */
 
 /**
- * Variables under which a Node process believes that it begins at `now`, an ISO date; `jumps` are `[after, by]` in milliseconds. A clock that
- * stands stays at `now`.
+ * Variables under which a Node process believes that it begins at `now`, an ISO date. Its clock jumps `by` milliseconds once the file of
+ * `jump` is there; one that stands stays at `now`.
  */
 export function clockAt(
   now: string,
-  { jumps = [], stands = false }: { jumps?: readonly (readonly [number, number])[]; stands?: boolean } = {},
+  { jump, stands = false }: { jump?: { file: string; by: number }; stands?: boolean } = {},
 ): Record<string, string> {
   const script = `
+    import { existsSync } from 'node:fs';
     const Real = Date, start = Real.now(), begin = ${Date.parse(now)};
-    const jumps = ${JSON.stringify(jumps)};
+    const jump = ${JSON.stringify(jump ?? null)};
     const read = () => {
       const passed = ${stands ? '0' : 'Real.now() - start'};
-      return begin + passed + jumps.reduce((sum, [after, by]) => sum + (passed >= after ? by : 0), 0);
+      return begin + passed + (jump && existsSync(jump.file) ? jump.by : 0);
     };
     globalThis.Date = class Date extends Real {
       constructor(...given) { if (given.length === 0) super(read()); else super(...given); }

@@ -209,7 +209,8 @@ describe('going on in the chat page', () => {
     assert.deepEqual([opened.text, opened.language], [inserted.text, 'typescript']);
   });
 
-  it('has nothing that axe finds fault with, in every theme, and fits into 250 pixels', async () => {
+  it('has nothing that axe finds fault with, in every theme, and fits into 250 pixels', async function () {
+    this.timeout(10 * 60_000);
     const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
     const faults: string[] = [];
     for (const theme of themeNames) {

@@ -457,7 +457,8 @@ describe('chat page', () => {
     await button(view, 'Stop').waitFor();
   });
 
-  it('has nothing that axe finds fault with, in every theme', async () => {
+  it('has nothing that axe finds fault with, in every theme', async function () {
+    this.timeout(10 * 60_000);
     const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
     const faults: string[] = [];
     for (const theme of themeNames) {

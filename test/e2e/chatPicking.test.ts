@@ -75,7 +75,8 @@ describe('picking in the chat page', () => {
     assert.deepEqual(await sent('submit'), [{ type: 'submit', text: '/kickoff' }]);
   });
 
-  it('has a list that axe finds no fault with, in every theme', async () => {
+  it('has a list that axe finds no fault with, in every theme', async function () {
+    this.timeout(10 * 60_000);
     const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core')), 'utf8');
     for (const theme of themeNames) {
       await view.page.close();
