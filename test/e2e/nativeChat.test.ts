@@ -92,8 +92,8 @@ describe('Telos in the places of VS Code', () => {
     await answer.getByRole('button', { name: 'Show Changes' }).waitFor();
     await workbench.screenshot('native-chat');
     // What came before the answer is folded by then; these stay in sight.
-    assert.ok(await answer.getByText('kickoff of kairos: its name is in your request').last().isVisible());
-    assert.ok(await answer.getByText('today.md').last().isVisible());
+    await answer.getByText('kickoff of kairos: its name is in your request').last().waitFor();
+    await answer.getByText('today.md').last().waitFor();
     assert.match(await readFile(join(world.workspace, 'today.md'), 'utf8'), /^# /);
   });
 
