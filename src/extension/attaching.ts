@@ -155,11 +155,15 @@ export class Attaching {
       description: vscode.l10n.t('From anywhere on the disk'),
     };
     const selection = {
-      label: '$(list-selection) Selection',
+      label: `$(list-selection) ${vscode.l10n.t('Selection')}`,
       description: '@selection',
       mention: 'selection',
     };
-    const problems = { label: '$(warning) Problems', description: '@problems', mention: 'problems' };
+    const problems = {
+      label: `$(warning) ${vscode.l10n.t('Problems')}`,
+      description: '@problems',
+      mention: 'problems',
+    };
     const files = (await findFiles('')).map(mention => ({
       label: `$(file) ${plainLabel(mention)}`,
       mention,
@@ -184,7 +188,10 @@ export class Attaching {
       await this.#adding(async () => void (await this.#addMention(mention)));
       return;
     }
-    const chosen = await vscode.window.showOpenDialog({ canSelectMany: true, openLabel: 'Attach' });
+    const chosen = await vscode.window.showOpenDialog({
+      canSelectMany: true,
+      openLabel: vscode.l10n.t('Attach'),
+    });
     for (const uri of chosen ?? []) await this.#adding(() => this.#addFile(uri, 'chosen'));
   }
 }

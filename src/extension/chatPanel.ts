@@ -81,9 +81,10 @@ class ChatPanel {
       '“{0}” runs on, although its editor is closed.',
       plainLabel(this.surface.chat.title, 60),
     );
-    void vscode.window.showInformationMessage(question, 'Show', 'Stop').then(answer => {
-      if (answer === 'Show') this.focus();
-      if (answer === 'Stop') this.surface.chat.stop();
+    const [show, stop] = [vscode.l10n.t('Show'), vscode.l10n.t('Stop')];
+    void vscode.window.showInformationMessage(question, show, stop).then(answer => {
+      if (answer === show) this.focus();
+      if (answer === stop) this.surface.chat.stop();
     });
   }
 }

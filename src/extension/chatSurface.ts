@@ -2,18 +2,15 @@
 import * as vscode from 'vscode';
 import type { ApprovalRequest } from '../protocol/run.ts';
 import type { ToHost, ToWebview } from '../protocol/webview.ts';
-import { Attaching } from './attaching.ts';
+import type { Attaching } from './attaching.ts';
 import { Chat } from './chat.ts';
 import { readChatInfo } from './chatInfo.ts';
 import { readToHost } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
-import { chooseNextSkill } from './chooseNextSkill.ts';
-import { insertAtCursor, openNewFile } from './codeTarget.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import type { KeptConversations, KeptPlace } from './keptConversations.ts';
 import type { LastEditor } from './lastEditor.ts';
 import type { OpenChats, PlacedChat } from './openChats.ts';
-import { openFile, openLink } from './openFromChat.ts';
 import { plainLabel } from './plainLabel.ts';
 import { previewRouting } from './previewRouting.ts';
 import type { RunChangesView } from './runChanges.ts';
@@ -42,7 +39,7 @@ export class ChatSurface implements PlacedChat {
   readonly chat: Chat;
   readonly #desk: ChatDesk;
   readonly #place: ChatPlace;
-  readonly #attaching: Attaching;
+  #attaching: Promise<Attaching> | undefined;
   #webview: vscode.Webview | undefined;
   /** While a kept conversation is read; what the view wants then waits. */
   #restoring: Promise<void> | undefined;
@@ -52,7 +49,6 @@ export class ChatSurface implements PlacedChat {
   constructor(desk: ChatDesk, place: ChatPlace) {
     this.#desk = desk;
     this.#place = place;
-    this.#attaching = new Attaching(message => this.#post(message), desk.editors);
     this.chat = new Chat({
       post: message => this.#post(message),
       openTelos: () => desk.current.openTelos(),
@@ -146,14 +142,14 @@ export class ChatSurface implements PlacedChat {
     switch (message.type) {
       case 'ready':
         await this.chat.show(message.id, message.have);
-        this.#attaching.show();
+        (await this.#attachments()).show();
         await this.#sayUndone();
         return this.#sayToday();
       case 'submit':
         return this.#next(() => this.#submit(message));
       case 'resend': {
         const before = this.chat.wordsOf(message.runId);
-        const attachments = await this.#attaching.newlyNamed(message.text, before);
+        const attachments = await (await this.#attachments()).newlyNamed(message.text, before);
         if (attachments) await this.chat.resend(message.runId, message.text, attachments);
         return;
       }
@@ -170,11 +166,11 @@ export class ChatSurface implements PlacedChat {
       case 'attach_bytes':
       case 'attach_uris':
       case 'attach_mention':
-        return this.#next(() => this.#attaching.act(message));
+        return this.#next(async () => (await this.#attachments()).act(message));
       case 'attach':
       case 'detach':
       case 'find_files':
-        return this.#attaching.act(message);
+        return (await this.#attachments()).act(message);
       case 'stop':
         return this.chat.stop();
       case 'new_conversation':
@@ -185,9 +181,9 @@ export class ChatSurface implements PlacedChat {
         }
         return;
       case 'open_link':
-        return openLink(message.url, this.#desk.log);
+        return (await import('./openFromChat.ts')).openLink(message.url, this.#desk.log);
       case 'open_file':
-        return openFile(message.path, this.chat.workingDir, this.#desk);
+        return (await import('./openFromChat.ts')).openFile(message.path, this.chat.workingDir, this.#desk);
       case 'show_changes':
         return vscode.commands.executeCommand('telos.showChanges', message);
       case 'undo_run':
@@ -195,12 +191,19 @@ export class ChatSurface implements PlacedChat {
       case 'copy':
         return vscode.env.clipboard.writeText(message.text);
       case 'insert_code':
-        return insertAtCursor(this.#desk.editors.editor, message.text);
+        return (await import('./codeTarget.ts')).insertAtCursor(this.#desk.editors.editor, message.text);
       case 'new_file':
-        return openNewFile(message.text, message.language);
+        return (await import('./codeTarget.ts')).openNewFile(message.text, message.language);
       case 'command':
         return vscode.commands.executeCommand(message.command);
     }
+  }
+
+  #attachments(): Promise<Attaching> {
+    this.#attaching ??= import('./attaching.ts').then(
+      ({ Attaching }) => new Attaching(message => this.#post(message), this.#desk.editors),
+    );
+    return this.#attaching;
   }
 
   #next(work: () => Promise<void>): Promise<void> {
@@ -230,7 +233,7 @@ export class ChatSurface implements PlacedChat {
   /** What cannot go along keeps the request back: its words are given back to be changed. */
   async #submit(message: Extract<ToHost, { type: 'submit' }>): Promise<void> {
     const { text, skill, withoutSkill, anew } = message;
-    const attachments = await this.#attaching.takeFor(text);
+    const attachments = await (await this.#attachments()).takeFor(text);
     if (!attachments) return this.#post({ type: 'draft', text });
     const request = {
       text,
@@ -251,6 +254,7 @@ export class ChatSurface implements PlacedChat {
 
   /** Puts the skill of the next request into the chip over the textbox. */
   async #chooseSkill(): Promise<void> {
+    const { chooseNextSkill } = await import('./chooseNextSkill.ts');
     const chosen = await chooseNextSkill(await this.#desk.current.openTelos());
     if (chosen) this.#post({ type: 'next_skill', skill: chosen.skill });
     await this.#place.focus();
@@ -263,8 +267,9 @@ export class ChatSurface implements PlacedChat {
       plainLabel(tool, 60),
       plainLabel(subject, 120),
     );
-    void vscode.window.showInformationMessage(question, 'Show').then(async answer => {
-      if (answer === 'Show') await this.#place.focus();
+    const show = vscode.l10n.t('Show');
+    void vscode.window.showInformationMessage(question, show).then(async answer => {
+      if (answer === show) await this.#place.focus();
     });
   }
 }

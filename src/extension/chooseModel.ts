@@ -72,7 +72,7 @@ async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
     separator(vscode.l10n.t('Not set up')),
     ...missing.map(missingItem),
     {
-      label: 'Recording',
+      label: vscode.l10n.t('Recording'),
       description: "the skills' recorded runs, no model",
       choice: { kind: 'model', provider: 'replay', model: '' },
     },
@@ -103,7 +103,7 @@ function modelItems({ name, models }: ProviderModels): ModelItem[] {
       choice: { kind: 'model' as const, provider: name, model },
     })),
     {
-      label: 'Other...',
+      label: vscode.l10n.t('Other...'),
       description: vscode.l10n.t('a model of {0} by its name', providerLabel(name)),
       choice: { kind: 'other', provider: name },
     },

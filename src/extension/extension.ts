@@ -15,7 +15,7 @@ import { registerChatParticipant } from './native/chatParticipant.ts';
 import { NativeRuns } from './native/nativeRuns.ts';
 import { registerOfferedModels } from './native/offeredModels.ts';
 import { registerOfferedServers } from './native/offeredServers.ts';
-import { registerPermissions } from './native/permissions.ts';
+import { registerPermissions } from './native/registerPermissions.ts';
 import { RunLink } from './native/runLink.ts';
 import { registerShowRunning } from './native/showRunning.ts';
 import { registerSkillTask } from './native/skillTask.ts';

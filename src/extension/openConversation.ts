@@ -6,6 +6,7 @@ import type { ChatView } from './chatView.ts';
 import type { Conversation } from './conversation.ts';
 import type { KeptPlace } from './keptConversations.ts';
 import { plainLabel } from './plainLabel.ts';
+import { outcomeLabel } from './runItem.ts';
 
 /** What the command takes; without an id the person is asked which conversation. */
 interface Wanted {
@@ -113,9 +114,9 @@ async function pick(desk: ChatDesk): Promise<KeptPlace | undefined> {
   const latest = runs.filter(({ conversation }) => !seen.has(conversation) && seen.add(conversation));
   const items = latest.slice(0, mostOffered).map(run => ({
     label: plainLabel(titleOf(run), 80),
-    description: new Date(run.startedAt).toLocaleString(),
+    description: new Date(run.startedAt).toLocaleString(vscode.env.language),
     detail: plainLabel(
-      [run.skill && vscode.l10n.t('{0} of {1}', run.skill, run.agent ?? ''), run.outcome]
+      [run.skill && vscode.l10n.t('{0} of {1}', run.skill, run.agent ?? ''), outcomeLabel(run.outcome)]
         .filter(Boolean)
         .join(' · '),
     ),

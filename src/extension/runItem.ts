@@ -65,6 +65,9 @@ const icons: Readonly<Record<KeptOutcome, readonly [icon: string, color?: string
   interrupted: ['debug-disconnect', 'list.warningForeground'],
 };
 
+/** Of the address under which a run is a document. */
+export const documentScheme = 'telos-run';
+
 export function outcomeLabel(outcome: KeptOutcome): string {
   switch (outcome) {
     case 'completed':

@@ -1,12 +1,10 @@
 /** Offers the models that Telos is set up with to the editor, so that its Chat view and other extensions can use them; only where the person has asked for it. */
 import * as vscode from 'vscode';
 import type { ProviderModels } from '../../engine/providers/modelList.ts';
-import type { CompletionRequest, StreamEvent } from '../../engine/providers/provider.ts';
 import type { CurrentTelos } from '../currentTelos.ts';
 import { offeredVendor } from '../lmProvider.ts';
 import { plainLabel } from '../plainLabel.ts';
 import { providerLabel } from '../providerLabel.ts';
-import { estimateTokens, fromLmRequest, toLmCall } from './offeredMessages.ts';
 
 interface OfferedModel extends vscode.LanguageModelChatInformation {
   provider: string;
@@ -33,9 +31,15 @@ export function registerOfferedModels(current: CurrentTelos, memory: vscode.Meme
       provideLanguageModelChatInformation: () => offered(current),
       provideLanguageModelChatResponse: async (model, messages, options, progress, token) => {
         tellOnce(model as OfferedModel, memory);
-        await answer(current, model as OfferedModel, fromLmRequest(messages, options), progress, token);
+        if (!isOn() || !vscode.workspace.isTrusted) throw notOffered();
+        const [{ answerOffered }, { fromLmRequest }] = await Promise.all([
+          import('./answerOffered.ts'),
+          import('./offeredMessages.ts'),
+        ]);
+        const request = fromLmRequest(messages, options);
+        await answerOffered(current, model as OfferedModel, request, progress, token);
       },
-      provideTokenCount: async (_model, text) => estimateTokens(text),
+      provideTokenCount: async (_model, text) => (await import('./offeredMessages.ts')).estimateTokens(text),
     }),
   );
 }
@@ -92,55 +96,7 @@ function tellOnce({ provider, model }: OfferedModel, memory: vscode.Memento): vo
     });
 }
 
-async function answer(
-  current: CurrentTelos,
-  model: OfferedModel,
-  request: CompletionRequest,
-  progress: vscode.Progress<vscode.LanguageModelResponsePart>,
-  token: vscode.CancellationToken,
-): Promise<void> {
-  if (!isOn() || !vscode.workspace.isTrusted) {
-    throw vscode.LanguageModelError.NotFound(
-      `Telos does not offer its models here. The setting telos.${setting} does that, in a workspace that is trusted.`,
-    );
-  }
-  const controller = new AbortController();
-  const cancelling = token.onCancellationRequested(() => controller.abort());
-  if (token.isCancellationRequested) controller.abort();
-  try {
-    for await (const event of await ask(current, model, request, controller.signal)) {
-      if (event.type === 'text') progress.report(new vscode.LanguageModelTextPart(event.text));
-      if (event.type === 'tool_call') progress.report(toLmCall(event.call));
-    }
-  } catch (error) {
-    if (controller.signal.aborted) throw new vscode.CancellationError();
-    throw toLmError(error);
-  } finally {
-    cancelling.dispose();
-    controller.abort(); // whoever has stopped listening leaves no request behind
-  }
-}
-
-async function ask(
-  current: CurrentTelos,
-  { provider, model }: OfferedModel,
-  request: CompletionRequest,
-  signal: AbortSignal,
-): Promise<AsyncIterable<StreamEvent>> {
-  const { config } = await current.openTelos();
-  const [{ createProvider }, { countedCall }] = await Promise.all([
-    import('../../engine/providers/create.ts'),
-    import('../../engine/countedCall.ts'),
-  ]);
-  const choice = { name: provider, model, why: 'The editor asks.', recording: false };
-  return countedCall(await createProvider(config, choice), request, config, signal);
-}
-
-function toLmError(error: unknown): vscode.LanguageModelError {
-  const message = error instanceof Error ? error.message : String(error);
-  const code = error instanceof Error && 'code' in error ? error.code : '';
-  if (code === 'auth') return vscode.LanguageModelError.NoPermissions(message);
-  if (code === 'rate_limit' || code === 'budget') return vscode.LanguageModelError.Blocked(message);
-  if (code === 'config') return vscode.LanguageModelError.NotFound(message);
-  return new vscode.LanguageModelError(message);
-}
+const notOffered = (): Error =>
+  vscode.LanguageModelError.NotFound(
+    `Telos does not offer its models here. The setting telos.${setting} does that, in a workspace that is trusted.`,
+  );

@@ -1,28 +1,17 @@
-/** The commands about trust: what was granted and the way to take it back, an agent's card, and how the whole set-up does. */
+/** What the commands about trust do: what was granted and the way to take it back, an agent's card, and how the whole set-up does. */
 import * as vscode from 'vscode';
 import type { Permission } from '../../engine/policy/permissions.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
 import { describeReport } from '../../protocol/doctorReport.ts';
 import type { CurrentTelos } from '../currentTelos.ts';
 import { plainLabel } from '../plainLabel.ts';
-import type { AgentNode } from '../skillTree.ts';
 
 interface PermissionItem extends vscode.QuickPickItem {
   permission: Permission;
 }
 
-/** `Telos: Manage Permissions...`, `Telos: Review Agent...` and `Telos: Doctor`. */
-export function registerPermissions(current: CurrentTelos): vscode.Disposable {
-  return vscode.Disposable.from(
-    vscode.commands.registerCommand('telos.managePermissions', () => managePermissions(current)),
-    vscode.commands.registerCommand('telos.reviewAgent', (node?: AgentNode) =>
-      reviewAgent(current, node?.agent.name),
-    ),
-    vscode.commands.registerCommand('telos.doctor', () => showDoctor(current)),
-  );
-}
-
-async function managePermissions(current: CurrentTelos): Promise<void> {
+/** A list of all that was granted; what is picked is taken back once that is confirmed. */
+export async function managePermissions(current: CurrentTelos): Promise<void> {
   const engine = await import('../../engine/policy/permissions.ts');
   const { config } = await current.openTelos();
   const { file, permissions, problems } = await engine.listPermissions(config);
@@ -70,11 +59,11 @@ function whenOf(permission: Permission): string {
   const time = permission.kind === 'card' ? permission.review.reviewedAt : permission.rule.granted;
   if (time === undefined)
     return permission.kind === 'rule' ? vscode.l10n.t('line {0}', permission.rule.line) : '';
-  return new Date(time).toLocaleString();
+  return new Date(time).toLocaleString(vscode.env.language);
 }
 
-/** Shows the card as a document, whole, and asks beside it; the card that was shown is the one that is accepted. */
-async function reviewAgent(current: CurrentTelos, known: string | undefined): Promise<void> {
+/** `known` is the agent's name, where it needs no asking. Shows the card as a document, whole, and asks beside it; the card that was shown is the one that is accepted. */
+export async function reviewAgent(current: CurrentTelos, known: string | undefined): Promise<void> {
   const telos = await current.openTelos();
   const name = known ?? (await pickAgent((await telos.agents()).map(agent => agent.name)));
   if (name === undefined) return;
@@ -110,7 +99,8 @@ async function pickAgent(names: readonly string[]): Promise<string | undefined> 
   )?.name;
 }
 
-async function showDoctor(current: CurrentTelos): Promise<void> {
+/** What is set up and what of it works, as a document. */
+export async function showDoctor(current: CurrentTelos): Promise<void> {
   const telos = await current.openTelos();
   const place = {
     location: vscode.ProgressLocation.Notification,
