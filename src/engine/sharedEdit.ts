@@ -1,6 +1,7 @@
 /** Edits a file of the user that other windows and command lines edit at the same moment, so that nobody's change is lost. */
 import { randomUUID } from 'node:crypto';
-import { link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { link, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TelosError } from './errors.ts';
@@ -13,19 +14,18 @@ import { writeWhole } from './wholeFile.ts';
  */
 export async function editShared(file: string, change: (text: string) => string): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  const release = await lock(`${file}.lock`);
-  try {
-    for (let attempt = 0; attempt < 10; attempt++) {
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const lock = await acquire(`${file}.lock`);
+    try {
       const text = await textOf(file);
       const changed = change(text);
       if (changed === text) return;
-      if ((await textOf(file)) !== text) continue;
-      return await writeWhole(file, changed);
+      if ((await textOf(file)) === text && (await writeWhole(file, changed, lock.isOurs))) return;
+    } finally {
+      await lock.release();
     }
-    throw new TelosError('config', `${file} is being changed all the time by something else. Try again.`);
-  } finally {
-    await release();
   }
+  throw new TelosError('config', `${file} is being changed all the time by something else. Try again.`);
 }
 
 async function textOf(file: string): Promise<string> {
@@ -35,22 +35,58 @@ async function textOf(file: string): Promise<string> {
   });
 }
 
-/** In milliseconds. A holder works for some milliseconds, so what is older was left behind by a process that died. */
+/** In milliseconds. A holder says so often that it lives, and what has said nothing for so long was left behind by a process that died. */
+const beatInterval = 2_000;
 const lockAge = 10_000;
 const lockPatience = 15_000;
 
-async function lock(path: string): Promise<() => Promise<void>> {
+interface Lock {
+  /** False once another process has taken it for one that was left behind, as after a sleep of the machine. */
+  isOurs: () => boolean;
+  release(): Promise<void>;
+}
+
+async function acquire(path: string): Promise<Lock> {
   for (const deadline = Date.now() + lockPatience; Date.now() < deadline; ) {
-    try {
-      await (await open(path, 'wx', 0o600)).close();
-      return () => rm(path, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    }
+    const made = await make(path);
+    if (made) return made;
     await removeStale(path);
     await delay(5 + Math.random() * 20);
   }
   throw new TelosError('config', `${path} has been there for a while. If no Telos is running, delete it.`);
+}
+
+/** Undefined where there is one. It holds a text of its own, by which its maker knows it again. */
+async function make(path: string): Promise<Lock | undefined> {
+  const token = randomUUID();
+  try {
+    const handle = await open(path, 'wx', 0o600);
+    try {
+      await handle.writeFile(token);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined;
+    await rm(path, { force: true });
+    throw error;
+  }
+  const isOurs = (): boolean => {
+    try {
+      return readFileSync(path, 'utf8') === token;
+    } catch {
+      return false;
+    }
+  };
+  const beat = setInterval(() => {
+    const now = new Date();
+    if (isOurs()) void utimes(path, now, now).catch(() => undefined);
+  }, beatInterval).unref();
+  const release = async (): Promise<void> => {
+    clearInterval(beat);
+    if (isOurs()) await rm(path, { force: true });
+  };
+  return { isOurs, release };
 }
 
 async function removeStale(path: string): Promise<void> {

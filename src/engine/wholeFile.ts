@@ -1,16 +1,29 @@
 /** Makes and replaces a file of the user in one step: the old bytes or the new ones, whatever happens on the way. */
 import { randomUUID } from 'node:crypto';
-import { link, mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import { renameSync } from 'node:fs';
+import { link, mkdir, open, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { removeLeftTemporaries } from './leftTemporaries.ts';
 
-/** Creates the file, for its owner alone, or replaces it and keeps its mode; a link stays a link. Throws what the file system says. */
-export async function writeWhole(path: string, text: string): Promise<void> {
+/**
+ * Creates the file, for its owner alone, or replaces it and keeps its mode; a link stays a link. `mayPlace` is asked right before the new bytes
+ * take their place; after a no the file stays as it is, and false is returned. Throws what the file system says.
+ */
+export async function writeWhole(
+  path: string,
+  text: string,
+  mayPlace: () => boolean = () => true,
+): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   // As dotfile managers make them.
   const file = await realpath(path).catch(() => path);
   const before = await stat(file).catch(() => undefined);
-  await withTemporary(file, text, before?.mode, temporary => rename(temporary, file));
+  return withTemporary(file, text, before?.mode, async temporary => {
+    if (!mayPlace()) return false;
+    // At once: between the answer and the place nothing may come.
+    renameSync(temporary, file);
+    return true;
+  });
 }
 
 /** Creates the file, for its owner alone. False when there is something by that name, which stays as it is. Throws what the file system says. */

@@ -1,6 +1,6 @@
 /** Two windows and a command line change one file at once: every change is in it afterwards. */
 import assert from 'node:assert/strict';
-import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { removeAgentEntry, setAgentValue } from '../../src/engine/packs/agentsTomlEdit.ts';
 import { editShared } from '../../src/engine/sharedEdit.ts';
@@ -31,6 +31,19 @@ describe('files that several windows change', () => {
       return `${text}added\n`;
     });
     assert.deepEqual([calls, readFileSync(file, 'utf8')], [2, 'saved by hand\nadded\n']);
+  });
+
+  it('are not written by one whose turn another has taken meanwhile, but changed anew', async () => {
+    folder.add({ 'config/agents.toml': 'old\n' });
+    let calls = 0;
+    await editShared(file, text => {
+      if (calls++ === 0) writeFileSync(`${file}.lock`, 'of another process');
+      // The other one is done before the second turn begins.
+      if (calls === 1) setImmediate(() => rmSync(`${file}.lock`));
+      return `${text}added\n`;
+    });
+    assert.deepEqual([calls, readFileSync(file, 'utf8')], [2, 'old\nadded\n']);
+    assert.deepEqual(readdirSync(join(folder.path, 'config')), ['agents.toml']);
   });
 
   it('are free again after a change that failed', async () => {

@@ -27,6 +27,7 @@ export async function addRule(file: string, draft: RuleDraft, now: Date): Promis
 export async function removeRule(file: string, rule: PolicyRule, home: string): Promise<boolean> {
   let removed = false;
   await edit(file, text => {
+    removed = false;
     const own = JSON.stringify(contentOf(rule, home));
     const block = blocksOf(text, rule.effect).find(
       ({ lines }) => JSON.stringify(contentOf(tableIn(lines, rule.effect), home)) === own,
