@@ -1,6 +1,6 @@
 /** `telos lint`: checks skill files, says what each needs, and mends what a program can mend. */
 import { isUtf8 } from 'node:buffer';
-import { readFileSync, statSync } from 'node:fs';
+import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Diagnostic, Skill } from '../engine/agents/agent.ts';
 import { discoverAgents } from '../engine/agents/discover.ts';
@@ -40,6 +40,10 @@ export async function lintCommand(
     terminal.say(terminalText(`There is no folder ${root}.`));
     return 2;
   }
+  if (root !== undefined && !isReadable(root)) {
+    terminal.say(terminalText(`The folder ${root} may not be read.`));
+    return 1;
+  }
   const found = root === undefined ? await knownSkills(config) : skillsBelow(root).map(skill => ({ skill }));
   const mended = options.fix
     ? await mend(
@@ -61,6 +65,15 @@ export async function lintCommand(
   if (options.json) terminal.out(`${terminalJson({ skills: checked.map(record), totals })}\n`);
   else report(checked, totals, root, options, terminal);
   return totals.errors > 0 || checked.length === 0 ? 1 : 0;
+}
+
+function isReadable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.R_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 async function knownSkills(config: Config): Promise<{ agent: string; skill: FileSkill }[]> {

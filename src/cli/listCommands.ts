@@ -135,12 +135,21 @@ function missingText(wanted: string | undefined, all: readonly Agent[], config: 
   ].join('\n');
 }
 
+/** More of them would push the list that was asked for off the screen. */
+const shownDefects = 5;
+
+/** Errors first; of many, `telos lint` tells more. */
 function sayDefects(diagnostics: readonly Diagnostic[], terminal: Terminal): void {
-  for (const { severity, message, file, line, fix } of diagnostics) {
-    if (severity === 'info') continue;
+  const defects = ['error', 'warning'].flatMap(wanted =>
+    diagnostics.filter(({ severity }) => severity === wanted),
+  );
+  const more = defects.length - shownDefects;
+  for (const { severity, message, file, line, fix } of more > 1 ? defects.slice(0, shownDefects) : defects) {
     const colour = severity === 'error' ? terminal.style.red : terminal.style.yellow;
     terminal.say(colour(terminalText(`${file}:${line}: ${message}${fix ? ` ${fix}` : ''}`)));
   }
+  if (more > 1)
+    terminal.say(terminal.style.yellow(`... and ${more} more defects; telos lint shows them all.`));
 }
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);

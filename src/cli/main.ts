@@ -18,6 +18,9 @@ process.on('uncaughtException', error => {
 
 // Only now, so that the rest comes from there.
 const { runCommandLine } = await import('./commandLine.ts');
-process.exitCode = await runCommandLine(process.argv.slice(2), new URL('../package.json', import.meta.url));
+const exitCode = await runCommandLine(process.argv.slice(2), new URL('../package.json', import.meta.url));
+// What could not be written may have set another one.
+process.exitCode ||= exitCode;
 // What was written leaves first; then nothing that is still open (a kept-alive connection) holds the process up.
-process.stdout.write('', () => process.exit());
+// An error of writing is told in between.
+process.stdout.write('', () => setImmediate(() => process.exit()));

@@ -39,11 +39,18 @@ function same(text: string): string {
   return text;
 }
 
-/** A reader that has gone (`| head`) is no reason to stop half-way through a run: what would be written is dropped, quietly. */
+/**
+ * A reader that has gone (`| head`) is no reason to stop half-way through a run: what would be written is dropped, quietly. A disk that is
+ * full drops it too, but whoever counts on the file has to hear of it.
+ */
 function droppingBrokenPipe(stream: NodeJS.WriteStream): (text: string) => void {
   let broken = false;
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+    if (!broken && error.code !== 'EPIPE' && error.code !== 'EIO') {
+      process.exitCode = 1;
+      if (stream !== process.stderr)
+        process.stderr.write(`telos: the output is not whole, it cannot be written: ${error.message}\n`);
+    }
     broken = true;
   });
   return text => {

@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 let copiedProgram: string | undefined;
 
 /** A copy of what was built, so that a build during the tests does not disturb them; gone when the process ends. */
-function program(): string {
+export function program(): string {
   if (copiedProgram) return copiedProgram;
   const built = join(root, 'dist/cli.js');
   if (!existsSync(built)) throw new Error(`${built} is missing: run \`npm run build\` first.`);

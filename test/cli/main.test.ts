@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SkillEndRecord } from '../../src/engine/logFile.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
@@ -9,7 +10,7 @@ import {
   type FakeServer,
   startAnthropicServer,
 } from '../fakes/anthropicServer.ts';
-import { type CliHome, cliHome, installedNodes, packageVersion } from './cliProcess.ts';
+import { type CliHome, cliHome, installedNodes, packageVersion, program } from './cliProcess.ts';
 
 const skills = {
   'skills/kairos/agent.toml': 'name = "kairos"\ndescription = "plans"\nworking_dir = "."\n',
@@ -266,6 +267,36 @@ describe('telos', function () {
         ['kairos', 2],
       ],
     );
+  });
+
+  it('says that its output could not be written, and fails', () => {
+    const readOnly = openSync(join(home.skillsDir, 'kairos/skills/kickoff/SKILL.md'), 'r');
+    try {
+      const { status, stderr } = spawnSync(process.execPath, [program(), 'agents'], {
+        env: home.env,
+        cwd: home.workDir,
+        stdio: ['ignore', readOnly, 'pipe'],
+        encoding: 'utf8',
+      });
+      assert.equal(status, 1);
+      assert.match(stderr, /cannot be written/);
+      assert.doesNotMatch(stderr, /defect/);
+    } finally {
+      closeSync(readOnly);
+    }
+  });
+
+  it('tells of the first few defects only, errors before the others', async () => {
+    const files: Record<string, string | Uint8Array> = {
+      'skills/kairos/skills/zz/SKILL.md': new Uint8Array([0]),
+    };
+    for (let index = 0; index < 9; index++)
+      files[`skills/kairos/skills/b${index}/SKILL.md`] = 'No frontmatter';
+    home.folder.add(files);
+    const lines = (await home.run(['list-skills'])).stderr.trimEnd().split('\n');
+    assert.equal(lines.length, 6);
+    assert.match(lines[0] ?? '', /zz\/SKILL\.md:1: The file is not UTF-8/);
+    assert.match(lines[5] ?? '', /5 more defects; telos lint/);
   });
 
   it('lists the skills sorted by name, all or those of one agent, a broken one with its defect', async () => {

@@ -6,7 +6,7 @@ import { foreignToolsIn } from './foreignTools.ts';
 
 /** `what` names the thing, `reason` is why the skill wants it, `nextStep` what a person can do. Each is a sentence or less. */
 export interface Missing {
-  kind: 'os' | 'program' | 'variable' | 'setting' | 'tool';
+  kind: 'file' | 'os' | 'program' | 'variable' | 'setting' | 'tool';
   what: string;
   reason: string;
   nextStep: string;
@@ -90,11 +90,20 @@ function isProgram(path: string): boolean {
 export function readinessOf(skill: Skill, machine: Machine): Readiness {
   const { metadata } = skill;
   const missing = [
+    ...unreadableFile(skill),
     ...missingSystem(metadata.os, machine),
     ...(metadata.always ? [] : missingRequirements(skill, machine)),
     ...missingTools(skill),
   ];
   return { ready: missing.length === 0, missing };
+}
+
+/** Of a skill whose text nobody can read nothing else is known either. */
+function unreadableFile({ diagnostics }: Skill): Missing[] {
+  const error = diagnostics.find(({ severity }) => severity === 'error');
+  if (!error) return [];
+  const nextStep = error.fix ?? 'Mend the file.';
+  return [{ kind: 'file', what: 'a readable file', reason: error.message, nextStep, commands: [] }];
 }
 
 function missingSystem(os: readonly NodeJS.Platform[], { platform }: Machine): Missing[] {

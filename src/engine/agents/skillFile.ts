@@ -132,7 +132,9 @@ function readManifest(file: string, id: string): Manifest {
   try {
     bytes = readSkillBytes(file);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const reason = error instanceof Error ? error.message : String(error);
+    // The system's own words come without an end.
+    const message = reason.endsWith('.') ? reason : `The file cannot be read: ${reason}.`;
     const diagnostics: Diagnostic[] = [
       {
         severity: 'error',

@@ -37,6 +37,16 @@ describe('readinessOf', () => {
     );
   });
 
+  it('is not ready when nobody can read it', () => {
+    folder.add({ 'torn/SKILL.md': new Uint8Array([0]), 'SKILL.md/x': '' });
+    for (const file of ['torn/SKILL.md', 'SKILL.md', 'gone/SKILL.md']) {
+      const machine = thisMachine({}, 'linux');
+      const { ready, missing: lacks } = readinessOf(openSkill(join(folder.path, file), 'user'), machine);
+      assert.deepEqual([ready, lacks.map(({ kind }) => kind)], [false, ['file']]);
+      assert.match(lacks[0]?.reason ?? '', /\.$/);
+    }
+  });
+
   it('names each thing that is not there, in this order', () => {
     assert.deepEqual(
       whats({
