@@ -89,9 +89,9 @@ function take(message: ToWebview) {
       focusComposer();
       break;
     case 'draft':
+      pending.value = false;
       if (message.suggested && draft.peek() !== '') break;
       draft.value = message.text;
-      pending.value = false;
       focusComposer();
       break;
   }

@@ -135,6 +135,11 @@ export class ChatSurface implements PlacedChat {
       await this.#act(message);
     } catch (error) {
       this.#desk.log.error(`The chat view's message '${message.type}' failed.`, error);
+      if (message.type !== 'submit' && message.type !== 'resend') return;
+      // The view waits for a run that will not come.
+      this.#post({ type: 'draft', text: message.text, suggested: true });
+      const why = plainLabel(error instanceof Error ? error.message : String(error), 300);
+      void vscode.window.showErrorMessage(vscode.l10n.t('The request was not sent: {0}', why));
     }
   }
 
@@ -150,8 +155,8 @@ export class ChatSurface implements PlacedChat {
       case 'resend': {
         const before = this.chat.wordsOf(message.runId);
         const attachments = await (await this.#attachments()).newlyNamed(message.text, before);
-        if (attachments) await this.chat.resend(message.runId, message.text, attachments);
-        return;
+        if (!attachments) return this.#post({ type: 'draft', text: message.text, suggested: true });
+        return this.chat.resend(message.runId, message.text, attachments);
       }
       case 'resume':
         return this.chat.resume(message.runId);

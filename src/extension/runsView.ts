@@ -41,9 +41,11 @@ class RunsWatch implements vscode.Disposable {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       this.#watcher = watch(folder, () => this.#soon());
-      this.#watcher.on('error', error =>
-        this.#log.warn(`The runs are not followed any more: ${error.message}`),
-      );
+      this.#watcher.on('error', error => {
+        this.#log.warn(`The folder of runs cannot be followed any more: ${error.message}`);
+        this.#watcher?.close();
+        this.#watcher = undefined;
+      });
     } catch (error) {
       this.#log.warn(`The folder of runs cannot be followed, so the view is a few seconds behind: ${error}`);
     }

@@ -436,6 +436,22 @@ describe('chat page', () => {
     assert.equal(await log(view).getAttribute('aria-live'), 'off');
   });
 
+  it('gives the words of a request back that was not sent, but not in the place of others', async () => {
+    const view = await open();
+    await view.say(conversation([start('go'), routed, text('Gone.'), end]));
+    await button(view, 'Retry').click();
+    await view.page.getByText('Sending…').waitFor();
+    await view.say({ type: 'draft', text: 'go', suggested: true });
+    await view.page.getByText('Sending…').waitFor({ state: 'detached' });
+    assert.equal(await textbox(view).inputValue(), 'go');
+    await textbox(view).fill('something else');
+    await button(view, 'Retry').click();
+    await view.page.getByText('Sending…').waitFor();
+    await view.say({ type: 'draft', text: 'go', suggested: true });
+    await view.page.getByText('Sending…').waitFor({ state: 'detached' });
+    assert.equal(await textbox(view).inputValue(), 'something else');
+  });
+
   it('shows where a run goes on that is not its own, with no button that would not work', async () => {
     const view = await open();
     await view.say({
