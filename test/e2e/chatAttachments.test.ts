@@ -4,7 +4,12 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
 import type { FakeServer } from '../fakes/loopback.ts';
-import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
+import {
+  type EditorSession,
+  firstStartLimit,
+  openEditorSession,
+  reloadShowing,
+} from '../vscode/editorSession.ts';
 import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
 import type { World } from '../vscode/world.ts';
 
@@ -176,9 +181,7 @@ describe('attachments in a real VS Code', () => {
     await chips().filter({ hasText: 'list.csv' }).waitFor();
     await textbox().fill('what is in the barrel now?');
     const { said } = await send();
-    await workbench.page.reload();
-    await workbench.page.waitForSelector('.monaco-workbench');
-    chat = await chatFrame(workbench);
+    chat = await reloadShowing(session!, 'what is in the barrel now?');
     await chat.getByRole('button', { name: 'Edit request' }).click();
     const editor = chat.getByRole('textbox', { name: 'Edit request' });
     await editor.fill('what was in the barrel?');

@@ -5,9 +5,14 @@ import type { Frame, Locator } from 'playwright-core';
 import { gate, never } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
-import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
+import {
+  type EditorSession,
+  firstStartLimit,
+  openEditorSession,
+  reloadShowing,
+} from '../vscode/editorSession.ts';
 import { descendants } from '../vscode/processTree.ts';
-import { chatFrame, runCommand, untilStored, type Workbench } from '../vscode/workbench.ts';
+import { chatFrame, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { keptRun } from '../vscode/world.ts';
 
 /** The process below the server in which extensions run. */
@@ -171,11 +176,7 @@ describe('conversation in a real VS Code', () => {
     await log().getByText('What should be done?').waitFor();
     await say('cut the hedge');
     await completed(1);
-    const [header = ''] = (await keptRun(session!.world, '"request":"cut the hedge"')).split('\n');
-    await untilStored(workbench.page, JSON.parse(header).conversation);
-    await workbench.page.reload();
-    await workbench.page.waitForSelector('.monaco-workbench');
-    chat = await chatFrame(workbench);
+    chat = await reloadShowing(session!, 'cut the hedge');
     await completed(1);
     await log().getByText('hedge of garden: its name is in your request').waitFor();
     await runCommand(workbench.page, 'Telos: Open Conversation...');

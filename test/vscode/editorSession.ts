@@ -1,11 +1,12 @@
 /** A real VS Code with Telos in it and a model in Anthropic's wire format behind it, as most tests of the chat want it. */
+import type { Frame } from 'playwright-core';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import { fetchCodeServer } from './codeServer.ts';
 import { type RunningServer, startServer } from './server.ts';
-import { openWorkbench, type Workbench } from './workbench.ts';
-import { freshWorld, testVariables, type World } from './world.ts';
+import { chatFrame, openWorkbench, untilStored, type Workbench } from './workbench.ts';
+import { freshWorld, keptRun, testVariables, type World } from './world.ts';
 
 /** The first start on a machine fetches VS Code. Milliseconds; for `this.timeout` of a hook that opens a session. */
 export const firstStartLimit = 10 * 60_000;
@@ -67,6 +68,15 @@ export async function openEditorSession(options: EditorSessionOptions): Promise<
     await close();
     throw error;
   }
+}
+
+/** Reloads the window once it has stored that the sidebar shows the conversation with this request; returns the page of the chat. */
+export async function reloadShowing({ world, workbench }: EditorSession, request: string): Promise<Frame> {
+  const [header = ''] = (await keptRun(world, `"request":${JSON.stringify(request)}`)).split('\n');
+  await untilStored(workbench.page, JSON.parse(header).conversation);
+  await workbench.page.reload();
+  await workbench.page.waitForSelector('.monaco-workbench');
+  return chatFrame(workbench);
 }
 
 async function worldOf({ skills, workspace }: EditorSessionOptions): Promise<World> {
