@@ -187,7 +187,7 @@ describe('attachments in a real VS Code', () => {
     await editor.fill('what was in the barrel?');
     const before = model.requests.length;
     await editor.press('Enter');
-    await chat.getByText('what was in the barrel?').waitFor();
+    await chat.getByRole('log').getByText('what was in the barrel?').waitFor();
     await chat.locator('.end-completed').waitFor();
     assert.equal(model.requests.length, before + 1);
     const again = JSON.stringify(model.requests.at(-1)?.body.messages);

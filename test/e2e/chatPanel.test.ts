@@ -94,10 +94,10 @@ describe('chats in editors of a real VS Code', () => {
       .waitFor();
     await tab(/cut the hedge/).waitFor();
     await hedge.getByRole('button', { name: 'Allow once' }).click();
-    await hedge.getByText('The hedge is done: DONE-hedge.').waitFor();
+    await hedge.getByRole('log').getByText('The hedge is done: DONE-hedge.').waitFor();
     assert.equal(await barrel.getByRole('button', { name: 'Allow once' }).count(), 1);
     await barrel.getByRole('button', { name: 'Allow once' }).click();
-    await barrel.getByText('The barrel is done: DONE-barrel.').waitFor();
+    await barrel.getByRole('log').getByText('The barrel is done: DONE-barrel.').waitFor();
     await workbench.screenshot('panels-done');
   });
 
@@ -146,7 +146,7 @@ describe('chats in editors of a real VS Code', () => {
     answer = () => ({ text, hold: { behind: 'drop60 ', until: closed.opened } });
     const barrel = await openPanel();
     await say(barrel, 'look into the barrel once more');
-    await barrel.getByText('drop9').waitFor();
+    await barrel.getByRole('log').getByText('drop9').waitFor();
     await runCommand(workbench.page, 'View: Close Editor');
     const message = workbench.page.locator('.notification-toast').filter({ hasText: 'runs on' });
     await message.getByRole('button', { name: 'Show' }).click();
@@ -154,7 +154,7 @@ describe('chats in editors of a real VS Code', () => {
     const [again] = await panelsOf('look into the barrel once more');
     assert.ok(again);
     await again.locator('.end-completed').waitFor();
-    await again.getByText('drop0 drop1').waitFor();
+    await again.getByRole('log').getByText('drop0 drop1').waitFor();
     assert.equal(
       model.requests.filter(({ body }) => /once more/.test(JSON.stringify(body.messages))).length,
       1,

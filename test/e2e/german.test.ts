@@ -65,8 +65,11 @@ describe('a VS Code in German', () => {
   it('tells of a run in German, from its choice to its end', async () => {
     await chat.getByRole('textbox', { name: 'Nachricht an Telos' }).fill('run daily kickoff');
     await chat.getByRole('button', { name: 'Senden' }).click();
-    await chat.getByText('kickoff von kairos: sein Name steht in deiner Anfrage').waitFor();
-    await chat.getByText(/^Fertig/).waitFor();
+    await chat.getByRole('log').getByText('kickoff von kairos: sein Name steht in deiner Anfrage').waitFor();
+    await chat
+      .getByRole('log')
+      .getByText(/^Fertig/)
+      .waitFor();
     await chat.getByRole('button', { name: 'Lauf rückgängig machen' }).waitFor();
     await workbench.page.getByText('Heute', { exact: true }).waitFor();
     await workbench.screenshot('german');

@@ -239,12 +239,14 @@ describe('runs view in a real VS Code', () => {
     await choose(row('The robin'), 'Replay');
     const replay = await chatFrame(workbench, others);
     await workbench.page.getByRole('tab', { name: 'Replay: The robin' }).waitFor();
-    await replay
+    // What is said to screen readers holds the same words.
+    const shown = replay.getByRole('log');
+    await shown
       .getByText(/This is a replay of a run/)
       .first()
       .waitFor();
-    await replay.getByText('A robin lives there.').waitFor();
-    await replay.getByText('Here it is.').waitFor();
+    await shown.getByText('A robin lives there.').waitFor();
+    await shown.getByText('Here it is.').waitFor();
     await workbench.screenshot('runs-replayed');
     await replay.locator('.end-completed').nth(1).waitFor();
     assert.equal(model.requests.length, asked);
