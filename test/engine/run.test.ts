@@ -137,14 +137,17 @@ describe('runLoop', () => {
   it('runs eight calls at once at most, and gives the results in order', async () => {
     let running = 0;
     let most = 0;
-    const together = Promise.withResolvers<void>();
+    let meet = (): void => {};
+    const together = new Promise<void>(resolve => {
+      meet = resolve;
+    });
     const slow: Tool = {
       definition: { name: 'read_file', description: '', inputSchema: { type: 'object', properties: {} } },
       access: 'read',
       async execute({ path }) {
         most = Math.max(most, ++running);
-        if (running === 8) together.resolve();
-        await together.promise;
+        if (running === 8) meet();
+        await together;
         await new Promise(resolve => setTimeout(resolve, 20 - Number(path)));
         running--;
         return { content: String(path), isError: false };
