@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { lineDiff, writeDiff } from '../../../src/engine/policy/writeDiff.ts';
+import { writeDiff } from '../../../src/engine/policy/writeDiff.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('the lines that a write would change', () => {
@@ -14,15 +14,19 @@ describe('the lines that a write would change', () => {
 
   it('stand with what is around them', async () => {
     const after = 'one\ntwo\nthree\nFOUR\nfour\nfive\nsix\n';
-    assert.equal(await write('a.txt', after), ' one\n two\n three\n+FOUR\n four\n five\n six');
-    assert.equal(lineDiff('a\nb\nc', 'a\nc'), ' a\n-b\n c');
-    assert.equal(lineDiff('a', 'b'), '-a\n+b');
-    assert.equal(lineDiff('a\na', 'a\na\na'), ' a\n a\n+a');
+    assert.equal(
+      await write('a.txt', after),
+      '@@ -1,6 +1,7 @@\n one\n two\n three\n+FOUR\n four\n five\n six',
+    );
   });
 
   it('are all of a new file, and say what cannot be shown', async () => {
-    assert.equal(await write('new.txt', 'x\ny'), '(a new file)\n+x\n+y');
-    assert.equal(await write('b.bin', 'x'), '(replaces 2 bytes that are no text)\n+x');
+    assert.equal(await write('new.txt', 'x\ny\n'), '(a new file)\n+x\n+y');
+    assert.equal(await write('new.txt', ''), '(a new file)');
+    assert.equal(
+      await write('b.bin', 'x'),
+      '(replaces 2 bytes that are no text)\n+x\n\\ No newline at end of file',
+    );
   });
 
   it('are the pieces of an edit', async () => {
