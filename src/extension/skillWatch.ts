@@ -24,7 +24,7 @@ export function registerSkillWatch(current: CurrentTelos, log: vscode.LogOutputC
     timer = setTimeout(() => void current.refresh(), settleTime);
   };
   /** Roots come and go: agents.toml links folders, folders are made. */
-  const follow = async (): Promise<void> => {
+  const followNow = async (): Promise<void> => {
     try {
       const wanted = new Map(
         (await rootsOf(await current.openTelos())).map(root => [`${root.folder}\n${root.pattern}`, root]),
@@ -43,10 +43,12 @@ export function registerSkillWatch(current: CurrentTelos, log: vscode.LogOutputC
       log.error('The folders of skills cannot be watched.', error);
     }
   };
-  const following = vscode.Disposable.from(
-    current.onDidOpen(() => void follow()),
-    current.onDidRefresh(() => void follow()),
-  );
+  // One after the other: two at once would each watch the same new folder.
+  let last = Promise.resolve();
+  const follow = (): void => {
+    last = last.then(followNow);
+  };
+  const following = vscode.Disposable.from(current.onDidOpen(follow), current.onDidRefresh(follow));
   return new vscode.Disposable(() => {
     clearTimeout(timer);
     following.dispose();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { changesSkills } from '../../src/extension/skillFiles.ts';
+import { tempFolder } from '../fakes/tempFolder.ts';
 
 describe('changesSkills', () => {
   const root = '/home/node_modules/.skills';
@@ -13,6 +14,17 @@ describe('changesSkills', () => {
   it('follows folders that come and go, for their files are not told of', () => {
     assert.equal(changesSkills(root, `${root}/kairos/skills/kickoff`, 'deleted'), true);
     assert.equal(changesSkills(root, `${root}/kairos`, 'created'), true);
+  });
+
+  it('follows a folder that was made anew, which is told of as changed', () => {
+    const folder = tempFolder({ 'kairos/skills/kickoff/LICENSE': 'Free.' });
+    try {
+      const kickoff = `${folder.path}/kairos/skills/kickoff`;
+      assert.equal(changesSkills(folder.path, kickoff, 'changed'), true);
+      assert.equal(changesSkills(folder.path, `${kickoff}/LICENSE`, 'changed'), false);
+    } finally {
+      folder.remove();
+    }
   });
 
   it('does not follow anything else', () => {

@@ -91,8 +91,7 @@ async function richFacts(
     ),
   );
   // The host hands an address to the editor, which asks before it opens one.
-  const host = readFileSync(new URL('../../../src/extension/chatSurface.ts', import.meta.url), 'utf8');
-  const byHost = /openableLink\(url\);\s*if \(link\) await vscode\.env\.openExternal\(/.test(host);
+  const byHost = /openableLink\(url\);\s*if \(link\) await vscode\.env\.openExternal\(/.test(extensionText());
   return {
     'heading, list, table, code, link all present': found.length === 0 || found.join(),
     "clicking the link goes through the extension's open-external prompt":
