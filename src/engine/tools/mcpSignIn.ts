@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { TelosError } from '../errors.ts';
-import { hostKind, isNeverReached } from './addresses.ts';
+import { KeptSignIn, type SecretPlace } from './keptSignIn.ts';
 import type { KnownClient, RemoteServer } from './mcpConfig.ts';
 import { auth, discoverOAuthServerInfo, type OAuthClientProvider } from './mcpSdk.ts';
 import {
@@ -15,23 +15,19 @@ import {
   clientOf,
   codeIn,
   type Discovery,
-  type Kept,
-  keptIn,
   lacksScope,
   originsOf,
   placesOf,
   unknownClient,
 } from './mcpSignInAnswers.ts';
+import { checkReach, guardedFetch } from './signInReach.ts';
 
 /** What a frontend does for a sign-in. Without it, a server that wants one is told to be out of reach. */
-export interface SignInPort {
+export interface SignInPort extends SecretPlace {
   /** Where the browser comes back to; an address that leads to this frontend alone. */
   redirectUrl(): Promise<string>;
   /** Opens the page and waits for the browser to come back with this `state`. Rejects on abort, and when the person takes too long. */
   visit(url: string, state: string, signal: AbortSignal): Promise<URLSearchParams>;
-  /** A place for secrets. A value of undefined forgets. */
-  read(name: string): Promise<string | undefined>;
-  write(name: string, value: string | undefined): Promise<void>;
 }
 
 /** A sign-in that a server wants and that a person may make. */
@@ -47,18 +43,14 @@ export interface WantedSignIn {
   signIn(signal: AbortSignal): Promise<void>;
 }
 
-/** For one of the requests that a sign-in takes, in milliseconds. */
-const requestLimit = 15_000;
-
 export class McpSignIn {
   readonly #port: SignInPort;
   readonly #learn: (secrets: readonly string[]) => void;
   readonly #server: URL;
-  readonly #place: string;
+  readonly #kept: KeptSignIn;
   readonly #client: KnownClient | undefined;
   /** What the person has not agreed to yet. */
   #found: Discovery | undefined;
-  #kept: Promise<Kept> | undefined;
   #renewing: Promise<boolean> | undefined;
   /** What the server said when it refused a request; undefined as long as it has not. */
   #challenge: Challenge | undefined;
@@ -75,7 +67,8 @@ export class McpSignIn {
     this.#client = oauth;
     this.#server = new URL(url);
     // A token is for one of the places of an origin, and for the agent that the person has accepted.
-    this.#place = `telos.mcp.${agent}.${this.#server.origin}${this.#server.pathname}`;
+    const place = `telos.mcp.${agent}.${this.#server.origin}${this.#server.pathname}`;
+    this.#kept = new KeptSignIn(port, place, learn);
   }
 
   /** True once the server has asked for a sign-in that a person can make. */
@@ -92,7 +85,7 @@ export class McpSignIn {
   readonly fetch = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
     const isOwn = new URL(input).origin === this.#server.origin;
     const headers = new Headers(init.headers);
-    const token = (await this.#read()).tokens?.access_token;
+    const token = (await this.#kept.read()).tokens?.access_token;
     const isOurs = isOwn && !headers.has('authorization');
     if (isOurs && token) headers.set('authorization', `Bearer ${token}`);
     // No redirect is followed here: who sends through this decides on each, and asks again.
@@ -100,7 +93,7 @@ export class McpSignIn {
     const response = await fetch(input, request);
     if (!isOurs || !(await this.#hasBetter(token, response))) return response;
     await response.body?.cancel();
-    headers.set('authorization', `Bearer ${(await this.#read()).tokens?.access_token}`);
+    headers.set('authorization', `Bearer ${(await this.#kept.read()).tokens?.access_token}`);
     const second = await fetch(input, request);
     if (lacksScope(second)) this.#challenge = { ...challengeOf(second, this.#server), more: true };
     else if (second.status !== 401) this.#challenge = undefined;
@@ -115,7 +108,7 @@ export class McpSignIn {
     }
     if (token === undefined || !lacksScope(response)) return false;
     // The sign-in of another call may have come between.
-    const { tokens } = await this.#read();
+    const { tokens } = await this.#kept.read();
     if (tokens && tokens.access_token !== token) return true;
     this.#challenge = { ...challengeOf(response, this.#server), more: true };
     return false;
@@ -123,14 +116,14 @@ export class McpSignIn {
 
   /** The origins that a sign-in would lead to: the page for the browser first. Throws TelosError `mcp` for one that must not be reached. */
   async origins(signal: AbortSignal): Promise<string[]> {
-    this.#check(this.#server);
-    const fetchFn = this.#guarded(undefined, signal);
+    checkReach(this.#server, this.#server);
+    const fetchFn = guardedFetch(this.#server, undefined, signal);
     const { resourceMetadataUrl } = this.#challenge ?? {};
     const at = resourceMetadataUrl ? { resourceMetadataUrl } : {};
     const found = await discoverOAuthServerInfo(this.#server, { ...at, fetchFn });
     checkIssuer(found);
     await this.#checkClient(found);
-    for (const place of placesOf(found)) this.#check(place);
+    for (const place of placesOf(found)) checkReach(place, this.#server);
     this.#found = found;
     return originsOf(found);
   }
@@ -140,7 +133,7 @@ export class McpSignIn {
     authorizationServerUrl: issuer,
     authorizationServerMetadata,
   }: Discovery): Promise<void> {
-    const { known, client, redirectUrl } = await this.#read();
+    const { known, client, redirectUrl } = await this.#kept.read();
     if (this.#client) {
       if (known?.clientId !== this.#client.clientId || known.issuer === issuer) return;
       throw new TelosError(
@@ -167,7 +160,11 @@ export class McpSignIn {
     if (this.#challenge?.more) provider.tokens = () => undefined;
     const discovery = this.#found;
     const allowed = discovery ? [...originsOf(discovery), this.#server.origin] : [];
-    const options = { serverUrl: this.#server, ...from, fetchFn: this.#guarded(allowed, signal) };
+    const options = {
+      serverUrl: this.#server,
+      ...from,
+      fetchFn: guardedFetch(this.#server, allowed, signal),
+    };
     if ((await this.#orWhy(auth(provider, options))) === 'AUTHORIZED') return;
     if (!page || !allowed.includes(page.origin))
       throw new TelosError('mcp', 'its sign-in page is not where it said that it would be');
@@ -180,7 +177,7 @@ export class McpSignIn {
 
   /** True when there is another token than `refused` now; several requests that were refused together renew it once. */
   async #renew(refused: string | undefined): Promise<boolean> {
-    const kept = await this.#again();
+    const kept = await this.#kept.again();
     if (kept.tokens?.access_token !== refused) return kept.tokens !== undefined;
     if (!kept.tokens?.refresh_token || !kept.discovery || !kept.redirectUrl) return false;
     this.#renewing ??= this.#renewed(kept.redirectUrl, originsOf(kept.discovery), refused).finally(() => {
@@ -199,11 +196,15 @@ export class McpSignIn {
     };
     try {
       const provider = await this.#provider(redirectUrl, '', nobodyLooks);
-      const fetchFn = this.#guarded([...allowed, this.#server.origin], new AbortController().signal);
+      const fetchFn = guardedFetch(
+        this.#server,
+        [...allowed, this.#server.origin],
+        new AbortController().signal,
+      );
       return (await auth(provider, { serverUrl: this.#server, fetchFn })) === 'AUTHORIZED';
     } catch {
       // Another window may have been faster. Else whoever needs it signs in again: the run says that the server wants it.
-      const { tokens } = await this.#again();
+      const { tokens } = await this.#kept.again();
       return tokens !== undefined && tokens.access_token !== refused;
     }
   }
@@ -224,7 +225,7 @@ export class McpSignIn {
     show: (page: URL) => void,
     asked?: string,
   ): Promise<OAuthClientProvider> {
-    const kept = await this.#read();
+    const kept = await this.#kept.read();
     let verifier = '';
     const known = this.#client;
     // A registration names the address that the browser comes back to.
@@ -246,17 +247,17 @@ export class McpSignIn {
         : {
             saveClientInformation: async (information: ClientInformation) => {
               client = information;
-              await this.#write({ ...(await this.#read()), client: information, redirectUrl });
+              await this.#kept.write({ ...(await this.#kept.read()), client: information, redirectUrl });
             },
           }),
-      tokens: async () => (await this.#read()).tokens,
+      tokens: async () => (await this.#kept.read()).tokens,
       saveTokens: async tokens => {
         const { issuer } = tokens;
-        const kept = await this.#read();
+        const kept = await this.#kept.read();
         // It is only told where it differs from what was asked for.
         const scope = tokens.scope ?? asked ?? kept.tokens?.scope;
         const discovery = this.#found ?? kept.discovery;
-        await this.#write({
+        await this.#kept.write({
           ...kept,
           tokens: { ...tokens, ...(scope === undefined ? {} : { scope }) },
           ...(discovery ? { discovery } : {}),
@@ -269,14 +270,14 @@ export class McpSignIn {
         this.#learn([text]);
       },
       codeVerifier: () => verifier,
-      discoveryState: async () => this.#found ?? (await this.#read()).discovery,
+      discoveryState: async () => this.#found ?? (await this.#kept.read()).discovery,
       invalidateCredentials: async scope => {
-        const refused = (await this.#read()).tokens;
-        const { client: registered, tokens, ...rest } = await this.#again();
+        const refused = (await this.#kept.read()).tokens;
+        const { client: registered, tokens, ...rest } = await this.#kept.again();
         // What another window has got meanwhile is not what was refused.
         if (tokens?.access_token !== refused?.access_token) return;
         if (!known && (scope === 'all' || scope === 'client')) client = undefined;
-        await this.#write({
+        await this.#kept.write({
           ...rest,
           ...(client && !known ? { client: registered } : {}),
           ...(scope === 'all' || scope === 'tokens' ? {} : { tokens }),
@@ -289,57 +290,7 @@ export class McpSignIn {
   async #wanted(): Promise<{ scope?: string; resourceMetadataUrl?: URL }> {
     const { more, ...wanted } = this.#challenge ?? {};
     if (!more || wanted.scope === undefined) return wanted;
-    const before = (await this.#read()).tokens?.scope?.split(' ') ?? [];
+    const before = (await this.#kept.read()).tokens?.scope?.split(' ') ?? [];
     return { ...wanted, scope: [...new Set([...before, ...wanted.scope.split(' ')])].join(' ') };
-  }
-
-  /** Follows no redirect, and reaches nothing that a server of this kind has no business to name. */
-  #guarded(allowed: readonly string[] | undefined, signal: AbortSignal) {
-    return async (input: string | URL, init?: RequestInit): Promise<Response> => {
-      const url = new URL(input);
-      this.#check(url);
-      if (allowed && !allowed.includes(url.origin))
-        throw new TelosError('mcp', `its sign-in wants to reach ${url.origin}, which was not agreed to`);
-      const stop = AbortSignal.any([signal, AbortSignal.timeout(requestLimit)]);
-      return fetch(url, { ...init, redirect: 'error', signal: stop });
-    };
-  }
-
-  #check({ protocol, hostname, origin }: URL): void {
-    const kind = hostKind(hostname);
-    const isSafe = protocol === 'https:' || (protocol === 'http:' && kind === 'loopback');
-    if (!isSafe || isNeverReached(kind))
-      throw new TelosError(
-        'mcp',
-        `its sign-in leads to ${origin === 'null' ? protocol : origin}, and only https is taken for one`,
-      );
-    if (kind !== 'public' && kind !== hostKind(this.#server.hostname))
-      throw new TelosError('mcp', `its sign-in leads to ${origin}, inside a network that it is not in`);
-  }
-
-  /** As it lies there now: another window may have signed in, or renewed it. */
-  #again(): Promise<Kept> {
-    this.#kept = undefined;
-    return this.#read();
-  }
-
-  #read(): Promise<Kept> {
-    this.#kept ??= this.#port.read(this.#place).then(text => {
-      const kept = keptIn(text);
-      this.#remember(kept);
-      return kept;
-    });
-    return this.#kept;
-  }
-
-  async #write(kept: Kept): Promise<void> {
-    this.#kept = Promise.resolve(kept);
-    this.#remember(kept);
-    await this.#port.write(this.#place, JSON.stringify(kept));
-  }
-
-  #remember({ tokens, client }: Kept): void {
-    const given = [tokens?.access_token, tokens?.refresh_token, tokens?.id_token, client?.client_secret];
-    this.#learn(given.filter(secret => secret !== undefined));
   }
 }
