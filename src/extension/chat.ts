@@ -184,13 +184,14 @@ export class Chat {
     this.#replace(conversation);
     if (this.#feed.isFollowed) await this.show(null, 0);
     this.#activate('replay', async signal => {
-      for (const run of runs) {
+      for (const [index, run] of runs.entries()) {
         const before = conversation.earlier.messages;
         conversation.beginReplay(run.request, title);
         this.#ports.changed();
         for await (const event of paced(run.events, signal)) {
           this.#append(conversation, event);
-          if (event.type === 'run_start') this.#append(conversation, replayLabel(event.startedAt));
+          if (index === 0 && event.type === 'run_start')
+            this.#append(conversation, replayLabel(event.startedAt));
         }
         conversation.tellAgain(run, before);
       }

@@ -243,7 +243,7 @@ async function withCard(
       ? `The files of agent '${agent.name}' have changed since you reviewed it (${named.join(', ')}).`
       : `Agent '${agent.name}' has not been reviewed yet.`;
   const rule = isCovered ? undefined : question.lasting?.rule;
-  const always = rule ? ' A yes for always accepts its card, and allows exactly this beside it.' : '';
+  const always = rule ? ' An answer of always accepts its card, and allows just this from then on.' : '';
   return {
     ...question,
     rule: `card.${card.state}`,
