@@ -62,7 +62,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   await mkdir(options.extensions, { recursive: true });
   const child = spawn(process.execPath, serverArguments(options), {
     cwd: options.profile,
-    env: hostEnvironment(options.env),
+    env: hostEnvironment(options),
     stdio: ['ignore', 'pipe', 'pipe'],
     ...ownGroup,
   });
@@ -120,12 +120,17 @@ function serverArguments(options: ServerOptions): string[] {
 }
 
 /** Variables that npm and an outer VS Code set for their own children would change how the inner one behaves. */
-function hostEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+function hostEnvironment({ env, profile }: ServerOptions): NodeJS.ProcessEnv {
   const kept = Object.entries(env).filter(
     ([name]) => !/^(npm_|VSCODE_|ELECTRON_|NODE_OPTIONS$|INIT_CWD$)/i.test(name),
   );
-  // No gallery: the window would ask one for updates at each start, and a test must not need a network.
-  return { ...Object.fromEntries(kept), EXTENSIONS_GALLERY: '{}' };
+  return {
+    ...Object.fromEntries(kept),
+    // No gallery: the window would ask one for updates at each start, and a test must not need a network.
+    EXTENSIONS_GALLERY: '{}',
+    // Its sockets outlive a server that is ended; here they go with the profile.
+    XDG_RUNTIME_DIR: profile,
+  };
 }
 
 async function listeningPort(output: () => string, ended: Promise<void>): Promise<number> {
