@@ -32,7 +32,9 @@ export function linkTargets(watched: readonly string[], skillDirs: readonly stri
   return [...targets].map(([folder, isSkill]) => ({ folder, isSkill }));
 }
 
-const isWithin = (folder: string, path: string): boolean => path === folder || path.startsWith(folder + sep);
+/** Both absolute and as they are written; a folder is within itself. */
+export const isWithin = (folder: string, path: string): boolean =>
+  path === folder || path.startsWith(folder + sep);
 
 function realPath(path: string): string | undefined {
   try {

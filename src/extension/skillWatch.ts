@@ -4,8 +4,9 @@ import { basename, dirname, join, relative, sep } from 'node:path';
 import * as vscode from 'vscode';
 import type { Telos } from '../engine/telos.ts';
 import type { CurrentTelos } from './currentTelos.ts';
-import { linkTargets } from './linkTargets.ts';
-import { changesSkills } from './skillFiles.ts';
+import { isWithin, linkTargets } from './linkTargets.ts';
+import { NewFolders } from './newFolders.ts';
+import { changesSkills, type PathChange } from './skillFiles.ts';
 
 /** A checkout or an unpacked archive changes many files at once; in milliseconds. */
 const settleTime = 100;
@@ -17,44 +18,101 @@ interface Root {
 }
 
 export function registerSkillWatch(current: CurrentTelos, log: vscode.LogOutputChannel): vscode.Disposable {
-  const watchers = new Map<string, vscode.Disposable>();
-  let timer: NodeJS.Timeout | undefined;
-  const onRelevantChange = (): void => {
-    clearTimeout(timer);
-    timer = setTimeout(() => void current.refresh(), settleTime);
-  };
+  return new SkillWatch(current, log);
+}
+
+class SkillWatch implements vscode.Disposable {
+  readonly #current: CurrentTelos;
+  readonly #log: vscode.LogOutputChannel;
+  readonly #watchers = new Map<string, vscode.Disposable>();
+  readonly #newFolders: NewFolders;
+  readonly #following: vscode.Disposable;
+  #timer: NodeJS.Timeout | undefined;
+  // One after the other: two at once would each watch the same new folder.
+  #last = Promise.resolve();
+
+  constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
+    this.#current = current;
+    this.#log = log;
+    this.#newFolders = new NewFolders(
+      (path, change) => this.#heard(dirname(path), path, change),
+      message => log.warn(message),
+    );
+    const follow = (): void => {
+      this.#last = this.#last.then(() => this.#follow());
+    };
+    this.#following = vscode.Disposable.from(current.onDidOpen(follow), current.onDidRefresh(follow));
+  }
+
+  dispose(): void {
+    clearTimeout(this.#timer);
+    this.#following.dispose();
+    this.#newFolders.dispose();
+    for (const watcher of this.#watchers.values()) watcher.dispose();
+    this.#watchers.clear();
+  }
+
   /** Roots come and go: agents.toml links folders, folders are made. */
-  const followNow = async (): Promise<void> => {
+  async #follow(): Promise<void> {
     try {
-      const wanted = new Map(
-        (await rootsOf(await current.openTelos())).map(root => [`${root.folder}\n${root.pattern}`, root]),
-      );
-      for (const [key, watcher] of watchers) {
+      const roots = await rootsOf(await this.#current.openTelos());
+      const wanted = new Map(roots.map(root => [`${root.folder}\n${root.pattern}`, root]));
+      for (const [key, watcher] of this.#watchers) {
         if (wanted.has(key)) continue;
         watcher.dispose();
-        watchers.delete(key);
+        this.#watchers.delete(key);
       }
-      const added = [...wanted].filter(([key]) => !watchers.has(key));
-      const isFirst = watchers.size === 0;
-      for (const [key, root] of added) watchers.set(key, watch(root, current, onRelevantChange));
+      this.#newFolders.retain(path => roots.some(({ folder }) => isWithin(folder, path)));
+      const added = [...wanted].filter(([key]) => !this.#watchers.has(key));
+      const isFirst = this.#watchers.size === 0;
+      for (const [key, root] of added) this.#watchers.set(key, this.#watch(root));
+      // The editor begins in its own time.
+      for (const [, { folder, pattern }] of added)
+        if (pattern === '**') await this.#newFolders.add(folder, !isFirst);
       // What was written into a new folder before it was watched is seen by looking once more.
-      if (added.length > 0 && !isFirst) onRelevantChange();
+      if (added.length > 0 && !isFirst) this.#refreshSoon();
     } catch (error) {
-      log.error('The folders of skills cannot be watched.', error);
+      this.#log.error('The folders of skills cannot be watched.', error);
     }
-  };
-  // One after the other: two at once would each watch the same new folder.
-  let last = Promise.resolve();
-  const follow = (): void => {
-    last = last.then(followNow);
-  };
-  const following = vscode.Disposable.from(current.onDidOpen(follow), current.onDidRefresh(follow));
-  return new vscode.Disposable(() => {
-    clearTimeout(timer);
-    following.dispose();
-    for (const watcher of watchers.values()) watcher.dispose();
-    watchers.clear();
-  });
+  }
+
+  #watch({ folder, pattern }: Root): vscode.Disposable {
+    const root = vscode.Uri.file(folder);
+    const watcher = vscode.workspace.createFileSystemWatcher(new vscode.RelativePattern(root, pattern));
+    const hear =
+      (change: PathChange) =>
+      async ({ fsPath }: vscode.Uri): Promise<void> => {
+        if (basename(fsPath) === '.env') return this.#current.reopen();
+        if (!pattern.startsWith('*')) return this.#refreshSoon();
+        await this.#heard(root.fsPath, fsPath, change);
+      };
+    return vscode.Disposable.from(
+      watcher,
+      watcher.onDidCreate(hear('created')),
+      watcher.onDidChange(hear('changed')),
+      watcher.onDidDelete(hear('deleted')),
+    );
+  }
+
+  async #heard(root: string, path: string, change: PathChange): Promise<void> {
+    try {
+      if (!(await changesSkills(root, path, change, folder => this.#heldSkills(folder)))) return;
+      if (change !== 'deleted') await this.#newFolders.add(path);
+      this.#refreshSoon();
+    } catch (error) {
+      this.#log.error(`What the change of ${path} means for the skills is not known.`, error);
+    }
+  }
+
+  async #heldSkills(folder: string): Promise<boolean> {
+    const agents = await (await this.#current.openTelos()).agents();
+    return agents.some(({ skills }) => skills.some(({ dir }) => isWithin(folder, dir)));
+  }
+
+  #refreshSoon(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#current.refresh(), settleTime);
+  }
 }
 
 async function rootsOf(telos: Telos): Promise<Root[]> {
@@ -85,23 +143,4 @@ function watchable(folder: string, pattern: string): Root {
   while (!existsSync(above) && dirname(above) !== above) above = dirname(above);
   if (above === folder) return { folder, pattern };
   return { folder: above, pattern: relative(above, folder).split(sep)[0] ?? '*' };
-}
-
-function watch(
-  { folder, pattern }: Root,
-  current: CurrentTelos,
-  onRelevantChange: () => void,
-): vscode.Disposable {
-  const root = vscode.Uri.file(folder);
-  const watcher = vscode.workspace.createFileSystemWatcher(new vscode.RelativePattern(root, pattern));
-  const hear = (change: 'created' | 'changed' | 'deleted') => (uri: vscode.Uri) => {
-    if (basename(uri.fsPath) === '.env') current.reopen();
-    else if (!pattern.startsWith('*') || changesSkills(root.fsPath, uri.fsPath, change)) onRelevantChange();
-  };
-  return vscode.Disposable.from(
-    watcher,
-    watcher.onDidCreate(hear('created')),
-    watcher.onDidChange(hear('changed')),
-    watcher.onDidDelete(hear('deleted')),
-  );
 }

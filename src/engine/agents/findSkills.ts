@@ -3,10 +3,9 @@ import { type Dirent, readdirSync, realpathSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import type { SkillSource } from './agent.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
-import { stagedPrefix } from './stagedPrefix.ts';
+import { isSkippedFolder } from './skippedFolders.ts';
 import { atOnce, type Steps } from './steps.ts';
 
-const skippedFolders = new Set(['.git', 'node_modules']);
 /** Folders below a root are searched to this depth; a skill's own folder ends the search. */
 const maxDepth = 4;
 
@@ -81,7 +80,7 @@ export function foldersIn(dir: string): string[] {
 
 function folderEntries(entries: readonly Dirent[]): { name: string; isLink: boolean }[] {
   return entries
-    .filter(entry => (entry.isDirectory() || entry.isSymbolicLink()) && !isSkipped(entry.name))
+    .filter(entry => (entry.isDirectory() || entry.isSymbolicLink()) && !isSkippedFolder(entry.name))
     .map(entry => ({ name: entry.name, isLink: entry.isSymbolicLink() }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -93,8 +92,6 @@ function entriesIn(dir: string): Dirent[] {
     return [];
   }
 }
-
-const isSkipped = (name: string): boolean => skippedFolders.has(name) || name.startsWith(stagedPrefix);
 
 function realPathOf(path: string): string | undefined {
   try {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { stagedPrefix } from '../agents/stagedPrefix.ts';
+import { stagedPrefix } from '../agents/skippedFolders.ts';
 
 type Fill = (folder: string) => Promise<void>;
 

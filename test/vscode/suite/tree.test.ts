@@ -1,6 +1,6 @@
 /** The tree over every root that skills come from: what shows up by itself, what is hidden by what, what a skill lacks. */
 import assert from 'node:assert/strict';
-import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -26,6 +26,7 @@ describe('the tree over all roots', () => {
       join(homedir(), '.claude'),
       join(workspace, '.agents'),
       join(skillsDir, 'tree-agent'),
+      join(configDir, '..', 'second.one'),
     ])
       await rm(folder, { recursive: true, force: true });
     await rm(join(configDir, 'agents.toml'), { force: true });
@@ -143,6 +144,25 @@ describe('the tree over all roots', () => {
         await wait(500);
       }
     }
+  });
+
+  it('follows what lies deep in a folder that came as a whole', async () => {
+    await nodes('tree-agent'); // opens the engine, which asks for the watchers
+    const made = join(configDir, '..', 'made');
+    await add(join(made, 'skills', 'moved'));
+    await mkdir(skillsDir, { recursive: true });
+    await rename(made, join(skillsDir, 'tree-agent'));
+    await until(async () => (await ids('tree-agent')) === 'moved');
+    const description = async (): Promise<string> => (await nodes('tree-agent'))[0]?.skill.description ?? '';
+    assert.equal(await description(), 'Does it');
+    await add(join(skillsDir, 'tree-agent', 'skills', 'moved'), '---\ndescription: Does more\n---\nDo it.\n');
+    await until(async () => (await description()) === 'Does more');
+    await add(join(skillsDir, 'tree-agent', 'skills', 'second.one'));
+    await until(async () => (await ids('tree-agent')) === 'moved,second.one');
+    await rename(join(skillsDir, 'tree-agent', 'skills', 'second.one'), join(configDir, '..', 'second.one'));
+    await until(async () => (await ids('tree-agent')) === 'moved');
+    await rename(join(configDir, '..', 'second.one'), join(skillsDir, 'tree-agent', 'skills', 'third.one'));
+    await until(async () => (await ids('tree-agent')) === 'moved,third.one');
   });
 
   it('says which skill hides one of the same name', async () => {
