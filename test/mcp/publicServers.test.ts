@@ -114,6 +114,7 @@ describe('a run with public MCP servers', () => {
     ['stdio', async () => local],
     ['sse', async () => ({ type: 'sse', url: await serve('sse') })],
     ['streamable http', async () => ({ url: await serve('streamableHttp') })],
+    ['sse that nobody has called so', async () => ({ url: await serve('sse') })],
   ];
   for (const [way, entry] of ways) {
     it(`has text, images, structure, resources, progress and errors over ${way}`, async () => {

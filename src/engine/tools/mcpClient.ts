@@ -3,7 +3,7 @@ import type { JsonObject, ToolResult } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
 import { mapStrings } from '../redact.ts';
 import type { McpServer } from './mcpConfig.ts';
-import { type Link, type McpSurroundings, remoteLink, stdioLink } from './mcpLink.ts';
+import { type Link, type McpSurroundings, mayBeOlder, remoteLink, stdioLink } from './mcpLink.ts';
 import { listingOf, progressText, toolResultOf } from './mcpResult.ts';
 import {
   Client,
@@ -47,8 +47,30 @@ const tooLong = new Error('The call takes too long.');
 const maxPages = 50;
 const maxTools = 500;
 
-/** Starts or reaches a server and lists its tools. Throws TelosError `mcp` with the reason, and the abort reason on abort; then nothing is left running. */
+/**
+ * Starts or reaches a server and lists its tools. An address that does not know today's transport is asked for the one of before, as the
+ * specification has it. Throws TelosError `mcp` with the reason, and the abort reason on abort; then nothing is left running.
+ */
 export async function connectServer(
+  label: string,
+  server: McpServer,
+  surroundings: McpSurroundings,
+  limits: McpLimits,
+  signal: AbortSignal,
+): Promise<McpConnection> {
+  try {
+    return await connect(label, server, surroundings, limits, signal);
+  } catch (error) {
+    if (server.type !== 'streamable-http' || !mayBeOlder(error)) throw error;
+    const older = connect(label, { ...server, type: 'sse' }, surroundings, limits, signal);
+    return await older.catch(() => {
+      // What the server said to what was written down is what helps.
+      throw signal.aborted ? signal.reason : error;
+    });
+  }
+}
+
+async function connect(
   label: string,
   server: McpServer,
   surroundings: McpSurroundings,

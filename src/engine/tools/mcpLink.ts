@@ -152,6 +152,11 @@ function plainReason(error: unknown): string {
   return (reasons.join(': ') || String(error)).slice(0, 600);
 }
 
+/** Is this failure to connect the refusal of a server that knows the transport of before 2025 alone? So says the specification, under backwards compatibility. */
+export function mayBeOlder(failure: unknown): boolean {
+  return [400, 404, 405].includes(statusOf(failure instanceof TelosError ? failure.cause : undefined) ?? 0);
+}
+
 /** The SDK puts it into a property, or for the older way over HTTP into the text. */
 function statusOf(error: unknown): number | undefined {
   const [, written] = /\(HTTP (\d{3})\)/.exec(plainReason(error)) ?? [];
