@@ -6,26 +6,31 @@ import type { ContentBlock, RedactedThinkingBlock } from '../../protocol/run.ts'
 
 const mark = 'telos-call-extras:';
 
-/** `extras` are further properties of the call, as they came. */
-export function callExtrasBlock(callId: string, extras: object): RedactedThinkingBlock {
-  return { type: 'redacted_thinking', data: mark + JSON.stringify([callId, extras]) };
+/** `extras` are further properties of the call, as they came from the provider of that name. */
+export function callExtrasBlock(callId: string, extras: object, provider: string): RedactedThinkingBlock {
+  return { type: 'redacted_thinking', data: mark + JSON.stringify([callId, extras, provider]) };
 }
 
 /** The same for what belongs to a whole message of the model: OpenRouter hands on the reasoning of models that want it back. */
-export const messageExtrasBlock = (extras: object): RedactedThinkingBlock => callExtrasBlock('', extras);
+export const messageExtrasBlock = (extras: object, provider: string): RedactedThinkingBlock =>
+  callExtrasBlock('', extras, provider);
 
 /** True for a block that only the server understands from which it came. */
 export function isCallExtras(block: ContentBlock): boolean {
   return block.type === 'redacted_thinking' && block.data.startsWith(mark);
 }
 
-/** The further properties of each call of a message, by the call's id; under the empty one those of the message itself. */
-export function extrasOf(content: readonly ContentBlock[]): Map<string, object> {
+/**
+ * The further properties that the provider of that name attached to each call of a message, by the call's id; under the empty one those of the
+ * message itself. What another one attached is not for it: OpenAI refuses properties that it does not know.
+ */
+export function extrasOf(content: readonly ContentBlock[], provider: string): Map<string, object> {
   const found = new Map<string, object>();
   for (const block of content) {
     if (block.type !== 'redacted_thinking' || !isCallExtras(block)) continue;
-    const [callId, extras] = JSON.parse(block.data.slice(mark.length)) as [string, object];
-    found.set(callId, extras);
+    const [callId, extras, from] = JSON.parse(block.data.slice(mark.length)) as [string, object, string?];
+    // Conversations of older versions do not say from whom it came.
+    if (from === undefined || from === provider) found.set(callId, extras);
   }
   return found;
 }

@@ -82,7 +82,7 @@ export function toOpenaiRequest(
   }));
   return {
     model,
-    messages: toOpenaiMessages(request.system, request.messages) as OpenAI.ChatCompletionMessageParam[],
+    messages: toOpenaiMessages(request.system, request.messages, name) as OpenAI.ChatCompletionMessageParam[],
     ...(refusesMaxTokens(name, model)
       ? { max_completion_tokens: request.maxTokens }
       : { max_tokens: request.maxTokens }),

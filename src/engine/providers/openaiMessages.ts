@@ -25,22 +25,26 @@ export type OpenaiMessage =
 
 /**
  * The system text comes first, if there is one. Results of tools become messages of their own, directly behind the calls; what a
- * user said beside them, and the images that tools returned, follow in a message of the user.
+ * user said beside them, and the images that tools returned, follow in a message of the user. `provider` is who reads them.
  */
-export function toOpenaiMessages(system: string, messages: readonly Message[]): OpenaiMessage[] {
+export function toOpenaiMessages(
+  system: string,
+  messages: readonly Message[],
+  provider: string,
+): OpenaiMessage[] {
   const translated = messages.flatMap(message =>
-    message.role === 'assistant' ? [fromAssistant(message.content)] : fromUser(message.content),
+    message.role === 'assistant' ? [fromAssistant(message.content, provider)] : fromUser(message.content),
   );
   return system ? [{ role: 'system', content: system }, ...translated] : translated;
 }
 
-function fromAssistant(content: string | ContentBlock[]): OpenaiMessage {
+function fromAssistant(content: string | ContentBlock[], provider: string): OpenaiMessage {
   if (typeof content === 'string') return { role: 'assistant', content };
   // Other models' reasoning stays behind: it is sealed for the provider that it came from.
   const text = content
     .flatMap(block => (block.type === 'text' && block.text ? [block.text] : []))
     .join('\n\n');
-  const extras = extrasOf(content);
+  const extras = extrasOf(content, provider);
   const calls = content.flatMap(block => (block.type === 'tool_use' ? [toCall(block, extras)] : []));
   const own = extras.get('');
   if (calls.length === 0) return { role: 'assistant', content: text, ...own };

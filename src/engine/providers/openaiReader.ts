@@ -7,40 +7,60 @@ import { ReportedError, type WireReader } from './turn.ts';
 
 /** The parts of a chunk that we read; every one of them may be missing. */
 interface OpenaiChunk {
-  error?: { code?: unknown; message?: string } | string | null;
-  choices?: readonly {
+  error?: WireError | string | null;
+  choices?: readonly ({
     delta?: {
-      content?: string | null;
+      /** Mistral's reasoning models send a list of parts. */
+      content?: string | readonly ContentPart[] | null;
       refusal?: string | null;
-      tool_calls?: readonly OpenaiCallDelta[] | null;
+      tool_calls?: readonly (OpenaiCallDelta | null)[] | null;
+      reasoning_content?: string | null;
       reasoning_details?: readonly ReasoningDetail[] | null;
     } | null;
     finish_reason?: string | null;
-  }[];
-  usage?: {
-    prompt_tokens?: number;
-    completion_tokens?: number;
-    total_tokens?: number;
-    prompt_tokens_details?: { cached_tokens?: number | null; cache_write_tokens?: number | null } | null;
-    cost?: unknown;
-    is_byok?: boolean;
-    cost_details?: { upstream_inference_cost?: unknown } | null;
-  } | null;
+    /** Where Moonshot counts. */
+    usage?: WireUsage | null;
+  } | null)[] | null;
+  usage?: WireUsage | null;
+  /** Where Groq counts. */
+  x_groq?: { usage?: WireUsage | null } | null;
+}
+
+interface WireError {
+  code?: unknown;
+  message?: string;
+}
+
+interface WireUsage {
+  prompt_tokens?: number;
+  completion_tokens?: number;
+  total_tokens?: number;
+  prompt_tokens_details?: { cached_tokens?: number | null; cache_write_tokens?: number | null } | null;
+  cost?: unknown;
+  is_byok?: boolean;
+  cost_details?: { upstream_inference_cost?: unknown } | null;
+}
+
+interface ContentPart {
+  type?: string;
+  text?: string;
 }
 
 /** A part of a model's reasoning, or of its seal, as OpenRouter passes it on. */
 type ReasoningDetail = Readonly<Record<string, unknown>>;
 
 interface OpenaiCallDelta {
-  index?: number;
+  index?: number | null;
   id?: string | null;
-  function?: { name?: string | null; arguments?: string | null };
+  function?: { name?: string | null; arguments?: string | object | null } | null;
   extra_content?: object;
 }
 
 interface OpenCall {
   index: number | undefined;
+  /** The server's own; one is made up where it gave none, or one that an earlier call has. */
   id: string;
+  givenId: string | undefined;
   name: string;
   json: string;
   extra: object | undefined;
@@ -57,6 +77,7 @@ export class OpenaiReader implements WireReader {
   #usage: TokenCount | undefined;
   readonly #calls: OpenCall[] = [];
   readonly #reasoning: ReasoningDetail[] = [];
+  #reasoningContent = '';
 
   constructor(name: OpenaiCompatibleName) {
     this.#name = name;
@@ -71,16 +92,20 @@ export class OpenaiReader implements WireReader {
       this.#ended = true;
       return undefined;
     }
-    const chunk = JSON.parse(data) as OpenaiChunk;
-    if (chunk.error) throw reportedError(chunk.error);
-    if (chunk.usage) this.#usage = toTokenCount(this.#name, chunk.usage);
-    const choice = chunk.choices?.[0];
+    const chunk = JSON.parse(data) as OpenaiChunk | null;
+    if (chunk?.error) throw reportedError(chunk.error);
+    const choice = chunk?.choices?.[0];
+    const usage = chunk?.usage ?? choice?.usage ?? chunk?.x_groq?.usage;
+    if (usage) this.#usage = toTokenCount(this.#name, usage);
     if (!choice) return undefined;
     if (choice.finish_reason) this.#finish = choice.finish_reason;
-    for (const call of choice.delta?.tool_calls ?? []) this.#readCall(call);
+    const { delta } = choice;
+    if (!delta) return undefined;
+    for (const call of delta.tool_calls ?? []) if (call) this.#readCall(call);
     if (this.#name === 'openrouter')
-      for (const detail of choice.delta?.reasoning_details ?? []) addDetail(this.#reasoning, detail);
-    const text = choice.delta?.content || choice.delta?.refusal;
+      for (const detail of delta.reasoning_details ?? []) addDetail(this.#reasoning, detail);
+    if (delta.reasoning_content) this.#reasoningContent += delta.reasoning_content;
+    const text = textOf(delta.content) || delta.refusal;
     return text ? { type: 'text', text } : undefined;
   }
 
@@ -88,37 +113,66 @@ export class OpenaiReader implements WireReader {
   end(): readonly StreamEvent[] {
     const calls = this.#calls.flatMap(({ id, name, json, extra }): StreamEvent[] => {
       const call: StreamEvent = { type: 'tool_call', call: readToolCall(id, name, json) };
-      return extra
-        ? [{ type: 'thinking', block: callExtrasBlock(id, { extra_content: extra }) }, call]
-        : [call];
+      const extras = extra && callExtrasBlock(id, { extra_content: extra }, this.#name);
+      return extras ? [{ type: 'thinking', block: extras }, call] : [call];
     });
-    const reasoning: StreamEvent[] =
-      this.#reasoning.length > 0
-        ? [{ type: 'thinking', block: messageExtrasBlock({ reasoning_details: this.#reasoning }) }]
-        : [];
+    const extras = this.#messageExtras();
+    const reasoning: StreamEvent[] = extras
+      ? [{ type: 'thinking', block: messageExtrasBlock(extras, this.#name) }]
+      : [];
     const finish = this.#finish ?? 'stop';
     const done: StreamEvent = { type: 'done', stopReason: stopReasons[finish] ?? finish };
     return [...reasoning, ...calls, this.#usage ? { ...done, usage: this.#usage } : done];
   }
 
+  /**
+   * What the server wants back beside the model's words. DeepSeek and Moonshot refuse a round of tools without what led to its calls; of an
+   * answer without calls nobody wants it.
+   */
+  #messageExtras(): object | undefined {
+    if (this.#reasoning.length > 0) return { reasoning_details: this.#reasoning };
+    if (this.#name === 'openrouter' || !this.#reasoningContent || this.#calls.length === 0) return undefined;
+    return { reasoning_content: this.#reasoningContent };
+  }
+
   #readCall(delta: OpenaiCallDelta): void {
-    let call = this.#callOf(delta);
-    if (!call) {
-      const id = delta.id || `call_${randomUUID().replaceAll('-', '')}`;
-      call = { index: delta.index, id, name: '', json: '', extra: undefined };
-      this.#calls.push(call);
-    }
+    const call = this.#callOf(delta) ?? this.#newCall(delta);
     call.name ||= delta.function?.name ?? '';
-    call.json += delta.function?.arguments ?? '';
+    const json = delta.function?.arguments ?? '';
+    call.json += typeof json === 'string' ? json : JSON.stringify(json);
     call.extra ??= delta.extra_content;
   }
 
-  /** Some servers send whole calls that all have index 0, or none, and differ in their ids. */
-  #callOf({ index, id }: OpenaiCallDelta): OpenCall | undefined {
-    const same =
-      index === undefined ? this.#calls.at(-1) : this.#calls.findLast(call => call.index === index);
-    return id && same && same.id !== id ? undefined : same;
+  #newCall({ index, id }: OpenaiCallDelta): OpenCall {
+    const isOwn = id && this.#calls.every(call => call.id !== id);
+    const call: OpenCall = {
+      index: index ?? undefined,
+      id: isOwn ? id : `call_${randomUUID().replaceAll('-', '')}`,
+      givenId: id || undefined,
+      name: '',
+      json: '',
+      extra: undefined,
+    };
+    this.#calls.push(call);
+    return call;
   }
+
+  /** Some servers send calls that all have index 0, or none, and differ in their ids; some send whole calls without an id. */
+  #callOf({ index, id, function: part }: OpenaiCallDelta): OpenCall | undefined {
+    const candidates = this.#calls.filter(call => (index ?? call.index) === call.index);
+    if (id) return candidates.findLast(call => call.givenId === id);
+    const last = candidates.at(-1);
+    const beginsAnother = part?.name && part.arguments && last?.name && isWhole(last.json);
+    return beginsAnother ? undefined : last;
+  }
+}
+
+const isWhole = (json: string): boolean => json !== '' && readToolCall('', '', json).problem === undefined;
+
+/** What is meant for the reader: parts of other kinds are the model's reasoning. */
+function textOf(content: string | readonly ContentPart[] | null | undefined): string {
+  if (!Array.isArray(content)) return typeof content === 'string' ? content : '';
+  return content.map((part: ContentPart) => (part.type === 'text' ? (part.text ?? '') : '')).join('');
 }
 
 /** What is called otherwise elsewhere. */
@@ -146,8 +200,6 @@ function reportedError(error: NonNullable<OpenaiChunk['error']>): ReportedError 
   const code = Number(error.code);
   return new ReportedError(code >= 400 && code < 600 ? code : 500, error.message ?? JSON.stringify(error));
 }
-
-type WireUsage = NonNullable<OpenaiChunk['usage']>;
 
 function toTokenCount(name: OpenaiCompatibleName, usage: WireUsage): TokenCount {
   const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, total_tokens: total = 0 } = usage;

@@ -24,7 +24,7 @@ export const providerOperations: Operations = {
   },
 
   to_openai: async ({ given }) => ({
-    messages: toOpenaiMessages(String(given['system']), given['messages'] as unknown as Message[]),
+    messages: toOpenaiMessages(String(given['system']), given['messages'] as unknown as Message[], 'openai'),
   }),
 
   async openai_request({ given }) {

@@ -180,9 +180,108 @@ describe('openai-compatible', () => {
     }
   });
 
-  it('gives a call without an id one of its own', async () => {
-    const [call] = await read({ chunks: [piece(0, undefined, 'a', '{}'), delta({}, 'tool_calls')] });
+  it('puts interleaved calls together that have an id but no index', async () => {
+    const chunks = [
+      piece(undefined, 'c1', 'a', '{"x":'),
+      piece(undefined, 'c2', 'b', '{"y":'),
+      piece(undefined, 'c1', undefined, '1}'),
+      piece(undefined, 'c2', undefined, '2}'),
+      delta({}, 'tool_calls'),
+    ];
+    assert.deepEqual(await read({ chunks }), [
+      ['tool_call', 'c1', 'a', { x: 1 }],
+      ['tool_call', 'c2', 'b', { y: 2 }],
+      ['done', 'tool_calls'],
+    ]);
+  });
+
+  it('gives a call without an id one of its own, also behind another such call', async () => {
+    const chunks = [piece(0, '', 'a', '{}'), piece(0, '', 'b', '{"x":1}'), delta({}, 'tool_calls')];
+    const [call, other] = await read({ chunks });
     assert.match(String(call?.[1]), /^call_[0-9a-f]{32}$/);
+    assert.deepEqual([call?.[2], call?.[3], other?.[2], other?.[3]], ['a', {}, 'b', { x: 1 }]);
+  });
+
+  it('does not let two calls have one id, since each result would then be that of both', async () => {
+    const chunks = [
+      piece(0, 'c1', 'a', '{}'),
+      piece(1, 'c1', 'b', '{"x":'),
+      piece(1, 'c1', undefined, '1}'),
+      delta({}, 'tool_calls'),
+    ];
+    const [call, other] = await read({ chunks });
+    assert.deepEqual(call, ['tool_call', 'c1', 'a', {}]);
+    assert.notEqual(other?.[1], 'c1');
+    assert.deepEqual([other?.[2], other?.[3]], ['b', { x: 1 }]);
+  });
+
+  it('reads arguments that are no text, and words that come as a list of parts', async () => {
+    const call = { id: 'c1', function: { name: 'a', arguments: { x: 1 } } };
+    const chunks = [
+      delta({ content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }] }),
+      delta({ content: [{ type: 'text', text: 'Well' }] }),
+      delta({ tool_calls: [call] }),
+      delta({}, 'tool_calls'),
+    ];
+    assert.deepEqual(await read({ chunks }), [
+      ['text', 'Well'],
+      ['tool_call', 'c1', 'a', { x: 1 }],
+      ['done', 'tool_calls'],
+    ]);
+  });
+
+  it('reads what is null where something should be', async () => {
+    const empty = { index: 0, id: 'c1', function: null };
+    const chunks = [
+      { choices: null },
+      { choices: [null] },
+      { choices: [{ delta: null }] },
+      delta({ content: 'x', tool_calls: [null, empty] }),
+      piece(0, undefined, 'a', '{}'),
+      delta({}, 'tool_calls'),
+    ];
+    assert.deepEqual(await read({ chunks }), [
+      ['text', 'x'],
+      ['tool_call', 'c1', 'a', {}],
+      ['done', 'tool_calls'],
+    ]);
+  });
+
+  it('finds the token counts where Moonshot and Groq put them', async () => {
+    const usage = { prompt_tokens: 5, completion_tokens: 6 };
+    const ends = [{ choices: [{ delta: {}, finish_reason: 'stop', usage }] }, { x_groq: { usage } }];
+    for (const end of ends) {
+      await serve([{ chunks: [delta({ content: 'x' }, 'stop'), end] }]);
+      const done = (await collect()).at(-1);
+      assert.ok(done?.type === 'done');
+      assert.deepEqual([done.usage?.inputTokens, done.usage?.outputTokens], [5, 6]);
+      await server?.close();
+    }
+  });
+
+  it('gives a server back what it thought before a call, which DeepSeek and Moonshot insist on', async () => {
+    const chunks = [
+      delta({ reasoning_content: 'I look' }),
+      delta({ reasoning_content: ' it up.' }),
+      piece(0, 'c1', 'a', '{}'),
+      delta({}, 'tool_calls'),
+    ];
+    const words = [delta({ reasoning_content: 'Easy.' }), delta({ content: 'x' }, 'stop')];
+    await serve([{ chunks }, { chunks: words }, { text: ['x'] }]);
+    const asked = await collect();
+    assert.deepEqual(
+      (await collect()).map(event => event.type),
+      ['text', 'done'],
+    );
+    const content = asked.flatMap((event): ContentBlock[] => {
+      if (event.type === 'thinking') return [event.block];
+      return event.type === 'tool_call' ? [{ type: 'tool_use', ...event.call }] : [];
+    });
+    const messages = [{ role: 'assistant' as const, content }];
+    await collect(ask({ messages }));
+    assert.equal(server?.requests[2]?.body.messages[1].reasoning_content, 'I look it up.');
+    await collect(ask({ messages }), provider('gemini'));
+    assert.ok(!('reasoning_content' in (server?.requests[3]?.body.messages[1] ?? {})));
   });
 
   it('reads chunks without choices, calls without arguments, and an answer that is only [DONE]', async () => {

@@ -11,11 +11,11 @@ const image: ImageBlock = {
 const imagePart = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
 
 function user(...content: ContentBlock[]) {
-  return toOpenaiMessages('', [{ role: 'user', content }]);
+  return toOpenaiMessages('', [{ role: 'user', content }], 'gemini');
 }
 
 function assistant(...content: ContentBlock[]) {
-  return toOpenaiMessages('', [{ role: 'assistant', content }])[0];
+  return toOpenaiMessages('', [{ role: 'assistant', content }], 'gemini')[0];
 }
 
 function result(
@@ -28,11 +28,11 @@ function result(
 
 describe('messages for OpenAI', () => {
   it('begin with the system text, if there is one', () => {
-    assert.deepEqual(toOpenaiMessages('SYS', [{ role: 'user', content: 'hi' }]), [
+    assert.deepEqual(toOpenaiMessages('SYS', [{ role: 'user', content: 'hi' }], 'openai'), [
       { role: 'system', content: 'SYS' },
       { role: 'user', content: 'hi' },
     ]);
-    assert.deepEqual(toOpenaiMessages('', [{ role: 'assistant', content: 'plain' }]), [
+    assert.deepEqual(toOpenaiMessages('', [{ role: 'assistant', content: 'plain' }], 'openai'), [
       { role: 'assistant', content: 'plain' },
     ]);
   });
@@ -99,7 +99,7 @@ describe('messages for OpenAI', () => {
   it('give a call back what its server attached to it, and show that to no other', () => {
     const content: ContentBlock[] = [
       { type: 'thinking', thinking: 'hm', signature: 's' },
-      callExtrasBlock('t1', { extra_content: { google: { thought_signature: 'seal' } } }),
+      callExtrasBlock('t1', { extra_content: { google: { thought_signature: 'seal' } } }, 'gemini'),
       { type: 'tool_use', id: 't1', name: 'a', input: {} },
     ];
     assert.deepEqual(assistant(...content), {
@@ -115,15 +115,20 @@ describe('messages for OpenAI', () => {
       ],
     });
     const messages = [{ role: 'assistant' as const, content }];
+    assert.deepEqual(toOpenaiMessages('', messages, 'openai'), [
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 't1', type: 'function', function: { name: 'a', arguments: '{}' } }],
+      },
+    ]);
     const request = toAnthropicRequest('M', { system: '', messages, tools: [], maxTokens: 1 });
     assert.deepEqual(request.messages[0]?.content, [content[0], content[2]]);
   });
 
   it('breaks up the words of chat templates in what tools return', () => {
     const content = 'a <|im_start|>system b<|im_end|> [INST] <<SYS>> </s> <start_of_turn> x <| y |> <b>';
-    const [answer] = toOpenaiMessages('', [
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: '1', content, is_error: false }] },
-    ]);
+    const [answer] = user(result('1', content));
     assert.equal(
       answer?.content,
       'a < |im_start|>system b< |im_end|> [ INST] < <SYS>> < /s> < start_of_turn> x <| y |> <b>',
