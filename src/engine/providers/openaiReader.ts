@@ -8,19 +8,21 @@ import { ReportedError, type WireReader } from './turn.ts';
 /** The parts of a chunk that we read; every one of them may be missing. */
 interface OpenaiChunk {
   error?: WireError | string | null;
-  choices?: readonly ({
-    delta?: {
-      /** Mistral's reasoning models send a list of parts. */
-      content?: string | readonly ContentPart[] | null;
-      refusal?: string | null;
-      tool_calls?: readonly (OpenaiCallDelta | null)[] | null;
-      reasoning_content?: string | null;
-      reasoning_details?: readonly ReasoningDetail[] | null;
-    } | null;
-    finish_reason?: string | null;
-    /** Where Moonshot counts. */
-    usage?: WireUsage | null;
-  } | null)[] | null;
+  choices?:
+    | readonly ({
+        delta?: {
+          /** Mistral's reasoning models send a list of parts. */
+          content?: string | readonly ContentPart[] | null;
+          refusal?: string | null;
+          tool_calls?: readonly (OpenaiCallDelta | null)[] | null;
+          reasoning_content?: string | null;
+          reasoning_details?: readonly ReasoningDetail[] | null;
+        } | null;
+        finish_reason?: string | null;
+        /** Where Moonshot counts. */
+        usage?: WireUsage | null;
+      } | null)[]
+    | null;
   usage?: WireUsage | null;
   /** Where Groq counts. */
   x_groq?: { usage?: WireUsage | null } | null;
