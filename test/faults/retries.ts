@@ -5,7 +5,7 @@
 import { createAnthropic } from '../../src/engine/providers/anthropic.ts';
 import { createOpenaiCompatible } from '../../src/engine/providers/openaiCompatible.ts';
 import type { CompletionRequest, Provider } from '../../src/engine/providers/provider.ts';
-import { standardLimits } from '../../src/engine/providers/turn.ts';
+import { standardLimits } from '../../src/engine/providers/turnLimits.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { Delivery, ReceivedRequest } from '../fakes/loopback.ts';
 import { startOpenaiServer } from '../fakes/openaiServer.ts';

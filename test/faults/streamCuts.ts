@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createAnthropic } from '../../src/engine/providers/anthropic.ts';
 import { createOpenaiCompatible } from '../../src/engine/providers/openaiCompatible.ts';
 import type { Provider } from '../../src/engine/providers/provider.ts';
-import { standardLimits, type TurnLimits } from '../../src/engine/providers/turn.ts';
+import { standardLimits, type TurnLimits } from '../../src/engine/providers/turnLimits.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { Delivery, FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
 import { startOpenaiServer } from '../fakes/openaiServer.ts';

@@ -5,14 +5,8 @@ import { isCallExtras } from './callExtras.ts';
 import { explainHttpFailure, explainLineFailure } from './httpFailure.ts';
 import type { CompletionRequest, Provider, StreamEvent, TokenCount } from './provider.ts';
 import { readToolCall } from './toolArguments.ts';
-import {
-  ReportedError,
-  standardLimits,
-  streamTurn,
-  type TurnFailure,
-  type TurnLimits,
-  type WireReader,
-} from './turn.ts';
+import { ReportedError, streamTurn, type TurnFailure, type WireReader } from './turn.ts';
+import { standardLimits, type TurnLimits } from './turnLimits.ts';
 
 export interface AnthropicOptions {
   apiKey: string;

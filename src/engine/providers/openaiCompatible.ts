@@ -6,7 +6,8 @@ import { OllamaContext } from './ollamaContext.ts';
 import { toOpenaiMessages } from './openaiMessages.ts';
 import { type OpenaiCompatibleName, OpenaiReader } from './openaiReader.ts';
 import type { CompletionRequest, Provider } from './provider.ts';
-import { ReportedError, standardLimits, streamTurn, type TurnFailure, type TurnLimits } from './turn.ts';
+import { ReportedError, streamTurn, type TurnFailure } from './turn.ts';
+import { standardLimits, type TurnLimits } from './turnLimits.ts';
 
 export interface OpenaiCompatibleOptions {
   name: OpenaiCompatibleName;

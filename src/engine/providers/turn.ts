@@ -1,33 +1,9 @@
-/** Holds one streamed model turn to its time limits and tries it again where that is safe, the same way for every provider. */
+/** Reads one streamed model turn and tries it again where that is safe, the same way for every provider. */
 import { TelosError } from '../errors.ts';
 import { NoEventStream, Opening } from './opening.ts';
 import type { StreamEvent } from './provider.ts';
 import { EventStreamDecoder, type ServerSentEvent } from './serverSentEvents.ts';
-
-/** Times in milliseconds. */
-export interface TurnLimits {
-  /** From sending the request to the first sign of an answer. (Connecting has its own limit of 10 s, in Node's fetch.) */
-  firstByteMs: number;
-  /** Between two parts of an answer; a ping is not a part. */
-  idleMs: number;
-  /** How long a connection may stay open behind a complete answer; read to its end, it can be used again. */
-  lingerMs: number;
-  /** How often a turn is asked for in all. */
-  tries: number;
-  /** Pause before the second try; it doubles with each further one. */
-  firstPauseMs: number;
-  /** When a server asks for a longer pause than this, the turn fails at once and says so. */
-  longestPauseMs: number;
-}
-
-export const standardLimits: TurnLimits = {
-  firstByteMs: 60_000,
-  idleMs: 90_000,
-  lingerMs: 1_000,
-  tries: 5,
-  firstPauseMs: 1_000,
-  longestPauseMs: 120_000,
-};
+import { type TurnLimits, TurnWatch } from './turnLimits.ts';
 
 /** What went wrong with one try. */
 export interface TurnFailure {
@@ -81,7 +57,7 @@ export async function* streamTurn(
 ): AsyncGenerator<StreamEvent> {
   for (let attempt = 1; ; attempt += 1) {
     signal.throwIfAborted();
-    const watch = new Watch(signal, limits);
+    const watch = new TurnWatch(signal, limits);
     const reader = source.reader();
     let passedOn = false;
     let failure: TurnFailure;
@@ -132,7 +108,7 @@ export async function* streamTurn(
 function* eventsIn(
   messages: Iterable<ServerSentEvent>,
   reader: WireReader,
-  watch: Watch,
+  watch: TurnWatch,
 ): Generator<StreamEvent> {
   for (const { name, data } of messages) {
     if (name === 'ping') continue;
@@ -221,77 +197,4 @@ export function pause(milliseconds: number, signal: AbortSignal): Promise<void> 
     }
     signal.addEventListener('abort', stop, { once: true });
   });
-}
-
-/** Aborts one try when its person does, or when it has been silent too long. One timer in all, however many parts arrive. */
-class Watch {
-  held = false;
-  expired: TelosError | undefined;
-  readonly #controller = new AbortController();
-  readonly #outer: AbortSignal;
-  readonly #limits: TurnLimits;
-  #lastHeard = performance.now();
-  #state: 'waiting' | 'hearing' | 'lingering' = 'waiting';
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(outer: AbortSignal, limits: TurnLimits) {
-    this.#outer = outer;
-    this.#limits = limits;
-    outer.addEventListener('abort', this.#stop, { once: true });
-    this.#timer = setTimeout(this.#check, limits.firstByteMs);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  get hasHeard(): boolean {
-    return this.#state !== 'waiting';
-  }
-
-  heard(): void {
-    this.#lastHeard = performance.now();
-    if (this.#state === 'waiting') this.#enter('hearing', this.#limits.idleMs);
-  }
-
-  linger(): void {
-    if (this.#state !== 'lingering') this.#enter('lingering', this.#limits.lingerMs);
-  }
-
-  end(): void {
-    clearTimeout(this.#timer);
-    this.#outer.removeEventListener('abort', this.#stop);
-  }
-
-  abandon(): void {
-    this.#controller.abort();
-  }
-
-  #enter(state: 'hearing' | 'lingering', limit: number): void {
-    this.#state = state;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.#check, limit);
-  }
-
-  readonly #stop = (): void => {
-    this.#controller.abort(this.#outer.reason);
-  };
-
-  readonly #check = (): void => {
-    const limit = this.#state === 'waiting' ? this.#limits.firstByteMs : this.#limits.idleMs;
-    if (this.#state !== 'lingering') {
-      const silence = this.held ? 0 : performance.now() - this.#lastHeard;
-      if (silence < limit) {
-        this.#timer = setTimeout(this.#check, limit - silence);
-        return;
-      }
-      const seconds = Math.round(limit / 1000);
-      const what = this.#state === 'waiting' ? 'did not begin to answer within' : 'sent nothing for';
-      this.expired = new TelosError(
-        'provider',
-        `The model ${what} ${seconds} seconds. Send the request again.`,
-      );
-    }
-    this.#controller.abort();
-  };
 }

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { createOpenaiCompatible } from '../../../src/engine/providers/openaiCompatible.ts';
 import type { Provider } from '../../../src/engine/providers/provider.ts';
-import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turn.ts';
+import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turnLimits.ts';
 import { type AgentRun, runAgent } from '../agentRun.ts';
 import { fieldsOf, textsOf } from '../caseFile.ts';
 import { runCli } from '../cliRun.ts';

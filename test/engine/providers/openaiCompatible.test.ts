@@ -3,7 +3,7 @@ import { TelosError } from '../../../src/engine/errors.ts';
 import { createOpenaiCompatible, toOpenaiRequest } from '../../../src/engine/providers/openaiCompatible.ts';
 import type { OpenaiCompatibleName } from '../../../src/engine/providers/openaiReader.ts';
 import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
-import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turn.ts';
+import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turnLimits.ts';
 import type { ContentBlock } from '../../../src/protocol/run.ts';
 import { until } from '../../eventually.ts';
 import { joined } from '../../fakes/joined.ts';

@@ -4,7 +4,7 @@ import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { createOpenaiCompatible } from '../../../src/engine/providers/openaiCompatible.ts';
 import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { EventStreamDecoder } from '../../../src/engine/providers/serverSentEvents.ts';
-import { standardLimits } from '../../../src/engine/providers/turn.ts';
+import { standardLimits } from '../../../src/engine/providers/turnLimits.ts';
 import { joined } from '../../fakes/joined.ts';
 
 /** What the next request is answered with; each piece is one read of its own, so that no socket joins them again. */
