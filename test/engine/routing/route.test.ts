@@ -78,6 +78,43 @@ describe('routing', () => {
     assert.equal(model.asked.length, 0);
   });
 
+  it('hears the whole sentence where it has a name in it and fits another skill clearly better', async () => {
+    const agents = agentsOf({
+      'a/monday': 'Moves cards on boards',
+      'a/stitcher': 'Designs knitting patterns and counts stitches and yarn',
+      'a/query': '---\ndescription: Runs statements\ndisable-model-invocation: true\n---\n',
+      'b/monday': 'Knitting patterns, stitches and yarn on boards',
+    });
+    const said = 'count the stitches of the knitting pattern until monday';
+    assert.equal(chosen(await route(said, agents, { mode: 'local' })), 'a/stitcher');
+    const model = answering('stitcher');
+    assert.equal(chosen(await route(said, agents, { model })), 'a/stitcher');
+    assert.equal(model.asked.length, 1);
+    // Bidden, written as a name is, asked for names alone, or with nobody to fit better: the name counts.
+    for (const text of [
+      'use monday to count the stitches of the knitting pattern',
+      'monday please',
+      'put it on monday',
+    ])
+      assert.equal(chosen(await route(text, agents, { model })), 'a/monday', text);
+    assert.equal(chosen(await route(said, agents, { mode: 'name' })), 'a/monday');
+    assert.equal(
+      chosen(await route('query the count of stitches in knitting patterns', agents, { mode: 'local' })),
+      'a/query',
+    );
+    assert.equal(model.asked.length, 1);
+  });
+
+  it('takes a compound name for a name where it is written as one', async () => {
+    const agents = agentsOf({
+      'a/yarn-count': 'Says how thick a thread is',
+      'a/stitcher': 'Designs knitting patterns and counts stitches and yarn',
+    });
+    const words = 'do the knitting pattern and its stitches by yarn count';
+    assert.equal(chosen(await route(words, agents)), 'a/stitcher');
+    assert.equal(chosen(await route(words.replace('yarn count', '"yarn-count".'), agents)), 'a/yarn-count');
+  });
+
   it('asks the model once, with the list of skills', async () => {
     const model = answering('kickoff');
     const result = await route('begin my day', agentsOf(daily), { model });
