@@ -83,7 +83,6 @@ describe('routing', () => {
       'a/monday': 'Moves cards on boards',
       'a/stitcher': 'Designs knitting patterns and counts stitches and yarn',
       'a/query': '---\ndescription: Runs statements\ndisable-model-invocation: true\n---\n',
-      'b/monday': 'Knitting patterns, stitches and yarn on boards',
     });
     const said = 'count the stitches of the knitting pattern until monday';
     assert.equal(chosen(await route(said, agents, { mode: 'local' })), 'a/stitcher');
@@ -103,6 +102,11 @@ describe('routing', () => {
       'a/query',
     );
     assert.equal(model.asked.length, 1);
+  });
+
+  it('takes the first agent of two whose skill is named, however well the other fits', async () => {
+    const agents = agentsOf({ 'a/tally': 'Adds', 'b/tally': 'Counts the stitches of knitting patterns' });
+    assert.equal(chosen(await route('tally the stitches of the knitting pattern', agents)), 'a/tally');
   });
 
   it('takes a compound name for a name where it is written as one', async () => {
