@@ -105,6 +105,7 @@ export class DayUse {
   readonly #dataDir: string;
   #reader: LogReader | undefined;
   #sum: DaySoFar = nothingYet;
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(dataDir: string) {
     this.#dataDir = dataDir;
@@ -130,7 +131,15 @@ export class DayUse {
     };
   }
 
-  async read(): Promise<DaySoFar> {
+  /** Behind whoever reads already: two at once would add up the same lines. */
+  read(): Promise<DaySoFar> {
+    const reading = this.#last.then(() => this.#readOn());
+    this.#last = reading;
+    return reading;
+  }
+
+  /** Never rejects. */
+  async #readOn(): Promise<DaySoFar> {
     try {
       this.#reader ??= new LogReader(this.#dataDir, 'start');
       const { records, newDay } = await this.#reader.readOn();

@@ -161,4 +161,16 @@ describe('openBudget', () => {
     const { cost, unknownRuns, minutes } = await day.spending({});
     assert.deepEqual([cost, unknownRuns, minutes], [0.4, 1, 2]);
   });
+
+  it('counts each run once, and goes on counting, when two ask at the same time', async () => {
+    const day = new DayUse(join(folder.path, 'data'));
+    ended(new Date(), {});
+    const both = await Promise.all([day.spending({}), day.spending({})]);
+    assert.deepEqual(
+      both.map(({ cost }) => cost),
+      [0.4, 0.4],
+    );
+    ended(new Date(), { cost: 0.1 });
+    assert.equal((await day.spending({})).cost, 0.5);
+  });
 });
