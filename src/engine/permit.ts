@@ -140,7 +140,7 @@ async function* askPerson(
   { human, policy }: Pick<Gate, 'human' | 'policy'>,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, string | undefined> {
-  const diff = question.rule.startsWith('write.') ? await writeDiff(call, question.subject) : undefined;
+  const diff = await writeDiff(call, question.subject);
   const request = { ...approvalRequest(call, question), ...(diff === undefined ? {} : { diff }) };
   if (question.card && policy.memory) policy.memory.cardShown = true;
   const answer = human.approve(request, signal);

@@ -42,7 +42,9 @@ export function unifiedDiff(before: string, after: string): string {
     const start = (line: number, count: number): number => (count === 0 ? line - 1 : line - count);
     const oldPart = `${start(oldLine, ofOld)},${ofOld}`;
     const newPart = `${start(newLine, ofNew)},${ofNew}`;
-    out.push(`@@ -${oldPart} +${newPart} @@\n`, ...hunk.map(printed));
+    // One by one, since a call takes only so many arguments.
+    out.push(`@@ -${oldPart} +${newPart} @@\n`);
+    for (const edit of hunk) out.push(printed(edit));
     hunk = [];
   };
   for (const [index, edit] of edits.entries()) {

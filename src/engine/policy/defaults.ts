@@ -88,11 +88,18 @@ async function decideOnRead(wanted: Wanted, context: PolicyContext): Promise<Dec
 }
 
 async function decideOnWrite(wanted: Wanted, context: PolicyContext): Promise<Decision> {
-  if (wanted.tool === 'edit_file') {
-    // Whether an edit succeeds tells what the file holds, so it has to be readable as well.
-    const read = await decideOnRead(wanted, context);
-    if (read.action !== 'allow') return read;
-  }
+  const written = await decideOnPlace(wanted, context);
+  if (wanted.tool !== 'edit_file') return written;
+  // Whether an edit succeeds tells what the file holds, so it has to be readable as well.
+  const read = await decideOnRead(wanted, context);
+  if (read.action !== 'ask' || written.action === 'deny') return written;
+  // Of two questions the one that fewer rules answer is put, and says what the other would have said.
+  const isStricter = written.action === 'ask' && !/^(read|write)\.outside$/.test(written.rule);
+  if (isStricter) return { ...written, reason: `${written.reason} ${read.reason}` };
+  return read.rule === 'read.outside' && written.action === 'ask' ? written : read;
+}
+
+async function decideOnPlace(wanted: Wanted, context: PolicyContext): Promise<Decision> {
   const path = wanted.subject;
   const { workingDir, packDir, skillDir, home } = context;
   const work = await resolvePath(workingDir, workingDir, home);

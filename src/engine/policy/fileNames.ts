@@ -3,19 +3,19 @@ import { folded, nameOf } from '../tools/secretNames.ts';
 
 /** Folders that are obeyed wherever they lie, and those that are when they lie in the folder of the work. */
 const obeyedAnywhere =
-  /(^|\/)(\.git|git~1|\.githooks|\.ssh|\.config\/(autostart|systemd)|library\/launch\w+|\.config\/fish|\.oh-my-(zsh|bash)|\.bashrc\.d|\.direnv|\.local\/bin|\.yarn\/(releases|plugins)|\.cargo\/config\.toml|hooks\/(pre-(commit|push|rebase|receive|merge-commit)|post-(checkout|commit|merge|receive|rewrite|update)|(prepare-)?commit-msg|fsmonitor-watchman))(\/|$)/;
+  /(^|\/)(\.git|git~1|\.githooks|\.hg|\.jj|\.ssh|\.config\/(autostart|systemd|environment\.d|git|nvim|direnv|nushell)|\.vim|\.emacs\.d|library\/launch\w+|\.config\/fish|\.oh-my-(zsh|bash)|\.bashrc\.d|\.direnv|\.local\/bin|\.yarn\/(releases|plugins)|\.cargo\/config(\.toml)?|hooks\/(pre-(commit|push|rebase|receive|merge-commit)|post-(checkout|commit|merge|receive|rewrite|update)|(prepare-)?commit-msg|fsmonitor-watchman))(\/|$)/;
 const obeyedInWork =
-  /(^|\/)(\.husky|\.vscode|\.idea|\.zed|\.fleet|\.devcontainer|\.github|\.gitlab|\.gitea|\.forgejo|\.woodpecker|\.circleci|\.buildkite|\.teamcity|\.claude|\.codex|\.cursor|\.gemini|\.windsurf|\.agents|\.clinerules|\.roo|\.kiro|\.amazonq|\.junie|\.continue|\.opencode|\.qwen|\.trae|\.augment)(\/|$)/;
+  /(^|\/)(\.husky|\.lefthook|\.vscode|\.vs|\.idea|\.run|\.zed|\.fleet|\.nova|\.mvn|(\.config\/|\.)mise|\.devcontainer|\.github|\.gitlab|\.gitea|\.forgejo|\.woodpecker|\.circleci|\.buildkite|\.teamcity|\.tekton|\.semaphore|\.builds|\.claude|\.codex|\.cursor|\.gemini|\.windsurf|\.agents|\.clinerules|\.roo|\.kiro|\.amazonq|\.junie|\.continue|\.opencode|\.qwen|\.trae|\.augment|\.factory|\.goose|\.crush)(\/|$)/;
 const buildFile =
-  /^(\.gitlab-ci\.ya?ml|\.travis\.yml|\.drone\.yml|\.cirrus\.yml|\.?appveyor\.yml|azure-pipelines\.ya?ml|bitbucket-pipelines\.yml|jenkinsfile|\.pre-commit-config\.yaml|\.?lefthook\.ya?ml)$/;
+  /^(\.gitlab-ci\.ya?ml|\.travis\.yml|\.drone\.yml|\.cirrus\.yml|\.?appveyor\.yml|azure-pipelines\.ya?ml|bitbucket-pipelines\.yml|(bitrise|wercker|\.build)\.yml|(codemagic|cloudbuild|buildspec)\.ya?ml|jenkinsfile|\.pre-commit-config\.yaml|\.?lefthook(-local)?\.(ya?ml|toml|json))$/;
 const shellFile =
-  /^(\.(bash|zsh|ksh|mksh|csh|tcsh)rc|\.(bash_)?(profile|login|logout|aliases)|\.z(shenv|profile|login|logout)|config\.fish|\.envrc|\.inputrc|\.xinitrc|\.xprofile|\.xsessionrc|.*_profile\.ps1|profile\.ps1)$/;
+  /^(\.(bash|zsh|ksh|mksh|csh|tcsh)rc|\.(bash_)?(profile|login|logout|aliases|completion)|\.z(shenv|profile|login|logout)|config\.fish|\.envrc|\.inputrc|\.xinitrc|\.xprofile|\.xsession(rc)?|\.pam_environment|\.direnvrc|.*_profile\.ps1|profile\.ps1)$/;
 const toolFile =
-  /^(\.npmrc|\.yarnrc(\.yml)?|\.pnpmfile\.c?js|\.gitconfig|\.gitmodules|\.vimrc|\.exrc|\.netrc|\.pypirc|\.cursorrules|\.windsurfrules|\.clinerules|\.roorules|\.goosehints|\.aider\.conf\.yml|opencode\.jsonc?|\.?mise\.toml|\.bazelrc|\.gdbinit|\.lldbinit|.*\.code-workspace)$/;
+  /^(\.npmrc|\.yarnrc(\.yml)?|\.pnpmfile\.[cm]?js|bunfig\.toml|\.gitconfig|\.gitmodules|[._]g?vimrc|\.nvimrc|\.nvim\.lua|\.ideavimrc|\.exrc|\.emacs|\.dir-locals\.el|\.tmux\.conf|\.screenrc|\.(curl|wget|conda|ir|pry|pd)rc|\.rprofile|\.ghci|\.iex\.exs|\.netrc|\.pypirc|\.cursorrules|\.windsurfrules|\.clinerules|\.roorules|\.rules|\.?crush\.json|\.goosehints|\.aider\.conf\.yml|opencode\.jsonc?|\.?mise(\.\w+)?\.toml|\.bazelrc|\.gdbinit|\.lldbinit|\.devcontainer\.json|.*\.(code-workspace|sublime-project|desktop))$/;
 /** Together with `config` it makes any folder one of git, whose settings run programs. */
 const gitHead = /(^|\/)head$/;
 const instructionFile =
-  /^((agents(\.override)?|claude(\.local)?|gemini|qwen|copilot-instructions|skills?)\.md|\.?mcp\.json|agents?\.toml)$/;
+  /^((agents?(\.override)?|claude(\.local)?|gemini|qwen|crush|warp|copilot-instructions|skills?)\.md|\.?mcp\.json|agents?\.toml)$/;
 
 /**
  * What later runs or obeys the file at `path`: `agent` for a file that instructs or sets up one, `program` for one that a shell, an

@@ -7,11 +7,14 @@ import { looksBinary } from '../tools/plainText.ts';
 /** A larger old file is not shown, in bytes. */
 const longestOld = 1024 * 1024;
 
-/** Lines that begin with `-`, `+` or a blank, as `diff -u` writes them; undefined for a call that writes no text. `path` is real. */
+/** Lines that begin with `-`, `+` or a blank, as `diff -u` writes them; undefined for a call that writes no file. `path` is real. */
 export async function writeDiff(call: ToolCall, path: string): Promise<string | undefined> {
-  const { content, old_text: oldText, new_text: newText } = call.input;
-  if (call.name === 'edit_file') return pieceDiff(String(oldText), String(newText));
-  if (typeof content !== 'string') return undefined;
+  const { content, old_text: oldText, new_text: newText, replace_all: everywhere } = call.input;
+  if (call.name === 'edit_file') {
+    const pieces = pieceDiff(String(oldText), String(newText));
+    return everywhere === true ? `(wherever this stands)\n${pieces}` : pieces;
+  }
+  if (call.name !== 'write_file' || typeof content !== 'string') return undefined;
   const before = await oldContent(path);
   if (typeof before === 'string') return withoutLastBreak(unifiedDiff(before, content));
   return withoutLastBreak(`(${before.note})\n${withoutHeadings(unifiedDiff('', content))}`);

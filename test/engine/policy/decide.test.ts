@@ -80,9 +80,17 @@ describe('decide', () => {
       ['.env', 'ask read.sensitive'],
       ['AGENTS.md', 'ask write.executed'],
       ['$PACK/notes.md', 'ask write.pack'],
-      ['$OUT/a.md', 'ask read.outside'],
+      ['$OUT/a.md', 'ask write.outside'],
+      ['$OUT/.git/hooks/pre-commit', 'ask write.executed'],
+      ['~/.bashrc', 'ask write.executed'],
+      ['.npmrc', 'ask write.executed'],
+      ['$OUT/.env', 'ask read.sensitive'],
       ['~/.config/telos/.env', 'deny floor.telos-files'],
     ]));
+  it('says of an edit both why it matters what is written and why what is read', async () => {
+    const decision = await about('edit_file', { path: '.npmrc' });
+    assert.match(decision.action === 'ask' ? decision.reason : '', /obey .*holds keys/);
+  });
   it('searches where it reads', async () => {
     for (const name of ['search_files', 'glob']) await expectPaths(name, reads);
     assert.equal(short(await about('glob', { pattern: '*' })), 'allow read.own-folders');
@@ -114,6 +122,18 @@ describe('decide', () => {
       ['.clinerules/a.md', 'ask write.executed'],
       ['.yarn/releases/yarn.cjs', 'ask write.executed'],
       ['mise.toml', 'ask write.executed'],
+      ['.mise.local.toml', 'ask write.executed'],
+      ['.hg/hgrc', 'ask write.executed'],
+      ['lefthook-local.yml', 'ask write.executed'],
+      ['.mvn/jvm.config', 'ask write.executed'],
+      ['sub/.cargo/config', 'ask write.executed'],
+      ['.nvim.lua', 'ask write.executed'],
+      ['.Rprofile', 'ask write.executed'],
+      ['bunfig.toml', 'ask write.executed'],
+      ['.run/x.run.xml', 'ask write.executed'],
+      ['.build.yml', 'ask write.executed'],
+      ['AGENT.md', 'ask write.executed'],
+      ['~/.config/git/config', 'ask write.executed'],
       // A folder of git without the name of one.
       ['data/HEAD', 'ask write.executed'],
       ['data/hooks/post-checkout', 'ask write.executed'],

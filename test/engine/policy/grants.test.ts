@@ -130,7 +130,8 @@ describe('decide, with what the user has granted', () => {
     policy(
       rule(`tool = "read_file"\npath = "${out}/**"`) +
         rule(`tool = "write_file"\npath = "${out}/**"`) +
-        rule(`tool = "read_file"\npath = "${out}/sub/.env"`),
+        rule(`tool = "read_file"\npath = "${out}/sub/.env"`) +
+        rule(`tool = "edit_file"\npath = "${out}/**"`),
     );
     const rows = [
       ['read_file', `${out}/a.txt`, 'allow policy.allow:1'],
@@ -140,6 +141,9 @@ describe('decide, with what the user has granted', () => {
       ['list_directory', out, 'ask read.outside'],
       ['write_file', `${out}/a.txt`, 'allow policy.allow:6'],
       ['write_file', `${out}/.bashrc`, 'ask write.executed'],
+      ['edit_file', `${out}/a.txt`, 'allow policy.allow:16'],
+      ['edit_file', `${out}/.bashrc`, 'ask write.executed'],
+      ['edit_file', `${out}/.env`, 'ask read.sensitive'],
       ['write_file', `${run.home}/.config/telos/policy.toml`, 'deny floor.telos-files'],
     ] as const;
     for (const [tool, path, expected] of rows)

@@ -32,5 +32,25 @@ describe('the lines that a write would change', () => {
   it('are the pieces of an edit', async () => {
     const input = { path: 'a.txt', old_text: 'two', new_text: 'TWO' };
     assert.equal(await writeDiff({ id: '1', name: 'edit_file', input }, ''), '-two\n+TWO');
+    const everywhere = { ...input, replace_all: true };
+    assert.equal(
+      await writeDiff({ id: '1', name: 'edit_file', input: everywhere }, ''),
+      '(wherever this stands)\n-two\n+TWO',
+    );
+  });
+
+  it('are none of a call that writes no file', async () => {
+    const input = { path: 'a.txt', content: 'x' };
+    assert.equal(
+      await writeDiff({ id: '1', name: 'send_mail', input }, join(folder.path, 'a.txt')),
+      undefined,
+    );
+  });
+
+  it('are shown however many there are', async () => {
+    assert.equal(
+      (await write('new.txt', 'x\n'.repeat(300_000)))?.length,
+      300_000 * 3 - 1 + '(a new file)\n'.length,
+    );
   });
 });
