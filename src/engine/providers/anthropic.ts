@@ -116,32 +116,32 @@ type WireEvent =
 
 class AnthropicReader implements WireReader {
   whole = false;
-  #block: OpenBlock | undefined;
+  /** By their place in the answer; servers that imitate the format may have several open at a time. */
+  readonly #blocks = new Map<number, OpenBlock>();
   #stopReason = 'end_turn';
   readonly #usage: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
   read(data: string): StreamEvent | undefined {
-    const event = JSON.parse(data) as WireEvent;
-    switch (event.type) {
+    // Gateways that speak OpenAI's format too end each stream with its last line.
+    if (this.whole || data === '[DONE]') return undefined;
+    const event = JSON.parse(data) as WireEvent | null;
+    switch (event?.type) {
       case 'content_block_delta':
-        return this.#readDelta(event.delta);
+        return this.#readDelta(event.index, event.delta);
       case 'content_block_start':
-        this.#block = openBlock(event.content_block);
-        return event.content_block.type === 'text' && event.content_block.text
-          ? { type: 'text', text: event.content_block.text }
-          : undefined;
+        return this.#openBlock(event.index, event.content_block);
       case 'content_block_stop':
-        return this.#closeBlock();
+        return this.#closeBlock(event.index);
       case 'message_start':
-        this.#count(event.message.usage);
+        this.#count(event.message?.usage);
         return undefined;
       case 'message_delta':
-        this.#stopReason = event.delta.stop_reason ?? this.#stopReason;
+        this.#stopReason = event.delta?.stop_reason ?? this.#stopReason;
         this.#count(event.usage);
         return undefined;
       case 'message_stop':
         this.whole = true;
-        return { type: 'done', stopReason: this.#stopReason, usage: this.#usage };
+        return undefined;
       case 'error':
         throw new ReportedError(statusOfType[event.error?.type ?? ''] ?? 400, event.error?.message ?? data);
       default:
@@ -149,12 +149,23 @@ class AnthropicReader implements WireReader {
     }
   }
 
+  /** A block whose end was not said is as whole as the answer is. */
   end(): readonly StreamEvent[] {
-    return [];
+    const blocks = [...this.#blocks.keys()].flatMap(index => this.#closeBlock(index) ?? []);
+    return [...blocks, { type: 'done', stopReason: this.#stopReason, usage: this.#usage }];
   }
 
-  #readDelta(delta: Anthropic.RawContentBlockDelta): StreamEvent | undefined {
-    const block = this.#block;
+  #openBlock(
+    index: number,
+    start: Anthropic.RawContentBlockStartEvent['content_block'],
+  ): StreamEvent | undefined {
+    const block = openBlock(start);
+    if (block) this.#blocks.set(index, block);
+    return start.type === 'text' && start.text ? { type: 'text', text: start.text } : undefined;
+  }
+
+  #readDelta(index: number, delta: Anthropic.RawContentBlockDelta): StreamEvent | undefined {
+    const block = this.#blocks.get(index);
     switch (delta.type) {
       case 'text_delta':
         return delta.text ? { type: 'text', text: delta.text } : undefined;
@@ -172,15 +183,15 @@ class AnthropicReader implements WireReader {
     }
   }
 
-  #closeBlock(): StreamEvent | undefined {
-    const block = this.#block;
-    this.#block = undefined;
+  #closeBlock(index: number): StreamEvent | undefined {
+    const block = this.#blocks.get(index);
+    this.#blocks.delete(index);
     if (!block) return undefined;
     if (block.type !== 'tool_use') return { type: 'thinking', block };
     return { type: 'tool_call', call: readToolCall(block.id, block.name, block.json) };
   }
 
-  #count(usage: Partial<Anthropic.MessageDeltaUsage> | undefined): void {
+  #count(usage: Partial<Anthropic.MessageDeltaUsage> | null | undefined): void {
     const total = this.#usage;
     total.inputTokens = usage?.input_tokens ?? total.inputTokens;
     total.outputTokens = usage?.output_tokens ?? total.outputTokens;
@@ -198,7 +209,8 @@ function openBlock(block: Anthropic.RawContentBlockStartEvent['content_block']):
       return { type: 'tool_use', id: block.id, name: block.name, json };
     }
     case 'thinking':
-      return { type: 'thinking', thinking: block.thinking, signature: block.signature };
+      // Imitations leave out what is empty.
+      return { type: 'thinking', thinking: block.thinking ?? '', signature: block.signature ?? '' };
     case 'redacted_thinking':
       return { type: 'redacted_thinking', data: block.data };
     default:
@@ -227,6 +239,8 @@ function explain(error: unknown, apiKey: string, address: string): TurnFailure {
     status: error.status ?? 0,
     reason: error instanceof APIError ? reasonOf(error) : error.message,
     headers: error instanceof APIError ? error.headers : undefined,
+    address,
+    addressVariable: 'ANTHROPIC_BASE_URL',
     keyHint: 'Set the key with “Telos: Set API Key…” or ANTHROPIC_API_KEY.',
     secret: apiKey,
   });

@@ -153,10 +153,28 @@ function choiceOf(config: Config, name: ProviderName, why: string): ProviderChoi
   return { name, model, why, recording: false, baseUrl: providerAddress(config, name) };
 }
 
-/** Where a provider is asked, without a slash at the end. */
+/** Where a provider is asked, without a slash at the end, and with or without `/v1` as its requests want it. */
 export function providerAddress(config: Config, name: Exclude<ProviderName, 'replay'>): string {
   const { baseUrl, baseUrlVariable } = providerSetups[name];
-  return (config.env[baseUrlVariable] || baseUrl).replace(/\/+$/, '');
+  const address = (config.env[baseUrlVariable]?.trim() || baseUrl).replace(/\/+$/, '');
+  // Both makers write their address the other way round elsewhere, so people do too.
+  if (name === 'anthropic') return address.replace(/\/v1$/, '');
+  return name === 'ollama' && /^https?:\/\/[^/]+$/i.test(address) ? `${address}/v1` : address;
+}
+
+/** The same. Throws TelosError `config` for what no request can go to. */
+function usableAddress(config: Config, name: Exclude<ProviderName, 'replay'>): string {
+  const address = providerAddress(config, name);
+  const variable = providerSetups[name].baseUrlVariable;
+  if (/^[^/]*\/*[^/]*@/.test(address)) {
+    const message = `${variable} holds a name or a password, with which no request can be sent. Take away what stands before the @.`;
+    throw new TelosError('config', message);
+  }
+  if (!/^https?:\/\/./i.test(address) || !URL.canParse(address)) {
+    const message = `${variable} is '${address}', which is no address. Set it to one that begins with http:// or https://.`;
+    throw new TelosError('config', message);
+  }
+  return address;
 }
 
 function recordingChoice(why: string): ProviderChoice {
@@ -206,13 +224,13 @@ export async function createProvider(
     case 'anthropic': {
       const apiKey = keyOf(config, name);
       const { createAnthropic } = await import('./anthropic.ts');
-      return createAnthropic({ apiKey, model: choice.model, baseUrl: providerAddress(config, name) });
+      return createAnthropic({ apiKey, model: choice.model, baseUrl: usableAddress(config, name) });
     }
     default: {
       const apiKey = keyOf(config, name);
       const { keyVariable, baseUrlVariable } = providerSetups[name];
       const { createOpenaiCompatible } = await import('./openaiCompatible.ts');
-      const baseUrl = providerAddress(config, name);
+      const baseUrl = usableAddress(config, name);
       return createOpenaiCompatible({
         name,
         apiKey,

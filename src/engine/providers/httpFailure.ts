@@ -13,16 +13,20 @@ export interface HttpFailure {
   headers?: { get(name: string): string | null } | undefined;
   /** What to do about a refused key. */
   keyHint: string;
-  /** What to do about a 404; by default, to check the model's name. */
+  /** What to do about a model that is not there; by default, to check its name. */
   missingModelHint?: string | undefined;
+  /** The base URL. */
+  address: string;
+  /** Variable of the base URL. */
+  addressVariable: string;
   /** Must not be seen in any message. */
   secret: string;
 }
 
-/** 401 and 403 become `auth`, 429 `rate_limit`, the rest `provider`. Tried again: 429 (but not for a spent budget), 5xx. */
+/** 401 and 403 become `auth`, 429 `rate_limit`, the rest `provider`. Tried again: 408, 429 (but not for a spent budget), 5xx. */
 export function explainHttpFailure(failure: HttpFailure): TurnFailure {
   const { label, status } = failure;
-  const reason = sentence(withoutSecret(failure.reason, failure.secret));
+  const reason = sentence(withoutSecret(wordsOf(failure.reason), failure.secret));
   if (status === 401 || status === 403) {
     return {
       error: new TelosError('auth', `${label} refused the key: ${reason} ${failure.keyHint}`),
@@ -43,12 +47,17 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
     );
     return { error, again: true, pauseMs };
   }
-  const hint =
-    status === 404 ? ` ${failure.missingModelHint ?? 'Check the name of the model (TELOS_MODEL).'}` : '';
+  const hint = status === 404 ? ` ${missingHint(failure, reason)}` : '';
   return {
     error: new TelosError('provider', `${label} refused the request (${status}): ${reason}${hint}`),
-    again: false,
+    again: status === 408,
   };
+}
+
+/** Only who knows models says that one is missing; anybody else says that there is nothing at this address. */
+function missingHint({ missingModelHint, address, addressVariable }: HttpFailure, reason: string): string {
+  if (/model/i.test(reason)) return missingModelHint ?? 'Check the name of the model (TELOS_MODEL).';
+  return `Check the address ${address} (${addressVariable}).`;
 }
 
 /** No answer at all, or one that stopped halfway. `address` is the base URL; `variable` sets it. */
@@ -58,6 +67,10 @@ export function explainLineFailure(
   address: string,
   variable: string,
 ): TurnFailure {
+  if (error instanceof SyntaxError) {
+    const message = `What ${label} sent cannot be read (${error.message}). Send the request again; if it stays like that, check ${variable}.`;
+    return { error: new TelosError('provider', message, { cause: error }), again: true };
+  }
   const code = deepestCode(error);
   const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'];
   if (code !== undefined && (unreachable.includes(code) || code === 'UND_ERR_CONNECT_TIMEOUT')) {
@@ -70,12 +83,24 @@ export function explainLineFailure(
 
 /** Milliseconds from the headers `retry-after-ms` or `retry-after` (seconds, or a date). */
 function retryAfter(headers: HttpFailure['headers']): number | undefined {
-  const milliseconds = Number(headers?.get('retry-after-ms') ?? Number.NaN);
+  const milliseconds = Number(headers?.get('retry-after-ms') || Number.NaN);
   if (milliseconds >= 0) return milliseconds;
   const value = headers?.get('retry-after');
   if (!value) return undefined;
   const wait = /^\s*[\d.]+\s*$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
   return Number.isNaN(wait) ? undefined : Math.max(0, wait);
+}
+
+/** Without the status in front, and of a page what a person would read of it. */
+function wordsOf(reason: string): string {
+  const text = reason
+    .slice(0, 20_000)
+    .replace(/^\d{3} /, '')
+    .trim();
+  if (text === '{}' || text === 'status code (no body)') return '';
+  if (!/^<(?:!doctype|html|head|body)\b/i.test(text)) return text;
+  const title = /<title[^>]*>([^<]*)</i.exec(text)?.[1]?.trim();
+  return title || text.replace(/<(style|script)\b[\s\S]*?<\/\1>|<[^>]*>/gi, ' ').replace(/\s+/g, ' ');
 }
 
 function withoutSecret(text: string, secret: string): string {

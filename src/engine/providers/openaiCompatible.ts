@@ -128,6 +128,8 @@ function explain(error: unknown, options: OpenaiCompatibleOptions): TurnFailure 
     status: error.status ?? 0,
     reason: error instanceof APIError ? reasonOf(error) : error.message,
     headers: error instanceof APIError ? error.headers : undefined,
+    address: baseUrl,
+    addressVariable: baseUrlVariable,
     keyHint: keyVariable ? `Set the key with “Telos: Set API Key…” or ${keyVariable}.` : '',
     missingModelHint: name === 'ollama' ? `Fetch it with \`ollama pull ${model}\`.` : undefined,
     secret: apiKey,

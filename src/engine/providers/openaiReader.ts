@@ -8,6 +8,9 @@ import { ReportedError, type WireReader } from './turn.ts';
 /** The parts of a chunk that we read; every one of them may be missing. */
 interface OpenaiChunk {
   error?: WireError | string | null;
+  /** With `code`, of an error that stands alone. */
+  message?: string;
+  code?: unknown;
   choices?:
     | readonly ({
         delta?: {
@@ -96,6 +99,7 @@ export class OpenaiReader implements WireReader {
     }
     const chunk = JSON.parse(data) as OpenaiChunk | null;
     if (chunk?.error) throw reportedError(chunk.error);
+    if (chunk?.message && !chunk.choices) throw reportedError(chunk);
     const choice = chunk?.choices?.[0];
     const usage = chunk?.usage ?? choice?.usage ?? chunk?.x_groq?.usage;
     if (usage) this.#usage = toTokenCount(this.#name, usage);
@@ -197,7 +201,7 @@ function addDetail(details: ReasoningDetail[], piece: ReasoningDetail): void {
   details[details.length - 1] = merged;
 }
 
-function reportedError(error: NonNullable<OpenaiChunk['error']>): ReportedError {
+function reportedError(error: WireError | string): ReportedError {
   if (typeof error === 'string') return new ReportedError(500, error);
   const code = Number(error.code);
   return new ReportedError(code >= 400 && code < 600 ? code : 500, error.message ?? JSON.stringify(error));

@@ -6,6 +6,8 @@ export class NoEventStream extends TelosError {}
 
 /** Characters of a strange answer that a person is shown. */
 const shown = 160;
+/** Characters in which an error says what it has to say. */
+const kept = 16_384;
 
 /** How an answer begins. */
 export class Opening {
@@ -18,7 +20,12 @@ export class Opening {
   }
 
   add(bytes: Uint8Array): void {
-    if (this.#text.length < shown) this.#text += this.#decoder.decode(bytes, { stream: true });
+    if (this.#text.length < kept) this.#text += this.#decoder.decode(bytes, { stream: true });
+  }
+
+  /** The answer, where it begins as JSON does; undefined for all others. */
+  get json(): string | undefined {
+    return this.#text.trimStart().startsWith('{') ? this.#text : undefined;
   }
 
   /** The error to tell of an answer without a single event that says itself to be something else; undefined for all others. */

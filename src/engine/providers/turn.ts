@@ -66,20 +66,20 @@ export async function* streamTurn(
       const body = response.body?.getReader();
       const decoder = new EventStreamDecoder();
       const opening = new Opening(response);
-      for (;;) {
-        const bytes = await nextBytes(body, reader);
-        if (!bytes) break;
-        opening.add(bytes);
-        for (const event of joinedText(eventsIn(decoder.push(bytes), reader, watch))) {
+      for (let bytes = await nextBytes(body, reader); ; bytes = await nextBytes(body, reader)) {
+        if (bytes) opening.add(bytes);
+        const messages = bytes ? decoder.push(bytes) : decoder.end().filter(isReadable);
+        for (const event of joinedText(eventsIn(messages, reader, watch))) {
           passedOn = true;
           watch.held = true; // the clock stands while the listener takes its time
           yield event;
           watch.held = false;
         }
+        if (!bytes) break;
         if (reader.whole) watch.linger();
       }
       if (!reader.whole)
-        throw (!watch.hasHeard && opening.strangerThan(source.label)) || brokenOff(source.label);
+        throw (!watch.hasHeard && noAnswer(opening, reader, source.label)) || brokenOff(source.label);
       for (const event of reader.end()) yield event;
       return;
     } catch (error) {
@@ -103,6 +103,25 @@ export async function* streamTurn(
     // A timer may come a fraction of a millisecond early, and a server's wish is a lower bound.
     await pause(retry.waitMs + 1, signal);
   }
+}
+
+/** What is left of an event at the end of a connection that was cut is none. */
+function isReadable({ data }: ServerSentEvent): boolean {
+  try {
+    return data === '[DONE]' || JSON.parse(data) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** Why there was not one event; undefined where nothing tells. Some servers report an error with the status of a success. */
+function noAnswer(opening: Opening, reader: WireReader, label: string): unknown {
+  try {
+    if (opening.json !== undefined) reader.read(opening.json);
+  } catch (error) {
+    if (error instanceof ReportedError) return error;
+  }
+  return opening.strangerThan(label);
 }
 
 function* eventsIn(

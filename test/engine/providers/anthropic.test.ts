@@ -258,6 +258,69 @@ describe('anthropic', () => {
     assert.equal(requests.length, 1);
   });
 
+  it('reads servers that imitate the format: blocks side by side, empty parts left out, OpenAI’s last line', async () => {
+    const event = (type: string, more: object = {}) =>
+      `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`;
+    const start = (index: number, content_block: object) =>
+      event('content_block_start', { index, content_block });
+    const delta = (index: number, part: object) => event('content_block_delta', { index, delta: part });
+    const json = (index: number, partial_json: string) =>
+      delta(index, { type: 'input_json_delta', partial_json });
+    const stop = (index: number) => event('content_block_stop', { index });
+    const stream = [
+      event('message_start'),
+      'data: null\n\n',
+      start(0, { type: 'thinking' }),
+      delta(0, { type: 'thinking_delta', thinking: 'hm' }),
+      delta(0, { type: 'signature_delta', signature: 'seal' }),
+      stop(0),
+      start(1, { type: 'tool_use', id: 't1', name: 'a' }),
+      start(2, { type: 'tool_use', id: 't2', name: 'b' }),
+      json(1, '{"x":1}'),
+      json(2, '{"y":2}'),
+      stop(1),
+      event('message_delta', { delta: null, usage: null }),
+      event('message_stop'),
+      'data: [DONE]\n',
+    ];
+    await serve({ rawBody: Buffer.from(stream.join('')) });
+    assert.deepEqual((await collect()).slice(0, -1), [
+      { type: 'thinking', block: { type: 'thinking', thinking: 'hm', signature: 'seal' } },
+      { type: 'tool_call', call: { id: 't1', name: 'a', input: { x: 1 } } },
+      { type: 'tool_call', call: { id: 't2', name: 'b', input: { y: 2 } } },
+    ]);
+  });
+
+  it('knows an error that comes with the status of a success', async () => {
+    const error = { type: 'error', error: { type: 'authentication_error', message: 'No such key' } };
+    await serve({
+      headers: { 'content-type': 'application/json' },
+      rawBody: Buffer.from(JSON.stringify(error)),
+    });
+    assert.match((await failure()).message, /refused the key: No such key\./);
+  });
+
+  it('shows of an error page what a person would read of it, and asks again where that may help', async () => {
+    const page = '<html><head><title>502 Bad Gateway</title><style>p{}</style></head><p>nginx</p></html>';
+    const { requests } = await serve({ status: 502, errorBody: page });
+    assert.match((await failure({ tries: 1 })).message, /\(502\): 502 Bad Gateway\. Try again later\./);
+    await server?.close();
+    await serve({ status: 413, errorBody: '<html><style>p{}</style><p>Too  large</p></html>' });
+    assert.match((await failure()).message, /\(413\): Too large\.$/);
+    await server?.close();
+    await serve({ status: 408 }, { text: ['ok'] });
+    assert.equal((await collect())[0]?.type, 'retry');
+    assert.equal(requests.length, 1);
+  });
+
+  it('tells a wrong address from a model that is not there', async () => {
+    await serve({ status: 404, errorBody: {} });
+    assert.match((await failure()).message, /no reason given\. Check the address http.*ANTHROPIC_BASE_URL/);
+    await server?.close();
+    await serve({ status: 404, errorBody: { error: { message: 'model: M' } } });
+    assert.match((await failure()).message, /Check the name of the model/);
+  });
+
   it('says of an answer that began and failed that it is incomplete', async () => {
     await serve({ text: ['a'], streamError: { type: 'overloaded_error', message: 'Overloaded' } });
     assert.match((await failure()).message, /Overloaded.*incomplete/);

@@ -116,6 +116,42 @@ describe('choosing a provider', () => {
     assert.equal((await createProvider(own, choice)).model, 'local');
   });
 
+  it('takes an address with or without the /v1 that belongs to it', async () => {
+    const addressOf = async (provider: string, variable: string, value: string) =>
+      (await chooseProvider(config({ ANTHROPIC_API_KEY: 'k', [variable]: value }, { provider }))).baseUrl;
+    for (const value of ['http://h:1', 'http://h:1/', 'http://h:1/v1', ' http://h:1/v1/ ']) {
+      assert.equal(await addressOf('ollama', 'OLLAMA_BASE_URL', value), 'http://h:1/v1');
+      assert.equal(await addressOf('anthropic', 'ANTHROPIC_BASE_URL', value), 'http://h:1');
+    }
+    assert.equal(await addressOf('ollama', 'OLLAMA_BASE_URL', 'http://h/proxy'), 'http://h/proxy');
+    assert.equal(await addressOf('openai', 'OPENAI_BASE_URL', 'http://h:1'), 'http://h:1');
+  });
+
+  it('says of an address that is none which variable to set, and no password', async () => {
+    const values = [
+      'localhost:1234/v1',
+      'nonsense',
+      'ftp://h/v1',
+      'http://',
+      'https://me:hidden@h/v1',
+      'me:hidden@h',
+    ];
+    for (const value of values) {
+      for (const [provider, variable] of [
+        ['anthropic', 'ANTHROPIC_BASE_URL'],
+        ['openai', 'OPENAI_BASE_URL'],
+      ] as const) {
+        const set = config({ ANTHROPIC_API_KEY: 'k', [variable]: value }, { provider });
+        const choice = await chooseProvider(set);
+        await assert.rejects(createProvider(set, choice), (error: Error) => {
+          assert.match(error.message, new RegExp(`^${variable} `), value);
+          assert.doesNotMatch(error.message, /hidden/);
+          return true;
+        });
+      }
+    }
+  });
+
   it('makes the provider that was chosen', async () => {
     for (const name of ['openai', 'gemini', 'openrouter', 'ollama']) {
       const keys = { OPENAI_API_KEY: 'k', GEMINI_API_KEY: 'k', OPENROUTER_API_KEY: 'k' };

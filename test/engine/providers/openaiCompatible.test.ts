@@ -366,6 +366,31 @@ describe('openai-compatible', () => {
     });
   });
 
+  it('knows an error without the usual wrapping, and a line that cannot be read', async () => {
+    await serve([
+      { rawBody: Buffer.from('event: error\ndata: {"message":"Too many words","code":400}\n\n') },
+    ]);
+    await assert.rejects(collect(), /OpenAI refused the request \(400\): Too many words\./);
+    await server?.close();
+    const headers = { 'content-type': 'application/json' };
+    await serve([{ headers, rawBody: Buffer.from('{"error":{"message":"Too fast","code":429}}') }]);
+    await assert.rejects(collect(ask(), provider('openai', { tries: 1 })), { code: 'rate_limit' });
+    await server?.close();
+    await serve([{ rawBody: Buffer.from('data: {oops\n\n') }]);
+    await assert.rejects(
+      collect(ask(), provider('openai', { tries: 1 })),
+      /What OpenAI sent cannot be read .*SOME_BASE_URL/,
+    );
+  });
+
+  it('takes an answer for whole behind whose last line the stream ends', async () => {
+    const last = JSON.stringify(delta({ content: 'x' }));
+    assert.deepEqual(await read({ rawBody: Buffer.from(`data: ${last}\n\ndata: [DONE]`) }), [
+      ['text', 'x'],
+      ['done', 'stop'],
+    ]);
+  });
+
   it('tries again when overloaded, once when the money is spent', async () => {
     const { requests } = await serve([
       { status: 503 },
