@@ -15,7 +15,7 @@ const toolFile =
 /** Together with `config` it makes any folder one of git, whose settings run programs. */
 const gitHead = /(^|\/)head$/;
 const instructionFile =
-  /^((agents?(\.override)?|claude(\.local)?|gemini|qwen|crush|warp|copilot-instructions|skills?)\.md|\.?mcp\.json|agents?\.toml)$/;
+  /^((agents(\.override)?|claude(\.local)?|gemini|qwen|copilot-instructions|skills?)\.md|\.?mcp\.json|agents?\.toml)$/;
 
 /**
  * What later runs or obeys the file at `path`: `agent` for a file that instructs or sets up one, `program` for one that a shell, an

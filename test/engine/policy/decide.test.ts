@@ -132,7 +132,6 @@ describe('decide', () => {
       ['bunfig.toml', 'ask write.executed'],
       ['.run/x.run.xml', 'ask write.executed'],
       ['.build.yml', 'ask write.executed'],
-      ['AGENT.md', 'ask write.executed'],
       ['~/.config/git/config', 'ask write.executed'],
       // A folder of git without the name of one.
       ['data/HEAD', 'ask write.executed'],
