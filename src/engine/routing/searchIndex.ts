@@ -56,7 +56,7 @@ const lineLoss = 0.3;
 const candidates = 40;
 /** A request that says this much is believed half, in nats: about two words that none of twenty skills has. */
 const halfTrust = 9;
-/** "Sounds good to me" names nothing that a skill could do, even where a skill has the same words. */
+/** "Sounds good to me" names nothing that a skill could do, even where a skill has the same words; nor does "cancel" alone. */
 const smallTalkTrust = 0.5;
 /** Below this score a skill is only a suggestion. */
 const leastScore = 0.2;
@@ -151,15 +151,17 @@ export class SearchIndex {
       const id = this.#vocabulary.find(word);
       if (seen.has(id ?? word)) return;
       seen.add(id ?? word);
-      const weight = id === undefined ? unknown : (this.#rarities[id] ?? unknown);
-      mass += weight;
       const kind = wordClass(word);
+      // A term is judged by how it was spelled first ("sins"); the request's own spelling may be a commoner word ("sin").
+      const most = this.#rarity(0, expectedShare[kind]);
+      const weight = id === undefined ? unknown : Math.min(this.#rarities[id] ?? unknown, most);
+      mass += weight;
       if (kind === 'ordinary' || kind === 'rare') isSmallTalk = false;
       if (id !== undefined) terms.push({ id, word, weight });
     });
     terms.sort((a, b) => b.weight - a.weight);
     const trust = mass / (mass + halfTrust);
-    return { terms, mass, trust: isSmallTalk ? trust * smallTalkTrust : trust };
+    return { terms, mass, trust: isSmallTalk || seen.size < 2 ? trust * smallTalkTrust : trust };
   }
 
   /** Minus the logarithm of the share of skills that have the word, as the skills and the language together let it be expected. */

@@ -33,6 +33,7 @@ bored tired happy sad proud angry hungry calm quiet awake wait hold joke honest 
 able possible available current currently recent recently right left back away together alone
 people person man men woman women friend friends home house world life
 set change add check create run open close turn move bring leave send write read list
+monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october november december
 bitte heute morgen zeig mach gib danke hallo
 `;
 

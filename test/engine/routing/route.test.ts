@@ -80,23 +80,23 @@ describe('routing', () => {
 
   it('hears the whole sentence where it has a name in it and fits another skill clearly better', async () => {
     const agents = agentsOf({
-      'a/monday': 'Moves cards on boards',
+      'a/ledger': 'Moves cards on boards',
       'a/stitcher': 'Designs knitting patterns and counts stitches and yarn',
       'a/query': '---\ndescription: Runs statements\ndisable-model-invocation: true\n---\n',
     });
-    const said = 'count the stitches of the knitting pattern until monday';
+    const said = 'count the stitches of the knitting pattern until ledger';
     assert.equal(chosen(await route(said, agents, { mode: 'local' })), 'a/stitcher');
     const model = answering('stitcher');
     assert.equal(chosen(await route(said, agents, { model })), 'a/stitcher');
     assert.equal(model.asked.length, 1);
     // Bidden, written as a name is, asked for names alone, or with nobody to fit better: the name counts.
     for (const text of [
-      'use monday to count the stitches of the knitting pattern',
-      'monday please',
-      'put it on monday',
+      'use ledger to count the stitches of the knitting pattern',
+      'ledger please',
+      'put it on ledger',
     ])
-      assert.equal(chosen(await route(text, agents, { model })), 'a/monday', text);
-    assert.equal(chosen(await route(said, agents, { mode: 'name' })), 'a/monday');
+      assert.equal(chosen(await route(text, agents, { model })), 'a/ledger', text);
+    assert.equal(chosen(await route(said, agents, { mode: 'name' })), 'a/ledger');
     assert.equal(
       chosen(await route('query the count of stitches in knitting patterns', agents, { mode: 'local' })),
       'a/query',

@@ -44,11 +44,12 @@ describe('routing by name', () => {
   });
 
   it('does not take an everyday word for a name, unless the request says little else', () => {
-    const names = { a: ['weather', 'help', 'x', '1', 'summary'] };
+    const names = { a: ['weather', 'help', 'x', '1', 'summary', 'monday'] };
     for (const text of [
       "what's the weather like on your side",
       'can you help me',
       'I have 1 question about x',
+      'what happens on Monday',
       'write a summary of the quarterly figures for Monday',
     ])
       assert.equal(byName(text, names), undefined, text);

@@ -79,6 +79,30 @@ describe('search index', () => {
     );
   });
 
+  it('takes a single word that is no name for too little to run anything by', async () => {
+    add(
+      'a/offers',
+      '---\ndescription: Cancel offers, cancel bids, cancel swaps\n---\n# Cancel\n- "Cancel"\n',
+    );
+    add('a/one', '---\ndescription: Prunes apple trees\n---\n');
+    const index = await SearchIndex.build(agents());
+    assert.equal(best(index, 'cancel'), 'offers');
+    assert.equal(decide(index.rank('Cancel!', 2)), undefined);
+    assert.equal(decide(index.rank('cancel the bids', 2))?.skill.id, 'offers');
+  });
+
+  it('weighs a word as the request spells it, whichever form of it was seen first', async () => {
+    add('a/abbey', '---\ndescription: Hears about sins, sins of thought and sins of deed\n---\n');
+    add('b/other', '---\ndescription: Prunes apple trees\n---\n');
+    const index = await SearchIndex.build(agents());
+    const score = (text: string): number => index.rank(text, 1)[0]?.score ?? 0;
+    // In Spanish, "sin" is "without".
+    assert.ok(
+      score('thought sin') < 0.8 * score('thought sins'),
+      `${score('thought sin')}, ${score('thought sins')}`,
+    );
+  });
+
   it('abstains between two that fit alike, and when little of the request is explained', async () => {
     add('a/one', '---\ndescription: Exports invoices as spreadsheets\n---\n');
     add('b/two', '---\ndescription: Exports invoices as spreadsheets\n---\n');
