@@ -19,10 +19,17 @@ let tools: unknown[] = [
   { name: 'never', description: 'Never answers.', inputSchema: { type: 'object' } },
   { name: 'count', description: 'Counts to three.', inputSchema: { type: 'object' } },
   { name: 'die', description: 'Ends the server.', inputSchema: { type: 'object' } },
+  {
+    name: 'flutter',
+    description: 'Says often that its tools have changed.',
+    inputSchema: { type: 'object' },
+  },
   { name: 'grow', description: 'Makes another tool.', inputSchema: { type: 'object' } },
 ];
 if (fault === 'slow')
   tools = [{ name: 'slow', description: 'Says how far it is.', inputSchema: { type: 'object' } }];
+if (fault === 'crowded')
+  tools = Array.from({ length: 600 }, (_, at) => ({ name: `tool${at}`, inputSchema: { type: 'object' } }));
 if (fault === 'odd') tools = [...tools, null, { description: 'no name' }, { name: 'bare' }];
 
 if (fault === 'dies') {
@@ -63,11 +70,12 @@ function answer({ id, method, params }: { id?: number; method: string; params?: 
   if (method === 'tools/call') call(id, params ?? {});
 }
 
-/** In pages of three. */
+/** In pages of three, but for crowds. */
 function list(id: number | undefined, params: Fields | undefined): void {
+  const size = fault === 'crowded' ? 300 : 3;
   const start = Number(params?.['cursor'] ?? 0);
-  const more = start + 3 < tools.length ? { nextCursor: String(start + 3) } : {};
-  send({ id, result: { tools: tools.slice(start, start + 3), ...more } });
+  const more = start + size < tools.length ? { nextCursor: String(start + size) } : {};
+  send({ id, result: { tools: tools.slice(start, start + size), ...more } });
 }
 
 function call(id: number | undefined, params: Fields): void {
@@ -110,6 +118,13 @@ function call(id: number | undefined, params: Fields): void {
       tools = [...tools, { name: 'grown', description: 'New.', inputSchema: { type: 'object' } }];
       send({ method: 'notifications/tools/list_changed' });
       setTimeout(() => text('grown'), 30);
+      break;
+    case 'flutter':
+      // In one go, so that all of it is read before the first list of tools has come back.
+      process.stdout.write(
+        `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })}\n`.repeat(500),
+      );
+      text('changed');
       break;
     case 'never':
       break;

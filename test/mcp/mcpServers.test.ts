@@ -90,7 +90,7 @@ describe('MCP servers', () => {
       unset: server('none', { env: { A: `\${MISSING}` } }),
       broken: {},
     });
-    assert.deepEqual(namesOf(servers), ['say', 'environment', 'never', 'count', 'die', 'grow']);
+    assert.deepEqual(namesOf(servers), ['say', 'environment', 'never', 'count', 'die', 'flutter', 'grow']);
     assert.equal((await call(servers, 'say', { text: 'hi' })).content, 'hi');
     const problems = servers.problems.join('\n');
     assert.equal(servers.problems.length, 5);
@@ -117,8 +117,23 @@ describe('MCP servers', () => {
 
   it('reads all pages of a list, and skips what is no tool', async () => {
     const servers = await connect({ odd: server('odd') });
-    assert.equal(namesOf(servers).length, 7);
+    assert.equal(namesOf(servers).length, 8);
     assert.equal(namesOf(servers).at(-1), 'bare');
+  });
+
+  it('says that it takes no more of a crowd of tools', async () => {
+    const servers = await connect({ a: server('crowded') });
+    assert.equal(namesOf(servers).length, 500);
+    assert.match(servers.problems.join(), /'a' has more than 500 tools/);
+  });
+
+  it('asks for the tools again, but not once for each time that it is told to', async () => {
+    const servers = await connect({ a: server() });
+    await call(servers, 'flutter');
+    await call(servers, 'grow');
+    await until(() => namesOf(servers).includes('grown'));
+    const lists = recorded().filter(({ method }) => method === 'tools/list').length;
+    assert.ok(lists < 100, `${lists} lists were asked for`);
   });
 
   it('sees that a server has other tools now', async () => {
@@ -245,7 +260,7 @@ describe('MCP servers', () => {
     assert.deepEqual(a?.outcome, {
       name: 'fake',
       version: '1.2.3',
-      tools: ['say', 'environment', 'never', 'count', 'die', 'grow'],
+      tools: ['say', 'environment', 'never', 'count', 'die', 'flutter', 'grow'],
     });
     assert.ok(a.milliseconds > 0);
     assert.deepEqual([b?.server, b?.place], ['b', 'http://127.0.0.1:1/mcp']);

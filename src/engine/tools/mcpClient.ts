@@ -36,6 +36,8 @@ export interface McpConnection extends McpToolSource {
   readonly forgotten: boolean;
   /** What the server wrote to its output that is no message, as far as it is known now: the first of it, with the reason. */
   readonly noise: string | undefined;
+  /** True when it has more tools than a run takes; `tools` are the first of them. */
+  readonly hasMoreTools: boolean;
   /** Is called when the server's tools are others than before; `tools` has them already. */
   onToolsChanged: (() => void) | undefined;
   /** Ends the session, and the server's whole process tree if we have started it. Never throws. */
@@ -125,6 +127,9 @@ class Session implements McpConnection {
   ended = false;
   forgotten = false;
   noise: string | undefined;
+  hasMoreTools = false;
+  #isListing = false;
+  #hasChanged = false;
 
   constructor(
     server: string,
@@ -158,24 +163,32 @@ class Session implements McpConnection {
   async listTools(signal: AbortSignal): Promise<void> {
     const tools: McpToolListing[] = [];
     let cursor: string | undefined;
+    this.#hasChanged = false;
     for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
       if (!this.#client.getServerCapabilities()?.tools) break;
       const request = { method: 'tools/list' as const, params: cursor ? { cursor } : {} };
       const options = { signal, timeout: this.#limits.connectMs };
       const { tools: listed, nextCursor } = await this.#client.request(request, ResultSchema, options);
       if (Array.isArray(listed)) tools.push(...mapStrings(listed, this.#redact).flatMap(listingOf));
-      if (typeof nextCursor !== 'string' || nextCursor === '') break;
-      cursor = nextCursor;
+      cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined;
+      if (cursor === undefined) break;
     }
     this.tools = tools.slice(0, maxTools);
+    this.hasMoreTools = tools.length > maxTools || cursor !== undefined;
   }
 
+  /** One list at a time, however often the server says that there is another. */
   async #refresh(): Promise<void> {
+    this.#hasChanged = true;
+    if (this.#isListing) return;
+    this.#isListing = true;
     try {
-      await this.listTools(this.#closing.signal);
+      while (this.#hasChanged) await this.listTools(this.#closing.signal);
       this.onToolsChanged?.();
     } catch {
       // The tools stay as they were; a server that has ended says so at the next call.
+    } finally {
+      this.#isListing = false;
     }
   }
 

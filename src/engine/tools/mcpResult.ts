@@ -4,8 +4,13 @@ import type { ImageBlock, ToolResult } from '../../protocol/run.ts';
 import type { McpToolListing } from './mcpTools.ts';
 import { byteCount } from './plainText.ts';
 
-/** What the models take. */
-const imageTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+/** What the models take, by how it begins in base64. */
+const imageTypes = {
+  iVBORw0KGgo: 'image/png',
+  '/9j/': 'image/jpeg',
+  R0lGOD: 'image/gif',
+  UklGR: 'image/webp',
+};
 /** The smallest limit of the providers, in base64 characters; a larger image would fail the whole turn. */
 const maxImageSize = 5 * 1024 * 1024;
 const maxImages = 20;
@@ -93,7 +98,7 @@ function partOf(block: Fields, images: ImageBlock[]): string {
       return wordOf(block['text']);
     case 'image': {
       const data = wordOf(block['data']);
-      if (taken(mime, data, images)) return '';
+      if (taken(data, images)) return '';
       return `[an image, ${mime}, ${sizeOf(data)}, which cannot be shown to a model]`;
     }
     case 'audio':
@@ -109,17 +114,22 @@ function partOf(block: Fields, images: ImageBlock[]): string {
   }
 }
 
-/** True for an image that a model can take, which is among `images` then. */
-function taken(mime: string, data: string, images: ImageBlock[]): boolean {
-  const takes = imageTypes.includes(mime) && data.length <= maxImageSize && images.length < maxImages;
-  if (takes) images.push({ type: 'image', source: { type: 'base64', media_type: mime, data } });
-  return takes;
+/**
+ * True for an image that a model can take, which is among `images` then. What a server calls it does not count: providers refuse the whole
+ * request over an image of another type than it is said to be, and over base64 with line breaks or in a data address.
+ */
+function taken(written: string, images: ImageBlock[]): boolean {
+  if (written.length > 2 * maxImageSize || images.length >= maxImages) return false;
+  const data = Buffer.from(written.replace(/^data:[^,]{0,200},/, ''), 'base64').toString('base64');
+  const type = Object.entries(imageTypes).find(([beginning]) => data.startsWith(beginning))?.[1];
+  if (!type || data.length > maxImageSize) return false;
+  images.push({ type: 'image', source: { type: 'base64', media_type: type, data } });
+  return true;
 }
 
 function resourceText(resource: Fields, images: ImageBlock[]): string {
   const uri = wordOf(resource['uri']);
-  if (taken(wordOf(resource['mimeType']), wordOf(resource['blob']), images))
-    return `[resource ${uri}, an image]`;
+  if (taken(wordOf(resource['blob']), images)) return `[resource ${uri}, an image]`;
   if (typeof resource['text'] === 'string') return `[resource ${uri}]\n${resource['text']}`;
   return `[resource ${uri}: ${wordOf(resource['mimeType']) || 'binary'}, ${sizeOf(wordOf(resource['blob']))}, not shown]`;
 }

@@ -79,7 +79,9 @@ export async function connectServers(
       return;
     }
     const connection = new RenewableServer(one, again);
-    if (connection.noise) problems.push(noisyText(one.server, connection.noise));
+    const { noise, hasMoreTools } = one.connection;
+    if (noise) problems.push(noisyText(one.server, noise));
+    if (hasMoreTools) problems.push(crowdedText(one.server, one.connection.tools.length));
     connection.onToolsChanged = merge;
     connections.push(connection);
     merge();
@@ -202,6 +204,9 @@ async function attempt(
 
 const noisyText = (server: string, noise: string): string =>
   `The MCP server '${server}' writes to its output what is no message (${noise}). It is passed over; such words belong on its error stream.`;
+
+const crowdedText = (server: string, used: number): string =>
+  `The MCP server '${server}' has more than ${used} tools; the others than the first ${used} are left out.`;
 
 const unavailable = (server: string, why: string, file: string): string =>
   `The MCP server '${server}' is not available in this run: ${why}. It stands in ${file}.`;

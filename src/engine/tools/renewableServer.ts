@@ -20,7 +20,6 @@ export const moreOf = ({ wantsMore }: McpSignIn): { more?: string } =>
 /** A server that is started once more when it has ended; the call during which it ended is lost. */
 export class RenewableServer implements McpToolSource {
   readonly server: string;
-  readonly noise: string | undefined;
   #connection: McpConnection;
   #renew: ((server: string) => Promise<Attempt>) | undefined;
   #renewing: Promise<void> | undefined;
@@ -35,7 +34,6 @@ export class RenewableServer implements McpToolSource {
     renew: (server: string) => Promise<Attempt>,
   ) {
     this.server = server;
-    this.noise = connection.noise;
     this.#connection = connection;
     this.#renew = renew;
     this.#place = place;

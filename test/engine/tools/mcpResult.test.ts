@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { toolResultOf } from '../../../src/engine/tools/mcpResult.ts';
 
+const png = 'iVBORw0KGgoA';
+
 describe('the answer of an MCP tool', () => {
   const text = (content: string) => ({ type: 'text', text: content });
 
@@ -17,15 +19,34 @@ describe('the answer of an MCP tool', () => {
 
   it('has images that a model can take, and says what it cannot', () => {
     const image = (mimeType: string, data: string) => ({ type: 'image', mimeType, data });
-    const result = toolResultOf({ content: [image('image/png', 'AAAA'), image('image/tiff', 'AAAA')] });
+    const result = toolResultOf({ content: [image('image/png', png), image('image/tiff', 'AAAA')] });
     assert.deepEqual(result.images, [
-      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } },
     ]);
     assert.match(result.content, /^\[an image, image\/tiff, 3 bytes/);
-    const large = toolResultOf({ content: [image('image/png', 'A'.repeat(6 * 1024 * 1024))] });
+    const large = toolResultOf({ content: [image('image/png', png + 'A'.repeat(6 * 1024 * 1024))] });
     assert.equal(large.images, undefined);
-    assert.match(large.content, /4,718,592 bytes/);
-    assert.equal(toolResultOf({ content: [image('image/png', 'AAAA')] }).content, '(an image)');
+    assert.match(large.content, /4,718,601 bytes/);
+    assert.equal(toolResultOf({ content: [image('image/png', png)] }).content, '(an image)');
+  });
+
+  it('has no image that a provider would refuse, with everything else that is asked', () => {
+    const jpeg = '/9j/4AAQSkZJRg==';
+    const written = [
+      ['image/png', ''],
+      ['image/png', 'no base64!'],
+      ['image/png', jpeg],
+      ['image/jpg', `data:image/jpeg;base64,${jpeg}`],
+      ['', `${jpeg.slice(0, 8)}\n${jpeg.slice(8, -2)}`],
+    ];
+    const { content, images } = toolResultOf({
+      content: written.map(([mimeType, data]) => ({ type: 'image', mimeType, data })),
+    });
+    assert.deepEqual(
+      images?.map(({ source }) => [source.media_type, source.data]),
+      [1, 2, 3].map(() => ['image/jpeg', jpeg]),
+    );
+    assert.equal(content.match(/cannot be shown to a model/g)?.length, 2);
   });
 
   it('tells resources and sound in words', () => {
@@ -65,11 +86,13 @@ describe('the answer of an MCP tool', () => {
   });
 
   it('shows an image that comes as a resource', () => {
-    const resource = (mimeType: string) => ({
+    const resource = (mimeType: string, blob: string) => ({
       type: 'resource',
-      resource: { uri: 'demo://1', mimeType, blob: 'AAAA' },
+      resource: { uri: 'demo://1', mimeType, blob },
     });
-    const { content, images } = toolResultOf({ content: [resource('image/png'), resource('image/tiff')] });
+    const { content, images } = toolResultOf({
+      content: [resource('image/png', png), resource('image/tiff', 'AAAA')],
+    });
     assert.equal(images?.length, 1);
     assert.match(
       content,
