@@ -19,17 +19,14 @@ let tools: unknown[] = [
   { name: 'never', description: 'Never answers.', inputSchema: { type: 'object' } },
   { name: 'count', description: 'Counts to three.', inputSchema: { type: 'object' } },
   { name: 'die', description: 'Ends the server.', inputSchema: { type: 'object' } },
-  {
-    name: 'flutter',
-    description: 'Says often that its tools have changed.',
-    inputSchema: { type: 'object' },
-  },
   { name: 'grow', description: 'Makes another tool.', inputSchema: { type: 'object' } },
 ];
 if (fault === 'slow')
   tools = [{ name: 'slow', description: 'Says how far it is.', inputSchema: { type: 'object' } }];
 if (fault === 'crowded')
   tools = Array.from({ length: 600 }, (_, at) => ({ name: `tool${at}`, inputSchema: { type: 'object' } }));
+if (fault === 'flutters')
+  tools = [...tools, { name: 'flutter', description: 'Says that its tools change.', inputSchema: {} }];
 if (fault === 'odd') tools = [...tools, null, { description: 'no name' }, { name: 'bare' }];
 
 if (fault === 'dies') {
