@@ -143,13 +143,18 @@ describe('the chat of a real VS Code for everybody', () => {
     });
     console.log(`      the view is ${views} pixels wide`);
     await workbench.screenshot('zoom-200');
-    const tooWide = () =>
+    const tooLarge = () =>
       chat.evaluate(() => {
-        const { scrollWidth, clientWidth } = document.documentElement;
+        const { scrollWidth, clientWidth, scrollHeight, clientHeight } = document.documentElement;
         const log = document.querySelector('[role="log"]');
-        return { page: scrollWidth - clientWidth, log: log ? log.scrollWidth - log.clientWidth : Number.NaN };
+        return {
+          page: scrollWidth - clientWidth,
+          // What reaches below the window lets a focus, or a screen reader, push the textbox out of it.
+          pageBelow: scrollHeight - clientHeight,
+          log: log ? log.scrollWidth - log.clientWidth : Number.NaN,
+        };
       });
-    await eventually(async () => assert.deepEqual(await tooWide(), { page: 0, log: 0 }));
+    await eventually(async () => assert.deepEqual(await tooLarge(), { page: 0, pageBelow: 0, log: 0 }));
     for (const name of ['Allow once', 'Deny']) {
       const button = card().getByRole('button', { name });
       await button.scrollIntoViewIfNeeded();
