@@ -69,6 +69,7 @@ export function sendDraft(): boolean {
   post({ type: 'submit', text, ...(choice && { skill: choice }), ...(choice === null && { anew: true }) });
   draft.value = '';
   next.value = undefined;
+  attachProblem.value = undefined;
   return true;
 }
 

@@ -99,6 +99,17 @@ describe('chat page', () => {
     assert.deepEqual(await sent(view, 'submit'), [{ type: 'submit', text: 'one\ntwo' }]);
   });
 
+  it('says why something does not go along until the request is sent without it', async () => {
+    const problem = 'There are no problems: the editor knows of none.';
+    const view = await open();
+    await view.say(conversation([]));
+    await view.say({ type: 'attached', attachments: [], problem });
+    await view.page.getByRole('alert').getByText(problem).waitFor();
+    await textbox(view).fill('look at it');
+    await textbox(view).press('Enter');
+    await view.page.getByRole('alert').getByText(problem).waitFor({ state: 'detached', timeout: 10_000 });
+  });
+
   it('draws text as it arrives, in more than one step', async () => {
     const view = await open();
     await view.say(conversation([start('go'), routed]));
