@@ -7,6 +7,7 @@ import type { ChatView } from './chatView.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import type { NativeRuns } from './native/nativeRuns.ts';
 import { deliver, pickTarget, placeOf, type SelectedPlace } from './native/outputTarget.ts';
+import { offerFirstSkill } from './offerFirstSkill.ts';
 import { descriptionOf, pickableSkills } from './pickableSkills.ts';
 import { plainLabel } from './plainLabel.ts';
 import type { SkillNode } from './skillTree.ts';
@@ -138,19 +139,6 @@ function lastUsedFirst(items: readonly SkillItem[], memory: vscode.Memento): Ski
     ...last.map(item => ({ ...item, description: vscode.l10n.t('{0}, last used', item.description ?? '') })),
     ...items.filter(item => !last.includes(item)),
   ];
-}
-
-async function offerFirstSkill(): Promise<void> {
-  const commands: Readonly<Record<string, string>> = {
-    [vscode.l10n.t('New Skill...')]: 'telos.newSkill',
-    [vscode.l10n.t('Add the Sample Pack')]: 'telos.addSamplePack',
-  };
-  const answer = await vscode.window.showInformationMessage(
-    vscode.l10n.t('There are no skills yet.'),
-    ...Object.keys(commands),
-  );
-  const command = answer && commands[answer];
-  if (command) await vscode.commands.executeCommand(command);
 }
 
 function skillItem(agent: Agent, skill: Skill): SkillItem {

@@ -4,6 +4,7 @@ import type { Permission } from '../../engine/policy/permissions.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
 import { describeReport } from '../../protocol/doctorReport.ts';
 import type { CurrentTelos } from '../currentTelos.ts';
+import { offerFirstSkill } from '../offerFirstSkill.ts';
 import { plainLabel } from '../plainLabel.ts';
 
 interface PermissionItem extends vscode.QuickPickItem {
@@ -90,6 +91,10 @@ export async function reviewAgent(current: CurrentTelos, known: string | undefin
 }
 
 async function pickAgent(names: readonly string[]): Promise<string | undefined> {
+  if (names.length === 0) {
+    await offerFirstSkill();
+    return undefined;
+  }
   const items = names.map(name => ({ label: plainLabel(name), name }));
   return (
     await vscode.window.showQuickPick(items, {

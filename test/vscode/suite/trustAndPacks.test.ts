@@ -1,7 +1,7 @@
 /** What a person grants and takes back, packs that come and go, a skill as a task, and the doctor's report. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { activated, answering, scriptModels } from './editor.ts';
@@ -82,6 +82,23 @@ describe('packs and trust', () => {
       command('telos.installPack', vscode.Uri.file(join(source, 'skills'))),
     );
     assert.equal(said.length, 2, said.join());
+  });
+
+  it('offer a first skill where there is no agent to review', async () => {
+    const away = join(skillsDir, '..', 'skills-away');
+    await rename(skillsDir, away);
+    try {
+      await command('telos.refresh');
+      let said: string[] = [];
+      const { lists } = await answering({}, async () => {
+        said = await pressing([], () => command('telos.reviewAgent'));
+      });
+      assert.deepEqual([lists, said], [[], ['There are no skills yet.']]);
+    } finally {
+      await rm(skillsDir, { recursive: true, force: true });
+      await rename(away, skillsDir);
+      await command('telos.refresh');
+    }
   });
 
   it('run a skill as a task that ends with its outcome', async () => {
