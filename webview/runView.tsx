@@ -111,7 +111,7 @@ function Request({ runId, text }: { runId: string; text: string }) {
           type="button"
           class="small request-edit"
           aria-label={t('Edit request')}
-          title={t('Edit and send again; what came behind it is dropped')}
+          title={t('Edit and send again; what came after it is dropped')}
           onClick={() => setEditing(true)}
         >
           <Icon name="edit" />

@@ -10,7 +10,7 @@ const table = (file: string): Record<string, string> => JSON.parse(read(file));
 
 /** Properties of package.json that a person reads; what a model reads, and names, stay as they are. */
 const shown =
-  /^(?:title|displayName|description|label|contents|userDescription|markdownDescription|enumDescriptions\.\d+)$/;
+  /^(?:title|displayName|description|label|contents|userDescription|markdownDescription|patternErrorMessage|enumDescriptions\.\d+)$/;
 const leftAlone = /^(?:Telos|telos)$|modelDescription|inputSchema/;
 
 describe('localisation', () => {
@@ -53,6 +53,10 @@ describe('localisation', () => {
       [],
     );
   });
+
+  it('says no sentence and no button of the editor in English alone', () => {
+    assert.deepEqual(sources('src/extension').flatMap(bareTexts), []);
+  });
 });
 
 /** What must stand in a translation just as in the text: links to commands, names in backticks, places for values. */
@@ -87,4 +91,16 @@ function textsIn(file: string): string[] {
     assert(text !== undefined, `${file}: ${start} takes no literal`);
     return text.replace(/\\n/g, '\n').replace(/\\(.)/g, '$1');
   });
+}
+
+/** Literals that go to the editor as they are: messages with their buttons, and the captions of what asks. */
+function bareTexts(file: string): string[] {
+  const code = read(file).replaceAll(/l10n\.t\(\s*(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")/g, 'translated(');
+  const asked = [
+    ...code.matchAll(/\b(?:openLabel|saveLabel|title|placeHolder|prompt|detail): '([A-Z][^']*)'/g),
+  ];
+  const said = [...code.matchAll(/\bshow\w+Message\(([^;]*);/g)].flatMap(([, rest = '']) => [
+    ...rest.matchAll(/'([A-Z][^']*)'/g),
+  ]);
+  return [...asked, ...said].map(([, text]) => `${file}: ${text}`);
 }

@@ -20,7 +20,7 @@ export function registerAgentPacks(current: CurrentTelos): vscode.Disposable {
 async function pickFolder(): Promise<vscode.Uri | undefined> {
   const picked = await vscode.window.showOpenDialog({
     title: vscode.l10n.t('A folder with an agent.toml and skills, or with a SKILL.md'),
-    openLabel: 'Install',
+    openLabel: vscode.l10n.t('Install'),
     canSelectFiles: false,
     canSelectFolders: true,
   });
@@ -30,15 +30,16 @@ async function pickFolder(): Promise<vscode.Uri | undefined> {
 async function install(current: CurrentTelos, folder: string): Promise<void> {
   const telos = await current.openTelos();
   const { skillsDir } = telos.config;
+  const agree = vscode.l10n.t('Install');
   const answer = await vscode.window.showInformationMessage(
     vscode.l10n.t(
       'Copy {0} to {1}? Nothing of it runs by that.',
       plainLabel(folder, 500),
       plainLabel(skillsDir, 500),
     ),
-    'Install',
+    agree,
   );
-  if (answer !== 'Install') return;
+  if (answer !== agree) return;
   const installed = await telos.install(folder);
   await current.refresh();
   const left =
@@ -57,12 +58,13 @@ async function uninstall(current: CurrentTelos, name: string): Promise<void> {
     vscode.l10n.t('This folder is removed: {0}', path),
     ...(entryIn ? [vscode.l10n.t('And its entry in {0}', entryIn)] : []),
   ];
+  const agree = vscode.l10n.t('Uninstall');
   const answer = await vscode.window.showWarningMessage(
     vscode.l10n.t('Uninstall agent {0}?', plainLabel(name)),
     { modal: true, detail: detail.join('\n') },
-    'Uninstall',
+    agree,
   );
-  if (answer !== 'Uninstall') return;
+  if (answer !== agree) return;
   await telos.uninstall(name);
   await current.refresh();
 }
