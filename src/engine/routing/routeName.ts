@@ -19,17 +19,20 @@ export function findSkill(agents: readonly FileAgent[], ref: SkillRef): Match | 
   return agent && skill ? { agent, skill, reason: { rule: 'chosen' } } : undefined;
 }
 
-/** `/name` at the start, `$name` or `agent:name` anywhere. A word of that form that names nothing is only a word. */
+/**
+ * `/name` at the start, `$name` or `agent:name` anywhere, in any case; quotes and brackets around it and stops behind it do not matter.
+ * A word of that form that names nothing is only a word.
+ */
 export function matchExplicit(text: string, agents: readonly FileAgent[]): Match | undefined {
   for (const [position, word] of text.trim().split(/\s+/).entries()) {
-    const isMarked = word.startsWith('$') || (position === 0 && word.startsWith('/'));
-    const name = isMarked ? word.slice(1) : word;
+    const bare = word.replace(/^["'`“”„‘’«([{]+/, '').replace(/[^\p{L}\p{N}]+$/u, '');
+    const isMarked = bare.startsWith('$') || (position === 0 && bare.startsWith('/'));
+    const name = isMarked ? bare.slice(1) : bare;
     const colon = name.indexOf(':');
     if (!isMarked && colon < 1) continue;
-    const scope = colon < 1 ? agents : agents.filter(agent => agent.name === name.slice(0, colon));
     const wanted = normalise(colon < 1 ? name : name.slice(colon + 1));
     if (!wanted) continue;
-    const named = scope.flatMap(agent =>
+    const named = (colon < 1 ? agents : agentsCalled(name.slice(0, colon), agents)).flatMap(agent =>
       agent.skills
         .filter(skill => skill.names.some(alias => normalise(alias) === wanted))
         .map(skill => ({ agent, skill })),
@@ -38,6 +41,12 @@ export function matchExplicit(text: string, agents: readonly FileAgent[]): Match
     if (found) return { ...found, reason: { rule: 'explicit', matched: word } };
   }
   return undefined;
+}
+
+/** Of agents whose names differ in case alone, the one that is spelled so. */
+function agentsCalled(name: string, agents: readonly FileAgent[]): readonly FileAgent[] {
+  const exact = agents.filter(agent => agent.name === name);
+  return exact.length > 0 ? exact : agents.filter(agent => normalise(agent.name) === normalise(name));
 }
 
 /** The skill that a request names beyond doubt, in either way. */
@@ -64,7 +73,7 @@ export function matchName(text: string, agents: readonly FileAgent[]): NameMatch
   const named = namedIn(request, agents);
   const meant = named.filter(({ name }) => isMeant(name, request));
   const sure = firstInForce(meant.filter(({ name }) => name === meant[0]?.name));
-  const isBid = sure !== undefined && (says(sure.name, text) || isBidden(sure.name, request));
+  const isBid = sure !== undefined && (isWrittenAsName(sure.name, text) || isBidden(sure.name, request));
   const unsure = named.filter(
     ({ name }) => !isMeant(name, request) && name.length > (sure?.name.length ?? 0),
   );
@@ -110,21 +119,32 @@ function isMeant(name: string, request: string): boolean {
   const isCommon = classes.every(isEmpty) || (words.length === 1 && classes[0] === 'ordinary');
   if (!isShort && !isCommon) return true;
   if (isBidden(name, request)) return true;
-  return (
-    !isShort && classes.includes('ordinary') && besides(name, request).every(word => isEmpty(wordClass(word)))
-  );
+  if (isShort || !classes.includes('ordinary') || isTalk(name, request)) return false;
+  return besides(name, request).every(word => isEmpty(wordClass(word)));
 }
 
-/** Whether a compound name stands in the text as it is written, `weekly-summary`, which nobody does who means the words. */
-const says = (name: string, text: string): boolean =>
-  name.includes(' ') &&
-  text.split(/[\s"'`“”‘’()[\],;:.!?]+/).some(word => /[-_]/.test(word) && normalise(word) === name);
+/** `weekly-summary`, which nobody writes who means the words; or `/My Skill`, whose name has a space. */
+function isWrittenAsName(name: string, text: string): boolean {
+  if (/^\s*[/$]/.test(text) && `${normalise(text)} `.startsWith(`${name} `)) return true;
+  return name.includes(' ') && text.split(/\s+/).some(word => /[-_]/.test(word) && normalise(word) === name);
+}
 
 const isBidden = (name: string, request: string): boolean =>
   besides(name, request).every(word => politeWords.has(word)) || isImperative(name, request);
 
 const besides = (name: string, request: string): string[] =>
   ` ${request} `.replace(` ${name} `, ' ').trim().split(' ').filter(Boolean);
+
+/** "This is a test", "I love art", "what is art": the word itself, while "I want art" and "what is the weather" ask for something. */
+function isTalk(name: string, request: string): boolean {
+  return (
+    talk.test(request) ||
+    /^what (?:is|are|s) $/.test(`${request} `.slice(0, `${request} `.indexOf(`${name} `)))
+  );
+}
+
+const talk =
+  /^(?:this|that|these|those|it|its|thats|he|she|they|we|you|is|are|was|were|(?:do|did|have) (?:i|you|we|they)|does|i(?! (?:want|need|d|would|like|must))|(?:what|who|which|how|why|where|when) (?:do|does|did|has|have|can|could|should|would))(?: |$)/;
 
 const isEmpty = (kind: WordClass): boolean => kind === 'function' || kind === 'filler';
 const politeWords = new Set(['please', 'now', 'today', 'again', 'thanks', 'bitte']);

@@ -82,7 +82,7 @@ describe('routing', () => {
     const agents = agentsOf({
       'a/ledger': 'Moves cards on boards',
       'a/stitcher': 'Designs knitting patterns and counts stitches and yarn',
-      'a/query': '---\ndescription: Runs statements\ndisable-model-invocation: true\n---\n',
+      'a/typeset': '---\ndescription: Runs statements\ndisable-model-invocation: true\n---\n',
     });
     const said = 'count the stitches of the knitting pattern until ledger';
     assert.equal(chosen(await route(said, agents, { mode: 'local' })), 'a/stitcher');
@@ -98,8 +98,8 @@ describe('routing', () => {
       assert.equal(chosen(await route(text, agents, { model })), 'a/ledger', text);
     assert.equal(chosen(await route(said, agents, { mode: 'name' })), 'a/ledger');
     assert.equal(
-      chosen(await route('query the count of stitches in knitting patterns', agents, { mode: 'local' })),
-      'a/query',
+      chosen(await route('typeset the count of stitches in knitting patterns', agents, { mode: 'local' })),
+      'a/typeset',
     );
     assert.equal(model.asked.length, 1);
   });

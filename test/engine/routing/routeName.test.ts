@@ -115,6 +115,73 @@ describe('routing by name', () => {
     assert.equal(explicit('https://digest'), undefined);
   });
 
+  it('knows an exact name in any case, in quotes or brackets, and with a stop behind it', () => {
+    const all = agents({ Alpha: ['it', 'note'], beta: ['it', 'Notiz-täglich'] });
+    const explicit = (text: string) => {
+      const match = matchExplicit(text, all);
+      return match && `${match.agent.name}/${match.skill.id}`;
+    };
+    for (const text of [
+      '/IT',
+      '/it: how is it',
+      '"/it" please',
+      '`$it`',
+      'do ($it).',
+      'alpha:it',
+      '(ALPHA:It), then',
+      '“Alpha:it”!',
+    ])
+      assert.equal(explicit(text), 'Alpha/it', text);
+    assert.equal(explicit('/beta:it'), 'beta/it');
+    assert.equal(explicit('„$notiz_TÄGLICH“ bitte'), 'beta/Notiz-täglich');
+    for (const text of ['gamma:it', 'see it: here', '12:30', '$', '/', '":"', 'and /it', '$5 for it'])
+      assert.equal(explicit(text), undefined, text);
+  });
+
+  it('prefers the agent that is spelled so to one that differs in case', () => {
+    const all = agents({ Beta: ['x1'], beta: ['x1'] });
+    assert.equal(matchExplicit('beta:x1', all)?.agent.name, 'beta');
+    assert.equal(matchExplicit('Beta:x1', all)?.agent.name, 'Beta');
+  });
+
+  it('hears an everyday word that is only talked about as a word', () => {
+    const names = { a: ['art', 'test', 'pet'] };
+    for (const text of [
+      'this is a test',
+      'is it art',
+      'what is art',
+      'I love art',
+      'do you like art',
+      'does it test well',
+    ])
+      assert.equal(byName(text, names), undefined, text);
+    for (const text of ['what should I feed my pet rabbit', "my pet won't eat"])
+      assert.equal(byName(text, names), undefined, text);
+    assert.equal(byName('I want art', names), 'art');
+    assert.equal(byName('what is the test', names), 'test');
+    assert.equal(byName('can you make art', names), 'art');
+  });
+
+  it('tells a name that is bidden or written as one from words within a sentence', () => {
+    const all = agents({ a: ['paid-ads', 'Plan My Day', 'stripe'] });
+    const isBid = (text: string) => matchName(text, all).isBid;
+    for (const text of [
+      'stripe please',
+      'run stripe for May',
+      'check paid-ads, then stop',
+      '/Plan My Day with tea',
+      'ask the stripe skill',
+    ])
+      assert.equal(isBid(text), true, text);
+    for (const text of [
+      'what do paid ads cost',
+      'refund it in stripe',
+      'help me plan my day with tea',
+      'nothing',
+    ])
+      assert.equal(isBid(text), false, text);
+  });
+
   it('finds the skill that was chosen from a list', () => {
     const all = agents({ alpha: ['digest'] });
     assert.equal(findSkill(all, { agent: 'alpha', skill: 'digest' })?.reason.rule, 'chosen');

@@ -82,13 +82,13 @@ describe('search index', () => {
   it('takes a single word that is no name for too little to run anything by', async () => {
     add(
       'a/offers',
-      '---\ndescription: Cancel offers, cancel bids, cancel swaps\n---\n# Cancel\n- "Cancel"\n',
+      '---\ndescription: Barter offers, barter bids, barter swaps\n---\n# Barter\n- "Barter"\n',
     );
     add('a/one', '---\ndescription: Prunes apple trees\n---\n');
     const index = await SearchIndex.build(agents());
-    assert.equal(best(index, 'cancel'), 'offers');
-    assert.equal(decide(index.rank('Cancel!', 2)), undefined);
-    assert.equal(decide(index.rank('cancel the bids', 2))?.skill.id, 'offers');
+    assert.equal(best(index, 'barter'), 'offers');
+    assert.equal(decide(index.rank('Barter!', 2)), undefined);
+    assert.equal(decide(index.rank('barter the swaps', 2))?.skill.id, 'offers');
   });
 
   it('weighs a word as the request spells it, whichever form of it was seen first', async () => {
