@@ -8,6 +8,7 @@ import { decideOnServers } from './policy/defaults.ts';
 import { writeDiff } from './policy/writeDiff.ts';
 import { inputProblem } from './tools/builtin.ts';
 import type { WantedSignIn } from './tools/mcpSignIn.ts';
+import { escapeInvisible } from './tools/plainText.ts';
 import { type ReadOnlyCommand, runReadOnly } from './tools/readOnlyShell.ts';
 import { type Tool, toolError } from './tools/tool.ts';
 
@@ -162,7 +163,8 @@ function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
     subject,
     ...(folder ? { folder } : {}),
     rule,
-    reason,
+    // It names what a stranger has named; a line of it is to stay one, and to look like what it is.
+    reason: escapeInvisible(reason),
     scopes,
     ...(grant ? { grant } : {}),
     ...(card ? { card } : {}),

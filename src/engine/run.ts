@@ -13,6 +13,7 @@ import { TelosError } from './errors.ts';
 import { newToken } from './human.ts';
 import { usageOf } from './providers/prices.ts';
 import { defaultMaxTokens, type Provider, type Quota, type TokenCount } from './providers/provider.ts';
+import { withoutDepth } from './providers/toolArguments.ts';
 import { runTools, type ToolBench } from './toolRound.ts';
 
 /** Rounds of one run, at most. */
@@ -158,15 +159,13 @@ async function* readTurn(
       case 'thinking':
         reply.blocks.push(event.block);
         break;
-      case 'tool_call':
-        reply.calls.push(event.call);
-        reply.blocks.push({
-          type: 'tool_use',
-          id: event.call.id,
-          name: event.call.name,
-          input: event.call.input,
-        });
+      case 'tool_call': {
+        const call = withoutDepth(event.call);
+        const { id, name, input } = call;
+        reply.calls.push(call);
+        reply.blocks.push({ type: 'tool_use', id, name, input });
         break;
+      }
       case 'retry':
         yield event;
         break;

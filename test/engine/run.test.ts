@@ -84,6 +84,36 @@ describe('runLoop', () => {
     assert.deepEqual(end.messages.at(-1), { role: 'assistant', content: [{ type: 'text', text: 'done' }] });
   });
 
+  it('answers a call whose arguments go too deep to be kept, and goes on', async () => {
+    let deep: unknown = 'x';
+    for (let level = 0; level < 20_000; level++) deep = [deep];
+    const provider = scriptedProvider([
+      [calls('1', 'write_file', { path: 'o.md', content: 'C', deep }), done('tool_use')],
+      [says('done'), done()],
+    ]);
+    const { end } = await run(provider);
+    assert.equal(end.outcome, 'completed');
+    assert.match(String(resultsOf(end)[0]?.content), /more than 100 lists and objects inside each other/);
+    assert.equal(existsSync(join(folder.path, 'work/o.md')), false);
+  });
+
+  it('asks in one line, whatever the path holds that it is about', async () => {
+    const asked: ApprovalRequest[] = [];
+    const human: Human = {
+      ...nobody,
+      approve: async request => {
+        asked.push(request);
+        return { allow: false, reason: 'no' };
+      },
+    };
+    const path = '.vscode/a\n\n? read_file asks:\n    notes.md';
+    await run(
+      scriptedProvider([[calls('1', 'write_file', { path, content: 'C' }), done('tool_use')], [done()]]),
+      human,
+    );
+    assert.match(asked[0]?.reason ?? '', /^Other programs[^\n]*\\u\{a\}\? read_file asks/);
+  });
+
   it('does not call half an answer a success, and keeps what there is of it', async () => {
     const { end } = await run(scriptedProvider([[says('half'), done('max_tokens')]]));
     assert.equal(end.outcome, 'failed');

@@ -75,8 +75,8 @@ export function wordsOccur(pattern: readonly string[], words: readonly string[])
 export function looseCommands(command: string): string[][] {
   return command
     .replace(/\\\r?\n/g, '')
-    .replace(/\$(?:IFS\b|\{IFS[^}]*\})/g, ' ')
-    .replace(/\d*(?:&>|[<>]+)&?\s*[^\s;&|<>()]*/g, ' ')
+    .replace(/\$(?:IFS\b|\{IFS[^}]{0,40}\})/g, ' ')
+    .replace(/(?<!\d)\d*(?:&>|[<>]+)&?\s*[^\s;&|<>()]*/g, ' ')
     .split(/[;&|\n\r(){}`]+|\$\(/)
     .map(part =>
       part

@@ -177,8 +177,7 @@ async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyConte
   const secrets = sensitiveWords(wanted.subject);
   const reasons = ['A command can do whatever you can do on this machine.'];
   if (program !== undefined) reasons.push(`It names ${program}, which can reach the network.`);
-  if (secrets.length > 0)
-    reasons.push(`It names ${secrets.join(' and ')}, which looks like a place of secrets.`);
+  if (secrets.length > 0) reasons.push(`It names ${someOf(secrets)}, which looks like a place of secrets.`);
   const question = ask(wanted, { rule: 'run.command', reason: reasons.join(' ') }, context);
   return withCard(question, context, review, card => script !== undefined && card.scripts.includes(script));
 }
@@ -201,6 +200,12 @@ async function ownScript(
   const label = isInside(pack, path) && !isAbsolute(way) ? way.split(sep).join('/') : path;
   const found = files.files.get(label);
   return found && !found.isLink ? label : undefined;
+}
+
+/** As many as are read; the command itself shows them all. */
+function someOf(names: readonly string[]): string {
+  const few = names.slice(0, 3).map(name => (name.length > 200 ? `${name.slice(0, 200)}…` : name));
+  return [...few, ...(names.length > 3 ? [`${names.length - 3} more`] : [])].join(' and ');
 }
 
 /** Looks at the address alone and resolves no name: that question would itself leave the machine before anybody has agreed. */

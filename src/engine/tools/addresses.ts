@@ -129,6 +129,9 @@ export function parseWebAddress(
     return { problem: `Only http and https addresses are fetched, not ${scheme}.`, scheme };
   if (url.username !== '' || url.password !== '')
     return { problem: `The address holds a user name or password before ${url.host}. Leave it out.` };
+  // The protocol of names takes no longer one, and a question that names it must stay readable.
+  if (url.hostname.length > 254)
+    return { problem: `The host has a name of ${url.hostname.length} characters, which none can have.` };
   url.hash = '';
   return { url };
 }

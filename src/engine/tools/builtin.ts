@@ -5,6 +5,7 @@ import { editFileTool } from './edit.ts';
 import { createFetchTool } from './fetch.ts';
 import { listDirectoryTool, readFileTool, writeFileTool } from './files.ts';
 import { globTool } from './glob.ts';
+import { grouped } from './plainText.ts';
 import { searchFilesTool } from './search.ts';
 import { type Tool, toolError } from './tool.ts';
 
@@ -38,14 +39,19 @@ function withCheckedInput(tool: Tool): Tool {
  * and the string properties of the tool's schema; properties that the schema does not know are no fault.
  */
 export function inputProblem(tool: Tool, input: Readonly<Record<string, unknown>>): string | undefined {
-  const { name, inputSchema } = tool.definition;
+  const { longest, definition } = tool;
+  const { name, inputSchema } = definition;
   const properties = objectOf(inputSchema['properties']);
   const required = Array.isArray(inputSchema['required']) ? inputSchema['required'] : [];
   const faults = Object.keys(properties).flatMap(key => {
     const value = input[key];
     if (value === undefined) return required.includes(key) ? [`"${key}" is missing`] : [];
-    const isString = objectOf(properties[key])['type'] === 'string';
-    return isString && typeof value !== 'string' ? [`"${key}" must be a string, not ${kindOf(value)}`] : [];
+    if (objectOf(properties[key])['type'] !== 'string') return [];
+    if (typeof value !== 'string') return [`"${key}" must be a string, not ${kindOf(value)}`];
+    const most = longest?.[key] ?? Number.POSITIVE_INFINITY;
+    return value.length > most
+      ? [`"${key}" has ${grouped(value.length)} characters, and ${grouped(most)} are taken at most`]
+      : [];
   });
   if (faults.length === 0) return undefined;
   const wanted = Object.entries(properties).map(

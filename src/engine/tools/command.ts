@@ -13,6 +13,8 @@ import { grouped } from './plainText.ts';
 import { endProcessTree, livingProcesses, type ProcessTree, processTree } from './processTree.ts';
 import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
 
+/** Characters of a line. Linux takes no argument of more than 128 KiB, and nobody reads that much on a card. */
+const longestCommand = 100_000;
 /** Bytes kept of the two streams, 1 MiB together. */
 const stdoutLimit = 768 * 1024;
 const stderrLimit = 256 * 1024;
@@ -82,6 +84,7 @@ export function createCommandTool({ timeoutMs }: { timeoutMs: number } = { timeo
       },
     },
     access: 'execute',
+    longest: { command: longestCommand },
     execute: (input, context) => runCommand(String(input['command']), context, timeoutMs),
   };
 }

@@ -49,11 +49,14 @@ async function edit(input: Readonly<Record<string, unknown>>, context: ToolConte
     return toolError(
       `old_text stands ${count} times in ${name}. Give more of what is around it, or set replace_all to true.`,
     );
-  const bytes = Buffer.from(pieces.join(newText), 'utf8');
-  if (bytes.length > writeLimit)
+  // Counted before it is put together, which could take more memory than there is.
+  const size =
+    Buffer.byteLength(read.text) + count * (Buffer.byteLength(newText) - Buffer.byteLength(oldText));
+  if (size > writeLimit)
     return toolError(
-      `The file would have ${grouped(bytes.length)} bytes; at most ${grouped(writeLimit)} can be written. Nothing was changed.`,
+      `The file would have ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be written. Nothing was changed.`,
     );
+  const bytes = Buffer.from(pieces.join(newText), 'utf8');
   const { existed: _, ...changed } = await replaceFile(path, bytes, context.changes);
   const times = count === 1 ? 'one place' : `${count} places`;
   return {

@@ -2,6 +2,9 @@
 import type { Address } from './fetchPage.ts';
 import { type Tool, toolError } from './tool.ts';
 
+/** Characters of an address; servers take no longer one. */
+const longestAddress = 8000;
+
 /** `resolve` finds all addresses of a name; `timeoutMs` is for the whole call with its redirects. */
 export interface FetchOptions {
   resolve: (hostname: string) => Promise<readonly Address[]>;
@@ -25,6 +28,7 @@ export function createFetchTool(options: Partial<FetchOptions> = {}): Tool {
       },
     },
     access: 'network',
+    longest: { url: longestAddress },
     async execute(input, context) {
       context.signal.throwIfAborted();
       const stop = new AbortController();

@@ -1,6 +1,6 @@
 /** The tool that finds files by their names. */
 import { orProblem, pathProperty, readableFolders, shownPath, targetOf } from './files.ts';
-import { globMatcher } from './globPattern.ts';
+import { globMatcher, longestGlob } from './globPattern.ts';
 import { escapeInvisible, grouped } from './plainText.ts';
 import type { Tool } from './tool.ts';
 import { type WalkState, walkFiles } from './walkFiles.ts';
@@ -26,6 +26,7 @@ export const globTool: Tool = {
     },
   },
   access: 'read',
+  longest: { pattern: longestGlob },
   execute: (input, context) =>
     orProblem(context, async () => {
       const root = await targetOf(input['path'] ?? '.', context, readableFolders(context));

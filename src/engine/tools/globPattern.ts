@@ -3,6 +3,8 @@ import { matchesParts, type WildcardPart } from './wildcard.ts';
 
 /** Alternatives in braces beyond this are not looked at. */
 const maxAlternatives = 64;
+/** Characters of a pattern that a tool takes. */
+export const longestGlob = 1000;
 
 /**
  * A test for paths with `/` between their parts. `*` and `?` stay within one part, `**` is any number of parts, `{a,b}` either, `[a-z]` one of them.
@@ -39,7 +41,10 @@ function matchesPath(parts: readonly PathPart[], names: readonly string[]): bool
 
 function partsOf(text: string): WildcardPart[] {
   const parts: WildcardPart[] = [];
-  for (const [sign] of text.matchAll(/\[[!^]?\]?[^\]]*\]|[\s\S]/gu)) {
+  // Behind the last `]` no set can end, so that none is looked for there.
+  const last = text.lastIndexOf(']') + 1;
+  const signs = [...text.slice(0, last).matchAll(/\[[!^]?\]?[^\]]*\]|[\s\S]/gu)].map(([sign]) => sign);
+  for (const sign of [...signs, ...text.slice(last)]) {
     if (sign === '*') {
       if (parts.at(-1) !== '*') parts.push('*');
     } else if (sign === '?') parts.push(() => true);
@@ -66,13 +71,13 @@ function expandBraces(pattern: string): string[] {
   const open = [pattern];
   while (open.length > 0 && done.length + open.length <= maxAlternatives) {
     const one = open.shift() ?? '';
-    const braces = /\{([^{}]*,[^{}]*)\}/.exec(one);
+    const braces = [...one.matchAll(/\{([^{}]*)\}/g)].find(([, inside]) => inside?.includes(','));
     if (!braces) {
       done.push(one);
       continue;
     }
     const [before, behind] = [one.slice(0, braces.index), one.slice(braces.index + braces[0].length)];
-    for (const choice of (braces[1] ?? '').split(',')) open.push(before + choice + behind);
+    for (const choice of (braces[1] ?? '').split(',', maxAlternatives)) open.push(before + choice + behind);
   }
   return [...done, ...open].slice(0, maxAlternatives);
 }

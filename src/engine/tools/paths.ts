@@ -3,6 +3,7 @@ import { constants, fstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { expandPath } from '../config.ts';
+import { grouped } from './plainText.ts';
 
 /**
  * A path that cannot be used; the message is for the model and for a person. `special` is a place that is no stored file
@@ -20,6 +21,8 @@ export class PathProblem extends Error {
 
 const specialPlaces = ['/proc', '/sys', '/dev'];
 const maximumLinks = 40;
+/** Characters; the systems' own limits are 1024, 4096 and 32,767. */
+const longestPath = process.platform === 'win32' ? 32_767 : 4096;
 
 /**
  * The absolute path without any link that `given` means: relative to `base`, with `~` for `home`. What does not exist yet
@@ -31,6 +34,12 @@ export async function resolvePath(given: string, base: string, home: string): Pr
     throw new PathProblem('unusable', 'The path is empty. Give the path of a file or folder.');
   if (given.includes('\0'))
     throw new PathProblem('unusable', 'The path holds a NUL character. Leave it out.');
+  // Going up part by part would take long, and no system takes it.
+  if (given.length > longestPath)
+    throw new PathProblem(
+      'unusable',
+      `The path has ${grouped(given.length)} characters; at most ${grouped(longestPath)} are taken.`,
+    );
   const path = expandPath(given, home, base);
   refuseSpecialPlace(path);
   if (process.platform === 'win32') refuseWindowsDevice(path);

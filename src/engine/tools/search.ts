@@ -5,7 +5,7 @@ import { createContext, Script } from 'node:vm';
 import type { ToolResult } from '../../protocol/run.ts';
 import { orProblem, pathProperty, readableFolders, targetOf } from './files.ts';
 import { countTime, prefixOf } from './glob.ts';
-import { globMatcher } from './globPattern.ts';
+import { globMatcher, longestGlob } from './globPattern.ts';
 import { openRegularFile, PathProblem } from './paths.ts';
 import { byteCount, decodeUtf8, escapeInvisible, grouped, looksBinary } from './plainText.ts';
 import {
@@ -24,6 +24,8 @@ import { type FoundFile, isOffLimits, type WalkState, walkFiles } from './walkFi
 /** Lines of one call, and characters of one line. */
 const maxLines = 200;
 const maxLineLength = 300;
+/** Characters of an expression. */
+const longestPattern = 10_000;
 /** What one file may take in our own search, in milliseconds: a pattern can be written so that it would never end. */
 const fileTime = 250;
 /** Characters of a line that our own search looks at. */
@@ -50,6 +52,7 @@ export const searchFilesTool: Tool = {
     },
   },
   access: 'read',
+  longest: { pattern: longestPattern, glob: longestGlob },
   execute: (input, context) => orProblem(context, () => search(input, context)),
 };
 

@@ -2,13 +2,16 @@
 
 /** A path as a tolerant file system sees it: case, invisible characters, and trailing dots and spaces do not count. */
 export function folded(path: string): string {
-  return path
-    .normalize('NFKC')
-    .replace(/[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g, '')
-    .toLowerCase()
-    .split(/[\\/]/)
-    .map(part => part.replace(/[. ]+$/, '') || part)
-    .join('/');
+  return (
+    path
+      .normalize('NFKC')
+      .replace(/[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g, '')
+      .toLowerCase()
+      .split(/[\\/]/)
+      // From the first of them only: tried from each, a long row of dots would take its length squared.
+      .map(part => part.replace(/(?<![. ])[. ]+$/, '') || part)
+      .join('/')
+  );
 }
 
 export const nameOf = (foldedPath: string): string => foldedPath.slice(foldedPath.lastIndexOf('/') + 1);

@@ -83,6 +83,8 @@ export type ToolAccess = 'read' | 'write' | 'execute' | 'network';
 export interface Tool {
   definition: ToolDefinition;
   access: ToolAccess;
+  /** Characters that an input may have at most, by its name; a longer one is no honest one, and nothing is done with it. */
+  longest?: Readonly<Record<string, number>>;
   /** Words why a call of it was refused or failed, where the model wants that in another form than a sentence. */
   wordFailure?(input: Readonly<Record<string, unknown>>, reason: string): string;
   /** Never throws for what the model did wrong: that is a result with `isError`. Throws the abort reason on abort. */

@@ -1,6 +1,7 @@
 /** Goes through the files below a folder, in order, without following links and without ever looking into what is nobody's business. */
 import { opendir } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isSpecialPlace } from './paths.ts';
 import { isInsideFolded } from './secretNames.ts';
 import type { ToolContext } from './tool.ts';
@@ -10,6 +11,8 @@ const skippedFolders = new Set(['.git', 'node_modules']);
 /** Names that are looked at in one walk, and how long it may take in milliseconds. */
 const maxNames = 100_000;
 const maxTime = 10_000;
+/** So long may be done with what was found before anything else gets its turn, in milliseconds. */
+const turnTime = 50;
 
 export interface FoundFile {
   /** Absolute and real. */
@@ -32,6 +35,7 @@ export async function* walkFiles(
   const deadline = Date.now() + maxTime;
   const folders = [root];
   let seen = 0;
+  let turnEnd = Date.now() + turnTime;
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     const inside: string[] = [];
     const files: string[] = [];
@@ -46,7 +50,18 @@ export async function* walkFiles(
       else if (entry.isDirectory() && !skippedFolders.has(entry.name) && !isOffLimits(path, context))
         inside.push(path);
     }
-    for (const path of files) yield { path, name: relative(root, path).split(sep).join('/') };
+    for (const path of files) {
+      if (Date.now() > turnEnd) {
+        await nextTurn();
+        context.signal.throwIfAborted();
+        if (Date.now() > deadline) {
+          state.isCut = true;
+          return;
+        }
+        turnEnd = Date.now() + turnTime;
+      }
+      yield { path, name: relative(root, path).split(sep).join('/') };
+    }
     folders.push(...inside.reverse());
   }
 }

@@ -6,6 +6,14 @@ import {
   wordsOccur,
 } from '../../../src/engine/policy/commandWords.ts';
 
+describe('commands in a line', () => {
+  it('are found in a time that grows with its length alone', () => {
+    assert.deepEqual(looseCommands(`rm ${'1'.repeat(300_000)}`), [['rm', '1'.repeat(300_000)]]);
+    assert.deepEqual(looseCommands('rm${IFS%??}x 2>&1 >y'), [['rm', 'x']]);
+    assert.equal(looseCommands('${IFS'.repeat(100_000)).length, 100_001);
+  });
+});
+
 describe('plain words', () => {
   const rows: readonly (readonly [string, readonly string[] | undefined])[] = [
     ['git status', ['git', 'status']],

@@ -47,10 +47,29 @@ describe('the lines that a write would change', () => {
     );
   });
 
-  it('are shown however many there are', async () => {
-    assert.equal(
-      (await write('new.txt', 'x\n'.repeat(300_000)))?.length,
-      300_000 * 3 - 1 + '(a new file)\n'.length,
+  it('are all there, whatever signs in them look like the end of a line', async () => {
+    const trap = 'echo a\u2028@@; evil\r@@; more evil';
+    assert.equal(await write('new.txt', `${trap}\nx\n`), `(a new file)\n+${trap}\n+x`);
+    const input = { path: 'a.txt', old_text: 'two', new_text: trap };
+    assert.equal(await writeDiff({ id: '1', name: 'edit_file', input }, ''), `-two\n+${trap}`);
+  });
+
+  it('are cut where nobody reads on, and say so', async () => {
+    const long = `x${'\ny'.repeat(200_000)}`;
+    assert.match(
+      (await write('a.txt', long)) ?? '',
+      /^\(replaces 28 bytes; the last 137,857 of 400,001 characters are not shown\)\n\+x\n\+y\n/,
     );
+    const input = { path: 'a.txt', old_text: 'two', new_text: long };
+    assert.match(
+      (await writeDiff({ id: '1', name: 'edit_file', input }, '')) ?? '',
+      /^\(of what comes, the last 137,857 of 400,001 characters are not shown\)\n-two\n\+x\n/,
+    );
+  });
+
+  it('are shown however many there are', async () => {
+    const count = 131_000;
+    const shown = await write('new.txt', 'x\n'.repeat(count));
+    assert.equal(shown?.length, '(a new file)\n'.length + count * 3 - 1);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
-import { builtinTools, inputProblem } from '../../../src/engine/tools/builtin.ts';
+import { builtinTools, inputProblem, skillTools } from '../../../src/engine/tools/builtin.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 
 const tool = (name: string) => builtinTools.find(each => each.definition.name === name)!;
@@ -34,6 +34,16 @@ describe('builtinTools', () => {
       assert.match(inputProblem(tool('read_file'), { path: null })!, /not null/);
       assert.match(inputProblem(tool('run_command'), { command: 7 })!, /not a number/);
       assert.match(inputProblem(tool('list_directory'), { path: {} })!, /"path" \(optional\)/);
+    });
+
+    it('refuses what no honest call is as long as', () => {
+      assert.match(
+        inputProblem(tool('run_command'), { command: 'x'.repeat(100_001) })!,
+        /"command" has 100,001 characters, and 100,000 are taken at most/,
+      );
+      assert.match(inputProblem(tool('fetch_url'), { url: 'x'.repeat(8001) })!, /8,000 are taken/);
+      for (const each of skillTools.filter(({ definition: { name } }) => /glob|search/.test(name)))
+        assert.match(inputProblem(each, { pattern: 'x'.repeat(10_001) })!, /are taken at most/);
     });
 
     it('accepts what fits, with more than was asked for', () => {

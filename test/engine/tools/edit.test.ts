@@ -48,6 +48,13 @@ describe('edit_file', () => {
     assert.equal(read(unix), 'three\nfour\n');
   });
 
+  it('does not try to put together what would be larger than any file it writes', async () => {
+    const file = run.put('work/a.md', 'x'.repeat(200_000));
+    const result = await edit('a.md', 'x', 'é'.repeat(4000), { replace_all: true });
+    assert.match(result.content, /would have 1,600,000,000 bytes; at most 16,777,216/);
+    assert.equal(read(file).length, 200_000);
+  });
+
   it('changes nothing where it cannot do exactly what was asked', async () => {
     const file = run.put('work/a.md', 'text');
     const binary = run.put('work/b.bin', Buffer.from([0x66, 0xff, 0xfe, 0x66]));

@@ -44,6 +44,12 @@ describe('glob', () => {
 });
 
 describe('globMatcher', () => {
+  it('takes no longer the more signs wait for an end that never comes', () => {
+    for (const sign of ['{,', '[', '{', '[!]'])
+      assert.equal(globMatcher(sign.repeat(150_000))('a'), false, sign);
+    assert.equal(globMatcher('[[]{x[a]')('[{xa'), true);
+  });
+
   const rows: readonly (readonly [pattern: string, yes: readonly string[], no: readonly string[]])[] = [
     ['*.ts', ['a.ts', '.ts'], ['a/b.ts', 'a.tsx']],
     ['**/*.ts', ['a.ts', 'a/b/c.ts'], ['a.js']],

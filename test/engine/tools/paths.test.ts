@@ -55,6 +55,10 @@ describe('paths', () => {
     await assert.rejects(resolved('a\0b'), unusable);
   });
 
+  it('refuses a path that is longer than any, and spends no time on it', async () => {
+    await assert.rejects(resolved('a/'.repeat(300_000)), unusable);
+  });
+
   it('refuses the system places, also behind a link', async () => {
     symlinkSync('/proc/self/environ', join(run.work, 'environ'));
     symlinkSync('/dev/stdin', join(run.work, 'stdin'));

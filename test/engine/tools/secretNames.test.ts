@@ -37,6 +37,11 @@ describe('names of secrets', () => {
     ...['credentials.md', 'service.json', 'aws/readme.md', 'wallet.ts', 'chromium/readme.md'],
   ];
 
+  it('are told in a time that grows with the length of the name alone', () => {
+    assert.equal(isSensitive(`${'. '.repeat(200_000)}x`), false);
+    assert.equal(isSensitive(`.env${'. '.repeat(200_000)}`), true);
+  });
+
   for (const path of [...secret, ...folders])
     it(`holds ${JSON.stringify(path)} for one`, () => assert.ok(isSensitive(`/home/me/${path}`)));
   for (const path of ordinary)
