@@ -102,6 +102,8 @@ export const expectedShare: Readonly<Record<WordClass, number>> = {
 const classes = new Map<string, WordClass>();
 /** The filler and ordinary words by their first two letters, which no stem changes. */
 const byStart = new Map<string, [word: string, kind: WordClass][]>();
+/** The classes of their stems, for those first letters that have been asked for. */
+const ofStems = new Map<string, ReadonlyMap<string, WordClass>>();
 
 /** The class of one lower-case word; a form of a filler or ordinary word is of its class. */
 export function wordClass(word: string): WordClass {
@@ -110,11 +112,16 @@ export function wordClass(word: string): WordClass {
   return known ?? (/^\d+(?:am|pm|st|nd|rd|th|k|h|m|s)?$/.test(word) ? 'filler' : 'rare');
 }
 
-/** Only the few words that start alike are stemmed: all of them would be a tenth of a cold start. */
+/** Only the words that start alike are stemmed, and once: all of them would be a tenth of a cold start. */
 function classOfForm(word: string): WordClass | undefined {
-  const wanted = stem(word);
-  // The last one is of the commonest class.
-  return byStart.get(word.slice(0, 2))?.findLast(([listed]) => stem(listed) === wanted)?.[1];
+  const start = word.slice(0, 2);
+  let stems = ofStems.get(start);
+  if (!stems) {
+    // Of words with one stem the last is of the commonest class.
+    stems = new Map(byStart.get(start)?.map(([listed, kind]) => [stem(listed), kind]));
+    ofStems.set(start, stems);
+  }
+  return stems.get(stem(word));
 }
 
 /** At the first question, so that starting the engine pays nothing for it; the commoner class wins. */
