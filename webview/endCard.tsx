@@ -128,35 +128,41 @@ function WaysOn({ item }: { item: EndItem }) {
 }
 
 function ErrorCard({ item, message }: { item: EndItem; message: string }) {
-  const code = item.error!.code;
-  const isNoMatch = code === 'no_match';
+  const isNoMatch = item.error!.code === 'no_match';
   return (
     <div class={`card ${isNoMatch ? 'no-match' : 'error'}`}>
       <div class="card-title">
         <Icon name={isNoMatch ? 'info' : 'warning'} />
         <span class="message">{isNoMatch ? t('No skill fits this request.') : visibleLines(message)}</span>
       </div>
-      {isNoMatch ? (
-        <OtherSkills item={item} />
-      ) : (
-        <div class="buttons">
-          {code === 'auth' && <CommandButton command="telos.setApiKey" label={t('Set API Key…')} primary />}
-          {item.runId === lastRunId.value && (
-            <button
-              type="button"
-              class="secondary"
-              disabled={busy.value || !ready.value}
-              onClick={() => resend(item.runId, item.text)}
-            >
-              {t('Try Again')}
-            </button>
-          )}
-          {modelErrors.includes(code) && (
-            <CommandButton command="telos.chooseModel" label={t('Choose Model…')} />
-          )}
-          <CommandButton command="telos.openLog" label={t('Open Log')} />
-        </div>
+      {isNoMatch ? <OtherSkills item={item} /> : <WaysOut item={item} code={item.error!.code} />}
+    </div>
+  );
+}
+
+/** Out of an error. Without the workspace's trust nothing else would help. */
+function WaysOut({ item, code }: { item: EndItem; code: ErrorCode }) {
+  const trusted = info.value?.trusted !== false;
+  return (
+    <div class="buttons">
+      {!trusted && <TrustButton />}
+      {trusted && code === 'auth' && (
+        <CommandButton command="telos.setApiKey" label={t('Set API Key…')} primary />
       )}
+      {trusted && item.runId === lastRunId.value && (
+        <button
+          type="button"
+          class="secondary"
+          disabled={busy.value || !ready.value}
+          onClick={() => resend(item.runId, item.text)}
+        >
+          {t('Try Again')}
+        </button>
+      )}
+      {trusted && modelErrors.includes(code) && (
+        <CommandButton command="telos.chooseModel" label={t('Choose Model…')} />
+      )}
+      <CommandButton command="telos.openLog" label={t('Open Log')} />
     </div>
   );
 }
@@ -249,6 +255,10 @@ export function SkillCommands() {
       <CommandButton command="telos.showSkillsFolder" label={t('Show Skills Folder')} />
     </div>
   );
+}
+
+export function TrustButton() {
+  return <CommandButton command="workbench.trust.manage" label={t('Manage Workspace Trust')} primary />;
 }
 
 export function CommandButton(props: { command: ViewCommand; label: string; primary?: boolean }) {

@@ -137,6 +137,8 @@ function Attached({ names }: { names: readonly AttachedName[] }) {
 
 function RequestText({ text }: { text: string }) {
   const [whole, setWhole] = useState(false);
+  // Who picks a skill from a list needs to say nothing more.
+  if (text === '') return <span class="quiet">{t('(without words)')}</span>;
   const { head, hidden, tail } = excerpt(text, whole ? Number.POSITIVE_INFINITY : 1_000);
   return (
     <>

@@ -1,6 +1,6 @@
 /** What stands in an empty conversation: what this is, and something to begin with. */
 
-import { CommandButton, SkillCommands } from './endCard.tsx';
+import { CommandButton, SkillCommands, TrustButton } from './endCard.tsx';
 import { Icon } from './icons.tsx';
 import { callOfShared } from './skillNames.ts';
 import { draft, info } from './store.ts';
@@ -85,7 +85,7 @@ function Restricted() {
         <span>{t('Restricted Mode: nothing runs until you trust this workspace.')}</span>
       </div>
       <div class="buttons">
-        <CommandButton command="workbench.trust.manage" label={t('Manage Workspace Trust')} />
+        <TrustButton />
       </div>
     </div>
   );

@@ -382,6 +382,23 @@ describe('chat page', () => {
     assert.deepEqual(await sent(view, 'submit'), []);
   });
 
+  it('leads from a run that Restricted Mode refused to the trust that it lacks', async () => {
+    const view = await open();
+    const refused = endedBy({ code: 'config', message: 'This workspace is in Restricted Mode.' });
+    await view.say(conversation([start('go'), refused], { trusted: false }));
+    const offered = log(view).locator('.error').getByRole('button');
+    await offered.first().waitFor();
+    assert.deepEqual(await offered.allTextContents(), ['Manage Workspace Trust', 'Open Log']);
+    await offered.first().click();
+    assert.deepEqual(await sent(view, 'command'), [{ type: 'command', command: 'workbench.trust.manage' }]);
+  });
+
+  it('says of a request for a skill alone that it has no words', async () => {
+    const view = await open();
+    await view.say(conversation([start(''), routed, text('Done.'), end]));
+    await log(view).locator('.request').getByText('(without words)').waitFor();
+  });
+
   it('follows the end until the person scrolls up, and again after Jump to latest', async () => {
     const view = await open({ height: 400 });
     const lines = (count: number) => text('A line of text.\n\n'.repeat(count));
