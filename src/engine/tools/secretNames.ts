@@ -39,6 +39,7 @@ export const secretFolderNames: readonly string[] = [
   ...['.ssh', '.gnupg', '.aws', '.azure', '.kube', '.password-store', '.mozilla', '.docker', 'gcloud'],
   ...['keychains', 'Keychains', '.thunderbird', '.bitcoin', '.ethereum', '.electrum', '.vault', '.codex'],
   ...['google-chrome', 'chromium', 'BraveSoftware', 'microsoft-edge', 'rclone', 'solana', 'doctl'],
+  ...['op', 'hub', 'stripe'],
 ];
 export const secretFileGlobs: readonly string[] = [
   ...[
@@ -53,7 +54,7 @@ export const secretFileGlobs: readonly string[] = [
   ],
   ...['service*account*.json', '*.tfrc*', 'settings.xml', 'gradle.properties'],
   ...['.env*', '.npmrc', '.pypirc', '[._]netrc', '.git-credentials', '.pgpass', '.my.cnf', '.htpasswd'],
-  ...['.vault-token', '.s3cfg', '.*_history', 'hosts.yml', '*credentials', '*secret', '*secrets'],
+  ...['.vault-token', '.s3cfg', '.*_history', 'hosts.yml', 'hub', 'logins.json', '*credentials', '*secret', '*secrets'],
   ...['id_rsa*', 'id_dsa*', 'id_ecdsa*', 'id_ed25519*'],
   ...['pem', 'key', 'p12', 'pfx', 'jks', 'keystore', 'kdb', 'kdbx', 'ppk', 'tfstate', 'ovpn'].map(
     ending => `*.${ending}`,

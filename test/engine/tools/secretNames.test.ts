@@ -20,6 +20,7 @@ describe('names of secrets', () => {
   const folders = [
     ...['.ssh/config', '.aws/config', '.kube/config', '.gnupg/x', '.mozilla/firefox/logins.json'],
     ...['.config/gh/hosts.yml', '.config/gcloud/x.db', '.docker/config.json', '.codex/auth.json'],
+    ...['.config/op/config', '.config/hub', '.config/stripe/config.toml', '.config/rclone/rclone.conf'],
     ...['.config/google-chrome/Default/Login Data', '.m2/settings.xml', 'Library/Keychains/login.db'],
   ];
   const ordinary = [
