@@ -17,21 +17,24 @@ export interface Redactor {
 }
 
 /**
- * Replaces every secret of at least eight characters with `[redacted]`: as it is, URL-encoded, JSON-escaped, and in base64
- * at any alignment inside a longer base64 text.
+ * Replaces every secret of at least eight characters with `[redacted]`: as it is, URL-encoded, JSON-escaped, in hexadecimal, and in base64
+ * at any alignment inside a longer base64 text, also one that is broken into lines.
  */
 export function redactor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets);
   let finder: ((text: string) => boolean) | undefined;
-  let pattern = patternOf(formsOf(secrets));
-  const text = (original: string): string => (pattern ? original.replace(pattern, redactionMark) : original);
+  let forms = formsOf(secrets);
+  let pattern = patternOf(forms);
+  const text = (original: string): string =>
+    pattern ? withoutBroken(original.replace(pattern, redactionMark), forms) : original;
   return {
     text,
     learn(more) {
       if (more.every(secret => known.has(secret))) return;
       for (const secret of more) known.add(secret);
       finder = undefined;
-      pattern = patternOf(formsOf([...known]));
+      forms = formsOf([...known]);
+      pattern = patternOf(forms);
     },
     finds(searched) {
       finder ??= secretFinder([...known]);
@@ -47,20 +50,56 @@ export function redactor(secrets: readonly string[]): Redactor {
   };
 }
 
+/** Lines of base64 or of hexadecimal, as programs break them; it begins where such a text begins, so that it is tried only once. */
+const brokenLines = /(?<![\w+/-])[\w+/-]{16,}(?:[ \t]*(?:\r?\n|\\n|\\r\\n)[ \t]*[\w+/-]+)+/g;
+
+/** Without the texts in several lines that hold a secret once they are joined. */
+function withoutBroken(text: string, forms: readonly string[]): string {
+  return text.replace(brokenLines, lines => {
+    const joined = lines.replace(/[ \t]|\r?\n|\\n|\\r\\n/g, '');
+    return forms.some(form => joined.includes(form)) ? redactionMark : lines;
+  });
+}
+
+/** So many letters and digits of a long secret in a row are no chance. */
+const telling = 16;
+
+/** Letters and digits alone: what stands between them only hides what they are. */
+const bare = (text: string): string => text.toLowerCase().replace(/[^a-z\d]/g, '');
+
+/** Every piece of that length. An address that is a secret is told by what comes behind its host. */
+function piecesOf(forms: Iterable<string>): Set<string> {
+  const pieces = new Set<string>();
+  for (const form of forms) {
+    const text = bare(form.replace(/^[a-z][\w+.-]*:\/\/[^/]*/i, ''));
+    for (let at = 0; at + telling <= text.length; at++) pieces.add(text.slice(at, at + telling));
+  }
+  return pieces;
+}
+
 /**
- * Says whether a text holds one of the secrets: in any of those spellings, in hexadecimal, in another case, or behind up to three layers of
- * percent escapes.
+ * Says whether a text holds one of the secrets, or a telling piece of a long one: in any of those spellings, in base64 of base64, in another case, with
+ * something between the letters, or behind up to three layers of percent escapes.
  */
 export function secretFinder(secrets: readonly string[]): (text: string) => boolean {
   const forms = new Set(formsOf(secrets).map(form => form.toLowerCase()));
-  for (const secret of secrets)
-    if (secret.trim().length >= shortestSecret) forms.add(Buffer.from(secret.trim()).toString('hex'));
+  // Made at the first address, which most runs do not have.
+  let pieces: Set<string> | undefined;
+  const holdsPiece = (text: string): boolean => {
+    const letters = bare(text);
+    const inBase64 = secrets.map(secret => Buffer.from(secret.trim()).toString('base64'));
+    pieces ??= piecesOf([...formsOf(secrets), ...formsOf(inBase64.filter(form => form.length >= telling))]);
+    for (let at = 0; at + telling <= letters.length; at++)
+      if (pieces.has(letters.slice(at, at + telling))) return true;
+    return false;
+  };
   return text => {
     if (forms.size === 0) return false;
     let unescaped = text;
     for (let layer = 0; layer < 4; layer++) {
       const lower = unescaped.toLowerCase();
       for (const form of forms) if (lower.includes(form)) return true;
+      if (holdsPiece(unescaped)) return true;
       const next = withoutPercents(unescaped);
       if (next === unescaped) return false;
       unescaped = next;
@@ -104,7 +143,7 @@ export interface StreamRedactor {
   flush(): string;
 }
 
-/** However the text is cut, the pieces together read as `redactor` would have made of the whole. */
+/** However the text is cut, the pieces together read as `redactor` would have made of the whole, but for a secret that is broken into lines. */
 export function streamRedactor(secrets: readonly string[]): StreamRedactor {
   const forms = formsOf(secrets);
   const pattern = patternOf(forms);
@@ -208,9 +247,11 @@ function spellings(secret: string): string[] {
   const form = new URLSearchParams({ s: secret }).toString().slice(2);
   const base64 = [0, 1, 2].map(shift => base64Inside(secret, shift));
   base64.push(Buffer.from(secret).toString('base64'));
+  const hex = Buffer.from(secret).toString('hex');
   return [
     secret,
     JSON.stringify(secret).slice(1, -1),
+    ...[hex, hex.toUpperCase()],
     ...[url, form].flatMap(text => [text, text.replace(/%../g, hex => hex.toLowerCase())]),
     ...base64.flatMap(text => [text, text.replaceAll('+', '-').replaceAll('/', '_')]),
   ];

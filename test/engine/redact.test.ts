@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mapStrings, redactor, secretsIn, streamRedactor } from '../../src/engine/redact.ts';
+import { mapStrings, redactor, secretFinder, secretsIn, streamRedactor } from '../../src/engine/redact.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 
 const secret = 'sk-ant/"quo+ted"=41% Ünïcode';
@@ -30,6 +30,47 @@ describe('redact', () => {
         assert.match(redact(encoded), /\[redacted\]/, `${before}|${after}`);
       }
     }
+  });
+
+  it('finds it in base64 and hexadecimal of several lines, and leaves other lines alone', () => {
+    const secret = 'tok-abcdefghijklmnopqrstuvwxyz+/0123456789-ABCDEFGHIJKLMNOPQRSTUVWXYZ-9876543210';
+    const { text } = redactor([secret]);
+    for (const encoding of ['base64', 'hex'] as const) {
+      for (const before of ['', 'x', 'xx\n']) {
+        const lines =
+          Buffer.from(`${before}${secret}\nend`)
+            .toString(encoding)
+            .match(/.{1,64}/g) ?? [];
+        for (const end of ['\n', '\r\n', '\n  ', '\\n'])
+          assert.equal(text(`It is: ${lines.join(end)}.`).replace(/=*\.$/, '.'), 'It is: [redacted].');
+      }
+    }
+    const other = `${'QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo'.repeat(2)}\n${'YWJj'.repeat(9)}\nwords of others\n`;
+    assert.equal(text(other), other);
+    const long = 'a'.repeat(500_000);
+    assert.equal(text(long), long);
+  });
+
+  it('finds in an address also pieces of a long one, what stands between its letters, and base64 of base64', () => {
+    const secret = 'tok-abcdefghijklmnopqrstuvwxyz+/0123456789';
+    const finds = secretFinder([secret, 'https://hooks.test/services/T0123/B4567/abcdefgh', 'short-key']);
+    const base64 = Buffer.from(secret).toString('base64');
+    const held = [
+      `?a=${secret.slice(0, 22)}&b=${secret.slice(22)}`,
+      `?${[...secret].join('.')}`,
+      `?${base64.replace(/.{20}/g, '$&%0A')}`,
+      `?${Buffer.from(base64).toString('base64url')}`,
+      `?${Buffer.from(base64.slice(4)).toString('base64').slice(4, 40)}`,
+      '/services/T0123/B4567/abcdefgh',
+      '?short-key',
+    ];
+    for (const text of held) assert.equal(finds(`https://open.test/${text}`), true, text);
+    const free = [
+      'https://hooks.test/services/T0123/other',
+      'https://open.test/?q=abcdefghijk',
+      'https://open.test/?short',
+    ];
+    for (const text of free) assert.equal(finds(text), false, text);
   });
 
   it('leaves values of fewer than eight characters alone', () => {
