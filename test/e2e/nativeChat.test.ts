@@ -1,7 +1,7 @@
 /** Telos in the editor's own places, as a person sees them: `@telos` in the Chat view, and the question before another extension's call. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { cp, readFile, rm } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { eventually, until } from '../eventually.ts';
@@ -24,6 +24,12 @@ describe('Telos in the places of VS Code', () => {
     undo.push(() => world.remove());
     const fixture = join(root, 'test', 'fixtures', 'lm-extension');
     await cp(fixture, join(world.extensions, 'telos.telos-lm-0.0.1'), { recursive: true });
+    const tasks = [{ type: 'telos', label: 'plan the day', request: 'run daily kickoff' }];
+    await mkdir(join(world.workspace, '.vscode'));
+    await writeFile(
+      join(world.workspace, '.vscode', 'tasks.json'),
+      JSON.stringify({ version: '2.0.0', tasks }),
+    );
     const server = await startServer({
       vscode,
       profile: world.profile,
@@ -95,6 +101,15 @@ describe('Telos in the places of VS Code', () => {
     await answer.getByText('kickoff of kairos: its name is in your request').last().waitFor();
     await answer.getByText('today.md').last().waitFor();
     assert.match(await readFile(join(world.workspace, 'today.md'), 'utf8'), /^# /);
+  });
+
+  it('runs a skill as a task of tasks.json without asking anything about its output', async () => {
+    const { page } = workbench;
+    const written = join(world.workspace, 'today.md');
+    await rm(written, { force: true });
+    await runCommand(page, 'Tasks: Run Task');
+    await page.locator('.quick-input-list .monaco-list-row', { hasText: 'plan the day' }).first().click();
+    while (!existsSync(written)) await page.waitForTimeout(100);
   });
 
   it('lists with /list, shows the choice with /route without running it, and runs by name with /run', async () => {

@@ -21,12 +21,18 @@ function skillTask(
   runs: NativeRuns,
   definition: SkillTask,
   scope: vscode.WorkspaceFolder | vscode.TaskScope,
-): vscode.Task | undefined {
-  const { request } = definition;
-  if (typeof request !== 'string' || request.trim() === '') return undefined;
-  const execution = new vscode.CustomExecution(async () => new SkillTerminal(runs, request.trim()));
-  return new vscode.Task(definition, scope, plainLabel(request, 60), 'telos', execution);
+): vscode.Task {
+  // Without a request the task says so itself; of one that is not there the editor would say that nobody provides such tasks.
+  const request = typeof definition.request === 'string' ? definition.request.trim() : '';
+  const execution = new vscode.CustomExecution(async () => new SkillTerminal(runs, request));
+  // No matchers rather than none named, for which the editor asks what to look for in the output.
+  return new vscode.Task(definition, scope, plainLabel(request, 60) || 'telos', 'telos', execution, []);
 }
+
+const noRequest = (): string =>
+  vscode.l10n.t(
+    'This task does not say what to run. Add a "request" to it in tasks.json, as you would say it in the chat.',
+  );
 
 class SkillTerminal implements vscode.Pseudoterminal {
   readonly #runs: NativeRuns;
@@ -58,6 +64,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
   async #run(): Promise<void> {
     let code = 1;
     try {
+      if (this.#request === '') throw new Error(noRequest());
       const show = (event: RunEvent): void => this.#show(event);
       const end = await this.#runs.run({ text: this.#request }, pickHuman, this.#stop.token, show);
       const problem = describeEnd(end);

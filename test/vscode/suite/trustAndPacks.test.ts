@@ -108,7 +108,11 @@ describe('packs and trust', () => {
     const run = async (request: string): Promise<void> => {
       const stub = { type: 'telos', request };
       const tasks = vscode.workspace.getConfiguration('tasks');
-      await tasks.update('tasks', [{ ...stub, label: request }], vscode.ConfigurationTarget.Workspace);
+      await tasks.update(
+        'tasks',
+        [{ ...stub, label: request || 'nothing' }],
+        vscode.ConfigurationTarget.Workspace,
+      );
       let task: vscode.Task | undefined;
       while (!task)
         task = (await vscode.tasks.fetchTasks()).find(({ definition }) => definition['request'] === request);
@@ -126,12 +130,13 @@ describe('packs and trust', () => {
     try {
       await run('/shutdown now');
       await run('/no-such-skill');
+      await run('');
     } finally {
       await vscode.workspace
         .getConfiguration('tasks')
         .update('tasks', undefined, vscode.ConfigurationTarget.Workspace);
     }
-    assert.deepEqual(codes, [0, 1]);
+    assert.deepEqual(codes, [0, 1, 1]);
   });
 
   it('show the doctor’s report as a document', async () => {
