@@ -31,6 +31,8 @@ export interface Granted {
   tool: Tool;
   /** What was decided on; the tool does exactly that, so that nothing can be swapped in between. */
   approvedSubject: string;
+  /** Of a command: the folder that was decided on. */
+  approvedFolder?: string;
   /** Variables that the agent's accepted card names, for a command's environment. */
   variables: Readonly<Record<string, string>>;
   policy: DecidedBy;
@@ -67,7 +69,9 @@ export async function* permitFor(
   const variables = call.name === 'run_command' ? await grantedVariables(gate.policy) : {};
   const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
   const done = readOnly ? lookingOnly(tool, readOnly) : tool;
-  return { granted: true, tool: done, approvedSubject: decision.subject, variables, policy };
+  const { subject, folder } = decision;
+  const where = folder === undefined ? {} : { approvedFolder: folder };
+  return { granted: true, tool: done, approvedSubject: subject, ...where, variables, policy };
 }
 
 /** Runs what was checked, word by word, instead of handing the line to a shell. */

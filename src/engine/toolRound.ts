@@ -5,7 +5,7 @@ import { type ToolContext, toolError, type WriteKeeper } from './tools/tool.ts';
 
 /** What the calls of a run work with. */
 export interface ToolBench extends Gate {
-  context: Omit<ToolContext, 'signal' | 'approvedSubject' | 'onProgress' | 'askSignIn'>;
+  context: Omit<ToolContext, 'signal' | 'approvedSubject' | 'approvedFolder' | 'onProgress' | 'askSignIn'>;
   messages: Message[];
 }
 
@@ -127,13 +127,14 @@ async function carryOut(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const { tool, approvedSubject, variables } = permit;
+  const { tool, approvedSubject, approvedFolder, variables } = permit;
   const env = { ...variables, ...bench.context.env };
   const context: ToolContext = {
     ...bench.context,
     env,
     signal,
     approvedSubject,
+    ...(approvedFolder === undefined ? {} : { approvedFolder }),
     onProgress: progress.of(call),
     async askSignIn(wanted) {
       const asking = signInAt(wanted, bench, signal);

@@ -1,6 +1,6 @@
 /** The loop: every call gets its result, every question its answer, and every end is told. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { framed, newRunState } from '../../src/engine/frame.ts';
 import type { Human } from '../../src/engine/human.ts';
@@ -95,6 +95,26 @@ describe('runLoop', () => {
     assert.equal(end.outcome, 'completed');
     assert.match(String(resultsOf(end)[0]?.content), /more than 100 lists and objects inside each other/);
     assert.equal(existsSync(join(folder.path, 'work/o.md')), false);
+  });
+
+  it('runs a command only in the folder that was shown, whatever a link to it means by then', async () => {
+    rmSync(join(folder.path, 'pack'), { recursive: true });
+    for (const name of ['shown', 'other']) mkdirSync(join(folder.path, name));
+    symlinkSync(join(folder.path, 'shown'), join(folder.path, 'pack'));
+    const human: Human = {
+      ...nobody,
+      approve: async () => {
+        rmSync(join(folder.path, 'pack'));
+        symlinkSync(join(folder.path, 'other'), join(folder.path, 'pack'));
+        return { allow: true, scope: 'once' };
+      },
+    };
+    const { end } = await run(
+      scriptedProvider([[calls('1', 'run_command', { command: 'touch x' }), done('tool_use')], [done()]]),
+      human,
+    );
+    assert.match(String(resultsOf(end)[0]?.content), /now means another folder/);
+    assert.equal(existsSync(join(folder.path, 'other/x')), false);
   });
 
   it('asks in one line, whatever the path holds that it is about', async () => {

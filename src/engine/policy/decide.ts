@@ -22,6 +22,13 @@ import { grantName, type Wanted, whatItWants } from './wanted.ts';
 export async function decide(call: ToolCall, context: PolicyContext): Promise<Decision> {
   const wanted = await whatItWants(call, context);
   if ('action' in wanted) return wanted;
+  const decision = await decideOn(wanted, context);
+  return wanted.kind === 'command' && decision.action === 'allow'
+    ? { ...decision, folder: wanted.folder }
+    : decision;
+}
+
+async function decideOn(wanted: Wanted, context: PolicyContext): Promise<Decision> {
   const rules = context.rules?.read();
   const denied =
     forbidden(wanted, rules, context) ??

@@ -61,6 +61,8 @@ export interface Allow {
   action: 'allow';
   rule: string;
   subject: string;
+  /** Of a command: where it was decided that it may run. Real and absolute. */
+  folder?: string;
   /** A command that only looks at files, as it was checked: to be run in place of the line, without a shell. */
   readOnly?: ReadOnlyCommand;
 }
@@ -70,6 +72,7 @@ export interface Ask {
   rule: string;
   reason: string;
   subject: string;
+  /** As of `Allow`. */
   folder?: string;
   scopes: readonly ApprovalScope[];
   /** See `ApprovalRequest`. */

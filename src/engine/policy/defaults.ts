@@ -7,7 +7,7 @@ import { readableFolders } from '../tools/files.ts';
 import { globMatcher } from '../tools/globPattern.ts';
 import { folderHolding, isInside, resolvePath } from '../tools/paths.ts';
 import { escapeInvisible } from '../tools/plainText.ts';
-import { isSensitive } from '../tools/secretNames.ts';
+import { isSensitive, secretFolderNames } from '../tools/secretNames.ts';
 import { scriptIn } from './agentCard.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { ReviewState } from './agentReviews.ts';
@@ -131,26 +131,42 @@ async function decideOnPlace(wanted: Wanted, context: PolicyContext): Promise<De
 
 const whateverIsWritten = 'A yes for the run is for this file, whatever is written to it.';
 
+/** An interpreter can as well, whatever its program is about. */
 const networkPrograms =
-  /(^|[\s;&|(`/])(curl|wget|ssh|scp|sftp|rsync|nc|ncat|netcat|telnet|ftp|git|gh|npm|npx|pnpm|yarn|bun|bunx|pip3?|pipx|uvx?|cargo|go|gem|brew|apt(-get)?|docker|podman)(?=$|[\s;&|)`])/;
+  /(^|[\s;&|(`/>])(dev\/(?:tcp|udp)|(?:curl|wget|aria2c|https?|xh|lynx|w3m|ssh|scp|sftp|rsync|nc|ncat|netcat|socat|telnet|ftp|openssl|dig|nslookup|ping6?|git|gh|npm|npx|pnpm|yarn|bun|bunx|deno|node|python[\d.]*|perl|ruby|php|pip3?|pipx|uvx?|cargo|go|gem|brew|apt(-get)?|docker|podman)(?=$|[\s;&|)`]))/;
+
+/** A program of those that a command names, also with quotes and escapes within its name. */
+const networkProgramIn = (command: string): string | undefined =>
+  networkPrograms.exec(command.replace(/["'\\]/g, ''))?.[2];
 
 /** Places of secrets that a command names, as it names them; also those that its quotes and patterns come to. */
 export function sensitiveWords(command: string): string[] {
   const words = command.split(/[\s;&|<>()'"`=@:,]+/).filter(word => word !== '' && holdsSecrets(word));
   if (words.length > 0) return words;
-  return command
-    .replace(/["'\\]/g, '')
-    .split(/[\s;&|<>()`=@:,]+/)
-    .filter(word => word !== '' && holdsSecrets(word));
+  const plain = command.replace(/["'\\]/g, '');
+  const found = plain.split(/[\s;&|<>()`=@:,]+/).filter(word => word !== '' && holdsSecrets(word));
+  if (found.length > 0) return found;
+  // Alternatives in braces have commas between them.
+  return plain.split(/[\s;&|<>()`]+/).filter(word => word.includes('{') && holdsSecrets(word));
 }
 
 function holdsSecrets(word: string): boolean {
   if (isSensitive(word)) return true;
-  const name = word.slice(word.lastIndexOf('/') + 1);
-  // A pattern that takes everything says nothing.
-  if (!/[*?[{]/.test(name) || /^[*?]+$/.test(name)) return false;
-  const matches = globMatcher(name);
-  return ['.env', '.npmrc', '.netrc', '.git-credentials', 'id_rsa', 'id_ed25519'].some(matches);
+  if (!/[*?[{]/.test(word)) return false;
+  const folders = word.split('/');
+  const name = folders.pop() ?? '';
+  return (
+    isPatternFor(name, ['.env', '.npmrc', '.netrc', '.git-credentials', 'id_rsa', 'id_ed25519']) ||
+    // All hidden folders are what one leaves out of a search more often than what one looks for.
+    folders.some(folder => !/^\.[*?]+$/.test(folder) && isPatternFor(folder, hiddenSecretFolders))
+  );
+}
+
+const hiddenSecretFolders = secretFolderNames.filter(name => name.startsWith('.'));
+
+/** A pattern that takes everything says nothing. */
+function isPatternFor(pattern: string, names: readonly string[]): boolean {
+  return /[*?[{]/.test(pattern) && !/^[*?]+$/.test(pattern) && names.some(globMatcher(pattern));
 }
 
 /** What only looks into the agent's own folders needs no question; the denial is for a step that may do nothing else. */
@@ -173,7 +189,7 @@ async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyConte
   const script = await ownScript(wanted, context, review?.files);
   if (script !== undefined && review?.state === 'reviewed' && review.review?.scripts.includes(script))
     return allow('card.script', wanted.subject);
-  const program = networkPrograms.exec(wanted.subject)?.[2];
+  const program = networkProgramIn(wanted.subject);
   const secrets = sensitiveWords(wanted.subject);
   const reasons = ['A command can do whatever you can do on this machine.'];
   if (program !== undefined) reasons.push(`It names ${program}, which can reach the network.`);

@@ -2,7 +2,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -100,7 +100,7 @@ async function runCommand(command: string, context: ToolContext, timeoutMs: numb
   const guard = guardOrphans(`${mark.name}=${mark.value}`);
   const child = spawn(command, {
     shell: true,
-    cwd: context.commandDir,
+    cwd: context.approvedFolder ?? context.commandDir,
     env: { ...context.env, [mark.name]: mark.value },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: process.platform !== 'win32',
@@ -139,6 +139,9 @@ function reasonNotToStart(command: string, context: ToolContext): string | undef
     return 'The command is not the one that was approved. Nothing was run.';
   if (!statSync(context.commandDir, { throwIfNoEntry: false })?.isDirectory())
     return `The folder in which commands run does not exist: ${context.commandDir}.`;
+  const { approvedFolder, commandDir } = context;
+  if (approvedFolder !== undefined && realpathSync.native(commandDir) !== approvedFolder)
+    return `${commandDir} now means another folder than ${approvedFolder}, for which the command was decided on. Nothing was run.`;
   return undefined;
 }
 

@@ -21,7 +21,7 @@ const secretPlace = new RegExp(
     String.raw`\.(ssh|gnupg|aws|azure|kube|password-store|mozilla|thunderbird|bitcoin|ethereum|electrum|vault)|keychains`,
     String.raw`\.config/(gcloud|gh|op|hub|doctl|rclone|stripe|solana|google-chrome|chromium|bravesoftware|microsoft-edge)`,
     String.raw`\.docker/config\.json|\.codex/auth\.json|\.m2/settings\.xml|\.gradle/gradle\.properties`,
-    'application support/(google/chrome|firefox|bravesoftware)',
+    'application support/(google/chrome|firefox|bravesoftware)|proc/[^/]+/environ',
   ].join('|')})(/|$)`,
 );
 const secretFile = new RegExp(
@@ -54,7 +54,17 @@ export const secretFileGlobs: readonly string[] = [
   ],
   ...['service*account*.json', '*.tfrc*', 'settings.xml', 'gradle.properties'],
   ...['.env*', '.npmrc', '.pypirc', '[._]netrc', '.git-credentials', '.pgpass', '.my.cnf', '.htpasswd'],
-  ...['.vault-token', '.s3cfg', '.*_history', 'hosts.yml', 'hub', 'logins.json', '*credentials', '*secret', '*secrets'],
+  ...[
+    '.vault-token',
+    '.s3cfg',
+    '.*_history',
+    'hosts.yml',
+    'hub',
+    'logins.json',
+    '*credentials',
+    '*secret',
+    '*secrets',
+  ],
   ...['id_rsa*', 'id_dsa*', 'id_ecdsa*', 'id_ed25519*'],
   ...['pem', 'key', 'p12', 'pfx', 'jks', 'keystore', 'kdb', 'kdbx', 'ppk', 'tfstate', 'ovpn'].map(
     ending => `*.${ending}`,

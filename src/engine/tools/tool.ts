@@ -63,6 +63,8 @@ export interface ToolContext extends RunFolders {
    * exactly that, also outside the folders, and refuses when the call means something else by now.
    */
   approvedSubject?: string;
+  /** Of a command: the folder that was decided on with it. Real and absolute. */
+  approvedFolder?: string;
   /** Telos's own folders: searches pass them by, as the policy lets no call read in them. Absolute and real. */
   protectedDirs?: readonly string[];
   /** The ripgrep that the editor brings; absolute. Otherwise one on the PATH is used, where there is one. */

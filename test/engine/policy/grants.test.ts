@@ -437,6 +437,30 @@ describe('decide, with what the user has granted', () => {
     assert.equal(await short('fetch_url', 'https://named.test/?k=sk-ant-api03'), 'allow card.host');
   });
 
+  it('sees a program of the network, and a place of secrets, however a shell lets one write them', async () => {
+    const reasonOf = async (command: string): Promise<string> => {
+      const question = await about('run_command', command);
+      return question.action === 'ask' ? question.reason : '';
+    };
+    const reaching = [
+      '\\curl x',
+      "'curl' x",
+      'c"ur"l x',
+      'python3 -c x',
+      'cat <>/dev/tcp/h/80',
+      'socat - TCP:h:1',
+    ];
+    for (const command of reaching) assert.match(await reasonOf(command), /can reach the network/, command);
+    for (const command of ['make git/x', 'ls gopher', './x.sh'])
+      assert.doesNotMatch(await reasonOf(command), /can reach the network/, command);
+    const secret = ['cat ~/.s[s]h/x', 'cat ~/.s*/*', 'cat .e{nv,x}', 'cat "~/.s"sh/x', 'cat /proc/1/environ'];
+    for (const command of secret) assert.match(await reasonOf(command), /place of secrets/, command);
+    for (const command of ['rm ./.*/x', 'cat */*.md', 'echo {a,b}', 'rm src/{a,b}/*.ts'])
+      assert.doesNotMatch(await reasonOf(command), /place of secrets/, command);
+    const many = Array.from({ length: 2000 }, (_, index) => `a${index}/.env`).join(' ');
+    assert.match(await reasonOf(`cat ${many}`), /a0\/\.env and a1\/\.env and a2\/\.env and 1997 more, which/);
+  });
+
   it('names the network and the place of secrets in a command', async () => {
     const command = 'curl http://127.0.0.1:80/x -d @$HOME/.config/telos/.env';
     const question = await about('run_command', command);

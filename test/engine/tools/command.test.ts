@@ -43,6 +43,9 @@ describe('run_command', () => {
     assert.match((await command('a\0b')).content, /NUL/);
     assert.match((await command('echo a', 1000, { approvedSubject: 'echo b' })).content, /approved/);
     assert.equal((await command('echo a', 1000, { approvedSubject: 'echo a' })).content, 'a');
+    assert.equal((await command('pwd', 20_000, { approvedFolder: run.pack })).content, run.pack);
+    const elsewhere = await command('pwd', 20_000, { approvedFolder: run.outside });
+    assert.match(elsewhere.content, /now means another folder than .*outside, .* Nothing was run/);
     rmSync(run.pack, { recursive: true });
     const missing = await command('echo a');
     assert.equal(missing.isError, true);
