@@ -17,8 +17,10 @@ export async function agrees(
   const { signal, release } = abortOnInterrupt(() => {});
   try {
     terminal.say(about);
-    const answer = (await readLine(`${question} [y/N] `, signal))?.trim().toLowerCase();
-    if (answer === 'y' || answer === 'yes') return true;
+    const answer = await readLine(`${question} [y/N] `, signal);
+    // The end of the input, and Ctrl-C, leave the cursor behind the question.
+    if (answer === undefined) terminal.say('');
+    if (['y', 'yes'].includes(answer?.trim().toLowerCase() ?? '')) return true;
     terminal.say('Nothing was changed.');
     return false;
   } finally {

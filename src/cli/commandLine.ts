@@ -13,6 +13,7 @@ import {
   CommanderError,
   longOptions,
   openParser,
+  optionsWithWord,
   shareOptions,
 } from './parser.ts';
 import { addRecordCommands } from './recordCommands.ts';
@@ -132,7 +133,8 @@ function addInspectionCommands(program: Command, terminal: Terminal, exit: (code
         ],
         argument: command.registeredArguments[0]?.name(),
       }));
-      terminal.out(completionScript(shell, described, longOptions(program)));
+      const withWord = new Set([program, ...program.commands].flatMap(optionsWithWord));
+      terminal.out(completionScript(shell, described, longOptions(program), [...withWord]));
     });
 }
 

@@ -13,22 +13,30 @@ export interface CompletedCommand {
 const agentNames =
   "telos agents 2>/dev/null | awk -F '  +' 'NR > 1 && $1 ~ /^[A-Za-z0-9._-]+$/ { print $1 }'";
 
-/** A script to be read by the shell; `options` are those before any command. */
+/** A script to be read by the shell; `options` are those before any command, and `withWord` all behind which a word of the person's stands. */
 export function completionScript(
   shell: 'bash' | 'zsh' | 'fish',
   commands: readonly CompletedCommand[],
   options: readonly string[],
+  withWord: readonly string[],
 ): string {
-  if (shell === 'fish') return fishScript(commands, options);
-  const script = bashScript(commands, options);
+  if (shell === 'fish') return fishScript(commands, options, withWord);
+  const script = bashScript(commands, options, withWord);
   return shell === 'bash' ? script : `autoload -U +X bashcompinit && bashcompinit\n${script}`;
 }
 
 const isOption = (word: string): boolean => word.startsWith('--');
 
-const fileOptions = ['record', 'replay', 'pairs', 'packs', 'negatives', 'output'];
+const folderOptions = ['--cwd', '--corpus'];
+const fileOptions = ['--record', '--replay', '--pairs', '--packs', '--negatives', '--output'];
 
-function bashScript(commands: readonly CompletedCommand[], options: readonly string[]): string {
+function bashScript(
+  commands: readonly CompletedCommand[],
+  options: readonly string[],
+  withWord: readonly string[],
+): string {
+  const known = ['--agent', ...folderOptions, ...fileOptions];
+  const unknown = withWord.filter(option => !known.includes(option));
   const cases = commands.map(({ name, words, argument }) => {
     const [dashed, plain] = [words.filter(isOption), words.filter(word => !isOption(word))];
     const list = [...plain, ...(argument === 'agent' ? [`$(${agentNames})`] : [])].join(' ');
@@ -40,8 +48,9 @@ function bashScript(commands: readonly CompletedCommand[], options: readonly str
   [ "$COMP_CWORD" -gt 1 ] && command="\${COMP_WORDS[1]}"
   case "$previous" in
     --agent) COMPREPLY=($(compgen -W "$(${agentNames})" -- "$current")); return ;;
-    --cwd|--corpus) COMPREPLY=($(compgen -d -- "$current")); return ;;
-    --${fileOptions.join('|--')}) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    ${folderOptions.join('|')}) COMPREPLY=($(compgen -d -- "$current")); return ;;
+    ${fileOptions.join('|')}) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    ${unknown.join('|')}) COMPREPLY=(); return ;;
   esac
   case "$command" in
 ${cases.join('\n')}
@@ -55,7 +64,11 @@ complete -F _telos telos
 `;
 }
 
-function fishScript(commands: readonly CompletedCommand[], options: readonly string[]): string {
+function fishScript(
+  commands: readonly CompletedCommand[],
+  options: readonly string[],
+  withWord: readonly string[],
+): string {
   const lines = ['complete -c telos -f'];
   for (const { name, description, words, argument } of commands) {
     lines.push(`complete -c telos -n __fish_use_subcommand -a ${name} -d '${quoted(description)}'`);
@@ -63,19 +76,20 @@ function fishScript(commands: readonly CompletedCommand[], options: readonly str
     if (argument === 'agent')
       lines.push(`complete -c telos -n '__fish_seen_subcommand_from ${name}' -a '(${quoted(agentNames)})'`);
     for (const word of words) {
-      const what = word.startsWith('--') ? fishOption(word) : `-a ${word}`;
+      const what = word.startsWith('--') ? fishOption(word, withWord) : `-a ${word}`;
       lines.push(`complete -c telos -n '__fish_seen_subcommand_from ${name}' ${what}`);
     }
   }
   for (const option of options)
-    lines.push(`complete -c telos -n __fish_use_subcommand ${fishOption(option)}`);
+    lines.push(`complete -c telos -n __fish_use_subcommand ${fishOption(option, withWord)}`);
   return `${lines.join('\n')}\n`;
 }
 
-function fishOption(option: string): string {
+function fishOption(option: string, withWord: readonly string[]): string {
   const name = option.slice(2);
   if (name === 'agent') return `-l agent -x -a '(${quoted(agentNames)})'`;
-  return ['cwd', 'corpus', ...fileOptions].includes(name) ? `-l ${name} -r -F` : `-l ${name}`;
+  if ([...folderOptions, ...fileOptions].includes(option)) return `-l ${name} -r -F`;
+  return withWord.includes(option) ? `-l ${name} -x` : `-l ${name}`;
 }
 
 const quoted = (text: string): string => text.replaceAll("'", "\\'");

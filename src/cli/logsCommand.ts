@@ -120,7 +120,7 @@ async function lastRuns(
   const runs = new Map<string, LoggedRun>();
   for (const { day, file } of logDays(dataDir).reverse()) {
     const { records, skipped } = await readLog(file);
-    if (skipped > 0) terminal.say(`${skipped} lines of ${day}.jsonl cannot be read and were skipped.`);
+    if (skipped > 0) terminal.say(skippedText(skipped, `${day}.jsonl`));
     for (const run of runsOf(records).reverse()) {
       if (!run.id.startsWith(idPrefix)) continue;
       const later = runs.get(run.id);
@@ -131,6 +131,13 @@ async function lastRuns(
     if (runs.size >= limit) break;
   }
   return [...runs.values()].slice(0, limit);
+}
+
+/** Of what they are lines: `the log`, or one of its files. */
+export function skippedText(lines: number, of: string): string {
+  return lines === 1
+    ? `One line of ${of} cannot be read and was skipped.`
+    : `${lines} lines of ${of} cannot be read and were skipped.`;
 }
 
 function runsOf(records: readonly LogRecord[]): LoggedRun[] {

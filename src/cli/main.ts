@@ -2,12 +2,12 @@
 /** The command line's entrance: from arguments to an exit code. */
 import module from 'node:module';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 
 // Compiled code is kept, which saves a tenth of each start; Node 20 cannot do this yet. In the user's own folder, since whoever writes
 // there decides what runs.
 const cacheDir = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
-module.enableCompileCache?.(join(cacheDir, 'telos'));
+if (isAbsolute(cacheDir)) module.enableCompileCache?.(join(cacheDir, 'telos'));
 
 // A defect of ours may hold anything in its message, a key too.
 process.on('uncaughtException', error => {

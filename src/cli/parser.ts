@@ -40,6 +40,11 @@ export function longOptions(command: Command): string[] {
   return command.options.flatMap(option => (option.long ? [option.long] : []));
 }
 
+/** Those of them behind which a word of the person's own stands. */
+export function optionsWithWord(command: Command): string[] {
+  return command.options.flatMap(option => (option.long && option.required ? [option.long] : []));
+}
+
 /** What every command reads of its set-up, and what only `ask` takes because it is a run as well. */
 const everywhere = ['--cwd', '--model', '--provider'];
 const notInRuns = ['--version', '--agent'];

@@ -1,6 +1,6 @@
 /** Where everything is and what is set: environment and overrides in, plain data out. Nothing here is read again later. */
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { homedir, userInfo } from 'node:os';
+import { isAbsolute, join, resolve } from 'node:path';
 import { type EnvFile, envFileWins, mergeEnvironment, readEnvFile } from './envFile.ts';
 
 export interface WorkspaceFolder {
@@ -114,7 +114,7 @@ export function expandPath(path: string, home: string, base: string): string {
 /** Reads the `.env` of the config folder and nothing else. Never throws. */
 export function loadConfig(overrides: ConfigOverrides = {}): Config {
   const environment = { ...definedOnly(overrides.env ?? process.env), ...overrides.variables };
-  const home = overrides.home ?? environment['HOME'] ?? homedir();
+  const home = overrides.home ?? homeIn(environment);
   const cwd = overrides.cwd ?? process.cwd();
   const configDir = environment['TELOS_CONFIG_DIR']
     ? expandPath(environment['TELOS_CONFIG_DIR'], home, cwd)
@@ -161,6 +161,12 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     );
   }
   return { ...config, origins, problems };
+}
+
+/** A HOME that is empty or no whole path would put the user's files wherever they happen to be. */
+function homeIn(environment: Readonly<Record<string, string>>): string {
+  const said = environment['HOME'] ?? homedir();
+  return isAbsolute(said) ? said : userInfo().homedir;
 }
 
 function skillRootsOf(

@@ -36,6 +36,8 @@ COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.len
     assert.deepEqual(complete('telos', 'route', '--pa'), ['--pairs', '--packs']);
     assert.deepEqual(complete('telos', 'route', '--corpus', 'sk'), ['skills']);
     assert.deepEqual(complete('telos', 'install', 'sk'), ['skills']);
+    for (const option of ['--model', '--provider', '--max-cost', '--days', '--limit', '--search', '--mode'])
+      assert.deepEqual(complete('telos', option, ''), [''], `a word behind ${option} is the person's own`);
     assert.deepEqual(complete('telos', 'completion', ''), ['bash', 'zsh', 'fish']);
     for (const name of ['cost', 'doctor', 'lint', 'trust', 'policy', 'undo'])
       assert.deepEqual(complete('telos', name), [name]);
@@ -45,6 +47,7 @@ COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.len
   it('speaks for zsh and fish too, and refuses other shells', async () => {
     assert.match((await home.run(['completion', 'zsh'])).stdout, /bashcompinit/);
     const fish = (await home.run(['completion', 'fish'])).stdout;
+    assert.match(fish, /^complete -c telos -n __fish_use_subcommand -l model -x$/m);
     assert.match(fish, /^complete -c telos -n __fish_use_subcommand -a list-skills -d 'list the skills'$/m);
     assert.equal((await home.run(['completion', 'tcsh'])).code, 2);
   });

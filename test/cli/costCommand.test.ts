@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { appendFileSync } from 'node:fs';
 import { appendRecord, logPath, type SkillEndRecord } from '../../src/engine/logFile.ts';
 import type { Spending } from '../../src/engine/spending.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
@@ -43,6 +44,19 @@ describe('telos cost', function () {
       cost,
     });
   }
+
+  it('says how much of the log it could not read, and counts the rest', async () => {
+    ran('kairos', 0.5);
+    appendFileSync(logPath(home.dataDir), 'no record\n');
+    const one = await home.run(['cost', '--json']);
+    assert.equal(one.stderr, 'One line of the log cannot be read and was skipped.\n');
+    assert.equal((JSON.parse(one.stdout) as Spending).total.runs, 1);
+    appendFileSync(logPath(home.dataDir), '{"half":');
+    assert.match(
+      (await home.run(['logs'])).stderr,
+      /^2 lines of \d{4}-\d\d-\d\d\.jsonl cannot be read and were skipped\.$/m,
+    );
+  });
 
   it('shows four tables, and says what it does not know', async () => {
     ran('kairos', 0.5);

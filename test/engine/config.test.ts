@@ -1,5 +1,6 @@
 /** What is in force, and where it was said. */
 import assert from 'node:assert/strict';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type ConfigOverrides, expandPath, loadConfig } from '../../src/engine/config.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
@@ -28,6 +29,14 @@ describe('loadConfig', () => {
       ],
     );
     assert.deepEqual(origins['skillsDir'], { value: below('.skills'), origin: 'default' });
+  });
+
+  it('takes no HOME for the home folder that would be a folder of the call', () => {
+    for (const HOME of ['', 'relative']) {
+      const { configDir, skillsDir } = loadConfig({ env: { HOME }, cwd: folder.path });
+      assert.equal(configDir, join(userInfo().homedir, '.config/telos'));
+      assert.equal(skillsDir, join(userInfo().homedir, '.skills'));
+    }
   });
 
   it('takes folders from variables, from the home folder or from the folder of the call on', () => {
