@@ -93,8 +93,9 @@ function check(skill: FileSkill, agent: string | undefined, machine: Machine): C
 /** The files that are different now. */
 async function mend(skills: readonly FileSkill[], terminal: Terminal): Promise<Set<string>> {
   const mended = new Set<string>();
-  for (const { file, diagnostics } of skills) {
-    if (mended.has(file) || !diagnostics.some(({ edit }) => edit)) continue;
+  for (const skill of skills) {
+    const { file } = skill;
+    if (mended.has(file) || !lintSkill(skill).some(({ edit }) => edit)) continue;
     try {
       const bytes = readFileSync(file);
       // Written back as UTF-8, letters of another encoding would be lost for good.

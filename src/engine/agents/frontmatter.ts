@@ -1,7 +1,16 @@
 /** Reads any SKILL.md: splits frontmatter from body, and makes the best of YAML that is not quite YAML. Never throws. */
-import { type Document, LineCounter, parseDocument } from 'yaml';
+import { type Document, LineCounter, parseDocument, visit } from 'yaml';
 import type { Diagnostic, TextEdit } from './agent.ts';
-import { endlessAliases, noMap, unfinishedMerge, yamlDefect } from './frontmatterDefects.ts';
+import {
+  endlessAliases,
+  noMap,
+  strayIndent,
+  unclosed,
+  unfinishedMerge,
+  yamlDefect,
+} from './frontmatterDefects.ts';
+import { lineText, openBrackets, readLines, unquote } from './frontmatterLines.ts';
+import { parseLooseJson } from './looseJson.ts';
 import { countLines, type Split, splitFrontmatter, withoutMark } from './splitFrontmatter.ts';
 
 export interface ParsedSkillFile {
@@ -100,20 +109,22 @@ function parseFields(split: Split, report: Report): Record<string, unknown> {
   if (source.length > longestYaml) {
     const message = `The frontmatter has ${source.length} characters, too many to be read as YAML; it was read line by line.`;
     report('frontmatter-long', split.firstLine, message, 'Move text from the frontmatter to the body.');
-    return parseLines(source);
+    return readLines(source, parseYamlValue);
   }
   const lineCounter = new LineCounter();
   const document = parseDocument(source, { ...yamlOptions, lineCounter });
-  const problem = document.errors[0];
+  const problem = problemOf(document);
   const value = problem ? undefined : plainValue(document);
-  if (isRecord(value)) return copyFields(value);
+  if (isRecord(value)) return withLooseMetadata(copyFields(value), document, source);
   if (value === null) return emptyFields();
-  const merge = unfinishedMerge(source);
+  const found = problem && lineCounter.linePos(problem.pos[0]).line;
+  const placed =
+    unfinishedMerge(source) ?? (found ? (unclosed(source) ?? strayIndent(source, found)) : undefined);
   const { reason, fix } =
-    merge ?? (problem ? yamlDefect(problem) : value === undefined ? endlessAliases : noMap);
-  const line = merge?.line ?? (problem ? lineCounter.linePos(problem.pos[0]).line : 1);
+    placed ?? (problem ? yamlDefect(problem) : value === undefined ? endlessAliases : noMap);
+  const line = placed?.line ?? found ?? 1;
   const message = `The frontmatter is not valid YAML (${reason}); it was read line by line.`;
-  const edit = merge || !problem ? undefined : quotedValue(split, line);
+  const edit = problem && !placed?.isForPerson ? quotedValue(split, line) : undefined;
   report(
     'frontmatter-yaml',
     split.firstLine - 1 + line,
@@ -121,7 +132,39 @@ function parseFields(split: Split, report: Report): Record<string, unknown> {
     edit ? 'Put the value in quotes.' : fix,
     edit,
   );
-  return parseLines(source);
+  return readLines(source, parseYamlValue);
+}
+
+/** What YAML stumbles over, and what it lets pass although something is lost: a tag that nobody knows, an alias of nothing. */
+function problemOf(
+  document: Document,
+): { code: string; message: string; pos: readonly [number, number] } | undefined {
+  const problem = document.errors[0] ?? document.warnings.find(({ code }) => code === 'TAG_RESOLVE_FAILED');
+  if (problem) return problem;
+  let lost: readonly [number, number] | undefined;
+  visit(document, {
+    Alias: (_key, node) => {
+      if (node.resolve(document)) return undefined;
+      lost = [node.range?.[0] ?? 0, node.range?.[1] ?? 0];
+      return visit.BREAK;
+    },
+  });
+  return lost && { code: 'BAD_ALIAS', message: '', pos: lost };
+}
+
+/** YAML takes the comments of JSON5 for keys, and what stands behind them is lost. */
+function withLooseMetadata(
+  fields: Record<string, unknown>,
+  document: Document,
+  source: string,
+): Record<string, unknown> {
+  const { metadata } = fields;
+  if (!isRecord(metadata) || !/"\/[/*]/.test(JSON.stringify(metadata))) return fields;
+  const node = document.get('metadata', true) as
+    | { range?: readonly [number, number, number] | null }
+    | undefined;
+  const read = node?.range && parseLooseJson(source.slice(node.range[0], node.range[1]));
+  return isRecord(read) ? Object.assign(fields, { metadata: read }) : fields;
 }
 
 /** A top-level key with a value on its line: key, blanks, value. */
@@ -143,11 +186,11 @@ function quotedValue({ frontmatter, start }: Split, line: number): TextEdit | un
   const [, name = '', space = '', head = ''] = found;
   const at = found.index + name.length + 1 + space.length;
   const more = /^[ \t]*(?:\r?\n[ \t]+\S.*)*/.exec(frontmatter.slice(at + head.length))?.[0].trimEnd() ?? '';
-  const value = (head + more)
-    .split('\n')
-    .map(part => part.trim())
-    .join(' ');
-  if (!value || name === 'metadata' || /^[|>]/.test(value)) return undefined;
+  const value = lineText((head + more).split('\n'));
+  // What is read as a list, or goes on behind this, would be another value in quotes.
+  const read = readLines(frontmatter.replaceAll('\r\n', '\n'), parseYamlValue)[name];
+  if (!value || value !== read || name === 'metadata') return undefined;
+  if (/^[[{]/.test(value) && openBrackets(value) !== 0) return undefined;
   const quoted =
     /["\\]/.test(value) && !value.includes("'") ? `'${value}'` : `"${value.replace(/["\\]/g, '\\$&')}"`;
   const text = `${space ? '' : ' '}${quoted}`;
@@ -159,55 +202,6 @@ function quotedValue({ frontmatter, start }: Split, line: number): TextEdit | un
   const isSame = next && problem && next.pos[0] <= problem.pos[0] + moved;
   if (next && (isSame || next.pos[0] < before.length + text.length)) return undefined;
   return { offset: start + at, length: head.length + more.length, text };
-}
-
-/** Top-level `key: value` lines with continuation lines and block scalars; the first of equal keys wins. */
-function parseLines(source: string): Record<string, unknown> {
-  const fields = emptyFields();
-  const lines = source.split('\n');
-  for (let index = 0; index < lines.length; index++) {
-    const match = /^([A-Za-z_][\w.-]*):(.*)$/.exec(lines[index] ?? '');
-    if (!match) continue;
-    const [, key = '', head = ''] = match;
-    const block: string[] = [];
-    // A JSON value goes on to its last bracket, wherever its lines begin.
-    let open = openBrackets(head);
-    const isOpen = (): boolean => open > 0 && /^\s*[{[]/.test(head || (block[0] ?? ''));
-    while (index + 1 < lines.length && (isContinuation(lines[index + 1] ?? '') || isOpen())) {
-      const next = lines[++index] ?? '';
-      block.push(next);
-      open += openBrackets(next);
-    }
-    if (!(key in fields)) fields[key] = lineValue(key, head.trim(), block);
-  }
-  return fields;
-}
-
-function lineValue(key: string, head: string, block: string[]): unknown {
-  const rest = block.map(line => line.trim());
-  if (key === 'metadata') {
-    const structured = parseYamlValue(head ? [head, ...rest].join('\n') : block.join('\n'));
-    if (isRecord(structured)) return structured;
-    return [head, ...rest].filter(Boolean).join('\n');
-  }
-  if (/^[|>][+-]?\d?$/.test(head)) return rest.join(head.startsWith('|') ? '\n' : ' ').trim();
-  if (!head && rest.some(line => line.startsWith('- '))) {
-    return rest.filter(line => line.startsWith('- ')).map(line => unquote(line.slice(2).trim()));
-  }
-  return unquote([head, ...rest].filter(Boolean).join(' '));
-}
-
-const isContinuation = (line: string): boolean => /^(?:[ \t]+\S|[ \t]*$|[}\]])/.test(line);
-
-const openBrackets = (line: string): number =>
-  line.replace(/[^{[]/g, '').length - line.replace(/[^}\]]/g, '').length;
-
-function unquote(value: string): string {
-  const quoted = /^"((?:[^"\\]|\\.)*)"$/.exec(value) ?? /^'((?:[^']|'')*)'$/.exec(value);
-  if (!quoted) return value;
-  return value.startsWith('"')
-    ? (quoted[1] ?? '').replace(/\\(["\\])/g, '$1')
-    : (quoted[1] ?? '').replaceAll("''", "'");
 }
 
 /** Text of a frontmatter value: numbers, booleans and lists become strings; undefined where there is none. */

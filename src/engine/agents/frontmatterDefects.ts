@@ -1,4 +1,6 @@
 /** Says in words of the trade of writing, not of parsing, what is wrong with frontmatter and how it is put right. */
+import { openBrackets } from './frontmatterLines.ts';
+
 export interface FrontmatterDefect {
   /** Goes on from "The frontmatter is not valid YAML", in brackets. */
   reason: string;
@@ -17,6 +19,12 @@ const byCode: Readonly<Record<string, FrontmatterDefect>> = {
   UNEXPECTED_TOKEN: { reason: 'something stands behind the end of a value', fix: quote },
   MULTILINE_IMPLICIT_KEY: noKey,
   DUPLICATE_KEY: { reason: 'a key stands there twice; the first one counts', fix: 'Take one of them out.' },
+  BAD_ALIAS: { reason: 'a value begins with `*` or `&`, which YAML keeps for itself', fix: quote },
+  TAG_RESOLVE_FAILED: { reason: 'a value begins with `!`, which YAML keeps for itself', fix: quote },
+  BAD_DQ_ESCAPE: {
+    reason: 'a backslash in double quotes stands before a letter that means nothing there',
+    fix: 'Write two backslashes, or use single quotes.',
+  },
   TAB_AS_INDENT: { reason: 'a line is indented with a tab', fix: 'Indent with spaces.' },
   BAD_INDENT: {
     reason: 'a line is not indented like those it belongs to',
@@ -49,14 +57,59 @@ export const endlessAliases: FrontmatterDefect = {
   fix: 'Write the value out.',
 };
 
-/** The marks of a merge that nobody has finished; `line` counts from 1 within the frontmatter. */
-export function unfinishedMerge(source: string): (FrontmatterDefect & { line: number }) | undefined {
+/** A defect that stands elsewhere than where a parser gives up. `line` counts from 1 within the frontmatter. */
+export interface PlacedDefect extends FrontmatterDefect {
+  line: number;
+  /** Only a person knows what was meant, so no change is offered. */
+  isForPerson: boolean;
+}
+
+/** The marks of a merge that nobody has finished. */
+export function unfinishedMerge(source: string): PlacedDefect | undefined {
   const line = source.split('\n').findIndex(text => /^(?:<{7}|>{7})(?:\s|$)/.test(text)) + 1;
   if (line === 0) return undefined;
   return {
     reason: 'the marks of an unfinished merge stand in it',
     fix: 'Keep one of the two versions, and take the lines with `<<<<<<<`, `=======` and `>>>>>>>` out.',
     line,
+    isForPerson: true,
+  };
+}
+
+/** A quote or a bracket that is opened and never closed, of which a parser complains at the end. */
+export function unclosed(source: string): PlacedDefect | undefined {
+  const lines = source.split('\n');
+  const index = lines.findIndex((line, at) => {
+    const value = /^[A-Za-z_][\w.-]*:[ \t]+(.*)$/.exec(line)?.[1] ?? '';
+    const quote = value.charAt(0);
+    if (quote === '"' || quote === "'")
+      return !lines
+        .slice(at)
+        .join('\n')
+        .slice(line.length - value.length + 1)
+        .includes(quote);
+    return /^[[{]/.test(value) && openBrackets(lines.slice(at).join('\n')) > 0 && openBrackets(value) > 0;
+  });
+  if (index < 0) return undefined;
+  return {
+    reason: 'a quote or a bracket is opened and never closed',
+    fix: 'Close it, or put the whole value in quotes.',
+    line: index + 1,
+    isForPerson: false,
+  };
+}
+
+/** A key that is indented, and so belongs to the value above it. `found` is the line that the parser names. */
+export function strayIndent(source: string, found: number): PlacedDefect | undefined {
+  const lines = source.split('\n');
+  const key = /^[ \t]+([A-Za-z_][\w.-]*):(?:\s|$)/.exec(lines[found] ?? '')?.[1];
+  if (key === undefined || !/^[A-Za-z_][\w.-]*:[ \t]+[^\s|>[{"'&]/.test(lines[found - 1] ?? ''))
+    return undefined;
+  return {
+    reason: `\`${key}:\` is indented, so it belongs to the value above it`,
+    fix: `Take the blanks before \`${key}:\` out if it is a key of its own; put the whole value in quotes if it is not.`,
+    line: found + 1,
+    isForPerson: true,
   };
 }
 
@@ -67,12 +120,23 @@ export function almostFence(text: string): string | undefined {
     .trimStart()
     .split(/\r\n?|\n/);
   const first = lines[0]?.trim() ?? '';
-  if (/^(?:-{2}|-{4,}|[\u2013\u2014]+)$/.test(first))
+  const keyFollows = /^[A-Za-z_][\w.-]*[ \t]*:/.test(lines[1]?.trim() ?? '');
+  if (
+    /^(?!---$)[-\u2010-\u2015\u2212\uFF0D]+$/.test(first) ||
+    (keyFollows && /^(?:---+\s*\w+|([^\w\s])\1+)$/.test(first))
+  )
     return `The first line is \`${first.slice(0, 20)}\`; a fence is \`---\`, three hyphens and nothing else.`;
   if (first === '+++') return 'What stands between `+++` is TOML; frontmatter is YAML between lines `---`.';
   if (/^```/.test(first) && lines.slice(1, 3).some(line => line.trim() === '---'))
     return 'The frontmatter stands inside a block of code; take the line of backticks before it out.';
   if (first.startsWith('{')) return 'The file begins with JSON; frontmatter is YAML between lines `---`.';
   if (/^(?:name|description):\s/i.test(first)) return 'The line `---` before the first key is missing.';
+  if (first.startsWith('<!--') && !text.includes('-->'))
+    return 'The comment at the beginning is never closed with `-->`.';
+  const fence = lines.findIndex(
+    (line, at) => line.trim() === '---' && /^(?:name|description)[ \t]*:/.test(lines[at + 1] ?? ''),
+  );
+  if (fence > 0)
+    return 'The frontmatter has to be the first thing in the file; move what stands before it behind it.';
   return undefined;
 }

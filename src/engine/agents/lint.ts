@@ -6,6 +6,7 @@ import { readAllowedTools, splitAllowedTools } from './allowedTools.ts';
 import { fieldText, findKey, findValue, parseSkillFile } from './frontmatter.ts';
 import { readRuntimeMetadata } from './runtimeMetadata.ts';
 import { type FileSkill, missingDescription, openSkill, skillFileIn } from './skillFile.ts';
+import { withoutMark } from './splitFrontmatter.ts';
 
 type Fields = FileSkill['fields'];
 
@@ -65,16 +66,15 @@ export function lintText(text: string, file: string): readonly Diagnostic[] {
 /** Applies every change that mends an error or a warning; what is a matter of taste stays as it is. Returns the text as it was where there is none. */
 export function mendText(text: string, file: string): string {
   const mark = text.startsWith('\uFEFF') ? '\uFEFF' : '';
-  let mended = text.slice(mark.length);
+  const plain = withoutMark(text);
+  let mended = plain;
   // Each change may bring the next defect to light; a file has only so many lines of frontmatter.
   for (let round = 0; round < 50; round++) {
-    const edit = parseSkillFile(mended, file).diagnostics.find(
-      diagnostic => diagnostic.edit && diagnostic.severity !== 'info',
-    )?.edit;
+    const edit = lintText(mended, file).find(({ edit, severity }) => edit && severity !== 'info')?.edit;
     if (!edit) break;
     mended = edited(mended, edit);
   }
-  return mark + mended;
+  return mended === plain ? text : mark + mended;
 }
 
 const edited = (text: string, { offset, length, text: put }: TextEdit): string =>
@@ -118,13 +118,13 @@ function nameDiffers(name: string, folder: string, file: string, text: string): 
 /** YAML takes ` #` for the beginning of a comment, which a person who writes `issue #12` seldom means. */
 function cutByComment(fields: Fields, file: string, text: () => string): Diagnostic[] {
   if (fieldText(fields['description']) === undefined) return [];
-  const whole = text();
+  const whole = withoutMark(text());
   const place = findValue(whole, 'description');
   if (!place) return [];
   const { line, offset, length } = place;
-  const value = whole.replace(/^\uFEFF/, '').slice(offset, offset + length);
-  const cut = /\s#/.exec(value);
-  if (!cut || /^["'|>&*!{[#]/.test(value)) return [];
+  const value = whole.slice(offset, offset + length);
+  // An empty description may well have a comment behind it; a tag, or a number sign, is more likely meant.
+  if (!/^#\S|\s#/.test(value) || /^(?:["'|>&*!{[]|# )/.test(value)) return [];
   return [
     {
       severity: 'warning',

@@ -147,13 +147,16 @@ function readManifest(file: string, id: string): Manifest {
     ];
     return { description: noDescription, name: id, body: '', fields: {}, diagnostics };
   }
-  const text = bytes.toString('utf8');
+  const { text, loss } = decoded(bytes);
   const parsed = parseSkillFile(text, file);
   const description = describedAs(parsed.fields);
-  const diagnostics = [...parsed.diagnostics];
+  // A change counts in letters of UTF-8, so none is offered for a file that is not.
+  const diagnostics = loss
+    ? parsed.diagnostics.map(({ edit: _edit, ...rest }) => rest)
+    : [...parsed.diagnostics];
   const missing = missingDescription(parsed, file);
   if (missing) diagnostics.push(missing);
-  if (!isUtf8(bytes)) diagnostics.push(strangeBytes(text, file));
+  if (loss) diagnostics.push(strangeBytes(bytes, loss, file));
   return {
     description: (description ?? noDescription).slice(0, maxDescription),
     name: fieldText(parsed.fields['name']) || id,
@@ -190,13 +193,23 @@ export function missingDescription(
   };
 }
 
-/** What is no UTF-8 is read as U+FFFD. */
-function strangeBytes(text: string, file: string): Diagnostic {
+/** Of a file without any letter beyond ASCII in UTF-8, the others are those of older programs on Windows; else a broken one is U+FFFD. */
+function decoded(bytes: Buffer): { text: string; loss?: string } {
+  const text = bytes.toString('utf8');
+  if (isUtf8(bytes)) return { text };
+  if (/[\u0080-\uFFFC]/.test(text)) return { text, loss: 'they are lost' };
+  return {
+    text: new TextDecoder('windows-1252').decode(bytes),
+    loss: 'they were read as Windows-1252, which may be wrong',
+  };
+}
+
+function strangeBytes(bytes: Buffer, loss: string, file: string): Diagnostic {
+  const text = bytes.toString('utf8');
   return {
     severity: 'warning',
     code: 'encoding',
-    message:
-      'The file has letters that are not UTF-8, as older programs on Windows write them; they are lost.',
+    message: `The file has letters that are not UTF-8, as older programs on Windows write them; ${loss}.`,
     file,
     line: text.slice(0, Math.max(0, text.indexOf('\uFFFD'))).split('\n').length,
     fix: 'Save it as UTF-8.',

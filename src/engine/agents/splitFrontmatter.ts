@@ -15,7 +15,7 @@ export function splitFrontmatter(text: string): Split | undefined {
   const start = afterOpeningFence(text);
   if (start === undefined) return undefined;
   const firstLine = countLines(text.slice(0, start)) + 1;
-  const fence = /^[ \t]*---[ \t]*\r?$/gm;
+  const fence = /^[^\S\r\n\u2028\u2029]*---[^\S\r\n\u2028\u2029]*\r?$/gm;
   fence.lastIndex = start;
   const closing = fence.exec(text);
   const upToFence = closing ? text.slice(start, closing.index) : undefined;
@@ -23,11 +23,16 @@ export function splitFrontmatter(text: string): Split | undefined {
   const keys = upToFence === undefined || strayProse.test(upToFence) ? leadingKeys(text, start) : undefined;
   if (keys !== undefined)
     return { frontmatter: keys, start, body: text.slice(start + keys.length), firstLine, closed: false };
-  if (!closing || upToFence === undefined) return undefined;
+  // Between two rules at the beginning of a text stands text, and it would be lost as frontmatter without a key.
+  if (!closing || upToFence === undefined || (/\S/.test(upToFence) && !hasKey.test(upToFence)))
+    return undefined;
   const behind = text.indexOf('\n', closing.index);
   const body = behind < 0 ? '' : text.slice(behind + 1);
   return { frontmatter: upToFence, start, body, firstLine, closed: true };
 }
+
+/** Something like `key: value`, `key = value`, or JSON. */
+const hasKey = /^\s*(?:[{[]|(?:- +)?["']?[\w.$-]+["']?\s*[:=])/m;
 
 /** A line at the margin behind an empty one that YAML has no use for. */
 const strayProse = /\n[ \t]*\r?\n(?![\s#{}[\]"'.<>=|?-]|[^\s:]+:)\S/;
@@ -47,7 +52,8 @@ function leadingKeys(text: string, start: number): string | undefined {
 function afterOpeningFence(text: string): number | undefined {
   let offset = 0;
   for (;;) {
-    while (/\s/.test(text.charAt(offset))) offset++;
+    // A blank of no width is not seen, and not meant.
+    while (/[\s\u200B\u2060]/.test(text.charAt(offset))) offset++;
     if (!text.startsWith('<!--', offset)) break;
     const end = text.indexOf('-->', offset);
     if (end < 0) return undefined;
@@ -59,8 +65,11 @@ function afterOpeningFence(text: string): number | undefined {
   return lineEnd < 0 ? text.length : lineEnd + 1;
 }
 
-/** Without a byte order mark. */
-export const withoutMark = (text: string): string => text.replace(/^\uFEFF/, '');
+/** Without a byte order mark, and with line feeds where lines end with a carriage return alone; every offset stays. */
+export function withoutMark(text: string): string {
+  const plain = text.replace(/^\uFEFF/, '');
+  return plain.includes('\n') ? plain : plain.replaceAll('\r', '\n');
+}
 
 /** Line breaks in a text. */
 export const countLines = (text: string): number => text.split('\n').length - 1;

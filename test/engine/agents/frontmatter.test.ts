@@ -95,6 +95,13 @@ describe('parseSkillFile', () => {
       ['description: d\n<<<<<<< HEAD\nx: y\n=======\n>>>>>>> z', 3, /unfinished merge.*Keep one/],
       ['description: d\nloop: &l [*l]', 2, /lead into themselves.*out/],
       ['- description: d', 2, /not a list of `key: value`.*line of its own/],
+      ['description: *nobody', 2, /begins with `\*`.*quotes/],
+      ['description: d\nglobs:\n  - **/*.ts', 4, /begins with `\*`.*quotes/],
+      ['description: !important x', 2, /begins with `!`.*quotes/],
+      ['description: "C:\\path"', 2, /backslash.*quotes/],
+      ['description: "say it\nname: x\nhint: y', 2, /opened and never closed.*quotes/],
+      ['description: d\ntags: [a, b\nname: x', 3, /opened and never closed.*Close it/],
+      ['description: d\n author: me', 3, /`author:` is indented.*blanks before/],
     ];
     for (const [frontmatter, line, words] of rows) {
       const { diagnostics } = parsed(`---\n${frontmatter}\n---\nB`);
@@ -102,6 +109,60 @@ describe('parseSkillFile', () => {
       assert.equal(diagnostics[0]?.line, line, frontmatter);
     }
     assert.equal(parsed('---\ndescription: d\nloop: &l [*l]\n---\nB').description, 'd');
+  });
+
+  it('reads line by line what the author meant', () => {
+    const broken = 'hint: when: rain\n';
+    const rows: readonly (readonly [frontmatter: string, key: string, value: unknown])[] = [
+      ["description: 'It's on'", 'description', "It's on"],
+      ['description: "Say "hi" now"', 'description', 'Say "hi" now'],
+      ['description: "this" and "that"', 'description', '"this" and "that"'],
+      ['description: "open\nname: x', 'description', 'open'],
+      ['description: > on one line', 'description', 'on one line'],
+      ['description:\nAt the margin\nand on\nname: x', 'description', 'At the margin and on'],
+      [`${broken}description: >\nAt the margin`, 'description', 'At the margin'],
+      [`${broken}allowed-tools: [Read, "Bash(git *)"]`, 'allowed-tools', ['Read', 'Bash(git *)']],
+      [`${broken}allowed-tools:\n- Read\n- Grep`, 'allowed-tools', ['Read', 'Grep']],
+      [`${broken}requires:\n  bins: [jq]`, 'requires', { bins: ['jq'] }],
+      ['tags:\n\t- a\n\t- b', 'tags', ['a', 'b']],
+      ['openclaw:\n\trequires:\n\t\tbins: [jq]', 'openclaw', { requires: { bins: ['jq'] } }],
+    ];
+    for (const [frontmatter, key, value] of rows) {
+      const { fields, codes, body } = parsed(`---\n${frontmatter}\n---\nB`);
+      assert.deepEqual([fields[key], codes, body], [value, ['frontmatter-yaml'], 'B'], frontmatter);
+    }
+  });
+
+  it('reads metadata with comments, and from the margin on', () => {
+    for (const metadata of [
+      'metadata:\n  {\n    // for the runner\n    "openclaw": { "requires": { "bins": ["jq"] } }, /* and */\n  }',
+      'metadata:\n{\n"openclaw": {"requires": {"bins": ["jq"]}}\n}',
+    ]) {
+      const { fields } = parsed(`---\ndescription: d\n${metadata}\nname: x\n---\nB`);
+      assert.deepEqual(readRuntimeMetadata(fields).requires.bins, ['jq'], metadata);
+      assert.equal(fields['name'], 'x');
+    }
+  });
+
+  it('leaves text between two rules in the body, and sees a fence with blanks that are not seen', () => {
+    const text = '---\n\n# Title\n\nSome text.\n\n---\n\nMore.\n';
+    assert.equal(parsed(text).body, text);
+    for (const [open, close] of [
+      ['\u200B---', '---'],
+      ['---\u00A0', '---\u00A0'],
+    ])
+      assert.deepEqual(
+        [
+          parsed(`${open}\ndescription: d\n${close}\nB`).description,
+          parsed(`${open}\ndescription: d\n${close}\nB`).body,
+        ],
+        ['d', 'B'],
+      );
+  });
+
+  it('takes carriage returns alone for the ends of lines', () => {
+    const { description, body, codes } = parsed('---\rdescription: d\r---\rOne\rTwo\r');
+    assert.deepEqual([description, body, codes], ['d', 'One\nTwo\n', []]);
   });
 
   it('makes text of numbers, lists and folded values', () => {
@@ -173,6 +234,27 @@ describe('parseSkillFile', () => {
         '---\nname: x\ndescription: d\n---\n\n# Body\n',
       ],
       ['a missing fence at the end', '---\nname: x', '---\nname: x\n---\n'],
+      [
+        'quotes within quotes',
+        '---\ndescription: "Say "hi" now"\n---\nB',
+        '---\ndescription: \'Say "hi" now\'\n---\nB',
+      ],
+      [
+        'an apostrophe within quotes',
+        "---\ndescription: 'It's on'\n---\nB",
+        '---\ndescription: "It\'s on"\n---\nB',
+      ],
+      [
+        'a path within quotes',
+        '---\ndescription: "C:\\path"\n---\nB',
+        "---\ndescription: 'C:\\path'\n---\nB",
+      ],
+      [
+        'an open quote',
+        '---\ndescription: "open\nname: x\n---\nB',
+        '---\ndescription: "open"\nname: x\n---\nB',
+      ],
+      ['a star', '---\ndescription: *x\n---\nB', '---\ndescription: "*x"\n---\nB'],
     ];
     for (const [what, broken, mended] of rows) {
       it(what, () => {
@@ -190,6 +272,17 @@ describe('parseSkillFile', () => {
     it('but none where quotes would not help', () => {
       assert.equal(parsed('---\n  a: 1\n b: {\n---\nB').diagnostics[0]?.edit, undefined);
       assert.equal(parsed('---\nmetadata: {"a" "b"}\n---\nB').diagnostics[0]?.edit, undefined);
+    });
+
+    it('nor where a list, or another key, would become part of a text', () => {
+      for (const frontmatter of [
+        'tags:\n\t- a\n\t- b',
+        'globs:\n  - *.ts',
+        'tags: [a, b',
+        'description: d\n author: me',
+        'description:\nAt: the margin\nand on',
+      ])
+        assert.equal(parsed(`---\n${frontmatter}\n---\nB`).diagnostics[0]?.edit, undefined, frontmatter);
     });
   });
 });

@@ -31,6 +31,13 @@ describe('lintText', () => {
       ['+++\ndescription = "d"\n+++\nB', /TOML/],
       ['```yaml\n---\ndescription: d\n---\n```\nB', /block of code/],
       ['description: d\n---\nB', /before the first key/],
+      ['---yaml\ndescription: d\n---\nB', /`---yaml`.*three hyphens/],
+      ['\u2014-\ndescription: d\n\u2014-\nB', /`\u2014-`.*three hyphens/],
+      ['***\nname: d\n***\nB', /`\*\*\*`.*three hyphens/],
+      ['# Title\n\n---\nname: d\n---\nB', /first thing in the file/],
+      ['<!-- note\n---\nname: d\n---\nB', /never closed/],
+      ['---\n\nText between rules.\n\n---\nB', /Begin the file/],
+      ['***\n\nText\n', /Begin the file/],
     ];
     for (const [text, words] of rows) {
       const [diagnostic] = lintText(text, '/skills/plan/SKILL.md');
@@ -42,6 +49,11 @@ describe('lintText', () => {
   it('warns of a description that a comment cuts, and of none in quotes', () => {
     const [cut] = lintText('---\ndescription: see issue #12\n---\nB', '/skills/plan/SKILL.md');
     assert.deepEqual([cut?.code, cut?.line, cut?.edit?.text], ['description-comment', 2, '"see issue #12"']);
+    const whole = lintText('---\ndescription: #12 and more\n---\nB', '/skills/plan/SKILL.md').find(
+      ({ edit }) => edit,
+    );
+    assert.deepEqual([whole?.code, whole?.edit?.text], ['description-comment', '"#12 and more"']);
+    assert.deepEqual(found('---\ndescription: # to do\n---\nB'), ['warning description-missing 1']);
     for (const description of ['"see #12"', "'see #12'", 'C# and so#on', '|\n  see #12'])
       assert.deepEqual(found(`---\ndescription: ${description}\n---\nB`), [], description);
   });
@@ -62,6 +74,10 @@ describe('lintText', () => {
       'plan/SKILL.md': text,
       'bad/SKILL.md': new Uint8Array([0, 1]),
       'old/SKILL.md': Buffer.from('---\nname: old\ndescription: caf\xe9\n---\nB', 'latin1'),
+      'half/SKILL.md': Buffer.concat([
+        Buffer.from('---\nname: half\ndescription: für: caf'),
+        Buffer.from('\xe9\n---\nB', 'latin1'),
+      ]),
       'wide/SKILL.md': Buffer.from('\ufeff---\nname: wide\n---\nB', 'utf16le'),
     });
     try {
@@ -76,6 +92,12 @@ describe('lintText', () => {
       );
       const inFolder = (name: string) => lintSkill(openSkill(join(folder.path, name, 'SKILL.md'), 'user'))[0];
       assert.deepEqual([inFolder('old')?.code, inFolder('old')?.line], ['encoding', 3]);
+      assert.equal(openSkill(join(folder.path, 'old/SKILL.md'), 'user').description, 'café');
+      const half = openSkill(join(folder.path, 'half/SKILL.md'), 'user');
+      assert.deepEqual(
+        [half.description, half.diagnostics.some(({ edit }) => edit)],
+        ['für: caf\uFFFD', false],
+      );
       assert.match(inFolder('wide')?.message ?? '', /UTF-16/);
     } finally {
       folder.remove();
@@ -91,6 +113,24 @@ describe('mendText', () => {
       '\uFEFF---\r\nname: other\r\ndescription: "use: this"\r\nhint: \'and: "that"\'\r\n---\r\n\r\nBody: x\r\n';
     assert.equal(mendText(broken, 'SKILL.md'), mended);
     assert.equal(mendText(mended, 'SKILL.md'), mended);
+  });
+
+  it('mends whatever has a change to offer that is more than a hint', () => {
+    const broken = '---\nname: other\nDescription: see issue #12\nhint: say "a: b"\n---\nB';
+    const mended = '---\nname: other\ndescription: "see issue #12"\nhint: \'say "a: b"\'\n---\nB';
+    assert.equal(mendText(broken, 'SKILL.md'), mended);
+    assert.deepEqual(
+      lintText(mended, 'SKILL.md').filter(({ edit, severity }) => edit && severity !== 'info'),
+      [],
+    );
+  });
+
+  it('writes line feeds for carriage returns where there is something to mend, and only there', () => {
+    assert.equal(
+      mendText('---\rdescription: a: b\r---\rB\r', 'SKILL.md'),
+      '---\ndescription: "a: b"\n---\nB\n',
+    );
+    assert.equal(mendText('---\rdescription: d\r---\rB\r', 'SKILL.md'), '---\rdescription: d\r---\rB\r');
   });
 });
 
