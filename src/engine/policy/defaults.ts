@@ -31,6 +31,9 @@ type Question = Pick<Ask, 'rule' | 'reason'> & {
   never?: 'always' | 'run and always';
 };
 
+/** Of what a tool of a server says of itself, in characters; all that is longer hides the rest of the question. */
+const longestDescription = 1000;
+
 export async function defaultDecision(wanted: Wanted, context: PolicyContext): Promise<Decision> {
   switch (wanted.kind) {
     case 'read':
@@ -42,8 +45,11 @@ export async function defaultDecision(wanted: Wanted, context: PolicyContext): P
     case 'fetch':
       return decideOnFetch(wanted, context);
     case 'mcp': {
-      const { server, tool, description } = wanted.facts;
-      const says = description ? ` It says of itself: ${escapeInvisible(JSON.stringify(description))}` : '';
+      const { server, tool, description = '' } = wanted.facts;
+      const cut = description.length - longestDescription;
+      const more = cut > 0 ? ` and ${cut} more characters` : '';
+      const shown = escapeInvisible(JSON.stringify(description.slice(0, longestDescription)));
+      const says = description ? ` It says of itself: ${shown}${more}` : '';
       const reason = `${JSON.stringify(tool)} of the MCP server ${JSON.stringify(server)} can do whatever that server can. A yes for the run, or for always, is for this tool with any input, as long as its description stays.${says}`;
       return ask(wanted, { rule: 'mcp.first-use', reason }, context);
     }

@@ -255,6 +255,15 @@ describe('decide', () => {
     assert.equal(subjectOf(first), 'notes: find {\n  "q": "x"\n}');
     const grantOf = (decision: Decision) => (decision.action === 'ask' ? decision.grant : '');
     assert.equal(grantOf(await about('find', { q: 'y' })), grantOf(first));
+    const talkative = { ...facts, description: `Finds.\n${'x'.repeat(5000)}` };
+    const question = await decide(
+      { id: '1', name: 'find', input: {} },
+      { ...context, mcpTool: () => talkative },
+    );
+    assert.match(
+      question.action === 'ask' ? question.reason : '',
+      /says of itself: "Finds\.\\nx{993}" and 4007 more characters$/,
+    );
     facts.digest = 'd2';
     assert.notEqual(grantOf(await about('find', { q: 'x' })), grantOf(first));
     assert.equal(short(await about('delete', {})), 'deny tool.undecided');
