@@ -176,7 +176,8 @@ function companionText({ files, isCut }: Companions, skillDir: string): string {
 /** Skills are written with the names of other runners. */
 function aliasText(tools: readonly string[]): string {
   const names = tools.flatMap(tool => {
-    const aliases = toolAliases[tool];
+    // The tools of a server have any name, that of a property of every object too.
+    const aliases = Object.hasOwn(toolAliases, tool) ? toolAliases[tool] : undefined;
     return aliases ? `${aliases.join(', ')} ${aliases.length === 1 ? 'is' : 'are'} ${tool}` : [];
   });
   return names.length > 0 ? `Other runners' names for the tools: ${names.join('; ')}.` : '';

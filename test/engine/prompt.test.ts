@@ -1,6 +1,13 @@
 /** What the model reads first. */
 import assert from 'node:assert/strict';
-import { fillBody, firstMessage, selectionText, withAttachments } from '../../src/engine/prompt.ts';
+import type { Agent, Skill } from '../../src/engine/agents/agent.ts';
+import {
+  fillBody,
+  firstMessage,
+  selectionText,
+  systemPrompt,
+  withAttachments,
+} from '../../src/engine/prompt.ts';
 
 const now = new Date('2026-11-20T09:08:07-05:00');
 
@@ -18,6 +25,17 @@ describe('firstMessage', () => {
 
   it('takes invisible tag characters out of the skill', () => {
     assert.match(firstMessage('visible\u{E0072}\u{E006D}', '', now), /^visible\n/);
+  });
+});
+
+describe('systemPrompt', () => {
+  it('tells other runners’ names of our own tools, and is not thrown by what servers call theirs', () => {
+    const folders = { workingDir: '/w', packDir: '/p', skillDir: '/s', commandDir: '/w' };
+    const tools = ['glob', 'constructor', 'toString', '__proto__', 'hasOwnProperty'];
+    const named = { name: 'n' } as unknown as Agent & Skill;
+    const around = { companions: { files: [], isCut: false }, missing: [], tools };
+    const prompt = systemPrompt(named, named, folders, around);
+    assert.match(prompt, /names for the tools: Glob, find are glob\.\n/);
   });
 });
 
