@@ -186,6 +186,8 @@ function quotedValue({ frontmatter, start }: Split, line: number): TextEdit | un
   const [, name = '', space = '', head = ''] = found;
   const at = found.index + name.length + 1 + space.length;
   const more = /^[ \t]*(?:\r?\n[ \t]+\S.*)*/.exec(frontmatter.slice(at + head.length))?.[0].trimEnd() ?? '';
+  // The line may be of a key that is spelled in a way we do not touch, such as `<<`.
+  if (frontmatter.slice(at + head.length + more.length, upTo).trim()) return undefined;
   const value = lineText((head + more).split('\n'));
   // What is read as a list, or goes on behind this, would be another value in quotes.
   const read = readLines(frontmatter.replaceAll('\r\n', '\n'), parseYamlValue)[name];

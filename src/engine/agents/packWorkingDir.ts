@@ -1,14 +1,15 @@
 /** Tells which folders a pack must not choose for its work: an agent reads and writes there without a question, and packs are strangers' work. */
 import { realpathSync } from 'node:fs';
-import { dirname, isAbsolute } from 'node:path';
+import { dirname, isAbsolute, join, relative } from 'node:path';
 import { type Config, expandPath } from '../config.ts';
+import { whatObeys } from '../policy/fileNames.ts';
 import { isInside } from '../tools/paths.ts';
 import { isSensitive } from '../tools/secretNames.ts';
 
 type Places = Pick<Config, 'home' | 'cwd' | 'configDir' | 'dataDir' | 'skillsDir'>;
 
 const ofTheSystem =
-  /^(\/private)?\/(etc|usr|bin|sbin|lib\w*|boot|dev|proc|sys|run|System|Library)(\/|$)|^[a-z]:\\(Windows|Program Files[^\\]*|ProgramData)(\\|$)/i;
+  /^(\/private)?\/(etc|usr|opt|var\/(?!folders\/|tmp\/)\w+|bin|sbin|lib\w*|boot|dev|proc|sys|run|System|Library)(\/|$)|^[a-z]:\\(Windows|Program Files[^\\]*|ProgramData)(\\|$)/i;
 
 /**
  * Why the folder that the pack names is not used, as the end of a sentence; undefined for one that will do. `written` is as it stands in the
@@ -28,6 +29,11 @@ export function workingDirProblem(written: string, packDir: string, places: Plac
   if (isInside(real(skillsDir), path)) return 'belongs to other agents';
   const [first = ''] = isInside(real(home), path) ? path.slice(real(home).length + 1).split(/[\\/]/) : [];
   if (first.startsWith('.')) return 'holds the settings of programs';
+  if (/^(bin|library|appdata)$/i.test(first)) return 'holds programs and their settings';
+  // Whoever works in such a folder writes there unasked, since the user is taken to have chosen it.
+  const file = join(path, 'file');
+  if (whatObeys(file, isInside(real(cwd), path) ? relative(real(cwd), file) : file) !== undefined)
+    return 'holds what other programs run or obey';
   return undefined;
 }
 

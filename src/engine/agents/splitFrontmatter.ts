@@ -32,7 +32,7 @@ export function splitFrontmatter(text: string): Split | undefined {
 }
 
 /** Something like `key: value`, `key = value`, or JSON. */
-const hasKey = /^\s*(?:[{[]|(?:- +)?["']?[\w.$-]+["']?\s*[:=])/m;
+const hasKey = /^[ \t]*(?:[{[]|(?:- +)?["']?[\w.$-]+["']?[ \t]*[:=])/m;
 
 /** A line at the margin behind an empty one that YAML has no use for. */
 const strayProse = /\n[ \t]*\r?\n(?![\s#{}[\]"'.<>=|?-]|[^\s:]+:)\S/;

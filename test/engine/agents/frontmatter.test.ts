@@ -182,6 +182,7 @@ describe('parseSkillFile', () => {
   it('answers at once on a hundred thousand blank lines', function () {
     this.timeout(2000);
     assert.equal(parsed(`${'\n'.repeat(100_000)}text`).codes.length, 0);
+    assert.equal(parsed(`---\n${'\n'.repeat(100_000)}text\n---\n`).codes.length, 0);
   });
 
   it('never throws and never loses body text, whatever happens to a file', () => {
@@ -281,6 +282,8 @@ describe('parseSkillFile', () => {
         'tags: [a, b',
         'description: d\n author: me',
         'description:\nAt: the margin\nand on',
+        "k: 'a''b'\n<<: *nobody",
+        'k: v\né: when: rain',
       ])
         assert.equal(parsed(`---\n${frontmatter}\n---\nB`).diagnostics[0]?.edit, undefined, frontmatter);
     });
