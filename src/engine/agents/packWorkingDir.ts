@@ -9,7 +9,7 @@ import { isSensitive } from '../tools/secretNames.ts';
 type Places = Pick<Config, 'home' | 'cwd' | 'configDir' | 'dataDir' | 'skillsDir'>;
 
 const ofTheSystem =
-  /^(\/private)?\/(etc|usr|opt|var\/(?!folders\/|tmp\/)\w+|bin|sbin|lib\w*|boot|dev|proc|sys|run|System|Library)(\/|$)|^[a-z]:\\(Windows|Program Files[^\\]*|ProgramData)(\\|$)/i;
+  /^(\/private)?\/(etc|usr|opt|var\/(?!(folders|tmp|home)\/)\w+|bin|sbin|lib\w*|boot|dev|proc|sys|run|System|Library)(\/|$)|^[a-z]:\\(Windows|Program Files[^\\]*|ProgramData)(\\|$)/i;
 
 /**
  * Why the folder that the pack names is not used, as the end of a sentence; undefined for one that will do. `written` is as it stands in the
