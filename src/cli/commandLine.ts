@@ -23,7 +23,7 @@ import { openTerminal, type Terminal } from './terminal.ts';
 import { terminalText } from './terminalText.ts';
 import { addTrustCommands } from './trustCommands.ts';
 
-export const usageExitCode = 2;
+const usageExitCode = 2;
 
 const examples = `
 Examples:

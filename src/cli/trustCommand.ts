@@ -37,7 +37,7 @@ export async function trustCommand(name: string, options: TrustOptions, terminal
 }
 
 /** Names, paths and lines come from files of unknown origin: what cannot be seen in them is written as escapes. */
-export function cardText(card: AgentCard): string {
+function cardText(card: AgentCard): string {
   return describeCard(card)
     .map(line => exactText(line.replaceAll('\n', ' ')))
     .join('\n');

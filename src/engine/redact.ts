@@ -1,7 +1,7 @@
 /** Keeps the values of secrets out of everything that is shown or kept, in whatever form they come by. */
 import type { RunEvent } from '../protocol/run.ts';
 
-export const redactionMark = '[redacted]';
+const redactionMark = '[redacted]';
 
 /** Shorter values are ordinary words too often; replacing them would garble text without hiding anything. */
 const shortestSecret = 8;

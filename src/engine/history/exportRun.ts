@@ -2,8 +2,7 @@
 import { mapStrings } from '../redact.ts';
 import type { KeptConversation } from './runHistory.ts';
 
-export const exportFormats = ['md', 'jsonl', 'html'] as const;
-export type ExportFormat = (typeof exportFormats)[number];
+export type ExportFormat = 'md' | 'jsonl' | 'html';
 
 /** The runs up to and including the last of `conversation`. What was kept before a secret was known may still hold it, so all is redacted again. */
 export async function exportedConversation(

@@ -45,7 +45,7 @@ export function costText({ usage, isRecording, rounds }: RunSummary): string | u
 }
 
 /** `0.4 s`, `12 s`, `3 min 5 s`. */
-export function durationText(milliseconds: number): string {
+function durationText(milliseconds: number): string {
   const seconds = milliseconds / 1000;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;

@@ -29,11 +29,6 @@ interface PriceList {
 
 const lists = new Map<string, PriceList>(Object.entries(prices.providers));
 
-/** ISO date of a provider's prices; undefined when none are known. */
-export function priceDate(provider: string): string | undefined {
-  return lists.get(provider)?.date;
-}
-
 /** The models of a provider whose prices are known, as they stand in the list. */
 export function pricedModels(provider: string): string[] {
   return Object.keys(lists.get(provider)?.models ?? {});

@@ -7,7 +7,7 @@ import type { RecordedTurn, RecordingHeader } from './recording.ts';
 import { pause } from './turn.ts';
 
 /** Milliseconds between two deltas when nothing else is said: quick, but seen to stream. */
-export const standardPaceMs = 14;
+const standardPaceMs = 14;
 /** All pauses of one turn together, in milliseconds; a longer text is played faster. */
 const longestTurnMs = 4_000;
 
