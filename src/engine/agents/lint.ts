@@ -55,7 +55,7 @@ export function lintSkill(skill: FileSkill): readonly Diagnostic[] {
 /** The same for a text that need not be saved; `file` says which folder's name it must match. */
 export function lintText(text: string, file: string): readonly Diagnostic[] {
   const parsed = parseSkillFile(text, file);
-  const description = missingDescription(parsed, file);
+  const description = missingDescription(parsed, file, text);
   return [
     ...parsed.diagnostics,
     ...(description ? [description] : []),

@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import type { Diagnostic, Skill, SkillSource } from './agent.ts';
 import { splitAllowedTools } from './allowedTools.ts';
-import { fieldText, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
+import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
 import { almostFence } from './frontmatterDefects.ts';
 import { type ReadMetadata, readRuntimeMetadata } from './runtimeMetadata.ts';
 import { synopsisOf } from './synopsis.ts';
@@ -154,7 +154,7 @@ function readManifest(file: string, id: string): Manifest {
   const diagnostics = loss
     ? parsed.diagnostics.map(({ edit: _edit, ...rest }) => rest)
     : [...parsed.diagnostics];
-  const missing = missingDescription(parsed, file);
+  const missing = missingDescription(parsed, file, text);
   if (missing) diagnostics.push(missing);
   if (loss) diagnostics.push(strangeBytes(bytes, loss, file));
   return {
@@ -176,6 +176,7 @@ function describedAs(fields: ParsedSkillFile['fields']): string | undefined {
 export function missingDescription(
   { fields, body, hasFrontmatter }: ParsedSkillFile,
   file: string,
+  text: string,
 ): Diagnostic | undefined {
   if (describedAs(fields)) return undefined;
   const what = hasFrontmatter ? 'The skill has no description' : 'The file has no frontmatter';
@@ -185,7 +186,7 @@ export function missingDescription(
     code: hasFrontmatter ? 'description-missing' : 'frontmatter-missing',
     message: `${what}, so it can hardly be found by what it does.`,
     file,
-    line: 1,
+    line: findKey(text, 'description') ?? 1,
     fix: hasFrontmatter
       ? 'Add a line `description: ...` to the frontmatter that says what the skill does and when to use it.'
       : (instead ??

@@ -53,7 +53,8 @@ describe('lintText', () => {
       ({ edit }) => edit,
     );
     assert.deepEqual([whole?.code, whole?.edit?.text], ['description-comment', '"#12 and more"']);
-    assert.deepEqual(found('---\ndescription: # to do\n---\nB'), ['warning description-missing 1']);
+    assert.deepEqual(found('---\ndescription: # to do\n---\nB'), ['warning description-missing 2']);
+    assert.deepEqual(found('---\nhint: h\ndescription:\n---\nB'), ['warning description-missing 3']);
     for (const description of ['"see #12"', "'see #12'", 'C# and so#on', '|\n  see #12'])
       assert.deepEqual(found(`---\ndescription: ${description}\n---\nB`), [], description);
   });
