@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { realpathSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
+import { delimiter, isAbsolute } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
@@ -58,14 +59,19 @@ export function commandEnvironment(
   const onWindows = process.platform === 'win32';
   const allowed = (name: string): boolean =>
     onWindows ? allowedOnWindows.has(name.toUpperCase()) : allowedNames.has(name) || /^LC_[A-Z]+$/.test(name);
+  const { PATH, ...others } = Object.fromEntries(Object.entries(env).filter(([name]) => allowed(name)));
   return {
-    ...Object.fromEntries(Object.entries(env).filter(([name]) => allowed(name))),
+    ...(PATH === undefined ? {} : { PATH: wholePlaces(PATH) }),
+    ...others,
     TELOS_SKILL_DIR: folders.skillDir,
     CLAUDE_SKILL_DIR: folders.skillDir,
     SKILL_DIR: folders.skillDir,
     TELOS_PACK_DIR: folders.packDir,
   };
 }
+
+/** A relative place, or an empty one, means the folder of the command: what lies there by the name of a program is not that program. */
+const wholePlaces = (path: string): string => path.split(delimiter).filter(isAbsolute).join(delimiter);
 
 /** `timeoutMs` is how long a command may take. */
 export function createCommandTool({ timeoutMs }: { timeoutMs: number } = { timeoutMs: 60_000 }): Tool {

@@ -111,6 +111,11 @@ describe('run_command', () => {
 });
 
 describe('commandEnvironment', () => {
+  it('looks for programs in whole places alone, not where the command runs', () => {
+    const env = { PATH: '.:/usr/bin::bin:/bin:' };
+    assert.equal(commandEnvironment(env, { packDir: '/p', skillDir: '/s' })['PATH'], '/usr/bin:/bin');
+  });
+
   it('passes the harmless variables and the folders on, and never a key', () => {
     const env = {
       PATH: '/bin',
