@@ -4,8 +4,9 @@ import { resolve } from 'node:path';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { type ExportFormat, exportedConversation } from '../engine/history/exportRun.ts';
+import type { KeptRun } from '../engine/history/keptRun.ts';
 import { paced } from '../engine/history/replay.ts';
-import { type KeptRun, RunHistory } from '../engine/history/runHistory.ts';
+import { RunHistory } from '../engine/history/runHistory.ts';
 import { type RunSummary, titleOf } from '../engine/history/runSummary.ts';
 import {
   figuresOf,

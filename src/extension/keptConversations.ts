@@ -1,6 +1,7 @@
 /** Conversations as their runs were kept, for a chat that shows one of them again. */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { KeptRun as RunFile, RunHistory } from '../engine/history/runHistory.ts';
+import type { KeptRun as RunFile } from '../engine/history/keptRun.ts';
+import type { RunHistory } from '../engine/history/runHistory.ts';
 import type { KeptAlong } from '../engine/history/wentAlong.ts';
 import type { Telos } from '../engine/telos.ts';
 import { withoutCutImages } from '../engine/transcript.ts';

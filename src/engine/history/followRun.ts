@@ -4,8 +4,8 @@ import { open, stat } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Message, RunEvent } from '../../protocol/run.ts';
 import { messagesFrom, withoutCutImages } from '../transcript.ts';
+import type { KeptRun } from './keptRun.ts';
 import { parseLine } from './runFile.ts';
-import type { KeptRun } from './runHistory.ts';
 import { readSummary } from './runSummary.ts';
 
 export interface FollowOptions {

@@ -1,7 +1,8 @@
 /** A conversation as one page that needs nothing else and can do nothing: no script, no address, every text escaped. */
 import { createHash } from 'node:crypto';
 import { codePointOf, steering } from '../../protocol/unseen.ts';
-import type { KeptConversation, KeptRun } from './runHistory.ts';
+import type { KeptRun } from './keptRun.ts';
+import type { KeptConversation } from './runHistory.ts';
 import {
   attachedTo,
   figuresOf,

@@ -1,7 +1,8 @@
 /** A run as a document: what was asked, what was done, what was answered, and what it took. */
 import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
 import { fenced, inertMarkdown, inlineCode, plainMarkdown } from './inertMarkdown.ts';
-import type { KeptConversation, KeptRun } from './runHistory.ts';
+import type { KeptRun } from './keptRun.ts';
+import type { KeptConversation } from './runHistory.ts';
 import type { RunSummary } from './runSummary.ts';
 
 /** What a run took and came to, each with its name; what is not known is left out. Times are local. */
