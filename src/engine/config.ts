@@ -266,7 +266,9 @@ function noteProviderVariables(sources: Sources): void {
   }
 }
 
-const withoutPassword = (url: string): string => url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/, '');
+/** An address without what may be secret in it. */
+export const withoutPassword = (url: string): string =>
+  url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/, '');
 
 function definedOnly(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const result: Record<string, string> = {};

@@ -12,7 +12,7 @@ import type {
 } from '../protocol/doctorReport.ts';
 import type { Diagnostic } from './agents/agent.ts';
 import type { Discovery, FileAgent } from './agents/discover.ts';
-import { budgetProblems, type Config } from './config.ts';
+import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { openReviews } from './policy/runPolicy.ts';
 import { keyedProviders, type ProviderChoice } from './providers/create.ts';
 import { pingProvider } from './providers/ping.ts';
@@ -204,8 +204,6 @@ function missingModel({ name, model }: ProviderChoice, models: readonly string[]
   const message = `${name} does not list the model ${model}. Check its name (TELOS_MODEL).`;
   return { severity: 'warning', message };
 }
-
-const withoutPassword = (url: string): string => url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/, '');
 
 /** One agent after the other, since each server may be a program that starts. */
 async function lookAtServers(
