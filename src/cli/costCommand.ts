@@ -1,6 +1,6 @@
 /** `telos cost`: what the runs of the last days have used, by day, agent, skill and model. */
 import { readSpending, type Spending, type Spent, type SpentBy } from '../engine/spending.ts';
-import { skippedText } from './logsCommand.ts';
+import { skippedLogText } from './logsCommand.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
 import { table } from './table.ts';
 import type { Terminal } from './terminal.ts';
@@ -22,7 +22,7 @@ export async function costCommand(options: CostOptions, terminal: Terminal): Pro
   if (!config) return 2;
   const spending = await readSpending(config.dataDir, days);
   const { from, to, total, skippedLines } = spending;
-  if (skippedLines > 0) terminal.say(skippedText(skippedLines, 'the log'));
+  if (skippedLines > 0) terminal.say(skippedLogText(skippedLines, 'the log'));
   if (options.json) {
     terminal.out(`${terminalJson(spending)}\n`);
     return 0;

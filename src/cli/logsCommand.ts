@@ -120,7 +120,7 @@ async function lastRuns(
   const runs = new Map<string, LoggedRun>();
   for (const { day, file } of logDays(dataDir).reverse()) {
     const { records, skipped } = await readLog(file);
-    if (skipped > 0) terminal.say(skippedText(skipped, `${day}.jsonl`));
+    if (skipped > 0) terminal.say(skippedLogText(skipped, `${day}.jsonl`));
     for (const run of runsOf(records).reverse()) {
       if (!run.id.startsWith(idPrefix)) continue;
       const later = runs.get(run.id);
@@ -134,7 +134,7 @@ async function lastRuns(
 }
 
 /** Of what they are lines: `the log`, or one of its files. */
-export function skippedText(lines: number, of: string): string {
+export function skippedLogText(lines: number, of: string): string {
   return lines === 1
     ? `One line of ${of} cannot be read and was skipped.`
     : `${lines} lines of ${of} cannot be read and were skipped.`;
