@@ -62,6 +62,8 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     if (reply.stopReason === 'refusal') yield refused;
     if (reply.calls.length === 0) {
       if (reply.stopReason === 'model_context_window_exceeded') throw new TelosError('provider', tooMuch);
+      if (spec.counts.rounds === 1 && reply.stopReason !== 'refusal' && isSilent(reply))
+        yield silence(spec.provider.model, reply.stopReason);
       return 'completed';
     }
     spec.counts.toolCalls += reply.calls.length;
@@ -102,6 +104,16 @@ const cutOff =
 
 const tooMuch =
   'The conversation has become longer than what the model can hold, so its answer was cut off. Begin a new one, or choose a model that holds more.';
+
+const isSilent = ({ blocks }: Reply): boolean =>
+  blocks.every(block => block.type !== 'text' || block.text.trim() === '');
+
+/** Behind work that is done a model may well say nothing, but not where nothing was done at all. */
+const silence = (model: string, stopReason: string): RunEvent => ({
+  type: 'notice',
+  level: 'warning',
+  message: `${model} has answered without a word (${stopReason}). Ask again, or choose another model.`,
+});
 
 const refused: RunEvent = {
   type: 'notice',

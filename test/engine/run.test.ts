@@ -69,6 +69,16 @@ describe('runLoop', () => {
       .flatMap(message => (typeof message.content === 'string' ? [] : message.content))
       .filter(block => block.type === 'tool_result');
 
+  it('says that a model has answered without a word, but not behind work that is done', async () => {
+    const notices = ({ events }: Awaited<ReturnType<typeof run>>) =>
+      events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+    const silent = await run(scriptedProvider([[says(' \n'), done('function_call_filter')]]));
+    assert.match(notices(silent).join(), /answered without a word \(function_call_filter\)/);
+    assert.equal(silent.end.outcome, 'completed');
+    const busy = await run(scriptedProvider([[calls('1', 'read_file', { path: 'in.txt' })], [done()]]));
+    assert.deepEqual(notices(busy), []);
+  });
+
   it('does what the model asks, tells it, and ends when it asks for nothing more', async () => {
     const provider = scriptedProvider([
       [says('x'), calls('1', 'write_file', { path: 'o.md', content: 'C' }), done('tool_use')],
