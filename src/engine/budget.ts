@@ -3,6 +3,7 @@ import type { DaySpending } from '../protocol/daySpending.ts';
 import type { Usage } from '../protocol/run.ts';
 import { type BudgetName, budgetVariables, type Config } from './config.ts';
 import { TelosError } from './errors.ts';
+import { figureIn } from './logFile.ts';
 import { LogReader } from './logReader.ts';
 
 export interface Budget {
@@ -148,13 +149,13 @@ export class DayUse {
         if (record.event !== 'skill_end') continue;
         const { cost, tokens, minutes } = this.#sum.use;
         const known = typeof record.cost === 'number';
-        const read = count(record.input_tokens) + count(record.cache_read_tokens);
-        const written = count(record.output_tokens) + count(record.cache_write_tokens);
+        const read = figureIn(record.input_tokens) + figureIn(record.cache_read_tokens);
+        const written = figureIn(record.output_tokens) + figureIn(record.cache_write_tokens);
         this.#sum = {
           use: {
-            cost: cost + (known ? count(record.cost) : 0),
+            cost: cost + (known ? figureIn(record.cost) : 0),
             tokens: tokens + read + written,
-            minutes: minutes + count(record.duration_s) / 60,
+            minutes: minutes + figureIn(record.duration_s) / 60,
           },
           unknown: this.#sum.unknown + (known ? 0 : 1),
         };
@@ -169,9 +170,6 @@ export class DayUse {
     }
   }
 }
-
-/** A log may have been edited by hand. */
-const count = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0);
 
 function unreadable(name: BudgetName, origins: Config['origins']): TelosError {
   return new TelosError(

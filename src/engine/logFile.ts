@@ -224,6 +224,10 @@ export function mayStillRun({ pid, ts }: Pick<SkillStartRecord, 'pid' | 'ts'>): 
   }
 }
 
+/** A number of a record, which may have been edited by hand: 0 for what is none. */
+export const figureIn = (value: unknown): number =>
+  typeof value === 'number' && Number.isFinite(value) ? value : 0;
+
 const eventNames = new Set(['skill_start', 'tool_call', 'skill_end']);
 
 /** Undefined for a line that is no record; what is longer than any record is not even looked into. */

@@ -1,6 +1,7 @@
 /** Adds up what runs have used, from the log: by day, agent, skill and model. */
 import {
   dayOf,
+  figureIn,
   type LogRecord,
   logDays,
   readLog,
@@ -118,27 +119,24 @@ const asksModel = ({ rounds, routing }: SkillEndRecord): boolean => rounds > 0 |
 function without(record: WrittenUsage, routing: WrittenUsage): WrittenUsage {
   const known = typeof record.cost === 'number' && typeof routing.cost === 'number';
   return {
-    input_tokens: count(record.input_tokens) - count(routing.input_tokens),
-    output_tokens: count(record.output_tokens) - count(routing.output_tokens),
-    cache_read_tokens: count(record.cache_read_tokens) - count(routing.cache_read_tokens),
-    cache_write_tokens: count(record.cache_write_tokens) - count(routing.cache_write_tokens),
-    cost: known ? count(record.cost) - count(routing.cost) : 'unknown',
+    input_tokens: figureIn(record.input_tokens) - figureIn(routing.input_tokens),
+    output_tokens: figureIn(record.output_tokens) - figureIn(routing.output_tokens),
+    cache_read_tokens: figureIn(record.cache_read_tokens) - figureIn(routing.cache_read_tokens),
+    cache_write_tokens: figureIn(record.cache_write_tokens) - figureIn(routing.cache_write_tokens),
+    cost: known ? figureIn(record.cost) - figureIn(routing.cost) : 'unknown',
   };
 }
 
 function add(sum: Spent, record: WrittenUsage): void {
   sum.runs++;
-  sum.inputTokens += count(record.input_tokens);
-  sum.outputTokens += count(record.output_tokens);
-  sum.cacheReadTokens += count(record.cache_read_tokens);
-  sum.cacheWriteTokens += count(record.cache_write_tokens);
-  if (typeof record.cost === 'number') sum.knownCost += count(record.cost);
+  sum.inputTokens += figureIn(record.input_tokens);
+  sum.outputTokens += figureIn(record.output_tokens);
+  sum.cacheReadTokens += figureIn(record.cache_read_tokens);
+  sum.cacheWriteTokens += figureIn(record.cache_write_tokens);
+  if (typeof record.cost === 'number') sum.knownCost += figureIn(record.cost);
   else sum.unknownRuns++;
   sum.cost = sum.unknownRuns > 0 ? 'unknown' : sum.knownCost;
 }
-
-/** A log may have been edited by hand. */
-const count = (value: unknown): number => (typeof value === 'number' && Number.isFinite(value) ? value : 0);
 
 const tokensOf = (spent: Spent): number =>
   spent.inputTokens + spent.outputTokens + spent.cacheReadTokens + spent.cacheWriteTokens;
