@@ -4,7 +4,7 @@ import { realpath } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { tomlString } from '../agents/toml.ts';
 import { readableFolders } from '../tools/files.ts';
-import { globMatcher } from '../tools/globPattern.ts';
+import { globMatcher, longestGlob } from '../tools/globPattern.ts';
 import { folderHolding, isInside, resolvePath } from '../tools/paths.ts';
 import { escapeInvisible } from '../tools/plainText.ts';
 import { isSensitive, secretFolderNames } from '../tools/secretNames.ts';
@@ -170,9 +170,10 @@ function holdsSecrets(word: string): boolean {
 
 const hiddenSecretFolders = secretFolderNames.filter(name => name.startsWith('.'));
 
-/** A pattern that takes everything says nothing. */
+/** A pattern that takes everything says nothing; one that is too long to be read may be for anything. */
 function isPatternFor(pattern: string, names: readonly string[]): boolean {
-  return /[*?[{]/.test(pattern) && !/^[*?]+$/.test(pattern) && names.some(globMatcher(pattern));
+  if (!/[*?[{]/.test(pattern) || /^[*?]+$/.test(pattern)) return false;
+  return pattern.length > longestGlob || names.some(globMatcher(pattern));
 }
 
 /** What only looks into the agent's own folders needs no question; the denial is for a step that may do nothing else. */

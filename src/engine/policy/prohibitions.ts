@@ -2,10 +2,10 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { ReadOnlyCommand } from '../tools/readOnlyShell.ts';
-import { isInsideFolded } from '../tools/secretNames.ts';
+import { folded, isInsideFolded } from '../tools/secretNames.ts';
 import { looseCommands, wordsOccur } from './commandWords.ts';
 import type { PolicyRule } from './policyFile.ts';
-import { hostFits, type Wanted } from './wanted.ts';
+import { hostFits, type Wanted, type WantedOf } from './wanted.ts';
 
 /** Tools that do the same as the one that a rule names. */
 const alsoMeant: Readonly<Record<string, readonly string[]>> = {
@@ -33,8 +33,8 @@ export function touches(rule: PolicyRule, wanted: Wanted, home: string): boolean
       if (command !== undefined) return wanted.subject.includes(command);
       if (argv !== undefined) return looseCommands(wanted.subject).some(words => wordsOccur(argv, words));
       if (!hidesFiles(rule)) return false;
-      const words = wanted.subject.split(/[\s;&|<>()'"`=@:,]+/).filter(Boolean);
-      return words.some(word => isBelow(rule, pathOf(word, wanted.folder, home)));
+      const places = placesOf(rule).map(place => `${folded(place)}/`);
+      return pathsNamedBy(wanted, home).some(path => places.some(place => path.startsWith(place)));
     }
     case 'fetch':
       return host !== undefined && hostFits(host.replace(/:\d+$/, ''), wanted.url, true);
@@ -71,6 +71,19 @@ function placesOf({ path = '' }: PolicyRule): string[] {
   } catch {
     return [written];
   }
+}
+
+/** Of a command, for all rules: it can name thousands. */
+const named = new WeakMap<Wanted, readonly string[]>();
+
+/** What the words of a command could mean for paths, folded and with a `/` at the end. */
+function pathsNamedBy(wanted: WantedOf<'command'>, home: string): readonly string[] {
+  const known = named.get(wanted);
+  if (known) return known;
+  const words = new Set(wanted.subject.split(/[\s;&|<>()'"`=@:,]+/).filter(Boolean));
+  const paths = [...words].map(word => `${folded(pathOf(word, wanted.folder, home))}/`);
+  named.set(wanted, paths);
+  return paths;
 }
 
 const pathOf = (word: string, folder: string, home: string): string =>

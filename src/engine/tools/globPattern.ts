@@ -65,13 +65,18 @@ function oneOf(set: string): (character: string) => boolean {
   };
 }
 
+function firstAlternatives(pattern: string): RegExpExecArray | undefined {
+  for (const braces of pattern.matchAll(/\{([^{}]*)\}/g)) if (braces[1]?.includes(',')) return braces;
+  return undefined;
+}
+
 /** The innermost braces first, so that nested ones need no stack. */
 function expandBraces(pattern: string): string[] {
   const done: string[] = [];
   const open = [pattern];
   while (open.length > 0 && done.length + open.length <= maxAlternatives) {
     const one = open.shift() ?? '';
-    const braces = [...one.matchAll(/\{([^{}]*)\}/g)].find(([, inside]) => inside?.includes(','));
+    const braces = firstAlternatives(one);
     if (!braces) {
       done.push(one);
       continue;

@@ -150,6 +150,14 @@ describe('decide, with what the user has granted', () => {
       assert.equal(await short(tool, path), expected, `${tool} ${path}`);
   });
 
+  it('looks at each word of a command once, however many places are forbidden', async () => {
+    const places = Array.from({ length: 20 }, (_, index) => `${run.outside}/p${index}/**`);
+    policy(places.map(place => rule(`tool = "read_file"\npath = "${place}"`, 'deny')).join(''));
+    const words = Array.from({ length: 10_000 }, (_, index) => index.toString(36)).join(' ');
+    assert.equal(await short('run_command', `echo ${words}`), 'ask card.new');
+    assert.match(await short('run_command', `echo ${words} ${run.outside}/P7/a.txt`), /^deny policy\.deny/);
+  });
+
   it('puts the floor above prohibitions, those above the rest, role and surface between', async () => {
     await trust();
     policy(
@@ -457,6 +465,7 @@ describe('decide, with what the user has granted', () => {
     for (const command of secret) assert.match(await reasonOf(command), /place of secrets/, command);
     for (const command of ['rm ./.*/x', 'cat */*.md', 'echo {a,b}', 'rm src/{a,b}/*.ts'])
       assert.doesNotMatch(await reasonOf(command), /place of secrets/, command);
+    assert.match(await reasonOf(`cat ${'{a,b}'.repeat(19_000)}`), /place of secrets/);
     const many = Array.from({ length: 2000 }, (_, index) => `a${index}/.env`).join(' ');
     assert.match(await reasonOf(`cat ${many}`), /a0\/\.env and a1\/\.env and a2\/\.env and 1997 more, which/);
   });
