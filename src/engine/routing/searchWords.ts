@@ -31,7 +31,7 @@ do did doing happen happens happened going feel feels seem seems believe guess h
 could would agree agreed disagree remember remembered forget forgot forgotten luck lucky beautiful lovely pretty terrible awful funny kind sorry excuse welcome cheers bye goodbye goodnight
 meet met mind minds wonder wondering understand understood explain enough true false matter matters else certain probably usually sometimes often usual totally actually exactly honestly
 bored tired happy sad proud angry hungry calm quiet awake wait hold joke honest favourite favorite speak spoke chat word words sentence said language people
-pls plz thx yeah yep nope hmm lol cancel continue undo
+sounds pls plz thx yeah yep nope hmm lol cancel continue undo
 able possible available current currently recent recently right left back away together alone
 people person man men woman women friend friends home house world life
 set change add check create run open close turn move bring leave send write read list

@@ -79,6 +79,13 @@ describe('search index', () => {
     );
   });
 
+  it('takes an answer for small talk that a skill has as a line', async () => {
+    add('a/agreement', '---\ndescription: d\n---\n## Examples\n- "Sounds good to me"\n');
+    const index = await SearchIndex.build(agents());
+    assert.equal(best(index, 'sounds good to me'), 'agreement');
+    assert.equal(decide(index.rank('sounds good to me', 2)), undefined);
+  });
+
   it('takes a single word that is no name for too little to run anything by', async () => {
     add(
       'a/offers',
