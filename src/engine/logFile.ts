@@ -237,8 +237,46 @@ export function parseRecord(line: string): LogRecord | undefined {
     const value: unknown = JSON.parse(line);
     if (value === null || typeof value !== 'object') return undefined;
     const { ts, event } = value as { ts?: unknown; event?: unknown };
-    return typeof ts === 'string' && eventNames.has(String(event)) ? (value as LogRecord) : undefined;
+    return typeof ts === 'string' && eventNames.has(String(event)) ? mended(value as LogRecord) : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** What an older version did not write, or a hand has spoilt, is nothing then, and no reason for a reader to fall over it. */
+function mended(record: LogRecord): LogRecord {
+  const run_id = textIn(record.run_id, '');
+  if (record.event === 'tool_call') return { ...record, run_id, tool: textIn(record.tool, '-') };
+  const [agent, skill] = [textIn(record.agent, null), textIn(record.skill, null)];
+  if (record.event === 'skill_start') {
+    const [provider, model] = [textIn(record.provider, '-'), textIn(record.model, '-')];
+    return { ...record, run_id, provider, model, agent: agent ?? '-', skill: skill ?? '-' };
+  }
+  const error = textIn(record.error, null);
+  return {
+    ...record,
+    ...{ run_id, agent, skill, error },
+    outcome: textIn(record.outcome, error === null ? 'completed' : 'failed'),
+    duration_s: figureIn(record.duration_s),
+    rounds: figureIn(record.rounds),
+    messages: Array.isArray(record.messages) ? record.messages.filter(isMessage) : [],
+  };
+}
+
+const textIn = <Text extends string, Otherwise>(
+  value: Text | null,
+  otherwise: Otherwise,
+): Text | Otherwise => (typeof value === 'string' ? value : otherwise);
+
+function isMessage(value: unknown): value is Message {
+  const { role, content } = (value ?? {}) as Partial<Message>;
+  if (role !== 'user' && role !== 'assistant') return false;
+  return typeof content === 'string' || (Array.isArray(content) && content.every(isBlock));
+}
+
+function isBlock(value: unknown): boolean {
+  const { type, text, content } = (value ?? {}) as { type?: unknown; text?: unknown; content?: unknown };
+  if (type === 'text') return typeof text === 'string';
+  if (type !== 'tool_result') return typeof type === 'string';
+  return typeof content === 'string' || (Array.isArray(content) && content.every(isBlock));
 }

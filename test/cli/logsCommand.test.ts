@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { appendRecord, logPath, type SkillEndRecord } from '../../src/engine/logFile.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
 
@@ -71,6 +72,24 @@ describe('telos logs', function () {
     assert.match(rows[2] ?? '', /aaaaaaaa/);
     const limited = await home.run(['logs', '--limit', '1', '--json']);
     assert.deepEqual(JSON.parse(limited.stdout).id, 'cccccccc-3');
+  });
+
+  it('reads what an older version has written, and what a hand has spoilt', async () => {
+    const lines = [
+      '{"ts":"2026-01-03T10:00:00","event":"skill_start","provider":"anthropic","model":"m","has_mcp":false}',
+      '{"ts":"2026-01-03T10:00:01","event":"tool_call","tool":"read_file","is_error":false}',
+      '{"ts":"2026-01-03T10:00:02","event":"skill_end","duration_s":1.5,"rounds":2,"tool_calls":1,"error":null,"messages":[{"role":"user","content":"Old words"}]}',
+      '{"ts":"nonsense","event":"skill_end","messages":"no","run_id":5,"duration_s":"x","cost":"a lot","agent":7,"outcome":{}}',
+      '{"ts":"2026-01-03T11:00:00","event":"skill_end","run_id":"zz","error":"Broke.","messages":[null,{"role":"user","content":[null]},{"role":"assistant","content":[{"type":"tool_result"}]},{"role":"assistant","content":"Whole"}]}',
+    ];
+    writeFileSync(logPath(home.dataDir), `${lines.join('\n')}\n`);
+    const listed = await home.run(['logs']);
+    assert.equal(listed.code, 0, listed.stderr);
+    assert.match(listed.stdout, /zz +- +- +0\.0 s +failed/);
+    const shown = await home.run(['logs', 'show', 'zz']);
+    assert.equal(shown.stdout, '[assistant] Whole\n');
+    assert.equal(shown.stderr, 'Broke.\n');
+    assert.equal((await home.run(['cost'])).code, 0);
   });
 
   it('tells a run that goes on from one whose process is gone, and shows one that went on over midnight once', async () => {
