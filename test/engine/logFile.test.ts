@@ -55,7 +55,8 @@ describe('logFile', () => {
 
   it('does not look into a line that is longer than any record', async () => {
     const file = join(dataDir, 'log.jsonl');
-    const record = JSON.stringify({ ts: '2026-01-02T03:04:05Z', event: 'tool_call', run_id: 'a' });
+    const fields = { ts: '2026-01-02T03:04:05Z', event: 'tool_call', tool: 't', run_id: 'a' };
+    const record = JSON.stringify(fields);
     const long = record.replace('"a"', `"${'a'.repeat(9_000_000)}"`);
     writeFileSync(file, `${long}\n${record}\n`);
     assert.deepEqual(await readLog(file), { records: [JSON.parse(record)], skipped: 1 });
