@@ -1,6 +1,5 @@
 /** One SKILL.md on disk as a Skill that reads and parses itself only when somebody looks inside. */
-import { isUtf8 } from 'node:buffer';
-import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import type { Diagnostic, Skill, SkillSource } from './agent.ts';
@@ -8,6 +7,7 @@ import { splitAllowedTools } from './allowedTools.ts';
 import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
 import { almostFence } from './frontmatterDefects.ts';
 import { type ReadMetadata, readRuntimeMetadata } from './runtimeMetadata.ts';
+import { readSkillText, type SkillText } from './skillText.ts';
 import { synopsisOf } from './synopsis.ts';
 
 /** What listings show for a skill without any description. */
@@ -15,8 +15,6 @@ export const noDescription = '(no description)';
 
 /** A description is cut to this many characters in listings and in prompts that list skills. */
 const maxDescription = 1024;
-/** A larger SKILL.md is not a prompt for any model. Bytes. */
-const maxSkillBytes = 2 * 1024 * 1024;
 /** Enough for the frontmatter of all but a handful of files; a longer one is read whole. Bytes. */
 const headBytes = 4096;
 /** One for all files: thousands of buffers would cost more than reading the files. */
@@ -128,9 +126,9 @@ function isFile(path: string): boolean {
 }
 
 function readManifest(file: string, id: string): Manifest {
-  let bytes: Buffer;
+  let read: SkillText;
   try {
-    bytes = readSkillBytes(file);
+    read = readSkillText(file);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     // The system's own words come without an end.
@@ -147,16 +145,17 @@ function readManifest(file: string, id: string): Manifest {
     ];
     return { description: noDescription, name: id, body: '', fields: {}, diagnostics };
   }
-  const { text, loss } = decoded(bytes);
+  const { text, oddity } = read;
   const parsed = parseSkillFile(text, file);
   const description = describedAs(parsed.fields);
   // A change counts in letters of UTF-8, so none is offered for a file that is not.
-  const diagnostics = loss
+  const diagnostics: Diagnostic[] = oddity
     ? parsed.diagnostics.map(({ edit: _edit, ...rest }) => rest)
     : [...parsed.diagnostics];
   const missing = missingDescription(parsed, file, text);
   if (missing) diagnostics.push(missing);
-  if (loss) diagnostics.push(strangeBytes(bytes, loss, file));
+  if (oddity)
+    diagnostics.push({ severity: 'warning', code: 'encoding', ...oddity, file, fix: 'Save it as UTF-8.' });
   return {
     description: (description ?? noDescription).slice(0, maxDescription),
     name: fieldText(parsed.fields['name']) || id,
@@ -192,42 +191,6 @@ export function missingDescription(
       : (instead ??
         'Begin the file with a line `---`, a line `description: ...` that says what the skill does and when to use it, and a line `---`.'),
   };
-}
-
-/** Of a file without any letter beyond ASCII in UTF-8, the others are those of older programs on Windows; else a broken one is U+FFFD. */
-function decoded(bytes: Buffer): { text: string; loss?: string } {
-  const text = bytes.toString('utf8');
-  if (isUtf8(bytes)) return { text };
-  if (/[\u0080-\uFFFC]/.test(text)) return { text, loss: 'they are lost' };
-  return {
-    text: new TextDecoder('windows-1252').decode(bytes),
-    loss: 'they were read as Windows-1252, which may be wrong',
-  };
-}
-
-function strangeBytes(bytes: Buffer, loss: string, file: string): Diagnostic {
-  const text = bytes.toString('utf8');
-  return {
-    severity: 'warning',
-    code: 'encoding',
-    message: `The file has letters that are not UTF-8, as older programs on Windows write them; ${loss}.`,
-    file,
-    line: text.slice(0, Math.max(0, text.indexOf('\uFFFD'))).split('\n').length,
-    fix: 'Save it as UTF-8.',
-  };
-}
-
-function readSkillBytes(file: string): Buffer {
-  const stats = statSync(file);
-  if (stats.isDirectory()) throw new Error('It is a folder; a skill is a file of this name.');
-  const { size } = stats;
-  if (size > maxSkillBytes)
-    throw new Error(`The file has ${size} bytes; a skill may have at most ${maxSkillBytes}.`);
-  const bytes = readFileSync(file);
-  const mark = bytes.toString('latin1', 0, 2);
-  if (mark === '\xFF\xFE' || mark === '\xFE\xFF') throw new Error('The file is UTF-16, not UTF-8.');
-  if (bytes.includes(0)) throw new Error('The file is not UTF-8 text.');
-  return bytes;
 }
 
 /** The name from the first bytes of the file; undefined where that is not enough to be sure. */

@@ -79,7 +79,12 @@ describe('lintText', () => {
         Buffer.from('---\nname: half\ndescription: für: caf'),
         Buffer.from('\xe9\n---\nB', 'latin1'),
       ]),
-      'wide/SKILL.md': Buffer.from('\ufeff---\nname: wide\n---\nB', 'utf16le'),
+      'wide/SKILL.md': Buffer.from('\ufeff---\nname: wide\ndescription: Größe: M\n---\nBody\n', 'utf16le'),
+      'wider/SKILL.md': Buffer.from(
+        '\ufeff---\nname: wider\ndescription: Größe: M\n---\nBody\n',
+        'utf16le',
+      ).swap16(),
+      'zero/SKILL.md': '---\ndescription: d\n---\nB\0',
     });
     try {
       const file = join(folder.path, 'plan/SKILL.md');
@@ -99,7 +104,21 @@ describe('lintText', () => {
         [half.description, half.diagnostics.some(({ edit }) => edit)],
         ['für: caf\uFFFD', false],
       );
-      assert.match(inFolder('wide')?.message ?? '', /UTF-16/);
+      for (const name of ['wide', 'wider']) {
+        const { description, body } = openSkill(join(folder.path, name, 'SKILL.md'), 'user');
+        assert.deepEqual([description, body], ['Größe: M', 'Body\n'], name);
+        assert.deepEqual(
+          lintSkill(openSkill(join(folder.path, name, 'SKILL.md'), 'user')).map(({ code, edit }) => [
+            code,
+            edit,
+          ]),
+          [
+            ['frontmatter-yaml', undefined],
+            ['encoding', undefined],
+          ],
+        );
+      }
+      assert.match(inFolder('zero')?.message ?? '', /zero byte in line 4/);
     } finally {
       folder.remove();
     }
