@@ -162,18 +162,20 @@ export function providerAddress(config: Config, name: Exclude<ProviderName, 'rep
   return name === 'ollama' && /^https?:\/\/[^/]+$/i.test(address) ? `${address}/v1` : address;
 }
 
-/** The same. Throws TelosError `config` for what no request can go to. */
+/** Why no request can go to an address, and what to do about it; undefined where one can. */
+export function addressProblem(address: string, name: Exclude<ProviderName, 'replay'>): string | undefined {
+  const { baseUrlVariable } = providerSetups[name];
+  if (/^[^/]*\/*[^/]*@/.test(address))
+    return `${baseUrlVariable} holds a name or a password, with which no request can be sent. Take away what stands before the @.`;
+  if (/^https?:\/\/./i.test(address) && URL.canParse(address)) return undefined;
+  return `${baseUrlVariable} is '${address}', which is no address. Set it to one that begins with http:// or https://.`;
+}
+
+/** Throws TelosError `config` for an address that is none. */
 function usableAddress(config: Config, name: Exclude<ProviderName, 'replay'>): string {
   const address = providerAddress(config, name);
-  const variable = providerSetups[name].baseUrlVariable;
-  if (/^[^/]*\/*[^/]*@/.test(address)) {
-    const message = `${variable} holds a name or a password, with which no request can be sent. Take away what stands before the @.`;
-    throw new TelosError('config', message);
-  }
-  if (!/^https?:\/\/./i.test(address) || !URL.canParse(address)) {
-    const message = `${variable} is '${address}', which is no address. Set it to one that begins with http:// or https://.`;
-    throw new TelosError('config', message);
-  }
+  const problem = addressProblem(address, name);
+  if (problem) throw new TelosError('config', problem);
   return address;
 }
 

@@ -1,6 +1,6 @@
 /** Asks a provider whether it is there and takes the key, by its list of models, which costs nothing. */
 import type { Config } from '../config.ts';
-import { type ProviderChoice, providerSetups } from './create.ts';
+import { addressProblem, type ProviderChoice, providerSetups } from './create.ts';
 
 export type Ping =
   /** `models` is empty where the server has no such list. */
@@ -17,6 +17,8 @@ export async function pingProvider(
 ): Promise<Ping | undefined> {
   const { name, baseUrl } = choice;
   if (baseUrl === undefined || choice.broughtBy || !isKnown(name)) return undefined;
+  const problem = addressProblem(baseUrl, name);
+  if (problem) return { ok: false, problem };
   const { keyVariable, baseUrlVariable } = providerSetups[name];
   const key = keyVariable ? (env[keyVariable] ?? '') : '';
   const started = performance.now();

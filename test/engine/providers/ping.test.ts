@@ -65,6 +65,17 @@ describe('pingProvider', () => {
     );
   });
 
+  it('says of an address that is none what a run would say', async () => {
+    for (const address of ['localhost:1234', 'http://me:hidden@h']) {
+      const said = JSON.stringify(await ping({ ...anthropic(), ANTHROPIC_BASE_URL: address }));
+      assert.match(
+        said,
+        /ANTHROPIC_BASE_URL (is 'localhost:1234', which is no address|holds a name or a password)/,
+      );
+      assert.doesNotMatch(said, /hidden/);
+    }
+  });
+
   it('takes a gateway without a list for one that answers, and carries the key nowhere else', async () => {
     Object.assign(answer, { status: 404, body: 'none' });
     assert.deepEqual((await ping(anthropic()))?.ok, true);
