@@ -32,10 +32,13 @@ export class RunChangesView implements vscode.Disposable {
       vscode.workspace.registerFileSystemProvider(beforeScheme, new FilesBefore(current), {
         isReadonly: true,
       }),
-      vscode.commands.registerCommand('telos.showChanges', target =>
-        this.#told(() => this.show(fileIn(target))),
+      // In the menu of a run the same command has a name that does not speak of the last one.
+      ...['telos.showChanges', 'telos.showRunChanges'].map(command =>
+        vscode.commands.registerCommand(command, target => this.#told(() => this.show(fileIn(target)))),
       ),
-      vscode.commands.registerCommand('telos.undoRun', target => this.#told(() => this.undo(fileIn(target)))),
+      ...['telos.undoRun', 'telos.undoThisRun'].map(command =>
+        vscode.commands.registerCommand(command, target => this.#told(() => this.undo(fileIn(target)))),
+      ),
     );
   }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
 import { lineOf } from '../../src/engine/history/runFile.ts';
 import { linesOf, writeRun } from '../engine/history/keptRuns.ts';
-import { eventually, never } from '../eventually.ts';
+import { eventually, never, until } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';
 import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
@@ -143,6 +143,26 @@ describe('runs view in a real VS Code', () => {
     await row('look into the barrel').waitFor();
   });
 
+  it('shows and undoes what a run changed, by its entry', async () => {
+    const note = join(world.dir, 'obsidian', 'telos', 'garden', 'note.md');
+    const write = { name: 'write_file', input: { path: 'note.md', content: 'Rain\n' } };
+    const turns: AnthropicTurn[] = [{ toolCalls: [write] }, { text: ['Written.'] }];
+    answer = () => turns.shift() ?? {};
+    await runCommand(workbench.page, 'Telos: New Conversation');
+    await chat.getByText('What should be done?').waitFor();
+    await say('write down the barrel');
+    await row('write down the barrel', 'Completed').waitFor();
+    assert.ok(existsSync(note));
+    await choose(row('write down the barrel'), 'Show Changes');
+    await workbench.page.locator('.tab', { hasText: 'Changes of a Run' }).waitFor();
+    await choose(row('write down the barrel'), 'Undo This Run...');
+    const dialog = workbench.page.locator('.monaco-dialog-box');
+    await dialog.getByText('note.md (will be deleted)').waitFor();
+    await dialog.getByRole('button', { name: 'Undo', exact: true }).click();
+    await until(() => !existsSync(note), 'the run is not undone');
+    await runCommand(workbench.page, 'View: Close All Editors');
+  });
+
   it('gives a conversation a name', async () => {
     await choose(row('cut the hedge'), 'Rename...');
     await input().fill('The robin');
@@ -185,21 +205,21 @@ describe('runs view in a real VS Code', () => {
     await log().getByText('What should be done?').waitFor();
     const text = Array.from({ length: 100 }, (_, at) => `drop${at} `);
     answer = () => ({ text, hold: { behind: 'drop30 ', until: never } });
-    await say('count in the barrel');
+    await say('check the barrel again');
     await log().getByText('drop5').waitFor();
     await keptRun(world, 'drop5');
     await workbench.page.reload();
     await workbench.page.waitForSelector('.monaco-workbench');
     chat = await chatFrame(workbench);
     await runCommand(workbench.page, 'Focus on Runs View');
-    const interrupted = row('count in the barrel', 'Interrupted');
+    const interrupted = row('check the barrel again', 'Interrupted');
     await interrupted.waitFor();
     await workbench.screenshot('runs-interrupted');
     answer = () => ({ text: ['There were six.'] });
     await choose(interrupted, 'Resume');
     await log().getByText('There were six.').waitFor();
-    assert.match(JSON.stringify(model.requests.at(-1)?.body.messages), /count in the barrel.*drop5/);
-    await row('count in the barrel', 'Completed').waitFor();
+    assert.match(JSON.stringify(model.requests.at(-1)?.body.messages), /check the barrel again.*drop5/);
+    await row('check the barrel again', 'Completed').waitFor();
   });
 
   it('compares two runs of a skill side by side, with what they took', async () => {
