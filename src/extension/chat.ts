@@ -10,7 +10,7 @@ import { ChatFeed } from './chatFeed.ts';
 import { type ChatRequest, Conversation, type KeptRun, type RunElsewhere } from './conversation.ts';
 import { PendingApprovals } from './pendingApprovals.ts';
 import { type RequestPorts, requestRun } from './requestRun.ts';
-import { t } from './words.ts';
+import { describeTime, t } from './words.ts';
 
 /** What the chat needs of the editor around it. */
 export interface ChatPorts extends RequestPorts {
@@ -333,7 +333,7 @@ export function firstDraft(info: ChatInfo): string {
 
 function replayLabel(startedAt: string): RunEvent {
   const time = new Date(startedAt);
-  const when = Number.isNaN(time.getTime()) ? '' : time.toLocaleString();
+  const when = Number.isNaN(time.getTime()) ? '' : describeTime(time);
   const message = t(
     'This is a replay of a run ({0}): nothing runs. A request that you send here begins a conversation of its own, which goes on from what is shown; the replayed one stays as it is.',
     when,

@@ -47,7 +47,7 @@ let openChats: OpenChats | undefined;
 let nativeRuns: NativeRuns | undefined;
 
 export function activate(context: vscode.ExtensionContext): ExtensionExports {
-  speak(vscode.l10n.t);
+  speak(vscode.l10n.t, vscode.env.language);
   const log = vscode.window.createOutputChannel('Telos', { log: true });
   const ripgrep = editorRipgrep(vscode.env.appRoot);
   const signIn = new BrowserSignIn(context.secrets);

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import type { RunRequest } from '../../src/engine/runRequest.ts';
 import { Conversation, type KeptRun, keptIdOf, type RunElsewhere } from '../../src/extension/conversation.ts';
+import { speak } from '../../src/extension/words.ts';
 import type { Message, RunEvent } from '../../src/protocol/run.ts';
+import { english } from '../../src/protocol/words.ts';
 import { routed } from '../webview/scenes.ts';
 import { Desk, end, type Run, startsIn, typesOf } from './chatDesk.ts';
 
@@ -271,6 +273,20 @@ describe('a chat with a kept conversation', () => {
     assert.match(label?.message ?? '', /^This is a replay of a run \(.*\): nothing runs\. A request .* own/);
     assert.equal(desk.chat.title, 'Replay: one');
     assert.deepEqual(asked, []);
+  });
+
+  it('tells when a replayed run began as the reader writes it', async () => {
+    const desk = new Desk(answering([]));
+    await desk.chat.show(null, 0);
+    speak(english, 'de');
+    try {
+      await desk.chat.replay([whole]);
+      await desk.until('notice');
+    } finally {
+      speak(english, 'en');
+    }
+    const label = desk.seen.find(event => event.type === 'notice');
+    assert.match(label?.message ?? '', /\(5\.1\.2026, \d\d:00:00\)/);
   });
 
   it('begins a conversation of its own with a request behind a replay, which goes on from that', async () => {
