@@ -23,18 +23,16 @@ export interface Redactor {
 export function redactor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets);
   let finder: ((text: string) => boolean) | undefined;
-  let forms = formsOf(secrets);
-  let pattern = patternOf(forms);
+  let pattern = patternOf(formsOf(secrets));
   const text = (original: string): string =>
-    pattern ? withoutBroken(original.replace(pattern, redactionMark), forms) : original;
+    pattern ? withoutBroken(original.replace(pattern, redactionMark), pattern) : original;
   return {
     text,
     learn(more) {
       if (more.every(secret => known.has(secret))) return;
       for (const secret of more) known.add(secret);
       finder = undefined;
-      forms = formsOf([...known]);
-      pattern = patternOf(forms);
+      pattern = patternOf(formsOf([...known]));
     },
     finds(searched) {
       finder ??= secretFinder([...known]);
@@ -50,15 +48,56 @@ export function redactor(secrets: readonly string[]): Redactor {
   };
 }
 
-/** Lines of base64 or of hexadecimal, as programs break them; it begins where such a text begins, so that it is tried only once. */
-const brokenLines = /(?<![\w+/-])[\w+/-]{16,}(?:[ \t]*(?:\r?\n|\\n|\\r\\n)[ \t]*[\w+/-]+)+/g;
+/** The end of a line, as it is or as JSON writes it. */
+const lineEnd = /\r?\n|\\r\\n|\\n/g;
 
-/** Without the texts in several lines that hold a secret once they are joined. */
-function withoutBroken(text: string, forms: readonly string[]): string {
-  return text.replace(brokenLines, lines => {
-    const joined = lines.replace(/[ \t]|\r?\n|\\n|\\r\\n/g, '');
-    return forms.some(form => joined.includes(form)) ? redactionMark : lines;
-  });
+/** Without the secrets that are broken into lines, as programs do it with what they encode; indents do not hide them either. */
+function withoutBroken(text: string, pattern: RegExp): string {
+  const parts: string[] = [];
+  /** Where each part begins: in the text, and once all are joined. */
+  const starts: { inText: number; joined: number }[] = [];
+  let joined = 0;
+  const add = (from: number, to: number): void => {
+    starts.push({ inText: from, joined });
+    parts.push(text.slice(from, to));
+    joined += to - from;
+  };
+  let from = 0;
+  for (const { index, 0: end } of text.matchAll(lineEnd)) {
+    let to = index;
+    while (to > from && isBlank(text, to - 1)) to--;
+    add(from, to);
+    from = index + end.length;
+    while (isBlank(text, from)) from++;
+  }
+  if (parts.length === 0) return text;
+  add(from, text.length);
+  return replacedAcross(text, parts.join(''), starts, pattern);
+}
+
+const isBlank = (text: string, at: number): boolean => text[at] === ' ' || text[at] === '\t';
+
+function replacedAcross(
+  text: string,
+  joined: string,
+  starts: readonly { inText: number; joined: number }[],
+  pattern: RegExp,
+): string {
+  let safe = '';
+  let done = 0;
+  let part = 0;
+  const placeOf = (at: number): number => {
+    while ((starts[part + 1]?.joined ?? Number.POSITIVE_INFINITY) <= at) part++;
+    const start = starts[part] ?? { inText: 0, joined: 0 };
+    return start.inText + at - start.joined;
+  };
+  for (const { index, 0: found } of joined.matchAll(pattern)) {
+    const begin = placeOf(index);
+    const end = placeOf(index + found.length - 1) + 1;
+    safe += text.slice(done, begin) + redactionMark;
+    done = end;
+  }
+  return safe + text.slice(done);
 }
 
 /** So many letters and digits of a long secret in a row are no chance. */

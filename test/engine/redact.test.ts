@@ -32,23 +32,33 @@ describe('redact', () => {
     }
   });
 
-  it('finds it in base64 and hexadecimal of several lines, and leaves other lines alone', () => {
+  it('finds it also where it is broken into lines, as it is or encoded, and leaves other lines alone', () => {
     const secret = 'tok-abcdefghijklmnopqrstuvwxyz+/0123456789-ABCDEFGHIJKLMNOPQRSTUVWXYZ-9876543210';
-    const { text } = redactor([secret]);
-    for (const encoding of ['base64', 'hex'] as const) {
-      for (const before of ['', 'x', 'xx\n']) {
+    const { text } = redactor([secret, 'other-secret-value']);
+    for (const encoding of ['base64', 'hex', 'utf8'] as const) {
+      for (const before of ['', 'x', 'xx ']) {
         const lines =
-          Buffer.from(`${before}${secret}\nend`)
+          Buffer.from(`${before}${secret} end`)
             .toString(encoding)
-            .match(/.{1,64}/g) ?? [];
-        for (const end of ['\n', '\r\n', '\n  ', '\\n'])
-          assert.equal(text(`It is: ${lines.join(end)}.`).replace(/=*\.$/, '.'), 'It is: [redacted].');
+            .match(/.{1,32}/g) ?? [];
+        for (const end of ['\n', '\r\n', '\n  ', ' \n', '\\n']) {
+          const shown = text(`It is:\n${lines.join(end)}.\nBye.`);
+          const [head = '', tail = '', ...more] = shown.split('[redacted]');
+          assert.deepEqual(more, [], shown);
+          assert.ok(head.startsWith('It is:\n') && tail.endsWith('.\nBye.'), shown);
+          assert.ok(head.length < 14 && tail.length < 24, shown);
+        }
       }
     }
+    assert.equal(text('a\n  b\r\nother-\n secret-value c\n\td\\n'), 'a\n  b\r\n[redacted] c\n\td\\n');
     const other = `${'QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo'.repeat(2)}\n${'YWJj'.repeat(9)}\nwords of others\n`;
     assert.equal(text(other), other);
-    const long = 'a'.repeat(500_000);
-    assert.equal(text(long), long);
+    for (const long of [
+      'a'.repeat(12_000_000),
+      ' '.repeat(12_000_000),
+      `${'YWJj'.repeat(19)}\n`.repeat(20_000),
+    ])
+      assert.equal(text(long).length, long.length);
   });
 
   it('finds in an address also pieces of a long one, what stands between its letters, and base64 of base64', () => {
