@@ -3,7 +3,7 @@ import type { Usage } from '../protocol/run.ts';
 import { openBudget } from './budget.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
-import { type CallEnd, recordCall } from './log.ts';
+import { type CallEnd, recordCall } from './loneRecords.ts';
 import type { CompletionRequest, Provider, StreamEvent } from './providers/provider.ts';
 import { meteredProvider } from './routing/meteredProvider.ts';
 
