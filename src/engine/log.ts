@@ -150,6 +150,7 @@ class RunNotes {
 
   private toolRecord(event: Extract<RunEvent, { type: 'tool_end' }>): ToolCallRecord {
     const approval = this.approvals.get(event.callId);
+    this.approvals.delete(event.callId);
     return {
       ts: now(),
       event: 'tool_call',

@@ -27,11 +27,12 @@ export async function* runTools(
   bench: ToolBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, void> {
-  const results = new Map<string, ToolResult>();
+  // By the call itself: a model may give two of them the same id.
+  const results = new Map<ToolCall, ToolResult>();
   const running: Promise<RunEvent>[] = [];
   const progress = new Progress();
   const end = (call: ToolCall, result: ToolResult, { policy }: Permit): RunEvent => {
-    results.set(call.id, result);
+    results.set(call, result);
     return { type: 'tool_end', callId: call.id, name: call.name, result, ...(policy ? { policy } : {}) };
   };
   try {
@@ -57,7 +58,7 @@ export async function* runTools(
     const cancelled = toolError('The run was cancelled before this call ended.');
     bench.messages.push({
       role: 'user',
-      content: calls.map(call => resultBlock(call, results.get(call.id) ?? cancelled)),
+      content: calls.map(call => resultBlock(call, results.get(call) ?? cancelled)),
     });
   }
 }

@@ -172,6 +172,17 @@ describe('log', () => {
     assert.deepEqual(call.approval, { rule: 'command', answer: 'run' });
   });
 
+  it('does not take the answer to one call for that to a later one of the same id, as some servers number them', async () => {
+    const request: RunEvent = {
+      type: 'approval_request',
+      request: { callId: 't1', token: 't', tool: 'x', subject: 's', rule: 'r', reason: '', scopes: ['once'] },
+    };
+    await collect(recorded(eventsOf(start, routed, request, toolEnd, toolEnd, end), { dataDir, redact }));
+    const [, first, second] = (await records()) as ToolCallRecord[];
+    assert.equal(first?.approval?.rule, 'r');
+    assert.equal(second?.approval, undefined);
+  });
+
   it('writes a cancelled end with the transcript when the reader walks away', async () => {
     const endless = async function* (): AsyncGenerator<RunEvent> {
       yield start;

@@ -79,6 +79,19 @@ describe('runLoop', () => {
     assert.deepEqual(notices(busy), []);
   });
 
+  it('gives each call its own result, also where a model calls two by one id', async () => {
+    const turn = [
+      calls('1', 'read_file', { path: 'in.txt' }),
+      calls('1', 'read_file', { path: 'none.txt' }),
+      done('tool_use'),
+    ];
+    const { end } = await run(scriptedProvider([turn, [done()]]));
+    assert.deepEqual(
+      resultsOf(end).map(({ is_error }) => is_error),
+      [false, true],
+    );
+  });
+
   it('does what the model asks, tells it, and ends when it asks for nothing more', async () => {
     const provider = scriptedProvider([
       [says('x'), calls('1', 'write_file', { path: 'o.md', content: 'C' }), done('tool_use')],
