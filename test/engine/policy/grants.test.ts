@@ -465,7 +465,7 @@ describe('decide, with what the user has granted', () => {
     for (const command of secret) assert.match(await reasonOf(command), /place of secrets/, command);
     for (const command of ['rm ./.*/x', 'cat */*.md', 'echo {a,b}', 'rm src/{a,b}/*.ts'])
       assert.doesNotMatch(await reasonOf(command), /place of secrets/, command);
-    assert.match(await reasonOf(`cat ${'{a,b}'.repeat(19_000)}`), /place of secrets/);
+    assert.match(await reasonOf(`cat ${'{a,b}'.repeat(400)}`), /place of secrets/);
     const many = Array.from({ length: 2000 }, (_, index) => `a${index}/.env`).join(' ');
     assert.match(await reasonOf(`cat ${many}`), /a0\/\.env and a1\/\.env and a2\/\.env and 1997 more, which/);
   });

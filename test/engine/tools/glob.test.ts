@@ -46,7 +46,7 @@ describe('glob', () => {
 describe('globMatcher', () => {
   it('takes no longer the more signs wait for an end that never comes', () => {
     for (const sign of ['{,', '[', '{', '[!]'])
-      assert.equal(globMatcher(sign.repeat(150_000))('a'), false, sign);
+      assert.equal(globMatcher(sign.repeat(60_000))('a'), false, sign);
     assert.equal(globMatcher('[[]{x[a]')('[{xa'), true);
   });
 
