@@ -48,49 +48,16 @@ export function redactor(secrets: readonly string[]): Redactor {
   };
 }
 
-/** The end of a line, as it is or as JSON writes it. */
-const lineEnd = /\r?\n|\\r\\n|\\n/g;
+/** The end of a line, as it is or as JSON writes it, with what indents the next; bounded, so that no text makes it slow. */
+const lineBreak = /(?:\r?\n|\\r\\n|\\n)[ \t]{0,40}/g;
 
 /** Without the secrets that are broken into lines, as programs do it with what they encode; indents do not hide them either. */
 function withoutBroken(text: string, pattern: RegExp): string {
-  const parts: string[] = [];
-  /** Where each part begins: in the text, and once all are joined. */
-  const starts: { inText: number; joined: number }[] = [];
-  let joined = 0;
-  const add = (from: number, to: number): void => {
-    starts.push({ inText: from, joined });
-    parts.push(text.slice(from, to));
-    joined += to - from;
-  };
-  let from = 0;
-  for (const { index, 0: end } of text.matchAll(lineEnd)) {
-    let to = index;
-    while (to > from && isBlank(text, to - 1)) to--;
-    add(from, to);
-    from = index + end.length;
-    while (isBlank(text, from)) from++;
-  }
-  if (parts.length === 0) return text;
-  add(from, text.length);
-  return replacedAcross(text, parts.join(''), starts, pattern);
-}
-
-const isBlank = (text: string, at: number): boolean => text[at] === ' ' || text[at] === '\t';
-
-function replacedAcross(
-  text: string,
-  joined: string,
-  starts: readonly { inText: number; joined: number }[],
-  pattern: RegExp,
-): string {
+  const joined = text.replace(lineBreak, '');
+  if (joined.length === text.length || joined.search(pattern) < 0) return text;
+  const placeOf = placesIn(text);
   let safe = '';
   let done = 0;
-  let part = 0;
-  const placeOf = (at: number): number => {
-    while ((starts[part + 1]?.joined ?? Number.POSITIVE_INFINITY) <= at) part++;
-    const start = starts[part] ?? { inText: 0, joined: 0 };
-    return start.inText + at - start.joined;
-  };
   for (const { index, 0: found } of joined.matchAll(pattern)) {
     const begin = placeOf(index);
     const end = placeOf(index + found.length - 1) + 1;
@@ -98,6 +65,20 @@ function replacedAcross(
     done = end;
   }
   return safe + text.slice(done);
+}
+
+/** Where in the text stands what stands at a place of it once its lines are joined; to be asked in order. */
+function placesIn(text: string): (at: number) => number {
+  const breaks = text.matchAll(lineBreak);
+  let leftOut = 0;
+  let next = breaks.next();
+  return at => {
+    while (!next.done && next.value.index - leftOut <= at) {
+      leftOut += next.value[0].length;
+      next = breaks.next();
+    }
+    return at + leftOut;
+  };
 }
 
 /** So many letters and digits of a long secret in a row are no chance. */

@@ -29,9 +29,9 @@ export function countLines(before: string, after: string): LineCounts {
 /** As `diff -u` writes it, without a heading; empty for the same text. */
 export function unifiedDiff(before: string, after: string): string {
   const edits = lineEdits(before, after);
-  const near = edits.map((_, index) =>
-    edits.slice(Math.max(0, index - around), index + around + 1).some(({ kind }) => kind !== ' '),
-  );
+  const near = new Uint8Array(edits.length);
+  for (const [index, { kind }] of edits.entries())
+    if (kind !== ' ') near.fill(1, Math.max(0, index - around), index + around + 1);
   let [oldLine, newLine] = [1, 1];
   let hunk: LineEdit[] = [];
   const out: string[] = [];
