@@ -158,11 +158,11 @@ describe('attachments in a real VS Code', () => {
       .first()
       .waitFor();
     await textbox().fill('');
-    await textbox().pressSequentially('is @sel');
+    await textbox().pressSequentially('run barrel on @sel');
     await chat.getByRole('option', { name: /@selection/ }).waitFor();
     await textbox().press('Enter');
     await chips().filter({ hasText: 'Selection of plants.json, line 2' }).waitFor();
-    await textbox().pressSequentially('of the barrel like @bed');
+    await textbox().pressSequentially('and @bed');
     await chat.getByRole('option', { name: /@beds\.md/ }).waitFor();
     await workbench.screenshot('mentions');
     await textbox().press('Tab');
@@ -170,7 +170,7 @@ describe('attachments in a real VS Code', () => {
     await textbox().pressSequentially('? see @problems');
     await textbox().press('Escape');
     const { said } = await send();
-    assert.match(said, /User request: is @selection of the barrel like @beds\.md \? see @problems\n/);
+    assert.match(said, /User request: run barrel on @selection and @beds\.md \? see @problems\n/);
     assert.match(said, /Selection of plants\.json, line 2:\n```json\n\s*"rose": 1,\n```/);
     assert.match(said, /beds\.md \(.*beds\.md\):\n```\w*\n# Beds\n\nNorth: roses\./);
     assert.match(said, /Problems of plants\.json:\n```\nplants\.json:\d+:\d+ error: \S+/);
