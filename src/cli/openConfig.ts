@@ -20,9 +20,22 @@ export interface ConfigOptions {
   maxMinutes?: string;
 }
 
-/** Undefined when the folder of `--cwd` is none; that has been said then, and is wrong usage. */
+/** Absolute; undefined where there is none any more. */
+function folderOfCall(wanted: string | undefined): string | undefined {
+  try {
+    return resolve(wanted ?? process.cwd());
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined when the folder of the call, or that of `--cwd`, is none; that has been said then, and is wrong usage. */
 export function configFor(options: ConfigOptions, terminal: Terminal): Config | undefined {
-  const cwd = resolve(options.cwd ?? process.cwd());
+  const cwd = folderOfCall(options.cwd);
+  if (cwd === undefined) {
+    terminal.say('The folder that telos was called in is gone. Go to another one first.');
+    return undefined;
+  }
   if (options.cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
     terminal.say(`--cwd: there is no folder ${terminalText(cwd)}.`);
     return undefined;

@@ -356,6 +356,17 @@ describe('telos', function () {
     assert.match(nowhere.stderr, /no folder .*nowhere/);
   });
 
+  it('says that the folder is gone that it was called in', () => {
+    const script = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"';
+    const gone = spawnSync('sh', ['-c', script, 'sh', process.execPath, program(), 'agents'], {
+      cwd: home.folder.path,
+      env: { ...home.env },
+      encoding: 'utf8',
+    });
+    assert.deepEqual([gone.status, gone.stdout], [2, '']);
+    assert.match(gone.stderr, /^The folder that telos was called in is gone\./);
+  });
+
   it('does nothing where a dry run is wanted of a command that has none', async () => {
     const { code, stderr } = await home.run(['--dry-run', 'uninstall', 'kairos', '--yes']);
     assert.equal(code, 2);

@@ -71,7 +71,8 @@ async function writeRecording(file: string, lines: readonly string[]): Promise<v
     }
     await rename(staged, file);
   } catch (error) {
-    await rm(staged, { force: true });
+    // What stood in the way of writing may stand in the way of this too.
+    await rm(staged, { force: true }).catch(() => undefined);
     const reason = error instanceof Error ? error.message : String(error);
     throw new TelosError(
       'config',

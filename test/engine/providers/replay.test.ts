@@ -96,6 +96,19 @@ describe('recording and replay', () => {
     assert.deepEqual(await readdir(join(folder, 'deep')), ['run.jsonl']);
   });
 
+  it('says which recording cannot be written, whatever stands in its way', async () => {
+    await writeFile(join(folder, 'plain'), '');
+    await mkdir(join(folder, 'taken'));
+    for (const path of ['plain/run.jsonl', 'taken']) {
+      const recorder = recordingProvider(model(), join(folder, path), run);
+      await assert.rejects(collect(recorder, request(0)), {
+        code: 'config',
+        message: new RegExp(`The recording .*${path} cannot be written: .* Choose another file\\.$`),
+      });
+    }
+    assert.deepEqual((await readdir(folder)).sort(), ['plain', 'taken']);
+  });
+
   it('says which turn is missing, and in which file', async () => {
     await record();
     const replay = await openReplay(file, 0);
