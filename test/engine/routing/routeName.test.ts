@@ -158,6 +158,8 @@ describe('routing by name', () => {
     for (const text of ['what should I feed my pet rabbit', "my pet won't eat"])
       assert.equal(byName(text, names), undefined, text);
     assert.equal(byName('I want art', names), 'art');
+    assert.equal(byName('then wash the pet', names), 'pet');
+    assert.equal(byName('wash the pet and the car', names), undefined);
     assert.equal(byName('what is the test', names), 'test');
     assert.equal(byName('can you make art', names), 'art');
   });
