@@ -120,9 +120,7 @@ function isMeant(name: string, request: string): boolean {
   if (!isShort && !isCommon) return true;
   if (isBidden(name, request)) return true;
   if (isShort || !classes.includes('ordinary') || isTalk(name, request)) return false;
-  const said = besides(name, request).filter(word => !isEmpty(wordClass(word)));
-  // "Cut the hedge" says what to do with it; a question of two things is seldom for either.
-  return said.length <= (question.test(request) ? 0 : 1);
+  return besides(name, request).every(word => isEmpty(wordClass(word)));
 }
 
 /** `weekly-summary`, which nobody writes who means the words; or `/My Skill`, whose name has a space. */
@@ -147,8 +145,6 @@ function isTalk(name: string, request: string): boolean {
 
 const talk =
   /^(?:this|that|these|those|it|its|thats|he|she|they|we|you|is|are|was|were|(?:do|did|have) (?:i|you|we|they)|does|i(?! (?:want|need|d|would|like|must))|(?:what|who|which|how|why|where|when) (?:do|does|did|has|have|can|could|should|would))(?: |$)/;
-
-const question = /^(?:what|whats|who|which|how|why|where|when) /;
 
 const isEmpty = (kind: WordClass): boolean => kind === 'function' || kind === 'filler';
 const politeWords = new Set(['please', 'now', 'today', 'again', 'thanks', 'bitte']);

@@ -60,35 +60,6 @@ style subject sugar suggest summary summarise summarize summer sun support surpr
 ticket timer title todo tool tools top topic total touch town toy track tracker trade trading traffic train training transfer translate translation transport travel tree trend trip trouble true trust turn tutorial type understand
 update upload usage user vacation value version video videos view visit vocabulary voice vote wait wake walk wall war wash watch water wave wear weather web website wedding weekend weekly weight wheel white wife wiki wild win
 wind window wine winter wonder wood word words workout worry wrap writer writing yoga zone
-adult age airport alcohol alley amount anchor angel angle ankle ant apartment appetite apron arch arm arrow ash atlas atom attic aunt autumn axe bag bakery ball balloon bamboo banana band bandage bark barn
-barrel basement basket bat bath bathroom battery battle beach bead beam bean bear beard beast bee beef beer beetle bell belly belt bench berry bicycle bike bin birch birthday biscuit bite blanket blossom blouse
-bolt bone boot border boss bottle bow bowl bracelet brick bride bridge brook broom brother brush bubble bucket bulb bull bullet bump bunch bunny burger butcher butter butterfly cabbage cabin cable caffeine cage
-camel camp campfire candle candy cane canoe canvas cape carbon carpet carrot castle cattle cave ceiling cell cellar cement center centre cereal chain chalk champion channel charm cheek cheese chemistry cherry
-chest chicken chief chimney chin chip chocolate chorus church cider cinema circle circus citizen clay cliff climate climb cloak closet cloth clove clown club clue cluster coal coast coat cobra cocoa coconut
-coffin coin collar college colony comb comet comfort compass conflict context copper coral cork corn corner costume cottage cotton couch cough council couple courage court cousin cow crab cradle craft crane
-crate crayon cream creature creek crew cricket crime crisis crop cross crow crowd crown cruise crystal cube cucumber cupboard cure curry curtain curve cushion dad daisy danger dark daughter dawn deer degree
-delight dentist depth desert diamond dice dinosaur dirt disease disk ditch divorce dolphin donkey dot dough dragon drawer dress drill drum duck dune dusk dust duty eagle earring earthquake east echo edge egg
-elbow elephant elevator embassy ember emotion empire engagement envelope equation escape essay evidence exam exile eyebrow fabric factory failure fairy faith falcon fan fashion father feast feather fence ferry
-fever fiber fiction fig finger fireplace flag flame flash flavor flea fleet flesh flock flood flour flower flu flute fly foam fog foil folk forest fork fortune fossil fountain fox frame freedom freezer frog
-frost funeral fur furniture gallery gap garage garlic gate gear gem ghost giant ginger giraffe glacier globe glove glue goat god goose grain grammar grandfather grandmother grape grass gravity greek grief grill
-grin guard guest guilt guitar gun guy hail ham hammer hamster harbor harbour harvest hawk hay heap heaven hedge heel helicopter helmet hen herb hero hill hip hive hole honey hood horn horror host hug hunger
-hunt hurricane husband hut ice icon idol immune inch infant ink insect instinct iron ivory ivy jacket jail jam jar jaw jazz jeans jelly jewel joint joy judge juice jungle jury justice kettle kick kidney king
-kingdom kiss kite kitten knee knife knight knot koala lace ladder lady ladybug lamb lamp lantern lap laptop laser laundry lava lawn lawyer layer leaf leather leg legend lemon leopard lettuce liberty lid lie
-lightning lily limb lime linen lion lip liquid liver lizard lobby lobster locket logic loom loop lord lotus lounge lung lyric magic magnet maid mango mansion maple marble marriage mask mate maze meadow meat
-medal medicine melody melon mercury mercy mermaid mess midnight migrate milk mill mineral miracle mist moose mosaic mosquito moss motor mud muffin mug mule muscle museum mushroom myth nail nap napkin nation
-nature neck necklace needle neighbor neighbour nephew nerve nest net niece nightmare noise nomad noodle north nose notebook novel nurse nut oak oasis oat ocean octopus olive onion opera opinion orbit orchard
-orchid organ orphan otter oven owl oxygen oyster paddle pain pair palace palm pan panda panic panther parade parrot pasta patch patient patrol peach peacock peak peanut pear pearl pebble pencil penguin pepper
-perfume pet phantom piano pie pig pigeon pillow pine pint pipe pirate pistol pizza plane planet plank plastic plate playground plum pocket poison pole pond pony pool porch potato pottery poverty powder prayer
-pride prince princess prison prize proof prose psychology puddle pulse pumpkin punch puppet puppy puzzle pyramid quarter queen query quest quilt rabbit raccoon race radar raft rail rainbow ramp ranch raven
-razor rebel recess reef reflex refuge region relation relationship relief religion reptile rescue resort rhythm ribbon rice riddle rifle rival roast robin rock rocket romance roof rope rose round rubber ruby
-rug ruin sack saddle sadness sail saint salad salmon sandwich satellite sauce saw scale scar scarf scout scream seal seed segment shade shame shark shed sheep sheet shelf shell shelter shepherd shield shirt
-shock shoulder shovel shower shrimp shrine sibling siege signal silence silk silver sink sister skeleton skin skirt skull skunk sled sleeve slice slide slope smell smile smoke snack snail snake soap sock sofa
-soil soldier sorrow soup south spark sparrow spear spice spider spine spirit splash spoon spot squirrel stable stair stamp statue steak steam steel stem stew stitch stomach stool stream stripe stroke sunrise
-sunset surgeon surgery swamp swan swarm sweat sweater sword syrup tail tailor tale tank tape tavern teapot tear teeth temple tennis tent thief thigh thorn thread throat throne thumb thunder tide tie tiger tile
-tin tire toad toast tobacco toe toilet tomato tomb tongue tooth torch tornado tortoise tower trail treasure treaty triangle tribe trick trophy trousers trout truck trumpet trunk tub tulip tuna tunnel turkey
-turtle twig twin umbrella uncle unicorn uniform union unit universe urge valley vampire vanilla vase vault vegetable veil vein velvet venom verse vessel vest victim victory village villain vine vineyard violin
-virus vitamin volcano vowel voyage wagon waist waiter wallet walnut walrus warrior wasp waterfall wax wealth weapon weasel west whale wheat whip whiskey whisper whistle widow wig willow wing wisdom witch
-witness wolf womb wool worm wound wrist yacht yard yarn yeast yolk youth zebra zipper zodiac zombie zoo
 `;
 
 /** Share of all texts in which a word of the class would be expected; a prior, which what the skills themselves say outweighs. */
