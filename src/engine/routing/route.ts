@@ -52,18 +52,15 @@ export class Router {
     provider: RouterOptions['provider'] = this.#options.provider,
   ): Promise<RouteResult> {
     const agents = agentName === undefined ? all : all.filter(agent => agent.name === agentName);
-    const explicit = matchExplicit(text, agents);
-    if (explicit) return explicit;
+    const { sure, unsure } = matchName(text, agents);
+    const named = matchExplicit(text, agents) ?? sure;
+    if (named) return named;
     const { mode } = this.#options;
-    const { sure, isBid, unsure } = matchName(text, agents);
-    if (sure && (isBid || mode === 'name' || !sure.skill.modelInvocable)) return sure;
     if (mode === 'name') return noMatch(agents, []);
     const rank = (): Promise<readonly Ranked[]> => this.rank(text, all, agentName);
-    if (sure || unsure.length > 0) {
+    if (unsure.length > 0) {
       const best = decide(await rank());
       const meant = unsure.find(({ agent, skill }) => agent === best?.agent && skill === best.skill);
-      // A sentence that has a name in it (`monday`, `query`) may still be, as a whole, what another skill is for.
-      if (sure && (!best || isCalledAlike(sure, best))) return sure;
       if (meant) return meant;
     }
     signal.throwIfAborted();
@@ -123,10 +120,6 @@ export class Router {
     return this.#index;
   }
 }
-
-/** One skill, or two of one name, of which the first agent's is meant. */
-const isCalledAlike = ({ skill }: Match, other: Ranked): boolean =>
-  skill === other.skill || skill.names.some(name => other.skill.names.includes(name));
 
 /** What may be meant without being named, where it is few enough to be listed whole. */
 function fewSkills(agents: readonly FileAgent[]): { agent: FileAgent; skill: Ranked['skill'] }[] | undefined {

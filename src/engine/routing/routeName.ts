@@ -56,10 +56,8 @@ export function namedSkill(text: string, agents: readonly FileAgent[]): Match | 
 
 /** What a request's words name; the longest name first, of equal names the one that nothing shadows, else the first agent's. */
 export interface NameMatches {
-  /** Named as a name is; the longest. */
+  /** Named beyond doubt. */
   sure: Match | undefined;
-  /** The request says nothing but the name, or bids it run; else what it says beside the name may speak for another skill. */
-  isBid: boolean;
   /** Skills called by an ordinary word, such as `weather`, which the request has; the sentence may mean something else. */
   unsure: readonly Match[];
 }
@@ -73,11 +71,10 @@ export function matchName(text: string, agents: readonly FileAgent[]): NameMatch
   const named = namedIn(request, agents);
   const meant = named.filter(({ name }) => isMeant(name, request));
   const sure = firstInForce(meant.filter(({ name }) => name === meant[0]?.name));
-  const isBid = sure !== undefined && (isWrittenAsName(sure.name, text) || isBidden(sure.name, request));
   const unsure = named.filter(
     ({ name }) => !isMeant(name, request) && name.length > (sure?.name.length ?? 0),
   );
-  return { sure: sure && byName(sure), isBid, unsure: unsure.map(byName) };
+  return { sure: sure && byName(sure), unsure: unsure.map(byName) };
 }
 
 interface Named {
@@ -118,22 +115,11 @@ function isMeant(name: string, request: string): boolean {
   const isShort = /^[a-z0-9]{1,2}$/.test(name);
   const isCommon = classes.every(isEmpty) || (words.length === 1 && classes[0] === 'ordinary');
   if (!isShort && !isCommon) return true;
-  if (isBidden(name, request)) return true;
+  const rest = ` ${request} `.replace(` ${name} `, ' ').trim().split(' ').filter(Boolean);
+  if (rest.every(word => politeWords.has(word)) || isImperative(name, request)) return true;
   if (isShort || !classes.includes('ordinary') || isTalk(name, request)) return false;
-  return besides(name, request).every(word => isEmpty(wordClass(word)));
+  return rest.every(word => isEmpty(wordClass(word)));
 }
-
-/** `weekly-summary`, which nobody writes who means the words; or `/My Skill`, whose name has a space. */
-function isWrittenAsName(name: string, text: string): boolean {
-  if (/^\s*[/$]/.test(text) && `${normalise(text)} `.startsWith(`${name} `)) return true;
-  return name.includes(' ') && text.split(/\s+/).some(word => /[-_]/.test(word) && normalise(word) === name);
-}
-
-const isBidden = (name: string, request: string): boolean =>
-  besides(name, request).every(word => politeWords.has(word)) || isImperative(name, request);
-
-const besides = (name: string, request: string): string[] =>
-  ` ${request} `.replace(` ${name} `, ' ').trim().split(' ').filter(Boolean);
 
 /** "This is a test", "I love art", "what is art": the word itself, while "I want art" and "what is the weather" ask for something. */
 function isTalk(name: string, request: string): boolean {

@@ -78,45 +78,19 @@ describe('routing', () => {
     assert.equal(model.asked.length, 0);
   });
 
-  it('hears the whole sentence where it has a name in it and fits another skill clearly better', async () => {
+  it('lets a name count in any sentence, whatever else would fit it', async () => {
     const agents = agentsOf({
       'a/ledger': 'Moves cards on boards',
       'a/stitcher': 'Designs knitting patterns and counts stitches and yarn',
-      'a/typeset': '---\ndescription: Runs statements\ndisable-model-invocation: true\n---\n',
     });
     const said = 'count the stitches of the knitting pattern until ledger';
-    assert.equal(chosen(await route(said, agents, { mode: 'local' })), 'a/stitcher');
-    const model = answering('stitcher');
-    assert.equal(chosen(await route(said, agents, { model })), 'a/stitcher');
-    assert.equal(model.asked.length, 1);
-    // Bidden, written as a name is, asked for names alone, or with nobody to fit better: the name counts.
-    for (const text of [
-      'use ledger to count the stitches of the knitting pattern',
-      'ledger please',
-      'put it on ledger',
-    ])
-      assert.equal(chosen(await route(text, agents, { model })), 'a/ledger', text);
-    assert.equal(chosen(await route(said, agents, { mode: 'name' })), 'a/ledger');
-    assert.equal(
-      chosen(await route('typeset the count of stitches in knitting patterns', agents, { mode: 'local' })),
-      'a/typeset',
-    );
-    assert.equal(model.asked.length, 1);
+    for (const mode of ['auto', 'name', 'local'] as const)
+      assert.equal(chosen(await route(said, agents, { mode })), 'a/ledger', mode);
   });
 
   it('takes the first agent of two whose skill is named, however well the other fits', async () => {
     const agents = agentsOf({ 'a/tally': 'Adds', 'b/tally': 'Counts the stitches of knitting patterns' });
     assert.equal(chosen(await route('tally the stitches of the knitting pattern', agents)), 'a/tally');
-  });
-
-  it('takes a compound name for a name where it is written as one', async () => {
-    const agents = agentsOf({
-      'a/yarn-count': 'Says how thick a thread is',
-      'a/stitcher': 'Designs knitting patterns and counts stitches and yarn',
-    });
-    const words = 'do the knitting pattern and its stitches by yarn count';
-    assert.equal(chosen(await route(words, agents)), 'a/stitcher');
-    assert.equal(chosen(await route(words.replace('yarn count', '"yarn-count".'), agents)), 'a/yarn-count');
   });
 
   it('asks the model once, with the list of skills', async () => {

@@ -169,26 +169,6 @@ describe('routing by name', () => {
       assert.equal(byName(text, { a: ['barrel'] }), 'barrel', text);
   });
 
-  it('tells a name that is bidden or written as one from words within a sentence', () => {
-    const all = agents({ a: ['paid-ads', 'Plan My Day', 'stripe'] });
-    const isBid = (text: string) => matchName(text, all).isBid;
-    for (const text of [
-      'stripe please',
-      'run stripe for May',
-      'check paid-ads, then stop',
-      '/Plan My Day with tea',
-      'ask the stripe skill',
-    ])
-      assert.equal(isBid(text), true, text);
-    for (const text of [
-      'what do paid ads cost',
-      'refund it in stripe',
-      'help me plan my day with tea',
-      'nothing',
-    ])
-      assert.equal(isBid(text), false, text);
-  });
-
   it('finds the skill that was chosen from a list', () => {
     const all = agents({ alpha: ['digest'] });
     assert.equal(findSkill(all, { agent: 'alpha', skill: 'digest' })?.reason.rule, 'chosen');
