@@ -33,14 +33,6 @@ export class EventStreamDecoder {
     return events;
   }
 
-  /** What stands at the end of the stream without the empty line that belongs behind it; it may be half of something. */
-  end(): ServerSentEvent[] {
-    const events: ServerSentEvent[] = [];
-    this.#readLine(this.#rest.replace(/\r$/, ''), events);
-    this.#readLine('', events);
-    return events;
-  }
-
   #readLine(line: string, events: ServerSentEvent[]): void {
     if (line === '') {
       if (this.#data) events.push({ name: this.#name, data: this.#data });

@@ -66,16 +66,16 @@ export async function* streamTurn(
       const body = response.body?.getReader();
       const decoder = new EventStreamDecoder();
       const opening = new Opening(response);
-      for (let bytes = await nextBytes(body, reader); ; bytes = await nextBytes(body, reader)) {
-        if (bytes) opening.add(bytes);
-        const messages = bytes ? decoder.push(bytes) : decoder.end().filter(isReadable);
-        for (const event of joinedText(eventsIn(messages, reader, watch))) {
+      for (;;) {
+        const bytes = await nextBytes(body, reader);
+        if (!bytes) break;
+        opening.add(bytes);
+        for (const event of joinedText(eventsIn(decoder.push(bytes), reader, watch))) {
           passedOn = true;
           watch.held = true; // the clock stands while the listener takes its time
           yield event;
           watch.held = false;
         }
-        if (!bytes) break;
         if (reader.whole) watch.linger();
       }
       if (!reader.whole)
@@ -102,15 +102,6 @@ export async function* streamTurn(
     yield retry;
     // A timer may come a fraction of a millisecond early, and a server's wish is a lower bound.
     await pause(retry.waitMs + 1, signal);
-  }
-}
-
-/** What is left of an event at the end of a connection that was cut is none. */
-function isReadable({ data }: ServerSentEvent): boolean {
-  try {
-    return data === '[DONE]' || JSON.parse(data) !== undefined;
-  } catch {
-    return false;
   }
 }
 

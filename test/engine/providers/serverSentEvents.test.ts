@@ -45,16 +45,6 @@ describe('an event stream', () => {
       { name: '', data: '4' },
     ]);
   });
-
-  it('gives out at its end what no empty line stands behind', () => {
-    for (const tail of ['', '\n', '\r']) {
-      const decoder = new EventStreamDecoder();
-      assert.deepEqual(decoder.push(Buffer.from(`data: 1\n\ndata: [DONE]${tail}`)), [
-        { name: '', data: '1' },
-      ]);
-      assert.deepEqual(decoder.end(), [{ name: '', data: '[DONE]' }]);
-    }
-  });
 });
 
 describe('an answer in bytes', () => {
