@@ -109,15 +109,25 @@ describe('runs view in a real VS Code', () => {
   }
 
   async function choose(target: Locator, item: string): Promise<void> {
-    await target.click({ button: 'right' });
     const menu = workbench.page.locator('.monaco-menu');
-    await menu.first().waitFor();
     const action = menu.locator('.action-label', { hasText: new RegExp(`^${item}$`) }).first();
-    // A menu that has just opened takes no click yet.
-    while ((await menu.count()) > 0) {
-      await action.click({ timeout: 2_000 }).catch(() => undefined);
-      await workbench.page.waitForTimeout(150);
+    const seen: string[] = [];
+    // A menu that has just opened takes no click yet, and a row that has just moved opens another one's.
+    for (let tries = 0; tries < 10; tries++) {
+      await target.click({ button: 'right' });
+      await menu.first().waitFor();
+      try {
+        await action.click({ timeout: 5_000, delay: 150 });
+        await menu.first().waitFor({ state: 'detached', timeout: 5_000 });
+        return;
+      } catch {
+        // Looked at below.
+      }
+      seen.push((await menu.allInnerTexts()).join(' ').replaceAll('\n', ', '));
+      await workbench.page.keyboard.press('Escape');
+      await menu.first().waitFor({ state: 'detached' });
     }
+    assert.fail(`${item} could not be chosen from: ${seen.join(' | ')}`);
   }
 
   it('lists runs by day, also one that has just ended and one of another process', async () => {
