@@ -178,13 +178,11 @@ function report(
   const { skills, ready, errors, warnings, hints, fixed } = totals;
   const mendable = shown.filter(({ severity, edit }) => edit && severity !== 'info').length;
   const parts = [
-    `${skills === 1 ? '1 skill' : `${skills} skills`}, ${ready} ready on this machine: ${errors} errors, ${warnings} warnings, ${hints} hints.`,
-    fix
-      ? `${fixed === 1 ? '1 file' : `${fixed} files`} mended.`
-      : mendable > 0
-        ? `\`--fix\` mends ${mendable} of them.`
-        : '',
+    `${some(skills, 'skill')}, ${ready} ready on this machine: ${some(errors, 'error')}, ${some(warnings, 'warning')}, ${some(hints, 'hint')}.`,
+    fix ? `${some(fixed, 'file')} mended.` : mendable > 0 ? `\`--fix\` mends ${mendable} of them.` : '',
     hints > 0 && !verbose ? '`--verbose` shows the hints.' : '',
   ];
   terminal.say(parts.filter(Boolean).join(' '));
 }
+
+const some = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

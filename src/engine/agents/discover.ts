@@ -141,11 +141,15 @@ function clash(hidden: AgentFields, shown: AgentFields): Diagnostic {
 /** A folder with a `skills` folder, or with a SKILL.md of its own; undefined for any other folder. */
 function* readPack(packDir: string, config: Config): Steps<AgentFields | undefined> {
   let skills = yield* findSkillSteps(join(packDir, 'skills'), 'user');
-  const own = skills.length === 0 ? skillFileIn(packDir) : undefined;
+  const own = skills.length === 0 ? (skillFileIn(packDir) ?? fileBehindLostLink(packDir)) : undefined;
   if (own) skills = [openSkill(own, 'user')];
   if (skills.length === 0) return undefined;
   return { ...withOwnWorkingDir(readAgentToml(packDir), packDir, config), packDir, source: 'user', skills };
 }
+
+/** Of a folder's entry that is there and leads nowhere: the file that would tell so when it is read; undefined for any other. */
+const fileBehindLostLink = (packDir: string): string | undefined =>
+  existsSync(packDir) ? undefined : join(packDir, 'SKILL.md');
 
 /** Without the folder that a pack must not choose; the agent works in the usual one then. */
 function withOwnWorkingDir(toml: AgentToml, packDir: string, config: Config): AgentToml {

@@ -1,5 +1,5 @@
 /** Finds the skills below a folder, fast enough for thousands of them: names and a look for the file, nothing is read. */
-import { type Dirent, readdirSync, realpathSync } from 'node:fs';
+import { type Dirent, opendirSync, readdirSync, realpathSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import type { SkillSource } from './agent.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
@@ -11,7 +11,8 @@ const maxDepth = 4;
 
 /**
  * The skills below a root, sorted by id. The search stops at a folder with a skill file, follows links and guards against cycles.
- * Where two folders share a name, each is called by its path below the root.
+ * Where two folders share a name, each is called by its path below the root. What cannot be looked into is a skill with a diagnostic, lest it
+ * be missed without a word: a closed folder, a link in the root that leads nowhere, and under its own path the root.
  */
 export function findSkills(root: string, source: SkillSource): FileSkill[] {
   return atOnce(findSkillSteps(root, source));
@@ -54,9 +55,9 @@ function* skillFolders(root: string): Steps<SkillFolder[]> {
       found.push({ dir, name, file });
       return;
     }
-    // A folder that has the name of a skill file is a mistake that somebody should hear of.
+    // A folder that has the name of a skill file, or a link of that name to none, is a mistake that somebody should hear of.
     const wrong =
-      depth > 0 ? read().find(entry => entry.isDirectory() && /^skill\.md$/i.test(entry.name)) : undefined;
+      depth > 0 ? read().find(entry => !entry.isFile() && /^skill\.md$/i.test(entry.name)) : undefined;
     if (wrong) {
       found.push({ dir, name, file: join(dir, wrong.name) });
       return;
@@ -66,8 +67,10 @@ function* skillFolders(root: string): Steps<SkillFolder[]> {
       const path = join(dir, entry.name);
       const realPath = entry.isLink ? realPathOf(path) : realDir + sep + entry.name;
       if (realPath !== undefined) yield* visit(path, entry.name, realPath, depth + 1);
+      else if (depth === 0) found.push({ dir: path, name: entry.name, file: join(path, 'SKILL.md') });
     }
   }
+  if (isClosed(root)) return [{ dir: root, name: root, file: join(root, 'SKILL.md') }];
   const realRoot = realPathOf(root);
   if (realRoot !== undefined) yield* visit(root, '', realRoot, 0);
   return found;
@@ -90,6 +93,16 @@ function entriesIn(dir: string): Dirent[] {
     return readdirSync(dir, { withFileTypes: true });
   } catch {
     return [];
+  }
+}
+
+/** True for a folder that is there, or below one that is, and may not be read. */
+function isClosed(dir: string): boolean {
+  try {
+    opendirSync(dir).closeSync();
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EPERM');
   }
 }
 

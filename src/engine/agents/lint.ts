@@ -1,5 +1,5 @@
 /** Checks a SKILL.md for what keeps it from being found and understood, and mends what a program can mend. */
-import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Diagnostic, TextEdit } from './agent.ts';
 import { readAllowedTools, splitAllowedTools } from './allowedTools.ts';
@@ -27,8 +27,10 @@ export function skillsBelow(root: string): FileSkill[] {
       for (const entry of readdirSync(folder, { withFileTypes: true })) {
         if (skippedFolders.has(entry.name)) continue;
         const path = join(folder, entry.name);
-        const leadsOn = entry.isSymbolicLink() && statSync(path, { throwIfNoEntry: false })?.isDirectory();
-        if (entry.isDirectory() || leadsOn) folders.push(path);
+        // A folder of that name, or a link to nothing: its owner takes it for a skill.
+        if (!file && !entry.isFile() && /^skill\.md$/i.test(entry.name)) skills.push(openSkill(path, 'user'));
+        // A link that leads to no folder is found out when its turn comes.
+        if (entry.isDirectory() || entry.isSymbolicLink()) folders.push(path);
       }
     } catch {
       // A folder that may not be read holds nothing for us.

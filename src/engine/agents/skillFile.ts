@@ -121,8 +121,13 @@ function namesOf(dir: string): string[] {
   }
 }
 
+/** Also for what is there and cannot be looked at: reading it tells its owner why. */
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  } catch {
+    return true;
+  }
 }
 
 function readManifest(file: string, id: string): Manifest {
@@ -130,18 +135,8 @@ function readManifest(file: string, id: string): Manifest {
   try {
     read = readSkillText(file);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    // The system's own words come without an end.
-    const message = reason.endsWith('.') ? reason : `The file cannot be read: ${reason}.`;
     const diagnostics: Diagnostic[] = [
-      {
-        severity: 'error',
-        code: 'skill-unreadable',
-        message,
-        file,
-        line: 1,
-        fix: 'Make the file readable UTF-8 text below 2 MB.',
-      },
+      { severity: 'error', code: 'skill-unreadable', ...unreadable(error), file, line: 1 },
     ];
     return { description: noDescription, name: id, body: '', fields: {}, diagnostics };
   }
@@ -163,6 +158,30 @@ function readManifest(file: string, id: string): Manifest {
     fields: parsed.fields,
     diagnostics,
   };
+}
+
+function unreadable(error: unknown): Required<Pick<Diagnostic, 'message' | 'fix'>> {
+  const reason = error instanceof Error ? error.message : String(error);
+  switch (error instanceof Error && 'code' in error ? error.code : undefined) {
+    case 'EACCES':
+    case 'EPERM':
+      return {
+        message: 'You have no right to read the file, or a folder above it.',
+        fix: 'Give yourself the right to read both.',
+      };
+    case 'ENOENT':
+    case 'ELOOP':
+      return {
+        message: 'The file, or a folder above it, is a link that leads nowhere.',
+        fix: 'Let the link lead to what it was made for, or delete it.',
+      };
+    default:
+      return {
+        // The system's own words come without an end.
+        message: reason.endsWith('.') ? reason : `The file cannot be read: ${reason}.`,
+        fix: 'Make the file readable UTF-8 text below 2 MB.',
+      };
+  }
 }
 
 /** The author's words in the order in which they count; undefined where nothing is said, empty where the key has no value. */

@@ -36,6 +36,10 @@ export function textOf(table: TomlTable, key: string): string | undefined {
   return (typeof value === 'string' && value.trim()) || undefined;
 }
 
+/** Those of the keys that have a value which is no text, so that `textOf` passes over it. */
+export const keysWithoutText = (table: TomlTable, keys: readonly string[]): string[] =>
+  keys.filter(key => Object.hasOwn(table, key) && typeof table[key] !== 'string');
+
 /** The table below a key; undefined where there is none. */
 export function tableOf(table: TomlTable, key: string): TomlTable | undefined {
   const value = Object.hasOwn(table, key) ? table[key] : undefined;

@@ -1,5 +1,5 @@
 /** Reads policy.toml, the user's own rules on what agents may do; a rule that is not understood in full grants nothing. */
-import { statSync } from 'node:fs';
+import { type BigIntStats, statSync } from 'node:fs';
 import { readToml, type TomlTable } from '../agents/toml.ts';
 import { expandPath } from '../config.ts';
 
@@ -58,7 +58,15 @@ export class PolicyFile {
 
   /** Never throws. */
   read(): PolicyRules {
-    const stats = statSync(this.file, { bigint: true, throwIfNoEntry: false });
+    let stats: BigIntStats | undefined;
+    try {
+      stats = statSync(this.file, { bigint: true, throwIfNoEntry: false });
+    } catch {
+      // Reading it says why it cannot be looked at, and grants nothing.
+      this.#stamp = '';
+      this.#rules = readPolicy(this.file, this.#home);
+      return this.#rules;
+    }
     const stamp = stats ? `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}` : 'none';
     if (stamp === this.#stamp) return this.#rules;
     this.#rules = readPolicy(this.file, this.#home);

@@ -1,12 +1,23 @@
 /** What lies on disk becomes agents and skills; one broken file never hides the others. */
 import assert from 'node:assert/strict';
-import { symlinkSync } from 'node:fs';
+import { chmodSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { discover as discoverEverything } from '../../../src/engine/agents/discover.ts';
 import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const skill = (description: string) => `---\ndescription: ${description}\n---\nBody`;
+
+/** As root, who may read everything, the same is done as somebody else. */
+function withoutRights<Result>(act: () => Result): Result {
+  if (process.getuid?.() !== 0) return act();
+  process.seteuid?.(65534);
+  try {
+    return act();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
 
 describe('discover', () => {
   let folder: TempFolder;
@@ -137,6 +148,19 @@ describe('discover', () => {
     assert.equal(bad?.diagnostics[0]?.file, join(folder.path, 'skills/bad/agent.toml'));
   });
 
+  it('says of each key of agent.toml that it is no text, and uses the others', () => {
+    folder.add({
+      'skills/odd/skills/s/SKILL.md': skill('D'),
+      'skills/odd/agent.toml': 'name = 7\ndescription = "ok"\nworking_dir = ["x"]\nmore = 1\n',
+    });
+    const [odd] = discover();
+    assert.deepEqual([odd?.name, odd?.description], ['odd', 'ok']);
+    assert.deepEqual(
+      odd?.diagnostics.map(({ message }) => message),
+      ['name is no text, so it is not used.', 'working_dir is no text, so it is not used.'],
+    );
+  });
+
   it('lists a skill that is no text with its defect, and its neighbours without', () => {
     folder.add({
       'skills/a/skills/good/SKILL.md': skill('Fine'),
@@ -153,6 +177,47 @@ describe('discover', () => {
       ],
     );
     assert.match(skills[2]?.diagnostics[0]?.message ?? '', /is a folder; a skill is a file/);
+  });
+
+  it('lists what cannot be looked into with the reason, and its neighbours without', () => {
+    folder.add({
+      'skills/a/skills/good/SKILL.md': skill('Fine'),
+      'skills/a/skills/closed/SKILL.md': skill('Nobody can tell'),
+      'skills/a/skills/gone/notes.md': 'Its skill file lies elsewhere.',
+      'skills/a/skills/ring/notes.md': 'So does this one.',
+      'skills/shut/skills/s/SKILL.md': skill('Nobody can tell'),
+      'skills/fine/skills/s/SKILL.md': skill('Fine'),
+    });
+    const at = (path: string): string => join(folder.path, 'skills', path);
+    symlinkSync(at('nowhere'), at('a/skills/gone/SKILL.md'));
+    symlinkSync('SKILL.md', at('a/skills/ring/SKILL.md'));
+    symlinkSync(at('nowhere'), at('a/skills/moved'));
+    symlinkSync(at('nowhere'), at('lost'));
+    chmodSync(folder.path, 0o755);
+    chmodSync(at('a/skills/closed'), 0);
+    chmodSync(at('shut/skills'), 0);
+    try {
+      const found = withoutRights(() =>
+        discover().flatMap(({ name, skills }) =>
+          skills.map(({ id, diagnostics }) => [name, id, ...diagnostics.map(({ message }) => message)]),
+        ),
+      );
+      const closed = 'You have no right to read the file, or a folder above it.';
+      const lost = 'The file, or a folder above it, is a link that leads nowhere.';
+      assert.deepEqual(found, [
+        ['a', 'closed', closed],
+        ['a', 'gone', lost],
+        ['a', 'good'],
+        ['a', 'moved', lost],
+        ['a', 'ring', lost],
+        ['fine', 's'],
+        ['lost', 'lost', lost],
+        ['shut', at('shut/skills'), closed],
+      ]);
+    } finally {
+      chmodSync(at('a/skills/closed'), 0o700);
+      chmodSync(at('shut/skills'), 0o700);
+    }
   });
 
   it('finds skills below group folders, tells equal names apart, and survives link cycles', () => {
@@ -303,6 +368,10 @@ describe('discover', () => {
       assert.deepEqual(told('\n[agents.k]\ndescription = "x"\n'), ['agents-toml-unknown:2']);
       assert.deepEqual(told('[agents."../x"]\nmode = "installed"\n'), ['agents-toml-unknown:1']);
       assert.deepEqual(told('agents = { pk = 1 }\n'), ['agents-toml-entry:1']);
+      assert.deepEqual(told('\n[agents.pk]\ndescription = 7\nworking_dir = ["x"]\n'), [
+        'agents-toml-value:2',
+        'agents-toml-value:2',
+      ]);
     });
 
     it('takes the project file where there is no config folder, and lets it name only folders of the project', () => {

@@ -164,17 +164,20 @@ describe('mendText, where quotes do not help', () => {
 });
 
 describe('skillsBelow', () => {
-  it('finds every skill, also below another one, and survives a circle of links', () => {
+  it('finds every skill, also below another one and one that leads nowhere, and survives a circle of links', () => {
     const folder = tempFolder({
       'SKILL.md': 'x',
       'a/skill.md': 'x',
       'a/b/c/d/e/f/skills.md': 'x',
+      'lost/notes.md': 'x',
       'node_modules/x/SKILL.md': 'x',
     });
     try {
       symlinkSync(folder.path, join(folder.path, 'a/circle'));
+      symlinkSync('circle', join(folder.path, 'circle'));
+      symlinkSync('nowhere', join(folder.path, 'lost/SKILL.md'));
       const names = skillsBelow(folder.path).map(({ file }) => file.slice(folder.path.length));
-      assert.deepEqual(names, ['/SKILL.md', '/a/b/c/d/e/f/skills.md', '/a/skill.md']);
+      assert.deepEqual(names, ['/SKILL.md', '/a/b/c/d/e/f/skills.md', '/a/skill.md', '/lost/SKILL.md']);
       assert.deepEqual(skillsBelow(join(folder.path, 'gone')), []);
     } finally {
       folder.remove();

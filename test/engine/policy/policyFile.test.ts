@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { addRule, removeRule } from '../../../src/engine/policy/policyEdit.ts';
 import { PolicyFile, readPolicy } from '../../../src/engine/policy/policyFile.ts';
@@ -88,6 +88,18 @@ path = "~/notes/**"
     );
     assert.deepEqual(read().allow, []);
     assert.match(read().problems[0] ?? '', /line 6/);
+  });
+
+  it('grants nothing and says why when it cannot be looked at', () => {
+    const rules = new PolicyFile(file, folder.path);
+    write('[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "x"\n');
+    assert.equal(rules.read().allow.length, 1);
+    rmSync(file);
+    symlinkSync(basename(file), file);
+    assert.deepEqual(rules.read().allow, []);
+    assert.match(rules.read().problems[0] ?? '', /policy\.toml could not be read: ELOOP/);
+    rmSync(file);
+    assert.deepEqual(rules.read().problems, []);
   });
 
   it('is read again when it has changed, and tells each problem once', () => {
