@@ -1,5 +1,5 @@
 /** One SKILL.md on disk as a Skill that reads and parses itself only when somebody looks inside. */
-import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import type { Diagnostic, Skill, SkillSource } from './agent.ts';
@@ -215,7 +215,8 @@ export function missingDescription(
 /** The name from the first bytes of the file; undefined where that is not enough to be sure. */
 function readScannedName(file: string): string | undefined {
   try {
-    const descriptor = openSync(file, 'r');
+    // A pipe would wait for somebody to write.
+    const descriptor = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     try {
       const length = readSync(descriptor, headBuffer, 0, headBytes, 0);
       return scanName(headBuffer.toString('utf8', 0, length));

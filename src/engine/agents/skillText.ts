@@ -1,6 +1,6 @@
 /** The text of a skill file, in whichever encoding its author's program has written it. */
 import { isUtf8 } from 'node:buffer';
-import { readFileSync, statSync } from 'node:fs';
+import { readRegularFile } from '../regularFile.ts';
 
 export interface SkillText {
   text: string;
@@ -13,12 +13,7 @@ const maxSkillBytes = 2 * 1024 * 1024;
 
 /** Throws what the system says of a file that cannot be read, and Error with a sentence for what is no text. */
 export function readSkillText(file: string): SkillText {
-  const stats = statSync(file);
-  if (stats.isDirectory()) throw new Error('It is a folder; a skill is a file of this name.');
-  const { size } = stats;
-  if (size > maxSkillBytes)
-    throw new Error(`The file has ${size} bytes; a skill may have at most ${maxSkillBytes}.`);
-  const bytes = readFileSync(file);
+  const bytes = readRegularFile(file, maxSkillBytes);
   const wide = readUtf16(bytes);
   const text = wide?.text ?? bytes.toString('utf8');
   const zero = text.indexOf('\0');

@@ -1,10 +1,13 @@
 /** Reads a TOML file of the user; a broken one is a diagnostic with its line, never an exception. */
-import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parse, TomlError, type TomlTable } from 'smol-toml';
+import { readRegularFile } from '../regularFile.ts';
 import type { Diagnostic } from './agent.ts';
 
 export type { TomlTable } from 'smol-toml';
+
+/** Far more than anybody writes by hand. */
+const mostBytes = 4 * 1024 * 1024;
 
 export interface TomlFile {
   /** As it is on disk; empty where there is no such file. */
@@ -18,14 +21,19 @@ export interface TomlFile {
 export function readToml(file: string, code: string, consequence: string): TomlFile {
   let text = '';
   try {
-    text = readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+    text = readRegularFile(file, mostBytes)
+      .toString('utf8')
+      .replace(/^\uFEFF/, '');
     return { text, table: parse(text), diagnostics: [] };
   } catch (error) {
     if (isAbsent(error)) return { text, table: {}, diagnostics: [] };
     const line = error instanceof TomlError ? error.line : 1;
     const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
     const message = `${basename(file)} could not be read: ${reason.replace(/\.$/, '')}. ${consequence}`;
-    const fix = `Correct line ${line}; text stands in double quotes.`;
+    const fix =
+      error instanceof TomlError
+        ? `Correct line ${line}; text stands in double quotes.`
+        : 'Put a text file there that you may read, or delete it.';
     return { text, table: {}, diagnostics: [{ severity: 'error', code, message, file, line, fix }] };
   }
 }

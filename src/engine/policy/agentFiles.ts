@@ -1,6 +1,6 @@
 /** All files of an agent with their digests: what a review is bound to. */
 import { createHash } from 'node:crypto';
-import { lstat, readdir, readFile, readlink, realpath } from 'node:fs/promises';
+import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import type { Agent } from '../agents/agent.ts';
 import { isInside } from '../tools/paths.ts';
@@ -89,7 +89,9 @@ export async function readAgentFiles(agent: ReviewedAgent, digests: FileDigests)
   };
   const addRead = async (path: string): Promise<void> => {
     const real = await realpath(path).catch(() => undefined);
-    if (real !== undefined) await addFile(real, false).catch(() => undefined);
+    // What is no file holds nothing that could be reviewed, and reading it might never end.
+    const isFile = real !== undefined && (await stat(real).catch(() => undefined))?.isFile();
+    if (isFile) await addFile(real, false).catch(() => undefined);
   };
   for (const folder of await foldersOf(agent, base)) await addFolder(folder);
   // What is read over a link is as much a part of the agent as what lies in its folder.

@@ -1,7 +1,8 @@
 /** Plays a recorded run back in place of a model, so that a skill can be tried and tested without an account. */
-import { access, readFile } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { TelosError } from '../errors.ts';
+import { readRegularFile } from '../regularFile.ts';
 import type { CompletionRequest, Provider, StreamEvent } from './provider.ts';
 import type { RecordedTurn, RecordingHeader } from './recording.ts';
 import { pause } from './turn.ts';
@@ -16,7 +17,7 @@ const longestTurnMs = 4_000;
  * Token counts are left out: a recording costs nothing. Throws TelosError `config`, with file and line, when it cannot be read.
  */
 export async function openReplay(file: string, paceMs = standardPaceMs): Promise<Provider> {
-  const { header, turns } = parseRecording(await readRecording(file), file);
+  const { header, turns } = parseRecording(readRecording(file), file);
   return {
     name: 'replay',
     model: header.model,
@@ -85,9 +86,12 @@ function noSuchTurn(file: string, wanted: number, held: number): TelosError {
   return new TelosError('provider', message);
 }
 
-async function readRecording(file: string): Promise<string> {
+/** A recording of a long day is a few megabytes. */
+const mostBytes = 64 * 1024 * 1024;
+
+function readRecording(file: string): string {
   try {
-    return await readFile(file, 'utf8');
+    return readRegularFile(file, mostBytes).toString('utf8');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new TelosError('config', `The recording ${file} cannot be read: ${reason}`, { cause: error });

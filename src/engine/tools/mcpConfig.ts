@@ -1,6 +1,7 @@
 /** Reads an agent's mcp.json: which MCP servers it wants, how each is reached, and which of the user's variables it asks for. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
+import { readRegularFile } from '../regularFile.ts';
 import { hostKind, isNeverReached } from './addresses.ts';
 import { faultIn } from './jsonFault.ts';
 import { literalSecrets, secretsInBroken } from './mcpSecrets.ts';
@@ -142,7 +143,13 @@ function writtenSecrets(file: string): string[] {
   }
 }
 
-const textIn = (file: string): string => readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+/** Far more than anybody writes by hand. */
+const mostBytes = 4 * 1024 * 1024;
+
+const textIn = (file: string): string =>
+  readRegularFile(file, mostBytes)
+    .toString('utf8')
+    .replace(/^\uFEFF/, '');
 
 /** Folders that are there, and hosts: they stand in every other sentence of a server, and open nothing. */
 function isPlace(value: string): boolean {

@@ -1,5 +1,6 @@
 /** What lies on disk becomes agents and skills; one broken file never hides the others. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { chmodSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { discover as discoverEverything } from '../../../src/engine/agents/discover.ts';
@@ -148,6 +149,14 @@ describe('discover', () => {
     assert.equal(bad?.diagnostics[0]?.file, join(folder.path, 'skills/bad/agent.toml'));
   });
 
+  it('loads an agent whose agent.toml would never end, and says so', () => {
+    folder.add({ 'skills/odd/skills/s/SKILL.md': skill('D') });
+    symlinkSync('/dev/zero', join(folder.path, 'skills/odd/agent.toml'));
+    const [odd] = discover();
+    assert.deepEqual([odd?.name, odd?.diagnostics[0]?.code], ['odd', 'agent-toml']);
+    assert.match(odd?.diagnostics[0]?.message ?? '', /a device, not a file/);
+  });
+
   it('says of each key of agent.toml that it is no text, and uses the others', () => {
     folder.add({
       'skills/odd/skills/s/SKILL.md': skill('D'),
@@ -176,14 +185,16 @@ describe('discover', () => {
         ['odd', ['skill-unreadable']],
       ],
     );
-    assert.match(skills[2]?.diagnostics[0]?.message ?? '', /is a folder; a skill is a file/);
+    assert.match(skills[2]?.diagnostics[0]?.message ?? '', /^It is a folder, not a file\.$/);
   });
 
   it('lists what cannot be looked into with the reason, and its neighbours without', () => {
     folder.add({
       'skills/a/skills/good/SKILL.md': skill('Fine'),
       'skills/a/skills/closed/SKILL.md': skill('Nobody can tell'),
+      'skills/a/skills/endless/notes.md': 'Its skill file would never end.',
       'skills/a/skills/gone/notes.md': 'Its skill file lies elsewhere.',
+      'skills/a/skills/pipe/notes.md': 'Nobody writes into its skill file.',
       'skills/a/skills/ring/notes.md': 'So does this one.',
       'skills/shut/skills/s/SKILL.md': skill('Nobody can tell'),
       'skills/fine/skills/s/SKILL.md': skill('Fine'),
@@ -191,6 +202,8 @@ describe('discover', () => {
     const at = (path: string): string => join(folder.path, 'skills', path);
     symlinkSync(at('nowhere'), at('a/skills/gone/SKILL.md'));
     symlinkSync('SKILL.md', at('a/skills/ring/SKILL.md'));
+    symlinkSync('/dev/zero', at('a/skills/endless/SKILL.md'));
+    execFileSync('mkfifo', [at('a/skills/pipe/SKILL.md')]);
     symlinkSync(at('nowhere'), at('a/skills/moved'));
     symlinkSync(at('nowhere'), at('lost'));
     chmodSync(folder.path, 0o755);
@@ -199,16 +212,23 @@ describe('discover', () => {
     try {
       const found = withoutRights(() =>
         discover().flatMap(({ name, skills }) =>
-          skills.map(({ id, diagnostics }) => [name, id, ...diagnostics.map(({ message }) => message)]),
+          skills.map(({ names: [id], diagnostics }) => [
+            name,
+            id,
+            ...diagnostics.map(({ message }) => message),
+          ]),
         ),
       );
       const closed = 'You have no right to read the file, or a folder above it.';
+      const noFile = 'It is a pipe, a socket or a device, not a file.';
       const lost = 'The file, or a folder above it, is a link that leads nowhere.';
       assert.deepEqual(found, [
         ['a', 'closed', closed],
+        ['a', 'endless', noFile],
         ['a', 'gone', lost],
         ['a', 'good'],
         ['a', 'moved', lost],
+        ['a', 'pipe', noFile],
         ['a', 'ring', lost],
         ['fine', 's'],
         ['lost', 'lost', lost],

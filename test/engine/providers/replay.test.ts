@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -155,6 +155,11 @@ describe('recording and replay', () => {
     }
     await writeFile(file, header.replace('"version":1', '"version":2'));
     await assert.rejects(openReplay(file, 0), /unknown version 2/);
+    await symlink('/dev/zero', join(folder, 'endless.jsonl'));
+    await assert.rejects(openReplay(join(folder, 'endless.jsonl'), 0), {
+      code: 'config',
+      message: /endless\.jsonl cannot be read: .*a device, not a file/,
+    });
     await assert.rejects(openReplay(join(folder, 'gone.jsonl'), 0), {
       code: 'config',
       message: /gone\.jsonl/,

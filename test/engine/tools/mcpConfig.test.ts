@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   hiddenIn,
@@ -70,6 +71,8 @@ describe('mcp.json', () => {
       readMcpConfig(join(folder.path, 'none.json')).problems.join(),
       /none\.json could not be read/,
     );
+    symlinkSync('/dev/zero', join(folder.path, 'endless.json'));
+    assert.match(readMcpConfig(join(folder.path, 'endless.json')).problems.join(), /a device, not a file/);
   });
 
   it('leaves out a broken entry with its name, and keeps the others', () => {
