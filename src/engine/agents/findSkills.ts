@@ -70,9 +70,10 @@ function* skillFolders(root: string): Steps<SkillFolder[]> {
       else if (depth === 0) found.push({ dir: path, name: entry.name, file: join(path, 'SKILL.md') });
     }
   }
-  if (isClosed(root)) return [{ dir: root, name: root, file: join(root, 'SKILL.md') }];
   const realRoot = realPathOf(root);
   if (realRoot !== undefined) yield* visit(root, '', realRoot, 0);
+  if (found.length === 0 && isClosed(root))
+    found.push({ dir: root, name: root, file: join(root, 'SKILL.md') });
   return found;
 }
 

@@ -40,59 +40,76 @@ export interface FileSkill extends Skill {
 
 /** Never throws, now or later: a file that cannot be read is a skill with a diagnostic. */
 export function openSkill(file: string, source: SkillSource, id = basename(dirname(file))): FileSkill {
-  let manifest: Manifest | undefined;
-  const parsed = (): Manifest => {
-    manifest ??= readManifest(file, id);
-    return manifest;
-  };
-  let names: readonly string[] | undefined;
-  let metadata: ReadMetadata | undefined;
-  let synopsis: { text: string | undefined } | undefined;
-  const flag = (key: string): string | undefined => fieldText(parsed().fields[key])?.toLowerCase();
-  return {
-    id,
-    dir: dirname(file),
-    file,
-    source,
-    get names() {
-      names ??= [...new Set([id, manifest?.name ?? readScannedName(file) ?? parsed().name])];
-      return names;
-    },
-    get name() {
-      return parsed().name;
-    },
-    get description() {
-      return parsed().description;
-    },
-    get synopsis() {
-      const { description, body } = parsed();
-      if (description && description !== noDescription) return undefined;
-      synopsis ??= { text: synopsisOf(body) };
-      return synopsis.text;
-    },
-    get body() {
-      return parsed().body;
-    },
-    get metadata() {
-      metadata ??= readRuntimeMetadata(parsed().fields);
-      return metadata;
-    },
-    get userInvocable() {
-      return flag('user-invocable') !== 'false';
-    },
-    get modelInvocable() {
-      return flag('disable-model-invocation') !== 'true';
-    },
-    get allowedTools() {
-      return splitAllowedTools(parsed().fields['allowed-tools']);
-    },
-    get fields() {
-      return parsed().fields;
-    },
-    get diagnostics() {
-      return parsed().diagnostics;
-    },
-  };
+  return new LazySkill(file, source, id);
+}
+
+/** A class, since there are thousands, and getters of their own for each would cost as much as all else about finding them. */
+class LazySkill implements FileSkill {
+  readonly id: string;
+  readonly dir: string;
+  readonly file: string;
+  readonly source: SkillSource;
+  declare shadowedBy?: SkillRef;
+  #manifest: Manifest | undefined;
+  #names: readonly string[] | undefined;
+  #metadata: ReadMetadata | undefined;
+  #synopsis: { text: string | undefined } | undefined;
+
+  constructor(file: string, source: SkillSource, id: string) {
+    this.id = id;
+    this.dir = dirname(file);
+    this.file = file;
+    this.source = source;
+  }
+
+  get names(): readonly string[] {
+    this.#names ??= [
+      ...new Set([this.id, this.#manifest?.name ?? readScannedName(this.file) ?? this.#parsed.name]),
+    ];
+    return this.#names;
+  }
+  get name(): string {
+    return this.#parsed.name;
+  }
+  get description(): string {
+    return this.#parsed.description;
+  }
+  get synopsis(): string | undefined {
+    const { description, body } = this.#parsed;
+    if (description && description !== noDescription) return undefined;
+    this.#synopsis ??= { text: synopsisOf(body) };
+    return this.#synopsis.text;
+  }
+  get body(): string {
+    return this.#parsed.body;
+  }
+  get metadata(): ReadMetadata {
+    this.#metadata ??= readRuntimeMetadata(this.#parsed.fields);
+    return this.#metadata;
+  }
+  get userInvocable(): boolean {
+    return this.#flag('user-invocable') !== 'false';
+  }
+  get modelInvocable(): boolean {
+    return this.#flag('disable-model-invocation') !== 'true';
+  }
+  get allowedTools(): readonly string[] | undefined {
+    return splitAllowedTools(this.#parsed.fields['allowed-tools']);
+  }
+  get fields(): ParsedSkillFile['fields'] {
+    return this.#parsed.fields;
+  }
+  get diagnostics(): readonly Diagnostic[] {
+    return this.#parsed.diagnostics;
+  }
+
+  get #parsed(): Manifest {
+    this.#manifest ??= readManifest(this.file, this.id);
+    return this.#manifest;
+  }
+  #flag(key: string): string | undefined {
+    return fieldText(this.#parsed.fields[key])?.toLowerCase();
+  }
 }
 
 /**
