@@ -9,6 +9,7 @@ import { type Machine, type Readiness, readinessOf, thisMachine } from '../engin
 import { type FileSkill, openSkill } from '../engine/agents/skillFile.ts';
 import type { Config } from '../engine/config.ts';
 import { writeWhole } from '../engine/wholeFile.ts';
+import { counted } from '../protocol/words.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalText } from './terminalText.ts';
@@ -145,13 +146,13 @@ function totalsOf(checked: readonly Checked[]) {
     bodyBytes: checked.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0),
     synopses: checked.filter(({ skill }) => skill.synopsis !== undefined).length,
     /** Diagnostics by their code. */
-    codes: counted(all.map(({ code }) => code)),
+    codes: tally(all.map(({ code }) => code)),
     /** Skills by the kind of what they lack. */
-    missing: counted(kinds),
+    missing: tally(kinds),
   };
 }
 
-function counted(names: readonly string[]): Record<string, number> {
+function tally(names: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
   return counts;
@@ -178,11 +179,9 @@ function report(
   const { skills, ready, errors, warnings, hints, fixed } = totals;
   const mendable = shown.filter(({ severity, edit }) => edit && severity !== 'info').length;
   const parts = [
-    `${some(skills, 'skill')}, ${ready} ready on this machine: ${some(errors, 'error')}, ${some(warnings, 'warning')}, ${some(hints, 'hint')}.`,
-    fix ? `${some(fixed, 'file')} mended.` : mendable > 0 ? `\`--fix\` mends ${mendable} of them.` : '',
+    `${counted(skills, 'skill')}, ${ready} ready on this machine: ${counted(errors, 'error')}, ${counted(warnings, 'warning')}, ${counted(hints, 'hint')}.`,
+    fix ? `${counted(fixed, 'file')} mended.` : mendable > 0 ? `\`--fix\` mends ${mendable} of them.` : '',
     hints > 0 && !verbose ? '`--verbose` shows the hints.' : '',
   ];
   terminal.say(parts.filter(Boolean).join(' '));
 }
-
-const some = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -7,11 +7,12 @@ export interface PickableSkill {
   skill: Skill;
 }
 
-/** All but those whose authors keep them out of lists. What a skill says of itself has been read when it is handed on. */
+/** All but those whose authors keep them out of lists, and those whose text cannot be read. What a skill says of itself has been read when it is handed on. */
 export async function pickableSkills(agents: readonly Agent[]): Promise<PickableSkill[]> {
   const found: PickableSkill[] = [];
   for await (const pair of inSlices(agents.flatMap(agent => agent.skills.map(skill => ({ agent, skill }))))) {
-    if (pair.skill.userInvocable) found.push(pair);
+    const { userInvocable, diagnostics } = pair.skill;
+    if (userInvocable && !diagnostics.some(({ severity }) => severity === 'error')) found.push(pair);
   }
   return found;
 }

@@ -147,7 +147,10 @@ function skillItem({ agent, skill, missing = [] }: SkillNode): vscode.TreeItem {
   item.description = plainLabel(look.description);
   item.tooltip = tooltip(skill.name, descriptionOf(skill), skill.file, [
     ...(shadowedBy ? [shadowSentence(agent, skill, shadowedBy)] : []),
-    ...missing.map(({ reason, nextStep }) => `Missing: ${reason} ${nextStep}`),
+    // What keeps the file from being read stands below, among its defects.
+    ...missing
+      .filter(({ kind }) => kind !== 'file')
+      .map(({ reason, nextStep }) => `Missing: ${reason} ${nextStep}`),
     ...defectLines(skill.diagnostics),
   ]);
   item.command = {

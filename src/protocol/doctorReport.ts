@@ -1,4 +1,5 @@
 /** What a look at the whole set-up has shown, as it travels, and the words in which every frontend shows it. */
+import { counted } from './words.ts';
 
 export interface DoctorFinding {
   /** `error`: something that is set up does not work. */
@@ -121,8 +122,6 @@ const emptyWords: Readonly<Record<string, string>> = {
   routingModel: 'the usual one',
   replayFile: 'none',
 };
-
-const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 function defects({ errors, warnings }: DoctorAgent): string {
   return [

@@ -8,3 +8,6 @@ export const english: Say = (text, ...values) => withValues(text, values);
 export function withValues(text: string, values: readonly (string | number)[]): string {
   return text.replace(/\{(\d+)\}/g, (place, index: string) => String(values[Number(index)] ?? place));
 }
+
+/** `1 skill`, `2 skills`: an English noun that takes an s. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -1,7 +1,7 @@
 /** Reads an agent's own description of itself, agent.toml; a broken one is a diagnostic and the agent loads without it. */
 import { basename, join } from 'node:path';
 import type { Diagnostic } from './agent.ts';
-import { keysWithoutText, readToml, textOf } from './toml.ts';
+import { readToml, textDefects, textOf } from './toml.ts';
 
 export interface AgentToml {
   /** The folder's name where the file gives none. */
@@ -16,16 +16,8 @@ export interface AgentToml {
 export function readAgentToml(packDir: string): AgentToml {
   const file = join(packDir, 'agent.toml');
   const { table, diagnostics } = readToml(file, 'agent-toml', 'The agent was loaded without it.');
-  const passedOver = keysWithoutText(table, ['name', 'description', 'working_dir']).map(
-    (key): Diagnostic => ({
-      severity: 'warning',
-      code: 'agent-toml-value',
-      message: `${key} is no text, so it is not used.`,
-      file,
-      line: 1,
-      fix: `Write it as text in double quotes: ${key} = "..."`,
-    }),
-  );
+  const place = { code: 'agent-toml-value', file, line: 1 };
+  const passedOver = textDefects(table, ['name', 'description', 'working_dir'], place);
   return {
     name: textOf(table, 'name') ?? basename(packDir),
     description: textOf(table, 'description'),

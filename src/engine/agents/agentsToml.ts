@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { type Config, expandPath } from '../config.ts';
 import type { Diagnostic } from './agent.ts';
-import { keysWithoutText, readToml, type TomlTable, tableOf, textOf } from './toml.ts';
+import { readToml, type TomlTable, tableOf, textDefects, textOf } from './toml.ts';
 
 /** One `[agents.<name>]`. Paths are absolute; unknown keys are left alone. */
 export interface AgentEntry {
@@ -43,11 +43,8 @@ export function readAgentsToml(config: Config): AgentsToml {
       diagnostics.push({ severity: 'warning', code: 'agents-toml-entry', message, file, line });
       continue;
     }
-    for (const key of keysWithoutText(value, textKeys)) {
-      const message = `${key} of agent '${name}' is no text, so it is not used.`;
-      const fix = `Write it as text in double quotes: ${key} = "..."`;
-      diagnostics.push({ severity: 'warning', code: 'agents-toml-value', message, file, line, fix });
-    }
+    const place = { code: 'agents-toml-value', file, line };
+    diagnostics.push(...textDefects(value, textKeys, place, ` of agent '${name}'`));
     const { entry, outside } = entryOf(name, value, line, ofProject, config);
     entries.push(entry);
     for (const key of outside) {

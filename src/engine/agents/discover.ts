@@ -5,7 +5,7 @@ import { type Config, expandPath } from '../config.ts';
 import type { Agent, Diagnostic, SkillSource } from './agent.ts';
 import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
 import { type AgentToml, readAgentToml } from './agentToml.ts';
-import { findSkillSteps, foldersIn } from './findSkills.ts';
+import { findSkillSteps, foldersIn, isLock } from './findSkills.ts';
 import { workingDirProblem } from './packWorkingDir.ts';
 import { noteShadows } from './shadows.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
@@ -149,7 +149,7 @@ function* readPack(packDir: string, config: Config): Steps<AgentFields | undefin
 
 /** Of a folder's entry that is there and leads nowhere: the file that would tell so when it is read; undefined for any other. */
 const fileBehindLostLink = (packDir: string): string | undefined =>
-  existsSync(packDir) ? undefined : join(packDir, 'SKILL.md');
+  existsSync(packDir) || isLock(basename(packDir)) ? undefined : join(packDir, 'SKILL.md');
 
 /** Without the folder that a pack must not choose; the agent works in the usual one then. */
 function withOwnWorkingDir(toml: AgentToml, packDir: string, config: Config): AgentToml {

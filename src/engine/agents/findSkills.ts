@@ -67,7 +67,8 @@ function* skillFolders(root: string): Steps<SkillFolder[]> {
       const path = join(dir, entry.name);
       const realPath = entry.isLink ? realPathOf(path) : realDir + sep + entry.name;
       if (realPath !== undefined) yield* visit(path, entry.name, realPath, depth + 1);
-      else if (depth === 0) found.push({ dir: path, name: entry.name, file: join(path, 'SKILL.md') });
+      else if (depth === 0 && !isLock(entry.name))
+        found.push({ dir: path, name: entry.name, file: join(path, 'SKILL.md') });
     }
   }
   const realRoot = realPathOf(root);
@@ -96,6 +97,9 @@ function entriesIn(dir: string): Dirent[] {
     return [];
   }
 }
+
+/** Links that lead nowhere are also what editors lay beside a file that they have open. */
+export const isLock = (name: string): boolean => name.startsWith('.');
 
 /** True for a folder that is there, or below one that is, and may not be read. */
 function isClosed(dir: string): boolean {

@@ -43,7 +43,7 @@ export function openSkill(file: string, source: SkillSource, id = basename(dirna
   return new LazySkill(file, source, id);
 }
 
-/** A class, since there are thousands, and getters of their own for each would cost as much as all else about finding them. */
+/** A class, since there may be thousands: getters of its own for each take longer to make. */
 class LazySkill implements FileSkill {
   readonly id: string;
   readonly dir: string;
@@ -183,13 +183,13 @@ function unreadable(error: unknown): Required<Pick<Diagnostic, 'message' | 'fix'
     case 'EACCES':
     case 'EPERM':
       return {
-        message: 'You have no right to read the file, or a folder above it.',
-        fix: 'Give yourself the right to read both.',
+        message: 'You have no right to read it.',
+        fix: 'Give yourself the right to read the file and the folders above it.',
       };
     case 'ENOENT':
     case 'ELOOP':
       return {
-        message: 'The file, or a folder above it, is a link that leads nowhere.',
+        message: 'The link to it leads nowhere.',
         fix: 'Let the link lead to what it was made for, or delete it.',
       };
     default:

@@ -1,13 +1,10 @@
 /** Reads a TOML file of the user; a broken one is a diagnostic with its line, never an exception. */
 import { basename } from 'node:path';
 import { parse, TomlError, type TomlTable } from 'smol-toml';
-import { readRegularFile } from '../regularFile.ts';
+import { readSettings } from '../regularFile.ts';
 import type { Diagnostic } from './agent.ts';
 
 export type { TomlTable } from 'smol-toml';
-
-/** Far more than anybody writes by hand. */
-const mostBytes = 4 * 1024 * 1024;
 
 export interface TomlFile {
   /** As it is on disk; empty where there is no such file. */
@@ -21,9 +18,7 @@ export interface TomlFile {
 export function readToml(file: string, code: string, consequence: string): TomlFile {
   let text = '';
   try {
-    text = readRegularFile(file, mostBytes)
-      .toString('utf8')
-      .replace(/^\uFEFF/, '');
+    text = readSettings(file);
     return { text, table: parse(text), diagnostics: [] };
   } catch (error) {
     if (isAbsent(error)) return { text, table: {}, diagnostics: [] };
@@ -44,9 +39,21 @@ export function textOf(table: TomlTable, key: string): string | undefined {
   return (typeof value === 'string' && value.trim()) || undefined;
 }
 
-/** Those of the keys that have a value which is no text, so that `textOf` passes over it. */
-export const keysWithoutText = (table: TomlTable, keys: readonly string[]): string[] =>
-  keys.filter(key => Object.hasOwn(table, key) && typeof table[key] !== 'string');
+/** A warning for each of the keys that has a value which is no text, so that `textOf` passes over it. `of` says whose key it is. */
+export const textDefects = (
+  table: TomlTable,
+  keys: readonly string[],
+  place: Pick<Diagnostic, 'code' | 'file' | 'line'>,
+  of = '',
+): Diagnostic[] =>
+  keys
+    .filter(key => Object.hasOwn(table, key) && typeof table[key] !== 'string')
+    .map(key => ({
+      severity: 'warning',
+      ...place,
+      message: `${key}${of} is no text, so it is not used.`,
+      fix: `Write it as text in double quotes: ${key} = "..."`,
+    }));
 
 /** The table below a key; undefined where there is none. */
 export function tableOf(table: TomlTable, key: string): TomlTable | undefined {

@@ -41,7 +41,6 @@ function beginningOf(text: string): [shown: string, cut: string] {
 async function oldContent(path: string): Promise<string | { note: string }> {
   const stats = await stat(path).catch(() => undefined);
   if (!stats) return { note: 'a new file' };
-  if (!stats.isFile()) return { note: 'there is something of that name which is no file' };
   if (stats.size > longestOld) return { note: `replaces ${stats.size} bytes` };
   const bytes = await readFile(path).catch(() => undefined);
   if (!bytes || looksBinary(bytes)) return { note: `replaces ${stats.size} bytes that are no text` };

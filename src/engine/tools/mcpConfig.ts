@@ -1,7 +1,7 @@
 /** Reads an agent's mcp.json: which MCP servers it wants, how each is reached, and which of the user's variables it asks for. */
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { readRegularFile } from '../regularFile.ts';
+import { readSettings } from '../regularFile.ts';
 import { hostKind, isNeverReached } from './addresses.ts';
 import { faultIn } from './jsonFault.ts';
 import { literalSecrets, secretsInBroken } from './mcpSecrets.ts';
@@ -43,7 +43,7 @@ export function readMcpConfig(file: string): McpConfig {
   const none = (problem: string): McpConfig => ({ servers: new Map(), problems: [problem] });
   let text: string;
   try {
-    text = textIn(file);
+    text = readSettings(file);
   } catch (error) {
     return none(`${file} could not be read (${reasonOf(error)}), so its MCP servers are missing.`);
   }
@@ -132,7 +132,7 @@ export function hiddenIn(file: string, env: Readonly<Record<string, string>>): s
 /** Those of servers that are switched off as well, since a model may read the file. */
 function writtenSecrets(file: string): string[] {
   try {
-    const text = textIn(file);
+    const text = readSettings(file);
     try {
       return literalSecrets(JSON.parse(text));
     } catch {
@@ -142,14 +142,6 @@ function writtenSecrets(file: string): string[] {
     return []; // whoever connects says that it cannot be read
   }
 }
-
-/** Far more than anybody writes by hand. */
-const mostBytes = 4 * 1024 * 1024;
-
-const textIn = (file: string): string =>
-  readRegularFile(file, mostBytes)
-    .toString('utf8')
-    .replace(/^\uFEFF/, '');
 
 /** Folders that are there, and hosts: they stand in every other sentence of a server, and open nothing. */
 function isPlace(value: string): boolean {

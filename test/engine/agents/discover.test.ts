@@ -206,6 +206,9 @@ describe('discover', () => {
     execFileSync('mkfifo', [at('a/skills/pipe/SKILL.md')]);
     symlinkSync(at('nowhere'), at('a/skills/moved'));
     symlinkSync(at('nowhere'), at('lost'));
+    // As editors lay them.
+    symlinkSync('me@here.1:2', at('.#notes.md'));
+    symlinkSync('me@here.1:2', at('a/skills/.#notes.md'));
     chmodSync(folder.path, 0o755);
     chmodSync(at('a/skills/closed'), 0);
     chmodSync(at('shut/skills'), 0);
@@ -219,9 +222,9 @@ describe('discover', () => {
           ]),
         ),
       );
-      const closed = 'You have no right to read the file, or a folder above it.';
+      const closed = 'You have no right to read it.';
       const noFile = 'It is a pipe, a socket or a device, not a file.';
-      const lost = 'The file, or a folder above it, is a link that leads nowhere.';
+      const lost = 'The link to it leads nowhere.';
       assert.deepEqual(found, [
         ['a', 'closed', closed],
         ['a', 'endless', noFile],
