@@ -232,7 +232,16 @@ async function extentOf(folder: string): Promise<{ size: number; changedAt: numb
   const names = await readdir(folder).catch(() => []);
   const found = await Promise.all(names.map(name => stat(join(folder, name)).catch(() => undefined)));
   const size = found.reduce((sum, stats) => sum + (stats?.size ?? 0), 0);
-  return { size, changedAt: Math.max(0, ...found.map(stats => stats?.mtimeMs ?? 0)) };
+  const times = found.flatMap(stats => (stats ? [stats.mtimeMs] : []));
+  // Another process may have made the folder this moment, and is about to put something into it.
+  const own =
+    times.length > 0
+      ? 0
+      : await stat(folder).then(
+          ({ mtimeMs }) => mtimeMs,
+          () => 0,
+        );
+  return { size, changedAt: Math.max(own, ...times) };
 }
 
 /** What a run writes after that is there again. */
