@@ -7,7 +7,7 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Speaks the sentences within a second. */
 export function announce(sentences: readonly string[]): void {
-  waiting.push(...sentences);
+  waiting = [...waiting, ...sentences];
   if (waiting.length === 0 || timer !== undefined) return;
   timer = setTimeout(() => {
     spoken.value = { count: spoken.value.count + 1, text: waiting.join(' ') };

@@ -131,7 +131,7 @@ function isQuit(answer: string): boolean {
 function numbered(entries: readonly Entry[], width: number): string {
   const digits = String(entries.length).length;
   const names = entries.map(({ name }) => terminalLine(name));
-  const longest = Math.max(...names.map(columnsOf));
+  const longest = names.reduce((widest, name) => Math.max(widest, columnsOf(name)), 0);
   const room = Math.max(20, width - digits - longest - 6);
   return entries
     .map(({ description }, index) => {

@@ -14,7 +14,9 @@ export function table(
   width?: number,
 ): string {
   const cells = [headings, ...rows].map(row => row.map(cell => terminalLine(cell)));
-  const widths = headings.map((_, column) => Math.max(...cells.map(row => columnsOf(row[column] ?? ''))));
+  const widths = headings.map((_, column) =>
+    cells.reduce((widest, row) => Math.max(widest, columnsOf(row[column] ?? '')), 0),
+  );
   const before = widths.slice(0, -1).reduce((sum, columnWidth) => sum + columnWidth + 2, 0);
   const lastWidth = width === undefined ? undefined : Math.max(narrowest, width - before);
   const lines = cells.map(row =>

@@ -46,7 +46,7 @@ export async function examine(
   const stopping = budgetProblems(config);
   for (const message of config.problems)
     findings.push({ severity: stopping.includes(message) ? 'error' : 'warning', message });
-  findings.push(...defectsIn([...diagnostics, ...agents.flatMap(diagnosticsOf)]));
+  for (const defect of defectsIn([...diagnostics, ...agents.flatMap(diagnosticsOf)])) findings.push(defect);
   if (agents.length === 0) {
     const message = `There are no agents. \`telos init\` makes ${config.skillsDir}, \`telos skill add\` a first skill.`;
     findings.push({ severity: 'warning', message });

@@ -6,6 +6,7 @@ import type { Companions } from './agents/companions.ts';
 import type { Missing } from './agents/readiness.ts';
 import type { SkillRoot } from './agents/skillRoots.ts';
 import { dateAndTime } from './dateTime.ts';
+import { longestRun } from './history/inertMarkdown.ts';
 import { byteCount, escapeInvisible, grouped } from './tools/plainText.ts';
 import type { RunFolders } from './tools/tool.ts';
 import { toolAliases } from './tools/toolAliases.ts';
@@ -29,7 +30,7 @@ export function withoutReasoning(messages: readonly Message[]): Message[] {
 
 /** A text that was selected when the user asked, as a part of the request. */
 export function selectionText(file: string, line: number, language: string, text: string): string {
-  const fence = '`'.repeat(Math.max(3, longestBacktickRun(text) + 1));
+  const fence = '`'.repeat(Math.max(3, longestRun(text, '`') + 1));
   return `The selected text, from ${file}, line ${line} on:\n${fence}${language}\n${text}\n${fence}`;
 }
 
@@ -55,7 +56,7 @@ export function withAttachments(text: string, attachments: readonly Attachment[]
 function attachmentText(attachment: TextAttachment): string {
   const { path, language, wholeSize } = attachment;
   const text = withoutTagCharacters(attachment.text);
-  const fence = '`'.repeat(Math.max(3, longestBacktickRun(text) + 1));
+  const fence = '`'.repeat(Math.max(3, longestRun(text, '`') + 1));
   const where = path === undefined ? '' : ` (${escapeInvisible(path)})`;
   const cut =
     wholeSize === undefined
@@ -195,8 +196,4 @@ function missingText(missing: readonly Missing[]): string {
 /** Unicode tag characters are invisible to a reader and legible to a model, so they never reach one. */
 function withoutTagCharacters(text: string): string {
   return text.replace(/[\u{E0000}-\u{E007F}]/gu, '');
-}
-
-function longestBacktickRun(text: string): number {
-  return Math.max(0, ...[...text.matchAll(/`+/g)].map(match => match[0].length));
 }

@@ -154,7 +154,8 @@ function outcomeText(outcome: DoctorServer['outcome']): string {
 
 /** Indented; every column but the last as wide as its widest cell. */
 function columns(rows: readonly (readonly string[])[]): string[] {
-  const width = (column: number): number => Math.max(...rows.map(row => (row[column] ?? '').length));
+  const width = (column: number): number =>
+    rows.reduce((widest, row) => Math.max(widest, (row[column] ?? '').length), 0);
   return rows.map(row => {
     const cells = row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(width(column))));
     return `  ${cells.join('  ').trimEnd()}`;

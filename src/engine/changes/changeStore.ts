@@ -241,7 +241,7 @@ async function extentOf(folder: string): Promise<{ size: number; changedAt: numb
           ({ mtimeMs }) => mtimeMs,
           () => 0,
         );
-  return { size, changedAt: Math.max(own, ...times) };
+  return { size, changedAt: times.reduce((latest, time) => Math.max(latest, time), own) };
 }
 
 /** What a run writes after that is there again. */

@@ -47,7 +47,7 @@ export async function* followedRun(
       if (!line || line.type === 'run' || line.type === 'totals' || line.type === 'title') continue;
       if (line.type === 'messages') {
         before = line.earlier > 0 ? said : [];
-        own.push(...line.messages);
+        for (const message of line.messages) own.push(message);
         continue;
       }
       events.push(line);

@@ -28,28 +28,31 @@ export function inertMarkdown(text: string): string {
     parts.push(inertProse(line));
   }
   closeProse();
-  if (fence)
-    parts.push(
-      fence.source.includes('`') ? '`'.repeat(longestRun(text, '`')) : '~'.repeat(longestRun(text, '~')),
-    );
+  if (fence) {
+    const mark = fence.source.includes('`') ? '`' : '~';
+    parts.push(mark.repeat(Math.max(3, longestRun(text, mark))));
+  }
   return parts.join('\n');
 }
 
-/** At least three; as long as the longest in the text. */
-function longestRun(text: string, mark: string): number {
-  return Math.max(3, ...[...text.matchAll(mark === '`' ? /`+/g : /~+/g)].map(([run]) => run.length));
+/** Returns the length of the longest run of `mark` in the text, 0 when it has none. */
+export function longestRun(text: string, mark: '`' | '~'): number {
+  let longest = 0;
+  // One by one: a text can have more runs than a call takes arguments.
+  for (const [run] of text.matchAll(mark === '`' ? /`+/g : /~+/g)) longest = Math.max(longest, run.length);
+  return longest;
 }
 
 /** A fence that nothing in the text can close. */
 export function fenced(text: string, language = ''): string {
-  const marks = '`'.repeat(longestRun(text, '`') + 1);
+  const marks = '`'.repeat(Math.max(3, longestRun(text, '`')) + 1);
   return `${marks}${language}\n${text.replace(/\n$/, '')}\n${marks}`;
 }
 
 /** One line of code in a line of prose. */
 export function inlineCode(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
-  const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length));
+  const longest = longestRun(line, '`');
   if (longest === 0) return `\`${line}\``;
   const marks = '`'.repeat(longest + 1);
   return `${marks} ${line} ${marks}`;

@@ -39,7 +39,7 @@ export function runOf(file: string, bytes: Buffer): KeptRun | undefined {
   for (const line of lines) {
     if (line.type === 'messages') {
       earlier = line.earlier;
-      messages.push(...line.messages);
+      for (const message of line.messages) messages.push(message);
     } else if (line.type !== 'run' && line.type !== 'totals' && line.type !== 'title') {
       addJoined(events, line);
     }

@@ -49,7 +49,7 @@ export async function cardOf(
       crowded = { kind: 'too-many-hosts', file: label, line: 1, text: '' };
     if (/^skills?\.md$/i.test(label.slice(label.lastIndexOf('/') + 1)))
       for (const name of declaredVariables(text, file.path)) variables.add(name);
-    redFlags.push(...findRedFlags(text, label));
+    for (const flag of findRedFlags(text, label)) redFlags.push(flag);
   }
   const { servers, used, inClear } = serversOf(agent);
   for (const name of used) variables.add(name);

@@ -62,7 +62,7 @@ export async function* walkFiles(
       }
       yield { path, name: relative(root, path).split(sep).join('/') };
     }
-    folders.push(...inside.reverse());
+    for (const path of inside.reverse()) folders.push(path);
   }
 }
 
