@@ -14,6 +14,8 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/logFile.ts',
     'src/engine/logReader.ts',
     'src/engine/redact.ts',
+    'src/engine/secretFinder.ts',
+    'src/engine/secretForms.ts',
     'src/engine/sharedEdit.ts',
     'src/engine/spending.ts',
     'src/engine/transcript.ts',

@@ -1,10 +1,11 @@
 /** Keeps the values of secrets out of everything that is shown or kept, in whatever form they come by. */
 import type { RunEvent } from '../protocol/run.ts';
+import { secretFinder } from './secretFinder.ts';
+import { type FormMatch, formMatcher, formsOf } from './secretForms.ts';
+
+export { secretFinder };
 
 const redactionMark = '[redacted]';
-
-/** Shorter values are ordinary words too often; replacing them would garble text without hiding anything. */
-const shortestSecret = 8;
 
 export interface Redactor {
   text(text: string): string;
@@ -18,21 +19,21 @@ export interface Redactor {
 
 /**
  * Replaces every secret of at least eight characters with `[redacted]`: as it is, URL-encoded, JSON-escaped, in hexadecimal, and in base64
- * at any alignment inside a longer base64 text, also one that is broken into lines.
+ * at any alignment inside a longer base64 text, also one that is broken into lines. Of a secret of several lines, each long one alone too.
  */
 export function redactor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets);
   let finder: ((text: string) => boolean) | undefined;
-  let pattern = patternOf(formsOf(secrets));
+  let matches = formMatcher(formsOf(secrets));
   const text = (original: string): string =>
-    pattern ? withoutBroken(original.replace(pattern, redactionMark), pattern) : original;
+    known.size > 0 ? withoutBroken(withMarks(original, matches(original)), matches) : original;
   return {
     text,
     learn(more) {
       if (more.every(secret => known.has(secret))) return;
       for (const secret of more) known.add(secret);
       finder = undefined;
-      pattern = patternOf(formsOf([...known]));
+      matches = formMatcher(formsOf([...known]));
     },
     finds(searched) {
       finder ??= secretFinder([...known]);
@@ -52,17 +53,26 @@ export function redactor(secrets: readonly string[]): Redactor {
 const lineBreak = /(?:\r?\n|\\r\\n|\\n)[ \t]{0,40}/g;
 
 /** Without the secrets that are broken into lines, as programs do it with what they encode; indents do not hide them either. */
-function withoutBroken(text: string, pattern: RegExp): string {
+function withoutBroken(text: string, matches: Matches): string {
   const joined = text.replace(lineBreak, '');
-  if (joined.length === text.length || joined.search(pattern) < 0) return text;
+  if (joined.length === text.length) return text;
   const placeOf = placesIn(text);
+  return withMarks(text, matches(joined), ({ index, length }) => {
+    const begin = placeOf(index);
+    return { index: begin, length: placeOf(index + length - 1) + 1 - begin };
+  });
+}
+
+type Matches = ReturnType<typeof formMatcher>;
+
+/** The text with a mark in place of each match; `placed` says where a match lies in it. */
+function withMarks(text: string, matches: Iterable<FormMatch>, placed = (match: FormMatch) => match): string {
   let safe = '';
   let done = 0;
-  for (const { index, 0: found } of joined.matchAll(pattern)) {
-    const begin = placeOf(index);
-    const end = placeOf(index + found.length - 1) + 1;
-    safe += text.slice(done, begin) + redactionMark;
-    done = end;
+  for (const match of matches) {
+    const { index, length } = placed(match);
+    safe += text.slice(done, index) + redactionMark;
+    done = index + length;
   }
   return safe + text.slice(done);
 }
@@ -79,64 +89,6 @@ function placesIn(text: string): (at: number) => number {
     }
     return at + leftOut;
   };
-}
-
-/** So many letters and digits of a long secret in a row are no chance. */
-const telling = 16;
-
-/** Letters and digits alone: what stands between them only hides what they are. */
-const bare = (text: string): string => text.toLowerCase().replace(/[^a-z\d]/g, '');
-
-/** Every piece of that length. An address that is a secret is told by what comes behind its host. */
-function piecesOf(forms: Iterable<string>): Set<string> {
-  const pieces = new Set<string>();
-  for (const form of forms) {
-    const text = bare(form.replace(/^[a-z][\w+.-]*:\/\/[^/]*/i, ''));
-    for (let at = 0; at + telling <= text.length; at++) pieces.add(text.slice(at, at + telling));
-  }
-  return pieces;
-}
-
-/**
- * Says whether a text holds one of the secrets, or a telling piece of a long one: in any of those spellings, in base64 of base64, in another case, with
- * something between the letters, or behind up to three layers of percent escapes.
- */
-export function secretFinder(secrets: readonly string[]): (text: string) => boolean {
-  const forms = new Set(formsOf(secrets).map(form => form.toLowerCase()));
-  // Made at the first address, which most runs do not have.
-  let pieces: Set<string> | undefined;
-  const holdsPiece = (text: string): boolean => {
-    const letters = bare(text);
-    const inBase64 = secrets.map(secret => Buffer.from(secret.trim()).toString('base64'));
-    pieces ??= piecesOf([...formsOf(secrets), ...formsOf(inBase64.filter(form => form.length >= telling))]);
-    for (let at = 0; at + telling <= letters.length; at++)
-      if (pieces.has(letters.slice(at, at + telling))) return true;
-    return false;
-  };
-  return text => {
-    if (forms.size === 0) return false;
-    let unescaped = text;
-    for (let layer = 0; layer < 4; layer++) {
-      const lower = unescaped.toLowerCase();
-      for (const form of forms) if (lower.includes(form)) return true;
-      if (holdsPiece(unescaped)) return true;
-      const next = withoutPercents(unescaped);
-      if (next === unescaped) return false;
-      unescaped = next;
-    }
-    return false;
-  };
-}
-
-/** Escapes that are no text are left as they stand. */
-function withoutPercents(text: string): string {
-  return text.replace(/(?:%[\da-f]{2})+/gi, escapes => {
-    try {
-      return decodeURIComponent(escapes);
-    } catch {
-      return escapes;
-    }
-  });
 }
 
 /** By what its name says. */
@@ -166,7 +118,7 @@ export interface StreamRedactor {
 /** However the text is cut, the pieces together read as `redactor` would have made of the whole, but for a secret that is broken into lines. */
 export function streamRedactor(secrets: readonly string[]): StreamRedactor {
   const forms = formsOf(secrets);
-  const pattern = patternOf(forms);
+  const matches = formMatcher(forms);
   const longest = forms[0]?.length ?? 0;
   const byFirstCharacter = new Map<string, string[]>();
   for (const form of forms) {
@@ -188,23 +140,23 @@ export function streamRedactor(secrets: readonly string[]): StreamRedactor {
 
   return {
     push(delta) {
-      if (!pattern) return delta;
+      if (forms.length === 0) return delta;
       const text = held + delta;
       let safe = '';
       let done = 0;
       let open = openFrom(text, 0);
-      for (const match of text.matchAll(pattern)) {
+      for (const match of matches(text)) {
         // A match inside the open end may still grow into a longer secret.
         if (match.index >= open) break;
         safe += text.slice(done, match.index) + redactionMark;
-        done = match.index + match[0].length;
+        done = match.index + match.length;
         if (done > open) open = openFrom(text, done);
       }
       held = text.slice(open);
       return safe + text.slice(done, open);
     },
     flush() {
-      const rest = pattern ? held.replace(pattern, redactionMark) : held;
+      const rest = withMarks(held, matches(held));
       held = '';
       return rest;
     },
@@ -249,42 +201,4 @@ async function* redactedEvents(
     if (rest) yield { type: 'text', text: rest };
     yield mapStrings(event, redact);
   }
-}
-
-/** All spellings under which the secrets are looked for, longest first, so that no shorter one leaves a tail behind. */
-function formsOf(secrets: readonly string[]): string[] {
-  const forms = new Set<string>();
-  for (const secret of secrets) {
-    for (const value of [secret, secret.trim()]) {
-      if (value.length >= shortestSecret) for (const form of spellings(value)) forms.add(form);
-    }
-  }
-  return [...forms].filter(form => form.length >= shortestSecret).sort((a, b) => b.length - a.length);
-}
-
-function spellings(secret: string): string[] {
-  const url = encodeURIComponent(Buffer.from(secret).toString());
-  const form = new URLSearchParams({ s: secret }).toString().slice(2);
-  const base64 = [0, 1, 2].map(shift => base64Inside(secret, shift));
-  base64.push(Buffer.from(secret).toString('base64'));
-  const hex = Buffer.from(secret).toString('hex');
-  return [
-    secret,
-    JSON.stringify(secret).slice(1, -1),
-    ...[hex, hex.toUpperCase()],
-    ...[url, form].flatMap(text => [text, text.replace(/%../g, hex => hex.toLowerCase())]),
-    ...base64.flatMap(text => [text, text.replaceAll('+', '-').replaceAll('/', '_')]),
-  ];
-}
-
-/** The characters that stay the same wherever the secret stands in a longer base64 text, `shift` bytes behind a group's start. */
-function base64Inside(secret: string, shift: number): string {
-  const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(secret)]);
-  const whole = Math.floor((bytes.length * 8) / 6);
-  return bytes.toString('base64').slice(shift === 0 ? 0 : shift + 1, whole);
-}
-
-function patternOf(forms: readonly string[]): RegExp | undefined {
-  if (forms.length === 0) return undefined;
-  return new RegExp(forms.map(form => form.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
 }

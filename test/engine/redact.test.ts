@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { mapStrings, redactor, secretFinder, secretsIn, streamRedactor } from '../../src/engine/redact.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 
@@ -77,6 +78,108 @@ describe('redact', () => {
       'https://open.test/?short',
     ];
     for (const text of free) assert.equal(finds(text), false, text);
+  });
+
+  describe('of a secret of several lines', () => {
+    const key = generateKeyPairSync('rsa', {
+      modulusLength: 2048,
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    }).privateKey;
+    const lines = key.split('\n').filter(line => line.length >= 24);
+    const kinds = {
+      lines: key,
+      'lines with CRLF': key.replaceAll('\n', '\r\n'),
+      'one line with \\n': key.replaceAll('\n', '\\n'),
+    };
+
+    it('hides each long line alone: indented, in base64 and hexadecimal, cut anew, and in a stream', () => {
+      for (const [kind, value] of Object.entries(kinds)) {
+        const redact = redactor([value]).text;
+        for (const line of lines) {
+          assert.equal(redact(`  key: ${line}\r\n`), '  key: [redacted]\r\n', kind);
+          for (const before of ['', 'x', 'xx'])
+            assert.match(
+              redact(Buffer.from(before + line).toString('base64')),
+              /^.{0,3}\[redacted\].{0,3}$/,
+              kind,
+            );
+          assert.equal(redact(Buffer.from(line).toString('hex')), '[redacted]', kind);
+        }
+        const body = lines.slice(1, -1).join('');
+        const cutAnew = redact((body.match(/.{1,76}/g) ?? []).join('\n  '));
+        for (let at = 0; at + 12 < body.length; at++)
+          assert.ok(!cutAnew.includes(body.slice(at, at + 12)), kind);
+        const stream = streamRedactor([value]);
+        const shown =
+          [...`It is ${lines[3]} there.`].map(letter => stream.push(letter)).join('') + stream.flush();
+        assert.equal(shown, 'It is [redacted] there.', kind);
+      }
+    });
+
+    it('finds a line of it in an address, but not what is the same in every key', () => {
+      const finds = secretFinder([key.replaceAll(' PRIVATE', ' RSA PRIVATE')]);
+      for (const line of lines.slice(1, -1))
+        assert.equal(finds(`https://x.test/?q=${encodeURIComponent(line)}`), true);
+      assert.equal(finds('https://x.test/?q=-----BEGIN%20RSA%20PRIVATE%20KEY-----'), false);
+    });
+
+    it('takes a key of very many lines, and a long text, without delay', () => {
+      const many = Array.from({ length: 4_000 }, () => randomBytes(24).toString('hex'));
+      const redact = redactor([many.join('\n')]).text;
+      const text = `${'QUJDREVG '.repeat(100_000)}${many[3_999]}`;
+      assert.ok(redact(text).endsWith(' [redacted]'));
+    });
+  });
+
+  it('finds in an address also what is backwards, in ROT13, or half of it', () => {
+    const secret = 'sk-ant-api03-QwErTyUiOpAsDfGhJkLz0123';
+    const finds = secretFinder([
+      secret,
+      'open-sesame-9',
+      'https://hooks.test/services/T0123/B4567/aBcD3fGh1JkLmN0p',
+    ]);
+    const reversed = (text: string): string => [...text].reverse().join('');
+    const rot13 = (text: string): string =>
+      text.replace(/[a-z]/gi, letter => {
+        const alphabet = letter < 'a' ? 'ABCDEFGHIJKLMNOPQRSTUVWXYZ' : 'abcdefghijklmnopqrstuvwxyz';
+        return alphabet[(alphabet.indexOf(letter) + 13) % 26]!;
+      });
+    const held = [
+      ...[
+        reversed(secret),
+        rot13(secret),
+        rot13(reversed(secret)),
+        reversed(Buffer.from(secret).toString('base64')),
+      ],
+      ...[secret.slice(0, 17), secret.slice(-15), secret.slice(10, 25), reversed(secret.slice(-15))],
+      ...[reversed('open-sesame-9'), rot13('open-sesame-9'), 'aBcD3fGh1JkLmN0p', rot13('aBcD3fGh1JkLmN0p')],
+    ];
+    for (const text of held)
+      assert.equal(finds(`https://open.test/?q=${encodeURIComponent(text)}`), true, text);
+  });
+
+  it('does not take ordinary addresses and random words for pieces of a secret', () => {
+    const finds = secretFinder([
+      ...['sk-ant-api03-QwErTyUiOpAsDfGhJkLz0123', 'MyStagingPassWord2024', 'correct-horse-battery-staple'],
+      ...[
+        'postgres://admin:a-long-password@db.internal.test:5432/customers',
+        randomBytes(32).toString('hex'),
+      ],
+    ]);
+    const free = [
+      'https://docs.test/en/api/getting-started?ref=sk-ant-api03-&utm_source=newsletter&utm_campaign=2024-spring',
+      'https://example.test/a/very/long/path/with/many/words/and/numbers/1234567890/customers?page=12&sort=desc#top',
+      'https://example.test/staging/password/reset?correct=yes&battery=full',
+      'https://cdn.test/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08/app.min.js',
+      'https://db.internal.test:5432/customers',
+      'The quick brown fox jumps over the lazy dog, and reads the staging password policy of 2024.',
+    ];
+    for (const text of free) assert.equal(finds(text), false, text);
+    for (let count = 0; count < 10_000; count++) {
+      const random = randomBytes(30).toString(count % 2 === 0 ? 'base64url' : 'hex');
+      assert.equal(finds(`https://example.test/${random}`), false, random);
+    }
   });
 
   it('leaves values of fewer than eight characters alone', () => {
