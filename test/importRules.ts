@@ -8,6 +8,7 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/errors.ts',
     'src/engine/history/',
     'src/engine/human.ts',
+    'src/engine/jsonDepth.ts',
     'src/engine/leftTemporaries.ts',
     'src/engine/log.ts',
     'src/engine/loneRecords.ts',

@@ -1,5 +1,6 @@
 /** Keeps the values of secrets out of everything that is shown or kept, in whatever form they come by. */
 import type { RunEvent } from '../protocol/run.ts';
+import { deepestJson, tooDeep } from './jsonDepth.ts';
 import { secretFinder } from './secretFinder.ts';
 import { type FormMatch, formMatcher, formsOf } from './secretForms.ts';
 
@@ -163,17 +164,21 @@ export function streamRedactor(secrets: readonly string[]): StreamRedactor {
   };
 }
 
-/** A copy in which every string, names of properties included, went through `change`. */
+/** Far more than is ever made here. What it holds of others has a lower bound, where it comes in. */
+const deepestMapped = 4 * deepestJson;
+
+/** A copy in which every string, names of properties included, went through `change`; what lies too deep becomes a note. */
 export function mapStrings<T>(value: T, change: (text: string) => string): T {
-  return mapped(value, change) as T;
+  return mapped(value, change, deepestMapped) as T;
 }
 
-function mapped(value: unknown, change: (text: string) => string): unknown {
+function mapped(value: unknown, change: (text: string) => string, levels: number): unknown {
   if (typeof value === 'string') return change(value);
-  if (Array.isArray(value)) return value.map(item => mapped(item, change));
   if (value === null || typeof value !== 'object') return value;
+  if (levels === 0) return tooDeep;
+  if (Array.isArray(value)) return value.map(item => mapped(item, change, levels - 1));
   return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [change(name), mapped(item, change)]),
+    Object.entries(value).map(([name, item]) => [change(name), mapped(item, change, levels - 1)]),
   );
 }
 

@@ -27,6 +27,10 @@ if (fault === 'crowded')
   tools = Array.from({ length: 600 }, (_, at) => ({ name: `tool${at}`, inputSchema: { type: 'object' } }));
 if (fault === 'flutters')
   tools = [...tools, { name: 'flutter', description: 'Says that its tools change.', inputSchema: {} }];
+// Written by hand, since nothing else writes it.
+const deep = (levels: number): string => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
+const raw = (id: number | undefined, result: string): void =>
+  void process.stdout.write(`{"jsonrpc":"2.0","id":${id},"result":${result}}\n`);
 if (fault === 'odd') tools = [...tools, null, { description: 'no name' }, { name: 'bare' }];
 
 if (fault === 'dies') {
@@ -69,6 +73,11 @@ function answer({ id, method, params }: { id?: number; method: string; params?: 
 
 /** In pages of three, but for crowds. */
 function list(id: number | undefined, params: Fields | undefined): void {
+  if (fault === 'deep') {
+    const well = `{"name":"well","inputSchema":{"properties":${deep(20_000)}}}`;
+    raw(id, `{"tools":[{"name":"abyss","inputSchema":{}},${well}]}`);
+    return;
+  }
   const size = fault === 'crowded' ? 300 : 3;
   const start = Number(params?.['cursor'] ?? 0);
   const more = start + size < tools.length ? { nextCursor: String(start + size) } : {};
@@ -82,6 +91,9 @@ function call(id: number | undefined, params: Fields): void {
   switch (params['name']) {
     case 'say':
       text(String(input['text']));
+      break;
+    case 'abyss':
+      raw(id, `{"content":[{"type":"text","text":"so far"}],"structuredContent":${deep(20_000)}}`);
       break;
     case 'environment':
       text(JSON.stringify(process.env));

@@ -127,6 +127,19 @@ describe('MCP servers', () => {
     assert.match(servers.problems.join(), /'a' has more than 500 tools/);
   });
 
+  it('cuts a result that goes too deep, and leaves out a tool whose schema does', async () => {
+    const servers = await connect({ a: server('deep') });
+    assert.deepEqual(namesOf(servers), ['abyss']);
+    assert.match(
+      servers.problems.join(),
+      /^well of the MCP server 'a' is left out: its schema holds more than 100/,
+    );
+    const result = await call(servers, 'abyss');
+    assert.match(result.content, /^so far\n\n\{.*left out: too many lists and objects/s);
+    assert.equal(result.isError, false);
+    assert.equal(servers.merged().tools.length, builtinTools.length + 1);
+  });
+
   it('asks for the tools again, but not once for each time that it is told to', async () => {
     const servers = await connect({ a: server('flutters') });
     await call(servers, 'flutter');

@@ -4,7 +4,7 @@ import { TelosError } from '../errors.ts';
 import { mapStrings } from '../redact.ts';
 import type { McpServer } from './mcpConfig.ts';
 import { type Link, type McpSurroundings, mayBeOlder, remoteLink, stdioLink } from './mcpLink.ts';
-import { listingOf, progressText, toolResultOf } from './mcpResult.ts';
+import { listingOf, progressText, tooDeepTools, toolResultOf } from './mcpResult.ts';
 import {
   Client,
   ErrorCode,
@@ -38,6 +38,8 @@ export interface McpConnection extends McpToolSource {
   readonly noise: string | undefined;
   /** True when it has more tools than a run takes; `tools` are the first of them. */
   readonly hasMoreTools: boolean;
+  /** Names of tools that are not among `tools`, since nothing can be done with their schemas. */
+  readonly tooDeepTools: readonly string[];
   /** Is called when the server's tools are others than before; `tools` has them already. */
   onToolsChanged: (() => void) | undefined;
   /** Ends the session, and the server's whole process tree if we have started it. Never throws. */
@@ -128,6 +130,7 @@ class Session implements McpConnection {
   forgotten = false;
   noise: string | undefined;
   hasMoreTools = false;
+  tooDeepTools: readonly string[] = [];
   #isListing = false;
   #hasChanged = false;
 
@@ -162,6 +165,7 @@ class Session implements McpConnection {
 
   async listTools(signal: AbortSignal): Promise<void> {
     const tools: McpToolListing[] = [];
+    let tooDeep: string[] = [];
     let cursor: string | undefined;
     this.#hasChanged = false;
     for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
@@ -169,11 +173,15 @@ class Session implements McpConnection {
       const request = { method: 'tools/list' as const, params: cursor ? { cursor } : {} };
       const options = { signal, timeout: this.#limits.connectMs };
       const { tools: listed, nextCursor } = await this.#client.request(request, ResultSchema, options);
-      if (Array.isArray(listed)) tools.push(...mapStrings(listed, this.#redact).flatMap(listingOf));
+      if (Array.isArray(listed)) {
+        for (const listing of mapStrings(listed.flatMap(listingOf), this.#redact)) tools.push(listing);
+        tooDeep = [...tooDeep, ...mapStrings(tooDeepTools(listed), this.#redact)];
+      }
       cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined;
       if (cursor === undefined) break;
     }
     this.tools = tools.slice(0, maxTools);
+    this.tooDeepTools = tooDeep;
     this.hasMoreTools = tools.length > maxTools || cursor !== undefined;
   }
 

@@ -87,7 +87,7 @@ export function serverOf(entry: unknown): McpServer | string {
     return { type: 'stdio', command, args: args.map(String), env, ...(cwd ? { cwd } : {}) };
   }
   if (kind !== 'sse' && kind !== 'http' && kind !== 'streamable-http')
-    return `its type is ${JSON.stringify(kind)}; known are stdio, sse, http and streamable-http`;
+    return `its type is ${JSON.stringify(textOf(kind) ?? 'not text')}; known are stdio, sse, http and streamable-http`;
   if (typeof url !== 'string' || !url.trim()) return 'it needs a "command" or a "url"';
   const headers = textsOf(table['headers']);
   if (!headers) return '"headers" must be an object of strings';

@@ -1,6 +1,7 @@
 /** Reads what an MCP server says: its listing of a tool, how far a call has come, and its answer as text, images, and a line for what is neither. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ImageBlock, ToolResult } from '../../protocol/run.ts';
+import { isDeeper, withinDepth } from '../jsonDepth.ts';
 import type { McpToolListing } from './mcpTools.ts';
 import { byteCount } from './plainText.ts';
 
@@ -18,10 +19,11 @@ const maxImages = 20;
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * `answer` is the result of `tools/call` as it came; nothing in it is taken for granted. Structured content is told unless the texts say the
- * same, as servers should write it for models. Source: the tools page of the Model Context Protocol, 2025-11-25.
+ * `whole` is the result of `tools/call` as it came; nothing in it is taken for granted. Structured content is told unless the texts say the
+ * same, as servers should write it for models; what lies too deep is left out of it. Source: the tools page of the Model Context Protocol, 2025-11-25.
  */
-export function toolResultOf(answer: Fields): ToolResult {
+export function toolResultOf(whole: Fields): ToolResult {
+  const answer = withinDepth(whole);
   const blocks = Array.isArray(answer['content']) ? answer['content'].map(fieldsOf) : [];
   const images: ImageBlock[] = [];
   const parts = blocks.map(block => partOf(block, images)).filter(part => part !== '');
@@ -61,11 +63,11 @@ function parsed(text: string): unknown {
   }
 }
 
-/** One broken listing costs only itself. A tool that runs as a task alone cannot be called by a model's turn. */
+/** One broken listing costs only itself. A tool that runs as a task alone cannot be called by a model's turn, and one of `tooDeepTools` not at all. */
 export function listingOf(listed: unknown): McpToolListing[] {
   const { name, description, inputSchema, annotations, execution } = fieldsOf(listed);
   if (typeof name !== 'string' || name === '') return [];
-  if (fieldsOf(execution)['taskSupport'] === 'required') return [];
+  if (fieldsOf(execution)['taskSupport'] === 'required' || isDeeper(inputSchema)) return [];
   return [
     {
       name,
@@ -74,6 +76,13 @@ export function listingOf(listed: unknown): McpToolListing[] {
       readOnly: fieldsOf(annotations)['readOnlyHint'] === true,
     },
   ];
+}
+
+/** Returns the names of listed tools whose schemas nothing could walk through or send to a model. */
+export function tooDeepTools(listed: readonly unknown[]): string[] {
+  return listed.map(fieldsOf).flatMap(({ name, inputSchema }) => {
+    return typeof name === 'string' && isDeeper(inputSchema) ? [name] : [];
+  });
 }
 
 /** How far a call has come, as its server says it. */

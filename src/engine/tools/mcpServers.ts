@@ -1,10 +1,12 @@
 /** The MCP servers of one run: connected side by side, each on its own risk, and all ended with the run. */
 import { type Config, expandPath } from '../config.ts';
+import { deepestJson } from '../jsonDepth.ts';
 import { type Redactor, redactor } from '../redact.ts';
 import type { McpLimits } from './mcpClient.ts';
 import { hiddenIn, type McpServer, placeOf, readMcpConfig, resolveServer } from './mcpConfig.ts';
 import type { McpSignIn, SignInPort, WantedSignIn } from './mcpSignIn.ts';
 import { type MergedTools, mergeTools } from './mcpTools.ts';
+import { escapeInvisible } from './plainText.ts';
 import { type Attempt, moreOf, plainReason, RenewableServer } from './renewableServer.ts';
 import type { Tool } from './tool.ts';
 
@@ -79,9 +81,10 @@ export async function connectServers(
       return;
     }
     const connection = new RenewableServer(one, again);
-    const { noise, hasMoreTools } = one.connection;
+    const { noise, hasMoreTools, tooDeepTools } = one.connection;
     if (noise) problems.push(noisyText(one.server, noise));
     if (hasMoreTools) problems.push(crowdedText(one.server, one.connection.tools.length));
+    if (tooDeepTools.length > 0) problems.push(tooDeepText(one.server, tooDeepTools));
     connection.onToolsChanged = merge;
     connections.push(connection);
     merge();
@@ -207,6 +210,13 @@ const noisyText = (server: string, noise: string): string =>
 
 const crowdedText = (server: string, used: number): string =>
   `The MCP server '${server}' has more than ${used} tools; the others than the first ${used} are left out.`;
+
+function tooDeepText(server: string, tools: readonly string[]): string {
+  const named = tools.slice(0, 5).map(tool => escapeInvisible(tool.slice(0, 100)));
+  const more = tools.length > named.length ? ` and ${tools.length - named.length} more` : '';
+  const are = tools.length === 1 ? 'is left out: its schema holds' : 'are left out: their schemas hold';
+  return `${named.join(', ')}${more} of the MCP server '${server}' ${are} more than ${deepestJson} lists and objects inside each other.`;
+}
 
 const unavailable = (server: string, why: string, file: string): string =>
   `The MCP server '${server}' is not available in this run: ${why}. It stands in ${file}.`;
