@@ -4,6 +4,7 @@ import { openBudget } from './budget.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
 import { type CallEnd, recordCall } from './loneRecords.ts';
+import { withOwnCallIds } from './providers/callIds.ts';
 import type { CompletionRequest, Provider, StreamEvent } from './providers/provider.ts';
 import { meteredProvider } from './routing/meteredProvider.ts';
 
@@ -25,7 +26,8 @@ export async function* countedCall(
   let heard = false;
   const end: CallEnd = { outcome: 'cancelled', error: null, toolCalls: 0, durationMs: 0 };
   try {
-    for await (const event of metered.streamCompletion(request, signal)) {
+    const events = metered.streamCompletion(request, signal);
+    for await (const event of withOwnCallIds(events, request.messages)) {
       heard ||= event.type !== 'retry';
       if (event.type === 'tool_call') end.toolCalls++;
       yield event;

@@ -11,6 +11,7 @@ import type {
 import type { Budget } from './budget.ts';
 import { TelosError } from './errors.ts';
 import { newToken } from './human.ts';
+import { withOwnCallIds } from './providers/callIds.ts';
 import { usageOf } from './providers/prices.ts';
 import { defaultMaxTokens, type Provider, type Quota, type TokenCount } from './providers/provider.ts';
 import { withoutDepth } from './providers/toolArguments.ts';
@@ -162,7 +163,8 @@ async function* readTurn(
     ...(skillDir === undefined ? {} : { skillDir }),
     maxTokens: defaultMaxTokens,
   };
-  for await (const event of spec.provider.streamCompletion(request, signal)) {
+  const events = spec.provider.streamCompletion(request, signal);
+  for await (const event of withOwnCallIds(events, messages)) {
     switch (event.type) {
       case 'text':
         appendText(reply.blocks, event.text);

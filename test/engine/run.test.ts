@@ -69,6 +69,29 @@ describe('runLoop', () => {
       .flatMap(message => (typeof message.content === 'string' ? [] : message.content))
       .filter(block => block.type === 'tool_result');
 
+  it('sends back calls that came with one id under two, each with its own result', async () => {
+    const twice = [
+      calls('same', 'read_file', { path: 'in.txt' }),
+      calls('same', 'list_directory', { path: '.' }),
+      done('tool_use'),
+    ];
+    const again = [calls('same', 'read_file', { path: 'in.txt' }), done('tool_use')];
+    const { events, end } = await run(scriptedProvider([twice, again, [says('ok'), done()]]));
+    const blocks = end.messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content));
+    const asked = blocks.flatMap(block => (block.type === 'tool_use' ? [block.id] : []));
+    assert.equal(new Set(asked).size, 3);
+    assert.deepEqual(
+      resultsOf(end).map(({ tool_use_id, content }) => [tool_use_id, content]),
+      [
+        [asked[0], 'data'],
+        [asked[1], 'in.txt'],
+        [asked[2], 'data'],
+      ],
+    );
+    const shown = events.flatMap(event => (event.type === 'tool_end' ? [event.callId] : []));
+    assert.deepEqual(shown, asked);
+  });
+
   it('says that a model has answered without a word, but not behind work that is done', async () => {
     const notices = ({ events }: Awaited<ReturnType<typeof run>>) =>
       events.flatMap(event => (event.type === 'notice' ? [event.message] : []));

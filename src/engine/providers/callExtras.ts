@@ -7,7 +7,11 @@ import type { ContentBlock, RedactedThinkingBlock } from '../../protocol/run.ts'
 const mark = 'telos-call-extras:';
 
 /** `extras` are further properties of the call, as they came from the provider of that name. */
-export function callExtrasBlock(callId: string, extras: object, provider: string): RedactedThinkingBlock {
+export function callExtrasBlock(
+  callId: string,
+  extras: object,
+  provider: string | undefined,
+): RedactedThinkingBlock {
   return { type: 'redacted_thinking', data: mark + JSON.stringify([callId, extras, provider]) };
 }
 
@@ -20,6 +24,15 @@ export function isCallExtras(block: ContentBlock): boolean {
   return block.type === 'redacted_thinking' && block.data.startsWith(mark);
 }
 
+/** Returns what a block of ours holds, and undefined for any other. */
+export function callExtrasIn(
+  block: ContentBlock,
+): { callId: string; extras: object; provider: string | undefined } | undefined {
+  if (block.type !== 'redacted_thinking' || !isCallExtras(block)) return undefined;
+  const [callId, extras, provider] = JSON.parse(block.data.slice(mark.length)) as [string, object, string?];
+  return { callId, extras, provider };
+}
+
 /**
  * The further properties that the provider of that name attached to each call of a message, by the call's id; under the empty one those of the
  * message itself. What another one attached is not for it: OpenAI refuses properties that it does not know.
@@ -27,8 +40,9 @@ export function isCallExtras(block: ContentBlock): boolean {
 export function extrasOf(content: readonly ContentBlock[], provider: string): Map<string, object> {
   const found = new Map<string, object>();
   for (const block of content) {
-    if (block.type !== 'redacted_thinking' || !isCallExtras(block)) continue;
-    const [callId, extras, from] = JSON.parse(block.data.slice(mark.length)) as [string, object, string?];
+    const attached = callExtrasIn(block);
+    if (!attached) continue;
+    const { callId, extras, provider: from } = attached;
     // Conversations of older versions do not say from whom it came.
     if (from === undefined || from === provider) found.set(callId, extras);
   }

@@ -1,6 +1,6 @@
 /** Reads a streamed answer in OpenAI's chat completions format, with the liberties that compatible servers take. */
-import { randomUUID } from 'node:crypto';
 import { callExtrasBlock, messageExtrasBlock } from './callExtras.ts';
+import { newCallId } from './callIds.ts';
 import type { StreamEvent, TokenCount } from './provider.ts';
 import { readToolCall } from './toolArguments.ts';
 import { ReportedError, type WireReader } from './turn.ts';
@@ -153,7 +153,7 @@ export class OpenaiReader implements WireReader {
     const isOwn = id && this.#calls.every(call => call.id !== id);
     const call: OpenCall = {
       index: index ?? undefined,
-      id: isOwn ? id : `call_${randomUUID().replaceAll('-', '')}`,
+      id: isOwn ? id : newCallId(),
       givenId: id || undefined,
       name: '',
       json: '',
