@@ -171,11 +171,24 @@ export function resolveServer(
   const fill = (text: string): string => interpolate(text, env);
   if (server.type === 'stdio')
     return { server: { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) } };
-  const refusal = addressProblem(server.url);
+  const { oauth } = server;
+  const headers = mapValues(server.headers, fill);
+  const refusal = addressProblem(server.url) ?? headerProblem(server.headers, headers);
   if (refusal) return { refusal };
-  const { oauth, headers } = server;
   const known = oauth?.clientSecret ? { oauth: { ...oauth, clientSecret: fill(oauth.clientSecret) } } : {};
-  return { server: { ...server, headers: mapValues(headers, fill), ...known } };
+  return { server: { ...server, headers, ...known } };
+}
+
+/** Without the value, which may be a secret: a line break in it would begin a header of its own, or end the request. */
+function headerProblem(
+  written: Readonly<Record<string, string>>,
+  filled: Readonly<Record<string, string>>,
+): string | undefined {
+  const [name] = Object.entries(filled).find(([, value]) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) ?? [];
+  if (name === undefined) return undefined;
+  const used = [...(written[name] ?? '').matchAll(variable)].map(([, variableName]) => variableName);
+  const from = used.length > 0 ? `, filled in from ${used.join(', ')},` : '';
+  return `its header ${JSON.stringify(name)}${from} holds a line break or another character that no header may hold; take it out`;
 }
 
 /** Where a server is, for people: the command line or the address as written, so that no variable's value is in it. */

@@ -29,6 +29,20 @@ describe('mcp.json', () => {
     return 'refusal' in resolved ? resolved.refusal : '';
   };
 
+  it('refuses a header whose value would begin another, and names the variable but not its value', () => {
+    const server = serverOf({ url: 'https://m.test/mcp', headers: { Plain: 'ok', A: `Bearer \${V}` } });
+    assert.ok(typeof server !== 'string');
+    for (const value of ['x\r\nX-Evil: 1', 'x\nX-Evil: 1', 'x\r', 'x\0y', 'x\u2028y']) {
+      const resolved = resolveServer(server, { V: value });
+      assert.ok('refusal' in resolved, JSON.stringify(value));
+      assert.match(resolved.refusal, /^its header "A", filled in from V, holds a line break/);
+      assert.ok(!resolved.refusal.includes('Evil'));
+    }
+    const literal = serverOf({ url: 'https://m.test/mcp', headers: { A: 'x\r\nX-Evil: 1' } });
+    assert.ok(typeof literal !== 'string' && 'refusal' in resolveServer(literal, {}));
+    assert.ok('server' in resolveServer(server, { V: 'tök\ten 123' }));
+  });
+
   it('gives servers of all kinds, and leaves alone what it does not know', () => {
     const { servers, problems } = read(
       JSON.stringify({
