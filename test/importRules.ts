@@ -14,6 +14,7 @@ export const floors: readonly (readonly string[])[] = [
     'src/engine/loneRecords.ts',
     'src/engine/logFile.ts',
     'src/engine/logReader.ts',
+    'src/engine/ownFolder.ts',
     'src/engine/redact.ts',
     'src/engine/secretFinder.ts',
     'src/engine/secretForms.ts',

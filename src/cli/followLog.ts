@@ -1,8 +1,9 @@
 /** Hands on each record of the log as it is written. */
-import { mkdirSync, watch } from 'node:fs';
+import { watch } from 'node:fs';
 import { join } from 'node:path';
 import type { LogRecord } from '../engine/logFile.ts';
 import { LogReader } from '../engine/logReader.ts';
+import { makeOwnFolders } from '../engine/ownFolder.ts';
 
 /** Ends when the signal aborts. Throws what the file system says. */
 export async function followLog(
@@ -11,7 +12,7 @@ export async function followLog(
   onRecord: (record: LogRecord) => void,
 ): Promise<void> {
   const folder = join(dataDir, 'logs');
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeOwnFolders(folder);
   const reader = new LogReader(dataDir, 'end');
   const watcher = watch(folder);
   const readOn = async (): Promise<void> => {

@@ -1,18 +1,9 @@
 /** The log on disk: what its records hold, how one is added whole, and how a file is read in spite of broken lines. */
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, readdirSync, readSync, writeSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Message, RunOutcome } from '../protocol/run.ts';
+import { makeOwnFolders, openOwn } from './ownFolder.ts';
 import { mapStrings } from './redact.ts';
 
 /** A skill was picked and starts. Names and order of the first keys are those of the specification's log. */
@@ -127,13 +118,13 @@ export function logDays(dataDir: string): { day: string; file: string }[] {
  * the event is shown, also when the process ends right after it. Throws what the file system says.
  */
 export function appendRecord(file: string, record: LogRecord): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeOwnFolders(dirname(file));
   appendLine(file, recordLine(record), constants.O_CREAT);
 }
 
 /** Adds one line with one write, behind what may be half a line. `create` is `O_CREAT` where the file may be new. Throws what the file system says. */
 export function appendLine(file: string, text: string, create = 0): void {
-  const handle = openSync(file, constants.O_RDWR | constants.O_APPEND | create, 0o600);
+  const handle = openOwn(file, constants.O_RDWR | constants.O_APPEND | create);
   try {
     const stats = fstatSync(handle);
     if (!stats.isFile()) throw new Error('it is not a regular file');

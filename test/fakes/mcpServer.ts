@@ -29,8 +29,9 @@ if (fault === 'flutters')
   tools = [...tools, { name: 'flutter', description: 'Says that its tools change.', inputSchema: {} }];
 // Written by hand, since nothing else writes it.
 const deep = (levels: number): string => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
-const raw = (id: number | undefined, result: string): void =>
-  void process.stdout.write(`{"jsonrpc":"2.0","id":${id},"result":${result}}\n`);
+const raw = (id: number | undefined, result: string): void => {
+  process.stdout.write(`{"jsonrpc":"2.0","id":${id},"result":${result}}\n`);
+};
 if (fault === 'odd') tools = [...tools, null, { description: 'no name' }, { name: 'bare' }];
 
 if (fault === 'dies') {

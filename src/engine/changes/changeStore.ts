@@ -1,10 +1,10 @@
 /** What the runs have changed: kept for each, shown, undone, and given up when it gets old or too much. */
-import { appendFileSync } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { runPath } from '../history/runFile.ts';
 import { readSummary } from '../history/runSummary.ts';
+import { appendToOwn, isLink } from '../ownFolder.ts';
 import { isInside, PathProblem } from '../tools/paths.ts';
 import type { WriteKeeper } from '../tools/tool.ts';
 import {
@@ -144,7 +144,7 @@ export class ChangeStore {
       paths: [...undone.restored, ...undone.removed, ...asBefore],
     };
     try {
-      appendFileSync(indexPath(folder), `\n${JSON.stringify(line)}\n`);
+      appendToOwn(indexPath(folder), `\n${JSON.stringify(line)}\n`);
     } catch {
       // The files say the same: they are as before.
     }
@@ -194,6 +194,8 @@ export class ChangeStore {
   }
 
   async #runIds(): Promise<string[]> {
+    // Behind a link lies something else, of which the oldest would be deleted.
+    if (isLink(changesFolder(this.#dataDir))) return [];
     const names = await readdir(changesFolder(this.#dataDir)).catch(() => []);
     return names.filter(name => runChangesFolder(this.#dataDir, name) !== undefined);
   }

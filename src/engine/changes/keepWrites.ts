@@ -1,7 +1,9 @@
 /** Keeps what a file was before a run writes it, so that the run can be undone to the byte. */
-import { appendFileSync, constants, existsSync, mkdirSync, type Stats } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { constants, existsSync, type Stats } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { appendToOwn, makeOwnFolders } from '../ownFolder.ts';
 import { describeFileError } from '../tools/paths.ts';
 import { grouped, looksBinary } from '../tools/plainText.ts';
 import type { KeptWrite, PlannedWrite, WriteKeeper } from '../tools/tool.ts';
@@ -87,10 +89,10 @@ export class KeptWrites implements WriteKeeper {
       this.#problems.push(tooLarge(path, bytes.length));
       return;
     }
-    const temporary = join(this.#folder, `${sha256}.tmp`);
+    const temporary = join(this.#folder, `${sha256}.${randomUUID()}.tmp`);
     try {
-      mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-      const handle = await open(temporary, 'w', 0o600);
+      makeOwnFolders(dirname(this.#folder), this.#folder);
+      const handle = await open(temporary, 'wx', 0o600);
       try {
         await handle.writeFile(bytes);
         await handle.sync();
@@ -111,9 +113,10 @@ export class KeptWrites implements WriteKeeper {
     const lines: ChangeLine[] = isSaid ? [line] : [{ type: 'command' }, line];
     const text = lines.map(each => `${JSON.stringify(each)}\n`).join('');
     try {
-      if (!this.#isOpen) mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+      makeOwnFolders(dirname(this.#folder), this.#folder);
       // A line that a full disk has cut stays one line.
-      appendFileSync(indexPath(this.#folder), this.#isCut ? `\n${text}` : text, { mode: 0o600 });
+      const index = indexPath(this.#folder);
+      appendToOwn(index, this.#isCut ? `\n${text}` : text, constants.O_CREAT);
     } catch (error) {
       this.#isCut = true;
       this.#fail('what the run writes could not be noted', error);

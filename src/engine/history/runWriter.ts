@@ -1,6 +1,7 @@
 /** Writes the lines of a run behind its back: in the order in which they came, a few writes for many lines, and again where the disk took none. */
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
+import { makeOwnFolders } from '../ownFolder.ts';
 
 /** So much waits for a disk that takes nothing, in bytes; what is more is given up. */
 const maxWaiting = 16 * 1024 * 1024;
@@ -66,7 +67,7 @@ export class RunWriter {
   }
 
   async #create(): Promise<FileHandle> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    makeOwnFolders(this.#folder);
     const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL } = constants;
     return open(this.#path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0o600);
   }

@@ -7,6 +7,7 @@ import {
   maxImageBytes,
   type Selection,
 } from '../../protocol/attachment.ts';
+import { makeOwnFolders } from '../ownFolder.ts';
 import { mapStrings } from '../redact.ts';
 import { writeWhole } from '../wholeFile.ts';
 import { isRunId, runsFolder } from './runFile.ts';
@@ -61,6 +62,7 @@ export async function keepAlong(
     const line = { type: 'selection', selection: clean, ...hiddenIf(clean.text !== selection.text) } as const;
     if (fits(line)) lines.push(line);
   }
+  makeOwnFolders(runsFolder(dataDir));
   await writeWhole(path, lines.map(line => `${JSON.stringify(line)}\n`).join(''));
 }
 

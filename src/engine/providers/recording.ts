@@ -1,4 +1,5 @@
 /** Writes down what a model says, turn by turn, so that `replay` can say it again; also what such a file looks like. */
+import { randomUUID } from 'node:crypto';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { TelosError } from '../errors.ts';
@@ -59,10 +60,10 @@ export function recordingProvider(inner: Provider, file: string, run: RecordedRu
 }
 
 async function writeRecording(file: string, lines: readonly string[]): Promise<void> {
-  const staged = `${file}.${process.pid}.tmp`;
+  const staged = `${file}.${randomUUID()}.tmp`;
   try {
     await mkdir(dirname(file), { recursive: true });
-    const handle = await open(staged, 'w', 0o600);
+    const handle = await open(staged, 'wx', 0o600);
     try {
       await handle.writeFile(`${lines.join('\n')}\n`);
       await handle.sync();
