@@ -2,7 +2,7 @@
  * An MCP server over stdin and stdout, written from the protocol alone, with faults to choose from. `node mcpServer.ts <fault> [file]`: its processes and
  * then what it is sent, one message a line, go to `file`.
  */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { appendFileSync, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
@@ -43,6 +43,9 @@ const clings = fault === 'clings' || fault === 'stubborn';
 if (clings) {
   process.on('SIGTERM', () => undefined);
   pids.push(spawn('sleep', ['60'], { stdio: 'ignore', detached: true }).pid ?? 0);
+  // Without its parent, session and environment.
+  const orphan = 'env -i setsid sleep 60 </dev/null >/dev/null 2>&1 & echo $!';
+  pids.push(Number(execFileSync('/bin/sh', ['-c', orphan], { encoding: 'utf8' })));
 }
 if (fault === 'changes' && record && existsSync(record))
   tools = [{ name: 'say', description: 'Says something else.', inputSchema: schema }];

@@ -251,9 +251,9 @@ describe('MCP servers', () => {
 
   it('ends a server that will not go, with all that it has started', async () => {
     const servers = await connect({ a: server('clings') });
-    assert.deepEqual(pids().map(isAlive), [true, true]);
+    assert.deepEqual(pids().map(isAlive), [true, true, true]);
     await servers.close();
-    assert.deepEqual(pids().map(isAlive), [false, false]);
+    assert.deepEqual(pids().map(isAlive), [false, false, false]);
   });
 
   it('leaves nothing running when the run is cancelled while they connect', async () => {

@@ -1,6 +1,5 @@
 /** The command tool: one shell command in its folder, with a bare environment, and nothing left behind when it ends. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { realpathSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -9,9 +8,18 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
 import { OutputCapture } from './commandOutput.ts';
+import {
+  type CommandEnd,
+  type CommandStreams,
+  floodLimit,
+  noteOn,
+  reportOn,
+  type Stop,
+} from './commandReport.ts';
 import { guardOrphans } from './orphanGuard.ts';
-import { grouped } from './plainText.ts';
+import { marked, newMark } from './processMark.ts';
 import { endProcessTree, livingProcesses, type ProcessTree, processTree } from './processTree.ts';
+import { type TreeLimits, watchTree } from './processWatch.ts';
 import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
 
 /** Characters of a line. Linux takes no argument of more than 128 KiB, and nobody reads that much on a card. */
@@ -19,8 +27,6 @@ const longestCommand = 100_000;
 /** Bytes kept of the two streams, 1 MiB together. */
 const stdoutLimit = 768 * 1024;
 const stderrLimit = 256 * 1024;
-/** A command that prints more bytes than this is ended. */
-const floodLimit = 64 * 1024 * 1024;
 /** How long the streams may stay open after the command's end before what holds them is ended, in milliseconds. */
 const drainTime = 150;
 
@@ -73,8 +79,14 @@ export function commandEnvironment(
 /** A relative place, or an empty one, means the folder of the command: what lies there by the name of a program is not that program. */
 const wholePlaces = (path: string): string => path.split(delimiter).filter(isAbsolute).join(delimiter);
 
-/** `timeoutMs` is how long a command may take. */
-export function createCommandTool({ timeoutMs }: { timeoutMs: number } = { timeoutMs: 60_000 }): Tool {
+/** What one command may take, at a time and in time. */
+export interface CommandLimits extends TreeLimits {
+  timeoutMs: number;
+}
+
+const usualLimits: CommandLimits = { timeoutMs: 60_000, processes: 256, memoryBytes: 4 * 1024 ** 3 };
+
+export function createCommandTool(limits: Partial<CommandLimits> = {}): Tool {
   return {
     definition: {
       name: 'run_command',
@@ -91,25 +103,25 @@ export function createCommandTool({ timeoutMs }: { timeoutMs: number } = { timeo
     },
     access: 'execute',
     longest: { command: longestCommand },
-    execute: (input, context) => runCommand(String(input['command']), context, timeoutMs),
+    execute: (input, context) => runCommand(String(input['command']), context, { ...usualLimits, ...limits }),
   };
 }
 
-type Stop = 'timeout' | 'flood' | 'abort';
-
-async function runCommand(command: string, context: ToolContext, timeoutMs: number): Promise<ToolResult> {
+async function runCommand(command: string, context: ToolContext, limits: CommandLimits): Promise<ToolResult> {
   context.signal.throwIfAborted();
   const refusal = reasonNotToStart(command, context);
   if (refusal !== undefined) return toolError(refusal);
 
-  const mark = { name: 'TELOS_COMMAND', value: randomUUID() };
-  const guard = guardOrphans(`${mark.name}=${mark.value}`);
-  const child = spawn(command, {
-    shell: true,
+  const mark = newMark();
+  const guard = guardOrphans(mark);
+  const onWindows = process.platform === 'win32';
+  const start = onWindows ? { program: command, args: [] } : marked(mark, '/bin/sh', ['-c', command]);
+  const child = spawn(start.program, start.args, {
+    shell: onWindows,
     cwd: context.approvedFolder ?? context.commandDir,
     env: { ...context.env, [mark.name]: mark.value },
     stdio: ['ignore', 'pipe', 'pipe'],
-    detached: process.platform !== 'win32',
+    detached: !onWindows,
     windowsHide: true,
   });
   if (child.pid === undefined) {
@@ -117,19 +129,21 @@ async function runCommand(command: string, context: ToolContext, timeoutMs: numb
     const [error] = await once(child, 'error');
     return toolError(`The command could not be started: ${error.message}`);
   }
-  const tree = processTree(child.pid, `${mark.name}=${mark.value}`);
+  const tree = processTree(child.pid, mark);
   guard.watch(child.pid);
-  const stdout = new OutputCapture(stdoutLimit);
-  const stderr = new OutputCapture(stderrLimit);
+  const streams = { stdout: new OutputCapture(stdoutLimit), stderr: new OutputCapture(stderrLimit) };
   const exited = once(child, 'exit').then(([code, signal]) => exitCode(code, signal));
   const closed = once(child, 'close');
   try {
-    const stopped = await untilExitOrStop(child, exited, [stdout, stderr], context.signal, timeoutMs);
-    const leftBehind = await endAllOf(tree, stopped, closed);
-    if (stopped === 'abort') throw context.signal.reason;
+    const stopped = await untilExitOrStop(child, exited, streams, tree, context.signal, limits);
+    const end = await endAllOf(tree, stopped, closed, limits);
+    const note = noteOn(end, limits);
+    if (end.stopped === 'abort') {
+      if (end.unended.length > 0 && note !== undefined) context.onProgress?.(note);
+      throw context.signal.reason;
+    }
     // A stopped command's own end may never come, when it has become another user's process.
-    const code = stopped === undefined ? await exited : undefined;
-    return report(stdout, stderr, code, noteOn(stopped, leftBehind, timeoutMs));
+    return reportOn(streams, end.stopped === undefined ? await exited : undefined, note);
   } finally {
     guard.release();
     child.stdout.destroy();
@@ -155,9 +169,10 @@ function reasonNotToStart(command: string, context: ToolContext): string | undef
 async function untilExitOrStop(
   child: ChildProcessByStdio<null, Readable, Readable>,
   exited: Promise<number>,
-  [stdout, stderr]: [OutputCapture, OutputCapture],
+  { stdout, stderr }: CommandStreams,
+  tree: ProcessTree,
   signal: AbortSignal,
-  timeoutMs: number,
+  limits: CommandLimits,
 ): Promise<Stop | undefined> {
   let stop: (why: Stop) => void = () => undefined;
   const stopped = new Promise<Stop>(resolve => {
@@ -169,30 +184,38 @@ async function untilExitOrStop(
   };
   child.stdout.on('data', collect(stdout));
   child.stderr.on('data', collect(stderr));
-  const timer = setTimeout(() => stop('timeout'), timeoutMs);
+  const timer = setTimeout(() => stop('timeout'), limits.timeoutMs);
   const onAbort = (): void => stop('abort');
   signal.addEventListener('abort', onAbort);
+  const watching = new AbortController();
+  // Where processes cannot be listed the command still runs.
+  watchTree(tree, limits, stop, watching.signal).catch(() => undefined);
   try {
     return await Promise.race([stopped, exited.then(() => undefined)]);
   } finally {
+    watching.abort();
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
   }
 }
 
-/** Ends what still lives and waits for the rest of the output. True when an ended command had left something running. */
+/** Ends what still lives and waits for the rest of the output. */
 async function endAllOf(
   tree: ProcessTree,
   stopped: Stop | undefined,
   closed: Promise<unknown>,
-): Promise<boolean> {
+  limits: TreeLimits,
+): Promise<CommandEnd> {
+  let why = stopped;
   if (stopped === undefined) {
     await settledWithin(closed, drainTime);
-    if ((await livingProcesses(tree)).length === 0) return false;
+    const left = (await livingProcesses(tree)).length;
+    if (left === 0) return { stopped, leftBehind: false, unended: [] };
+    if (left > limits.processes) why = 'processes';
   }
-  await endProcessTree(tree);
+  const unended = await endProcessTree(tree, { atOnce: why === 'processes' || why === 'memory' });
   await settledWithin(closed, drainTime);
-  return stopped === undefined;
+  return { stopped: why, leftBehind: why === undefined, unended };
 }
 
 /** Returns when `pending` has settled well, or after that time. */
@@ -205,36 +228,4 @@ export async function settledWithin(pending: Promise<unknown>, milliseconds: num
 
 function exitCode(code: number | null, signal: NodeJS.Signals | null): number {
   return code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
-}
-
-function noteOn(stopped: Stop | undefined, leftBehind: boolean, timeoutMs: number): string | undefined {
-  if (stopped === 'timeout')
-    return `[timed out after ${timeoutMs / 1000} s: the command and everything that it started have been ended]`;
-  if (stopped === 'flood')
-    return `[ended after more than ${grouped(floodLimit)} bytes of output; print less]`;
-  if (leftBehind) return '[the command left a process running in the background; it has been ended]';
-  return undefined;
-}
-
-/** `code` is undefined when the command was stopped. */
-function report(
-  stdout: OutputCapture,
-  stderr: OutputCapture,
-  code: number | undefined,
-  note: string | undefined,
-): ToolResult {
-  const errors = stderr.text();
-  const parts = [
-    stdout.text(),
-    errors === '' ? '' : `[stderr]\n${errors}`,
-    note ?? '',
-    code === undefined || code === 0 ? '' : `[exit code: ${code}]`,
-  ];
-  const content = parts.filter(part => part !== '').join('\n\n');
-  const isCut = stdout.isCut || stderr.isCut;
-  return {
-    content: content === '' ? '(no output)' : content,
-    isError: code !== 0,
-    ...(isCut ? { wholeSize: stdout.total + stderr.total } : {}),
-  };
 }

@@ -1,5 +1,4 @@
 /** The two ways to an MCP server: a program that is started here, and an address that is reached. */
-import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { TelosError } from '../errors.ts';
 import { settledWithin } from './command.ts';
@@ -14,6 +13,7 @@ import {
 } from './mcpSdk.ts';
 import { MessageBuffer } from './messageBuffer.ts';
 import { guardOrphans } from './orphanGuard.ts';
+import { marked, newMark } from './processMark.ts';
 import { endProcessTree, type ProcessTree, processTree } from './processTree.ts';
 
 /** Where and with what a stdio server runs; `env` is its whole environment, its own variables excepted. */
@@ -50,12 +50,13 @@ export interface Link {
 export function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): Link {
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
     throw new TelosError('mcp', `the folder it would run in does not exist: ${cwd}`);
-  const mark = { name: 'TELOS_COMMAND', value: randomUUID() };
-  const { command, args } = server;
-  const guard = guardOrphans(`${mark.name}=${mark.value}`);
+  const mark = newMark();
+  const { command } = server;
+  const start = marked(mark, command, server.args);
+  const guard = guardOrphans(mark);
   const transport = new StdioClientTransport({
-    command,
-    args,
+    command: start.program,
+    args: start.args,
     env: { ...env, ...server.env, [mark.name]: mark.value },
     cwd,
     stderr: 'pipe',
@@ -76,10 +77,11 @@ export function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): L
     transport,
     started() {
       // The SDK starts it in our own group, so it is guarded by its mark alone.
-      if (transport.pid !== null) tree = processTree(transport.pid, `${mark.name}=${mark.value}`);
+      if (transport.pid !== null) tree = processTree(transport.pid, mark);
     },
     explain(error) {
-      if (codeOf(error) === 'ENOENT') return `there is no program '${command}'`;
+      const missing = `there is no program '${command}'`;
+      if (codeOf(error) === 'ENOENT' || stderr.trim() === missing) return missing;
       if (error instanceof McpError && error.code === ErrorCode.ConnectionClosed)
         return `it ended before it answered${lastWords()}`;
       return plainReason(error);

@@ -1,5 +1,6 @@
 /** Ends what Telos has started when Telos itself is gone without a word: killed, or its editor's window with it. */
 import { spawn } from 'node:child_process';
+import type { ProcessMark } from './processMark.ts';
 
 export interface OrphanGuard {
   /** The first process of what is guarded, which leads its own group. */
@@ -12,7 +13,7 @@ const unguarded: OrphanGuard = { watch: () => undefined, release: () => undefine
 
 /**
  * A shell whose input ends with this process, however that ends. Then it does what processTree.ts would have done: by group, and where the
- * system shows environments in /proc by the mark, TERM once and KILL for two seconds more, since what is hit may start others.
+ * system has /proc by the mark, TERM once and KILL for two seconds more, since what is hit may start others.
  */
 const script = `
 read -r leader
@@ -20,19 +21,19 @@ read -r rest
 signal=TERM
 for round in 1 2 3 4 5 6; do
   if [ -n "$leader" ]; then kill -s $signal -- "-$leader"; fi
-  for file in $(grep -lsF -- "$1" /proc/[0-9]*/environ); do
+  for file in $(grep -lsE "^Max file locks .* $2 " /proc/[0-9]*/limits; grep -lsF -- "$1" /proc/[0-9]*/environ); do
     pid=\${file#/proc/}
-    kill -s $signal "\${pid%/environ}"
+    kill -s $signal "\${pid%/*}"
   done
   sleep 0.4
   signal=KILL
 done
 `;
 
-/** `mark` is the environment entry of what will be started; call it before that, so that no moment is without a guard. */
-export function guardOrphans(mark: string): OrphanGuard {
+/** `mark` is that of what will be started; call it before that, so that no moment is without a guard. */
+export function guardOrphans({ name, value, lockLimit }: ProcessMark): OrphanGuard {
   if (process.platform === 'win32') return unguarded;
-  const guard = spawn('/bin/sh', ['-c', script, 'sh', mark], {
+  const guard = spawn('/bin/sh', ['-c', script, 'sh', `${name}=${value}`, String(lockLimit)], {
     cwd: '/',
     env: { PATH: '/usr/bin:/bin:/usr/sbin:/sbin' },
     stdio: ['pipe', 'ignore', 'ignore'],

@@ -1,188 +1,213 @@
-/** Finds and ends everything that a command has started, also what has left its process group or its parent. */
-import { execFile, spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+/** Finds and ends everything that a command has started, also what has left its process group, its parent and its environment. */
+import { spawn } from 'node:child_process';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
+import type { ProcessMark } from './processMark.ts';
+import {
+  listedPids,
+  lockLimitOf,
+  type ProcessRow,
+  type ProcessTable,
+  processTable,
+  rowOf,
+} from './processTable.ts';
 
-/** A command's first process, which leads its own group, and the environment entry `NAME=value` that its children inherit. */
+/** A command's first process and what is known of those that it has started. Each look at it makes that more. */
 export interface ProcessTree {
   pid: number;
-  mark: string;
+  mark: ProcessMark;
   /** The start of the first process as the system counts it; what is older cannot belong to the tree. */
   started: number;
+  /** Pid and start of the members of the last look: they stay members when their parent is gone. */
+  known: Map<number, string>;
+  /** Groups and sessions that a member leads: nothing else can be in them as long as one of them lives. */
+  led: Set<number>;
+  /** Pid and start of processes without the mark: it is inherited, so they never get it. */
+  strangers: Map<number, string>;
+  /** The last look at it; one waits for the other, since each goes on from what is known. */
+  latest: Promise<unknown>;
 }
 
 /** Call it in the turn in which the process was started: later its start may be forgotten. */
-export function processTree(pid: number, mark: string): ProcessTree {
+export function processTree(pid: number, mark: ProcessMark): ProcessTree {
   // One that could not be started has no tree.
   const started = process.platform === 'linux' ? Number(rowOf(pid)?.started ?? 0) : 0;
-  return { pid, mark, started };
-}
-
-interface ProcessRow {
-  pid: number;
-  parent: number;
-  group: number;
-  session: number;
-  /** With the pid it names a process for good: a pid alone is given out again. */
-  started: string;
+  const known = new Map(started === 0 ? [] : [[pid, String(started)]]);
+  return { pid, mark, started, known, led: new Set([pid]), strangers: new Map(), latest: Promise.resolve() };
 }
 
 /** Between TERM and KILL, in milliseconds; a cancelled run must be over within half a second or so. */
 const grace = 400;
 const pollInterval = 40;
-const killRounds = 25;
-/** Processes that are looked at before anything else gets its turn. */
-const rowsAtOnce = 100;
+/** How long it is tried to end what KILL does not end at once, in milliseconds. */
+const killTime = 2000;
+/** Passes over the processes in which new members may turn up while all are being stopped. */
+const stopPasses = 50;
+/** Of those, how many are made before anything else gets its turn. */
+const passesAtOnce = 5;
+/** How often a pass reads the list again for what has come meanwhile. */
+const listings = 20;
 
-/** The processes of the tree that live, by pid, except for those that have ended and wait to be collected. */
-export async function livingProcesses(tree: ProcessTree): Promise<readonly number[]> {
-  return [...(await findMembers(tree, new Map())).keys()];
+/** The processes of the tree that live, except for those that have ended and wait to be collected. */
+export async function livingProcesses(tree: ProcessTree): Promise<readonly ProcessRow[]> {
+  return [...(await findMembers(tree)).values()];
 }
 
-/** Ends the tree by TERM, then KILL, and returns when it is gone (or cannot be ended, being another user's). */
-export async function endProcessTree(tree: ProcessTree): Promise<void> {
+/** Stops all of it before it counts, since what multiplies leaves no time for that; if it is more than so many, it stays stopped. */
+export async function isMoreThan(count: number, tree: ProcessTree): Promise<boolean> {
+  const members = await stopAll(tree);
+  if (members.size > count) return true;
+  signalAll(members, 'SIGCONT');
+  return false;
+}
+
+/**
+ * Ends the tree by TERM, then KILL, and returns when it is gone, with what cannot be ended, being another user's. With `atOnce` there is no TERM,
+ * as for what must not grow any more.
+ */
+export async function endProcessTree(
+  tree: ProcessTree,
+  { atOnce = false } = {},
+): Promise<readonly ProcessRow[]> {
   if (process.platform === 'win32') return endWindowsTree(tree.pid);
-  let members = await findMembers(tree, new Map());
+  let left = atOnce ? await stopAll(tree) : await endGently(tree);
+  for (let [wait, until] = [5, Date.now() + killTime]; left.size > 0 && Date.now() < until; ) {
+    const unreachable = signalAll(await stopAll(tree), 'SIGKILL');
+    await delay(wait);
+    wait = pollInterval;
+    left = await findMembers(tree);
+    if ([...left.keys()].every(pid => unreachable.has(pid))) break;
+  }
+  return [...left.values()];
+}
+
+/** What is left when everything had its time to end in good order, or would not. */
+async function endGently(tree: ProcessTree): Promise<Map<number, ProcessRow>> {
+  let members = await findMembers(tree);
+  const most = 2 * members.size;
   signalAll(members, 'SIGTERM');
+  // What is stopped heeds it only when it goes on.
+  signalAll(members, 'SIGCONT');
   for (const deadline = Date.now() + grace; members.size > 0 && Date.now() < deadline; ) {
     await delay(pollInterval);
-    members = await findMembers(tree, members);
-  }
-  // Something that starts new processes faster than they are listed needs several rounds.
-  for (let round = 0; members.size > 0 && round < killRounds; round++) {
-    signalAll(members, 'SIGKILL');
-    await delay(round === 0 ? 5 : pollInterval);
-    members = await findMembers(tree, members);
-  }
-}
-
-function signalAll(members: ReadonlyMap<number, string>, signal: 'SIGTERM' | 'SIGKILL'): void {
-  for (const pid of members.keys()) {
-    try {
-      process.kill(pid, signal);
-    } catch {
-      // It ended by itself, or belongs to another user.
-    }
-  }
-}
-
-/** Members by pid, with their start; `known` ones stay members when their parent is gone. */
-async function findMembers(
-  tree: ProcessTree,
-  known: ReadonlyMap<number, string>,
-): Promise<Map<number, string>> {
-  const { rows, carriesMark } =
-    process.platform === 'linux' ? await linuxProcesses() : await posixProcesses();
-  const members = new Map<number, string>();
-  const add = (row: ProcessRow): void => void members.set(row.pid, row.started);
-  for (const row of rows) {
-    const own = row.pid === tree.pid || row.group === tree.pid || row.session === tree.pid;
-    if (own || known.get(row.pid) === row.started) add(row);
-  }
-  if (process.platform === 'linux') {
-    const others = rows.filter(row => !members.has(row.pid) && Number(row.started) >= tree.started);
-    const marked = await Promise.all(others.map(row => carriesMark(row, tree.mark)));
-    for (const [index, row] of others.entries()) if (marked[index]) add(row);
-  }
-  for (let size = -1; size !== members.size; ) {
-    size = members.size;
-    for (const row of rows) if (members.has(row.parent)) add(row);
+    members = await findMembers(tree);
+    if (members.size > most) break;
   }
   return members;
 }
 
-/** All processes of one moment. */
-interface Processes {
-  rows: readonly ProcessRow[];
-  /** Whether its environment holds the entry. */
-  carriesMark(row: ProcessRow, mark: string): Promise<boolean>;
+/** Those that belong to another user. */
+function signalAll(members: ReadonlyMap<number, ProcessRow>, signal: NodeJS.Signals): Set<number> {
+  return new Set([...members.keys()].filter(pid => !send(pid, signal)));
 }
 
-let current: Promise<Processes> | undefined;
-let next: Promise<Processes> | undefined;
+/** False when it belongs to another user; true also when it has ended by itself. */
+function send(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'EPERM';
+  }
+}
 
 /**
- * Going through all processes takes milliseconds, and many commands may end at once: who asks while that is being done shares the next
- * time with all others who do, since each must see what is there after they asked.
+ * Stops the whole tree, so that nothing starts another process while the others are ended. Each is stopped in the moment in which it is
+ * found: one that starts its successor and ends, again and again, is elsewhere a millisecond later.
  */
-function linuxProcesses(): Promise<Processes> {
-  next ??= Promise.resolve(current).then(() => {
-    next = undefined;
-    const listing = listLinuxProcesses().finally(() => {
-      if (current === listing) current = undefined;
-    });
-    current = listing;
-    return listing;
-  });
-  return next;
-}
-
-async function listLinuxProcesses(): Promise<Processes> {
-  const rows: ProcessRow[] = [];
-  for (const [index, name] of readdirSync('/proc').entries()) {
-    if (index % rowsAtOnce === rowsAtOnce - 1) await nextTurn();
-    const row = /^\d+$/.test(name) ? rowOf(Number(name)) : undefined;
-    if (row) rows.push(row);
+async function stopAll(tree: ProcessTree): Promise<Map<number, ProcessRow>> {
+  // A whole group takes one call. What is no group, or has ended, is passed by.
+  for (const pid of [...tree.led].map(id => -id).concat(...tree.known.keys())) send(pid, 'SIGSTOP');
+  const stopped = new Map(tree.known);
+  for (let pass = 1; pass <= stopPasses && process.platform === 'linux'; pass++) {
+    if (stopNew(tree, stopped) === 0) break;
+    if (pass % passesAtOnce === 0) await nextTurn();
   }
-  const environments = new Map<ProcessRow, Promise<Buffer | undefined>>();
-  return {
-    rows,
-    async carriesMark(row, mark) {
-      const read = environments.get(row) ?? readFile(`/proc/${row.pid}/environ`).catch(() => undefined);
-      environments.set(row, read);
-      return (await read)?.includes(mark) ?? false;
-    },
-  };
+  return findMembers(tree);
 }
 
-/** Undefined for a process that has ended. No disk is asked, so this takes 10 microseconds, and five times that if it is done aside. */
-function rowOf(pid: number): ProcessRow | undefined {
-  try {
-    return linuxRow(pid, readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return undefined;
+/** Returns how many there were, together with those that ended before anything could be seen of them. */
+function stopNew(tree: ProcessTree, stopped: Map<number, string>): number {
+  let count = 0;
+  const seen = new Set<number>();
+  for (let listing = 0, before = -1; before !== seen.size && listing < listings; listing++) {
+    before = seen.size;
+    // The newest first: the oldest have been stopped.
+    for (const pid of listedPids().reverse()) {
+      if (seen.has(pid)) continue;
+      seen.add(pid);
+      const row = rowOf(pid);
+      if (!row && listing > 0) count++;
+      if (!row || stopped.get(pid) === row.started || !isMember(row, tree, stopped)) continue;
+      send(pid, 'SIGSTOP');
+      stopped.set(pid, row.started);
+      count++;
+    }
   }
+  return count;
 }
 
-/** The fields behind the name in parentheses, which may itself hold spaces and parentheses: see proc_pid_stat(5). */
-function linuxRow(pid: number, stat: string): ProcessRow | undefined {
-  const [state, parent, group, session, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const started = rest[15];
-  if (state === 'Z' || state === 'X' || started === undefined) return undefined;
-  return { pid, parent: Number(parent), group: Number(group), session: Number(session), started };
+function isMember(row: ProcessRow, tree: ProcessTree, stopped: ReadonlyMap<number, string>): boolean {
+  if (belongs(row, tree) || stopped.has(row.parent)) return true;
+  return mayBelong(row, tree) && hasLimit(lockLimitOf(row.pid), tree);
 }
 
-async function posixProcesses(): Promise<Processes> {
-  const listed = await new Promise<string>(done => {
-    execFile('ps', ['-A', '-o', 'pid=,ppid=,pgid=,stat=,lstart='], { encoding: 'utf8' }, (_error, stdout) =>
-      done(stdout),
-    );
+/** By what is known already. */
+function belongs({ pid, group, session, started }: ProcessRow, tree: ProcessTree): boolean {
+  if (tree.started === 0 && pid === tree.pid) return true;
+  return tree.led.has(group) || tree.led.has(session) || tree.known.get(pid) === started;
+}
+
+const mayBelong = ({ pid, started }: ProcessRow, tree: ProcessTree): boolean =>
+  Number(started) >= tree.started && tree.strangers.get(pid) !== started;
+
+const hasLimit = (limit: number | undefined, { mark }: ProcessTree): boolean =>
+  limit !== undefined && limit === mark.lockLimit;
+
+/** All members by pid; the tree knows them from now on. */
+function findMembers(tree: ProcessTree): Promise<Map<number, ProcessRow>> {
+  const look = tree.latest.then(() => lookAt(tree));
+  tree.latest = look.catch(() => undefined);
+  return look;
+}
+
+async function lookAt(tree: ProcessTree): Promise<Map<number, ProcessRow>> {
+  const table = await processTable();
+  const members = new Map<number, ProcessRow>();
+  const others = table.rows.filter(row => {
+    if (!belongs(row, tree)) return mayBelong(row, tree);
+    members.set(row.pid, row);
+    return false;
   });
-  const rows = listed.split('\n').flatMap(line => {
-    const [pid, parent, group, state, ...started] = line.trim().split(/\s+/);
-    if (pid === undefined || pid === '' || state === undefined || state.startsWith('Z')) return [];
-    // ps names no session on every system; what left its group is found through its parent.
-    return [
-      {
-        pid: Number(pid),
-        parent: Number(parent),
-        group: Number(group),
-        session: 0,
-        started: started.join(' '),
-      },
-    ];
-  });
-  return { rows, carriesMark: async () => false };
+  const areMarked = await Promise.all(others.map(row => carriesMark(row, table, tree)));
+  for (const [index, row] of others.entries()) if (areMarked[index]) members.set(row.pid, row);
+  for (let size = -1; size !== members.size; ) {
+    size = members.size;
+    for (const row of table.rows) if (members.has(row.parent)) members.set(row.pid, row);
+  }
+  for (const { pid, started } of others) if (!members.has(pid)) tree.strangers.set(pid, started);
+  remember(tree, members);
+  return members;
 }
 
-function endWindowsTree(pid: number): Promise<void> {
+function remember(tree: ProcessTree, members: ReadonlyMap<number, ProcessRow>): void {
+  const rows = [...members.values()];
+  const ids = rows.flatMap(({ group, session }) => [group, session]);
+  tree.led = new Set(ids.filter(id => tree.led.has(id) || members.has(id)));
+  tree.known = new Map(rows.map(({ pid, started }) => [pid, started]));
+}
+
+async function carriesMark(row: ProcessRow, table: ProcessTable, tree: ProcessTree): Promise<boolean> {
+  if (hasLimit(table.lockLimitOf(row), tree)) return true;
+  return (await table.environmentOf(row))?.includes(`${tree.mark.name}=${tree.mark.value}`) ?? false;
+}
+
+function endWindowsTree(pid: number): Promise<readonly ProcessRow[]> {
   return new Promise(done => {
     const taskkill = spawn('taskkill', ['/pid', String(pid), '/T', '/F'], {
       stdio: 'ignore',
       windowsHide: true,
     });
-    taskkill.once('error', () => done());
-    taskkill.once('exit', () => done());
+    taskkill.once('error', () => done([]));
+    taskkill.once('exit', () => done([]));
   });
 }
