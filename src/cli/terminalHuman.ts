@@ -5,18 +5,21 @@ import { type AgentCard, describeCard } from '../protocol/agentCard.ts';
 import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protocol/run.ts';
 import type { Terminal } from './terminal.ts';
 import { exactText, terminalText } from './terminalText.ts';
+import { dropTypedAhead, isKeyInput } from './typedAhead.ts';
 
-/** How much of what is to be approved is shown, in characters; the rest is counted. */
+/** How much of what is to be approved is shown, half of it from the beginning; what is between is counted, and shown when asked for. */
 const shownCharacters = 4000;
+const shownLines = 40;
 
+/** What is kept for good takes a word: a letter slips. */
 const keys: Record<ApprovalScope, { key: string; label: string }> = {
   once: { key: 'y', label: 'y = yes, once' },
   run: { key: 'r', label: 'r = for this run' },
-  always: { key: 'a', label: 'a = always' },
+  always: { key: 'always', label: 'always = do not ask again' },
 };
 
 /** What `always` means where the question is a card. */
-const acceptLabel = 'a = accept the card, as long as no file of the agent changes';
+const acceptLabel = 'always = accept the card, as long as no file of the agent changes';
 
 /** Undefined at the end of the input, or when the signal aborts. */
 export type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
@@ -25,10 +28,17 @@ export type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string
 export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readLine): Human {
   return {
     async approve(request, signal) {
-      terminal.say(approvalText(request, terminal));
-      const answer = await readAnswer(approvalPrompt(request), signal);
-      if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
-      return decisionOf(answer, request.scopes);
+      for (let whole = false; ; whole = true) {
+        const { text, isCut } = approvalText(request, terminal, whole);
+        terminal.say(text);
+        const answer = await readAnswer(approvalPrompt(request, isCut), signal);
+        if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
+        const word = answer?.trim().toLowerCase() ?? '';
+        if (isCut && word === 's') continue;
+        if (word === 'a' && request.scopes.includes('always'))
+          terminal.say("Taken as a no: 'always' has to be written out.");
+        return decisionOf(word, request.scopes);
+      }
     },
     async ask(questions, signal) {
       const answers: string[] = [];
@@ -41,27 +51,56 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
   };
 }
 
-function approvalText(request: ApprovalRequest, { style }: Terminal): string {
+/** The question comes behind the card, so that the end of a command stands where the answer is typed. */
+function approvalText(
+  request: ApprovalRequest,
+  { style }: Terminal,
+  whole: boolean,
+): { text: string; isCut: boolean } {
   const folder = request.folder ? ` in ${exactText(request.folder)}` : '';
-  const exact = exactText(request.subject);
-  const hidden = exact.length - shownCharacters;
-  const shown = exact.slice(0, shownCharacters).split('\n');
-  return [
-    style.bold(`? ${exactText(request.tool)} asks${folder}:`),
-    ...shown.map(line => `    ${line}`),
-    ...(hidden > 0 ? [style.red(`    ... and ${hidden} more characters that are not shown`)] : []),
-    ...(request.diff === undefined ? [] : diffLines(request.diff, style)),
+  const [subject, diff] = [request.subject, request.diff ?? ''].map(text => excerpt(exactText(text), whole));
+  const lines = [
     ...(request.card ? cardLines(request.card) : []),
+    style.bold(`? ${exactText(request.tool)} asks${folder}:`),
+    ...shown(subject, '    ', style),
+    ...(request.diff === undefined ? [] : shown(diff, '  | ', style)),
     style.dim(`  ${terminalText(request.reason)} (rule ${terminalText(request.rule)})`),
-  ].join('\n');
+  ];
+  return {
+    text: lines.join('\n'),
+    isCut: [subject, diff].some(part => part !== undefined && part.hidden > 0),
+  };
 }
 
-function diffLines(diff: string, style: Terminal['style']): string[] {
-  const exact = exactText(diff);
-  const hidden = exact.length - shownCharacters;
-  const lines = exact.slice(0, shownCharacters).split('\n');
-  const note = hidden > 0 ? [style.red(`  | ... and ${hidden} more characters that are not shown`)] : [];
-  return [...lines.map(line => `  | ${line}`), ...note];
+interface Excerpt {
+  head: string;
+  /** Characters between the two. */
+  hidden: number;
+  tail: string;
+}
+
+function excerpt(text: string, whole: boolean): Excerpt {
+  const lines = text.split('\n');
+  if (whole || (text.length <= shownCharacters && lines.length <= shownLines))
+    return { head: text, hidden: 0, tail: '' };
+  const head = lines
+    .slice(0, shownLines / 2)
+    .join('\n')
+    .slice(0, shownCharacters / 2);
+  const rest = text.slice(head.length).split('\n');
+  const tail = rest
+    .slice(-shownLines / 2)
+    .join('\n')
+    .slice(-shownCharacters / 2);
+  return { head, hidden: text.length - head.length - tail.length, tail };
+}
+
+function shown(part: Excerpt | undefined, indent: string, style: Terminal['style']): string[] {
+  if (!part) return [];
+  const indented = (text: string): string[] => text.split('\n').map(line => indent + line);
+  if (part.hidden === 0) return indented(part.head + part.tail);
+  const note = `${indent}... ${part.hidden} characters between are not shown ...`;
+  return [...indented(part.head), style.red(note), ...indented(part.tail)];
 }
 
 /** The whole card, since `always` accepts all of it. */
@@ -69,28 +108,30 @@ function cardLines(card: AgentCard): string[] {
   return describeCard(card).map(line => `  | ${exactText(line.replaceAll('\n', ' '))}`);
 }
 
-function approvalPrompt({ scopes, card }: ApprovalRequest): string {
+function approvalPrompt({ scopes, card }: ApprovalRequest, isCut: boolean): string {
   const labels = scopes.map(scope => (card && scope === 'always' ? acceptLabel : keys[scope].label));
-  return `  Allow? [${[...labels, 'N = no'].join(', ')}] `;
+  return `  Allow? [${[...labels, ...(isCut ? ['s = show all of it'] : []), 'N = no'].join(', ')}] `;
 }
 
-/** Anything but the letter of an offered scope is a no; so is the end of the input. */
-function decisionOf(answer: string | undefined, scopes: readonly ApprovalScope[]): ApprovalDecision {
-  const word = answer?.trim().toLowerCase() ?? '';
+/** Anything but the word of an offered scope is a no; so is the end of the input. */
+function decisionOf(word: string, scopes: readonly ApprovalScope[]): ApprovalDecision {
   const scope = scopes.find(
     candidate => keys[candidate].key === word || (candidate === 'once' && word === 'yes'),
   );
   return scope ? { allow: true, scope } : { allow: false, reason: 'The person at the terminal said no.' };
 }
 
-/** One line of input; undefined at its end, or when the signal aborts. */
-export function readLine(
+/** One line of input; undefined at its end, or when the signal aborts. On a terminal only what is typed behind the question counts. */
+export async function readLine(
   prompt: string,
   signal: AbortSignal,
   input: NodeJS.ReadableStream = process.stdin,
   output: NodeJS.WritableStream = process.stderr,
 ): Promise<string | undefined> {
-  if (signal.aborted) return Promise.resolve(undefined);
+  if (signal.aborted) return undefined;
+  output.write(prompt);
+  if (isKeyInput(input)) await dropTypedAhead(input, signal);
+  if (signal.aborted || hasEnded(input)) return undefined;
   // Not `terminal: true`: raw mode would swallow Ctrl-C, which has to reach the run.
   const reader = createInterface({ input, output, terminal: false });
   return new Promise(resolve => {
@@ -103,7 +144,8 @@ export function readLine(
     signal.addEventListener('abort', stop, { once: true });
     reader.once('line', finish);
     reader.once('close', stop);
-    reader.setPrompt(prompt);
-    reader.prompt();
   });
 }
+
+const hasEnded = (input: NodeJS.ReadableStream): boolean =>
+  'readableEnded' in input && input.readableEnded === true;

@@ -45,6 +45,7 @@ function cardText(card: AgentCard): string {
 
 async function saysYes(terminal: Terminal): Promise<boolean> {
   if (!terminal.canAsk) return false;
-  const answer = await readLine('Accept? [y/N] ', new AbortController().signal);
-  return /^y(es)?$/i.test(answer?.trim() ?? '');
+  // It counts from now on, so a letter that slips is not enough.
+  const answer = await readLine('Accept it? [yes/N] ', new AbortController().signal);
+  return answer?.trim().toLowerCase() === 'yes';
 }

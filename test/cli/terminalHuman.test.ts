@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Terminal } from '../../src/cli/terminal.ts';
 import { readLine, terminalHuman } from '../../src/cli/terminalHuman.ts';
+import type { AgentCard } from '../../src/protocol/agentCard.ts';
 import type { ApprovalRequest } from '../../src/protocol/run.ts';
+import { until } from '../eventually.ts';
 
 const same = (text: string): string => text;
 
@@ -19,7 +22,8 @@ describe('terminalHuman', () => {
     scopes: ['once', 'run', 'always'],
   };
 
-  function answering(answer: string | undefined) {
+  /** `first` answers the first questions. */
+  function answering(answer: string | undefined, ...first: string[]) {
     const said: string[] = [];
     const prompts: string[] = [];
     const terminal: Terminal = {
@@ -34,7 +38,7 @@ describe('terminalHuman', () => {
     };
     const human = terminalHuman(terminal, async prompt => {
       prompts.push(prompt);
-      return answer;
+      return first.shift() ?? answer;
     });
     return { human, said, prompts };
   }
@@ -50,16 +54,18 @@ describe('terminalHuman', () => {
     ]);
   });
 
-  it('takes y, r and a in either case; everything else, and the end of the input, is a no', async () => {
+  it('takes y, r and the word always in either case; everything else, and the end of the input, is a no', async () => {
     const answers: [string | undefined, string][] = [
       ['y', 'once'],
       ['YES', 'once'],
       [' r ', 'run'],
-      ['A', 'always'],
+      ['Always', 'always'],
+      ['a', 'no'],
+      ['s', 'no'],
       ['n', 'no'],
       ['', 'no'],
       ['yo', 'no'],
-      ['always', 'no'],
+      ['alway', 'no'],
       [undefined, 'no'],
     ];
     for (const [answer, expected] of answers) {
@@ -69,16 +75,43 @@ describe('terminalHuman', () => {
   });
 
   it('offers and takes only the answers that the request allows', async () => {
-    const { human, prompts } = answering('a');
+    const { human, prompts } = answering('always');
     const decision = await human.approve({ ...request, scopes: ['once'] }, signal);
     assert.equal(decision.allow, false);
     assert.doesNotMatch(prompts[0] ?? '', /always|for this run/);
   });
 
-  it('says how much of a long command is not shown', async () => {
-    const { human, said } = answering('n');
-    await human.approve({ ...request, subject: 'x'.repeat(5000) }, signal);
-    assert.match(said.join('\n'), /1000 more characters that are not shown/);
+  it('shows the beginning and the end of a long command, and all of it when asked', async () => {
+    const lines = Array.from({ length: 90 }, (_, index) => `echo ${index}`).join('\n');
+    const long: [subject: string, hidden: number, end: string][] = [
+      [`${'x'.repeat(5000)}; rm -rf ~`, 1010, 'rm -rf ~'],
+      [`${lines}\nrm -rf ~`, 409, 'rm -rf ~'],
+    ];
+    for (const [subject, hidden, end] of long) {
+      const { human, said, prompts } = answering('y', 's');
+      await human.approve({ ...request, subject }, signal);
+      const [first = '', whole = ''] = said;
+      assert.match(first, new RegExp(`\\.\\.\\. ${hidden} characters between are not shown`));
+      assert.match(first, new RegExp(`${end}\n  Commands are asked about`));
+      assert.ok(first.split('\n').length < 50);
+      assert.match(prompts[0] ?? '', /s = show all of it/);
+      assert.ok(whole.includes(subject.replaceAll('\n', '\n    ')));
+      assert.doesNotMatch(prompts[1] ?? '', /show all/);
+    }
+  });
+
+  it('puts the command behind the card, next to where the answer is typed', async () => {
+    const { human, said, prompts } = answering('a');
+    const card: AgentCard = {
+      ...{ agent: 'x', folder: '/x', origin: 'here', digest: 'd', scripts: [], variables: [] },
+      ...{ servers: [], redFlags: [], changes: [], hosts: ['one.test', 'two.test'] },
+      state: 'new',
+    };
+    const decision = await human.approve({ ...request, card, scopes: ['once', 'always'] }, signal);
+    assert.equal(decision.allow, false);
+    assert.match(said.join('\n'), /two\.test[\s\S]*git status/);
+    assert.match(said.join('\n'), /'always' has to be written out/);
+    assert.match(prompts[0] ?? '', /always = accept the card/);
   });
 
   it('asks each question and returns the answers in their order', async () => {
@@ -98,5 +131,61 @@ describe('terminalHuman', () => {
     assert.equal(await read(input => input.write('r\nmore\n')), 'r');
     assert.equal(await read(input => input.end()), undefined);
     assert.equal(await read((_input, controller) => controller.abort()), undefined);
+  });
+
+  describe('on a terminal', () => {
+    class Keys extends PassThrough {
+      readonly isTTY = true;
+      readonly modes: boolean[] = [];
+      setRawMode(raw: boolean): void {
+        this.modes.push(raw);
+      }
+    }
+    const asked = (keys: Keys, control = new AbortController()) =>
+      readLine('? ', control.signal, keys, new PassThrough());
+
+    it('takes no line for an answer that was typed before, or within the first moment', async () => {
+      const keys = new Keys();
+      keys.write('y\n');
+      keys.write('y\ny');
+      const answer = asked(keys);
+      keys.write('\ny\n');
+      await until(() => keys.modes.length === 2);
+      keys.write('n\n');
+      assert.equal(await answer, 'n');
+      assert.deepEqual(keys.modes, [true, false]);
+    });
+
+    it('waits for the end of what is held down or pasted', async () => {
+      const keys = new Keys();
+      const answer = asked(keys);
+      let [last, longestGap] = [performance.now(), 0];
+      for (let count = 0; count < 50; count++) {
+        keys.write('y\n');
+        await delay(10);
+        longestGap = Math.max(longestGap, performance.now() - last);
+        last = performance.now();
+      }
+      await until(() => keys.modes.length === 2);
+      keys.write('no\n');
+      // On a machine that is so busy that nothing comes for a while, that was the end.
+      assert.equal(await answer, longestGap < 40 ? 'no' : await answer);
+    });
+
+    it('hears Ctrl-C meanwhile, and the end of the terminal', async () => {
+      const control = new AbortController();
+      const interrupted = (): void => control.abort();
+      process.once('SIGINT', interrupted);
+      const keys = new Keys();
+      const answer = asked(keys, control);
+      keys.write('\x03');
+      assert.equal(await answer, undefined);
+      process.off('SIGINT', interrupted);
+      assert.deepEqual(keys.modes, [true, false]);
+      const gone = new Keys();
+      const none = asked(gone);
+      gone.end();
+      assert.equal(await none, undefined);
+    });
   });
 });

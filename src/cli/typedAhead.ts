@@ -1,0 +1,52 @@
+/** Keeps what was typed before a question could be read from answering it. */
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A terminal as an input, which can be read key by key. */
+export interface KeyInput extends NodeJS.ReadableStream {
+  isTTY: true;
+  setRawMode(raw: boolean): unknown;
+}
+
+/** How long a question stands there before an answer counts, in milliseconds: nobody reads faster. */
+const readingTime = 200;
+/** The end of what is pasted or held down is known by that much silence, in milliseconds. */
+const silence = 50;
+
+/** Keys that the terminal turns into signals when it is read line by line. */
+const signalKeys: readonly (readonly [key: string, signal: NodeJS.Signals])[] = [
+  ['\x03', 'SIGINT'],
+  ['\x1c', 'SIGQUIT'],
+];
+
+export function isKeyInput(input: NodeJS.ReadableStream): input is KeyInput {
+  return 'isTTY' in input && input.isTTY === true && 'setRawMode' in input;
+}
+
+/**
+ * Drops what the terminal holds and what comes within the first moment; call it when the question is shown. Read key by key, since a line
+ * that was begun is given out only then. Returns when an answer counts, or the signal aborts.
+ */
+export async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Promise<void> {
+  let until = performance.now() + readingTime;
+  const drop = (typed: Buffer | string): void => {
+    until = Math.max(until, performance.now() + silence);
+    for (const [key, name] of signalKeys) if (typed.includes(key)) process.kill(process.pid, name);
+  };
+  // A terminal that is gone is the end of the input, which whoever reads next notices.
+  const ignore = (): void => undefined;
+  input.on('error', ignore);
+  input.on('data', drop);
+  input.setRawMode(true);
+  input.resume();
+  try {
+    for (let left = readingTime; left > 0; left = until - performance.now())
+      await delay(left, undefined, { signal });
+  } catch {
+    // Cancelled.
+  } finally {
+    input.setRawMode(false);
+    input.off('data', drop);
+    input.pause();
+    input.off('error', ignore);
+  }
+}
