@@ -12,6 +12,7 @@ import type {
 } from '../protocol/doctorReport.ts';
 import type { Diagnostic } from './agents/agent.ts';
 import type { Discovery, FileAgent } from './agents/discover.ts';
+import { workFoldersOf } from './agents/workFolders.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { openReviews } from './policy/runPolicy.ts';
 import { keyedProviders, type ProviderChoice } from './providers/create.ts';
@@ -240,7 +241,7 @@ async function lookAtServers(
       { name: agent.name, packDir, mcpConfig: agent.mcpConfig },
       env,
       signal,
-      { ...reach, limits },
+      { ...reach, limits, workFolders: workFoldersOf(config, agents) },
     );
     findings.push(...answered.problems.map(message => ({ severity: 'error' as const, message })));
     for (const report of answered.servers) servers.push(describeServer(agent, report, findings));

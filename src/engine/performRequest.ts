@@ -1,6 +1,7 @@
 /** One request from the budget's yes over the choice of its skill to the run of it, or to a run without one. */
 import type { RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
 import type { FileAgent } from './agents/discover.ts';
+import { workFoldersOf } from './agents/workFolders.ts';
 import { type Budget, openBudget } from './budget.ts';
 import type { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
@@ -56,12 +57,13 @@ export async function* performRequest(
   const budget = openBudget(engine.config);
   if (request.withoutSkill || (await goesOnWithoutSkill(request, engine))) {
     const provider = await providerFor(undefined, request, engine);
+    const agents = await engine.agents();
     // It may read whatever lies in the folders of skills.
-    for (const { mcpConfig } of await engine.agents())
+    for (const { mcpConfig } of agents)
       if (mcpConfig) parts.redact.learn(hiddenIn(mcpConfig, engine.config.env));
     return yield* runWithoutSkill(
       wordsOf(request),
-      benchOf(provider, request, engine, parts, budget),
+      benchOf(provider, request, engine, parts, budget, agents),
       signal,
     );
   }
@@ -69,7 +71,8 @@ export async function* performRequest(
   if (match.notice) yield { type: 'notice', level: 'warning', message: match.notice };
   if (!match.skill) throw noMatch(request.text, match.suggestions);
   const provider = await providerFor(match, request, engine);
-  return yield* runSkill(match, wordsOf(request), benchOf(provider, request, engine, parts, budget), signal);
+  const bench = benchOf(provider, request, engine, parts, budget, await engine.agents());
+  return yield* runSkill(match, wordsOf(request), bench, signal);
 }
 
 /** The choice may be a call of a model already, which counts however it ends. */
@@ -103,6 +106,7 @@ function benchOf(
   { config, changes, ripgrep, signIn }: Performing,
   { human, redact, state }: RunParts,
   budget: Budget | undefined,
+  agents: readonly FileAgent[],
 ): SkillBench {
   // A recording answers from its beginning, whatever was said before.
   const earlier = provider.recording || !conversation ? [] : withoutReasoning(conversation.messages);
@@ -120,6 +124,7 @@ function benchOf(
     budget,
     ripgrep,
     signIn,
+    workFolders: workFoldersOf(config, agents),
   };
 }
 

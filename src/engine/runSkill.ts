@@ -5,6 +5,7 @@ import type { Agent, Skill } from './agents/agent.ts';
 import { type AllowedTools, keepsTool, readAllowedTools } from './agents/allowedTools.ts';
 import { type Companions, companionsOf } from './agents/companions.ts';
 import { readinessOf, thisMachine } from './agents/readiness.ts';
+import { rememberWorkFolder, workFoldersOf } from './agents/workFolders.ts';
 import type { Budget } from './budget.ts';
 import type { Config } from './config.ts';
 import type { RunState } from './frame.ts';
@@ -51,6 +52,8 @@ export interface SkillBench {
   /** See `FrontendParts`. */
   ripgrep?: string | undefined;
   signIn?: SignInPort | undefined;
+  /** As of `RunFolders`; those of this agent alone if not said. */
+  workFolders?: readonly string[];
 }
 
 /** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
@@ -70,12 +73,17 @@ export async function* runSkill(
     budget,
     ripgrep,
     signIn,
+    workFolders,
   }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const { agent, skill } = match;
   const companions = companionsOf(skill.dir, maxCompanions);
-  const folders = foldersOf(agent, skill, companions);
+  const folders: RunFolders = {
+    ...foldersOf(agent, skill, companions),
+    workFolders: workFolders ?? workFoldersOf(config, [agent]),
+  };
+  rememberWorkFolder(config, agent.workingDir);
   if (agent.mcpConfig) redact.learn(hiddenIn(agent.mcpConfig, config.env));
   yield announcement(match, provider);
   // Nothing is asked and no server is started for a run that may not begin.
@@ -106,7 +114,11 @@ export async function* runSkill(
   yield* policyNotices(policy);
   const wantsServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
   if (wantsServers && (yield* mayConnectServers({ human, policy }, signal)))
-    mcp = await connectServers(config, agent, skillTools, env, signal, { signIn, redact });
+    mcp = await connectServers(config, agent, skillTools, env, signal, {
+      signIn,
+      redact,
+      workFolders: [agent.workingDir, ...(folders.workFolders ?? [])],
+    });
   const offered = (): readonly Tool[] => keptTools(allowed, mcp);
   try {
     for (const wanted of mcp?.signIns ?? []) yield* signInAt(wanted, { human, policy }, signal);

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import type { RunEvent, RunOutcome } from '../protocol/run.ts';
 import { existingSkillRoots, type SkillRoot } from './agents/skillRoots.ts';
+import { workFoldersOf } from './agents/workFolders.ts';
 import type { Config } from './config.ts';
 import { policyNotices } from './permit.ts';
 import type { PolicyContext } from './policy/decision.ts';
@@ -25,11 +26,24 @@ export const lookingTools: readonly Tool[] = [
 /** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
 export async function* runWithoutSkill(
   words: string,
-  { provider, human, state, earlier = [], attachments = [], config, budget, ripgrep }: SkillBench,
+  {
+    provider,
+    human,
+    state,
+    earlier = [],
+    attachments = [],
+    config,
+    budget,
+    ripgrep,
+    workFolders,
+  }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const roots = existingSkillRoots(config);
-  const folders = foldersWithoutSkill(config, roots);
+  const folders: RunFolders = {
+    ...foldersWithoutSkill(config, roots),
+    workFolders: workFolders ?? workFoldersOf(config, []),
+  };
   yield {
     type: 'routed',
     agent: 'telos',

@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
 import { OutputCapture } from './commandOutput.ts';
+import { commandPrograms } from './commandPrograms.ts';
 import {
   type CommandEnd,
   type CommandStreams,
@@ -112,6 +113,7 @@ async function runCommand(command: string, context: ToolContext, limits: Command
   const refusal = reasonNotToStart(command, context);
   if (refusal !== undefined) return toolError(refusal);
 
+  const programs = commandPrograms(context);
   const mark = newMark();
   const guard = guardOrphans(mark);
   const onWindows = process.platform === 'win32';
@@ -119,7 +121,7 @@ async function runCommand(command: string, context: ToolContext, limits: Command
   const child = spawn(start.program, start.args, {
     shell: onWindows,
     cwd: context.approvedFolder ?? context.commandDir,
-    env: { ...context.env, [mark.name]: mark.value },
+    env: { ...programs.env, [mark.name]: mark.value },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: !onWindows,
     windowsHide: true,
@@ -143,7 +145,8 @@ async function runCommand(command: string, context: ToolContext, limits: Command
       throw context.signal.reason;
     }
     // A stopped command's own end may never come, when it has become another user's process.
-    return reportOn(streams, end.stopped === undefined ? await exited : undefined, note);
+    const code = end.stopped === undefined ? await exited : undefined;
+    return reportOn(streams, code, note ?? (code ? programs.noteOn(command) : undefined));
   } finally {
     guard.release();
     child.stdout.destroy();

@@ -15,12 +15,15 @@ import { MessageBuffer } from './messageBuffer.ts';
 import { guardOrphans } from './orphanGuard.ts';
 import { marked, newMark } from './processMark.ts';
 import { endProcessTree, type ProcessTree, processTree } from './processTree.ts';
+import { findProgram, programEndings, sentencesAbout, trustedPath, withPath } from './programPath.ts';
 
 /** Where and with what a stdio server runs; `env` is its whole environment, its own variables excepted. */
 export interface McpSurroundings {
   env: Readonly<Record<string, string>>;
   /** The agent's own folder, absolute. */
   cwd: string;
+  /** As of `RunFolders`. */
+  workFolders?: readonly string[] | undefined;
   /** Sends what goes to a remote server, with what a sign-in has given out. */
   fetch?: ((input: string | URL, init?: RequestInit) => Promise<Response>) | undefined;
   /** Takes what must not be shown out of what the server says. */
@@ -47,17 +50,17 @@ export interface Link {
   close(closeClient: () => Promise<void>): Promise<void>;
 }
 
-export function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): Link {
+export function stdioLink(server: StdioServer, { env, cwd, workFolders }: McpSurroundings): Link {
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory())
     throw new TelosError('mcp', `the folder it would run in does not exist: ${cwd}`);
   const mark = newMark();
-  const { command } = server;
+  const { command, env: ownEnvironment } = serverProgram(server, env, workFolders);
   const start = marked(mark, command, server.args);
   const guard = guardOrphans(mark);
   const transport = new StdioClientTransport({
     command: start.program,
     args: start.args,
-    env: { ...env, ...server.env, [mark.name]: mark.value },
+    env: { ...ownEnvironment, [mark.name]: mark.value },
     cwd,
     stderr: 'pipe',
     maxBufferSize: maxMessage,
@@ -80,8 +83,8 @@ export function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): L
       if (transport.pid !== null) tree = processTree(transport.pid, mark);
     },
     explain(error) {
-      const missing = `there is no program '${command}'`;
-      if (codeOf(error) === 'ENOENT' || stderr.trim() === missing) return missing;
+      const isMissing = stderr.trim() === `there is no program '${command}'`;
+      if (codeOf(error) === 'ENOENT' || isMissing) return `there is no program '${server.command}'`;
       if (error instanceof McpError && error.code === ErrorCode.ConnectionClosed)
         return `it ended before it answered${lastWords()}`;
       return plainReason(error);
@@ -96,6 +99,22 @@ export function stdioLink(server: StdioServer, { env, cwd }: McpSurroundings): L
       guard.release();
     },
   };
+}
+
+/** The program that a server's command means, as a path, and its whole environment. Throws TelosError `mcp` where there is none. */
+export function serverProgram(
+  server: StdioServer,
+  env: Readonly<Record<string, string>>,
+  workFolders: readonly string[] = [],
+): { command: string; env: Record<string, string> } {
+  const places = { env: { ...env, ...server.env }, workFolders };
+  const trusted = trustedPath(places);
+  const own = withPath(places.env, trusted.folders);
+  if (/[\\/]/.test(server.command)) return { command: server.command, env: own };
+  const command = findProgram(server.command, places, programEndings(places.env));
+  if (command !== undefined) return { command, env: own };
+  const [why] = sentencesAbout([server.command], trusted);
+  throw new TelosError('mcp', `there is no program '${server.command}'${why ? `; ${why}` : ''}`);
 }
 
 export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Link {

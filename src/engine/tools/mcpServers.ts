@@ -49,6 +49,8 @@ export interface McpReach {
   signIn?: SignInPort | undefined;
   /** Goes over what the servers say, and learns what they are given. */
   redact?: Redactor;
+  /** As of `RunFolders`. */
+  workFolders?: readonly string[] | undefined;
 }
 
 /**
@@ -183,7 +185,7 @@ async function attempt(
   agent: McpAgent,
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
-  { limits = usualLimits, signIn: port, redact }: McpReach & { redact: Redactor },
+  { limits = usualLimits, signIn: port, redact, workFolders }: McpReach & { redact: Redactor },
 ): Promise<Attempt> {
   const resolved = resolveServer(written, config.env);
   if ('refusal' in resolved) return { server: name, error: resolved.refusal };
@@ -197,7 +199,7 @@ async function attempt(
       const { McpSignIn } = await import('./mcpSignIn.ts');
       signIn = new McpSignIn(port, agent.name, server, redact.learn);
     }
-    const surroundings = { env, cwd, fetch: signIn?.fetch, redact: redact.text };
+    const surroundings = { env, cwd, workFolders, fetch: signIn?.fetch, redact: redact.text };
     const connection = await connectServer(name, server, surroundings, limits, signal);
     return { server: name, connection, place: placeOf(written), signIn };
   } catch (error) {

@@ -1,9 +1,10 @@
 /** Searches with ripgrep, where there is one: it is many times faster and knows what a project ignores. */
 import { spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { delimiter, isAbsolute, join } from 'node:path';
-import { isInside } from './paths.ts';
+import { join } from 'node:path';
+import { findProgram, isProgram, type ProgramPlaces } from './programPath.ts';
 import type { ToolContext } from './tool.ts';
+
+export { findProgram } from './programPath.ts';
 
 export interface SearchRequest {
   pattern: string;
@@ -28,36 +29,9 @@ export const maxFileSize = 4 * 1024 * 1024;
 const maxColumns = 2000;
 
 /** Absolute path of ripgrep; undefined where there is none. */
-export function findRipgrep(context: ProgramPlaces): string | undefined {
+export function findRipgrep(context: ProgramPlaces & Pick<ToolContext, 'ripgrep'>): string | undefined {
   const { ripgrep } = context;
   return ripgrep !== undefined && isProgram(ripgrep) ? ripgrep : findProgram('rg', context);
-}
-
-type ProgramPlaces = Pick<ToolContext, 'ripgrep' | 'env'> &
-  Partial<Pick<ToolContext, 'workingDir' | 'packDir' | 'skillDir'>>;
-
-/** Absolute path of a program on the PATH; one in a folder of the run could be the work of the run, and is none. */
-export function findProgram(name: string, context: ProgramPlaces): string | undefined {
-  const { env, workingDir, packDir, skillDir } = context;
-  const file = process.platform === 'win32' ? `${name}.exe` : name;
-  return (env['PATH'] ?? env['Path'] ?? '')
-    .split(delimiter)
-    .filter(
-      folder =>
-        isAbsolute(folder) &&
-        ![workingDir, packDir, skillDir].some(own => own !== undefined && isInside(own, folder)),
-    )
-    .map(folder => join(folder, file))
-    .find(isProgram);
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** `program` never runs another one: it reads no configuration file, and gets no option from a model but a pattern and a glob. */

@@ -22,6 +22,8 @@ export interface RunFolders {
   commandDir: string;
   /** Further folders that are readable. Absolute. */
   alsoReadable?: readonly string[];
+  /** Where any agent works, the folder of the call, the workspace: a program in them is not found by its name. Absolute. */
+  workFolders?: readonly string[];
 }
 
 /** A file that is about to be created or replaced. */

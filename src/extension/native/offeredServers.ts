@@ -118,20 +118,24 @@ async function resolved(
 async function fill(
   definition: vscode.McpServerDefinition,
   server: McpServer,
-  { config }: Telos,
+  telos: Telos,
   { packDir }: Agent,
 ): Promise<void> {
   if (definition instanceof vscode.McpHttpServerDefinition && server.type !== 'stdio') {
     definition.uri = vscode.Uri.parse(server.url);
     definition.headers = server.headers;
   } else if (definition instanceof vscode.McpStdioServerDefinition && server.type === 'stdio') {
+    const { config } = telos;
     const { commandEnvironment } = await import('../../engine/tools/command.ts');
     const bare = commandEnvironment({ ...config.env, HOME: config.home }, { packDir, skillDir: packDir });
     // The editor would hand on its own environment, with every key that is in it.
     const without = Object.fromEntries(Object.keys(process.env).map(name => [name, null]));
-    definition.command = server.command;
+    const { workFoldersOf } = await import('../../engine/agents/workFolders.ts');
+    const { serverProgram } = await import('../../engine/tools/mcpLink.ts');
+    const { command, env } = serverProgram(server, bare, workFoldersOf(config, await telos.agents()));
+    definition.command = command;
     definition.args = server.args;
-    definition.env = { ...without, ...bare, ...server.env };
+    definition.env = { ...without, ...env };
   } else {
     throw new Error(
       `The MCP server ${plainLabel(definition.label)} is another one now. Refresh the list of servers.`,
