@@ -75,7 +75,7 @@ function secretPlaceIn(
   { mcpTool }: PolicyContext,
 ): string | undefined {
   if (name === 'run_command') return sensitiveWords(subject)[0];
-  if (readers.includes(name)) return isSensitive(subject) ? subject : undefined;
+  if (readers.includes(name)) return [subject, String(input['path'] ?? '')].find(isSensitive);
   return mcpTool?.(name) ? textsIn(input).find(isSensitive) : undefined;
 }
 

@@ -20,7 +20,8 @@ import {
   deny,
   type PolicyContext,
 } from './decision.ts';
-import { whatObeys } from './fileNames.ts';
+import { programProblem } from './executables.ts';
+import { obeyedAt } from './fileNames.ts';
 import type { RuleDraft } from './policyEdit.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { draftFor } from './ruleMatch.ts';
@@ -80,11 +81,12 @@ function howToAllow(draft: RuleDraft, context: PolicyContext): string {
   return `A rule in ${context.rules?.file ?? 'policy.toml'} allows it: [[allow]] with ${lines.join(', ')}.`;
 }
 
-async function decideOnRead(wanted: Wanted, context: PolicyContext): Promise<Decision> {
+async function decideOnRead(wanted: WantedOf<'read' | 'write'>, context: PolicyContext): Promise<Decision> {
   const path = wanted.subject;
   const { workingDir, home } = context;
-  if (isSensitive(path)) {
-    const reason = `${path} looks like it holds keys, passwords or other secrets.`;
+  const secret = [path, wanted.named ?? path].find(isSensitive);
+  if (secret !== undefined) {
+    const reason = `${secret} looks like it holds keys, passwords or other secrets.`;
     return ask(wanted, { rule: 'read.sensitive', reason, never: 'always' }, context);
   }
   if ((await folderHolding(path, readableFolders(context), home)) !== undefined)
@@ -93,7 +95,7 @@ async function decideOnRead(wanted: Wanted, context: PolicyContext): Promise<Dec
   return ask(wanted, { rule: 'read.outside', reason }, context);
 }
 
-async function decideOnWrite(wanted: Wanted, context: PolicyContext): Promise<Decision> {
+async function decideOnWrite(wanted: WantedOf<'read' | 'write'>, context: PolicyContext): Promise<Decision> {
   const written = await decideOnPlace(wanted, context);
   if (wanted.tool !== 'edit_file') return written;
   // Whether an edit succeeds tells what the file holds, so it has to be readable as well.
@@ -105,19 +107,22 @@ async function decideOnWrite(wanted: Wanted, context: PolicyContext): Promise<De
   return read.rule === 'read.outside' && written.action === 'ask' ? written : read;
 }
 
-async function decideOnPlace(wanted: Wanted, context: PolicyContext): Promise<Decision> {
+async function decideOnPlace(wanted: WantedOf<'read' | 'write'>, context: PolicyContext): Promise<Decision> {
   const path = wanted.subject;
   const { workingDir, packDir, skillDir, home } = context;
   const work = await resolvePath(workingDir, workingDir, home);
   const inWork = isInside(work, path);
   const ownFolder = await folderHolding(path, [packDir, skillDir], home);
-  const obeyed = whatObeys(path, inWork ? relative(work, path) : path);
-  if (obeyed !== undefined) {
-    const whose = ownFolder === undefined ? 'another agent' : 'this agent';
-    const reason =
-      obeyed === 'agent'
-        ? `${path} instructs an agent: writing it changes what ${whose} does.`
-        : `Other programs run or obey ${path}: what is written there can act later.`;
+  const whose = ownFolder === undefined ? 'another agent' : 'this agent';
+  const below = (file: string): string => {
+    const folder = [work, workingDir].find(each => isInside(each, file));
+    return folder === undefined ? file : relative(folder, file);
+  };
+  const reason = [path, wanted.named ?? path]
+    .map(file => obeyedReason(file, below(file), whose))
+    .concat(programProblem(wanted, context))
+    .find(each => each !== undefined);
+  if (reason !== undefined) {
     return ask(
       wanted,
       { rule: 'write.executed', reason: `${reason} ${whateverIsWritten}`, never: 'always' },
@@ -131,8 +136,16 @@ async function decideOnPlace(wanted: Wanted, context: PolicyContext): Promise<De
     return ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
   }
   if (inWork) return allow('write.working-dir', path);
-  const reason = `${path} is outside working_dir (${workingDir}).`;
-  return ask(wanted, { rule: 'write.outside', reason }, context);
+  const outside = `${path} is outside working_dir (${workingDir}).`;
+  return ask(wanted, { rule: 'write.outside', reason: outside }, context);
+}
+
+function obeyedReason(path: string, inWork: string, whose: string): string | undefined {
+  const obeyed = obeyedAt(path, inWork);
+  if (obeyed === undefined) return undefined;
+  return obeyed.kind === 'agent'
+    ? `${path} instructs an agent: writing it changes what ${whose} does.`
+    : `${obeyed.by} run or obey ${path}: what is written there can act later.`;
 }
 
 const whateverIsWritten = 'A yes for the run is for this file, whatever is written to it.';

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { folderHolding, isInside, PathProblem, refuseSpecialFile, resolvePath } from '../tools/paths.ts';
 import type { ReadOnlyCommand, ReadOnlyProgram } from '../tools/readOnlyShell.ts';
-import { isInsideFolded, isSensitive, secretFileGlobs, secretFolderNames } from '../tools/secretNames.ts';
+import { isInsideFolded, isSensitive, secretFolderNames, secretPlaceGlobs } from '../tools/secretNames.ts';
 import { readWords } from './commandWords.ts';
 import { forms, Refusal, shown, type WrittenCommand } from './readOnlyForms.ts';
 
@@ -69,7 +69,12 @@ async function readCommand(line: string, scope: ReadOnlyScope, named: string[]):
   const paths: string[] = [];
   for (const path of written.goesThroughFolder ? ['.'] : written.paths)
     paths.push(await checkedPath(path, cwd, written.readsBelow, scope));
-  return { program, argv: argvOf(program, written, paths, cwd), paths, lines: written.lines, cwd };
+  const shownPaths = written.paths.map((path, index) =>
+    meansItself(path, paths[index]!, cwd) ? path : paths[index]!,
+  );
+  const argv = argvOf(program, written, shownPaths);
+  const searched = written.readsBelow ? { searched: shownPaths } : {};
+  return { program, argv, paths, lines: written.lines, cwd, ...searched };
 }
 
 const nothing: WrittenCommand = {
@@ -108,7 +113,7 @@ async function checkedPath(
   if ((await folderHolding(real, roots, home)) === undefined)
     throw new Refusal(`${shown(path)} leads out of the folders that may be read (${roots.join(', ')}).`);
   await refuseSpecialFile(real);
-  if (isSensitive(real))
+  if (isSensitive(real) || isSensitive(resolve(cwd, path)))
     throw new Refusal(`${shown(path)} looks like it holds keys, passwords or other secrets.`);
   for (const folder of protectedDirs) {
     const own = await resolvePath(folder, folder, home);
@@ -135,29 +140,28 @@ async function hasRootInside(
 }
 
 /**
- * The arguments of the program, with what keeps it from running others and from reading files of secrets on its way down. Paths stand as
- * they were written where that is what they mean, so that the output does too, and behind `--`.
+ * The arguments of the program, with what keeps it from running others and from reading files of secrets on its way down, as far as that is known
+ * before a look at the folders. Paths stand as they were written where that is what they mean, so that the output does too, and behind `--`.
  */
 function argvOf(
   program: ReadOnlyProgram,
-  { flags, patterns, paths: written, tests, readsBelow }: WrittenCommand,
-  paths: readonly string[],
-  cwd: string,
+  { flags, patterns, tests, readsBelow }: WrittenCommand,
+  shownPaths: readonly string[],
 ): string[] {
-  const shownPaths = written.map((path, index) =>
-    meansItself(path, paths[index]!, cwd) ? path : paths[index]!,
-  );
   switch (program) {
     case 'find':
       return [...flags, ...shownPaths, ...tests];
     case 'rg': {
-      const secret = [...secretFolderNames, ...secretFileGlobs].map(name => `--iglob=!${name}`);
+      const places = secretPlaceGlobs.map(place => (place.includes('/') ? `**/${place}` : place));
+      const secret = [...secretFolderNames, ...places].map(name => `--iglob=!${name}`);
       return ['--no-config', ...flags, ...secret, '--', ...patterns, ...shownPaths];
     }
     case 'grep': {
+      const names = secretPlaceGlobs.filter(place => !place.includes('/')).map(inAnyCase);
+      const folders = [...secretFolderNames.map(inAnyCase), ...names];
       const secret = [
-        ...secretFolderNames.map(name => `--exclude-dir=${inAnyCase(name)}`),
-        ...secretFileGlobs.map(name => `--exclude=${inAnyCase(name)}`),
+        ...folders.map(name => `--exclude-dir=${name}`),
+        ...names.map(name => `--exclude=${name}`),
       ];
       return [...flags, ...(readsBelow ? secret : []), '--', ...patterns, ...shownPaths];
     }

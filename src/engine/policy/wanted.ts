@@ -1,5 +1,6 @@
 /** Says exactly what a call would touch, and refuses what no rule and no answer may open: the floor. */
 import type { ToolCall } from '../../protocol/run.ts';
+import { expandPath } from '../config.ts';
 import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../tools/addresses.ts';
 import { type McpToolFacts, mcpSubject } from '../tools/mcpTools.ts';
 import { isInside, PathProblem, refuseSpecialFile, resolvePath } from '../tools/paths.ts';
@@ -10,7 +11,13 @@ import { type Deny, deny, type PolicyContext } from './decision.ts';
 
 /** `subject` is the real path, the whole command, the address in its normal form, or the server's tool with its input. */
 export type Wanted = { tool: string; subject: string } & (
-  | { kind: 'read' | 'write' }
+  | {
+      kind: 'read' | 'write';
+      /** The path as the call names it, absolute, before its links are followed; missing where that is the same. */
+      named?: string;
+      /** Of a write: the whole new content, as far as the call says it. */
+      content?: string;
+    }
   | {
       kind: 'command';
       /** Real and absolute. */
@@ -44,7 +51,7 @@ export async function whatItWants(call: ToolCall, context: PolicyContext): Promi
     case 'read':
       return file(kind, tool, input['path'] ?? '.', context);
     case 'write':
-      return file(kind, tool, input['path'], context);
+      return file(kind, tool, input['path'], context, contentOf(input['content']));
     case 'command':
       return command(tool, input['command'], context);
     case 'fetch':
@@ -62,6 +69,7 @@ async function file(
   tool: string,
   given: unknown,
   context: PolicyContext,
+  content: { content?: string } = {},
 ): Promise<Wanted | Deny> {
   if (typeof given !== 'string') return deny('input.invalid', 'The path must be a string.');
   try {
@@ -69,12 +77,16 @@ async function file(
     if (await belongsToTelos(path, context))
       return deny('floor.telos-files', `${path} belongs to Telos itself: no run may read or change it.`);
     await refuseSpecialFile(path);
-    return { kind, tool, subject: path };
+    const named = expandPath(given, context.home, context.workingDir);
+    return { kind, tool, subject: path, ...(named === path ? {} : { named }), ...content };
   } catch (error) {
     if (!(error instanceof PathProblem)) throw error;
     return deny(error.kind === 'special' ? 'floor.special-file' : 'input.invalid', error.message);
   }
 }
+
+const contentOf = (given: unknown): { content?: string } =>
+  typeof given === 'string' ? { content: given } : {};
 
 /** Agents that stand in the data folder are not Telos's own files for their own runs. */
 async function belongsToTelos(path: string, context: PolicyContext): Promise<boolean> {

@@ -1,11 +1,14 @@
 /** A command line that can only look at files: one program at a time, without a shell, held in time and size. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { delimiter } from 'node:path';
 import { settledWithin } from './command.ts';
 import { OutputCapture } from './commandOutput.ts';
 import { type LineRange, readFileLines } from './fileLines.ts';
 import { PathProblem } from './paths.ts';
-import { findProgram, findRipgrep } from './ripgrep.ts';
+import { findProgram, trustedPath } from './programPath.ts';
+import { findRipgrep } from './ripgrep.ts';
+import { flagsForGrep, flagsForRipgrep, secretsAmong, walkForSecrets } from './secretsBelow.ts';
 import { type Tool, type ToolContext, toolError } from './tool.ts';
 
 export type ReadOnlyProgram = 'pwd' | 'ls' | 'find' | 'rg' | 'grep' | 'cat' | 'head' | 'tail' | 'sed';
@@ -21,6 +24,8 @@ export interface ReadOnlyCommand {
   lines: LineRange;
   /** Real and absolute. */
   cwd: string;
+  /** Of a search through all that lies below: its paths as they are in `argv`. */
+  searched?: readonly string[];
 }
 
 /** Bytes of one result, and of what a program says of its errors. */
@@ -114,18 +119,75 @@ async function showFiles(
   return { content: parts.join('') || '(no output)' };
 }
 
+/** A search that reads all that lies below leaves out what holds secrets there. */
 async function runProgram(
-  { program, argv, cwd }: ReadOnlyCommand,
+  command: ReadOnlyCommand,
   context: ToolContext,
   timeoutMs: number,
 ): Promise<{ content: string } | { problem: string }> {
+  const { program, argv } = command;
   const file = programFile(program, context);
   if (file === undefined)
     return { problem: `${program} is not there. Use ${instead[program]} in its place.` };
-  const { PATH = '', SYSTEMROOT = '' } = context.env;
+  if (command.searched === undefined) return runOne(command, file, context, timeoutMs);
+  const begun = Date.now();
+  const hiding = await hidingFlags(command, file, context, timeoutMs);
+  context.signal.throwIfAborted();
+  if (hiding === undefined)
+    return { problem: `${program} would go through too many files. Name a smaller folder.` };
+  const end = argv.indexOf('--');
+  const careful = { ...command, argv: [...argv.slice(0, end), ...hiding, ...argv.slice(end)] };
+  return runOne(careful, file, context, Math.max(0, timeoutMs - (Date.now() - begun)));
+}
+
+/** Undefined when they could not all be found in time. */
+async function hidingFlags(
+  { program, argv, paths, searched = [], cwd }: ReadOnlyCommand,
+  file: string,
+  context: ToolContext,
+  timeoutMs: number,
+): Promise<string[] | undefined> {
+  if (program === 'grep') {
+    const deadline = Date.now() + timeoutMs;
+    const below = await walkForSecrets(paths, () => context.signal.aborted || Date.now() > deadline);
+    return below && flagsForGrep(below);
+  }
+  const flags = argv.slice(0, argv.indexOf('--')).filter(flag => !/^(-q|--quiet)$/.test(flag));
+  const listing = spawn(file, [...flags, '--files', '--null', '--', ...searched], {
+    cwd,
+    env: environmentOf(context),
+    stdio: ['ignore', 'pipe', 'ignore'],
+    windowsHide: true,
+    signal: AbortSignal.any([context.signal, AbortSignal.timeout(timeoutMs)]),
+    killSignal: 'SIGKILL',
+  });
+  const names: Buffer[] = [];
+  listing.stdout.on('data', (chunk: Buffer) => names.push(chunk));
+  const isWhole = await once(listing, 'close').then(
+    ([code]) => code !== null,
+    () => false,
+  );
+  if (!isWhole) return undefined;
+  const listed = Buffer.concat(names).toString('utf8').split('\0').filter(Boolean);
+  const below = secretsAmong(listed, cwd);
+  return below && flagsForRipgrep(below);
+}
+
+const environmentOf = (context: ToolContext): Record<string, string> => {
+  const { SYSTEMROOT = '' } = context.env;
+  const PATH = trustedPath(context).folders.join(delimiter);
+  return { PATH, LC_ALL: 'C.UTF-8', ...(SYSTEMROOT ? { SYSTEMROOT } : {}) };
+};
+
+async function runOne(
+  { program, argv, cwd }: ReadOnlyCommand,
+  file: string,
+  context: ToolContext,
+  timeoutMs: number,
+): Promise<{ content: string } | { problem: string }> {
   const child = spawn(file, argv, {
     cwd,
-    env: { PATH, LC_ALL: 'C.UTF-8', ...(SYSTEMROOT ? { SYSTEMROOT } : {}) },
+    env: environmentOf(context),
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: process.platform !== 'win32',
     windowsHide: true,

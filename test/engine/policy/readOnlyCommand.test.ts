@@ -30,8 +30,8 @@ describe('parseReadOnlyCommand', () => {
     run.put('work/a.txt', 'alpha\nbeta\n');
     run.put('work/skills/one.md', 'alpha\n');
     run.put('work/.env', 'KEY=1\n');
-    run.put('outside/secret.txt', 'SECRET\n');
-    symlinkSync(join(run.outside, 'secret.txt'), join(run.work, 'link.txt'));
+    run.put('outside/other.txt', 'SECRET\n');
+    symlinkSync(join(run.outside, 'other.txt'), join(run.work, 'link.txt'));
     symlinkSync(run.outside, join(run.work, 'outlink'));
     symlinkSync(join(run.work, 'skills'), join(run.work, 'inlink'));
   });
@@ -53,7 +53,7 @@ describe('parseReadOnlyCommand', () => {
     assert.match(await refusal("find . -name a.txt -exec id '{}' +"), /"-exec"/);
     assert.match(await refusal('rg -nz alpha a.txt'), /"-z in -nz"/);
     assert.match(await refusal('cat a.txt | sh'), /"\|"/);
-    assert.match(await refusal('cat a.txt outlink/secret.txt'), /"outlink\/secret.txt" leads out/);
+    assert.match(await refusal('cat a.txt outlink/other.txt'), /"outlink\/other.txt" leads out/);
     assert.match(await refusal('ls\u0000'), /\\u0000/);
     assert.match(await refusal('sort a.txt'), /"sort".*pwd, ls/);
   });
