@@ -145,7 +145,7 @@ function obeyedReason(path: string, inWork: string, whose: string): string | und
   if (obeyed === undefined) return undefined;
   return obeyed.kind === 'agent'
     ? `${path} instructs an agent: writing it changes what ${whose} does.`
-    : `${obeyed.by} run or obey ${path}: what is written there can act later.`;
+    : `Other programs (${obeyed.by}) run or obey ${path}: what is written there can act later.`;
 }
 
 const whateverIsWritten = 'A yes for the run is for this file, whatever is written to it.';

@@ -5,7 +5,7 @@ import { folded, nameOf } from '../tools/secretNames.ts';
 
 export interface Obeyed {
   kind: 'agent' | 'program';
-  /** Who runs or obeys it, as the beginning of a sentence. */
+  /** Who runs or obeys it, in a few words. */
   by: string;
 }
 

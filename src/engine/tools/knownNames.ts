@@ -70,7 +70,7 @@ export const secretNames = {
   endings: listed('json yaml yml toml ini csv tsv env txt xml cfg conf properties db sqlite plist enc gpg'),
 } as const;
 
-/** Who runs or obeys a group of names, as the beginning of a sentence, and the names. */
+/** Who runs or obeys a group of names, in a few words, and the names. */
 export interface ObeyedGroup {
   by: string;
   /** Folders with all that lies in them, and files below a folder of a certain name, wherever they lie. */
@@ -83,7 +83,7 @@ export interface ObeyedGroup {
 
 /** What instructs or sets up an agent, of this product or of another. */
 export const agentNames: ObeyedGroup = {
-  by: 'Agents',
+  by: 'agents',
   files: listed(`
     agent.md agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md warp.md crush.md codex.md iflow.md conventions.md
     copilot-instructions.md skill.md skills.md soul.md memory.md user.md tools.md heartbeat.md identity.md bootstrap.md
@@ -93,7 +93,7 @@ export const agentNames: ObeyedGroup = {
 
 export const obeyedNames: readonly ObeyedGroup[] = [
   {
-    by: 'Programs of version control',
+    by: 'version control',
     anywhere: listed(`
       .git git~1 .githooks .hg .jj .svn .config/git hooks/pre-commit hooks/pre-push hooks/pre-rebase hooks/pre-receive hooks/pre-merge-commit
       hooks/pre-applypatch hooks/applypatch-msg hooks/update hooks/post-checkout hooks/post-commit hooks/post-merge hooks/post-receive hooks/post-rewrite
@@ -106,7 +106,7 @@ export const obeyedNames: readonly ObeyedGroup[] = [
       .lintstagedrc* lint-staged.config.* simple-git-hooks.* .simple-git-hooks.* commitlint.config.* .commitlintrc* .czrc .cz.json .overcommit.yml`),
   },
   {
-    by: 'Shells',
+    by: 'shells',
     anywhere: listed(`
       .config/fish .config/nushell .config/zsh .config/direnv .direnv .oh-my-zsh .oh-my-bash .bashrc.d .zshrc.d bash-completion/completions
       .local/bin .config/environment.d .ssh`),
@@ -117,7 +117,7 @@ export const obeyedNames: readonly ObeyedGroup[] = [
       .tmux.conf.local config.nu env.nu`),
   },
   {
-    by: 'The desktop and your other programs',
+    by: 'the desktop and your other programs',
     anywhere: listed(`
       .config/autostart .config/systemd library/launch* .config/kitty .config/alacritty .config/wezterm .config/ghostty .config/hypr .config/i3
       .config/sway .config/awesome .config/bspwm .config/sxhkd .config/polybar .config/waybar .config/rofi .config/karabiner .config/mpv .config/bat
@@ -128,7 +128,7 @@ export const obeyedNames: readonly ObeyedGroup[] = [
       *.lnk *.url *.scf *.reg *.terminal *.workflow *.webloc`),
   },
   {
-    by: 'Editors',
+    by: 'editors',
     anywhere: listed(`
       .vim .emacs.d .config/nvim .config/emacs .config/doom .doom.d .config/helix .config/zed .config/code .config/vscodium .config/cursor
       .config/sublime-text .config/kak .config/micro
@@ -141,7 +141,7 @@ export const obeyedNames: readonly ObeyedGroup[] = [
       .devcontainer.json *.code-workspace *.sublime-project *.sublime-settings .vscodevimrc .kakrc`),
   },
   {
-    by: 'Services that build and publish',
+    by: 'CI and hosting services',
     inWork: listed(`
       .github .gitlab .gitea .forgejo .woodpecker .circleci .buildkite .teamcity .tekton .semaphore .builds .azure-pipelines .azuredevops .pipelines
       .harness .idx .drone .jenkins .concourse .dagger .earthly .screwdriver`),
@@ -156,7 +156,7 @@ export const obeyedNames: readonly ObeyedGroup[] = [
       .goreleaser.yaml`),
   },
   {
-    by: 'Other agents',
+    by: 'other agents',
     inWork: listed(`
       .claude .codex .cursor .gemini .windsurf .agents .clinerules .roo .kiro .amazonq .junie .continue .opencode .qwen .trae .augment .factory .goose
       .crush .kilocode .openhands .serena .amp .pi .copilot .warp .aider .iflow .ruler .tabnine .cody .sourcegraph .rovodev .superclaude`),
@@ -165,7 +165,7 @@ export const obeyedNames: readonly ObeyedGroup[] = [
       .aider.conf.yml .aider.conf.yaml opencode.json opencode.jsonc .openhands_instructions airules.md`),
   },
   {
-    by: 'Package managers',
+    by: 'package managers',
     anywhere: listed(`
       .yarn/releases .yarn/plugins .yarn/sdks .cargo/config .cargo/config.toml .cargo/bin .config/pip .config/yarn .config/pnpm .config/uv .npm .pip/pip.conf
       node_modules site-packages dist-packages`),
@@ -180,7 +180,7 @@ export const obeyedNames: readonly ObeyedGroup[] = [
       mise.toml .mise.toml mise.*.toml .mise.*.toml nuget.config packages.config global.json conanfile.* vcpkg.json apm.yml`),
   },
   {
-    by: 'Builds, tests and linters',
+    by: 'builds, tests and linters',
     anywhere: listed('gradle/wrapper'),
     inWork: listed('.mvn .mise .config/mise .gradle buildsrc .bazel .storybook .changeset .nx'),
     files: listed(`

@@ -71,7 +71,7 @@ describe('a write', () => {
     const reason = decision.action === 'ask' ? decision.reason : '';
     assert.match(
       reason,
-      /^Package managers run or obey .*package\.json: what is written there can act later\./,
+      /^Other programs \(package managers\) run or obey .*package\.json: what is written there can act later\./,
     );
   });
 

@@ -26,8 +26,8 @@ describe('whatObeys', () => {
   });
 
   it('says who obeys', () => {
-    assert.deepEqual(obeyedAt('/w/AGENTS.md', 'AGENTS.md'), { kind: 'agent', by: 'Agents' });
-    assert.equal(obeyedAt('/w/Makefile', 'Makefile')?.by, 'Builds, tests and linters');
+    assert.deepEqual(obeyedAt('/w/AGENTS.md', 'AGENTS.md'), { kind: 'agent', by: 'agents' });
+    assert.equal(obeyedAt('/w/Makefile', 'Makefile')?.by, 'builds, tests and linters');
   });
 
   it('takes a folder that the user works in for no alarm by itself', () => {
