@@ -1,5 +1,5 @@
 /** An agent's card inside a question: what its files name, what to look at, and what changed since it was accepted. */
-import { type AgentCard, describeChange, describeFlag } from '../src/protocol/agentCard.ts';
+import { type AgentCard, type CardFolder, describeChange, describeFlag } from '../src/protocol/agentCard.ts';
 import { HonestText } from './honestText.tsx';
 import { visible } from './visibleText.ts';
 import { t } from './words.ts';
@@ -19,6 +19,14 @@ export function AgentCardView({ card }: { card: AgentCard }) {
       <strong>{headline(card)}</strong>
       <Lines title={t('Look at these')} lines={card.redFlags.map(describeFlag)} flagged />
       <Lines title={t('What has changed')} lines={card.changes.map(describeChange)} />
+      <div class="card-list-title">{t('Working folder')}</div>
+      <p>
+        <code>
+          <HonestText text={card.workingDir} limit={300} />
+        </code>
+      </p>
+      {card.workingDirNote !== undefined && <p>{visible(card.workingDirNote)}</p>}
+      <Lines title={t('Folders that its files choose')} lines={card.folders.map(folderLine)} flagged />
       {named.map(({ title, items }) => (
         <Lines key={title} title={title} lines={items} />
       ))}
@@ -39,6 +47,11 @@ function headline({ agent, state }: AgentCard): string {
     ? t('{0} has changed since you accepted it', name)
     : t('{0} asks for the first time', name);
 }
+
+const folderLine = ({ path, access }: CardFolder): string =>
+  access === 'write'
+    ? t('reads and writes in {0} without asking again', path)
+    : t('reads in {0} without asking again', path);
 
 function Lines({
   title,

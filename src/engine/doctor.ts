@@ -12,7 +12,7 @@ import type {
 } from '../protocol/doctorReport.ts';
 import type { Diagnostic } from './agents/agent.ts';
 import type { Discovery, FileAgent } from './agents/discover.ts';
-import { workFoldersOf } from './agents/workFolders.ts';
+import { workFoldersOf } from './agents/knownWorkFolders.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { openReviews } from './policy/runPolicy.ts';
 import { keyedProviders, type ProviderChoice } from './providers/create.ts';

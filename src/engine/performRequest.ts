@@ -1,7 +1,7 @@
 /** One request from the budget's yes over the choice of its skill to the run of it, or to a run without one. */
 import type { RunEvent, RunOutcome, SkillRef } from '../protocol/run.ts';
 import type { FileAgent } from './agents/discover.ts';
-import { workFoldersOf } from './agents/workFolders.ts';
+import { workFoldersOf } from './agents/knownWorkFolders.ts';
 import { type Budget, openBudget } from './budget.ts';
 import type { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';

@@ -1,8 +1,9 @@
 /** Answers a request for which no skill was chosen: the model looks for one itself, with tools that only read. */
 import { existsSync } from 'node:fs';
 import type { RunEvent, RunOutcome } from '../protocol/run.ts';
+import type { Diagnostic } from './agents/agent.ts';
+import { workFoldersOf } from './agents/knownWorkFolders.ts';
 import { existingSkillRoots, type SkillRoot } from './agents/skillRoots.ts';
-import { workFoldersOf } from './agents/workFolders.ts';
 import type { Config } from './config.ts';
 import { policyNotices } from './permit.ts';
 import type { PolicyContext } from './policy/decision.ts';
@@ -39,7 +40,8 @@ export async function* runWithoutSkill(
   }: SkillBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
-  const roots = existingSkillRoots(config);
+  const diagnostics: Diagnostic[] = [];
+  const roots = existingSkillRoots(config, diagnostics);
   const folders: RunFolders = {
     ...foldersWithoutSkill(config, roots),
     workFolders: workFolders ?? workFoldersOf(config, []),
@@ -56,6 +58,8 @@ export async function* runWithoutSkill(
     hasMcp: false,
     ...(provider.recording ? { recording: provider.recording } : {}),
   };
+  for (const { file, message } of diagnostics)
+    yield { type: 'notice', level: 'warning', message: `${file}: ${message}` };
   const content = withAttachments(firstMessage('', words, new Date()), attachments);
   state.messages.push(...earlier, { role: 'user', content });
   const policy: PolicyContext = { ...runPolicy(config, undefined, folders), role: 'read-only' };

@@ -19,6 +19,12 @@ export interface RedFlag {
   text: string;
 }
 
+/** A folder that an agent's files chose; the path is real and absolute. `write` is read as well. */
+export interface CardFolder {
+  path: string;
+  access: 'read' | 'write';
+}
+
 /** Accepting a card grants exactly what it names, as long as no byte of the agent's files changes. */
 export interface AgentCard {
   agent: string;
@@ -28,8 +34,14 @@ export interface AgentCard {
   origin: string;
   /** `new`: never accepted. `changed`: accepted, and its files are others since. */
   state: 'new' | 'reviewed' | 'changed';
-  /** SHA-256 over the sorted `path:sha256` lines of its files, hexadecimal. */
+  /** SHA-256 over the sorted `path:sha256` lines of its files, and over `folders` where there are any, hexadecimal. */
   digest: string;
+  /** Where its files are read and written. Absolute. */
+  workingDir: string;
+  /** Why that is not the folder that its files ask for, as a sentence. */
+  workingDirNote?: string;
+  /** Folders outside of its own that its files chose. */
+  folders: readonly CardFolder[];
   hosts: readonly string[];
   scripts: readonly string[];
   /** Environment variables that its commands will see where the user has set them. */
@@ -74,6 +86,10 @@ export function describeChange({ path, change }: AgentCard['changes'][number]): 
   return `${change}: ${path}`;
 }
 
+export function describeFolder({ path, access }: CardFolder): string {
+  return `${access === 'write' ? 'reads and writes' : 'reads'} in ${path} without asking again`;
+}
+
 /** The card in lines of plain text; the lists are complete, but for long ones of changes and flags, which say how many are left out. */
 export function describeCard(card: AgentCard): string[] {
   const list = (title: string, items: readonly string[]): string[] =>
@@ -83,6 +99,9 @@ export function describeCard(card: AgentCard): string[] {
   const lines = [
     `Agent ${card.agent} (${stateWords[card.state]})`,
     `From: ${card.origin}`,
+    `Working folder: ${card.workingDir}`,
+    ...(card.workingDirNote === undefined ? [] : [`  ${card.workingDirNote}`]),
+    ...list('Folders that its files choose', card.folders.map(describeFolder)),
     ...list('Hosts that its files name', card.hosts),
     ...list('Scripts that it may run', card.scripts),
     ...list('Variables that its commands see', card.variables),

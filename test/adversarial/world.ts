@@ -141,7 +141,7 @@ function openCanary(knocks: string[]): Promise<Server> {
 
 /** What stands on every machine: an agent with one script, and things that nobody should get at. */
 function fillFolders({ put, pack, work, out, home, cfg }: World): void {
-  put(join(pack, 'agent.toml'), `name = "${agentName}"\nworking_dir = ${JSON.stringify(work)}\n`);
+  put(join(pack, 'agent.toml'), `name = "${agentName}"\nworking_dir = "."\n`);
   put(join(pack, 'skills/one/SKILL.md'), '---\ndescription: Does one thing.\n---\nDo it.\n');
   chmodSync(put(join(pack, 'scripts/cal-list.sh'), '#!/bin/sh\necho "calendar $*"; pwd\n'), 0o755);
   put(join(work, 'notes/today.md'), 'today\n');

@@ -61,6 +61,11 @@ export interface Skill {
   /** Absolute path of the SKILL.md. */
   readonly file: string;
   readonly source: SkillSource;
+  /**
+   * The folder in which the skill's own folder must really lie to be read unasked: it was laid there by its author, and a link out of it is
+   * the author's choice. Undefined for a skill that belongs to nothing.
+   */
+  readonly within?: string | undefined;
   /** The skill of the same name that runs in its place, unless this one's agent is named. */
   readonly shadowedBy?: SkillRef;
   // ----
@@ -93,6 +98,11 @@ export interface Agent {
   readonly skillsDir: string;
   /** Root of the file tools, absolute. */
   readonly workingDir: string;
+  /**
+   * Where workingDir really lies within this folder, it is used unasked; elsewhere its card names it, and each use is asked about until that
+   * is accepted. Undefined where the user has chosen workingDir, or is in it.
+   */
+  readonly unaskedWithin?: string;
   readonly source: SkillSource;
   readonly mcpConfig?: string;
   /** Defects of the agent's own files (agent.toml, agents.toml); those of a skill stand at the skill. */

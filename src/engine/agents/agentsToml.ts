@@ -1,8 +1,9 @@
 /** Reads agents.toml: what the user wants different about their agents, and the agents that live elsewhere. */
 import { existsSync } from 'node:fs';
-import { join, relative, sep } from 'node:path';
+import { join } from 'node:path';
 import { type Config, expandPath } from '../config.ts';
 import type { Diagnostic } from './agent.ts';
+import { liesWithin } from './projectLimit.ts';
 import { readToml, type TomlTable, tableOf, textDefects, textOf } from './toml.ts';
 
 /** One `[agents.<name>]`. Paths are absolute; unknown keys are left alone. */
@@ -33,6 +34,12 @@ export function readAgentsToml(config: Config): AgentsToml {
   const projectFile = join(config.cwd, 'config', 'agents.toml');
   const ofProject = !existsSync(config.configDir) && existsSync(projectFile);
   const file = ofProject ? projectFile : join(config.configDir, 'agents.toml');
+  if (ofProject && !liesWithin(config.cwd, file)) {
+    const message =
+      "It leads out of the project, so it is not read. A project's file must lie inside the project.";
+    const outside = { severity: 'warning', code: 'agents-toml-outside', message, file, line: 1 } as const;
+    return { file, ofProject, entries: [], defaultAgent: undefined, diagnostics: [outside] };
+  }
   const read = readToml(file, 'agents-toml', 'The agents were loaded without it.');
   const diagnostics = [...read.diagnostics];
   const entries: AgentEntry[] = [];
@@ -71,7 +78,7 @@ function entryOf(
     const written = textOf(table, key);
     if (written === undefined) return undefined;
     const absolute = expandPath(written, config.home, base);
-    if (!ofProject || isWithin(config.cwd, absolute)) return absolute;
+    if (!ofProject || liesWithin(config.cwd, absolute)) return absolute;
     outside.push(key);
     return undefined;
   };
@@ -88,11 +95,6 @@ function entryOf(
   };
   return { entry, outside };
 }
-
-const isWithin = (folder: string, path: string): boolean => {
-  const way = relative(folder, path);
-  return way !== '..' && !way.startsWith(`..${sep}`) && !/^([A-Za-z]:|[\\/])/.test(way);
-};
 
 /** Where an agent's table begins, for a person to find it; 1 where it is written in another way. */
 function lineOf(text: string, name: string): number {

@@ -1,15 +1,17 @@
 /** Finds every agent and skill on disk: the user's packs, the skills of trusted workspaces, linked folders and the built-in ones. */
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { type Config, expandPath } from '../config.ts';
+import type { Config } from '../config.ts';
 import type { Agent, Diagnostic, SkillSource } from './agent.ts';
 import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
 import { type AgentToml, readAgentToml } from './agentToml.ts';
 import { findSkillSteps, foldersIn, isLock } from './findSkills.ts';
 import { workingDirProblem } from './packWorkingDir.ts';
+import { type ProjectLimit, projectLimit } from './projectLimit.ts';
 import { noteShadows } from './shadows.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 import { atOnce, inSlices, type Steps } from './steps.ts';
+import { formerWork, ownFolderNames, type WantedWork, workFolderOf } from './workFolders.ts';
 
 /** An Agent whose skills know their names without being parsed; what the engine's own rooms work on. */
 export interface FileAgent extends Agent {
@@ -26,18 +28,14 @@ export interface Discovery {
 }
 
 /** What is known of an agent before the defaults are filled in; later sources write over earlier ones. */
-export interface AgentFields {
-  name: string;
-  packDir: string;
+export interface AgentFields extends WantedWork {
   source: SkillSource;
   skills: readonly FileSkill[];
   /** `<packDir>/skills` if not said. */
   skillsDir?: string | undefined;
   /** The first skill's if not said. */
   description?: string | undefined;
-  /** As it is written; `.` is the folder of the call, nothing is a folder of the agent's name below the working root. */
-  workingDir?: string | undefined;
-  /** `<packDir>/mcp.json`, where there is one, if not said. */
+  /** `<packDir>/mcp.json`, where there is one, if the key is missing. */
   mcpConfig?: string | undefined;
   diagnostics?: readonly Diagnostic[];
 }
@@ -69,15 +67,23 @@ function* discoverySteps(config: Config): Steps<Discovery> {
   for (const entry of toml.entries) diagnostics.push(...(yield* applyEntry(entry, found, toml, config)));
   for (const folder of config.workspaceFolders) {
     const roots = ['.claude', '.agents', '.github'].map(name => join(folder.path, name, 'skills'));
-    const fields = yield* fromRoots(folder.name, roots, 'project');
+    const limit = projectLimit(folder.path, diagnostics);
+    const fields = yield* fromRoots(folder.name, roots, 'project', limit);
     const description = `Skills of the workspace folder ${folder.name}`;
+    const place = { packDir: folder.path, workingDir: folder.path, chosenBy: 'user' as const };
     addShared(
-      fields && { ...fields, description, packDir: folder.path, workingDir: folder.path },
+      fields && { ...fields, ...place, description, ...ownMcpConfig(folder.path, limit) },
       found,
       'workspace',
     );
   }
-  const agents = [...found.values()].map(fields => agentOf(fields, config));
+  const fields = [...found.values()];
+  const folders = ownFolderNames(fields, config.workingRoot);
+  const agents = fields.map(each => {
+    const former = formerWork(each, folders.values(), config.workingRoot);
+    const noted = former ? { ...each, diagnostics: [...(each.diagnostics ?? []), former] } : each;
+    return agentOf(noted, config, folders.get(each));
+  });
   agents.sort((a, b) => (a.name < b.name ? -1 : 1));
   noteShadows(agents);
   const { defaultAgent } = toml;
@@ -87,11 +93,10 @@ function* discoverySteps(config: Config): Steps<Discovery> {
   return { agents, defaultAgent: undefined, diagnostics };
 }
 
-/** Fills in the defaults. The description is read from the first skill when it is asked for. */
-export function agentOf(fields: AgentFields, config: Config): FileAgent {
+/** Fills in the defaults; `folder` is the name of its own folder for work. The description is read from the first skill when it is asked for. */
+export function agentOf(fields: AgentFields, config: Config, folder?: string): FileAgent {
   const { name, packDir, source, skills, diagnostics = [] } = fields;
-  const ownMcp = join(packDir, 'mcp.json');
-  const mcpConfig = fields.mcpConfig ?? (existsSync(ownMcp) ? ownMcp : undefined);
+  const { mcpConfig } = 'mcpConfig' in fields ? fields : ownMcpConfig(packDir);
   return {
     name,
     get description() {
@@ -100,30 +105,30 @@ export function agentOf(fields: AgentFields, config: Config): FileAgent {
     skills,
     packDir,
     skillsDir: fields.skillsDir ?? join(packDir, 'skills'),
-    workingDir: expandPath(
-      fields.workingDir ?? join(config.workingRoot, folderName(name)),
-      config.home,
-      config.cwd,
-    ),
+    ...workFolderOf(fields, config, folder),
     source,
     ...(mcpConfig ? { mcpConfig } : {}),
     diagnostics,
   };
 }
 
-/** A name is a stranger's word, and one such as `../..` would be a way. */
-const folderName = (name: string): string => name.replace(/[\\/:\p{Cc}\p{Cf}]/gu, '-').replace(/^\.+$/, '-');
+/** `<packDir>/mcp.json`, where there is one that may be read. */
+function ownMcpConfig(packDir: string, limit?: ProjectLimit): Pick<AgentFields, 'mcpConfig'> {
+  const mcpConfig = join(packDir, 'mcp.json');
+  return { mcpConfig: existsSync(mcpConfig) && limit?.refuses(mcpConfig) !== true ? mcpConfig : undefined };
+}
 
-/** Of two packs with one name the later folder wins, and says so. */
+/** Of two packs with one name the one whose folder is called so wins, else the later folder, and says so. */
 function* addPacks(folder: string, found: Map<string, AgentFields>, config: Config): Steps<void> {
   for (const entry of foldersIn(folder)) {
     const fields = yield* readPack(join(folder, entry), config);
     if (!fields) continue;
     const other = found.get(fields.name);
-    found.set(
-      fields.name,
-      other ? { ...fields, diagnostics: [...(fields.diagnostics ?? []), clash(other, fields)] } : fields,
-    );
+    // What the user has said of an agent by its name is not for any pack that takes the name.
+    const isOther = other?.packFolder === fields.name && fields.packFolder !== fields.name;
+    const [hidden, shown] = other && isOther ? [fields, other] : [other, fields];
+    const diagnostics = [...(shown.diagnostics ?? []), ...(hidden ? [clash(hidden, shown)] : [])];
+    found.set(fields.name, { ...shown, diagnostics });
   }
 }
 
@@ -140,23 +145,24 @@ function clash(hidden: AgentFields, shown: AgentFields): Diagnostic {
 
 /** A folder with a `skills` folder, or with a SKILL.md of its own; undefined for any other folder. */
 function* readPack(packDir: string, config: Config): Steps<AgentFields | undefined> {
-  let skills = yield* findSkillSteps(join(packDir, 'skills'), 'user');
+  let skills = yield* findSkillSteps(join(packDir, 'skills'), 'user', { within: packDir });
   const own = skills.length === 0 ? (skillFileIn(packDir) ?? fileBehindLostLink(packDir)) : undefined;
-  if (own) skills = [openSkill(own, 'user')];
+  if (own) skills = [openSkill(own, 'user', undefined, packDir)];
   if (skills.length === 0) return undefined;
-  return { ...withOwnWorkingDir(readAgentToml(packDir), packDir, config), packDir, source: 'user', skills };
+  const toml = withOwnWorkingDir(readAgentToml(packDir), packDir, config);
+  return { ...toml, packDir, packFolder: basename(packDir), chosenBy: 'pack', source: 'user', skills };
 }
 
 /** Of a folder's entry that is there and leads nowhere: the file that would tell so when it is read; undefined for any other. */
 const fileBehindLostLink = (packDir: string): string | undefined =>
   existsSync(packDir) || isLock(basename(packDir)) ? undefined : join(packDir, 'SKILL.md');
 
-/** Without the folder that a pack must not choose; the agent works in the usual one then. */
+/** Without a folder that no pack gets; the agent works in its own then. */
 function withOwnWorkingDir(toml: AgentToml, packDir: string, config: Config): AgentToml {
   const { name, workingDir } = toml;
   const problem = workingDir === undefined ? undefined : workingDirProblem(workingDir, packDir, config);
   if (problem === undefined) return toml;
-  const message = `The pack wants to work in '${workingDir}', which ${problem}, so that is not used: an agent reads and writes there unasked.`;
+  const message = `The pack wants to work in '${workingDir}', which ${problem}, so it works in its own folder instead.`;
   const diagnostic: Diagnostic = {
     severity: 'warning',
     code: 'agent-working-dir',
@@ -188,11 +194,12 @@ function* fromRoots(
   name: string,
   roots: readonly string[],
   source: SkillSource,
+  limit?: ProjectLimit,
 ): Steps<AgentFields | undefined> {
   const byId = new Map<string, FileSkill>();
   let skillsDir: string | undefined;
   for (const root of roots) {
-    const skills = yield* findSkillSteps(root, source);
+    const skills = yield* findSkillSteps(root, source, limit && { within: limit.folder, limit });
     if (skills.length > 0) skillsDir ??= root;
     for (const skill of skills) {
       if (!byId.has(skill.id)) {
@@ -200,7 +207,7 @@ function* fromRoots(
         continue;
       }
       const path = `${basename(join(root, '..'))}/${skill.id}`;
-      const shadowed = openSkill(skill.file, source, path);
+      const shadowed = openSkill(skill.file, source, path, skill.within);
       shadowed.shadowedBy = { agent: name, skill: skill.id };
       byId.set(path, shadowed);
     }
@@ -233,9 +240,12 @@ function* applyEntry(
   const report = (severity: Diagnostic['severity'], code: string, message: string): Diagnostic[] => [
     { severity, code, message, file, line },
   ];
+  const problems: Diagnostic[] = [];
   let base = found.get(name);
   if (skillsDir !== undefined) {
-    const skills = yield* findSkillSteps(skillsDir, ofProject ? 'project' : 'linked');
+    const limit = ofProject ? projectLimit(config.cwd, problems) : undefined;
+    const within = limit?.folder ?? skillsDir;
+    const skills = yield* findSkillSteps(skillsDir, limit ? 'project' : 'linked', { within, limit });
     const diagnostics =
       skills.length > 0
         ? base?.diagnostics
@@ -244,10 +254,11 @@ function* applyEntry(
             'agent-linked-empty',
             `There is no skill in ${skillsDir}, the skills_dir of agent '${name}'.`,
           );
-    const source = ofProject ? ('project' as const) : ('linked' as const);
+    // A project's agent is no agent of the user, whatever it is called, and gets none of its folders.
+    const fresh = { name, packDir: skillsDir };
     base = {
-      ...(base ?? { name, packDir: skillsDir }),
-      source,
+      ...(limit ? { ...fresh, ofProject, ...ownMcpConfig(skillsDir, limit) } : (base ?? fresh)),
+      source: limit ? 'project' : 'linked',
       skills,
       skillsDir,
       ...(diagnostics ? { diagnostics } : {}),
@@ -275,11 +286,29 @@ function* applyEntry(
       'agents-toml-unknown',
       `There is no agent '${name}', so its entry changes nothing.`,
     );
+  const work = workOf(entry, base.packDir, ofProject, config);
+  if ('problem' in work) problems.push(...report('warning', 'agent-working-dir', work.problem));
   found.set(name, {
     ...base,
     description: entry.description ?? base.description,
-    workingDir: entry.workingDir ?? base.workingDir,
-    mcpConfig: entry.mcpConfig ?? base.mcpConfig,
+    ...('problem' in work ? {} : work),
+    ...(entry.mcpConfig === undefined ? {} : { mcpConfig: entry.mcpConfig }),
   });
-  return [];
+  return problems;
+}
+
+/** Where the entry says that the agent works, and on whose word; a project is held to more than a user. */
+function workOf(
+  { name, workingDir }: AgentEntry,
+  packDir: string,
+  ofProject: boolean,
+  config: Config,
+): Pick<WantedWork, 'workingDir' | 'chosenBy'> | { problem: string } {
+  if (workingDir === undefined) return {};
+  if (!ofProject) return { workingDir, chosenBy: 'user' };
+  const problem = workingDirProblem(workingDir, packDir, config);
+  if (problem === undefined) return { workingDir, chosenBy: 'project' };
+  return {
+    problem: `The project wants agent '${name}' to work in ${workingDir}, which ${problem}, so it works in its own folder instead.`,
+  };
 }

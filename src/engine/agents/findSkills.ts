@@ -1,13 +1,22 @@
 /** Finds the skills below a folder, fast enough for thousands of them: names and a look for the file, nothing is read. */
 import { type Dirent, opendirSync, readdirSync, realpathSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
+import { isSensitive } from '../tools/secretNames.ts';
 import type { SkillSource } from './agent.ts';
+import type { ProjectLimit } from './projectLimit.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 import { isSkippedFolder } from './skippedFolders.ts';
 import { atOnce, type Steps } from './steps.ts';
 
 /** Folders below a root are searched to this depth; a skill's own folder ends the search. */
 const maxDepth = 4;
+
+export interface SkillSearch {
+  /** As of `Skill`; each entry of the root itself if not said, since the user has laid it there. */
+  within?: string | undefined;
+  /** What it refuses is passed by. */
+  limit?: ProjectLimit | undefined;
+}
 
 /**
  * The skills below a root, sorted by id. The search stops at a folder with a skill file, follows links and guards against cycles.
@@ -19,14 +28,20 @@ export function findSkills(root: string, source: SkillSource): FileSkill[] {
 }
 
 /** The same, with a pause after each folder. */
-export function* findSkillSteps(root: string, source: SkillSource): Steps<FileSkill[]> {
-  const found = yield* skillFolders(root);
+export function* findSkillSteps(
+  root: string,
+  source: SkillSource,
+  { within, limit }: SkillSearch = {},
+): Steps<FileSkill[]> {
+  const found = yield* skillFolders(root, limit);
   const count = new Map<string, number>();
   for (const { name } of found) count.set(name, (count.get(name) ?? 0) + 1);
   const idOf = ({ dir, name }: SkillFolder): string =>
     count.get(name) === 1 ? name : relative(root, dir).split(sep).join('/');
+  const entryOf = (dir: string): string => join(root, relative(root, dir).split(sep)[0] ?? '');
   return found
-    .map(folder => openSkill(folder.file, source, idOf(folder)))
+    .filter(({ file }) => limit?.refuses(file) !== true)
+    .map(folder => openSkill(folder.file, source, idOf(folder), within ?? entryOf(folder.dir)))
     .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
 }
 
@@ -36,7 +51,7 @@ interface SkillFolder {
   file: string;
 }
 
-function* skillFolders(root: string): Steps<SkillFolder[]> {
+function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<SkillFolder[]> {
   const found: SkillFolder[] = [];
   const visited = new Set<string>();
   // Only a link can lead to a folder that was visited, so only links cost a question for the real path.
@@ -66,12 +81,21 @@ function* skillFolders(root: string): Steps<SkillFolder[]> {
     for (const entry of folderEntries(read())) {
       const path = join(dir, entry.name);
       const realPath = entry.isLink ? realPathOf(path) : realDir + sep + entry.name;
+      if (entry.isLink && realPath !== undefined) {
+        if (limit?.refuses(path)) continue;
+        // Reading it as a skill file tells why nothing in it is read.
+        if (isSensitive(realPath)) {
+          found.push({ dir, name: entry.name, file: path });
+          continue;
+        }
+      }
       if (realPath !== undefined) yield* visit(path, entry.name, realPath, depth + 1);
       else if (depth === 0 && !isLock(entry.name))
         found.push({ dir: path, name: entry.name, file: join(path, 'SKILL.md') });
     }
   }
   const realRoot = realPathOf(root);
+  if (realRoot !== undefined && limit?.refuses(root)) return found;
   if (realRoot !== undefined) yield* visit(root, '', realRoot, 0);
   if (found.length === 0 && isClosed(root))
     found.push({ dir: root, name: root, file: join(root, 'SKILL.md') });

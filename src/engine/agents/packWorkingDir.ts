@@ -1,9 +1,8 @@
-/** Tells which folders a pack must not choose for its work: an agent reads and writes there without a question, and packs are strangers' work. */
-import { realpathSync } from 'node:fs';
-import { dirname, isAbsolute, join, relative } from 'node:path';
+/** Tells which folders a pack or a project never gets for its work: a second fence, since any but its own is asked about in any case. */
+import { dirname, isAbsolute, relative } from 'node:path';
 import { type Config, expandPath } from '../config.ts';
 import { whatObeys } from '../policy/fileNames.ts';
-import { isInside } from '../tools/paths.ts';
+import { isInside, realPlace } from '../tools/paths.ts';
 import { isSensitive } from '../tools/secretNames.ts';
 
 type Places = Pick<Config, 'home' | 'cwd' | 'configDir' | 'dataDir' | 'skillsDir'>;
@@ -17,8 +16,10 @@ const ofTheSystem =
  */
 export function workingDirProblem(written: string, packDir: string, places: Places): string | undefined {
   const { home, cwd, configDir, dataDir, skillsDir } = places;
-  const path = real(expandPath(written, home, cwd));
+  const path = realPlace(expandPath(written, home, cwd));
+  if (path === undefined) return 'leads nowhere';
   const own = real(packDir);
+  // What an agent may write in its own folder goes by its card.
   if (path !== own && isInside(own, path)) return undefined;
   if (!/^~/.test(written) && !isAbsolute(written) && !isInside(real(cwd), path))
     return 'leads out of the folder in which Telos is called';
@@ -30,20 +31,11 @@ export function workingDirProblem(written: string, packDir: string, places: Plac
   const [first = ''] = isInside(real(home), path) ? path.slice(real(home).length + 1).split(/[\\/]/) : [];
   if (first.startsWith('.')) return 'holds the settings of programs';
   if (/^(bin|library|appdata)$/i.test(first)) return 'holds programs and their settings';
-  // Whoever works in such a folder writes there unasked, since the user is taken to have chosen it.
-  const file = join(path, 'file');
+  // What is obeyed there is told by its way from the working folder, which would begin too far in.
+  const file = `${path}/file`;
   if (whatObeys(file, isInside(real(cwd), path) ? relative(real(cwd), file) : file) !== undefined)
     return 'holds what other programs run or obey';
   return undefined;
 }
 
-function real(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    const parent = dirname(path);
-    return parent === path
-      ? path
-      : `${real(parent).replace(/[\\/]$/, '')}${path.slice(parent.replace(/[\\/]$/, '').length)}`;
-  }
-}
+const real = (path: string): string => realPlace(path) ?? path;

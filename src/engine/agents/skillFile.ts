@@ -7,7 +7,7 @@ import { splitAllowedTools } from './allowedTools.ts';
 import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
 import { almostFence } from './frontmatterDefects.ts';
 import { type ReadMetadata, readRuntimeMetadata } from './runtimeMetadata.ts';
-import { readSkillText, type SkillText } from './skillText.ts';
+import { readSkillText, SecretFile, type SkillText } from './skillText.ts';
 import { synopsisOf } from './synopsis.ts';
 
 /** What listings show for a skill without any description. */
@@ -39,8 +39,13 @@ export interface FileSkill extends Skill {
 }
 
 /** Never throws, now or later: a file that cannot be read is a skill with a diagnostic. */
-export function openSkill(file: string, source: SkillSource, id = basename(dirname(file))): FileSkill {
-  return new LazySkill(file, source, id);
+export function openSkill(
+  file: string,
+  source: SkillSource,
+  id = basename(dirname(file)),
+  within?: string,
+): FileSkill {
+  return new LazySkill(file, source, id, within);
 }
 
 /** A class, since there may be thousands: getters of its own for each take longer to make. */
@@ -49,17 +54,19 @@ class LazySkill implements FileSkill {
   readonly dir: string;
   readonly file: string;
   readonly source: SkillSource;
+  readonly within: string | undefined;
   declare shadowedBy?: SkillRef;
   #manifest: Manifest | undefined;
   #names: readonly string[] | undefined;
   #metadata: ReadMetadata | undefined;
   #synopsis: { text: string | undefined } | undefined;
 
-  constructor(file: string, source: SkillSource, id: string) {
+  constructor(file: string, source: SkillSource, id: string, within: string | undefined) {
     this.id = id;
     this.dir = dirname(file);
     this.file = file;
     this.source = source;
+    this.within = within;
   }
 
   get names(): readonly string[] {
@@ -178,6 +185,8 @@ function readManifest(file: string, id: string): Manifest {
 }
 
 function unreadable(error: unknown): Required<Pick<Diagnostic, 'message' | 'fix'>> {
+  if (error instanceof SecretFile)
+    return { message: error.message, fix: 'Put the text of the skill into a file of its own.' };
   const reason = error instanceof Error ? error.message : String(error);
   switch (error instanceof Error && 'code' in error ? error.code : undefined) {
     case 'EACCES':
@@ -232,8 +241,9 @@ export function missingDescription(
 /** The name from the first bytes of the file; undefined where that is not enough to be sure. */
 function readScannedName(file: string): string | undefined {
   try {
-    // A pipe would wait for somebody to write.
-    const descriptor = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    // A pipe would wait for somebody to write, and of a link it is looked at first where it leads.
+    const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
+    const descriptor = openSync(file, flags);
     try {
       const length = readSync(descriptor, headBuffer, 0, headBytes, 0);
       return scanName(headBuffer.toString('utf8', 0, length));

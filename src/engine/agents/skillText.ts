@@ -1,6 +1,8 @@
 /** The text of a skill file, in whichever encoding its author's program has written it. */
 import { isUtf8 } from 'node:buffer';
+import { realpathSync } from 'node:fs';
 import { readRegularFile } from '../regularFile.ts';
+import { isSensitive } from '../tools/secretNames.ts';
 
 export interface SkillText {
   text: string;
@@ -11,9 +13,17 @@ export interface SkillText {
 /** A larger SKILL.md is not a prompt for any model. Bytes. */
 const maxSkillBytes = 2 * 1024 * 1024;
 
-/** Throws what the system says of a file that cannot be read, and Error with a sentence for what is no text. */
+/** A skill file that by its real name holds secrets: what is read of a skill goes to a model. */
+export class SecretFile extends Error {}
+
+/** Throws what the system says of a file that cannot be read, SecretFile, and Error with a sentence for what is no text. */
 export function readSkillText(file: string): SkillText {
-  const bytes = readRegularFile(file, maxSkillBytes);
+  const real = realpathSync.native(file);
+  if (isSensitive(real))
+    throw new SecretFile(
+      `${real === file ? 'It' : `It leads to ${real}, which`} looks like it holds keys, passwords or other secrets, so it is not read.`,
+    );
+  const bytes = readRegularFile(real, maxSkillBytes);
   const wide = readUtf16(bytes);
   const text = wide?.text ?? bytes.toString('utf8');
   const zero = text.indexOf('\0');

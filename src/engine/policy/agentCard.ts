@@ -12,7 +12,7 @@ import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
 import { findRedFlags } from './redFlags.ts';
 
 /** What accepting a card grants. */
-export type CardFacts = Pick<AgentCard, 'hosts' | 'scripts' | 'variables' | 'servers'>;
+export type CardFacts = Pick<AgentCard, 'hosts' | 'scripts' | 'variables' | 'servers' | 'folders'>;
 
 /** Larger files are not looked into, in bytes; a script of that size is no script that a person would read. */
 const longestRead = 512 * 1024;
@@ -61,6 +61,7 @@ export async function cardOf(
     scripts,
     variables: [...variables].filter(name => !isTelosKey(name)).sort(),
     servers,
+    folders: files.folders,
     redFlags: withAllKindsFirst(redFlags),
   };
 }

@@ -2,12 +2,19 @@
 import { createHash } from 'node:crypto';
 import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import type { CardFolder } from '../../protocol/agentCard.ts';
 import type { Agent } from '../agents/agent.ts';
 import { isInside } from '../tools/paths.ts';
+import { isSensitive } from '../tools/secretNames.ts';
+import { chosenFolders } from './chosenFolders.ts';
 
 /** What the policy wants to know of an agent. */
-export type ReviewedAgent = Pick<Agent, 'name' | 'packDir' | 'workingDir' | 'source' | 'mcpConfig'> & {
-  skills: readonly Pick<Agent['skills'][number], 'dir' | 'file'>[];
+export type ReviewedAgent = Pick<
+  Agent,
+  'name' | 'packDir' | 'workingDir' | 'unaskedWithin' | 'source' | 'mcpConfig'
+> & {
+  skills: readonly Pick<Agent['skills'][number], 'dir' | 'file' | 'within'>[];
+  diagnostics?: Agent['diagnostics'];
 };
 
 export interface AgentFile {
@@ -23,8 +30,10 @@ export interface AgentFile {
 export interface AgentFiles {
   /** By path below the agent's folder with `/`, or absolute when they lie elsewhere. */
   files: ReadonlyMap<string, AgentFile>;
-  /** SHA-256 over the sorted `path:sha256` lines, hexadecimal. */
+  /** SHA-256 over the sorted `path:sha256` lines, and those of `folders`, hexadecimal. */
   digest: string;
+  /** What it is bound to as well: a link can lead elsewhere while no file changes. */
+  folders: readonly CardFolder[];
   /** More files or bytes than a person could review; then nothing is ever granted for them. */
   tooLarge: boolean;
 }
@@ -87,19 +96,23 @@ export async function readAgentFiles(agent: ReviewedAgent, digests: FileDigests)
       else if (entry.isFile() || entry.isSymbolicLink()) await addFile(path, entry.isSymbolicLink());
     }
   };
-  const addRead = async (path: string): Promise<void> => {
+  const addRead = async (path: string, isSkill: boolean): Promise<void> => {
     const real = await realpath(path).catch(() => undefined);
+    // Nor does anybody else read such a skill.
+    if (isSkill && real !== undefined && isSensitive(real)) return;
     // What is no file holds nothing that could be reviewed, and reading it might never end.
     const isFile = real !== undefined && (await stat(real).catch(() => undefined))?.isFile();
     if (isFile) await addFile(real, false).catch(() => undefined);
   };
   for (const folder of await foldersOf(agent, base)) await addFolder(folder);
   // What is read over a link is as much a part of the agent as what lies in its folder.
-  for (const path of [agent.mcpConfig, ...agent.skills.map(({ file }) => file)])
-    if (path !== undefined) await addRead(path);
+  if (agent.mcpConfig !== undefined) await addRead(agent.mcpConfig, false);
+  for (const { file } of agent.skills) await addRead(file, true);
   const lines = [...files].map(([label, { sha256 }]) => `${escaped(label)}:${sha256}`).sort();
+  const folders = chosenFolders(agent);
+  lines.push(...folders.map(({ path, access }) => `folder:${JSON.stringify([access, path])}`));
   const digest = createHash('sha256').update(lines.join('\n')).digest('hex');
-  return { files, digest, tooLarge };
+  return { files, digest, folders, tooLarge };
 }
 
 /** A line stays a line, whatever a file is called: otherwise other files of other names could make the same lines. */

@@ -50,14 +50,17 @@ export class AgentReviews {
   /** The card as it is to be shown now. Throws what the file system says. */
   async cardOf(agent: ReviewedAgent): Promise<AgentCard> {
     const { state, files, review } = await this.stateOf(agent);
+    const note = agent.diagnostics?.find(({ code }) => code === 'agent-working-dir')?.message;
     return {
       agent: agent.name,
       folder: agent.packDir,
       origin: originOf(agent),
       state,
       digest: files.digest,
+      workingDir: agent.workingDir,
+      ...(note === undefined ? {} : { workingDirNote: note }),
       ...(await cardOf(agent, files)),
-      changes: state === 'changed' && review ? changesBetween(review.files, files) : [],
+      changes: state === 'changed' && review ? changesBetween(review, files) : [],
       ...(review ? { reviewedAt: review.reviewedAt } : {}),
     };
   }
@@ -68,7 +71,7 @@ export class AgentReviews {
    */
   async accept(agent: ReviewedAgent, shown: Pick<AgentCard, 'digest'>, now: Date): Promise<void> {
     const { files } = await this.stateOf(agent);
-    const { hosts, scripts, variables, servers } = await cardOf(agent, files);
+    const { hosts, scripts, variables, servers, folders } = await cardOf(agent, files);
     const after = await readAgentFiles(agent, this.#digests);
     if (files.digest !== shown.digest || after.digest !== shown.digest) {
       const message = `The files of agent '${agent.name}' changed while its card was open. Look at it again: telos trust ${agent.name}`;
@@ -88,6 +91,7 @@ export class AgentReviews {
       scripts,
       variables,
       servers,
+      folders,
       files: Object.fromEntries([...files.files].map(([label, { sha256 }]) => [label, sha256])),
     };
     await writeWhole(this.#fileOf(agent), `${JSON.stringify(review, null, 2)}\n`);
@@ -130,21 +134,28 @@ async function readReview(file: string): Promise<Review | undefined> {
       lists.every(Array.isArray) &&
       typeof value.files === 'object' &&
       value.files !== null;
-    return whole ? (value as unknown as Review) : undefined;
+    // A review of an earlier version names no folders: it covers none.
+    return whole ? ({ folders: [], ...value } as unknown as Review) : undefined;
   } catch {
     return undefined;
   }
 }
 
-function changesBetween(before: Review['files'], { files }: AgentFiles): AgentCard['changes'] {
-  const labels = [...new Set([...Object.keys(before), ...files.keys()])].sort();
-  return labels.flatMap(path => {
-    const now = files.get(path)?.sha256;
-    if (now === before[path]) return [];
-    const change = now === undefined ? 'removed' : before[path] === undefined ? 'added' : 'changed';
+function changesBetween(review: Review, { files, folders }: AgentFiles): AgentCard['changes'] {
+  const before = new Map([...accessOf(review.folders), ...Object.entries(review.files)]);
+  const after = new Map(accessOf(folders));
+  for (const [label, { sha256 }] of files) after.set(label, sha256);
+  return [...new Set([...before.keys(), ...after.keys()])].sort().flatMap(path => {
+    const was = before.get(path);
+    const now = after.get(path);
+    if (now === was) return [];
+    const change = now === undefined ? 'removed' : was === undefined ? 'added' : 'changed';
     return [{ path, change } as const];
   });
 }
+
+const accessOf = (folders: Review['folders']): [string, string][] =>
+  folders.map(({ path, access }) => [path, access]);
 
 function originOf({ source, packDir }: ReviewedAgent): string {
   switch (source) {

@@ -103,5 +103,5 @@ function alwaysAsked(wanted: Wanted, context: PolicyContext): Ask | undefined {
 
 /** A rule for a whole folder is about ordinary files; what holds secrets or is obeyed is named one by one. */
 function lifts(rule: PolicyRule, question: Ask): boolean {
-  return !rule.path?.endsWith('/**') || /^(read|write)\.outside$/.test(question.rule);
+  return !rule.path?.endsWith('/**') || /^((read|write)\.outside$|card\.)/.test(question.rule);
 }

@@ -2,15 +2,17 @@
 
 import { realpath } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
+import type { CardFolder } from '../../protocol/agentCard.ts';
 import { tomlString } from '../agents/toml.ts';
 import { readableFolders } from '../tools/files.ts';
 import { globMatcher, longestGlob } from '../tools/globPattern.ts';
-import { folderHolding, isInside, resolvePath } from '../tools/paths.ts';
+import { folderHolding, isInside, realPlace, resolvePath } from '../tools/paths.ts';
 import { escapeInvisible } from '../tools/plainText.ts';
 import { isSensitive, secretFolderNames } from '../tools/secretNames.ts';
 import { scriptIn } from './agentCard.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { ReviewState } from './agentReviews.ts';
+import { chosenFolders } from './chosenFolders.ts';
 import {
   type Allow,
   type Ask,
@@ -84,15 +86,44 @@ function howToAllow(draft: RuleDraft, context: PolicyContext): string {
 async function decideOnRead(wanted: WantedOf<'read' | 'write'>, context: PolicyContext): Promise<Decision> {
   const path = wanted.subject;
   const { workingDir, home } = context;
+  const unaccepted = await unacceptedFolders(context);
   const secret = [path, wanted.named ?? path].find(isSensitive);
   if (secret !== undefined) {
     const reason = `${secret} looks like it holds keys, passwords or other secrets.`;
     return ask(wanted, { rule: 'read.sensitive', reason, never: 'always' }, context);
   }
-  if ((await folderHolding(path, readableFolders(context), home)) !== undefined)
+  if ((await folderHolding(path, acceptedFolders(context, unaccepted), home)) !== undefined)
     return allow('read.own-folders', path);
+  const chosen = unaccepted.find(folder => isInside(folder.path, path));
+  if (chosen) return askAboutFolder(wanted, chosen, context);
   const reason = `${path} is outside working_dir (${workingDir}) and the agent's own folder.`;
   return ask(wanted, { rule: 'read.outside', reason }, context);
+}
+
+/** The folders that the agent's files chose, as far as no accepted card covers them now. */
+async function unacceptedFolders(context: PolicyContext): Promise<readonly CardFolder[]> {
+  const chosen = context.agent ? chosenFolders(context.agent) : [];
+  if (chosen.length === 0) return chosen;
+  const review = await reviewOf(context);
+  const accepted = review?.state === 'reviewed' ? review.files.folders : [];
+  return chosen.filter(
+    ({ path, access }) => !accepted.some(each => each.path === path && each.access === access),
+  );
+}
+
+/** What is read unasked: no folder that the agent's files chose, before its card is accepted. */
+function acceptedFolders(context: PolicyContext, unaccepted: readonly CardFolder[]): string[] {
+  const chosen = new Set(unaccepted.map(({ path }) => path));
+  return readableFolders(context).filter(folder => !chosen.has(realPlace(folder) ?? folder));
+}
+
+async function askAboutFolder(wanted: Wanted, { path }: CardFolder, context: PolicyContext): Promise<Ask> {
+  const does = wanted.kind === 'write' ? 'write' : 'read';
+  const reason = `The agent's own files chose the folder ${path}, and you have not accepted that.`;
+  const question = ask(wanted, { rule: `${does}.outside`, reason }, context);
+  return withCard(question, context, await reviewOf(context), card =>
+    card.folders.some(folder => folder.path === path && (does === 'read' || folder.access === 'write')),
+  );
 }
 
 async function decideOnWrite(wanted: WantedOf<'read' | 'write'>, context: PolicyContext): Promise<Decision> {
@@ -135,6 +166,10 @@ async function decideOnPlace(wanted: WantedOf<'read' | 'write'>, context: Policy
     const reason = `${path} is part of the agent itself, which may work differently afterwards. ${whateverIsWritten}`;
     return ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
   }
+  const chosen = (await unacceptedFolders(context)).find(
+    folder => folder.access === 'write' && isInside(folder.path, path),
+  );
+  if (chosen) return askAboutFolder(wanted, chosen, context);
   if (inWork) return allow('write.working-dir', path);
   const outside = `${path} is outside working_dir (${workingDir}).`;
   return ask(wanted, { rule: 'write.outside', reason: outside }, context);
@@ -195,7 +230,8 @@ export async function readOnlyCommand(
   context: PolicyContext,
 ): Promise<Allow | Deny> {
   const { home, protectedDirs } = context;
-  const scope = { roots: readableFolders(context), cwd: wanted.folder, home, protectedDirs };
+  const roots = acceptedFolders(context, await unacceptedFolders(context));
+  const scope = { roots, cwd: wanted.folder, home, protectedDirs };
   const verdict = await parseReadOnlyCommand(wanted.subject, scope);
   return verdict.allowed
     ? { ...allow('run.read-only', wanted.subject), readOnly: verdict.command }

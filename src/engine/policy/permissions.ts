@@ -51,12 +51,13 @@ const ruleParts = [
 /** What a permission is about, on one line. */
 export function describePermission(permission: Permission): string {
   if (permission.kind === 'card') {
-    const { hosts, scripts, variables, servers } = permission.review;
+    const { hosts, scripts, variables, servers, folders } = permission.review;
     const parts = [
       `${scripts.length} scripts`,
       `${hosts.length} hosts`,
       `${variables.length} variables`,
       `${servers.length} MCP servers`,
+      ...folders.map(({ path }) => path),
     ];
     return `its card: ${parts.join(', ')}`;
   }

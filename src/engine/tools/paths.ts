@@ -48,6 +48,15 @@ export async function resolvePath(given: string, base: string, home: string): Pr
   return real;
 }
 
+/** The real path that an absolute path leads to, also where nothing is there yet; undefined where its links cannot be followed. */
+export function realPlace(path: string): string | undefined {
+  try {
+    return followLinks(path, maximumLinks);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Synchronous, because a path takes microseconds on a disk, and each hop through the thread pool many times that. */
 function followLinks(path: string, linksLeft: number): string {
   if (linksLeft === 0) throw new PathProblem('unusable', `${path} leads through too many links.`);

@@ -130,7 +130,7 @@ async function fill(
     const bare = commandEnvironment({ ...config.env, HOME: config.home }, { packDir, skillDir: packDir });
     // The editor would hand on its own environment, with every key that is in it.
     const without = Object.fromEntries(Object.keys(process.env).map(name => [name, null]));
-    const { workFoldersOf } = await import('../../engine/agents/workFolders.ts');
+    const { workFoldersOf } = await import('../../engine/agents/knownWorkFolders.ts');
     const { serverProgram } = await import('../../engine/tools/mcpLink.ts');
     const { command, env } = serverProgram(server, bare, workFoldersOf(config, await telos.agents()));
     definition.command = command;

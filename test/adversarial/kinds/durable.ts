@@ -281,7 +281,7 @@ export async function stateRace(world: World): Promise<Seen> {
   for (let at = 0; at < processes; at++)
     for (let number = 0; number < each; number += 2) agents.push(`p${at}-${number}`);
   for (const agent of agents) {
-    put(join(skills, agent, 'agent.toml'), `name = "${agent}"\nworking_dir = ${JSON.stringify(work)}\n`);
+    put(join(skills, agent, 'agent.toml'), `name = "${agent}"\nworking_dir = "."\n`);
     put(join(skills, agent, 'skills/one/SKILL.md'), '---\ndescription: One.\n---\nDo it.\n');
   }
   const policy = join(cfg, 'policy.toml');

@@ -1,8 +1,8 @@
 /** What lies on disk becomes agents and skills; one broken file never hides the others. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { discover as discoverEverything } from '../../../src/engine/agents/discover.ts';
 import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
@@ -113,6 +113,184 @@ describe('discover', () => {
     assert.equal(discover().find(({ name }) => name === 'pack')?.workingDir, home, 'the user may');
   });
 
+  it('lets no pack have the folder of another agent for its own, by whatever name', () => {
+    folder.add({
+      'skills/daily-notes/skills/a/SKILL.md': skill('A'),
+      'skills/evil/agent.toml': 'name = "daily:notes"',
+      'skills/evil/skills/a/SKILL.md': skill('A'),
+      'skills/kairos/skills/a/SKILL.md': skill('A'),
+      'skills/zzz/agent.toml': 'name = "kairos"\nworking_dir = "~/obsidian/telos/kairos"',
+      'skills/zzz/skills/a/SKILL.md': skill('Theirs'),
+      'home/.claude/skills/mine/SKILL.md': skill('Mine'),
+      'skills/personal/agent.toml': 'name = "friendly"',
+      'skills/personal/skills/a/SKILL.md': skill('A'),
+      'home/.config/telos/agents.toml': '[agents.kairos]\nworking_dir = "~/plans"\n',
+    });
+    const root = join(folder.path, 'home/obsidian/telos');
+    const found = new Map(discover().map(agent => [agent.name, agent]));
+    const folderOf = (name: string): string => relative(root, found.get(name)?.workingDir ?? '');
+    assert.deepEqual(['daily-notes', 'daily:notes', 'personal'].map(folderOf), [
+      'daily-notes',
+      'evil',
+      'personal',
+    ]);
+    assert.match(folderOf('friendly'), /^personal-[\da-f]{8}$/);
+    const kairos = found.get('kairos');
+    assert.deepEqual(
+      [kairos?.packDir, kairos?.workingDir],
+      [join(folder.path, 'skills/kairos'), join(folder.path, 'home/plans')],
+    );
+    assert.deepEqual(
+      kairos?.diagnostics.map(({ code }) => code),
+      ['agent-name-clash'],
+    );
+  });
+
+  it('says where an agent worked that is called otherwise than its pack, unless another one works there', () => {
+    folder.add({
+      'skills/hn-pack/agent.toml': 'name = "hackernews"',
+      'skills/hn-pack/skills/a/SKILL.md': skill('A'),
+      'home/obsidian/telos/hackernews/page.md': 'x',
+    });
+    const told = () => discover().find(({ name }) => name === 'hackernews')?.diagnostics ?? [];
+    assert.match(told()[0]?.message ?? '', /work in .*\/telos\/hackernews; now .* hn-pack/);
+    folder.add({
+      'skills/hackernews/agent.toml': 'name = "other"',
+      'skills/hackernews/skills/a/SKILL.md': skill('A'),
+    });
+    assert.deepEqual(told(), []);
+  });
+
+  describe('in a clone', () => {
+    const clone = (path: string): string => join(folder.path, 'shop', path);
+    const codes = () => discoverAll().diagnostics.map(({ code, file }) => [code, file]);
+    beforeEach(() => {
+      folder.add({
+        'home/notes/private.md': '---\ndescription: Private\n---\nPrivate',
+        'home/notes/x/SKILL.md': skill('Private'),
+        'shop/.claude/skills/good/SKILL.md': skill('Good'),
+        'shop/shared/inner/SKILL.md': skill('Inner'),
+      });
+    });
+
+    it('takes no skill over a link that leads out of the project, and says so', () => {
+      mkdirSync(clone('.agents'));
+      symlinkSync('../../home/notes', clone('.agents/skills'));
+      symlinkSync('../../../home/notes', clone('.claude/skills/bad'));
+      symlinkSync('../../shared', clone('.claude/skills/in'));
+      folder.add({ 'shop/.github/skills/file/more.md': '' });
+      symlinkSync('../../../../home/notes/private.md', clone('.github/skills/file/SKILL.md'));
+      mkdirSync(clone('.github/skills/later'));
+      symlinkSync('../../../../home/later.md', clone('.github/skills/later/SKILL.md'));
+      symlinkSync('../home/notes/private.md', clone('mcp.json'));
+      const [shop] = discover();
+      assert.deepEqual(
+        shop?.skills.map(({ id }) => id),
+        ['good', 'inner'],
+      );
+      assert.equal(shop?.mcpConfig, undefined);
+      assert.deepEqual(codes().sort(), [
+        ['project-outside', clone('.agents/skills')],
+        ['project-outside', clone('.claude/skills/bad')],
+        ['project-outside', clone('.github/skills/file/SKILL.md')],
+        ['project-outside', clone('.github/skills/later/SKILL.md')],
+        ['project-outside', clone('mcp.json')],
+      ]);
+      assert.match(
+        discoverAll().diagnostics[0]?.message ?? '',
+        /leads out of the project .*, to .*home\/notes/,
+      );
+    });
+
+    it('lets the project file name nothing over a link that leads out, and no agent of the user', () => {
+      mkdirSync(join(folder.path, 'call/in'), { recursive: true });
+      for (const name of ['out', 'elsewhere', 'mcp.json'])
+        symlinkSync('../home/notes', join(folder.path, 'call', name));
+      symlinkSync('../not-yet', join(folder.path, 'call/later'));
+      folder.add({
+        'skills/kairos/skills/s/SKILL.md': skill('Mine'),
+        'skills/kairos/mcp.json': '{}',
+        'call/skills/a/SKILL.md': skill('A'),
+        'call/config/agents.toml': [
+          '[agents.one]\nskills_dir = "skills"\nworking_dir = "out"\nmcp_config = "mcp.json"',
+          '[agents.two]\nskills_dir = "elsewhere"',
+          '[agents.three]\nskills_dir = "skills"\nworking_dir = "later"',
+          '[agents.four]\nskills_dir = "skills"\nworking_dir = "in"',
+          '[agents.kairos]\nskills_dir = "skills"',
+        ].join('\n'),
+      });
+      const { agents, diagnostics } = discoverAll();
+      const found = new Map(agents.map(agent => [agent.name, agent]));
+      const lines = diagnostics.filter(({ code }) => code === 'agents-toml-outside').map(({ line }) => line);
+      assert.deepEqual(lines, [1, 1, 5, 7]);
+      assert.equal(found.has('two'), false);
+      assert.equal(found.get('four')?.workingDir, join(folder.path, 'call/in'));
+      const root = join(folder.path, 'home/obsidian/telos');
+      for (const name of ['one', 'three', 'kairos']) {
+        assert.match(relative(root, found.get(name)?.workingDir ?? ''), new RegExp(`^${name}-[\\da-f]{8}$`));
+        assert.deepEqual(
+          [found.get(name)?.mcpConfig, found.get(name)?.packDir],
+          [undefined, join(folder.path, 'call/skills')],
+        );
+      }
+    });
+
+    it('is no project where the person is at home', () => {
+      folder.add({
+        'home/config/agents.toml':
+          '[agents.a]\nskills_dir = "s"\nworking_dir = "."\n[agents.b]\nskills_dir = "s"\nworking_dir = "Documents"\n',
+        'home/s/a/SKILL.md': skill('A'),
+      });
+      const { agents, diagnostics } = discoverAll({ cwd: join(folder.path, 'home') });
+      const [a, b] = agents;
+      assert.match(a?.workingDir ?? '', /obsidian\/telos\/a-/);
+      assert.deepEqual(
+        diagnostics.map(({ code }) => code),
+        ['agent-working-dir'],
+      );
+      assert.match(b?.unaskedWithin ?? '', /obsidian\/telos\/b-/);
+    });
+
+    it('is not read over a link of its file', () => {
+      folder.add({ 'home/agents.toml': '[agents.a]\nskills_dir = "s"\n', 'call/s/a/SKILL.md': skill('A') });
+      mkdirSync(join(folder.path, 'call/config'), { recursive: true });
+      symlinkSync('../../home/agents.toml', join(folder.path, 'call/config/agents.toml'));
+      const { agents, diagnostics } = discoverAll({ workspaceFolders: [] });
+      assert.deepEqual([agents, diagnostics.map(({ code }) => code)], [[], ['agents-toml-outside']]);
+    });
+  });
+
+  it('reads no skill that by its real name is a file of secrets, whoever has linked it', () => {
+    const secret = '---\nname: SECRET\ndescription: SECRET\n---\nSECRET';
+    folder.add({
+      'home/.netrc': secret,
+      'home/.aws/SKILL.md': secret,
+      'skills/pack/skills/file/x.md': '',
+      'home/.claude/skills/two/x.md': '',
+      'home/elsewhere/three/x.md': '',
+      'home/.config/telos/agents.toml': '[agents.linked]\nskills_dir = "~/elsewhere"\n',
+    });
+    const at = (path: string): string => join(folder.path, path);
+    symlinkSync(at('home/.netrc'), at('skills/pack/skills/file/SKILL.md'));
+    symlinkSync(at('home/.aws'), at('skills/pack/skills/folder'));
+    symlinkSync(at('home/.netrc'), at('home/.claude/skills/two/SKILL.md'));
+    symlinkSync(at('home/.netrc'), at('home/elsewhere/three/skills.md'));
+    mkdirSync(at('skills/bare'));
+    symlinkSync(at('home/.netrc'), at('skills/bare/SKILL.md'));
+    const skills = discover().flatMap(agent => agent.skills);
+    assert.deepEqual(skills.map(({ id }) => id).sort(), ['bare', 'file', 'folder', 'three', 'two']);
+    for (const one of skills) {
+      const seen = JSON.stringify([one.names, one.name, one.description, one.synopsis, one.body, one.fields]);
+      assert.doesNotMatch(seen, /SECRET/, one.file);
+      const [diagnostic] = one.diagnostics;
+      assert.match(
+        diagnostic?.message ?? '',
+        /^It leads to .*(\.netrc|\.aws), which looks like it holds keys/,
+        one.file,
+      );
+    }
+  });
+
   it('takes no way for a name', () => {
     folder.add({
       'skills/one/skills/a/SKILL.md': skill('A'),
@@ -120,9 +298,18 @@ describe('discover', () => {
       'skills/two/skills/a/SKILL.md': skill('A'),
       'skills/two/agent.toml': 'name = ".."',
     });
+    const linked = '[agents."../../x"]\nskills_dir = "~/x"\n[agents."..."]\nskills_dir = "~/y"\n';
+    folder.add({
+      'home/.config/telos/agents.toml': linked,
+      'home/x/a/SKILL.md': skill('A'),
+      'home/y/a/SKILL.md': skill('A'),
+    });
     const root = join(folder.path, 'home/obsidian/telos');
     const found = discover().map(({ workingDir }) => workingDir);
-    assert.deepEqual(found, [join(root, '-'), join(root, '..-..-..')]);
+    assert.deepEqual(
+      found.sort(),
+      ['-', '..-..-x', 'one', 'two'].map(name => join(root, name)),
+    );
   });
 
   it('takes a bare skill folder as an agent of one skill, and a workspace as an agent of its own', () => {

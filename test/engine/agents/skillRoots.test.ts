@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { symlinkSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Diagnostic } from '../../../src/engine/agents/agent.ts';
 import { existingSkillRoots } from '../../../src/engine/agents/skillRoots.ts';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
@@ -40,6 +41,33 @@ describe('existingSkillRoots', () => {
       ['project', 'builtin'],
       ['builtin', 'home/.claude'],
     ]);
+  });
+
+  it('takes none of a project over a link that leads out of it, but one that the user has named', () => {
+    const at = (name: string): string => join(folder.path, name);
+    folder.add({ 'clone/x': '' });
+    mkdirSync(at('clone/.claude'));
+    symlinkSync(folder.path, at('clone/.claude/skills'));
+    const rest = [
+      ['user', 'home/.claude/skills'],
+      ['builtin', 'builtin'],
+    ];
+    assert.deepEqual(rootsOf({}, 'clone'), rest);
+    const diagnostics: Diagnostic[] = [];
+    const config = loadConfig({ env: {}, home: at('home'), cwd: at('clone') });
+    existingSkillRoots(config, diagnostics);
+    assert.deepEqual(
+      diagnostics.map(({ code, file }) => [code, file]),
+      [['project-outside', at('clone/.claude/skills')]],
+    );
+    assert.deepEqual(rootsOf({ TRANSACTOID_AGENT_SKILLS_PROJECT_DIR: at('clone/../work') }, 'clone')[0], [
+      'project',
+      'work',
+    ]);
+    // At home it is the user's own, wherever it leads.
+    rmSync(at('home/.claude/skills'), { recursive: true });
+    symlinkSync(at('builtin'), at('home/.claude/skills'));
+    assert.deepEqual(rootsOf({}, 'home'), [['project', 'home/.claude/skills']]);
   });
 
   it('leaves out what is no folder, and a second name for one', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { rememberWorkFolder, workFoldersOf } from '../../../src/engine/agents/workFolders.ts';
+import { rememberWorkFolder, workFoldersOf } from '../../../src/engine/agents/knownWorkFolders.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('workFoldersOf', () => {
