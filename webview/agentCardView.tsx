@@ -1,5 +1,11 @@
 /** An agent's card inside a question: what its files name, what to look at, and what changed since it was accepted. */
-import { type AgentCard, type CardFolder, describeChange, describeFlag } from '../src/protocol/agentCard.ts';
+import {
+  type AgentCard,
+  type CardFolder,
+  describeChange,
+  describeFlag,
+  describeLeftOut,
+} from '../src/protocol/agentCard.ts';
 import { HonestText } from './honestText.tsx';
 import { visible } from './visibleText.ts';
 import { t } from './words.ts';
@@ -17,7 +23,8 @@ export function AgentCardView({ card }: { card: AgentCard }) {
   return (
     <section class="agent-card" aria-label={t('Card of {0}', visible(card.agent))}>
       <strong>{headline(card)}</strong>
-      <Lines title={t('Look at these')} lines={card.redFlags.map(describeFlag)} flagged />
+      <Lines title={t('Look at these')} lines={card.redFlags.map(flag => describeFlag(flag, t))} flagged />
+      <Lines title={t('Not covered by this card')} lines={describeLeftOut(card, t)} />
       <Lines title={t('What has changed')} lines={card.changes.map(describeChange)} />
       <div class="card-list-title">{t('Working folder')}</div>
       <p>

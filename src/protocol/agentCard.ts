@@ -1,5 +1,6 @@
 /** An agent's card as it travels: what its files name, and the words in which every frontend shows it. */
 import { codePointOf, unseen } from './unseen.ts';
+import { english, type Say } from './words.ts';
 
 /** Something in a file that a person should look at before they trust it. Lines count from 1. */
 export interface RedFlag {
@@ -11,7 +12,21 @@ export interface RedFlag {
     | 'archive-password'
     | 'secret-in-clear'
     | 'not-looked-into'
-    | 'too-many-hosts';
+    | 'too-many-hosts'
+    | 'compiled-code'
+    | 'unpinned-code'
+    | 'runs-later'
+    | 'paste-host'
+    | 'webhook-host'
+    | 'tunnel-host'
+    | 'short-link'
+    | 'bare-address'
+    | 'lookalike-letters'
+    | 'repository-program'
+    | 'repository-file'
+    | 'hidden-repository'
+    | 'link-out'
+    | 'special-file';
   /** As in the digest: below the agent's folder, or absolute when it lies elsewhere. */
   file: string;
   line: number;
@@ -49,23 +64,64 @@ export interface AgentCard {
   /** MCP servers with the exact command line or address, as it is written. */
   servers: readonly { name: string; place: string }[];
   redFlags: readonly RedFlag[];
+  /** What lies in the agent's folder and is not covered by the digest. */
+  leftOut?: readonly { path: string; why: 'repository' | 'work' }[];
   /** Against what was accepted; empty unless `changed`. */
   changes: readonly { path: string; change: 'added' | 'changed' | 'removed' }[];
   /** ISO time of the last acceptance. */
   reviewedAt?: string;
 }
 
-const flagWords: Record<RedFlag['kind'], string> = {
-  'pipe-to-shell': 'runs what it downloads',
-  'decode-and-run': 'decodes something and runs it',
-  'credential-path': 'names a place of keys or passwords',
-  'invisible-characters': 'holds characters that cannot be seen',
-  'secret-in-clear': 'sends a secret over plain http, where others can read it',
-  'archive-password': 'gives a password for an archive',
-  'not-looked-into': 'was not looked into (too large or no text)',
-  'too-many-hosts':
-    'is one of the files that name more hosts than anybody reads, so the card grants none of them',
-};
+function flagWords(kind: RedFlag['kind'], say: Say): string {
+  switch (kind) {
+    case 'pipe-to-shell':
+      return say('runs what it downloads');
+    case 'decode-and-run':
+      return say('decodes something and runs it');
+    case 'credential-path':
+      return say('names a place of keys or passwords');
+    case 'invisible-characters':
+      return say('has characters that cannot be seen');
+    case 'archive-password':
+      return say('gives a password for an archive');
+    case 'secret-in-clear':
+      return say('sends a secret over plain http, where others can read it');
+    case 'not-looked-into':
+      return say('was not looked into (too large or not text)');
+    case 'too-many-hosts':
+      return say(
+        'is one of the files that name more hosts than anyone reads, so the card grants none of them',
+      );
+    case 'compiled-code':
+      return say('is compiled code, which cannot be read');
+    case 'unpinned-code':
+      return say('installs or runs code from elsewhere without a fixed version');
+    case 'runs-later':
+      return say('sets something up to run later: a schedule or a startup file');
+    case 'paste-host':
+      return say('names a site where anyone can leave text or files');
+    case 'webhook-host':
+      return say('names a site that collects what is sent to it');
+    case 'tunnel-host':
+      return say('names a tunnel to a private computer');
+    case 'short-link':
+      return say('has a short link that hides where it leads');
+    case 'bare-address':
+      return say('names a server by its number instead of its name');
+    case 'lookalike-letters':
+      return say('has letters of another script that look like Latin ones');
+    case 'repository-program':
+      return say('makes Git start a program');
+    case 'repository-file':
+      return say('uses files in .git, which the card does not cover, so the card grants no script');
+    case 'hidden-repository':
+      return say('is a Git folder in an unusual place, so the card grants no script');
+    case 'link-out':
+      return say('is a link to files that the card does not cover, so the card grants no script');
+    case 'special-file':
+      return say('is neither a file nor a folder, so the card grants no script');
+  }
+}
 
 const stateWords: Record<AgentCard['state'], string> = {
   new: 'not reviewed yet',
@@ -78,8 +134,21 @@ const everyUnseen = new RegExp(unseen.source, 'gu');
 const shownChanges = 20;
 const shownFlags = 30;
 
-export function describeFlag({ kind, file, line, text }: RedFlag): string {
-  return `${file}:${line} ${flagWords[kind]}${text ? `: ${text}` : ''}`;
+export function describeFlag({ kind, file, line, text }: RedFlag, say: Say = english): string {
+  return `${file}:${line} ${flagWords(kind, say)}${text ? `: ${text}` : ''}`;
+}
+
+/** False where something that the card does not cover can run beside what it does. */
+export const coversAll = ({ redFlags }: Pick<AgentCard, 'redFlags'>): boolean =>
+  !redFlags.some(({ kind }) => /^(hidden-repository|link-out|special-file)$/.test(kind));
+
+/** One line for each part of the agent that its card says nothing about. */
+export function describeLeftOut({ leftOut = [] }: Pick<AgentCard, 'leftOut'>, say: Say = english): string[] {
+  return leftOut.map(({ path, why }) =>
+    why === 'work'
+      ? say('{0}: what the agent writes in its working folder', path)
+      : say('{0}: what Git keeps there, without its settings and hooks', path),
+  );
 }
 
 export function describeChange({ path, change }: AgentCard['changes'][number]): string {
@@ -96,6 +165,7 @@ export function describeCard(card: AgentCard): string[] {
     items.length > 0 ? [`${title}:`, ...items.map(item => `  ${item}`)] : [`${title}: none`];
   const flags = card.redFlags.map(flag => `! ${describeFlag(flag)}`);
   const changes = card.changes.map(describeChange);
+  const leftOut = describeLeftOut(card);
   const lines = [
     `Agent ${card.agent} (${stateWords[card.state]})`,
     `From: ${card.origin}`,
@@ -109,6 +179,7 @@ export function describeCard(card: AgentCard): string[] {
       'MCP servers',
       card.servers.map(({ name, place }) => `${name}: ${place}`),
     ),
+    ...(leftOut.length > 0 ? list('Not covered by this card', leftOut) : []),
     ...(flags.length > 0 ? ['Look at these:', ...capped(flags, shownFlags)] : []),
     ...(changes.length > 0 ? ['What has changed:', ...capped(changes, shownChanges)] : []),
     `Digest: ${card.digest}`,

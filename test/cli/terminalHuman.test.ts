@@ -105,6 +105,7 @@ describe('terminalHuman', () => {
     const card: AgentCard = {
       ...{ agent: 'x', folder: '/x', origin: 'here', digest: 'd', scripts: [], variables: [] },
       ...{ servers: [], redFlags: [], changes: [], hosts: ['one.test', 'two.test'] },
+      ...{ workingDir: '/work', folders: [] },
       state: 'new',
     };
     const decision = await human.approve({ ...request, card, scopes: ['once', 'always'] }, signal);

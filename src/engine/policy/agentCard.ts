@@ -8,11 +8,17 @@ import { isSecretName } from '../redact.ts';
 import { hostKind } from '../tools/addresses.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../tools/mcpConfig.ts';
 import { looksBinary } from '../tools/plainText.ts';
-import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
+import type { AgentFile, AgentFiles, ReviewedAgent } from './agentFiles.ts';
+import { isBelow } from './agentReader.ts';
+import { lookalikesIn } from './lookalikes.ts';
 import { findRedFlags } from './redFlags.ts';
+import { namesRepositoryFile, repositoryFlags } from './repository.ts';
 
 /** What accepting a card grants. */
-export type CardFacts = Pick<AgentCard, 'hosts' | 'scripts' | 'variables' | 'servers' | 'folders'>;
+export type CardFacts = Pick<AgentCard, 'hosts' | 'scripts' | 'variables' | 'servers' | 'folders'> & {
+  /** The working folder inside the agent's own, where it is empty: what comes there is work, and not covered by the digest. */
+  workFolder?: string;
+};
 
 /** Larger files are not looked into, in bytes; a script of that size is no script that a person would read. */
 const longestRead = 512 * 1024;
@@ -22,26 +28,35 @@ const mostHosts = 200;
 /** Every frontend shows so many flags in any case. */
 const manyFlags = 20;
 
+/** Code that programs load, and that a person cannot read. */
+const compiledEnding =
+  /\.(py[cdo]|so(\.\d+)*|dylib|dll|node|exe|com|class|jar|war|wasm|luac|beam|elc|[oa])$/i;
+const proseEnding = /\.(md|markdown|txt|rst)$/i;
+
 const scriptEnding = /\.(sh|bash|zsh|fish|py|js|mjs|cjs|ts|mts|rb|pl|php|ps1|bat|cmd)$/i;
 
 /** Reads the files that `files` lists; one that has changed since is noticed by its digest when the card is accepted. */
 export async function cardOf(
   agent: ReviewedAgent,
   files: AgentFiles,
-): Promise<CardFacts & { redFlags: RedFlag[] }> {
+): Promise<CardFacts & Pick<AgentCard, 'leftOut' | 'redFlags'>> {
   const hosts = new Set<string>();
   const variables = new Set<string>();
   const scripts: string[] = [];
-  const redFlags: RedFlag[] = [];
+  const redFlags: RedFlag[] = [...files.escapes, ...lookalikeNames([agent.name, ...files.files.keys()])];
   let crowded: RedFlag | undefined;
   if (files.tooLarge) redFlags.push(notRead(agent.packDir));
   for (const [label, file] of [...files.files].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (file.isLink) continue;
     const text = await textOf(file.path, file.size);
+    if (file.ofRepository) {
+      redFlags.push(...flagsOfRepository(label, text));
+      continue;
+    }
     const isScript = scriptEnding.test(label) || file.executable || text?.startsWith('#!') === true;
     if (isScript) scripts.push(label);
     if (text === undefined) {
-      if (isScript || file.size > longestRead || isMeantToBeRead(label)) redFlags.push(notRead(label));
+      redFlags.push(...flagsOfUnread(label, file, isScript));
       continue;
     }
     for (const host of hostsIn(text)) hosts.add(host);
@@ -50,20 +65,70 @@ export async function cardOf(
     if (/^skills?\.md$/i.test(label.slice(label.lastIndexOf('/') + 1)))
       for (const name of declaredVariables(text, file.path)) variables.add(name);
     for (const flag of findRedFlags(text, label)) redFlags.push(flag);
+    if (hasRepository(files) && !proseEnding.test(label) && namesRepositoryFile(text))
+      redFlags.push({ kind: 'repository-file', file: label, line: 1, text: '' });
   }
   const { servers, used, inClear } = serversOf(agent);
   for (const name of used) variables.add(name);
   const mcpFile = relative(agent.packDir, agent.mcpConfig ?? '');
   for (const text of inClear) redFlags.push({ kind: 'secret-in-clear', file: mcpFile, line: 1, text });
   if (crowded) redFlags.push(crowded);
+  const grantsNoScript = files.escapes.length > 0 || redFlags.some(({ kind }) => kind === 'repository-file');
+  const workFolder = workFolderOf(files, scripts);
   return {
     hosts: crowded ? [] : [...hosts].sort(),
-    scripts,
+    scripts: grantsNoScript ? [] : scripts,
     variables: [...variables].filter(name => !isTelosKey(name)).sort(),
     servers,
     folders: files.folders,
     redFlags: withAllKindsFirst(redFlags),
+    leftOut: leftOutOf(files, workFolder),
+    ...(workFolder === undefined ? {} : { workFolder }),
   };
+}
+
+const hasRepository = ({ leftOut }: AgentFiles): boolean => leftOut.some(({ why }) => why === 'repository');
+
+/** Also what will be left out once the card is accepted. */
+function leftOutOf({ leftOut }: AgentFiles, workFolder: string | undefined): AgentFiles['leftOut'] {
+  const known = workFolder === undefined || leftOut.some(({ path }) => path === workFolder);
+  return known ? leftOut : [...leftOut, { path: workFolder, why: 'work' }];
+}
+
+/** A program loads what lies beside it by itself, but a shell does not: so work is left out only where no such script is near. */
+function workFolderOf({ work }: AgentFiles, scripts: readonly string[]): string | undefined {
+  if (work === undefined || work.state === 'used') return undefined;
+  const around = work.label.slice(0, work.label.lastIndexOf('/') + 1);
+  const loads = scripts.filter(label => !/\.(sh|bash|zsh|fish|bat|cmd)$/i.test(label));
+  const isNear = loads.some(label => label.startsWith(around) && !label.slice(around.length).includes('/'));
+  return isNear || scripts.some(label => isBelow(work.label, label)) ? undefined : work.label;
+}
+
+/** Names of files and folders; of those within each other, the outermost. */
+function lookalikeNames(names: readonly string[]): RedFlag[] {
+  const found = new Set<string>();
+  const isInFound = (name: string): boolean =>
+    name.split('/').some((_, index, parts) => found.has(parts.slice(0, index).join('/')));
+  for (const name of names) {
+    const parts = name.split('/');
+    const at = parts.findIndex(part => lookalikesIn(part).length > 0);
+    const label = parts.slice(0, at + 1).join('/');
+    if (at >= 0 && !isInFound(label)) found.add(label);
+  }
+  return [...found].slice(0, manyFlags).map(file => ({ kind: 'lookalike-letters', file, line: 1, text: '' }));
+}
+
+/** Nothing in a repository's own folder is granted, and its samples do nothing. */
+function flagsOfRepository(label: string, text: string | undefined): RedFlag[] {
+  if (label.endsWith('.sample')) return [];
+  return text === undefined
+    ? [notRead(label)]
+    : [...repositoryFlags(label, text), ...findRedFlags(text, label)];
+}
+
+function flagsOfUnread(label: string, { size }: AgentFile, isScript: boolean): RedFlag[] {
+  if (compiledEnding.test(label)) return [{ kind: 'compiled-code', file: label, line: 1, text: '' }];
+  return isScript || size > longestRead || isMeantToBeRead(label) ? [notRead(label)] : [];
 }
 
 /** Where a long list is cut, one of each kind is still seen: nobody hides the worst behind many of another. */

@@ -1,12 +1,14 @@
 /** All files of an agent with their digests: what a review is bound to. */
 import { createHash } from 'node:crypto';
-import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises';
-import { dirname, join, relative, sep } from 'node:path';
-import type { CardFolder } from '../../protocol/agentCard.ts';
+import { lstat, readFile, realpath } from 'node:fs/promises';
+import { dirname, relative, sep } from 'node:path';
+import type { AgentCard, CardFolder, RedFlag } from '../../protocol/agentCard.ts';
 import type { Agent } from '../agents/agent.ts';
-import { isInside } from '../tools/paths.ts';
+import { isInside, resolvePath } from '../tools/paths.ts';
 import { isSensitive } from '../tools/secretNames.ts';
+import { isBelow, Reader } from './agentReader.ts';
 import { chosenFolders } from './chosenFolders.ts';
+import { isRepositoryName } from './repository.ts';
 
 /** What the policy wants to know of an agent. */
 export type ReviewedAgent = Pick<
@@ -23,8 +25,19 @@ export interface AgentFile {
   sha256: string;
   size: number;
   executable: boolean;
-  /** A link is bound to what it says, and its target is no file of the agent. */
+  /** A link is bound to what it says, and its target is no file of the agent; what is neither file, folder nor link has no content here either. */
   isLink: boolean;
+  /** It lies in the repository of the agent's own folder: Git's settings and hooks. */
+  ofRepository: boolean;
+}
+
+/** A working folder inside the agent's own folder. */
+export interface InnerWork {
+  /** Real and absolute. */
+  path: string;
+  label: string;
+  /** `empty`: it holds no content yet. `left out`: it was empty when the card was accepted, and what has come since is work. */
+  state: 'empty' | 'used' | 'left out';
 }
 
 export interface AgentFiles {
@@ -36,10 +49,18 @@ export interface AgentFiles {
   folders: readonly CardFolder[];
   /** More files or bytes than a person could review; then nothing is ever granted for them. */
   tooLarge: boolean;
+  /** What lies in the agent's folders and is not among `files`. */
+  leftOut: NonNullable<AgentCard['leftOut']>;
+  work?: InnerWork;
+  /** Ways to bytes that are not among `files`, or that are easily overlooked: beside them no script is granted. */
+  escapes: readonly RedFlag[];
 }
 
-const mostFiles = 5000;
-const mostBytes = 256 * 1024 * 1024;
+/** What was accepted, as far as it says which files are work. */
+export interface AcceptedFiles {
+  workFolder?: string;
+  files: Readonly<Record<string, string>>;
+}
 
 /** Remembers digests while a file's times, size and inode stay; one per run or window. */
 export class FileDigests {
@@ -62,69 +83,60 @@ export class FileDigests {
   }
 }
 
-/** Reads every file of the agent. Throws what the file system says, but for files that vanish meanwhile. */
-export async function readAgentFiles(agent: ReviewedAgent, digests: FileDigests): Promise<AgentFiles> {
-  const files = new Map<string, AgentFile>();
+/**
+ * Reads every file of the agent. Throws what the file system says, but for files that vanish meanwhile. With what was accepted, the work in a folder
+ * that was empty then is left out.
+ */
+export async function readAgentFiles(
+  agent: ReviewedAgent,
+  digests: FileDigests,
+  accepted?: AcceptedFiles,
+): Promise<AgentFiles> {
   const base = await realpath(agent.packDir).catch(() => agent.packDir);
-  const leaveOut = await ownWorkFolder(agent, base);
-  let bytes = 0;
-  let tooLarge = false;
-  const addFile = async (path: string, isLink: boolean): Promise<void> => {
-    const label = isInside(base, path) ? relative(base, path).split(sep).join('/') : path;
-    if (files.has(label) || tooLarge) return;
-    if (isLink) {
-      const sha256 = createHash('sha256')
-        .update(`link\0${await readlink(path)}`)
-        .digest('hex');
-      files.set(label, { path, sha256, size: 0, executable: false, isLink });
-      return;
-    }
-    const { size } = await lstat(path);
-    bytes += size;
-    if (files.size >= mostFiles || bytes > mostBytes) {
-      tooLarge = true;
-      return;
-    }
-    const { sha256, mode } = await digests.digestOf(path);
-    files.set(label, { path, sha256, size, executable: (mode & 0o111) !== 0, isLink });
-  };
-  const addFolder = async (folder: string): Promise<void> => {
-    if (tooLarge || folder === leaveOut) return;
-    for (const entry of await readdir(folder, { withFileTypes: true })) {
-      const path = join(folder, entry.name);
-      if (entry.isDirectory() && entry.name !== '.git') await addFolder(path);
-      else if (entry.isFile() || entry.isSymbolicLink()) await addFile(path, entry.isSymbolicLink());
-    }
-  };
-  const addRead = async (path: string, isSkill: boolean): Promise<void> => {
-    const real = await realpath(path).catch(() => undefined);
-    // Nor does anybody else read such a skill.
-    if (isSkill && real !== undefined && isSensitive(real)) return;
-    // What is no file holds nothing that could be reviewed, and reading it might never end.
-    const isFile = real !== undefined && (await stat(real).catch(() => undefined))?.isFile();
-    if (isFile) await addFile(real, false).catch(() => undefined);
-  };
-  for (const folder of await foldersOf(agent, base)) await addFolder(folder);
+  const folders = await foldersOf(agent, base);
+  const reader = new Reader(base, folders, await topsOf(agent, base, folders), digests);
+  const inner = await innerWorkFolder(agent, base);
+  const label = inner === undefined ? '' : reader.labelOf(inner);
+  const isLeftOut = inner !== undefined && accepted?.workFolder === label;
+  if (isLeftOut) reader.leaveOutWork(inner, Object.keys(accepted.files));
+  for (const folder of folders) await reader.addFolder(folder);
   // What is read over a link is as much a part of the agent as what lies in its folder.
-  if (agent.mcpConfig !== undefined) await addRead(agent.mcpConfig, false);
-  for (const { file } of agent.skills) await addRead(file, true);
-  const lines = [...files].map(([label, { sha256 }]) => `${escaped(label)}:${sha256}`).sort();
-  const folders = chosenFolders(agent);
-  lines.push(...folders.map(({ path, access }) => `folder:${JSON.stringify([access, path])}`));
+  if (agent.mcpConfig !== undefined) await reader.addRead(agent.mcpConfig);
+  for (const { file } of agent.skills) if (await isReadAsSkill(file)) await reader.addRead(file);
+  const { files, tooLarge, leftOut } = reader;
+  const lines = [...files].map(([name, { sha256 }]) => `${escaped(name)}:${sha256}`).sort();
+  const chosen = chosenFolders(agent);
+  lines.push(...chosen.map(({ path, access }) => `folder:${JSON.stringify([access, path])}`));
   const digest = createHash('sha256').update(lines.join('\n')).digest('hex');
-  return { files, digest, folders, tooLarge };
+  const used = [...files].some(([name, { size, isLink }]) => isBelow(label, name) && (size > 0 || isLink));
+  const state = isLeftOut ? 'left out' : used ? 'used' : 'empty';
+  const work = inner === undefined ? {} : { work: { path: inner, label, state } as const };
+  return { files, digest, folders: chosen, tooLarge, leftOut, escapes: await reader.escapes(), ...work };
+}
+
+/** False for a link to a file that holds secrets by its name: no such file is ever read as a skill. */
+async function isReadAsSkill(file: string): Promise<boolean> {
+  const real = await realpath(file).catch(() => undefined);
+  return real === undefined || !isSensitive(real);
 }
 
 /** A line stays a line, whatever a file is called: otherwise other files of other names could make the same lines. */
 const escaped = (label: string): string => label.replace(/[\\\n]/g, sign => (sign === '\n' ? '\\n' : '\\\\'));
+
+const isPack = ({ source }: Pick<ReviewedAgent, 'source'>): boolean =>
+  source === 'user' || source === 'builtin';
+
+/** The real folders whose files are the agent's own. */
+export async function ownFolders(agent: ReviewedAgent): Promise<string[]> {
+  return foldersOf(agent, await realpath(agent.packDir).catch(() => agent.packDir));
+}
 
 /**
  * A pack is its folder. The skills of a workspace or of a linked folder are only their own folders: what lies around them is the user's work.
  * Skills that lie elsewhere, or behind a link, are added.
  */
 async function foldersOf(agent: ReviewedAgent, base: string): Promise<string[]> {
-  const isPack = agent.source === 'user' || agent.source === 'builtin';
-  const folders = isPack ? [base] : [];
+  const folders = isPack(agent) ? [base] : [];
   for (const { dir } of agent.skills) {
     const real = await realpath(dir).catch(() => undefined);
     if (real !== undefined && !folders.some(folder => isInside(folder, real))) folders.push(real);
@@ -132,12 +144,22 @@ async function foldersOf(agent: ReviewedAgent, base: string): Promise<string[]> 
   return folders;
 }
 
-/** Where the agent works inside its own folder, that part changes with every run; unless its skills lie there too. */
-async function ownWorkFolder(agent: ReviewedAgent, base: string): Promise<string | undefined> {
-  const work = await realpath(agent.workingDir).catch(() => undefined);
+/** Where a repository belongs to what was got as one: the folders that are read, and each skill of a folder that only collects skills. */
+async function topsOf(agent: ReviewedAgent, base: string, folders: readonly string[]): Promise<string[]> {
+  const collected = agent.skills.filter(({ dir }) => dirname(dir) === agent.packDir);
+  const own = await Promise.all(collected.map(({ dir }) => realpath(dir).catch(() => base)));
+  return [...folders, ...own];
+}
+
+/** The working folder where it lies inside the agent's own folder and is fit to be left out; undefined for any other. */
+async function innerWorkFolder(agent: ReviewedAgent, base: string): Promise<string | undefined> {
+  const { packDir, workingDir, skills } = agent;
+  if (!isPack(agent)) return undefined;
+  const work = await resolvePath(workingDir, packDir, packDir).catch(() => undefined);
   if (work === undefined || work === base || !isInside(base, work)) return undefined;
-  const holdsSkills = await Promise.all(
-    agent.skills.map(async ({ dir }) => isInside(work, await realpath(dir).catch(() => dirname(work)))),
-  );
-  return holdsSkills.includes(true) ? undefined : work;
+  // Programs look into these by themselves.
+  const parts = relative(base, work).split(sep);
+  if (parts.some(part => isRepositoryName(part) || part === 'node_modules')) return undefined;
+  const dirs = await Promise.all(skills.map(({ dir }) => realpath(dir).catch(() => dirname(work))));
+  return dirs.some(dir => isInside(work, dir)) ? undefined : work;
 }

@@ -38,19 +38,20 @@ export class AgentReviews {
 
   /** How the agent stands now; its files are read, as far as they have changed. Throws what the file system says. */
   async stateOf(agent: ReviewedAgent): Promise<ReviewState> {
-    const [files, review] = await Promise.all([
-      readAgentFiles(agent, this.#digests),
-      readReview(this.#fileOf(agent)),
-    ]);
+    const review = await readReview(this.#fileOf(agent));
+    const files = await readAgentFiles(agent, this.#digests, review);
     if (!review) return { state: 'new', files };
-    const same = review.digest === files.digest && !files.tooLarge;
-    return { state: same ? 'reviewed' : 'changed', files, review };
+    if (review.digest === files.digest && !files.tooLarge) return { state: 'reviewed', files, review };
+    // An update can have laid something into the folder of the work, so the next card is about all that is there.
+    const all = review.workFolder === undefined ? files : await readAgentFiles(agent, this.#digests);
+    return { state: 'changed', files: all, review };
   }
 
   /** The card as it is to be shown now. Throws what the file system says. */
   async cardOf(agent: ReviewedAgent): Promise<AgentCard> {
     const { state, files, review } = await this.stateOf(agent);
     const note = agent.diagnostics?.find(({ code }) => code === 'agent-working-dir')?.message;
+    const { workFolder: _work, ...facts } = await cardOf(agent, files);
     return {
       agent: agent.name,
       folder: agent.packDir,
@@ -59,7 +60,7 @@ export class AgentReviews {
       digest: files.digest,
       workingDir: agent.workingDir,
       ...(note === undefined ? {} : { workingDirNote: note }),
-      ...(await cardOf(agent, files)),
+      ...facts,
       changes: state === 'changed' && review ? changesBetween(review, files) : [],
       ...(review ? { reviewedAt: review.reviewedAt } : {}),
     };
@@ -71,8 +72,8 @@ export class AgentReviews {
    */
   async accept(agent: ReviewedAgent, shown: Pick<AgentCard, 'digest'>, now: Date): Promise<void> {
     const { files } = await this.stateOf(agent);
-    const { hosts, scripts, variables, servers, folders } = await cardOf(agent, files);
-    const after = await readAgentFiles(agent, this.#digests);
+    const { redFlags: _flags, leftOut: _leftOut, ...facts } = await cardOf(agent, files);
+    const { files: after } = await this.stateOf(agent);
     if (files.digest !== shown.digest || after.digest !== shown.digest) {
       const message = `The files of agent '${agent.name}' changed while its card was open. Look at it again: telos trust ${agent.name}`;
       throw new TelosError('config', message);
@@ -87,11 +88,7 @@ export class AgentReviews {
       folder: agent.packDir,
       digest: shown.digest,
       reviewedAt: now.toISOString(),
-      hosts,
-      scripts,
-      variables,
-      servers,
-      folders,
+      ...facts,
       files: Object.fromEntries([...files.files].map(([label, { sha256 }]) => [label, sha256])),
     };
     await writeWhole(this.#fileOf(agent), `${JSON.stringify(review, null, 2)}\n`);
@@ -132,6 +129,7 @@ async function readReview(file: string): Promise<Review | undefined> {
     const whole =
       texts.every(text => typeof text === 'string') &&
       lists.every(Array.isArray) &&
+      (value.workFolder === undefined || typeof value.workFolder === 'string') &&
       typeof value.files === 'object' &&
       value.files !== null;
     // A review of an earlier version names no folders: it covers none.

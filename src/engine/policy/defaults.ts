@@ -2,7 +2,7 @@
 
 import { realpath } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
-import type { CardFolder } from '../../protocol/agentCard.ts';
+import { type CardFolder, describeFlag } from '../../protocol/agentCard.ts';
 import { tomlString } from '../agents/toml.ts';
 import { readableFolders } from '../tools/files.ts';
 import { globMatcher, longestGlob } from '../tools/globPattern.ts';
@@ -10,7 +10,7 @@ import { folderHolding, isInside, realPlace, resolvePath } from '../tools/paths.
 import { escapeInvisible } from '../tools/plainText.ts';
 import { isSensitive, secretFolderNames } from '../tools/secretNames.ts';
 import { scriptIn } from './agentCard.ts';
-import type { AgentFiles } from './agentFiles.ts';
+import { type AgentFiles, ownFolders } from './agentFiles.ts';
 import type { ReviewState } from './agentReviews.ts';
 import { chosenFolders } from './chosenFolders.ts';
 import {
@@ -162,9 +162,15 @@ async function decideOnPlace(wanted: WantedOf<'read' | 'write'>, context: Policy
   }
   // A working folder inside the pack is for work; a pack inside the working folder is still the pack.
   const worksInside = ownFolder !== undefined && (await folderHolding(work, [ownFolder], home)) !== undefined;
-  if (ownFolder !== undefined && !(inWork && worksInside)) {
+  if (ownFolder !== undefined && !(inWork && worksInside && (await isNoPartOf(path, context)))) {
     const reason = `${path} is part of the agent itself, which may work differently afterwards. ${whateverIsWritten}`;
-    return ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
+    const question = ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
+    const review = await reviewOf(context);
+    const { work: inner } = review?.files ?? {};
+    if (inner?.state !== 'empty' || !isInside(inner.path, path)) return question;
+    return withCard(question, context, review, ({ leftOut = [] }) =>
+      leftOut.some(({ path: label }) => label === inner.label),
+    );
   }
   const chosen = (await unacceptedFolders(context)).find(
     folder => folder.access === 'write' && isInside(folder.path, path),
@@ -181,6 +187,16 @@ function obeyedReason(path: string, inWork: string, whose: string): string | und
   return obeyed.kind === 'agent'
     ? `${path} instructs an agent: writing it changes what ${whose} does.`
     : `Other programs (${obeyed.by}) run or obey ${path}: what is written there can act later.`;
+}
+
+/** True for a file that is no part of the agent although it lies in its folder: the user's own, or the agent's work. */
+async function isNoPartOf(path: string, context: PolicyContext): Promise<boolean> {
+  const { agent } = context;
+  if (!agent) return true;
+  if (!(await ownFolders(agent)).some(folder => isInside(folder, path))) return true;
+  const files = (await reviewOf(context))?.files;
+  if (files?.work?.state !== 'left out' || !isInside(files.work.path, path)) return false;
+  return [...files.files.values()].every(file => file.path !== path);
 }
 
 const whateverIsWritten = 'A yes for the run is for this file, whatever is written to it.';
@@ -243,14 +259,19 @@ async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyConte
   if (looking.action === 'allow') return looking;
   const review = await reviewOf(context);
   const script = await ownScript(wanted, context, review?.files);
-  if (script !== undefined && review?.state === 'reviewed' && review.review?.scripts.includes(script))
+  const escapes = review?.files.escapes ?? [];
+  const isReviewed = review?.state === 'reviewed' && escapes.length === 0;
+  if (script !== undefined && isReviewed && review.review?.scripts.includes(script))
     return allow('card.script', wanted.subject);
   const program = networkProgramIn(wanted.subject);
   const secrets = sensitiveWords(wanted.subject);
   const reasons = ['A command can do whatever you can do on this machine.'];
   if (program !== undefined) reasons.push(`It names ${program}, which can reach the network.`);
   if (secrets.length > 0) reasons.push(`It names ${someOf(secrets)}, which looks like a place of secrets.`);
-  const question = ask(wanted, { rule: 'run.command', reason: reasons.join(' ') }, context);
+  if (escapes[0] !== undefined)
+    reasons.push(`The agent's card does not cover all that it can run: ${describeFlag(escapes[0])}.`);
+  const never = escapes.length > 0 ? ({ never: 'always' } as const) : {};
+  const question = ask(wanted, { rule: 'run.command', reason: reasons.join(' '), ...never }, context);
   return withCard(question, context, review, card => script !== undefined && card.scripts.includes(script));
 }
 
@@ -344,7 +365,8 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
   const { agent } = context;
   const subject = agent?.mcpConfig ?? '';
   const review = await reviewOf(context);
-  if (review?.state === 'reviewed') return allow('card.servers', subject);
+  if (review?.state === 'reviewed' && review.files.escapes.length === 0)
+    return allow('card.servers', subject);
   const question: Ask = {
     action: 'ask',
     rule: 'mcp.connect',

@@ -4,6 +4,7 @@ import type { Agent } from '../../engine/agents/agent.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { McpServer } from '../../engine/tools/mcpConfig.ts';
 import type { OfferedServer } from '../../engine/tools/offeredServers.ts';
+import { coversAll } from '../../protocol/agentCard.ts';
 import type { CurrentTelos } from '../currentTelos.ts';
 import { plainLabel } from '../plainLabel.ts';
 import { untrustedMessage } from './nativeRuns.ts';
@@ -66,10 +67,10 @@ async function offered(
   return definitions;
 }
 
-/** Undefined for an agent whose card was not accepted as its files are now. */
+/** Undefined for an agent whose card was not accepted as its files are now, or does not cover all that it can run. */
 async function acceptedDigest(telos: Telos, { name }: Agent): Promise<string | undefined> {
-  const { state, digest } = await telos.agentCard(name);
-  return state === 'reviewed' ? digest : undefined;
+  const card = await telos.agentCard(name);
+  return card.state === 'reviewed' && coversAll(card) ? card.digest : undefined;
 }
 
 /** No variable is filled in yet, and no environment given: this is what the editor shows and remembers. */

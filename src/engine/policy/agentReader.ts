@@ -1,0 +1,154 @@
+/** Goes through the folders of an agent and takes down every file of it, what is left out, and what leads out. */
+import { createHash } from 'node:crypto';
+import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises';
+import { dirname, join, relative, resolve, sep } from 'node:path';
+import type { RedFlag } from '../../protocol/agentCard.ts';
+import { isInside, resolvePath } from '../tools/paths.ts';
+import type { AgentFile, FileDigests } from './agentFiles.ts';
+import { isRepository, isRepositoryName, rewrittenByGit } from './repository.ts';
+
+const mostFiles = 5000;
+const mostBytes = 256 * 1024 * 1024;
+/** Every frontend shows so many in any case. */
+const mostEscapes = 100;
+
+/** True for the label of a file below the folder of that label. */
+export const isBelow = (folder: string, label: string): boolean => label.startsWith(`${folder}/`);
+
+/** For one look at one agent. */
+export class Reader {
+  readonly files = new Map<string, AgentFile>();
+  readonly leftOut: { path: string; why: 'repository' | 'work' }[] = [];
+  tooLarge = false;
+  readonly #base: string;
+  readonly #folders: readonly string[];
+  /** Where a repository is the agent's own. */
+  readonly #tops: readonly string[];
+  readonly #digests: FileDigests;
+  readonly #flags: RedFlag[] = [];
+  readonly #links: string[] = [];
+  /** Real and absolute. */
+  readonly #notRead: string[] = [];
+  #work = '';
+  #shippedInWork: readonly string[] = [];
+  #bytes = 0;
+
+  constructor(base: string, folders: readonly string[], tops: readonly string[], digests: FileDigests) {
+    this.#base = base;
+    this.#folders = folders;
+    this.#tops = tops;
+    this.#digests = digests;
+  }
+
+  labelOf(path: string): string {
+    return isInside(this.#base, path) ? relative(this.#base, path).split(sep).join('/') : path;
+  }
+
+  /** What was there when the agent was accepted stays a part of it. */
+  leaveOutWork(folder: string, accepted: readonly string[]): void {
+    const label = this.labelOf(folder);
+    this.#work = folder;
+    this.#shippedInWork = accepted.filter(name => isBelow(label, name));
+    this.#notRead.push(folder);
+    this.leftOut.push({ path: label, why: 'work' });
+  }
+
+  async addFolder(folder: string): Promise<void> {
+    if (this.tooLarge) return;
+    if (folder === this.#work) {
+      for (const label of this.#shippedInWork) await this.#addIfThere(join(this.#base, label));
+      return;
+    }
+    for (const entry of await readdir(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      if (isRepositoryName(entry.name)) {
+        if (entry.name === '.git' && this.#tops.includes(folder) && (await isRepository(path))) {
+          await this.#addRepository(path);
+          continue;
+        }
+        this.#flag('hidden-repository', path);
+      }
+      if (entry.isDirectory()) await this.addFolder(path);
+      else if (entry.isFile()) await this.#addFile(path);
+      else await this.#addOther(path, entry.isSymbolicLink());
+    }
+  }
+
+  /** A file that is read wherever it lies. */
+  async addRead(path: string): Promise<void> {
+    const real = await realpath(path).catch(() => undefined);
+    // What is no file holds nothing that could be reviewed, and reading it might never end.
+    const isFile = real !== undefined && (await stat(real).catch(() => undefined))?.isFile();
+    if (isFile) await this.#addFile(real).catch(() => undefined);
+  }
+
+  async escapes(): Promise<RedFlag[]> {
+    const read = new Set([...this.files.values()].map(({ path }) => path));
+    const isRead = (path: string): boolean =>
+      read.has(path) ||
+      (this.#folders.some(folder => isInside(folder, path)) &&
+        !this.#notRead.some(folder => isInside(folder, path)));
+    for (const path of this.#links) {
+      const target = await readlink(path).catch(() => '');
+      // Each link on the way is held to this as well, so that no step of it leads out.
+      const step = resolve(dirname(path), target);
+      const end = await resolvePath(step, step, step).catch(() => undefined);
+      if (!isRead(step) || end === undefined || !isRead(end)) this.#flag('link-out', path, target);
+    }
+    return this.#flags;
+  }
+
+  #flag(kind: RedFlag['kind'], path: string, text = ''): void {
+    if (this.#flags.length < mostEscapes) this.#flags.push({ kind, file: this.labelOf(path), line: 1, text });
+  }
+
+  async #addRepository(folder: string): Promise<void> {
+    this.#notRead.push(folder);
+    this.leftOut.push({ path: this.labelOf(folder), why: 'repository' });
+    for (const entry of await readdir(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      if (rewrittenByGit.test(entry.name)) continue;
+      if (entry.isDirectory()) await this.addFolder(path);
+      else if (entry.isFile()) await this.#addFile(path);
+      else await this.#addOther(path, entry.isSymbolicLink());
+    }
+  }
+
+  async #addIfThere(path: string): Promise<void> {
+    const stats = await lstat(path).catch(() => undefined);
+    if (stats?.isFile()) await this.#addFile(path);
+    else if (stats) await this.#addOther(path, stats.isSymbolicLink());
+  }
+
+  async #addFile(path: string): Promise<void> {
+    const label = this.labelOf(path);
+    if (this.files.has(label) || this.tooLarge) return;
+    const { size } = await lstat(path);
+    this.#bytes += size;
+    if (this.files.size >= mostFiles || this.#bytes > mostBytes) {
+      this.tooLarge = true;
+      return;
+    }
+    const { sha256, mode } = await this.#digests.digestOf(path);
+    const ofRepository = this.#notRead.some(folder => folder !== this.#work && isInside(folder, path));
+    this.files.set(label, {
+      path,
+      sha256,
+      size,
+      executable: (mode & 0o111) !== 0,
+      isLink: false,
+      ofRepository,
+    });
+  }
+
+  async #addOther(path: string, isLink: boolean): Promise<void> {
+    const label = this.labelOf(path);
+    if (this.files.has(label) || this.tooLarge) return;
+    const content = isLink ? `link\0${await readlink(path)}` : 'special\0';
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    this.files.set(label, { path, sha256, size: 0, executable: false, isLink: true, ofRepository: false });
+    if (isLink) this.#links.push(path);
+    else this.#flag('special-file', path);
+    if (this.files.size >= mostFiles) this.tooLarge = true;
+  }
+}
