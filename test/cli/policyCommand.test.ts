@@ -36,6 +36,15 @@ describe('telos policy', () => {
     assert.equal(readFileSync(file(), 'utf8').trimEnd(), rule('make zero').trimEnd());
   });
 
+  it('warns of a rule that is wider than it looks', async () => {
+    const wide = '[[allow]]\nagent = "*"\ntool = "run_command"\nargv = ["find", "*"]\n';
+    writeFileSync(file(), `${rule('make one')}${wide}`);
+    const { code, stdout, stderr } = await home.run(['policy', 'list']);
+    assert.equal(code, 0);
+    assert.ok(stdout.includes('["find","*"]'), stdout);
+    assert.match(stderr, /line 6: .*find can write files or start programs/);
+  });
+
   it('takes no place in the list, which can be that of another one by now, and says so', async () => {
     const before = readFileSync(file(), 'utf8');
     const { code, stderr } = await home.run(['policy', 'revoke', '1']);

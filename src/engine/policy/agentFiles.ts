@@ -5,7 +5,7 @@ import { dirname, relative, sep } from 'node:path';
 import type { AgentCard, CardFolder, RedFlag } from '../../protocol/agentCard.ts';
 import type { Agent } from '../agents/agent.ts';
 import { isInside, resolvePath } from '../tools/paths.ts';
-import { isSensitive } from '../tools/secretNames.ts';
+import { folded, isSensitive } from '../tools/secretNames.ts';
 import { isBelow, Reader } from './agentReader.ts';
 import { chosenFolders } from './chosenFolders.ts';
 import { isRepositoryName } from './repository.ts';
@@ -159,7 +159,7 @@ async function innerWorkFolder(agent: ReviewedAgent, base: string): Promise<stri
   if (work === undefined || work === base || !isInside(base, work)) return undefined;
   // Programs look into these by themselves.
   const parts = relative(base, work).split(sep);
-  if (parts.some(part => isRepositoryName(part) || part === 'node_modules')) return undefined;
+  if (parts.some(part => isRepositoryName(part) || folded(part) === 'node_modules')) return undefined;
   const dirs = await Promise.all(skills.map(({ dir }) => realpath(dir).catch(() => dirname(work))));
   return dirs.some(dir => isInside(work, dir)) ? undefined : work;
 }

@@ -33,13 +33,19 @@ export async function keepAnswer(
   try {
     const now = new Date();
     if (lasting.card && context.agent) await context.reviews?.accept(context.agent, lasting.card, now);
-    if (lasting.rule && context.rules) await addRule(context.rules.file, lasting.rule, now);
+    if (!lasting.rule || !context.rules) return {};
+    const { agent_digest: asked } = lasting.rule;
+    if (asked !== (await reviewOf(context))?.files.digest) return { notice: changedMeanwhile };
+    await addRule(context.rules.file, lasting.rule, now);
     return {};
   } catch (error) {
     const notice = `Your answer holds for this call only: ${error instanceof Error ? error.message : String(error)}`;
     return { notice };
   }
 }
+
+const changedMeanwhile =
+  'Your answer holds for this call only: the files of the agent changed while the question was open.';
 
 /** Call it when a call is let through, before it runs. */
 export function noteGranted(call: ToolCall, subject: string, context: PolicyContext): void {

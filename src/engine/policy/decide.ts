@@ -9,9 +9,10 @@ import {
   deny,
   type PolicyContext,
 } from './decision.ts';
-import { ask, defaultDecision, readOnlyCommand } from './defaults.ts';
+import { ask, askWithCard, defaultDecision, readOnlyCommand } from './defaults.ts';
 import type { PolicyRule, PolicyRules } from './policyFile.ts';
 import { hides } from './prohibitions.ts';
+import { bound, firstThatCounts } from './ruleBytes.ts';
 import { isAbout, isExact, ruleFits } from './ruleMatch.ts';
 import { grantName, type Wanted, whatItWants } from './wanted.ts';
 
@@ -23,6 +24,7 @@ export async function decide(call: ToolCall, context: PolicyContext): Promise<De
   const wanted = await whatItWants(call, context);
   if ('action' in wanted) return wanted;
   const decision = await decideOn(wanted, context);
+  if (decision.action === 'ask') return bound(decision, context);
   return wanted.kind === 'command' && decision.action === 'allow'
     ? { ...decision, folder: wanted.folder }
     : decision;
@@ -33,7 +35,7 @@ async function decideOn(wanted: Wanted, context: PolicyContext): Promise<Decisio
   const denied =
     forbidden(wanted, rules, context) ??
     (await beyondRole(wanted, context)) ??
-    beyondSurface(wanted, rules, context);
+    (await beyondSurface(wanted, rules, context));
   if (denied) return denied;
   const insisting = alwaysAsked(wanted, context);
   if (insisting) return insisting;
@@ -41,8 +43,11 @@ async function decideOn(wanted: Wanted, context: PolicyContext): Promise<Decisio
   const byDefault = await defaultDecision(wanted, context);
   if (byDefault.action === 'allow') return hidden(byDefault, rules, context) ?? byDefault;
   if (byDefault.action === 'deny') return byDefault;
-  const rule = rules?.allow.find(one => ruleFits(one, wanted, context) && lifts(one, byDefault));
-  return rule ? allow(nameOf(rule), wanted.subject) : byDefault;
+  const fitting = rules?.allow.filter(one => ruleFits(one, wanted, context) && lifts(one, byDefault)) ?? [];
+  const rule = await firstThatCounts(fitting, context);
+  if (rule) return allow(nameOf(rule), wanted.subject);
+  // A rule for every agent answers it as soon as this one has been reviewed.
+  return fitting.some(({ agent }) => agent === '*') ? askWithCard(byDefault, context) : byDefault;
 }
 
 /** Greppable, and leads to the place. */
@@ -74,13 +79,14 @@ async function beyondRole(wanted: Wanted, context: PolicyContext): Promise<Deny 
   return looking.action === 'deny' ? looking : undefined;
 }
 
-function beyondSurface(
+async function beyondSurface(
   wanted: Wanted,
   rules: PolicyRules | undefined,
   context: PolicyContext,
-): Deny | undefined {
+): Promise<Deny | undefined> {
   if (context.surface !== 'discord' || wanted.kind !== 'command') return undefined;
-  if (rules?.allow.some(rule => isExact(rule) && ruleFits(rule, wanted, context))) return undefined;
+  const exact = rules?.allow.filter(rule => isExact(rule) && ruleFits(rule, wanted, context)) ?? [];
+  if (await firstThatCounts(exact, context)) return undefined;
   return deny(
     'surface.discord',
     'From Discord only a command runs that a rule of policy.toml names exactly.',

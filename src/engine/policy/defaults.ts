@@ -360,6 +360,11 @@ async function withCard(
   };
 }
 
+/** The question with the agent's card, which accepting would answer; the question as it is where there is no card to accept. */
+export async function askWithCard(question: Ask, context: PolicyContext): Promise<Ask> {
+  return question.card ? question : withCard(question, context, await reviewOf(context), () => true);
+}
+
 /** Before the servers of an agent are started or reached: what they are stands on its card. */
 export async function decideOnServers(context: PolicyContext): Promise<Allow | Ask> {
   const { agent } = context;

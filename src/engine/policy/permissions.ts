@@ -10,18 +10,18 @@ export type Permission = { kind: 'rule'; rule: PolicyRule } | { kind: 'card'; re
 
 type Places = Pick<Config, 'configDir' | 'home'>;
 
-/** Accepted cards, then the rules of policy.toml in the file's order. `problems` are sentences that name file and line. */
+/** Accepted cards, then the rules of policy.toml in the file's order. `problems` are sentences that name file and line; also those about rules that are wider than they look. */
 export async function listPermissions(
   places: Places,
 ): Promise<{ file: string; permissions: readonly Permission[]; problems: readonly string[] }> {
-  const { file, allow, deny, problems } = openPolicyFile(places).read();
+  const { file, allow, deny, problems, warnings } = openPolicyFile(places).read();
   const rules = [...allow, ...deny].sort((a, b) => a.line - b.line);
   const reviews = await openReviews(places).list();
   const permissions: Permission[] = [
     ...reviews.map(review => ({ kind: 'card' as const, review })),
     ...rules.map(rule => ({ kind: 'rule' as const, rule })),
   ];
-  return { file, permissions, problems };
+  return { file, permissions, problems: [...problems, ...warnings] };
 }
 
 /** False when it is not there any more. Throws TelosError `config` when the file cannot be changed safely. */

@@ -10,14 +10,23 @@ export interface RuleDraft extends RuleSubject {
   agent: string;
   pack: string;
   tool: string;
+  /** Of the agent's files when the answer was given. */
+  agent_digest?: string;
 }
 
-/** Appends an allow rule, unless the same one is there. Throws TelosError `config` for a file that is broken or held up. */
+/**
+ * Appends an allow rule, unless the same one is there; one that Telos wrote about other files of the agent is replaced. Throws TelosError `config` for a
+ * file that is broken or held up.
+ */
 export async function addRule(file: string, draft: RuleDraft, now: Date): Promise<void> {
   await edit(file, text => {
+    const { agent_digest: _digest, ...lasting } = draft;
     const same = draftLines(draft);
     if (blocksOf(text, 'allow').some(block => sameRule(block.lines, same))) return text;
-    const entry = ['[[allow]]', ...same, `granted = ${tomlString(now.toISOString())}`].join('\n');
+    const written = [...same, `granted = ${tomlString(now.toISOString())}`];
+    const stale = blocksOf(text, 'allow').find(block => isStale(block.lines, draftLines(lasting)));
+    if (stale) return withBlock(text, stale, ['[[allow]]', ...written, ...stale.lines.filter(isComment)]);
+    const entry = ['[[allow]]', ...written].join('\n');
     const before = text === '' ? head : text.endsWith('\n') ? text : `${text}\n`;
     return `${before}\n${entry}\n`;
   });
@@ -57,6 +66,22 @@ const sameRule = (lines: readonly string[], wanted: readonly string[]): boolean 
   wanted.every(line => lines.includes(line)) &&
   lines.slice(1).every(line => wanted.includes(line) || /^(granted =.*|\s*(#.*)?)$/.test(line));
 
+/** Written by Telos for the same, about whatever files. */
+const isStale = (lines: readonly string[], wanted: readonly string[]): boolean =>
+  lines.some(line => line.startsWith('granted = ')) &&
+  sameRule(
+    lines.filter(line => !line.startsWith('agent_digest = ')),
+    wanted,
+  );
+
+const isComment = (line: string): boolean => /^\s*#/.test(line);
+
+function withBlock(text: string, { start, lines }: Block, written: readonly string[]): string {
+  const all = text.split('\n');
+  all.splice(start - 1, lines.length, ...written);
+  return all.join('\n');
+}
+
 interface Block {
   /** Of its header, from 1. */
   start: number;
@@ -94,10 +119,13 @@ function contentOf(rule: object, home: string): unknown[] {
     server,
     digest,
     granted,
+    agent_digest,
     ...paths
   } = rule as Partial<PolicyRule>;
   const places = [paths.pack, paths.folder, paths.path].map(path => path && expandPath(path, home, home));
-  return [agent, tool, argv, command, host, server, digest, granted, ...places].map(value => value ?? null);
+  return [agent, tool, argv, command, host, server, digest, granted, agent_digest, ...places].map(
+    value => value ?? null,
+  );
 }
 
 async function edit(file: string, change: (text: string) => string): Promise<void> {

@@ -2,6 +2,7 @@
 import { type BigIntStats, statSync } from 'node:fs';
 import { readToml, type TomlTable } from '../agents/toml.ts';
 import { expandPath } from '../config.ts';
+import { openRuleWarning } from './openPrograms.ts';
 
 /** What a rule is about besides its tool; an allow rule has exactly one of argv, command, host, path and digest. */
 export interface RuleSubject {
@@ -30,6 +31,8 @@ export interface PolicyRule extends RuleSubject {
   tool: string;
   /** When Telos wrote it down for an answer. ISO time. */
   granted?: string;
+  /** Of the agent's files when Telos wrote it down; it counts only for these. */
+  agent_digest?: string;
   /** Of its header in the file, from 1. */
   line: number;
 }
@@ -40,6 +43,8 @@ export interface PolicyRules {
   deny: readonly PolicyRule[];
   /** Sentences that name file and line. */
   problems: readonly string[];
+  /** Sentences about rules that are in force and wider than they look. */
+  warnings: readonly string[];
 }
 
 /** Reads again whenever the file has changed, so that what one window grants or revokes holds in every other. */
@@ -53,7 +58,7 @@ export class PolicyFile {
   constructor(file: string, home: string) {
     this.file = file;
     this.#home = home;
-    this.#rules = { file, allow: [], deny: [], problems: [] };
+    this.#rules = { file, allow: [], deny: [], problems: [], warnings: [] };
   }
 
   /** Never throws. */
@@ -76,13 +81,14 @@ export class PolicyFile {
     return this.#rules;
   }
 
-  /** What is wrong with the file and has not been told by this method before. */
+  /** What is wrong with the file, or wider than it looks, and has not been told by this method before. */
   newProblems(): readonly string[] {
-    const { problems } = this.read();
-    const text = problems.join('\n');
+    const { problems, warnings } = this.read();
+    const all = [...problems, ...warnings];
+    const text = all.join('\n');
     if (text === this.#told) return [];
     this.#told = text;
-    return problems;
+    return all;
   }
 }
 
@@ -116,7 +122,8 @@ export function readPolicy(file: string, home: string): PolicyRules {
     if (key !== 'allow' && key !== 'deny')
       problems.push(`${file}: '${key}' is nothing that Telos knows; rules are [[allow]] and [[deny]].`);
   }
-  return { file, allow, deny, problems };
+  const warnings = allow.flatMap(rule => openRuleWarning(rule, file) ?? []);
+  return { file, allow, deny, problems, warnings };
 }
 
 /** Numbers of the lines that begin an entry, in the order of the entries. */
@@ -136,6 +143,7 @@ const textKeys = [
   'server',
   'digest',
   'granted',
+  'agent_digest',
 ];
 
 /** The rule, or what is wrong with it. */

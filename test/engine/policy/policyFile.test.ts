@@ -52,6 +52,35 @@ path = "~/notes/**"
     assert.deepEqual(deny, [{ agent: '*', tool: 'fetch_url', effect: 'deny', line: 7 }]);
   });
 
+  it('warns of rules that are wider than they look, and uses them all the same', () => {
+    const rules = (lists: readonly string[]): string =>
+      lists.map(argv => `[[allow]]\nagent = "a"\ntool = "run_command"\nargv = ${argv}\n\n`).join('');
+    const wide = [
+      ...['["git", "diff", "*"]', '["find", "*"]', '["sort", "*"]', '["tar", "*"]', '["make", "*"]'],
+      ...['["npm", "run", "*"]', '["awk", "*"]', '["sed", "-n", "*"]', '["xargs", "*"]', '["env", "*"]'],
+      ...['["/usr/bin/find", "*"]', '["git", "*"]', '["git", "-C", "x", "*"]', '["python3", "*"]'],
+      ...['["make", "check", "*"]', '["docker", "run", "*"]', '["node", "--test", "*"]', '["sh", "-c", "*"]'],
+    ];
+    write(rules(wide));
+    const { allow, problems, warnings } = read();
+    assert.deepEqual([allow.length, problems], [wide.length, []]);
+    assert.deepEqual(
+      warnings.map(warning => /policy\.toml, line (\d+): .*wider than it looks/.exec(warning)?.[1]),
+      wide.map((_, index) => String(index * 5 + 1)),
+    );
+    const narrow = [
+      ...['["git", "status"]', '["git", "status", "*"]', '["git", "rev-parse", "*"]', '["ls", "*"]'],
+      ...['["find"]', '["npm", "run", "lint"]', '["python3", "tools/report.py", "*"]', '["echo", "*"]'],
+      ...['["jq", "*"]', '["cat", "*"]', '["date", "*"]', '["npm", "ls", "*"]'],
+    ];
+    write(rules(narrow));
+    assert.deepEqual([read().allow.length, read().warnings], [narrow.length, []]);
+    const told = new PolicyFile(file, '/home/me');
+    write(rules(wide.slice(0, 1)));
+    assert.match(told.newProblems().join(), /git diff can write files or start programs/);
+    assert.deepEqual(told.newProblems(), []);
+  });
+
   it('grants nothing when it is broken, and names the line', () => {
     write('[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "x"\n\n[[allow]\n');
     assert.deepEqual(read().allow, []);
