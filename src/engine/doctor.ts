@@ -234,7 +234,11 @@ async function lookAtServers(
       continue;
     }
     const { packDir } = agent;
-    const env = commandEnvironment({ ...config.env, HOME: config.home }, { packDir, skillDir: packDir });
+    const env = commandEnvironment(
+      { ...config.env, HOME: config.home },
+      { packDir, skillDir: packDir },
+      config.dataDir,
+    );
     const limits = { ...usualLimits, connectMs: serverPatienceMs };
     const answered = await describeServers(
       config,

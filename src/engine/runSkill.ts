@@ -100,7 +100,7 @@ export async function* runSkill(
   const goesOn = match.reason.rule === 'continued' && earlier.length > 0 && !skillIsUnread;
   const text = firstMessage(goesOn ? '' : filled.body, goesOn ? words : filled.words, new Date());
   state.messages.push(...earlier, { role: 'user', content: withAttachments(text, attachments) });
-  const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
+  const env = commandEnvironment({ ...config.env, HOME: config.home }, folders, config.dataDir);
   const allowed = readAllowedTools(skill.allowedTools);
   let mcp: McpServers | undefined;
   const rules = runPolicy(config, agent, folders);

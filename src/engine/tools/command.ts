@@ -3,7 +3,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { realpathSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
-import { delimiter, isAbsolute } from 'node:path';
+import { delimiter, isAbsolute, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
@@ -58,10 +58,14 @@ const allowedOnWindows = new Set([
   ],
 ]);
 
-/** The whole environment of a command: a short list of harmless variables and the skill's folders, so no key of anybody. */
+/**
+ * The whole environment of a command: a short list of harmless variables and the skill's folders, so no key of anybody. Python keeps what it compiles
+ * below `dataDir`, or not at all without one.
+ */
 export function commandEnvironment(
   env: Readonly<Record<string, string>>,
   folders: Pick<RunFolders, 'packDir' | 'skillDir'>,
+  dataDir?: string,
 ): Record<string, string> {
   const onWindows = process.platform === 'win32';
   const allowed = (name: string): boolean =>
@@ -70,12 +74,22 @@ export function commandEnvironment(
   return {
     ...(PATH === undefined ? {} : { PATH: wholePlaces(PATH) }),
     ...others,
+    ...pythonCache(dataDir),
     TELOS_SKILL_DIR: folders.skillDir,
     CLAUDE_SKILL_DIR: folders.skillDir,
     SKILL_DIR: folders.skillDir,
     TELOS_PACK_DIR: folders.packDir,
   };
 }
+
+/**
+ * Beside a script, compiled files would change the folder that its agent's card is bound to; and ones that lie there already could hold anything, whatever
+ * the script says.
+ */
+const pythonCache = (dataDir: string | undefined): Record<string, string> =>
+  dataDir === undefined
+    ? { PYTHONDONTWRITEBYTECODE: '1' }
+    : { PYTHONPYCACHEPREFIX: join(dataDir, 'python-cache') };
 
 /** A relative place, or an empty one, means the folder of the command: what lies there by the name of a program is not that program. */
 const wholePlaces = (path: string): string => path.split(delimiter).filter(isAbsolute).join(delimiter);

@@ -128,7 +128,11 @@ async function fill(
   } else if (definition instanceof vscode.McpStdioServerDefinition && server.type === 'stdio') {
     const { config } = telos;
     const { commandEnvironment } = await import('../../engine/tools/command.ts');
-    const bare = commandEnvironment({ ...config.env, HOME: config.home }, { packDir, skillDir: packDir });
+    const bare = commandEnvironment(
+      { ...config.env, HOME: config.home },
+      { packDir, skillDir: packDir },
+      config.dataDir,
+    );
     // The editor would hand on its own environment, with every key that is in it.
     const without = Object.fromEntries(Object.keys(process.env).map(name => [name, null]));
     const { workFoldersOf } = await import('../../engine/agents/knownWorkFolders.ts');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandEnvironment, createCommandTool } from '../../../src/engine/tools/command.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
@@ -116,6 +117,48 @@ describe('commandEnvironment', () => {
     assert.equal(commandEnvironment(env, { packDir: '/p', skillDir: '/s' })['PATH'], '/usr/bin:/bin');
   });
 
+  for (const data of [undefined, 'data'])
+    it(`keeps what Python compiles ${data ? 'in the data folder' : 'nowhere'}, and reads none that lies beside a script`, async () => {
+      const run = temporaryRun();
+      try {
+        run.put('pack/scripts/main.py', 'import util\nprint(util.x)\n');
+        run.put('pack/scripts/util.py', 'x = "shown"\n');
+        const dataDir = data && join(run.root, data);
+        const { packDir, skillDir } = run.context;
+        const env = commandEnvironment({ PATH: process.env['PATH'] ?? '' }, { packDir, skillDir }, dataDir);
+        const command = 'python3 scripts/main.py';
+        const { content } = await createCommandTool().execute({ command }, { ...run.context, env });
+        assert.equal(content.trim(), 'shown');
+        assert.deepEqual(readdirSync(join(run.pack, 'scripts')).sort(), ['main.py', 'util.py']);
+        assert.equal(existsSync(join(run.root, 'data/python-cache')), data !== undefined);
+      } finally {
+        run.remove();
+      }
+    });
+
+  it('runs the source that a card is about, not compiled code that was laid beside it', async () => {
+    const run = temporaryRun();
+    try {
+      run.put('pack/scripts/main.py', 'import util\nprint(util.x)\n');
+      const util = run.put('pack/scripts/util.py', 'x = "other"\n');
+      const compile =
+        'import py_compile, sys; py_compile.compile(sys.argv[1], invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)';
+      execFileSync('python3', ['-c', compile, util]);
+      run.put('pack/scripts/util.py', 'x = "shown"\n');
+      const { packDir, skillDir } = run.context;
+      const env = commandEnvironment(
+        { PATH: process.env['PATH'] ?? '' },
+        { packDir, skillDir },
+        join(run.root, 'data'),
+      );
+      const input = { command: 'python3 scripts/main.py' };
+      const { content } = await createCommandTool().execute(input, { ...run.context, env });
+      assert.equal(content.trim(), 'shown');
+    } finally {
+      run.remove();
+    }
+  });
+
   it('passes the harmless variables and the folders on, and never a key', () => {
     const env = {
       PATH: '/bin',
@@ -137,6 +180,7 @@ describe('commandEnvironment', () => {
       LC_ALL: 'C',
       TERM: 'x',
       TZ: 'UTC',
+      PYTHONDONTWRITEBYTECODE: '1',
       TELOS_SKILL_DIR: '/s',
       CLAUDE_SKILL_DIR: '/s',
       SKILL_DIR: '/s',
