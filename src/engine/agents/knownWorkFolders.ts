@@ -37,8 +37,8 @@ export function workFoldersOf(
 }
 
 /** Remembers where a run works, for later runs of any agent. Never throws: a full disk ends no run. */
-export function rememberWorkFolder({ dataDir, home, workingRoot }: Places, folder: string): void {
-  if (isInside(workingRoot, folder) || isInside(folder, home) || remembered(dataDir).includes(folder)) return;
+export function rememberWorkFolder({ dataDir, home }: Places, folder: string): void {
+  if (isInside(folder, home) || remembered(dataDir).includes(folder)) return;
   const file = fileIn(dataDir);
   try {
     mkdirSync(dirname(file), { recursive: true });
