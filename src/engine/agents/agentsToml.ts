@@ -34,11 +34,16 @@ export function readAgentsToml(config: Config): AgentsToml {
   const projectFile = join(config.cwd, 'config', 'agents.toml');
   const ofProject = !existsSync(config.configDir) && existsSync(projectFile);
   const file = ofProject ? projectFile : join(config.configDir, 'agents.toml');
-  if (ofProject && !liesWithin(config.cwd, file)) {
-    const message =
-      "It leads out of the project, so it is not read. A project's file must lie inside the project.";
-    const outside = { severity: 'warning', code: 'agents-toml-outside', message, file, line: 1 } as const;
-    return { file, ofProject, entries: [], defaultAgent: undefined, diagnostics: [outside] };
+  const problem = ofProject ? projectProblem(file, config) : undefined;
+  if (problem !== undefined) {
+    const unread = {
+      severity: 'warning',
+      code: 'agents-toml-outside',
+      message: problem,
+      file,
+      line: 1,
+    } as const;
+    return { file, ofProject, entries: [], defaultAgent: undefined, diagnostics: [unread] };
   }
   const read = readToml(file, 'agents-toml', 'The agents were loaded without it.');
   const diagnostics = [...read.diagnostics];
@@ -61,6 +66,15 @@ export function readAgentsToml(config: Config): AgentsToml {
   }
   const defaultAgent = textOf(tableOf(read.table, 'defaults') ?? {}, 'default_agent');
   return { file, ofProject, entries, defaultAgent, diagnostics };
+}
+
+/** Why the project's own file is not read, as a sentence; undefined for one that is. */
+function projectProblem(file: string, { cwd, home, configDir }: Config): string | undefined {
+  if (liesWithin(cwd, home))
+    return `It is not read, since the folder is no project: it holds your home folder. Your own agents are named in ${join(configDir, 'agents.toml')}.`;
+  return liesWithin(cwd, file)
+    ? undefined
+    : "It leads out of the project, so it is not read. A project's file must lie inside the project.";
 }
 
 const textKeys = ['description', 'working_dir', 'mcp_config', 'skills_dir', 'mode'];

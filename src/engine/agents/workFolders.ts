@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join, normalize } from 'node:path';
 import { type Config, expandPath } from '../config.ts';
-import { isInside, realPlace } from '../tools/paths.ts';
+import { realPlace } from '../tools/paths.ts';
 import { folded } from '../tools/secretNames.ts';
 import type { Agent, Diagnostic } from './agent.ts';
 
@@ -34,9 +34,8 @@ export function workFolderOf(
   if (written === undefined) return { workingDir: own, unaskedWithin: own };
   const workingDir = expandPath(written, home, cwd);
   if (chosenBy === 'user' || /^\.[\\/]*$/.test(normalize(written))) return { workingDir };
-  // Whoever is at home is in no project.
-  const ofCall = chosenBy === 'project' && !isInside(cwd, home) ? realPlace(cwd) : undefined;
-  return { workingDir, unaskedWithin: ofCall ?? own };
+  const project = chosenBy === 'project' ? realPlace(cwd) : undefined;
+  return { workingDir, unaskedWithin: project ?? own };
 }
 
 /**

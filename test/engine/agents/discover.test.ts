@@ -235,20 +235,19 @@ describe('discover', () => {
       }
     });
 
-    it('is no project where the person is at home', () => {
+    it('is none where the person is at home, or above it', () => {
+      const toml = '[agents.a]\nskills_dir = "s"\nworking_dir = "."\n';
       folder.add({
-        'home/config/agents.toml':
-          '[agents.a]\nskills_dir = "s"\nworking_dir = "."\n[agents.b]\nskills_dir = "s"\nworking_dir = "Documents"\n',
+        'home/config/agents.toml': toml,
         'home/s/a/SKILL.md': skill('A'),
+        'config/agents.toml': toml,
+        's/a/SKILL.md': skill('A'),
       });
-      const { agents, diagnostics } = discoverAll({ cwd: join(folder.path, 'home') });
-      const [a, b] = agents;
-      assert.match(a?.workingDir ?? '', /obsidian\/telos\/a-/);
-      assert.deepEqual(
-        diagnostics.map(({ code }) => code),
-        ['agent-working-dir'],
-      );
-      assert.match(b?.unaskedWithin ?? '', /obsidian\/telos\/b-/);
+      for (const cwd of [join(folder.path, 'home'), folder.path]) {
+        const { agents, diagnostics } = discoverAll({ cwd, workspaceFolders: [] });
+        assert.deepEqual([agents, diagnostics.map(({ code }) => code)], [[], ['agents-toml-outside']]);
+        assert.match(diagnostics[0]?.message ?? '', /holds your home folder/);
+      }
     });
 
     it('is not read over a link of its file', () => {
