@@ -2,7 +2,7 @@
 import type { ApprovalRequest, RunEvent, ToolCall } from '../protocol/run.ts';
 import { type Human, newToken } from './human.ts';
 import { grantedVariables, keepAnswer, noteGranted } from './policy/answers.ts';
-import { decide } from './policy/decide.ts';
+import { brokenRules, decide } from './policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from './policy/decision.ts';
 import { decideOnServers } from './policy/defaults.ts';
 import { writeDiff } from './policy/writeDiff.ts';
@@ -97,6 +97,13 @@ export async function* mayConnectServers(
   { human, policy }: Pick<Gate, 'human' | 'policy'>,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, boolean> {
+  const broken = policy.rules?.read().broken;
+  if (broken !== undefined) {
+    yield* policyNotices(policy);
+    const message = `The run goes on without its MCP servers. ${brokenRules(broken).reason}`;
+    yield { type: 'notice', level: 'warning', message };
+    return false;
+  }
   const decision = await decideOnServers(policy);
   if (decision.action === 'allow') return true;
   const call: ToolCall = { id: 'mcp-servers', name: 'mcp_servers', input: {} };

@@ -76,7 +76,8 @@ export async function cardOf(
   const grantsNoScript = files.escapes.length > 0 || redFlags.some(({ kind }) => kind === 'repository-file');
   const workFolder = workFolderOf(files, scripts);
   return {
-    hosts: crowded ? [] : [...hosts].sort(),
+    // Where a host is named in both ways, plain http is the wider one.
+    hosts: crowded ? [] : [...hosts].filter(host => !hosts.has(unprotected + host)).sort(),
     scripts: grantsNoScript ? [] : scripts,
     variables: [...variables].filter(name => !isTelosKey(name)).sort(),
     servers,
@@ -154,15 +155,23 @@ async function textOf(path: string, size: number): Promise<string | undefined> {
   return bytes === undefined || looksBinary(bytes) ? undefined : bytes.toString('utf8');
 }
 
-/** Public hosts of the web addresses in a text, as a URL parser reads them. */
+/** Before the name of a host that the files name with plain http: anybody on the way can read and change what it answers. */
+const unprotected = 'http://';
+
+/** True when the hosts of a card name the one of `url`, and plain http where that is how it is asked. */
+export function namesHost(hosts: readonly string[], { protocol, hostname }: URL): boolean {
+  return (protocol === 'https:' && hosts.includes(hostname)) || hosts.includes(unprotected + hostname);
+}
+
+/** Public hosts of the web addresses in a text, as a URL parser reads them; those of plain http with that before them. */
 function hostsIn(text: string): string[] {
   const found: string[] = [];
   for (const [address] of text.matchAll(/\bhttps?:\/\/[^\s"'`<>)\]}\\|,;]+/gi)) {
     if (!URL.canParse(address)) continue;
-    const { hostname } = new URL(address);
+    const { hostname, protocol } = new URL(address);
     // A name such as example.$DOMAIN is a pattern, no host.
     if (/^[\w.-]+$/.test(hostname) && hostname.includes('.') && hostKind(hostname) === 'public')
-      found.push(hostname.replace(/\.$/, ''));
+      found.push((protocol === 'http:' ? unprotected : '') + hostname.replace(/\.$/, ''));
   }
   return found;
 }

@@ -4,8 +4,9 @@ import { isTelosKey } from '../tools/mcpConfig.ts';
 import { isSensitive } from '../tools/secretNames.ts';
 import type { Ask, PolicyContext } from './decision.ts';
 import { reviewOf, sensitiveWords } from './defaults.ts';
+import { placesToldIn } from './mcpReach.ts';
 import { addRule } from './policyEdit.ts';
-import { grantName, whatItWants } from './wanted.ts';
+import { grantName, isBuiltin, whatItWants } from './wanted.ts';
 
 /**
  * Keeps a yes as long as its scope says. `notice` tells the person that it could not be written down, and `refusal` the model that the call
@@ -49,8 +50,7 @@ const changedMeanwhile =
 
 /** Call it when a call is let through, before it runs. */
 export function noteGranted(call: ToolCall, subject: string, context: PolicyContext): void {
-  if (context.memory)
-    context.memory.sensitive = secretPlaceIn(call, subject, context) ?? context.memory.sensitive;
+  if (context.memory) context.memory.sensitive = secretPlaceIn(call, subject) ?? context.memory.sensitive;
 }
 
 /** What was read in earlier runs of a conversation, and what the person hands over, is as well known to this run as what it reads itself. */
@@ -67,7 +67,7 @@ export function noteEarlier(
   const read = blocks.flatMap(block => {
     if (block.type !== 'tool_use' || failed.has(block.id)) return [];
     const { path, command } = block.input;
-    return secretPlaceIn(block, String(command ?? path ?? ''), context) ?? [];
+    return secretPlaceIn(block, String(command ?? path ?? '')) ?? [];
   });
   context.memory.sensitive = [...handedOver.filter(isSensitive), ...read][0] ?? context.memory.sensitive;
 }
@@ -78,16 +78,11 @@ const readers = ['read_file', 'search_files', 'edit_file'];
 function secretPlaceIn(
   { name, input }: Pick<ToolCall, 'name' | 'input'>,
   subject: string,
-  { mcpTool }: PolicyContext,
 ): string | undefined {
   if (name === 'run_command') return sensitiveWords(subject)[0];
   if (readers.includes(name)) return [subject, String(input['path'] ?? '')].find(isSensitive);
-  return mcpTool?.(name) ? textsIn(input).find(isSensitive) : undefined;
-}
-
-function textsIn(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+  // The servers of an earlier run need not be there any more for their results to be.
+  return isBuiltin(name) ? undefined : placesToldIn(input).find(isSensitive);
 }
 
 /** The variables that the agent's accepted card names and the user has set: its commands see them. */

@@ -1,17 +1,9 @@
 /** The one place that says what a tool call may do: allow it, ask a person, or refuse it. */
 import type { ToolCall } from '../../protocol/run.ts';
-import {
-  type Allow,
-  type Ask,
-  allow,
-  type Decision,
-  type Deny,
-  deny,
-  type PolicyContext,
-} from './decision.ts';
-import { ask, askWithCard, defaultDecision, readOnlyCommand } from './defaults.ts';
+import { type Ask, allow, type Decision, type Deny, deny, type PolicyContext } from './decision.ts';
+import { ask, askWithCard, defaultDecision, readOnlyCommand, sensitiveWords } from './defaults.ts';
 import type { PolicyRule, PolicyRules } from './policyFile.ts';
-import { hides } from './prohibitions.ts';
+import { prohibitionBy, unreadIn } from './prohibitions.ts';
 import { bound, firstThatCounts } from './ruleBytes.ts';
 import { isAbout, isExact, ruleFits } from './ruleMatch.ts';
 import { grantName, type Wanted, whatItWants } from './wanted.ts';
@@ -32,30 +24,53 @@ export async function decide(call: ToolCall, context: PolicyContext): Promise<De
 
 async function decideOn(wanted: Wanted, context: PolicyContext): Promise<Decision> {
   const rules = context.rules?.read();
+  if (rules?.broken !== undefined) return brokenRules(rules.broken);
+  const prohibited = await prohibition(wanted, rules, context);
   const denied =
-    forbidden(wanted, rules, context) ??
+    (prohibited?.action === 'deny' ? prohibited : undefined) ??
     (await beyondRole(wanted, context)) ??
     (await beyondSurface(wanted, rules, context));
   if (denied) return denied;
-  const insisting = alwaysAsked(wanted, context);
+  const insisting = prohibited ?? (await alwaysAsked(wanted, context));
   if (insisting) return insisting;
   if (context.memory?.grants.has(grantName(wanted))) return allow('grant.run', wanted.subject);
   const byDefault = await defaultDecision(wanted, context);
-  if (byDefault.action === 'allow') return hidden(byDefault, rules, context) ?? byDefault;
-  if (byDefault.action === 'deny') return byDefault;
-  const fitting = rules?.allow.filter(one => ruleFits(one, wanted, context) && lifts(one, byDefault)) ?? [];
+  if (byDefault.action !== 'ask') return byDefault;
+  const fitting =
+    rules?.allow.filter(one => ruleFits(one, wanted, context) && lifts(one, byDefault, wanted)) ?? [];
   const rule = await firstThatCounts(fitting, context);
   if (rule) return allow(nameOf(rule), wanted.subject);
   // A rule for every agent answers it as soon as this one has been reviewed.
   return fitting.some(({ agent }) => agent === '*') ? askWithCard(byDefault, context) : byDefault;
 }
 
+/** What a file forbids that cannot be read whole is not known, so nothing runs that it might forbid. */
+export const brokenRules = (problem: string): Deny =>
+  deny(
+    'policy.broken',
+    `The user's policy file cannot be read whole, and it could forbid this. ${problem} telos policy list shows all that is wrong with it.`,
+  );
+
 /** Greppable, and leads to the place. */
 const nameOf = ({ effect, line }: PolicyRule): string => `policy.${effect}:${line}`;
 
-function forbidden(wanted: Wanted, rules: PolicyRules | undefined, context: PolicyContext): Deny | undefined {
-  const rule = rules?.deny.find(one => ruleFits(one, wanted, context));
-  return rule && forbiddenBy(rule, rules);
+/** What the user's deny rules say to it. What they may be about is asked about each time: what was granted was not granted for that. */
+async function prohibition(
+  wanted: Wanted,
+  rules: PolicyRules | undefined,
+  context: PolicyContext,
+): Promise<Deny | Ask | undefined> {
+  const about = rules?.deny.filter(rule => isAbout(rule, context)) ?? [];
+  const hasPlaces = about.some(({ path }) => path !== undefined);
+  const looking = wanted.kind === 'command' && hasPlaces ? await readOnlyCommand(wanted, context) : undefined;
+  const command = looking?.action === 'allow' ? looking.readOnly : undefined;
+  let unclear: PolicyRule | undefined;
+  for (const rule of about) {
+    const found = prohibitionBy(rule, wanted, context.home, command);
+    if (found === 'forbidden') return forbiddenBy(rule, rules);
+    if (found === 'unclear') unclear ??= rule;
+  }
+  return unclear && unclearBy(unclear, wanted, rules, context);
 }
 
 const forbiddenBy = (rule: PolicyRule, rules: PolicyRules | undefined): Deny =>
@@ -64,11 +79,16 @@ const forbiddenBy = (rule: PolicyRule, rules: PolicyRules | undefined): Deny =>
     `A [[deny]] rule forbids it: ${rules?.file}, line ${rule.line}.${rule.path ? ` It is about ${rule.path}.` : ''}`,
   );
 
-/** What a command shows that only looks is known once it has been read word by word. */
-function hidden(allowed: Allow, rules: PolicyRules | undefined, context: PolicyContext): Deny | undefined {
-  const { readOnly } = allowed;
-  const rule = readOnly && rules?.deny.find(one => isAbout(one, context) && hides(one, readOnly));
-  return rule && forbiddenBy(rule, rules);
+function unclearBy(
+  rule: PolicyRule,
+  wanted: Wanted,
+  rules: PolicyRules | undefined,
+  context: PolicyContext,
+): Ask {
+  const unread = unreadIn(wanted, context.home);
+  const why = unread.length > 0 ? ` Not everything in it can be read: ${unread.join(', ')}.` : '';
+  const reason = `It could reach ${rule.path}, which a [[deny]] rule forbids (${rules?.file}, line ${rule.line}).${why}`;
+  return ask(wanted, { rule: 'policy.unclear', reason, never: 'run and always' }, context);
 }
 
 async function beyondRole(wanted: Wanted, context: PolicyContext): Promise<Deny | undefined> {
@@ -93,21 +113,52 @@ async function beyondSurface(
   );
 }
 
-/** What secrets could leave by is asked about each time, whatever has been granted. */
-function alwaysAsked(wanted: Wanted, context: PolicyContext): Ask | undefined {
-  if (wanted.kind !== 'fetch') return undefined;
+/** What secrets could leave by is asked about each time, whatever has been granted, as is what may reach Telos's own files. */
+async function alwaysAsked(wanted: Wanted, context: PolicyContext): Promise<Ask | undefined> {
   const never = 'run and always';
-  if (context.holdsSecret?.(wanted.subject)) {
-    const reason = `The address holds a secret that is loaded here, and ${wanted.url.host} would get it.`;
-    return ask(wanted, { rule: 'fetch.secret', reason, never }, context);
+  if (wanted.kind === 'mcp' && (wanted.aboveTelos || wanted.reach.unread.length > 0)) {
+    const why = wanted.aboveTelos
+      ? 'It names a folder below which the files of Telos itself lie.'
+      : `Not everything in its input can be checked: ${wanted.reach.unread.join(', ')}.`;
+    return ask(wanted, { rule: 'mcp.unclear', reason: why, never }, context);
   }
+  const way = wayOut(wanted);
+  if (way === undefined) return undefined;
+  const holds = context.holdsSecret?.(wanted.subject) === true;
   const sensitive = context.memory?.sensitive;
-  if (sensitive === undefined) return undefined;
-  const reason = `This run has read ${sensitive}, and ${wanted.url.host} would get whatever is in the address.`;
-  return ask(wanted, { rule: 'fetch.after-sensitive', reason, never }, context);
+  if (!holds && sensitive === undefined) return undefined;
+  // What only looks at files runs here, without a shell.
+  if (wanted.kind === 'command' && (await readOnlyCommand(wanted, context)).action === 'allow')
+    return undefined;
+  if (holds) {
+    const reason = `${way.what} holds a secret that is loaded here, and ${way.whom} would get it.`;
+    return ask(wanted, { rule: `${way.kind}.secret`, reason, never }, context);
+  }
+  const reason = `This run has read ${sensitive}, and ${way.whom} would get whatever is in ${way.where}.`;
+  return ask(wanted, { rule: `${way.kind}.after-sensitive`, reason, never }, context);
 }
 
-/** A rule for a whole folder is about ordinary files; what holds secrets or is obeyed is named one by one. */
-function lifts(rule: PolicyRule, question: Ask): boolean {
+/** How what a call holds can leave this machine. */
+function wayOut(wanted: Wanted): { kind: string; what: string; where: string; whom: string } | undefined {
+  switch (wanted.kind) {
+    case 'fetch':
+      return { kind: 'fetch', what: 'The address', where: 'the address', whom: wanted.url.host };
+    case 'mcp': {
+      const whom = `the MCP server ${JSON.stringify(wanted.facts.server)}`;
+      return { kind: 'mcp', what: 'The input', where: 'the input', whom };
+    }
+    case 'command':
+      return { kind: 'run', what: 'The command', where: 'the command', whom: 'whatever it reaches' };
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * A rule for a whole folder is about ordinary files; what holds secrets or is obeyed is named one by one. So is a place of secrets that is
+ * handed to a command: what reads it can send it away at once.
+ */
+function lifts(rule: PolicyRule, question: Ask, wanted: Wanted): boolean {
+  if (wanted.kind === 'command') return isExact(rule) || sensitiveWords(wanted.subject).length === 0;
   return !rule.path?.endsWith('/**') || /^((read|write)\.outside$|card\.)/.test(question.rule);
 }

@@ -22,6 +22,8 @@ export class RunMemory {
 export interface PolicyContext extends RunFolders {
   /** What `~` means. Absolute. */
   home: string;
+  /** The folder that Telos was started in, where it is known. Absolute. */
+  currentDir?: string;
   /** Telos's own configuration and data; no call reads or writes in them. Absolute. */
   protectedDirs: readonly string[];
   /** The server and the tool behind a name; undefined for the names of other tools. */

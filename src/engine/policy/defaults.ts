@@ -9,7 +9,7 @@ import { globMatcher, longestGlob } from '../tools/globPattern.ts';
 import { folderHolding, isInside, realPlace, resolvePath } from '../tools/paths.ts';
 import { escapeInvisible } from '../tools/plainText.ts';
 import { isSensitive, secretFolderNames } from '../tools/secretNames.ts';
-import { scriptIn } from './agentCard.ts';
+import { namesHost, scriptIn } from './agentCard.ts';
 import { type AgentFiles, ownFolders } from './agentFiles.ts';
 import type { ReviewState } from './agentReviews.ts';
 import { chosenFolders } from './chosenFolders.ts';
@@ -259,12 +259,15 @@ async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyConte
   if (looking.action === 'allow') return looking;
   const review = await reviewOf(context);
   const script = await ownScript(wanted, context, review?.files);
-  const escapes = review?.files.escapes ?? [];
-  const isReviewed = review?.state === 'reviewed' && escapes.length === 0;
-  if (script !== undefined && isReviewed && review.review?.scripts.includes(script))
-    return allow('card.script', wanted.subject);
-  const program = networkProgramIn(wanted.subject);
   const secrets = sensitiveWords(wanted.subject);
+  const escapes = review?.files.escapes ?? [];
+  const isReviewed =
+    review?.state === 'reviewed' &&
+    escapes.length === 0 &&
+    review.review?.scripts.includes(script ?? '');
+  // What was reviewed is the script, not what it does with a file of secrets that a model hands to it.
+  if (isReviewed && secrets.length === 0) return allow('card.script', wanted.subject);
+  const program = networkProgramIn(wanted.subject);
   const reasons = ['A command can do whatever you can do on this machine.'];
   if (program !== undefined) reasons.push(`It names ${program}, which can reach the network.`);
   if (secrets.length > 0) reasons.push(`It names ${someOf(secrets)}, which looks like a place of secrets.`);
@@ -312,11 +315,12 @@ async function decideOnFetch(wanted: WantedOf<'fetch'>, context: PolicyContext):
   }
   const review = await reviewOf(context);
   const usualPort = url.port === '';
-  const granted = review?.state === 'reviewed' && review.review?.hosts.includes(url.hostname);
+  const isNamed = (hosts: readonly string[]): boolean => namesHost(hosts, url);
+  const granted = review?.state === 'reviewed' && isNamed(review.review?.hosts ?? []);
   if (granted && usualPort) return allow('card.host', wanted.subject);
   const reason = `The agent wants to contact ${url.host}.`;
   const question = ask(wanted, { rule: 'fetch.public', reason }, context);
-  return withCard(question, context, review, card => usualPort && card.hosts.includes(url.hostname));
+  return withCard(question, context, review, card => usualPort && isNamed(card.hosts));
 }
 
 /** How the agent stands; undefined where that cannot be known, and then nothing is granted for it. */

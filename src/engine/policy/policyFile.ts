@@ -1,7 +1,8 @@
 /** Reads policy.toml, the user's own rules on what agents may do; a rule that is not understood in full grants nothing. */
-import { type BigIntStats, statSync } from 'node:fs';
+import { type BigIntStats, existsSync, lstatSync, statSync } from 'node:fs';
 import { readToml, type TomlTable } from '../agents/toml.ts';
 import { expandPath } from '../config.ts';
+import { hostKind, isNeverReached } from '../tools/addresses.ts';
 import { openRuleWarning } from './openPrograms.ts';
 
 /** What a rule is about besides its tool; an allow rule has exactly one of argv, command, host, path and digest. */
@@ -45,7 +46,15 @@ export interface PolicyRules {
   problems: readonly string[];
   /** Sentences about rules that are in force and wider than they look. */
   warnings: readonly string[];
+  /** Set when the file cannot be read whole, so that what it forbids is not known: the first reason. Then nothing may run. */
+  broken?: string;
 }
+
+/**
+ * By file: the rules as this process last read them whole. A slip of the pen in an open window changes no rule; a process that has read
+ * nothing yet has nothing to go by.
+ */
+const lastWhole = new Map<string, PolicyRules>();
 
 /** Reads again whenever the file has changed, so that what one window grants or revokes holds in every other. */
 export class PolicyFile {
@@ -67,18 +76,29 @@ export class PolicyFile {
     try {
       stats = statSync(this.file, { bigint: true, throwIfNoEntry: false });
     } catch {
-      // Reading it says why it cannot be looked at, and grants nothing.
+      // Reading it says why it cannot be looked at.
       this.#stamp = '';
-      this.#rules = readPolicy(this.file, this.#home);
+      this.#rules = this.#readOrKeep();
       return this.#rules;
     }
     const stamp = stats ? `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}` : 'none';
     if (stamp === this.#stamp) return this.#rules;
-    this.#rules = readPolicy(this.file, this.#home);
+    this.#rules = this.#readOrKeep();
     // Two writes within one tick of the file system's clock look the same: what is that fresh is read again.
     const fresh = stats !== undefined && Date.now() - Number(stats.ctimeMs) < 100;
-    this.#stamp = fresh ? '' : stamp;
+    this.#stamp = fresh || !stats ? '' : stamp;
     return this.#rules;
+  }
+
+  #readOrKeep(): PolicyRules {
+    const kept = lastWhole.get(this.file);
+    const until = kept ? 'its rules as they were read before hold' : 'nothing runs';
+    const rules = readPolicy(this.file, this.#home, until);
+    if (rules.broken !== undefined) return kept ? { ...kept, problems: rules.problems } : rules;
+    // Where there is no file, nothing was ever forbidden by it.
+    if (rules.isThere) lastWhole.set(this.file, rules);
+    else lastWhole.delete(this.file);
+    return rules;
   }
 
   /** What is wrong with the file, or wider than it looks, and has not been told by this method before. */
@@ -92,44 +112,72 @@ export class PolicyFile {
   }
 }
 
-/** Never throws: a broken file has no rules, and a broken rule is left out. */
-export function readPolicy(file: string, home: string): PolicyRules {
-  const { text, table, diagnostics } = readToml(
-    file,
-    'policy',
-    'Until it is corrected, nothing is granted by it.',
-  );
+/**
+ * Never throws. An allow rule that is not understood is left out: it forbids nothing. Anything else that is not understood could be a
+ * prohibition of anything, so the file counts as broken. `until` says what holds until it is corrected.
+ */
+export function readPolicy(
+  file: string,
+  home: string,
+  until = 'nothing runs',
+): PolicyRules & { isThere: boolean } {
+  const { text, table, diagnostics } = readToml(file, 'policy', `Until it is corrected, ${until}.`);
   const problems = diagnostics.map(({ message, line }) => `${file}, line ${line}: ${message}`);
+  // A link whose target is missing is a file of the user that cannot be read, not one that was never written.
+  const isThere = isListed(file);
+  if (isThere && text === '' && diagnostics.length === 0 && !existsSync(file))
+    problems.push(
+      `${file} is a link to nothing. Restore its target, or delete the link. Until then, ${until}.`,
+    );
+  for (const key of Object.keys(table)) {
+    const [line = 1] = linesMatching(text, new RegExp(`^\\s*\\[*\\s*["']?${escapedForPattern(key)}\\b`));
+    if (key !== 'allow' && key !== 'deny')
+      problems.push(
+        `${file}, line ${line}: '${key}' is not known here; rules are [[allow]] and [[deny]]. Until it is corrected, ${until}.`,
+      );
+  }
   const rules = (effect: PolicyRule['effect']): PolicyRule[] => {
     const entries = Object.hasOwn(table, effect) ? table[effect] : [];
     const lines = headerLines(text, effect);
     if (!Array.isArray(entries)) {
-      problems.push(`${file}, line ${lines[0] ?? 1}: '${effect}' must be written as [[${effect}]].`);
+      const [line = 1] = linesMatching(text, new RegExp(`^\\s*\\[?\\s*["']?${effect}\\b`));
+      problems.push(`${file}, line ${line}: '${effect}' must be written as [[${effect}]].`);
       return [];
     }
     return entries.flatMap((entry, index) => {
       const line = lines[index] ?? 1;
       const rule = ruleOf(entry, effect, line, home);
       if (typeof rule !== 'string') return [rule];
-      problems.push(`${file}, line ${line}: this [[${effect}]] rule ${rule}, so it is not used.`);
+      const therefore = effect === 'allow' ? 'so it is not used' : `so until it is corrected, ${until}`;
+      problems.push(`${file}, line ${line}: this [[${effect}]] rule ${rule}, ${therefore}.`);
       return [];
     });
   };
   const deny = rules('deny');
-  // A prohibition that is not understood might be about anything, so nothing is granted beside it.
-  const allow = problems.length > 0 ? [] : rules('allow');
-  for (const key of Object.keys(table)) {
-    if (key !== 'allow' && key !== 'deny')
-      problems.push(`${file}: '${key}' is nothing that Telos knows; rules are [[allow]] and [[deny]].`);
-  }
+  const [broken] = problems;
+  if (broken !== undefined) return { file, allow: [], deny, problems, warnings: [], broken, isThere };
+  const allow = rules('allow');
   const warnings = allow.flatMap(rule => openRuleWarning(rule, file) ?? []);
-  return { file, allow, deny, problems, warnings };
+  return { file, allow, deny, problems, warnings, isThere };
 }
+
+function isListed(file: string): boolean {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    // Reading it has failed as well, and has said why.
+    return true;
+  }
+}
+
+const linesMatching = (text: string, pattern: RegExp): number[] =>
+  text.split('\n').flatMap((line, index) => (pattern.test(line) ? [index + 1] : []));
+
+const escapedForPattern = (text: string): string => text.replace(/[^\w]/g, '\\$&');
 
 /** Numbers of the lines that begin an entry, in the order of the entries. */
 export function headerLines(text: string, effect: PolicyRule['effect']): number[] {
-  const header = new RegExp(`^\\s*\\[\\[\\s*${effect}\\s*\\]\\]`);
-  return text.split('\n').flatMap((line, index) => (header.test(line) ? [index + 1] : []));
+  return linesMatching(text, new RegExp(`^\\s*\\[\\[\\s*${effect}\\s*\\]\\]`));
 }
 
 const textKeys = [
@@ -168,7 +216,10 @@ function ruleOf(
   for (const key of ['pack', 'folder', 'path'] as const) {
     const path = rule[key];
     if (path === undefined) continue;
-    if (!/^(~|[\\/]|[A-Za-z]:)/.test(path)) return `has a '${key}' that is no absolute path`;
+    if (!/^(~([\\/]|$)|[\\/]|[A-Za-z]:)/.test(path)) return `has a '${key}' that is no absolute path`;
+    // It would be taken by the letter, and forbid nothing.
+    if (effect === 'deny' && /[*?]/.test(path.replace(/\/\*\*$/, '')))
+      return `has a '${key}' with a pattern; only /** at its end is understood`;
     rule[key] = expandPath(path, home, home);
   }
   return subjectProblem(rule) ?? rule;
@@ -184,6 +235,8 @@ function subjectProblem(rule: PolicyRule): string | undefined {
   if (effect === 'allow' && tool === '*') return 'allows every tool; name one';
   if (host !== undefined && !/^(\*\.)?([\w.-]+|\[[\da-f:]+\])(:\d+)?$/i.test(host))
     return `has a host that is none: ${host}`;
+  const kind = host === undefined ? 'public' : hostKind(host.replace(/:\d+$/, ''));
+  if (effect === 'allow' && isNeverReached(kind)) return `names a ${kind} address, which is never fetched`;
   const fits: Partial<Record<(typeof subjectKeys)[number], readonly string[]>> = {
     argv: ['run_command'],
     command: ['run_command'],

@@ -5,16 +5,14 @@ import { wordsMatch } from './commandWords.ts';
 import type { PolicyContext } from './decision.ts';
 import type { RuleDraft } from './policyEdit.ts';
 import type { PolicyRule } from './policyFile.ts';
-import { meansTool, touches } from './prohibitions.ts';
 import { hostAndPort, hostFits, type Wanted } from './wanted.ts';
 
-/** True for a rule that allows exactly this call, or for one that forbids what it could be. */
+/** True for a rule that allows exactly this call. */
 export function ruleFits(rule: PolicyRule, wanted: Wanted, context: PolicyContext): boolean {
   if (!isAbout(rule, context)) return false;
   const tool = wanted.kind === 'mcp' && rule.server !== undefined ? wanted.facts.tool : wanted.tool;
   if (rule.server !== undefined && (wanted.kind !== 'mcp' || wanted.facts.server !== rule.server))
     return false;
-  if (rule.effect === 'deny') return meansTool(rule, tool) && touches(rule, wanted, context.home);
   return rule.tool === tool && covers(rule, wanted);
 }
 

@@ -19,14 +19,15 @@ export const openReviews = ({ configDir }: PolicyPlaces): AgentReviews =>
 
 /** For one run of an agent; without one only rules for every agent hold. */
 export function runPolicy(
-  config: Pick<Config, 'configDir' | 'dataDir' | 'home' | 'env'>,
+  config: Pick<Config, 'configDir' | 'dataDir' | 'home' | 'env'> & Partial<Pick<Config, 'cwd'>>,
   agent: ReviewedAgent | undefined,
   folders: RunFolders,
 ): PolicyContext {
-  const { configDir, dataDir, home, env } = config;
+  const { configDir, dataDir, home, env, cwd } = config;
   return {
     ...folders,
     home,
+    ...(cwd === undefined ? {} : { currentDir: cwd }),
     protectedDirs: [configDir, dataDir],
     ...(agent ? { agent } : {}),
     rules: openPolicyFile(config),

@@ -1,5 +1,5 @@
 /** Says exactly what a call would touch, and refuses what no rule and no answer may open: the floor. */
-import type { ToolCall } from '../../protocol/run.ts';
+import type { JsonObject, ToolCall } from '../../protocol/run.ts';
 import { expandPath } from '../config.ts';
 import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../tools/addresses.ts';
 import { type McpToolFacts, mcpSubject } from '../tools/mcpTools.ts';
@@ -8,6 +8,8 @@ import { isInsideFolded } from '../tools/secretNames.ts';
 import { patternProblem } from './commandPatterns.ts';
 import { plainWords } from './commandWords.ts';
 import { type Deny, deny, type PolicyContext } from './decision.ts';
+import { deepestInput, type McpReach, mcpReach } from './mcpReach.ts';
+import { foldedPath, relationOf, writtenSegments } from './pathPatterns.ts';
 
 /** `subject` is the real path, the whole command, the address in its normal form, or the server's tool with its input. */
 export type Wanted = { tool: string; subject: string } & (
@@ -26,7 +28,13 @@ export type Wanted = { tool: string; subject: string } & (
       words: readonly string[] | undefined;
     }
   | { kind: 'fetch'; url: URL; host: AddressKind }
-  | { kind: 'mcp'; facts: McpToolFacts }
+  | {
+      kind: 'mcp';
+      facts: McpToolFacts;
+      reach: McpReach;
+      /** A folder that it names, below which Telos's own files lie. */
+      aboveTelos: boolean;
+    }
 );
 
 export type WantedOf<Kind extends Wanted['kind']> = Extract<Wanted, { kind: Kind }>;
@@ -42,6 +50,8 @@ const kinds: Readonly<Record<string, 'read' | 'write' | 'command' | 'fetch'>> = 
   run_command: 'command',
   fetch_url: 'fetch',
 };
+
+export const isBuiltin = (tool: string): boolean => Object.hasOwn(kinds, tool);
 
 /** Looks at files, resolves no host name, and sends nothing. */
 export async function whatItWants(call: ToolCall, context: PolicyContext): Promise<Wanted | Deny> {
@@ -59,7 +69,7 @@ export async function whatItWants(call: ToolCall, context: PolicyContext): Promi
     case undefined: {
       const facts = context.mcpTool?.(tool);
       if (!facts) return deny('tool.undecided', `There is no rule about the tool ${tool}.`);
-      return { kind: 'mcp', tool, subject: mcpSubject(facts, input), facts };
+      return mcp(tool, facts, input, context);
     }
   }
 }
@@ -87,15 +97,70 @@ async function file(
 
 const contentOf = (given: unknown): { content?: string } =>
   typeof given === 'string' ? { content: given } : {};
+/**
+ * A server does what it does: only what its tool is told can be looked at. A place of Telos's own among that is refused, however it is
+ * written; a folder above one is not, since it is not known whether the tool goes down that far, but it is asked about each time.
+ */
+async function mcp(
+  tool: string,
+  facts: McpToolFacts,
+  input: JsonObject,
+  context: PolicyContext,
+): Promise<Wanted | Deny> {
+  const { home, workingDir, packDir, skillDir, commandDir, currentDir } = context;
+  const own = [workingDir, packDir, ...(facts.folders ?? [])];
+  const others = [skillDir, commandDir, ...(currentDir === undefined ? [] : [currentDir])];
+  const reach = mcpReach(input, { home, own, others, isRemote: facts.isRemote === true });
+  if (!reach)
+    return deny('input.invalid', `The input has values within values, more than ${deepestInput} deep.`);
+  const address = reach.urls.find(({ hostname }) => /^(metadata|link-local)$/.test(hostKind(hostname)));
+  if (address)
+    return deny('floor.fetch-address', `${address.hostname} is an address that no tool is told to reach.`);
+  let aboveTelos = false;
+  for (const folder of await ownFolders(context)) {
+    const relations = relationsTo(folder, reach, await packInside(folder, context));
+    if (relations.below)
+      return deny(
+        'floor.telos-files',
+        `It names ${folder}, which belongs to Telos itself: no run may read or change it.`,
+      );
+    aboveTelos ||= relations.above;
+  }
+  return { kind: 'mcp', tool, subject: mcpSubject(facts, input), facts, reach, aboveTelos };
+}
+
+function relationsTo(
+  folder: string,
+  reach: McpReach,
+  pack: string | undefined,
+): { below: boolean; above: boolean } {
+  const place = foldedPath(writtenSegments(folder));
+  const own = pack === undefined ? undefined : foldedPath(writtenSegments(pack));
+  let [below, above] = [false, false];
+  for (const { meanings, ifBelow, ifAbove, isProse } of reach.paths)
+    for (const path of meanings) {
+      const relation = relationOf(path, place);
+      const isOwn = own !== undefined && relationOf(path, own) === 'below';
+      below ||= relation === 'below' && !isOwn && ifBelow === 'forbidden';
+      above ||= relation === 'above' && ifAbove !== 'nothing' && !isProse;
+    }
+  return { below, above };
+}
+
+const ownFolders = ({ protectedDirs, home }: PolicyContext): Promise<string[]> =>
+  Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home)));
 
 /** Agents that stand in the data folder are not Telos's own files for their own runs. */
+async function packInside(folder: string, { packDir, home }: PolicyContext): Promise<string | undefined> {
+  const pack = await resolvePath(packDir, packDir, home);
+  return pack !== folder && isInside(folder, pack) ? pack : undefined;
+}
+
 async function belongsToTelos(path: string, context: PolicyContext): Promise<boolean> {
-  const real = (folder: string): Promise<string> => resolvePath(folder, folder, context.home);
-  const pack = await real(context.packDir);
-  for (const folder of context.protectedDirs) {
-    const protectedDir = await real(folder);
-    const ownPack = pack !== protectedDir && isInside(protectedDir, pack) && isInside(pack, path);
-    if (isInsideFolded(protectedDir, path) && !ownPack) return true;
+  for (const folder of await ownFolders(context)) {
+    const pack = await packInside(folder, context);
+    const isOwn = pack !== undefined && isInside(pack, path);
+    if (isInsideFolded(folder, path) && !isOwn) return true;
   }
   return false;
 }

@@ -2,10 +2,11 @@
 import { type Config, expandPath } from '../config.ts';
 import { deepestJson } from '../jsonDepth.ts';
 import { type Redactor, redactor } from '../redact.ts';
+import { hostKind } from './addresses.ts';
 import type { McpLimits } from './mcpClient.ts';
 import { hiddenIn, type McpServer, placeOf, readMcpConfig, resolveServer } from './mcpConfig.ts';
 import type { McpSignIn, SignInPort, WantedSignIn } from './mcpSignIn.ts';
-import { type MergedTools, mergeTools } from './mcpTools.ts';
+import { type McpServerPlace, type MergedTools, mergeTools } from './mcpTools.ts';
 import { escapeInvisible } from './plainText.ts';
 import { type Attempt, moreOf, plainReason, RenewableServer } from './renewableServer.ts';
 import type { Tool } from './tool.ts';
@@ -201,10 +202,17 @@ async function attempt(
     }
     const surroundings = { env, cwd, workFolders, fetch: signIn?.fetch, redact: redact.text };
     const connection = await connectServer(name, server, surroundings, limits, signal);
-    return { server: name, connection, place: placeOf(written), signIn };
+    return { server: name, connection, place: placeOf(written), signIn, ...whereabouts(server, cwd, config) };
   } catch (error) {
     return { server: name, error: redact.text(plainReason(error)), signIn };
   }
+}
+
+/** A server that is started is handed folders as words; one that is reached may still run on this machine or beside it. */
+function whereabouts(server: McpServer, cwd: string, { home }: Pick<Config, 'home'>): McpServerPlace {
+  if (server.type !== 'stdio') return { isRemote: hostKind(new URL(server.url).hostname) === 'public' };
+  const named = server.args.filter(word => /^[~./\\]|^[A-Za-z]:[\\/]/.test(word));
+  return { folders: [cwd, ...named.map(word => expandPath(word, home, cwd))] };
 }
 
 const noisyText = (server: string, noise: string): string =>

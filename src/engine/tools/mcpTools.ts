@@ -13,8 +13,16 @@ export interface McpToolListing {
   readOnly: boolean;
 }
 
+/** Where a server is, for reading what its tools are told. */
+export interface McpServerPlace {
+  /** The folders that it takes for its own: the one it runs in, and those that it is started with. Absolute. */
+  folders?: readonly string[];
+  /** It runs on another machine. */
+  isRemote?: boolean;
+}
+
 /** A connected server, as far as its tools need it. */
-export interface McpToolSource {
+export interface McpToolSource extends McpServerPlace {
   server: string;
   tools: readonly McpToolListing[];
   /** Never throws for what the server or the model did wrong; throws the abort reason on abort. */
@@ -28,7 +36,7 @@ export interface McpToolSource {
 }
 
 /** What a person is asked about, and what a lasting yes covers. */
-export interface McpToolFacts {
+export interface McpToolFacts extends McpServerPlace {
   server: string;
   tool: string;
   /** All that the server says about it. */
@@ -69,7 +77,8 @@ export function mergeTools(builtin: readonly Tool[], sources: readonly McpToolSo
     taken.add(name);
     tools.push(mcpTool(name, source, listing));
     const { name: tool, description } = listing;
-    facts.set(name, { server: source.server, tool, description, digest: digestOf(listing) });
+    const { server, folders = [], isRemote = false } = source;
+    facts.set(name, { server, tool, description, digest: digestOf(listing), folders, isRemote });
   }
   return { tools, facts };
 }

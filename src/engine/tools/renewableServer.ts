@@ -2,12 +2,17 @@
 import type { ToolResult } from '../../protocol/run.ts';
 import type { McpConnection } from './mcpClient.ts';
 import type { McpSignIn, WantedSignIn } from './mcpSignIn.ts';
-import type { McpToolSource } from './mcpTools.ts';
+import type { McpServerPlace, McpToolSource } from './mcpTools.ts';
 import { toolError } from './tool.ts';
 
 /** What has come of reaching a server. */
 export type Attempt =
-  | { server: string; connection: McpConnection; place: string; signIn?: McpSignIn | undefined }
+  | ({
+      server: string;
+      connection: McpConnection;
+      place: string;
+      signIn?: McpSignIn | undefined;
+    } & McpServerPlace)
   | { server: string; error: string; signIn?: McpSignIn | undefined };
 
 export const plainReason = (error: unknown): string =>
@@ -20,6 +25,8 @@ export const moreOf = ({ wantsMore }: McpSignIn): { more?: string } =>
 /** A server that is started once more when it has ended; the call during which it ended is lost. */
 export class RenewableServer implements McpToolSource {
   readonly server: string;
+  readonly folders: readonly string[];
+  readonly isRemote: boolean;
   #connection: McpConnection;
   #renew: ((server: string) => Promise<Attempt>) | undefined;
   #renewing: Promise<void> | undefined;
@@ -30,10 +37,19 @@ export class RenewableServer implements McpToolSource {
   #asked: Promise<string> | undefined;
 
   constructor(
-    { server, connection, place, signIn }: Extract<Attempt, { connection: McpConnection }>,
+    {
+      server,
+      connection,
+      place,
+      signIn,
+      folders = [],
+      isRemote = false,
+    }: Extract<Attempt, { connection: McpConnection }>,
     renew: (server: string) => Promise<Attempt>,
   ) {
     this.server = server;
+    this.folders = folders;
+    this.isRemote = isRemote;
     this.#connection = connection;
     this.#renew = renew;
     this.#place = place;

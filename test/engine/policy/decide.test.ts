@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { decide } from '../../../src/engine/policy/decide.ts';
-import type { Decision, PolicyContext } from '../../../src/engine/policy/decision.ts';
+import { type Decision, type PolicyContext, RunMemory } from '../../../src/engine/policy/decision.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 describe('decide', () => {
@@ -268,6 +268,40 @@ describe('decide', () => {
     facts.digest = 'd2';
     assert.notEqual(grantOf(await about('find', { q: 'x' })), grantOf(first));
     assert.equal(short(await about('delete', {})), 'deny tool.undecided');
+  });
+
+  it('refuses a tool of a server the places of Telos itself, and addresses that no tool is told to reach', async () => {
+    const facts = { server: 'files', tool: 'read', digest: 'd1', folders: [run.outside], isRemote: false };
+    context = {
+      ...context,
+      mcpTool: () => facts,
+      memory: new RunMemory(),
+    };
+    context.memory!.grants.add(JSON.stringify(['files', 'read', 'd1']));
+    const own = join(run.home, '.config/telos');
+    symlinkSync(run.home, join(run.outside, 'up'));
+    const rows = [
+      [{ path: `${own}/.env` }, 'deny floor.telos-files'],
+      [{ path: '~/.config/TELOS/policy.toml' }, 'deny floor.telos-files'],
+      [{ paths: ['a', { b: '.config/telos' }] }, 'deny floor.telos-files'],
+      [{ path: 'up/.local/share/telos/logs' }, 'deny floor.telos-files'],
+      [{ uri: `file://${encodeURIComponent(own)}` }, 'deny floor.telos-files'],
+      [{ command: 'cat ~/.config/telos/.env' }, 'deny floor.telos-files'],
+      [{ path: '~' }, 'ask mcp.unclear'],
+      [{ path: `${run.home}/.config` }, 'ask mcp.unclear'],
+      [{ text: 'x'.repeat(300_000) }, 'ask mcp.unclear'],
+      [{ url: 'http://169.254.169.254/latest/meta-data' }, 'deny floor.fetch-address'],
+      [{ url: 'http:\\\\2852039166\\x' }, 'deny floor.fetch-address'],
+      [{ request: '{"to": "http://[fd00:ec2::254]/"}' }, 'deny floor.fetch-address'],
+      [{ q: encodeURIComponent('see http://metadata.google.internal/x') }, 'deny floor.fetch-address'],
+      [{ host: '169.254.169.254' }, 'deny floor.fetch-address'],
+      [{ host: '169.254.1.1:80' }, 'deny floor.fetch-address'],
+      [{ url: 'gopher://0xa9.0xfe.0xa9.0xfe/' }, 'deny floor.fetch-address'],
+      [{ url: 'http://localhost:3000/', metadata: 'metadata' }, 'allow grant.run'],
+      [{ text: 'The address 10.0.0.1 and the word metadata.', path: 'notes/a.md' }, 'allow grant.run'],
+    ] as const;
+    for (const [input, expected] of rows)
+      assert.equal(short(await about('read', input)), expected, JSON.stringify(input).slice(0, 100));
   });
 
   it('refuses what it knows nothing of, and input of the wrong type', async () => {

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { addRule, removeRule } from '../../../src/engine/policy/policyEdit.ts';
@@ -81,10 +90,71 @@ path = "~/notes/**"
     assert.deepEqual(told.newProblems(), []);
   });
 
-  it('grants nothing when it is broken, and names the line', () => {
-    write('[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "x"\n\n[[allow]\n');
-    assert.deepEqual(read().allow, []);
-    assert.match(read().problems[0] ?? '', /policy\.toml, line 6: .*nothing is granted/);
+  it('counts as broken where it could forbid what is not understood, and names the line', () => {
+    const deny = '[[deny]]\ntool = "*"\npath = "/srv/**"\n';
+    const slips = [
+      ['[[allow]\n', 5, /Invalid TOML/],
+      ['[[deny]]\ntool = "*"\npath = "/x"\nreason = "mine"\n', 5, /unknown key 'reason'/],
+      ['[[deny]]\ntool = "*"\npath = ["/x"]\n', 5, /'path' that is no text/],
+      ['[[deny]]\npath = "/x"\n', 5, /names no tool/],
+      ['[[deny]]\ntool = "*"\npath = "x"\n', 5, /no absolute path/],
+      ['[[deny]]\ntool = "*"\npath = "~root/x"\n', 5, /no absolute path/],
+      ['[[deny]]\ntool = "*"\npath = "/x/*.pem"\n', 5, /only \/\*\* at its end/],
+      ['[[deny]]\ntool = "*"\nhost = "*"\n', 5, /host that is none/],
+      ['[[Deny]]\ntool = "*"\npath = "/x"\n', 5, /'Deny' is not known here/],
+      ['[settings]\nask = false\n', 5, /'settings' is not known here/],
+    ] as const;
+    for (const [slip, line, reason] of slips) {
+      write(`${deny}\n${slip}`);
+      const { allow, broken = '', problems } = read();
+      assert.deepEqual(allow, [], slip);
+      assert.match(broken, reason, slip);
+      assert.match(
+        broken,
+        new RegExp(`policy\\.toml, line ${line}: .*[Uu]ntil it is corrected, nothing runs`),
+        slip,
+      );
+      assert.equal(problems[0], broken);
+    }
+    write(deny.replace('[[deny]]', '[deny]'));
+    assert.match(read().broken ?? '', /line 1: 'deny' must be written as \[\[deny\]\]/);
+  });
+
+  it('is not broken by an allow rule that is not understood, since that forbids nothing', () => {
+    write('[[deny]]\ntool = "fetch_url"\n\n[[allow]]\ntool = "run_command"\n');
+    const { deny, broken, problems } = read();
+    assert.deepEqual([deny.length, broken, problems.length], [1, undefined, 1]);
+    write('[[allow]]\nagent = "*"\ntool = "fetch_url"\nhost = "169.254.169.254"\n');
+    assert.match(read().problems[0] ?? '', /line 1: .*names a metadata address, which is never fetched/);
+    write('[allow]\ntool = "run_command"\n');
+    assert.deepEqual([read().broken, read().problems.length], [undefined, 1]);
+  });
+
+  it('is not there where there is no file, and broken where a link leads to none', () => {
+    assert.deepEqual(read(), { file, allow: [], deny: [], problems: [], warnings: [], isThere: false });
+    mkdirSync(join(folder.path, 'config'));
+    symlinkSync(join(folder.path, 'gone.toml'), file);
+    assert.match(read().broken ?? '', /policy\.toml is a link to nothing/);
+    rmSync(file);
+    mkdirSync(file);
+    assert.match(read().broken ?? '', /policy\.toml could not be read: It is a folder/);
+  });
+
+  it('keeps the rules that were read before in an open window, whoever reads, and has none in a new one', () => {
+    const good = '[[deny]]\ntool = "fetch_url"\n';
+    write('[[deny]\n');
+    assert.match(new PolicyFile(file, folder.path).read().broken ?? '', /nothing runs/);
+    write(good);
+    assert.equal(new PolicyFile(file, folder.path).read().deny.length, 1);
+    write(`${good}reason = "mine"\n`);
+    const { deny, broken, problems } = new PolicyFile(file, folder.path).read();
+    assert.deepEqual([deny.length, broken, problems.length], [1, undefined, 1]);
+    assert.match(problems[0] ?? '', /line 1: .*its rules as they were read before hold/);
+    rmSync(file);
+    const rules = new PolicyFile(file, folder.path);
+    assert.deepEqual([rules.read().deny, rules.read().problems], [[], []]);
+    write('[[deny]\n');
+    assert.match(rules.read().broken ?? '', /nothing runs/, 'no file is no good one');
   });
 
   it('leaves out a rule that is not understood in full, and names its line', () => {
@@ -119,14 +189,12 @@ path = "~/notes/**"
     assert.match(read().problems[0] ?? '', /line 6/);
   });
 
-  it('grants nothing and says why when it cannot be looked at', () => {
+  it('says why when it cannot be looked at', () => {
     const rules = new PolicyFile(file, folder.path);
-    write('[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "x"\n');
-    assert.equal(rules.read().allow.length, 1);
-    rmSync(file);
+    mkdirSync(join(folder.path, 'config'));
     symlinkSync(basename(file), file);
     assert.deepEqual(rules.read().allow, []);
-    assert.match(rules.read().problems[0] ?? '', /policy\.toml could not be read: ELOOP/);
+    assert.match(rules.read().broken ?? '', /policy\.toml could not be read: ELOOP/);
     rmSync(file);
     assert.deepEqual(rules.read().problems, []);
   });
@@ -141,7 +209,7 @@ path = "~/notes/**"
     write('[[allow\n');
     assert.equal(rules.newProblems().length, 1);
     assert.equal(rules.newProblems().length, 0);
-    assert.deepEqual(rules.read().allow, []);
+    assert.equal(rules.read().allow[0]?.command, 'y');
   });
 
   it('gets a rule appended and taken out again, and keeps every byte that its owner wrote', async () => {

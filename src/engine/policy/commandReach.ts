@@ -1,0 +1,203 @@
+/** Which paths a command could reach, as far as its words say it, and what of it they do not say. */
+import { basename } from 'node:path';
+import { foldedPath, LinkFollower, withoutPercents, writtenSegments } from './pathPatterns.ts';
+import { foldersTold, givenCode, goesThroughFolder, showsNames, staysAbove } from './programHabits.ts';
+import type { Consequence, NamedPath, Reach } from './reach.ts';
+import { mostAlternatives, type SimpleCommand, simpleCommands, withoutBraces } from './shellCommands.ts';
+import { readLine, signs } from './shellWords.ts';
+
+/** In characters, commands and words; nobody writes such a line, and nobody reads it. */
+const longestRead = 100_000;
+const mostCommands = 2000;
+const mostWords = 30_000;
+const mostFolders = 16;
+const deepest = 8;
+
+/** Change what variables hold in ways that are not followed here. */
+const changesVariables =
+  /\b(for|while|until|select|read|mapfile|readarray|getopts|let|printf|declare|typeset|local|export|readonly|eval|source|unset|set|trap)\b|\b(CDPATH|IFS|HOME|OLDPWD|PWD)=|\+=/;
+/** Make something else of the name of a program. */
+const renamesPrograms = /\b(function|alias|enable|hash)\b|\(\s*\)|\bPATH=/;
+
+/** `folder` is where the command runs; both are real and absolute. Never throws. */
+export function commandReach(line: string, folder: string, home: string): Reach {
+  if (line.length > longestRead)
+    return { paths: [], unread: [`${line.length} characters, more than are looked at`], code: [] };
+  const reader = new CommandReader(line, folder, home);
+  reader.read(line, 0);
+  // Once more, since a folder to which a later part goes counts for all.
+  reader.read(line, 0);
+  reader.readLoosely(line);
+  const dots = /dotglob|globdots|GLOBIGNORE|\bzsh\b|\bfish\b/.test(line);
+  return { paths: reader.paths, unread: [...reader.unread], code: reader.code, dots };
+}
+
+class CommandReader {
+  readonly paths: NamedPath[] = [];
+  readonly unread = new Set<string>();
+  readonly code: string[] = [];
+  readonly #home: string;
+  /** All folders that a word could be relative to, with `signs`. */
+  readonly #folders: Set<string>;
+  readonly #variables = new Map<string, string[]>();
+  readonly #isUnsteady: boolean;
+  readonly #renames: boolean;
+  readonly #follower = new LinkFollower();
+  readonly #seen = new Set<string>();
+  #commands = 0;
+
+  constructor(line: string, folder: string, home: string) {
+    this.#home = home;
+    this.#folders = new Set([folder]);
+    this.#isUnsteady = changesVariables.test(line);
+    this.#renames = renamesPrograms.test(line);
+  }
+
+  read(line: string, depth: number): void {
+    if (depth > deepest || this.#commands > mostCommands) {
+      this.unread.add('more commands than are looked at');
+      return;
+    }
+    const read = readLine(line);
+    if (read.unread !== undefined) this.unread.add(read.unread);
+    for (const command of simpleCommands(read))
+      if (++this.#commands <= mostCommands) this.#command(command, depth);
+    if (this.#commands > mostCommands) this.unread.add('more commands than are looked at');
+    for (const inner of read.inner) this.read(inner, depth + 1);
+    for (const token of read.tokens) {
+      if (token.kind !== 'heredoc') continue;
+      this.code.push(token.text);
+      // What it is made of is put in as within double quotes.
+      for (const inner of readLine(`"${token.text.replaceAll('"', '')}"`).inner) this.read(inner, depth + 1);
+    }
+  }
+
+  /** Whatever looks like a path, also within quotes: in the text of a program, say. */
+  readLoosely(line: string): void {
+    const plain = line.replace(/\\(?:\r?\n)|["'\\]/g, '').replace(/[\ue000-\ue01f]/g, signs.one);
+    for (const text of new Set([line, plain])) {
+      for (const piece of text.split(/[\s;&|<>()'"`=@:,]+/)) {
+        const path = piece.replace(/^(~|\$HOME|\$\{HOME\})(?=\/|$)/, () => this.#home);
+        if (path !== '') this.#name(path, 'nothing');
+      }
+    }
+  }
+
+  #command({ words, redirections, isPiped }: SimpleCommand, depth: number): void {
+    for (const { pattern, isWritten } of redirections)
+      for (const path of this.#expanded(pattern)) this.#name(path, 'nothing', isWritten);
+    const rest = [...words];
+    while (rest[0] !== undefined && /^[A-Za-z_]\w*\+?=/.test(rest[0])) this.#assign(rest.shift()!);
+    const expanded = rest.map(word => this.#expanded(word));
+    const [first = '', ...operands] = expanded.map(([one = '']) => one);
+    const program = basename(first);
+    const all = expanded.slice(1).flat();
+    const { shell, unread, code } = givenCode([first, ...all], isPiped);
+    for (const line of shell) this.read(lineOf(line), depth + 1);
+    for (const what of unread) this.unread.add(what);
+    this.code.push(...code);
+    if (/^(cd|pushd|chdir)$/.test(program)) {
+      const named = operands.filter(word => !/^-[A-Za-z@]/.test(word));
+      this.#goTo(named.length > 0 ? all : [this.#home]);
+    }
+    for (const told of foldersTold(all)) this.#goTo([told]);
+    const stays = this.#renames ? 'none' : staysAbove(program, operands);
+    const passesOver = !this.#renames && showsNames(program);
+    for (const [at, alternatives] of expanded.entries()) {
+      const isAlone = at === 0 || stays === 'each' || (stays === 'last' && at === operands.length);
+      for (const word of alternatives)
+        if (!(passesOver && word.includes(signs.any))) this.#word(word, isAlone ? 'nothing' : 'forbidden');
+    }
+    if (goesThroughFolder(program, operands)) this.#name('.', 'forbidden');
+  }
+
+  /** A word, and what stands in it behind `=`, `:`, `,` and `@`, or behind the letter of a flag. */
+  #word(word: string, ifAbove: Consequence): void {
+    const flag = /^-[A-Za-z](.+)$/.exec(word)?.[1];
+    for (const part of new Set([word, ...word.split(/[=:,@]/), ...(flag === undefined ? [] : [flag])])) {
+      // What parts the fields of a line is written just like the root.
+      const isSign = part === '/' && part !== word;
+      if (part !== '') this.#name(part, isSign ? 'nothing' : ifAbove);
+      if (/%[\da-f]{2}/i.test(part)) this.#name(withoutPercents(part), ifAbove);
+      // The host of an address of files stands before the path.
+      if (part.startsWith('//')) this.#name(withoutPercents(part.replace(/^\/+[^/]*/, '')), 'nothing');
+      // The view that a process has of the disk.
+      const seen = /^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(cwd|root)(?:\/(.*))?$/s.exec(part);
+      if (seen) this.#name(`${seen[1] === 'root' ? '/' : './'}${seen[2] ?? ''}`, ifAbove);
+    }
+  }
+
+  #name(path: string, ifAbove: Consequence, isWritten = false): void {
+    for (const folder of /^[/\ue000]/.test(path) ? ['/'] : this.#folders) {
+      const place = `${isWritten}\0${folder}\0${path}`;
+      const key = `${ifAbove} ${place}`;
+      if (this.#seen.has(key) || this.#seen.has(`forbidden ${place}`)) continue;
+      this.#seen.add(key);
+      if (this.#seen.size > mostWords) {
+        this.unread.add('more words than are looked at');
+        return;
+      }
+      const meanings = this.#follower.meaningsOf(writtenSegments(path, writtenSegments(folder)));
+      this.paths.push({ meanings: meanings.map(foldedPath), ifAbove, ifBelow: 'forbidden', isWritten });
+      if (this.#follower.gaveUp) this.unread.add('more links than are followed');
+    }
+  }
+
+  #assign(word: string): void {
+    const at = word.indexOf('=');
+    const name = word.slice(0, at).replace(/\+$/, '');
+    const values = this.#expanded(word.slice(at + 1));
+    const all = new Set([...(this.#variables.get(name) ?? []), ...values]);
+    this.#variables.set(name, all.size > mostAlternatives ? [signs.any] : [...all]);
+    for (const value of values) if (!value.includes(signs.any)) this.#name(value, 'nothing');
+  }
+
+  #goTo(targets: readonly string[]): void {
+    for (const target of targets)
+      for (const folder of this.#folders.size > mostFolders ? [] : [...this.#folders]) {
+        const path = /^[/\ue000]/.test(target) ? target : `${folder}/${target}`;
+        const isFull = this.#folders.size >= mostFolders && !this.#folders.has(path);
+        this.#folders.add(target === '-' || isFull ? signs.any : path);
+      }
+  }
+
+  /** All that a word can become. */
+  #expanded(pattern: string): string[] {
+    const all = withoutBraces(pattern).flatMap(one => this.#withVariables(one));
+    if (all.length > mostAlternatives) return [signs.any];
+    return all.map(one => this.#withHome(one).replaceAll(signs.star + signs.star, signs.any));
+  }
+
+  #withVariables(pattern: string): string[] {
+    let results = [''];
+    for (const [index, part] of pattern.split(signs.variable).entries()) {
+      const end = index === 0 ? -1 : part.indexOf(signs.end);
+      const values = index === 0 ? [''] : this.#valuesOf(part.slice(0, end));
+      results = results.flatMap(result => values.map(value => result + value + part.slice(end + 1)));
+      if (results.length > mostAlternatives || results.some(one => one.length > longestRead))
+        return [signs.any];
+    }
+    return results;
+  }
+
+  #valuesOf(name: string): readonly string[] {
+    const assigned = this.#variables.get(name);
+    if (name === 'HOME') return assigned || this.#isUnsteady ? [this.#home, signs.any] : [this.#home];
+    if (this.#isUnsteady) return [signs.any];
+    return assigned ?? (name === 'PWD' ? [...this.#folders] : [signs.any]);
+  }
+
+  #withHome(pattern: string): string {
+    const begin = pattern.indexOf(signs.tilde);
+    if (begin < 0) return pattern;
+    const [, user = '', rest = ''] = /^([^/:]*)(.*)$/s.exec(pattern.slice(begin + 1))!;
+    const isOwn = user === '' || user === basename(this.#home);
+    // Whose home that is stands elsewhere.
+    const home = isOwn ? this.#home : signs.any;
+    return pattern.slice(0, begin) + home + rest.replaceAll(signs.tilde, this.#home);
+  }
+}
+
+/** As a shell would be given it. */
+const lineOf = (pattern: string): string =>
+  pattern.replaceAll(signs.star, '*').replaceAll(signs.one, '?').replaceAll(signs.any, '$_');

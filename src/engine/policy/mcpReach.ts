@@ -1,0 +1,196 @@
+/** Which places and addresses the input of an MCP tool could mean, in whatever way they are written. */
+import { basename } from 'node:path';
+import type { JsonObject } from '../../protocol/run.ts';
+import { foldedPath, LinkFollower, type Segments, withoutPercents, writtenSegments } from './pathPatterns.ts';
+import type { NamedPath, Reach } from './reach.ts';
+
+export interface McpReach extends Reach {
+  /** The web addresses that it names. */
+  urls: readonly URL[];
+}
+
+/** What a relative path can be relative to. All absolute. */
+export interface McpPlaces {
+  home: string;
+  /** The folders that a server takes for its own: the one it runs in, and those that it was started with. */
+  own: readonly string[];
+  others: readonly string[];
+  /** The server is on another machine: a folder that it is told is not one of here. */
+  isRemote: boolean;
+}
+
+/** In characters, in texts, and in paths; a model hardly writes as much, and what is not looked at is asked about. */
+const longestRead = 256 * 1024;
+const mostTexts = 20_000;
+const mostPaths = 20_000;
+/** Values within values; one more cannot be shown either. */
+export const deepestInput = 200;
+/** Escapes of escapes. */
+const mostLayers = 5;
+
+/** Undefined for an input that is nested too deeply. Takes a time that grows with the size of what is looked at alone. Never throws. */
+export function mcpReach(input: JsonObject, places: McpPlaces): McpReach | undefined {
+  const texts = textsIn(input);
+  if (texts === undefined) return undefined;
+  const unread = new Set<string>();
+  const size = texts.reduce((sum, text) => sum + text.length, 0);
+  if (size > longestRead || texts.length > mostTexts) {
+    return { paths: [], urls: [], code: [], unread: ['more text than is looked at'] };
+  }
+  const forms = allForms(texts, unread);
+  const paths = namedIn(forms, places, unread);
+  return { paths, urls: forms.flatMap(urlsIn), code: [], unread: [...unread] };
+}
+
+/** Every text of an input that can be a path, as it is written and without what it is wrapped in. */
+export function placesToldIn(input: JsonObject): string[] {
+  const texts = textsIn(input) ?? [];
+  const size = texts.reduce((sum, text) => sum + text.length, 0);
+  return size > longestRead || texts.length > mostTexts ? texts : allForms(texts, new Set());
+}
+
+/** Every text, names of properties among them; undefined where they are nested too deeply. */
+function textsIn(input: unknown): string[] | undefined {
+  const texts = new Set<string>();
+  const open: [value: unknown, depth: number][] = [[input, 0]];
+  for (let next = open.pop(); next; next = open.pop()) {
+    const [value, depth] = next;
+    if (depth > deepestInput) return undefined;
+    if (typeof value === 'string') texts.add(value);
+    else if (typeof value === 'object' && value !== null)
+      for (const [name, inner] of Object.entries(value)) {
+        if (!Array.isArray(value)) texts.add(name);
+        open.push([inner, depth + 1]);
+      }
+  }
+  texts.delete('');
+  return [...texts];
+}
+
+/** The texts as they stand, and as they are once what they are wrapped in is taken off. */
+function allForms(texts: readonly string[], unread: Set<string>): string[] {
+  const forms = new Set(texts);
+  let layer = [...forms];
+  for (let layers = 0; layer.length > 0; layers++) {
+    if (layers === mostLayers) {
+      unread.add('escapes within escapes');
+      break;
+    }
+    const next: string[] = [];
+    for (const text of layer)
+      for (const form of unwrapped(text)) {
+        if (form === '' || forms.has(form)) continue;
+        forms.add(form);
+        next.push(form);
+      }
+    layer = next;
+  }
+  return [...forms];
+}
+
+function unwrapped(text: string): string[] {
+  const invisible = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g;
+  const forms = [text.normalize('NFKC').replace(invisible, ''), withoutPercents(text)];
+  if (/\\(x[\da-f]{2}|u[\da-f]{4})/i.test(text)) forms.push(withoutCodes(text));
+  if (/^\s*["[{]/.test(text)) forms.push(...(jsonIn(text) ?? []));
+  return forms;
+}
+
+const withoutCodes = (text: string): string =>
+  text.replace(/\\(?:x([\da-f]{2})|u([\da-f]{4}))/gi, (_, short, long) =>
+    String.fromCharCode(Number.parseInt(short ?? long, 16)),
+  );
+
+function jsonIn(text: string): string[] | undefined {
+  try {
+    return textsIn(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Paths as they are written: `sure` for what is a value by itself, or one of a list. */
+function namedIn(forms: readonly string[], places: McpPlaces, unread: Set<string>): NamedPath[] {
+  const found = new Map<string, boolean>();
+  const add = (text: string, sure: boolean): void => {
+    const path = plainPath(text, places.home);
+    if (path !== '') found.set(path, sure || found.get(path) === true);
+  };
+  for (const form of forms) {
+    const text = form
+      .replace(/\$\{(\w+)\}|\$env:(\w+)/gi, (_, one, other) => `$${one ?? other}`)
+      .replace(/%(?:userprofile|home)%/gi, '$HOME');
+    if (text.length <= 1024) add(text, true);
+    for (const line of text.split(/[\n\r\0]+/)) addFrom(line, add);
+  }
+  const follower = new LinkFollower();
+  const paths: NamedPath[] = [];
+  for (const [path, sure] of found) {
+    paths.push(...meaningsOf(path, sure, places, follower));
+    if (paths.length > mostPaths || follower.gaveUp) {
+      unread.add('more paths than are looked at');
+      break;
+    }
+  }
+  return paths;
+}
+
+const separators = /[,;:|=@?&#'"`<>()[\]{}\t]+/;
+
+function addFrom(line: string, add: (text: string, sure: boolean) => void): void {
+  const pieces = line.split(separators).map(piece => piece.trim());
+  const isList = pieces.every(piece => !piece.includes(' '));
+  for (const [at, piece] of pieces.entries()) {
+    if (isList || looksRooted(piece)) add(piece, isList);
+    else if (/[\\/]/.test(piece)) add(piece, false);
+    // The host of an address of files stands before the path.
+    if (/^[\\/]{2}/.test(piece) && !/(https?|wss?)$/i.test(pieces[at - 1] ?? ''))
+      add(piece.replace(/^[\\/]+[^\\/]*/, ''), isList);
+    if (isList) continue;
+    for (const word of piece.split(/\s+/)) if (/[\\/~$]/.test(word)) add(word, false);
+  }
+}
+
+const looksRooted = (text: string): boolean => /^([\\/~]|\$(HOME|PWD)\b)/i.test(text);
+
+/** With `/` alone, without the prefixes of Windows, and with the home folder in place of its signs. */
+function plainPath(text: string, home: string): string {
+  const path = text
+    .trim()
+    .replace(/^["'`]+|["'`]+$/g, '')
+    .replaceAll('\\', '/')
+    .replace(/^\/[/?]\??[?.]?\/(?:UNC\/)?/i, '/')
+    .replace(/^\$(HOME|USERPROFILE)(?=\/|$)/i, () => home)
+    .replace(/^\$PWD(?=\/|$)/i, '.');
+  const [, user, rest = ''] = /^~([^/]*)(.*)$/s.exec(path) ?? [];
+  if (user === undefined) return path;
+  return user === '' || user === basename(home) ? home + rest : path;
+}
+
+function meaningsOf(path: string, sure: boolean, places: McpPlaces, follower: LinkFollower): NamedPath[] {
+  const { home, own, others, isRemote } = places;
+  const named = (base: Segments, isOwn: boolean, isRooted: boolean): NamedPath => ({
+    meanings: follower.meaningsOf(writtenSegments(path, base)).map(foldedPath),
+    ifBelow: sure || isRooted ? 'forbidden' : 'unclear',
+    // What a tool is handed it may go through, down to the last folder; whether it does is not known, so a folder above is asked about.
+    ifAbove: isRemote || !isOwn || (!sure && path === '/') ? 'nothing' : 'unclear',
+    isProse: !sure,
+  });
+  if (path.startsWith('/')) return [named([], true, true)];
+  const folders = new Map([home, ...others].map(folder => [folder, false]));
+  for (const folder of own) folders.set(folder, true);
+  return [...folders].map(([folder, isOwn]) => named(writtenSegments(folder), isOwn && sure, false));
+}
+
+/** Hosts are compared as a URL parser reads them, whichever scheme they are asked by. */
+function urlsIn(text: string): URL[] {
+  const found: URL[] = [];
+  const add = (rest: string): void => {
+    const address = `http://${rest.replace(/^[\\/]+/, '')}`;
+    if (URL.canParse(address)) found.push(new URL(address));
+  };
+  for (const [, rest = ''] of text.matchAll(/(?:\bhttps?:[\\/]*|:\/\/|^\/\/)([^\s"'<>`|,;]+)/gi)) add(rest);
+  // A host alone.
+  if (text.length < 500 && /^[^\s/\\]*[.:][^\s/\\]*([/\\]\S*)?$/.test(text)) add(text);
+  return found;
+}

@@ -1,0 +1,128 @@
+/** What is known of programs by their names: which read below a folder, which read none, and which are given code to run. */
+import { signs } from './shellWords.ts';
+
+/** Show or change nothing but names: to hand them a folder is not to hand them what lies below it. */
+const namesOnly =
+  /^(cd|pushd|popd|chdir|echo|printf|pwd|mkdir|rmdir|touch|test|\[|\[\[|stat|dirname|basename|realpath|readlink|df|type|which|true|false|:|export)$/;
+/** Read files, and no folder. */
+const filesOnly =
+  /^(cat|head|tail|cut|tr|sed|[gmn]?awk|sort|uniq|wc|paste|column|nl|tac|rev|fold|tee|comm|join|\w+sum|xxd|od|hexdump|jq|file|strings|less|more)$/;
+const shells = /^(ba|z|da|k|mk|a|fi)?sh$/;
+const interpreters =
+  /^(python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit|tclsh|osascript|pwsh|powershell|Rscript|R|julia|groovy|ghci|runghc|irb|guile|racket|elixir|erl|swift|jshell)$/;
+/** What they do is said in a language of their own, or comes from elsewhere. */
+const unreadable =
+  /^(eval|xargs|parallel|cpio|su|script|watch|flock|expect|at|batch|crontab|tmux|screen|entr|ssh|vim?|nvim|ex|ed|emacs|sqlite3|duckdb|psql|mysql|gdb|lldb|busybox)$/;
+/** Run the program that stands behind them. */
+const carriers = /^(exec|command|env|sudo|doas|nohup|nice|time|timeout|builtin|setsid|stdbuf|ionice)$/;
+
+const isRecursive = (words: readonly string[]): boolean =>
+  words.some(word => /^(-\w*[rRad]|--(dereference-)?recursive|--archive|--directories)/.test(word));
+
+/** True when the program shows no file's content, whatever it is handed. */
+export const showsNames = (program: string): boolean => namesOnly.test(program);
+
+/** Of which operands the program reads nothing that lies below them: of each, of the last alone, or of none. */
+export function staysAbove(program: string, words: readonly string[]): 'each' | 'last' | 'none' {
+  if (namesOnly.test(program) || filesOnly.test(program)) return 'each';
+  if (program === 'ls') return words.some(word => /^(-\w*R|--recursive)/.test(word)) ? 'none' : 'each';
+  if (program === 'cp' || /^[efz]?grep$/.test(program)) return isRecursive(words) ? 'none' : 'each';
+  const hasTarget = words.some(word => /^(-\w*t|--target)/.test(word));
+  return program === 'mv' && words.length > 1 && !hasTarget ? 'last' : 'none';
+}
+
+/** True when the program goes through the folder that it runs in. */
+export function goesThroughFolder(program: string, words: readonly string[]): boolean {
+  const named = words.filter(word => !word.startsWith('-'));
+  if (/^(find|tree|du|ncdu|tokei|cloc)$/.test(program))
+    return named.length === 0 || /^-/.test(words[0] ?? '');
+  if (/^(rg|ag|ack|fd|fdfind)$/.test(program)) return named.length <= 1;
+  if (/^[efz]?grep$/.test(program)) return isRecursive(words) && named.length <= 1;
+  if (program === 'ls') return staysAbove(program, words) === 'none' && named.length === 0;
+  return program === 'git' && words.some(word => /^(grep|stash|archive|-A|--all|-a|-am)$/.test(word));
+}
+
+/** Folders that a command is told to run in, by flags that many programs share. */
+export function foldersTold(words: readonly string[]): string[] {
+  return words.flatMap((word, at) => {
+    if (/^(-C|-D|--(directory|chdir|cwd|work-tree|git-dir))$/.test(word)) return [words[at + 1] ?? ''];
+    return /^(?:-C|--(?:directory|chdir|cwd|work-tree)=)(.+)$/.exec(word)?.slice(1) ?? [];
+  });
+}
+
+/** `shell` is a line to be read as this one; `unread` what is run and cannot be read, and `code` what is known of it. */
+export interface GivenCode {
+  shell: readonly string[];
+  unread: readonly string[];
+  code: readonly string[];
+}
+
+/** Nobody names more of them in one command. */
+const mostPrograms = 20;
+
+const nameOf = (word = ''): string => word.slice(word.lastIndexOf('/') + 1);
+
+/** What the command is given to run, by words in it or from elsewhere. */
+export function givenCode(words: readonly string[], isPiped: boolean): GivenCode {
+  const given = { shell: [] as string[], unread: [] as string[], code: [] as string[] };
+  let programs = 0;
+  for (const [at, word] of words.entries()) {
+    const program = nameOf(word);
+    if (!takesCode(program)) continue;
+    if (++programs > mostPrograms) {
+      given.unread.push('many programs in one command');
+      break;
+    }
+    const behind = words.slice(at + 1);
+    if (behind.length > 0 && behind.every(one => /^(-[vVh]|--(version|help))$/.test(one))) continue;
+    const isFirst = at === 0 || carriers.test(nameOf(words[0]));
+    if (!isOpaque(program, behind, isFirst, isPiped, given.shell)) continue;
+    given.unread.push(`what ${program} is given to run`);
+    given.code.push(behind.join(' '));
+  }
+  const takesNames = words.some(word => /^--?(files-from|files0-from|from-file)\b/.test(word));
+  if (takesNames || (nameOf(words[0]) === 'tar' && words.some(word => /^-\w*T/.test(word))))
+    given.unread.push('names that come from elsewhere');
+  return given;
+}
+
+const awk = /^[gmn]?awk$/;
+const sourcing = /^(\.|source)$/;
+const takesCode = (program: string): boolean =>
+  [shells, interpreters, awk, sourcing, unreadable].some(kind => kind.test(program));
+
+/** Puts lines that a shell is given into `shell`. */
+function isOpaque(
+  program: string,
+  behind: readonly string[],
+  isFirst: boolean,
+  isPiped: boolean,
+  shell: string[],
+): boolean {
+  const operands = behind.filter(one => !one.startsWith('-'));
+  if (shells.test(program)) {
+    if (operands.some(one => /^\/dev\/(stdin|fd)/.test(one))) return true;
+    const hasCode = behind.some(one => /^-\w*c$/.test(one));
+    if (!hasCode) return operands.length === 0 || behind.some(one => /^-\w*s$/.test(one));
+    shell.push(...operands);
+    return operands.some(isOpen);
+  }
+  if (interpreters.test(program))
+    return (
+      /^(-|eval|data:.*|\/dev\/.*|)$/.test(operands[0] ?? '') ||
+      behind.some(one => codeFlag(program).test(one) || /^(-|(--import=)?data:.*)$/.test(one))
+    );
+  if (awk.test(program)) return /getline|system|ARG[VC]|ENVIRON|[|]/.test(behind.join(' '));
+  if (sourcing.test(program))
+    return isFirst && (isPiped || behind.some(one => isOpen(one) || /^(-|\/dev\/)/.test(one)));
+  if (program === 'eval') shell.push(behind.join(' '));
+  return isFirst;
+}
+
+const isOpen = (word: string): boolean => word.includes(signs.any);
+
+function codeFlag(program: string): RegExp {
+  if (/^py/.test(program)) return /^-\w*c/;
+  if (/^php/.test(program)) return /^-\w*[rRBE]/;
+  return /^(-\w*[eEcpn]|--(eval|print|execute)|-command|-encodedcommand)/i;
+}

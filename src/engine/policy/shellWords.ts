@@ -1,0 +1,344 @@
+/** Cuts a command line into words as a POSIX shell does, and keeps what only the shell will know apart from what stands there. */
+
+/** A pattern that nothing else can be taken for: these stand in `ShellWord.pattern` for what a shell makes of it. */
+export const signs = {
+  /** Anything at all, `/` too: the result of a command, or a variable that is not known. */
+  any: '\ue000',
+  /** `*`: anything within a name. */
+  star: '\ue001',
+  /** `?`, or a choice in brackets: one character. */
+  one: '\ue002',
+  /** Unquoted `{`, `,` and `}`. */
+  open: '\ue010',
+  comma: '\ue011',
+  close: '\ue012',
+  /** An unquoted `~` where a path can begin. */
+  tilde: '\ue013',
+  /** Around the name of a variable. */
+  variable: '\ue014',
+  end: '\ue015',
+} as const;
+
+export interface ShellWord {
+  kind: 'word';
+  /** Without quotes and escapes, with `signs` for the rest. */
+  pattern: string;
+  /** Some of it was quoted. */
+  quoted: boolean;
+}
+
+export interface ShellText {
+  /** `heredoc` is the text behind `<<`. */
+  kind: 'operator' | 'comment' | 'heredoc';
+  text: string;
+}
+
+export interface ShellLine {
+  tokens: readonly (ShellWord | ShellText)[];
+  /** The lines inside of substitutions, which run as well. */
+  inner: readonly string[];
+  /** Why not all of it could be read: a quote or a parenthesis without its end. */
+  unread?: string;
+}
+
+const operator = /;;&|;;|;&|&&|\|\||\|&|&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||[;&|()<>\n]/y;
+const name = /[A-Za-z_]\w*/y;
+const reservedSigns = /[\ue000-\ue01f]/g;
+/** A substitution in a substitution, and so on. */
+const deepest = 30;
+
+/** Reads the line once, from its beginning to its end. Never throws. */
+export function readLine(line: string): ShellLine {
+  const reader = new Reader(line.replace(reservedSigns, signs.one));
+  reader.read();
+  const { tokens, inner, unread } = reader;
+  return { tokens, inner, ...(unread === undefined ? {} : { unread }) };
+}
+
+class Reader {
+  readonly tokens: (ShellWord | ShellText)[] = [];
+  readonly inner: string[] = [];
+  unread: string | undefined;
+  #at = 0;
+  readonly #line: string;
+  #word: string | undefined;
+  /** Of the word so far: to look into the word itself would take ever longer. */
+  #last = '';
+  #quoted = false;
+  /** Ends of texts that begin on the next line. */
+  #heredocs: string[] = [];
+
+  constructor(line: string) {
+    this.#line = line;
+  }
+
+  read(): void {
+    while (this.#at < this.#line.length && this.unread === undefined) this.#step();
+    this.#endWord();
+  }
+
+  #step(): void {
+    const character = this.#line[this.#at]!;
+    if (character === ' ' || character === '\t') {
+      this.#endWord();
+      this.#at++;
+    } else if (character === '#' && this.#word === undefined) {
+      const end = this.#line.indexOf('\n', this.#at);
+      const stop = end < 0 ? this.#line.length : end;
+      this.tokens.push({ kind: 'comment', text: this.#line.slice(this.#at, stop) });
+      this.#at = stop;
+    } else if (/[;&|()<>\n]/.test(character)) this.#operator();
+    else this.#piece(character);
+  }
+
+  #operator(): void {
+    if (/[<>]/.test(this.#line[this.#at]!) && this.#line[this.#at + 1] === '(') {
+      this.#at += 2;
+      this.#substitution(')');
+      return;
+    }
+    // The number of a stream belongs to the redirection behind it.
+    if (/[<>]/.test(this.#line[this.#at]!) && /^\d+$/.test(this.#word ?? '')) this.#word = undefined;
+    this.#endWord();
+    operator.lastIndex = this.#at;
+    const text = operator.exec(this.#line)![0];
+    this.#at += text.length;
+    this.tokens.push({ kind: 'operator', text });
+    if (text === '<<' || text === '<<-') this.#heredocStart();
+    if (text === '\n') this.#heredocBodies();
+  }
+
+  #heredocStart(): void {
+    const [whole, end = ''] = /^[ \t]*([^\s;&|<>()]*)/.exec(this.#line.slice(this.#at, this.#at + 500))!;
+    this.#at += whole.length;
+    this.#heredocs.push(end.replace(/["'\\]/g, ''));
+  }
+
+  #heredocBodies(): void {
+    for (const end of this.#heredocs.splice(0)) {
+      const from = this.#at;
+      let text = '';
+      for (;;) {
+        if (this.#at >= this.#line.length) break;
+        const newline = this.#line.indexOf('\n', this.#at);
+        const stop = newline < 0 ? this.#line.length : newline;
+        const one = this.#line.slice(this.#at, stop);
+        text = this.#line.slice(from, this.#at);
+        this.#at = stop + 1;
+        if (one.replace(/^\t+/, '') === end) break;
+        text = this.#line.slice(from, stop);
+      }
+      this.tokens.push({ kind: 'heredoc', text });
+    }
+  }
+
+  /** One more piece of a word. */
+  #piece(character: string): void {
+    switch (character) {
+      case '\\': {
+        const next = this.#line[this.#at + 1];
+        this.#at += 2;
+        if (next !== '\n') this.#add(next ?? '\\', true);
+        break;
+      }
+      case "'":
+        this.#quote(this.#at + 1, this.#line.indexOf("'", this.#at + 1));
+        break;
+      case '"':
+        this.#at++;
+        this.#doubleQuotes();
+        break;
+      case '`':
+        this.#at++;
+        this.#backquotes();
+        break;
+      case '$':
+        this.#dollar(false);
+        break;
+      default:
+        this.#plain(character);
+    }
+  }
+
+  #plain(character: string): void {
+    this.#at++;
+    if (character === '~' && (this.#word === undefined || /[=:]/.test(this.#last))) this.#add(signs.tilde);
+    else if (character === '*') this.#add(signs.star);
+    else if (character === '?') this.#add(signs.one);
+    else if (character === '{') this.#add(signs.open);
+    else if (character === ',') this.#add(signs.comma);
+    else if (character === '}') this.#add(signs.close);
+    else if (character === '[') this.#brackets();
+    else this.#add(character);
+  }
+
+  /** A choice of characters; a bracket without its end is one. */
+  #brackets(): void {
+    const choice = /^[!^]?\]?[^\]\s/]{0,200}\]/.exec(this.#line.slice(this.#at, this.#at + 204))?.[0];
+    this.#at += choice?.length ?? 0;
+    // Which characters are meant matters less than that it is one of them.
+    this.#add(choice === undefined ? '[' : signs.one);
+  }
+
+  #quote(from: number, end: number): void {
+    if (end < 0) {
+      this.unread = 'a quote without its end';
+      return;
+    }
+    this.#add(this.#line.slice(from, end), true);
+    this.#at = end + 1;
+  }
+
+  #doubleQuotes(): void {
+    this.#add('', true);
+    for (;;) {
+      const character = this.#line[this.#at];
+      if (character === undefined) {
+        this.unread = 'a quote without its end';
+        return;
+      }
+      if (character === '"') {
+        this.#at++;
+        return;
+      }
+      if (character === '\\') {
+        const next = this.#line[this.#at + 1] ?? '';
+        if (/[$`"\\]/.test(next)) this.#add(next, true);
+        else if (next !== '\n') this.#add(`\\${next}`, true);
+        this.#at += 2;
+      } else if (character === '$') this.#dollar(true);
+      else if (character === '`') {
+        this.#at++;
+        this.#backquotes();
+      } else {
+        this.#add(character, true);
+        this.#at++;
+      }
+      if (this.unread !== undefined) return;
+    }
+  }
+
+  #backquotes(): void {
+    let end = this.#at;
+    while (end < this.#line.length && this.#line[end] !== '`') end += this.#line[end] === '\\' ? 2 : 1;
+    if (end >= this.#line.length) {
+      this.unread = 'a substitution without its end';
+      return;
+    }
+    this.inner.push(this.#line.slice(this.#at, end).replace(/\\([\\`$])/g, '$1'));
+    this.#add(signs.any);
+    this.#at = end + 1;
+  }
+
+  #dollar(isQuoted: boolean): void {
+    const next = this.#line[this.#at + 1] ?? '';
+    this.#at += 2;
+    if (next === '(') this.#substitution(')');
+    else if (next === '{') this.#braced();
+    else if (!isQuoted && next === "'") this.#ansi();
+    else if (!isQuoted && next === '"') this.#doubleQuotes();
+    else this.#parameter(next, isQuoted);
+  }
+
+  #parameter(next: string, isQuoted: boolean): void {
+    name.lastIndex = this.#at - 1;
+    const found = name.exec(this.#line)?.[0];
+    if (found !== undefined) {
+      this.#at = name.lastIndex;
+      this.#add(signs.variable + found + signs.end);
+    } else if (/[\d@*#?$!-]/.test(next)) this.#add(signs.any);
+    else {
+      this.#at--;
+      this.#add('$', isQuoted);
+    }
+  }
+
+  #braced(): void {
+    const end = this.#closing('}');
+    if (end === undefined) return;
+    const inside = this.#line.slice(this.#at, end);
+    this.#at = end + 1;
+    if (/^[A-Za-z_]\w*$/.test(inside)) {
+      this.#add(signs.variable + inside + signs.end);
+      return;
+    }
+    // What is put in for a missing value can be a path, or a command.
+    this.inner.push(inside.replace(/^[!#]?\w*(?:\[[^\]]*\])?[:#%/^,@=+?-]*/, ''));
+    this.#add(signs.any);
+  }
+
+  #substitution(close: string): void {
+    const end = this.#closing(close);
+    if (end === undefined) return;
+    this.inner.push(this.#line.slice(this.#at, end).replace(/^\(|\)$/g, ''));
+    this.#add(signs.any);
+    this.#at = end + 1;
+  }
+
+  /** Where what is open here ends, quotes and whatever opens within it taken into account. */
+  #closing(close: string): number | undefined {
+    const open = [close];
+    for (let at = this.#at; at < this.#line.length; at++) {
+      const character = this.#line[at]!;
+      const within = open.at(-1);
+      if (character === '\\' && within !== "'") at++;
+      else if (character === within) {
+        open.pop();
+        if (open.length === 0) return at;
+      } else if (within === "'") continue;
+      else if (character === '$' && /[({]/.test(this.#line[at + 1] ?? ''))
+        open.push(this.#line[++at] === '(' ? ')' : '}');
+      else if (within !== '"' && character === '(') open.push(')');
+      else if (character === '"' || (character === "'" && within !== '"') || character === '`')
+        open.push(character);
+      if (open.length > deepest) break;
+    }
+    this.unread = 'a substitution without its end';
+    return undefined;
+  }
+
+  /** `$'…'`, in which characters can be written by their numbers. */
+  #ansi(): void {
+    let end = this.#at;
+    while (end < this.#line.length && this.#line[end] !== "'") end += this.#line[end] === '\\' ? 2 : 1;
+    if (end >= this.#line.length) {
+      this.unread = 'a quote without its end';
+      return;
+    }
+    this.#add(withoutEscapes(this.#line.slice(this.#at, end)), true);
+    this.#at = end + 1;
+  }
+
+  #add(text: string, quoted = false): void {
+    this.#word = (this.#word ?? '') + text;
+    this.#last = text.slice(-1);
+    if (quoted) this.#quoted = true;
+  }
+
+  #endWord(): void {
+    if (this.#word !== undefined)
+      this.tokens.push({ kind: 'word', pattern: this.#word, quoted: this.#quoted });
+    this.#word = undefined;
+    this.#quoted = false;
+  }
+}
+
+const lettersOf: Readonly<Record<string, string>> = {
+  n: '\n',
+  t: '\t',
+  r: '\r',
+  e: '\x1b',
+  a: '\x07',
+  b: '\b',
+};
+
+const withoutEscapes = (text: string): string =>
+  text.replace(
+    /\\(?:x([\da-fA-F]{1,2})|u([\da-fA-F]{1,4})|U([\da-fA-F]{1,6})|([0-7]{1,3})|(.))/gs,
+    (_, hex, short, long, octal, letter) => {
+      const digits = hex ?? short ?? long;
+      const code = digits === undefined ? Number.parseInt(octal ?? '', 8) : Number.parseInt(digits, 16);
+      if (Number.isNaN(code)) return lettersOf[letter] ?? letter;
+      return code > 0x10ffff ? signs.one : String.fromCodePoint(code).replace(reservedSigns, signs.one);
+    },
+  );
