@@ -88,8 +88,15 @@ function ipv6Groups(address: string): string[] {
   return [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
 }
 
-const metadataNames = new Set(['metadata.google.internal', 'metadata.goog', 'metadata', 'instance-data']);
-const privateEndings = ['.local', '.lan', '.internal', '.intranet', '.home', '.corp', '.home.arpa'];
+const metadataNames = new Set([
+  ...['metadata.google.internal', 'metadata.goog', 'metadata', 'instance-data'],
+  'instance-data.ec2.internal',
+]);
+const loopbackNames = new Set(['localhost', 'localhost.localdomain', 'ip6-localhost', 'ip6-loopback']);
+const privateEndings = [
+  ...['.local', '.localdomain', '.lan', '.internal', '.intranet', '.private', '.home', '.corp', '.home.arpa'],
+  ...['.svc', '.fritz.box'],
+];
 
 /**
  * What the host of a parsed URL says about itself, without asking the network: a literal address is known exactly, a name by how it
@@ -102,7 +109,7 @@ export function hostKind(hostname: string): AddressKind {
     .replace(/\.$/, '');
   if (isIP(host) !== 0) return addressKind(host);
   if (metadataNames.has(host) || host.endsWith('.metadata.google.internal')) return 'metadata';
-  if (host === 'localhost' || host.endsWith('.localhost')) return 'loopback';
+  if (loopbackNames.has(host) || host.endsWith('.localhost')) return 'loopback';
   if (!host.includes('.') || privateEndings.some(ending => host.endsWith(ending))) return 'private';
   return 'public';
 }

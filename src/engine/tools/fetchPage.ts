@@ -51,7 +51,7 @@ export async function fetchPage(
     response.destroy();
     const next = webAddress(location, url);
     // Whoever agreed to one host has not agreed to where it sends us; the next call is decided on by itself.
-    if (siteOf(next) !== siteOf(url) && !isNeverReached(hostKind(next.hostname))) return elsewhere(url, next);
+    if (!staysAt(url, next) && !isNeverReached(hostKind(next.hostname))) return elsewhere(url, next);
     url = next;
   }
   throw new FetchProblem(
@@ -131,12 +131,17 @@ function get(url: URL, addresses: readonly Address[], signal: AbortSignal): Prom
   });
 }
 
-/** With or without `www.`, by http or https, it is the same place; another port is another server. */
+/** True for a redirect within what was agreed to; whoever agreed to https has not agreed to be read on the way. */
+export const staysAt = (from: URL, to: URL): boolean =>
+  siteOf(from) === siteOf(to) && !(from.protocol === 'https:' && to.protocol === 'http:');
+
+/** With or without `www.`, and by https in place of http, it is the same place; another port is another server. */
 const siteOf = ({ hostname, port }: URL): string =>
   `${hostname.replace(/^www\./, '').replace(/\.$/, '')}:${port}`;
 
 function elsewhere(from: URL, to: URL): ToolResult {
-  const content = `${from.href} redirects to another host, which was not contacted: ${to.href}\nFetch that address if you need it.`;
+  const where = siteOf(from) === siteOf(to) ? 'plain http' : 'another host';
+  const content = `${from.href} redirects to ${where}, which was not contacted: ${to.href}\nFetch that address if you need it.`;
   return { content, isError: false };
 }
 

@@ -1,6 +1,7 @@
 /** The two ways to an MCP server: a program that is started here, and an address that is reached. */
 import { statSync } from 'node:fs';
 import { TelosError } from '../errors.ts';
+import { checkedFetch } from './checkedFetch.ts';
 import { settledWithin } from './command.ts';
 import type { RemoteServer, StdioServer } from './mcpConfig.ts';
 import {
@@ -123,7 +124,7 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
   const options = {
     requestInit: { headers: server.headers },
     redirectPolicy: 'same-origin' as const,
-    ...(fetch ? { fetch } : {}),
+    fetch: fetch ?? checkedFetch,
   };
   const transport =
     server.type === 'sse'

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { TelosError } from '../errors.ts';
+import { checkedFetch } from './checkedFetch.ts';
 import { KeptSignIn, type SecretPlace } from './keptSignIn.ts';
 import type { KnownClient, RemoteServer } from './mcpConfig.ts';
 import { auth, discoverOAuthServerInfo, type OAuthClientProvider } from './mcpSdk.ts';
@@ -90,11 +91,11 @@ export class McpSignIn {
     if (isOurs && token) headers.set('authorization', `Bearer ${token}`);
     // No redirect is followed here: who sends through this decides on each, and asks again.
     const request = { redirect: 'manual', ...init, headers } as const;
-    const response = await fetch(input, request);
+    const response = await checkedFetch(input, request);
     if (!isOurs || !(await this.#hasBetter(token, response))) return response;
     await response.body?.cancel();
     headers.set('authorization', `Bearer ${(await this.#kept.read()).tokens?.access_token}`);
-    const second = await fetch(input, request);
+    const second = await checkedFetch(input, request);
     if (lacksScope(second)) this.#challenge = { ...challengeOf(second, this.#server), more: true };
     else if (second.status !== 401) this.#challenge = undefined;
     return second;

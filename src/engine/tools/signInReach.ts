@@ -1,6 +1,7 @@
 /** Which addresses a sign-in at an MCP server may lead to, and requests that reach no other. */
 import { TelosError } from '../errors.ts';
 import { hostKind, isNeverReached } from './addresses.ts';
+import { checkedFetch } from './checkedFetch.ts';
 
 /** For one of the requests that a sign-in takes, in milliseconds. */
 const requestLimit = 15_000;
@@ -16,7 +17,7 @@ export function guardedFetch(server: URL, allowed: readonly string[] | undefined
     if (allowed && !allowed.includes(url.origin))
       throw new TelosError('mcp', `its sign-in wants to reach ${url.origin}, which was not agreed to`);
     const stop = AbortSignal.any([signal, AbortSignal.timeout(requestLimit)]);
-    return fetch(url, { ...init, redirect: 'error', signal: stop });
+    return checkedFetch(url, { ...init, redirect: 'error', signal: stop });
   };
 }
 

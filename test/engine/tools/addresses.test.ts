@@ -58,6 +58,11 @@ describe('hostKind', () => {
     assert.equal(ofUrl('http://LOCALHOST./'), 'loopback');
     assert.equal(ofUrl('http://app.localhost/'), 'loopback');
     assert.equal(ofUrl('http://router.lan/'), 'private');
+    for (const host of ['x.localdomain', 'kubernetes.default.svc', 'x.private', 'nas.fritz.box'])
+      assert.equal(ofUrl(`http://${host}/`), 'private', host);
+    for (const host of ['localhost.localdomain', 'ip6-localhost'])
+      assert.equal(ofUrl(`http://${host}/`), 'loopback', host);
+    assert.equal(ofUrl('http://instance-data.ec2.internal/'), 'metadata');
     assert.equal(ofUrl('http://nas/'), 'private');
     assert.equal(ofUrl('http://metadata.google.internal/'), 'metadata');
     assert.equal(ofUrl('http://example.com/'), 'public');

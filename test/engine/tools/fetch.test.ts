@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { createFetchTool, type FetchOptions } from '../../../src/engine/tools/fetch.ts';
+import { staysAt } from '../../../src/engine/tools/fetchPage.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 
@@ -73,6 +74,18 @@ describe('fetch_url', () => {
     assert.deepEqual(await approved('/a'), { content: '{"a": 1}', isError: false });
     assert.equal((await approved('/page')).content, `T\n\na b (${origin}/b)`);
     assert.equal((await approved('/none')).content, '(empty answer)');
+  });
+
+  it('follows a redirect to https and to the name with www, but never from https to plain http', () => {
+    const rows = [
+      ['http://a.test/', 'https://www.a.test/', true],
+      ['https://a.test/', 'https://a.test/other', true],
+      ['https://a.test/', 'http://a.test/', false],
+      ['https://a.test/', 'https://b.test/', false],
+      ['https://a.test/', 'https://a.test:8443/', false],
+    ] as const;
+    for (const [from, to, stays] of rows)
+      assert.equal(staysAt(new URL(from), new URL(to)), stays, `${from} ${to}`);
   });
 
   it('reaches this machine only at exactly the host and port that was approved', async () => {

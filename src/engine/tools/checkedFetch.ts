@@ -1,0 +1,104 @@
+/** Sends requests to MCP servers and their sign-ins, and only to addresses that were checked, whatever a name means. */
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import type { LookupFunction } from 'node:net';
+import { Readable } from 'node:stream';
+import { urlToHttpOptions } from 'node:url';
+import { constants, createBrotliDecompress, createGunzip } from 'node:zlib';
+import { TelosError } from '../errors.ts';
+import { type AddressKind, addressKind, hostKind, isNeverReached } from './addresses.ts';
+import { type Resolve, resolveName } from './fetchPage.ts';
+
+/**
+ * As the global `fetch`, but follows no redirect, and reaches no link-local, metadata or reserved address: a literal is refused, and of a
+ * name exactly the addresses are dialled that were looked up and checked. Those of this machine and its network are reached, as the user's
+ * configuration wants it. Rejects with TelosError `mcp` for an address that is never reached.
+ */
+export async function checkedFetch(input: string | URL, init: RequestInit = {}): Promise<Response> {
+  const url = new URL(input);
+  const kind = hostKind(url.hostname);
+  if (isNeverReached(kind)) throw neverReached(url.hostname, kind);
+  // It knows what a body and headers can be given as.
+  const request = new Request(url, { ...init, redirect: 'manual' });
+  const body = request.body === null ? undefined : Buffer.from(await request.arrayBuffer());
+  const answer = await send(url, request, body, init.signal ?? undefined);
+  if (init.redirect === 'error' && isRedirect(answer)) {
+    answer.destroy();
+    throw new TypeError('fetch failed', { cause: new Error('unexpected redirect') });
+  }
+  return responseOf(answer);
+}
+
+const neverReached = (place: string, kind: AddressKind): TelosError =>
+  new TelosError('mcp', `${place} is a ${kind} address, which is never reached (floor.fetch-address)`);
+
+const isRedirect = ({ statusCode = 0, headers }: IncomingMessage): boolean =>
+  statusCode >= 300 && statusCode < 400 && headers.location !== undefined;
+
+/** What a name means is decided here once for each connection: a second answer would come too late. */
+const lookupWith =
+  (resolve: Resolve): LookupFunction =>
+  (hostname, options, callback) => {
+    resolve(hostname).then(
+      addresses => {
+        const refused = addresses.find(({ address }) => isNeverReached(addressKind(address)));
+        const [first] = addresses;
+        if (refused) {
+          const place = `${hostname} leads to ${refused.address}, which`;
+          callback(neverReached(place, addressKind(refused.address)), '', 0);
+        } else if (!first) callback(new Error(`${hostname} has no address.`), '', 0);
+        else if (options.all) callback(null, [...addresses]);
+        else callback(null, first.address, first.family);
+      },
+      error => callback(error, '', 0),
+    );
+  };
+
+function send(
+  url: URL,
+  { method, headers }: Request,
+  body: Buffer | undefined,
+  signal: AbortSignal | undefined,
+): Promise<IncomingMessage> {
+  const isSecure = url.protocol === 'https:';
+  return new Promise((settle, fail) => {
+    const request = (isSecure ? requestHttps : requestHttp)({
+      ...urlToHttpOptions(url),
+      method,
+      // An agent of its own: a connection that others have opened to the name was not checked.
+      agent: isSecure ? new HttpsAgent() : new HttpAgent(),
+      lookup: lookupWith(resolveName),
+      ...(signal ? { signal } : {}),
+      headers: {
+        accept: '*/*',
+        'accept-encoding': 'identity',
+        'user-agent': 'Telos',
+        ...Object.fromEntries(headers),
+        ...(body ? { 'content-length': body.length } : {}),
+      },
+    });
+    request.once('response', settle).once('error', fail).end(body);
+  });
+}
+
+function responseOf(answer: IncomingMessage): Response {
+  const { statusCode: status = 0, statusMessage: statusText = '' } = answer;
+  const headers = new Headers();
+  for (let at = 0; at + 1 < answer.rawHeaders.length; at += 2)
+    headers.append(answer.rawHeaders[at]!, answer.rawHeaders[at + 1]!);
+  if ([204, 205, 304].includes(status)) {
+    answer.resume();
+    return new Response(null, { status, statusText, headers });
+  }
+  const stream = unpacked(answer, headers.get('content-encoding'));
+  return new Response(Readable.toWeb(stream) as ReadableStream, { status, statusText, headers });
+}
+
+/** Some servers pack what they were asked to send as it is. */
+function unpacked(answer: IncomingMessage, encoding: string | null): Readable {
+  if (!encoding || encoding === 'identity') return answer;
+  const flush = { finishFlush: constants.Z_SYNC_FLUSH };
+  const unpacking = encoding === 'br' ? createBrotliDecompress() : createGunzip(flush);
+  answer.once('error', error => unpacking.destroy(error));
+  return answer.pipe(unpacking);
+}
