@@ -108,10 +108,12 @@ function addLogsCommands(program: Command, terminal: Terminal, exit: (code: numb
 function addUndoCommand(program: Command, terminal: Terminal, exit: (code: number) => void): void {
   program
     .command('undo')
-    .description('make files what they were before a run')
-    .argument('[run]', 'the beginning of its id; the latest run that changed a file if none is named')
+    .description('take back what a run, an install or an uninstall changed')
+    .argument('[change]', 'the beginning of its id; the latest change if none is named')
+    .option('--list', 'list what can be undone, and stop')
     .option('--show', 'print what it changed, and stop')
-    .option('--others', 'also when some files were edited since: undo the other files')
+    .option('--others', 'of a run: also when some files were edited since: undo the other files')
+    .option('--force', 'of an install: also when the agent was edited since; that one is kept too')
     .option('--yes', 'without asking')
     .action(async (run: string | undefined, _options: object, command: Command) => {
       const { undoCommand } = await import('./undoCommand.ts');

@@ -1,7 +1,10 @@
 /** What changes what there is to run: `telos init`, `skill add`, `install` and `uninstall`. */
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
+import { keptDays } from '../engine/changes/replacedFolders.ts';
 import { TelosError } from '../engine/errors.ts';
+import { timeText } from '../engine/history/runText.ts';
 import { Telos } from '../engine/telos.ts';
+import { describeOrigin, describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
 import { agrees } from './agrees.ts';
 import { type ConfigOptions, configFor } from './openConfig.ts';
 import type { Terminal } from './terminal.ts';
@@ -35,10 +38,15 @@ export async function skillAddCommand(
   });
 }
 
-/** `folder` may be relative to the folder of the call. Returns the exit code. */
+export interface InstallCommandOptions extends ConfigOptions {
+  as?: string;
+  yes?: boolean;
+}
+
+/** `folder` may be relative to the folder of the call. Asks first where an agent is replaced. Returns the exit code. */
 export async function installCommand(
   folder: string,
-  options: ConfigOptions,
+  options: InstallCommandOptions,
   terminal: Terminal,
 ): Promise<number> {
   if (folder === '') {
@@ -46,9 +54,15 @@ export async function installCommand(
     return 2;
   }
   return withTelos(options, terminal, async telos => {
-    const { name, skillCount, summary, path, leftOut } = await telos.install(resolve(folder));
+    const { as } = options;
+    const plan = await telos.planInstall(resolve(folder), { as });
+    if (plan.replaces && !plan.replaces.isSame && !(await mayReplace(plan, folder, options, terminal)))
+      return 1;
+    const installed = await telos.install(resolve(folder), { as, agreed: plan.token });
+    const { name, skillCount, summary, path, leftOut, replaced, undoId } = installed;
     terminal.out(terminalText(`${summary}\n`));
     terminal.say(terminal.style.dim(terminalText(path)));
+    if (replaced) terminal.say(terminal.style.dim(`${keptText} telos undo ${undoId?.slice(0, 8)}`));
     if (skillCount === 0) {
       const next = `It shows up once it has a skill: telos skill add ${name} <skill>`;
       terminal.say(terminal.style.yellow(terminalText(next)));
@@ -60,6 +74,28 @@ export async function installCommand(
   });
 }
 
+const keptText = `The old folder is kept for ${keptDays} days. To bring it back:`;
+
+/** Shows what would be replaced. A `--yes` counts only where it is known what it was said about. */
+async function mayReplace(
+  plan: InstallPlan,
+  folder: string,
+  { as, yes = false }: InstallCommandOptions,
+  terminal: Terminal,
+): Promise<boolean> {
+  const { name, replaces } = plan;
+  for (const line of describeReplacement(plan, timeText)) terminal.say(exactText(line));
+  // A pack chooses its name itself; a person who has typed it knows which agent goes.
+  const isTyped = replaces?.origin.kind === 'by hand' && basename(resolve(folder)) === name;
+  if (yes && (replaces?.isSameSource || isTyped || as === name)) return true;
+  const command = `telos install ${exactText(folder)} --yes`;
+  const isOtherSource = !replaces?.isSameSource;
+  const unattended = isOtherSource
+    ? `It did not come from this folder, so it is replaced only by name: ${command} --as "${exactText(name)}". To install beside it: --as <other name>. Nothing was changed.`
+    : `Nobody can be asked here. To replace it: ${command}. Nothing was changed.`;
+  return agrees(`${keptText} telos undo`, `Replace agent '${exactText(name)}'?`, unattended, terminal);
+}
+
 /** Asks first, unless `yes`; without a terminal to ask on that is a no. Returns the exit code. */
 export async function uninstallCommand(
   name: string,
@@ -67,12 +103,18 @@ export async function uninstallCommand(
   terminal: Terminal,
 ): Promise<number> {
   return withTelos(options, terminal, async telos => {
-    const { path } = await telos.installed(name);
-    const about = `This deletes agent '${exactText(name)}', the folder ${exactText(path)}.`;
+    const { path, origin, edited = 0 } = await telos.installed(name);
+    const about = [
+      `This removes agent '${exactText(name)}', the folder ${exactText(path)}.`,
+      exactText(describeOrigin(origin, timeText)),
+      ...(edited > 0 ? [`Files that were edited, added or deleted since: ${edited}`] : []),
+      `${keptText} telos undo`,
+    ];
     const unattended = 'Nobody can be asked here; --yes uninstalls without asking. Nothing was changed.';
-    if (!options.yes && !(await agrees(about, 'Uninstall it?', unattended, terminal))) return 1;
-    await telos.uninstall(name);
+    if (!options.yes && !(await agrees(about.join('\n'), 'Uninstall it?', unattended, terminal))) return 1;
+    const { undoId } = await telos.uninstall(name);
     terminal.out(terminalText(`Uninstalled agent '${name}'\n`));
+    terminal.say(terminal.style.dim(`${keptText} telos undo ${undoId.slice(0, 8)}`));
     return 0;
   });
 }

@@ -85,12 +85,17 @@ export function addSetupCommands(program: Command, terminal: Terminal, exit: (co
     .command('install')
     .description('install an agent pack, or a single skill’s folder')
     .argument('<folder>')
+    .option('--as <name>', 'under this name; an agent that has it is replaced')
+    .option(
+      '--yes',
+      'replace an agent without asking: one that came from this folder, one made by hand that is called as the folder is, or the one named by --as',
+    )
     .action(async (folder: string, _options: object, command: Command) => {
       exit(await installCommand(folder, command.optsWithGlobals(), terminal));
     });
   program
     .command('uninstall')
-    .description('delete an installed agent')
+    .description('remove an installed agent; telos undo brings it back')
     .argument('<agent>')
     .option('--yes', 'without asking')
     .action(async (agent: string, _options: object, command: Command) => {

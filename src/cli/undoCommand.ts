@@ -1,4 +1,4 @@
-/** `telos undo [run]`: shows what a run has changed in files, and brings them back to what they were. */
+/** `telos undo [change]`: shows what a run, an install or an uninstall has changed, and brings that back to what it was. */
 import { readFile } from 'node:fs/promises';
 import type { ChangedFile, ChangeStore, RunChanges } from '../engine/changes/changeStore.ts';
 import { unifiedDiff } from '../engine/changes/lineChanges.ts';
@@ -9,9 +9,12 @@ import { type ConfigOptions, configFor } from './openConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { readLine } from './terminalHuman.ts';
 import { exactText, terminalText } from './terminalText.ts';
+import { listChanges, undoFolderCommand } from './undoFolder.ts';
 
 export interface UndoOptions extends ConfigOptions {
   yes?: boolean;
+  list?: boolean;
+  force?: boolean;
   show?: boolean;
   others?: boolean;
 }
@@ -24,10 +27,13 @@ export async function undoCommand(
 ): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
-  const store = Telos.open(config).changes;
-  const runId = await runNamed(id, store);
+  const telos = Telos.open(config);
+  const store = telos.changes;
+  if (options.list) return listChanges(telos, terminal);
+  const { runId, folderId } = await changeNamed(id, telos);
+  if (folderId !== undefined) return undoFolderCommand(folderId, options, telos, terminal);
   if (runId === undefined) {
-    terminal.say('No run has changed a file, or it is too long ago: changes are kept for 30 days.');
+    terminal.say('Nothing was changed, or it is too long ago: changes are kept for 30 days.');
     return 1;
   }
   const changes = await store.of(runId);
@@ -83,14 +89,25 @@ async function undo(
 const commandsToo =
   'The run also ran commands or tools of others. What they have changed is not known, and is not undone.';
 
-/** Undefined for no run at all. Throws TelosError `config` for an id that fits none, or several. */
-async function runNamed(id: string | undefined, store: ChangeStore): Promise<string | undefined> {
-  if (id === undefined) return store.latest();
-  const found = await store.find(id);
-  if (found.length > 1)
-    throw new TelosError('config', `Several runs begin with '${id}'; give more of its id.`);
+/** Neither for no change at all. Throws TelosError `config` for an id that fits none, or several. */
+async function changeNamed(
+  id: string | undefined,
+  { changes, replaced }: Telos,
+): Promise<{ runId?: string; folderId?: string }> {
+  const folders = await replaced.list();
+  if (id === undefined) {
+    const runId = await changes.latest();
+    const [folder] = folders;
+    if (runId === undefined) return folder ? { folderId: folder.id } : {};
+    return folder && folder.at > (await changes.of(runId)).at ? { folderId: folder.id } : { runId };
+  }
+  const found = await changes.find(id);
+  const meant = folders.filter(folder => folder.id.startsWith(id));
+  if (found.length + meant.length > 1)
+    throw new TelosError('config', `Several changes begin with '${id}'; give more of the id.`);
+  if (meant[0]) return { folderId: meant[0].id };
   // An unknown one is told about by the store.
-  return found[0] ?? (await store.of(id)).runId;
+  return { runId: found[0] ?? (await changes.of(id)).runId };
 }
 
 const lineFor = (file: ChangedFile): string => {

@@ -3,6 +3,7 @@ import type { AgentCard } from '../protocol/agentCard.ts';
 import type { AttachedName } from '../protocol/attachment.ts';
 import type { DaySpending } from '../protocol/daySpending.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
+import type { AgentOrigin, InstallPlan } from '../protocol/installPlan.ts';
 import type { JsonObject, RunEvent } from '../protocol/run.ts';
 import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
 import { companionsOf } from './agents/companions.ts';
@@ -11,6 +12,8 @@ import type { Machine, Readiness } from './agents/readiness.ts';
 import { readinessOf, thisMachine } from './agents/readiness.ts';
 import { type Budget, DayUse, openBudget } from './budget.ts';
 import { ChangeStore } from './changes/changeStore.ts';
+import { ReplacedFolders, type UndoneFolder } from './changes/replacedFolders.ts';
+import { recoverFolders } from './changes/swapFolder.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
 import { framed, newRunState } from './frame.ts';
@@ -21,10 +24,12 @@ import { recordRouting } from './loneRecords.ts';
 import { addSkill } from './packs/addSkill.ts';
 import type { InitialFolders } from './packs/initFolders.ts';
 import { initFolders } from './packs/initFolders.ts';
-import type { InstalledPack } from './packs/install.ts';
+import type { AgreedInstall, InstalledPack } from './packs/install.ts';
 import { installPack } from './packs/install.ts';
+import type { InstallOptions } from './packs/planInstall.ts';
+import { planInstall } from './packs/planInstall.ts';
 import type { UninstallTarget } from './packs/uninstall.ts';
-import { findInstalled, uninstallPack } from './packs/uninstall.ts';
+import { describeInstalled, findInstalled, uninstallPack } from './packs/uninstall.ts';
 import { type Performing, performRequest } from './performRequest.ts';
 import type { Decision } from './policy/decision.ts';
 import { explainCall } from './policy/explain.ts';
@@ -57,6 +62,8 @@ export class Telos {
   readonly config: Config;
   /** What runs have changed, and the way back. */
   readonly changes: ChangeStore;
+  /** The agents that were installed, replaced or removed, and the way back. */
+  readonly replaced: ReplacedFolders;
   readonly #parts: FrontendParts;
   #discovery: Promise<Discovery> | undefined;
   #choice: Promise<ProviderChoice> | undefined;
@@ -67,6 +74,7 @@ export class Telos {
   private constructor(config: Config, parts: FrontendParts) {
     this.config = config;
     this.changes = new ChangeStore(config);
+    this.replaced = new ReplacedFolders(config);
     this.#parts = parts;
     this.#router = new Router({
       mode: config.routingMode,
@@ -165,23 +173,39 @@ export class Telos {
     return this.#router.rank(request.text, (await this.#discovered()).agents, request.agent);
   }
 
-  /** Installs a pack or a bare skill from a folder. Throws TelosError `pack` when it will not do. */
-  async install(path: string): Promise<InstalledPack> {
-    const installed = await installPack(path, this.config);
+  /** What `install` would do with a pack or a bare skill in a folder, for a question beforehand. Throws TelosError `pack` when it will not do. */
+  async planInstall(path: string, options: InstallOptions = {}): Promise<InstallPlan> {
+    return planInstall(path, this.config, options);
+  }
+
+  /** Installs it. Throws the same, and when an agent would be replaced without the yes to this very plan. */
+  async install(path: string, options: AgreedInstall = {}): Promise<InstalledPack> {
+    const installed = await installPack(path, this.config, options);
     this.refresh();
     return installed;
   }
 
-  /** Removes an installed agent, without asking. Throws TelosError `pack` for one that was not installed. */
-  async uninstall(name: string): Promise<UninstallTarget> {
+  /** Removes an installed agent, without asking, and keeps it for undo. Throws TelosError `pack` for one that was not installed. */
+  async uninstall(name: string): Promise<UninstallTarget & { undoId: string }> {
     const removed = await uninstallPack(name, this.config);
     this.refresh();
     return removed;
   }
 
-  /** What `uninstall` would remove. Throws the same. */
-  async installed(name: string): Promise<UninstallTarget> {
-    return findInstalled(name, this.config);
+  /** What `uninstall` would remove, and where that came from. Throws the same. */
+  async installed(
+    name: string,
+  ): Promise<UninstallTarget & { origin: AgentOrigin; edited: number | undefined }> {
+    await recoverFolders(this.config.dataDir);
+    const target = findInstalled(name, this.config);
+    return { ...target, ...(await describeInstalled(target, this.config)) };
+  }
+
+  /** Takes an install or uninstall back. Throws what `replaced.undo` throws. */
+  async undoFolder(id: string, options: { force?: boolean } = {}): Promise<UndoneFolder> {
+    const undone = await this.replaced.undo(id, options);
+    this.refresh();
+    return undone;
   }
 
   /** Makes the config folder with its agents.toml, and the skills folder, where they are missing. */
@@ -288,7 +312,8 @@ export class Telos {
   }
 
   #discovered(): Promise<Discovery> {
-    this.#discovery ??= discoverInSlices(this.config);
+    // An agent that a killed install has moved aside comes back first.
+    this.#discovery ??= recoverFolders(this.config.dataDir).then(() => discoverInSlices(this.config));
     return this.#discovery;
   }
 }

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CliHome, cliHome } from './cliProcess.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { treeOf } from '../engine/packs/treeOf.ts';
+import { type CliHome, cliHome, program } from './cliProcess.ts';
 
 describe('telos init, skill add, install, uninstall', function () {
   this.timeout(30_000);
@@ -95,5 +98,116 @@ describe('telos init, skill add, install, uninstall', function () {
     const { code, stdout, stderr } = await home.run(['install', 'nowhere']);
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(stderr, /nowhere/);
+  });
+
+  describe('over an agent that is there', () => {
+    const agent = (path = ''): string => join(home.skillsDir, 'gmail', path);
+    beforeEach(() => {
+      home.folder.add({
+        ...pack,
+        'skills/gmail/notes.md': 'years of work',
+        'skills/gmail/skills/check/SKILL.md': '---\ndescription: Mine\n---\nM',
+        'skills/gmail/.git/HEAD': 'x',
+      });
+      mkdirSync(agent('empty'));
+      symlinkSync('/etc/passwd', agent('link'));
+      chmodSync(agent('notes.md'), 0o600);
+    });
+
+    /** As on a terminal: the answer is typed when the question is there. */
+    async function typing(answer: string, args: readonly string[]): Promise<{ code: number; said: string }> {
+      const terminal = 'data:text/javascript,process.stdin.isTTY=process.stderr.isTTY=true';
+      const child = spawn(process.execPath, ['--import', terminal, program(), ...args], {
+        cwd: home.workDir,
+        env: home.env,
+      });
+      let said = '';
+      let isAnswered = false;
+      child.stderr.setEncoding('utf8').on('data', async (piece: string) => {
+        said += piece;
+        if (isAnswered || !said.includes('[y/N]')) return;
+        isAnswered = true;
+        // Whoever answers has read the question first.
+        await delay(500);
+        child.stdin.end(`${answer}\n`);
+      });
+      return new Promise(resolve => child.once('close', code => resolve({ code: code ?? -1, said })));
+    }
+
+    it('replaces nothing in a pipe, and says whose it is, what goes and what to type', async () => {
+      const before = treeOf(home.skillsDir);
+      for (const more of [[], ['--yes']]) {
+        const { code, stdout, stderr } = await home.run(['install', '../src', ...more]);
+        assert.deepEqual([code, stdout], [1, ''], stderr);
+        assert.match(stderr, /Agent gmail already exists: .*skills\/gmail\n/);
+        assert.match(stderr, /It was made by hand/);
+        assert.match(stderr, /Removed:\n {2}\.git\/\n {2}empty\/.*\n {2}link\n {2}notes\.md\n/);
+        assert.match(stderr, /Changed:\n {2}skills\/check\/SKILL\.md\n/);
+        assert.match(stderr, /telos install \.\.\/src --yes --as "gmail"/);
+        assert.equal(treeOf(home.skillsDir), before);
+      }
+    });
+
+    it('replaces it where a yes names it, and undo brings it back to the byte', async () => {
+      const before = treeOf(agent());
+      const { code, stdout, stderr } = await home.run(['install', '../src', '--yes', '--as', 'gmail']);
+      assert.deepEqual([code, stdout], [0, "Installed agent 'gmail' with 1 skills\n"]);
+      assert.match(stderr, /is kept for 30 days.*telos undo [\da-f]{8}/);
+      assert.deepEqual(readdirSync(agent()), ['agent.toml', 'skills']);
+      const listed = await home.run(['undo', '--list']);
+      assert.match(listed.stdout, /The install of agent 'gmail' from .*src\n/);
+      const shown = await home.run(['undo', '--show']);
+      assert.match(shown.stdout, /A notes\.md\n/);
+      assert.equal((await home.run(['undo'])).code, 1);
+      assert.equal((await home.run(['undo', '--yes'])).code, 0);
+      assert.equal(treeOf(agent()), before);
+      const again = await home.run(['undo', '--yes']);
+      assert.deepEqual([again.code, /is undone already/.test(again.stderr)], [0, true]);
+    });
+
+    it('takes --yes for the folder that the agent came from, not for another one', async () => {
+      await home.run(['install', '../src', '--yes', '--as', 'gmail']);
+      home.folder.add({ 'src/new.txt': 'x', 'other/gmail/skills/check/SKILL.md': 'other' });
+      assert.equal((await home.run(['install', '../src'])).code, 1);
+      assert.equal((await home.run(['install', '../src', '--yes'])).code, 0);
+      const other = await home.run(['install', '../other/gmail', '--yes']);
+      assert.equal(other.code, 1);
+      assert.match(
+        other.stderr,
+        /It was installed from .*src on .*\nThe new one comes from .*other\/gmail\n/,
+      );
+      assert.equal((await home.run(['install', '../other/gmail', '--as', 'gmail 2'])).code, 0);
+      assert.ok(existsSync(agent('new.txt')));
+      assert.ok(existsSync(join(home.skillsDir, 'gmail 2/skills/check/SKILL.md')));
+    });
+
+    it('asks on a terminal, and does as is answered', async () => {
+      const before = treeOf(agent());
+      const refused = await typing('n', ['install', '../src']);
+      assert.deepEqual([refused.code, treeOf(agent())], [1, before], refused.said);
+      const agreed = await typing('y', ['install', '../src', '--yes']);
+      assert.equal(agreed.code, 0, agreed.said);
+      assert.ok(!existsSync(agent('notes.md')));
+      const undone = await typing('y', ['undo']);
+      assert.equal(undone.code, 0, undone.said);
+      assert.equal(treeOf(agent()), before);
+    });
+
+    it('keeps what an uninstall removes, and an edited agent from being undone unasked', async () => {
+      const before = treeOf(agent());
+      await home.run(['uninstall', 'gmail', '--yes']);
+      assert.ok(!existsSync(agent()));
+      await home.run(['undo', '--yes']);
+      assert.equal(treeOf(agent()), before);
+      await home.run(['install', '../src', '--yes', '--as', 'gmail']);
+      home.folder.add({ 'skills/gmail/since.md': 'work' });
+      const refused = await home.run(['undo', '--yes']);
+      assert.equal(refused.code, 1);
+      assert.match(refused.stderr, /It was edited since:\n {2}A since\.md\nNothing was undone. --force/);
+      assert.equal((await home.run(['undo', '--yes', '--force'])).code, 0);
+      assert.equal(treeOf(agent()), before);
+      assert.equal((await home.run(['undo', '--yes'])).code, 0);
+      assert.equal(readFileSync(agent('since.md'), 'utf8'), 'work');
+    });
   });
 });

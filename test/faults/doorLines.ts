@@ -22,7 +22,7 @@ export async function commandLines(
       ['trust', `own-${key}`, '--yes'],
       ['install', source(`pack-${key}`)],
       ['install', source('same')],
-      ['install', source(`told-${key}`)],
+      ['install', source(`told-${key}`), '--yes'],
       ['uninstall', `old-${key}`, '--yes'],
     ];
     const results = lines.map(async line => {

@@ -41,7 +41,10 @@ for (const key of roundsOf({ name, isWindow: true, rounds: Number(rounds) })) {
     review: async () => telos.acceptCard(await telos.agentCard(`own-${key}`)),
     install: () => telos.install(join(home, 'sources', `pack-${key}`)),
     'install the same': () => telos.install(join(home, 'sources/same')),
-    'install again': () => telos.install(join(home, 'sources', `told-${key}`)),
+    'install again': async () => {
+      const source = join(home, 'sources', `told-${key}`);
+      return telos.install(source, { agreed: (await telos.planInstall(source)).token });
+    },
     uninstall: () => telos.uninstall(`old-${key}`),
     revoke: () => revoke(revokedCommand(key)),
   };

@@ -164,7 +164,10 @@ const writers: readonly Writer[] = [
       mkdirSync(join(source, 'skills/one'), { recursive: true });
       writeFileSync(join(source, 'skills/one/SKILL.md'), `${skillText}Another way.\n`);
       writeFileSync(join(source, 'big.txt'), fresh);
-      return thrownBy(() => world.open(() => scriptedProvider([])).install(source));
+      return thrownBy(async () => {
+        const telos = world.open(() => scriptedProvider([]));
+        return telos.install(source, { agreed: (await telos.planInstall(source)).token });
+      });
     },
   },
   {

@@ -1,22 +1,41 @@
 /** Changes single entries of agents.toml and leaves every other byte as its owner wrote it. */
 import { isDeepStrictEqual } from 'node:util';
 import { parseToml, tableOf, tomlString } from '../agents/toml.ts';
+import type { AlongFile } from '../changes/folderRecord.ts';
 import { TelosError } from '../errors.ts';
 import { editShared } from '../sharedEdit.ts';
 
-/** Takes `[agents.<name>]` and what is below it out of the file, where it is still there. Throws TelosError `config` when that cannot be done safely. */
-export async function removeAgentEntry(file: string, name: string): Promise<void> {
-  await editShared(file, text => (holdsEntry(text, name) ? editedText(text, file, name, () => []) : text));
+/**
+ * Takes `[agents.<name>]` and what is below it out of the file, where it is still there. Returns what that changed, for undo. Throws TelosError
+ * `config` when it cannot be done safely.
+ */
+export async function removeAgentEntry(file: string, name: string): Promise<AlongFile | undefined> {
+  return edited(file, text => (holdsEntry(text, name) ? editedText(text, file, name, () => []) : text));
 }
 
-/** Writes one text value into `[agents.<name>]`, which must be there. Throws TelosError `config` when that cannot be done safely. */
-export async function setAgentValue(file: string, name: string, key: string, value: string): Promise<void> {
+/** Writes one text value into `[agents.<name>]`, which must be there. Returns and throws the same. */
+export async function setAgentValue(
+  file: string,
+  name: string,
+  key: string,
+  value: string,
+): Promise<AlongFile | undefined> {
   const line = `${key} = ${tomlString(value)}`;
   const edit = ([header = '', ...rest]: readonly string[]): string[] => {
     const at = rest.findIndex(text => text.split('=')[0]?.trim() === key);
     return at < 0 ? [header, line, ...rest] : [header, ...rest.slice(0, at), line, ...rest.slice(at + 1)];
   };
-  await editShared(file, text => editedText(text, file, name, edit));
+  return edited(file, text => editedText(text, file, name, edit));
+}
+
+async function edited(file: string, change: (text: string) => string): Promise<AlongFile | undefined> {
+  let along: AlongFile | undefined;
+  await editShared(file, text => {
+    const after = change(text);
+    along = after === text ? undefined : { file, before: text, after };
+    return after;
+  });
+  return along;
 }
 
 /** Another window may have been faster; a file that cannot be read is one to say something about. */

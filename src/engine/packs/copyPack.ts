@@ -1,7 +1,9 @@
 /** Copies a stranger's folder file by file: no links, no repository, nothing special, and not more than a pack can reasonably hold. */
+import { createHash } from 'node:crypto';
 import { constants, type Dirent } from 'node:fs';
 import { mkdir, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type FolderContents, fileText } from '../changes/folderContents.ts';
 import { TelosError } from '../errors.ts';
 
 /** What a pack may hold, at most. */
@@ -12,27 +14,46 @@ export interface PackCopy {
   bytes: number;
   /** Links and special files that were not copied, as paths below the source. */
   leftOut: string[];
+  /** What the copy holds. */
+  contents: FolderContents;
 }
 
-/** Copies into `target`, an empty folder. Throws TelosError `pack` at a limit, and what the file system says. */
-export async function copyPack(source: string, target: string, limits = packLimits): Promise<PackCopy> {
-  const copy: PackCopy = { files: 0, bytes: 0, leftOut: [] };
+/**
+ * Copies into `target`, an empty folder; without one it only reads, and returns what a copy would be. Throws TelosError `pack` at a limit, and
+ * what the file system says.
+ */
+export async function copyPack(
+  source: string,
+  target: string | undefined,
+  limits = packLimits,
+): Promise<PackCopy> {
+  const copy = { files: 0, bytes: 0, leftOut: [] as string[] };
+  const contents = new Map<string, string>();
   await copyFolder(source, target, '', 0);
-  return copy;
+  return { ...copy, contents: Object.fromEntries(contents) };
 
-  async function copyFolder(from: string, to: string, path: string, depth: number): Promise<void> {
+  async function copyFolder(
+    from: string,
+    to: string | undefined,
+    path: string,
+    depth: number,
+  ): Promise<void> {
     if (depth > limits.depth) throw tooLarge(source, `folders more than ${limits.depth} deep`);
     for (const entry of await sortedEntries(from)) {
       if (entry.name === '.git') continue;
       const below = path ? `${path}/${entry.name}` : entry.name;
+      const [here, there] = [join(from, entry.name), to && join(to, entry.name)];
       if (entry.isDirectory()) {
-        await mkdir(join(to, entry.name));
-        await copyFolder(join(from, entry.name), join(to, entry.name), below, depth + 1);
+        if (there) await mkdir(there);
+        contents.set(below, 'folder');
+        await copyFolder(here, there, below, depth + 1);
       } else if (entry.isFile()) {
         copy.files++;
         if (copy.files > limits.files) throw tooLarge(source, `more than ${limits.files} files`);
-        copy.bytes += await copyFile(join(from, entry.name), join(to, entry.name), limits.bytes - copy.bytes);
+        const { size, text } = await copyFile(here, there, limits.bytes - copy.bytes);
+        copy.bytes += size;
         if (copy.bytes > limits.bytes) throw tooLarge(source, `more than ${limits.bytes} bytes`);
+        contents.set(below, text);
       } else {
         copy.leftOut.push(below);
       }
@@ -45,26 +66,41 @@ async function sortedEntries(folder: string): Promise<Dirent[]> {
   return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Returns the file's size in bytes; a file larger than `room` is not copied. Scripts become executable, since archives lose that bit. */
-async function copyFile(from: string, to: string, room: number): Promise<number> {
-  // The file may have become a link since the folder was listed; Windows does not know the flag.
-  const source = await open(from, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+/**
+ * Returns the file's size in bytes and how `FolderContents` says it; a file larger than `room` is not copied. Scripts become executable, since
+ * archives lose that bit.
+ */
+async function copyFile(
+  from: string,
+  to: string | undefined,
+  room: number,
+): Promise<{ size: number; text: string }> {
+  // The file may have become a link or a pipe since the folder was listed; Windows does not know the flags.
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+  const source = await open(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
-    const { size, mode } = await source.stat();
-    if (size > room) return size;
+    const stats = await source.stat();
+    if (!stats.isFile()) throw new TelosError('pack', `${from} is not a file any more. Nothing was changed.`);
+    const { size, mode } = stats;
+    if (size > room) return { size, text: '' };
     const bytes = await source.readFile();
     const executable = (mode & 0o111) !== 0 || (bytes[0] === 0x23 && bytes[1] === 0x21);
-    const copy = await open(to, 'wx');
-    try {
-      await copy.writeFile(bytes);
-      await copy.chmod(executable ? 0o755 : 0o644);
-      await copy.sync();
-    } finally {
-      await copy.close();
-    }
-    return bytes.length;
+    const copied = executable ? 0o755 : 0o644;
+    if (to !== undefined) await writeCopy(to, bytes, copied);
+    return { size: bytes.length, text: fileText(createHash('sha256').update(bytes).digest('hex'), copied) };
   } finally {
     await source.close();
+  }
+}
+
+async function writeCopy(to: string, bytes: Buffer, mode: number): Promise<void> {
+  const copy = await open(to, 'wx');
+  try {
+    await copy.writeFile(bytes);
+    await copy.chmod(mode);
+    await copy.sync();
+  } finally {
+    await copy.close();
   }
 }
 

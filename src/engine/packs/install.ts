@@ -1,101 +1,150 @@
 /** Brings a folder of this machine into the skills folder: a pack, or a single skill. */
-import { realpath, stat } from 'node:fs/promises';
-import { basename, join, relative, sep } from 'node:path';
-import { type AgentEntry, readAgentsToml } from '../agents/agentsToml.ts';
-import { readAgentToml } from '../agents/agentToml.ts';
-import { findSkills } from '../agents/findSkills.ts';
-import { skillFileIn } from '../agents/skillFile.ts';
-import { type Config, expandPath } from '../config.ts';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { InstallPlan } from '../../protocol/installPlan.ts';
+import type { FolderContents } from '../changes/folderContents.ts';
+import type { AlongFile } from '../changes/folderRecord.ts';
+import { ReplacedFolders } from '../changes/replacedFolders.ts';
+import { identityOf, OccupiedError, swapFolder } from '../changes/swapFolder.ts';
+import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { setAgentValue } from './agentsTomlEdit.ts';
 import { copyPack } from './copyPack.ts';
-import { checkPackName } from './packName.ts';
-import { replaceFolder } from './placeFolder.ts';
+import { originFile } from './installOrigin.ts';
+import {
+  type InstallOptions,
+  isAsPlanned,
+  planInstall,
+  skillCountOf,
+  textOfToml,
+  type WholePlan,
+} from './planInstall.ts';
 
 export interface InstalledPack {
   name: string;
   skillCount: number;
   /** Where it stands now. Absolute. */
   path: string;
-  /** An earlier version stood there and is gone. */
+  /** What stood there is kept, for `undo`. */
   replaced: boolean;
+  /** The agent was there already, the same to the byte; nothing was changed. */
+  unchanged: boolean;
   /** Links and special files that were not copied, as paths below the pack. */
   leftOut: readonly string[];
   /** For the person: `Installed agent '<name>' with <k> skills`. */
   summary: string;
+  /** By which it is undone; missing where nothing was changed. */
+  undoId?: string;
+}
+
+export interface AgreedInstall extends InstallOptions {
+  /** The `token` of the plan that a person has agreed to. */
+  agreed?: string | undefined;
 }
 
 /**
- * Installs a pack (a folder with `skills/` or an agent.toml) or a bare skill (a folder with a SKILL.md). Until the new version is
- * whole, nothing of the old one is touched. Throws TelosError `pack` for a folder or a name that will not do.
+ * Installs what `planInstall` plans. An agent that is there already is replaced only for the plan that was agreed to, and is kept for undo; until
+ * the new one is whole nothing of it is touched. Throws TelosError `pack` for a folder or a name that will not do, and without that yes.
  */
-export async function installPack(path: string, config: Config): Promise<InstalledPack> {
-  const source = await sourceFolder(path, config);
-  const { name, description, diagnostics } = readAgentToml(source);
-  const broken = diagnostics[0];
-  if (broken)
-    throw new TelosError(
-      'pack',
-      `${broken.file}, line ${broken.line}: ${broken.message} ${broken.fix ?? ''}`,
-    );
-  if (!(await isPack(source))) throw noPack(source);
-  checkPackName(name, name === basename(source) ? 'of the folder' : 'in its agent.toml');
-  const older = installedByVersion3(name, config);
-  const target = join(older ? join(config.dataDir, 'agents') : config.skillsDir, name);
-  await checkApart(source, target);
-  let skillCount = 0;
-  let leftOut: readonly string[] = [];
-  const replaced = await replaceFolder(target, async staged => {
-    ({ leftOut } = await copyPack(source, staged));
-    skillCount = findSkills(join(staged, 'skills'), 'user').length || (skillFileIn(staged) ? 1 : 0);
-  });
-  if (older && description) await setAgentValue(older.file, name, 'description', description);
-  const summary = `Installed agent '${name}' with ${skillCount} skills`;
-  return { name, skillCount, path: target, replaced, leftOut, summary };
-}
-
-async function sourceFolder(path: string, { home, cwd }: Config): Promise<string> {
-  const folder = expandPath(path.trim() || '.', home, cwd);
-  try {
-    const source = await realpath(folder);
-    if ((await stat(source)).isDirectory()) return source;
-  } catch {
-    throw new TelosError(
-      'pack',
-      `There is no folder ${folder}. Give the path of a pack, or of a folder with a SKILL.md.`,
-    );
+export async function installPack(
+  path: string,
+  config: Config,
+  { as, agreed }: AgreedInstall = {},
+): Promise<InstalledPack> {
+  for (let attempt = 1; ; attempt++) {
+    const plan = await planInstall(path, config, { as });
+    if (plan.replaces?.isSame) return installed(plan, { unchanged: true });
+    if (plan.replaces && agreed !== plan.token) throw agreed === undefined ? unasked(plan) : changed(plan);
+    try {
+      return await place(plan, config);
+    } catch (error) {
+      // Another window has installed one of that name at this very moment: that one is looked at now.
+      if (!(error instanceof OccupiedError) || attempt >= mostAttempts) throw error;
+    }
   }
-  throw new TelosError('pack', `${folder} is no folder. Give the folder that it lies in.`);
 }
 
-async function isPack(source: string): Promise<boolean> {
-  const there = (name: string): Promise<boolean> =>
-    stat(join(source, name)).then(
-      () => true,
-      () => false,
-    );
-  return (await there('agent.toml')) || (await there('skills')) || skillFileIn(source) !== undefined;
+const mostAttempts = 5;
+
+async function place(plan: WholePlan, config: Config): Promise<InstalledPack> {
+  const { dataDir } = config;
+  const { name, source, target, replaces } = plan;
+  const { record } = await swapFolder(dataDir, {
+    kind: 'install',
+    agent: name,
+    target,
+    source,
+    replaces: replaces !== undefined,
+    async prepare(staged) {
+      const left = await fill(staged, plan);
+      if (!(await isAsPlanned(plan, left, config))) throw changed(plan);
+      return { left, along: [noted(staged, plan, left, dataDir)] };
+    },
+    after: async () => [...(await describeInToml(plan))],
+  });
+  await new ReplacedFolders(config).sweep();
+  return installed(plan, { replaced: record.kept !== null, undoId: record.id, path: target });
 }
 
-function noPack(source: string): TelosError {
-  const message = `${source} is no pack: it has no skills/<skill>/SKILL.md, no agent.toml and no SKILL.md. Give the folder that has one of them.`;
-  return new TelosError('pack', message);
+async function fill(staged: string, { source, agentToml }: WholePlan): Promise<FolderContents> {
+  const { contents } = await copyPack(source, staged);
+  if (agentToml === undefined) return contents;
+  await writeFile(join(staged, 'agent.toml'), agentToml, { flush: true });
+  return { ...contents, 'agent.toml': textOfToml(agentToml) };
 }
 
-/** A pack of version 3 is replaced where it stands, since its entry in agents.toml points there. */
-function installedByVersion3(name: string, config: Config): (AgentEntry & { file: string }) | undefined {
-  const { entries, file, ofProject } = readAgentsToml(config);
-  const entry = ofProject ? undefined : entries.find(candidate => candidate.name === name);
-  return entry?.mode === 'installed' && !entry.skillsDir ? { ...entry, file } : undefined;
+function noted(
+  staged: string,
+  { name, source, target, leftOut }: WholePlan,
+  files: FolderContents,
+  dataDir: string,
+): AlongFile {
+  return originFile(dataDir, target, {
+    format: 'telos-install',
+    version: 1,
+    agent: name,
+    path: target,
+    source: { kind: 'folder', path: source },
+    installedAt: new Date().toISOString(),
+    identity: identityOf(staged) ?? '',
+    files,
+    leftOut,
+  });
 }
 
-/** A folder cannot be copied into itself, and what stands in the skills folder already is installed. */
-async function checkApart(source: string, target: string): Promise<void> {
-  const folder = join(target, '..');
-  const place = join(await realpath(folder).catch(() => folder), basename(target));
-  if (source === place)
-    throw new TelosError('pack', `${source} is installed already; it is read where it stands.`);
-  const way = relative(source, place);
-  if (way === '..' || way.startsWith(`..${sep}`) || /^[A-Za-z]:/.test(way)) return;
-  throw new TelosError('pack', `${source} holds the skills folder itself. Give the folder of one pack.`);
+async function describeInToml({ name, older, description }: WholePlan): Promise<AlongFile[]> {
+  if (!older || !description) return [];
+  const edit = await setAgentValue(older.file, name, 'description', description);
+  return edit ? [edit] : [];
 }
+
+function installed(
+  { name, skillCount, target, leftOut }: WholePlan,
+  facts: Partial<InstalledPack>,
+): InstalledPack {
+  // Only what has been copied counts: a skill behind a link was left out.
+  const skills = facts.path === undefined ? skillCount : skillCountOf(target);
+  const summary = facts.unchanged
+    ? `Agent '${name}' is installed already and is the same; nothing was changed.`
+    : `Installed agent '${name}' with ${skills} skills`;
+  const path = target;
+  return {
+    name,
+    skillCount: skills,
+    replaced: false,
+    unchanged: false,
+    leftOut,
+    summary,
+    ...facts,
+    path,
+  };
+}
+
+const unasked = ({ name, target }: InstallPlan): TelosError =>
+  new TelosError('pack', `There is an agent '${name}' already, ${target}. Nothing was changed.`);
+
+const changed = ({ name, source }: InstallPlan): TelosError =>
+  new TelosError(
+    'pack',
+    `Agent '${name}' or ${source} changed after you were shown what would be replaced. Nothing was changed; install it again.`,
+  );

@@ -1,13 +1,17 @@
 /** Takes an installed pack away, and nothing that was not put there by installing. */
-import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { AgentOrigin } from '../../protocol/installPlan.ts';
 import { readAgentsToml } from '../agents/agentsToml.ts';
 import { discover, type FileAgent } from '../agents/discover.ts';
+import { listFolder } from '../changes/folderContents.ts';
+import { ReplacedFolders } from '../changes/replacedFolders.ts';
+import { exists, swapFolder } from '../changes/swapFolder.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { removeAgentEntry } from './agentsTomlEdit.ts';
+import { originFile } from './installOrigin.ts';
 import { checkPackName } from './packName.ts';
-import { removeFolder } from './placeFolder.ts';
+import { originOf } from './planInstall.ts';
 
 export interface UninstallTarget {
   name: string;
@@ -30,7 +34,7 @@ export function findInstalled(name: string, config: Config): UninstallTarget {
   if (agent && dirname(agent.packDir) === olderFolder) return { name, path: agent.packDir, entryIn };
   if (agent) throw notInstalled(agent, toml.file);
   const path = join(config.skillsDir, name);
-  if (existsSync(path)) return { name, path, entryIn };
+  if (exists(path)) return { name, path, entryIn };
   const installed = agents.filter(({ packDir }) =>
     [config.skillsDir, olderFolder].includes(dirname(packDir)),
   );
@@ -39,12 +43,39 @@ export function findInstalled(name: string, config: Config): UninstallTarget {
   throw new TelosError('pack', `Agent '${name}' not found. ${known}`);
 }
 
-/** Removes the agent's folder. Its working_dir, with what it has written there, stays. Throws TelosError `pack`. */
-export async function uninstallPack(name: string, config: Config): Promise<UninstallTarget> {
+/** Where the agent came from, and how many of its files were edited or added since; undefined where that cannot be told. */
+export async function describeInstalled(
+  { path }: UninstallTarget,
+  { dataDir }: Config,
+): Promise<{ origin: AgentOrigin; edited: number | undefined }> {
+  const { origin, edits } = await originOf(dataDir, path, await listFolder(path));
+  return { origin, edited: edits?.size };
+}
+
+/**
+ * Moves the agent's folder away; `undo` brings it back by the id that is returned. Its working_dir, with what it has written there, stays.
+ * Throws TelosError `pack`.
+ */
+export async function uninstallPack(
+  name: string,
+  config: Config,
+): Promise<UninstallTarget & { undoId: string }> {
   const target = findInstalled(name, config);
-  await removeFolder(target.path);
-  if (target.entryIn) await removeAgentEntry(target.entryIn, name);
-  return target;
+  const { path, entryIn } = target;
+  const { record } = await swapFolder(config.dataDir, {
+    kind: 'uninstall',
+    agent: name,
+    target: path,
+    from: null,
+    replaces: true,
+    prepare: async () => ({ left: null, along: [originFile(config.dataDir, path)] }),
+    async after() {
+      const edit = entryIn === undefined ? undefined : await removeAgentEntry(entryIn, name);
+      return edit ? [edit] : [];
+    },
+  });
+  await new ReplacedFolders(config).sweep();
+  return { ...target, undoId: record.id };
 }
 
 function notInstalled({ name, source, skillsDir, packDir }: FileAgent, agentsToml: string): TelosError {

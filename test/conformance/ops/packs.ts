@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { readToml, tableOf } from '../../../src/engine/agents/toml.ts';
 import { TelosError } from '../../../src/engine/errors.ts';
 import { installPack } from '../../../src/engine/packs/install.ts';
+import { planInstall } from '../../../src/engine/packs/planInstall.ts';
 import { uninstallPack } from '../../../src/engine/packs/uninstall.ts';
 import { type CaseWorld, fillWorld } from '../caseWorld.ts';
 import type { Observed } from '../expectations.ts';
@@ -44,7 +45,9 @@ export const packOperations: Operations = {
 
 const install = (source: string, world: CaseWorld): Promise<Observed> =>
   refusals(async () => {
-    const { name, skillCount, path } = await installPack(source, world.loadConfig());
+    // What is there already is replaced as after a yes; the specification knows no question.
+    const { token: agreed } = await planInstall(source, world.loadConfig());
+    const { name, skillCount, path } = await installPack(source, world.loadConfig(), { agreed });
     return { name, skill_count: skillCount, path };
   });
 

@@ -14,7 +14,10 @@ describe('copyPack', () => {
       const all = { files: 3, bytes: 11, depth: 2, ...limits };
       return copyPack(join(folder.path, 'p'), target, all as never);
     };
-    assert.deepEqual(await copy({}), { files: 3, bytes: 11, leftOut: [] });
+    const { contents, ...counts } = await copy({});
+    assert.deepEqual(counts, { files: 3, bytes: 11, leftOut: [] });
+    assert.deepEqual(Object.keys(contents), ['a', 'b', 'c', 'c/d', 'c/d/e']);
+    assert.deepEqual(await copyPack(join(folder.path, 'p'), undefined), { ...counts, contents });
     await assert.rejects(copy({ files: 2 }), /more than 2 files/);
     await assert.rejects(copy({ bytes: 10 }), /more than 10 bytes/);
     await assert.rejects(copy({ depth: 1 }), /more than 1 deep/);
