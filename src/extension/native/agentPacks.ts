@@ -1,8 +1,13 @@
 /** Packs of agents: a folder is installed, an installed one removed, each after it has been shown what that means. */
 import * as vscode from 'vscode';
+import { packNameProblem } from '../../engine/packs/packName.ts';
+import { describeOrigin, describeReplacement, type InstallPlan } from '../../protocol/installPlan.ts';
 import type { CurrentTelos } from '../currentTelos.ts';
 import { plainLabel } from '../plainLabel.ts';
 import type { AgentNode } from '../skillTree.ts';
+import { visibleText } from '../visibleText.ts';
+import { describeTime, t } from '../words.ts';
+import { undoPack } from './undoPacks.ts';
 
 /** `Telos: Install Agent Pack...` in the palette, the tree and the explorer, and Uninstall in the tree. */
 export function registerAgentPacks(current: CurrentTelos): vscode.Disposable {
@@ -14,6 +19,7 @@ export function registerAgentPacks(current: CurrentTelos): vscode.Disposable {
     vscode.commands.registerCommand('telos.uninstallPack', async ({ agent }: AgentNode) => {
       await said(() => uninstall(current, agent.name));
     }),
+    vscode.commands.registerCommand('telos.undoInstall', () => said(() => undoPack(current))),
   );
 }
 
@@ -27,46 +33,100 @@ async function pickFolder(): Promise<vscode.Uri | undefined> {
   return picked?.[0];
 }
 
-async function install(current: CurrentTelos, folder: string): Promise<void> {
+async function install(current: CurrentTelos, folder: string, as?: string): Promise<void> {
   const telos = await current.openTelos();
-  const { skillsDir } = telos.config;
+  const plan = await telos.planInstall(folder, { as });
+  const isReplacing = plan.replaces !== undefined && !plan.replaces.isSame;
+  const answer = await (isReplacing ? agreesToReplace(plan) : agreesToCopy(plan, telos.config.skillsDir));
+  if (answer === 'rename') {
+    const name = await askName(plan.name);
+    return name === undefined ? undefined : install(current, folder, name);
+  }
+  if (answer !== 'yes') return;
+  const installed = await telos.install(folder, { as, agreed: plan.token });
+  await current.refresh();
+  const left =
+    installed.leftOut.length > 0 ? ` ${vscode.l10n.t('Not copied: {0}.', installed.leftOut.join(', '))}` : '';
+  const review = vscode.l10n.t('Review Agent');
+  const undo = vscode.l10n.t('Undo');
+  const next = await vscode.window.showInformationMessage(
+    plainLabel(`${installed.summary}.${left}`, 500),
+    review,
+    ...(installed.undoId === undefined ? [] : [undo]),
+  );
+  if (next === review)
+    await vscode.commands.executeCommand('telos.reviewAgent', { agent: { name: installed.name } });
+  if (next === undo) await undoPack(current, installed.undoId);
+}
+
+async function agreesToCopy({ source }: InstallPlan, skillsDir: string): Promise<'yes' | 'no'> {
   const agree = vscode.l10n.t('Install');
   const answer = await vscode.window.showInformationMessage(
     vscode.l10n.t(
       'Copy {0} to {1}? Nothing of it runs by that.',
-      plainLabel(folder, 500),
+      plainLabel(source, 500),
       plainLabel(skillsDir, 500),
     ),
     agree,
   );
-  if (answer !== agree) return;
-  const installed = await telos.install(folder);
-  await current.refresh();
-  const left =
-    installed.leftOut.length > 0 ? ` ${vscode.l10n.t('Not copied: {0}.', installed.leftOut.join(', '))}` : '';
-  const next = await vscode.window.showInformationMessage(
-    plainLabel(`${installed.summary}.${left}`, 500),
-    vscode.l10n.t('Review Agent'),
+  return answer === agree ? 'yes' : 'no';
+}
+
+async function agreesToReplace(plan: InstallPlan): Promise<'yes' | 'rename' | 'no'> {
+  const replace = vscode.l10n.t('Replace');
+  const rename = vscode.l10n.t('Use Another Name...');
+  const detail = [...describeReplacement(plan, timeOf, t), '', keptText()];
+  const answer = await vscode.window.showWarningMessage(
+    vscode.l10n.t('Replace agent {0}?', plainLabel(plan.name)),
+    { modal: true, detail: detail.map(line => visibleText(line)).join('\n') },
+    replace,
+    rename,
   );
-  if (next) await vscode.commands.executeCommand('telos.reviewAgent', { agent: { name: installed.name } });
+  if (answer === rename) return 'rename';
+  return answer === replace ? 'yes' : 'no';
+}
+
+const timeOf = (iso: string): string => describeTime(new Date(iso));
+
+const keptText = (): string => vscode.l10n.t('The old folder is kept for 30 days; Undo brings it back.');
+
+async function askName(taken: string): Promise<string | undefined> {
+  return vscode.window.showInputBox({
+    title: vscode.l10n.t('Install Under Another Name'),
+    prompt: vscode.l10n.t('The name of the new agent'),
+    value: `${taken} 2`,
+    validateInput: name =>
+      packNameProblem(name) === undefined ? undefined : vscode.l10n.t('An agent cannot have this name.'),
+  });
 }
 
 async function uninstall(current: CurrentTelos, name: string): Promise<void> {
   const telos = await current.openTelos();
-  const { path, entryIn } = await telos.installed(name);
+  const { path, entryIn, origin, edited = 0 } = await telos.installed(name);
   const detail = [
     vscode.l10n.t('This folder is removed: {0}', path),
+    describeOrigin(origin, timeOf, t),
+    ...(edited > 0
+      ? [vscode.l10n.t('Files that were edited, added or deleted since: {0}', String(edited))]
+      : []),
     ...(entryIn ? [vscode.l10n.t('And its entry in {0}', entryIn)] : []),
+    keptText(),
   ];
   const agree = vscode.l10n.t('Uninstall');
   const answer = await vscode.window.showWarningMessage(
     vscode.l10n.t('Uninstall agent {0}?', plainLabel(name)),
-    { modal: true, detail: detail.join('\n') },
+    { modal: true, detail: detail.map(line => visibleText(line)).join('\n') },
     agree,
   );
   if (answer !== agree) return;
-  await telos.uninstall(name);
+  const { undoId } = await telos.uninstall(name);
   await current.refresh();
+  const undo = vscode.l10n.t('Undo');
+  const next = await vscode.window.showInformationMessage(
+    vscode.l10n.t('Agent {0} is uninstalled.', plainLabel(name)),
+    undo,
+  );
+  if (next === undo) await undoPack(current, undoId);
 }
 
 /** What the engine refuses is for the person to read. */

@@ -77,11 +77,34 @@ describe('packs and trust', () => {
     assert.equal(await agent(), undefined);
   });
 
+  it('replace an agent after a yes that has seen what goes, and bring it back', async () => {
+    const uri = vscode.Uri.file(source);
+    const notes = join(skillsDir, 'humming', 'notes.md');
+    const added = join(skillsDir, 'humming', 'added.txt');
+    await pressing(['Install'], () => command('telos.installPack', uri));
+    await writeFile(notes, 'mine');
+    await writeFile(join(source, 'added.txt'), 'new');
+    const asked = await pressing([], () => command('telos.installPack', uri));
+    assert.deepEqual(asked, ['Replace agent humming?']);
+    assert.ok(existsSync(notes));
+    await pressing(['Replace'], () => command('telos.installPack', uri));
+    assert.deepEqual([existsSync(notes), existsSync(added)], [false, true]);
+    await pressing(['Undo'], () => command('telos.undoInstall'));
+    assert.deepEqual([existsSync(notes), existsSync(added)], [true, false]);
+    // The button of the message does the same as the command.
+    const { skillTree } = (await activated()).exports;
+    const node = (await skillTree.getChildren()).find(({ agent }) => agent.name === 'humming');
+    await pressing(['Uninstall', 'Undo'], () => command('telos.uninstallPack', node));
+    assert.ok(existsSync(notes));
+    await rm(join(skillsDir, 'humming'), { recursive: true });
+    await rm(join(source, 'added.txt'));
+  });
+
   it('say why a folder cannot be installed', async () => {
     const said = await pressing(['Install'], () =>
       command('telos.installPack', vscode.Uri.file(join(source, 'skills'))),
     );
-    assert.equal(said.length, 2, said.join());
+    assert.equal(said.length, 1, said.join());
   });
 
   it('offer a first skill where there is no agent to review', async () => {
