@@ -37,7 +37,7 @@ export async function listFolder(root: string): Promise<Listing> {
     for (const name of names ?? []) {
       if (entries.size >= mostNames) return { entries: sorted(entries), unreadable, isCut: true };
       const below = path ? `${path}/${name}` : name;
-      // A name that is no UTF-8 cannot be looked up, and is there all the same.
+      // A name that is not UTF-8 cannot be looked up, and is there all the same.
       const stats = await lstat(join(root, below)).catch(() => undefined);
       entries.set(below, { kind: stats ? kindOf(stats) : 'special' });
       if (stats?.isDirectory() && name !== '.git') folders.push(below);
