@@ -262,9 +262,7 @@ async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyConte
   const secrets = sensitiveWords(wanted.subject);
   const escapes = review?.files.escapes ?? [];
   const isReviewed =
-    review?.state === 'reviewed' &&
-    escapes.length === 0 &&
-    review.review?.scripts.includes(script ?? '');
+    review?.state === 'reviewed' && escapes.length === 0 && review.review?.scripts.includes(script ?? '');
   // What was reviewed is the script, not what it does with a file of secrets that a model hands to it.
   if (isReviewed && secrets.length === 0) return allow('card.script', wanted.subject);
   const program = networkProgramIn(wanted.subject);
