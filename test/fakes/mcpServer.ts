@@ -28,7 +28,7 @@ if (fault === 'crowded')
 if (fault === 'flutters')
   tools = [...tools, { name: 'flutter', description: 'Says that its tools change.', inputSchema: {} }];
 // Written by hand, since nothing else writes it.
-const deep = (levels: number): string => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
+const deep = (levels: number): string => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
 const raw = (id: number | undefined, result: string): void => {
   process.stdout.write(`{"jsonrpc":"2.0","id":${id},"result":${result}}\n`);
 };

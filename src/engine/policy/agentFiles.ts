@@ -1,13 +1,14 @@
 /** All files of an agent with their digests: what a review is bound to. */
 import { createHash } from 'node:crypto';
-import { lstat, readFile, realpath } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { dirname, relative, sep } from 'node:path';
 import type { AgentCard, CardFolder, RedFlag } from '../../protocol/agentCard.ts';
 import type { Agent } from '../agents/agent.ts';
 import { isInside, resolvePath } from '../tools/paths.ts';
 import { folded, isSensitive } from '../tools/secretNames.ts';
-import { isBelow, Reader } from './agentReader.ts';
+import { type AgentFile, isBelow, Reader } from './agentReader.ts';
 import { chosenFolders } from './chosenFolders.ts';
+import type { FileDigests } from './fileDigests.ts';
 import { isRepositoryName } from './repository.ts';
 
 /** What the policy wants to know of an agent. */
@@ -18,18 +19,6 @@ export type ReviewedAgent = Pick<
   skills: readonly Pick<Agent['skills'][number], 'dir' | 'file' | 'within'>[];
   diagnostics?: Agent['diagnostics'];
 };
-
-export interface AgentFile {
-  /** Real and absolute. */
-  path: string;
-  sha256: string;
-  size: number;
-  executable: boolean;
-  /** A link is bound to what it says, and its target is no file of the agent; what is neither file, folder nor link has no content here either. */
-  isLink: boolean;
-  /** It lies in the repository of the agent's own folder: Git's settings and hooks. */
-  ofRepository: boolean;
-}
 
 /** A working folder inside the agent's own folder. */
 export interface InnerWork {
@@ -60,27 +49,6 @@ export interface AgentFiles {
 export interface AcceptedFiles {
   workFolder?: string;
   files: Readonly<Record<string, string>>;
-}
-
-/** Remembers digests while a file's times, size and inode stay; one per run or window. */
-export class FileDigests {
-  readonly #known = new Map<string, { stamp: string; sha256: string }>();
-
-  async digestOf(path: string): Promise<{ sha256: string; size: number; mode: number }> {
-    const stats = await lstat(path, { bigint: true });
-    const size = Number(stats.size);
-    const mode = Number(stats.mode);
-    const stamp = [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(' ');
-    const known = this.#known.get(path);
-    if (known?.stamp === stamp) return { sha256: known.sha256, size, mode };
-    const fresh = Date.now() - Number(stats.ctimeMs) < 100;
-    const sha256 = createHash('sha256')
-      .update(await readFile(path))
-      .digest('hex');
-    // A second write within one tick of the file system's clock would look like this one.
-    if (!fresh) this.#known.set(path, { stamp, sha256 });
-    return { sha256, size, mode };
-  }
 }
 
 /**

@@ -4,13 +4,27 @@ import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { RedFlag } from '../../protocol/agentCard.ts';
 import { isInside, resolvePath } from '../tools/paths.ts';
-import type { AgentFile, FileDigests } from './agentFiles.ts';
+import type { FileDigests } from './fileDigests.ts';
 import { isRepository, isRepositoryName, rewrittenByGit } from './repository.ts';
+
+export interface AgentFile {
+  /** Real and absolute. */
+  path: string;
+  sha256: string;
+  size: number;
+  executable: boolean;
+  /** A link is bound to what it says, and its target is no file of the agent; what is neither file, folder nor link has no content here either. */
+  isLink: boolean;
+  /** It lies in the repository of the agent's own folder: Git's settings and hooks. */
+  ofRepository: boolean;
+}
 
 const mostFiles = 5000;
 const mostBytes = 256 * 1024 * 1024;
 /** Every frontend shows so many in any case. */
 const mostEscapes = 100;
+/** Of where a link leads, in characters. */
+const longestTarget = 200;
 
 /** True for the label of a file below the folder of that label. */
 export const isBelow = (folder: string, label: string): boolean => label.startsWith(`${folder}/`);
@@ -99,7 +113,8 @@ export class Reader {
   }
 
   #flag(kind: RedFlag['kind'], path: string, text = ''): void {
-    if (this.#flags.length < mostEscapes) this.#flags.push({ kind, file: this.labelOf(path), line: 1, text });
+    if (this.#flags.length < mostEscapes)
+      this.#flags.push({ kind, file: this.labelOf(path), line: 1, text: text.slice(0, longestTarget) });
   }
 
   async #addRepository(folder: string): Promise<void> {

@@ -6,7 +6,8 @@ import type { AgentCard } from '../../protocol/agentCard.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../wholeFile.ts';
 import { type CardFacts, cardOf } from './agentCard.ts';
-import { type AgentFiles, FileDigests, type ReviewedAgent, readAgentFiles } from './agentFiles.ts';
+import { type AgentFiles, type ReviewedAgent, readAgentFiles } from './agentFiles.ts';
+import { FileDigests } from './fileDigests.ts';
 
 /** What was accepted, and when. */
 export interface Review extends CardFacts {

@@ -1,5 +1,4 @@
 /** Which programs an open rule lets do more than it says: they write files or start other programs when their arguments say so. */
-import type { PolicyRule } from './policyFile.ts';
 
 /** Whatever words follow. */
 const always = words(`
@@ -55,7 +54,10 @@ const commandsOf: Readonly<Record<string, ReadonlySet<string>>> = {
 };
 
 /** A sentence about an allow rule that ends in `*` behind such a program; undefined for any other rule. */
-export function openRuleWarning({ argv, line }: PolicyRule, file: string): string | undefined {
+export function openRuleWarning(
+  { argv, line }: { argv?: readonly string[]; line: number },
+  file: string,
+): string | undefined {
   if (argv?.at(-1) !== '*') return undefined;
   const [written = '', ...fixed] = argv.slice(0, -1);
   const program = /[^/\\]*$/.exec(written)![0].replace(/\.exe$/i, '');

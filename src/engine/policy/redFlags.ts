@@ -1,13 +1,17 @@
 /** Looks through the text of an agent's files for what a person should see before they trust it. A hint, never a decision. */
 import type { RedFlag } from '../../protocol/agentCard.ts';
 import { codePointOf, unseen } from '../../protocol/unseen.ts';
+import { FetchedCode } from './fetchedCode.ts';
+import { riskyHostsIn } from './riskyHosts.ts';
+import { bringsUnpinnedCode } from './unpinned.ts';
 
 type Kind = RedFlag['kind'];
 
 const downloading =
   /\b(?:curl|wget|fetch|http|iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)\b/i;
 const decoding =
-  /base64\s+(?:-\w*d|-D|--decode)|base32\s+-d|xxd\s+-\w*r|openssl\s+(?:base64|enc)\b[^|]{0,200}\s-d|atob\s*\(|b64decode|frombase64string|fromCharCode|unhexlify|bytes\.fromhex|gunzip\s+-c|zcat/i;
+  /base64\s+(?:-\w*d|-D|--decode)|base32\s+-d|xxd\s+-\w*r|openssl\s+(?:base64|enc)\b[^|]{0,200}\s-d|atob\s*\(|b64decode|frombase64string|fromCharCode|unhexlify|bytes\.fromhex|gunzip\s+-c|zcat|\b(?:printf|echo)\s[^|]{0,20}\\{1,2}(?:x[\da-f]{2}|[0-7]{3})|\|\s*(?:rev|tr)\s/i;
+const startupFile = String.raw`\.(?:bashrc|bash_profile|bash_login|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|kshrc|config\/fish\/config\.fish)\b`;
 
 /** One pattern behind the other within a line. */
 const then = (first: string, more: RegExp): RegExp => new RegExp(`${first}(?:${more.source})`, 'i');
@@ -27,7 +31,31 @@ const looks: readonly [Kind, (line: string) => boolean][] = [
     'pipe-to-shell',
     matching(/\b(?:exec|eval)\s*\(\s*(?:[\w.]{0,60}\burlopen|requests\.get|await fetch)\s*\(/i),
   ],
+  ['pipe-to-shell', matching(/(?:^|[;&]\s{0,9})\$\(\s{0,9}(?:curl|wget)\b/i)],
+  [
+    'pipe-to-shell',
+    matching(
+      /sh\s+-i\b.{0,60}\/dev\/(?:tcp|udp)\/|\/dev\/(?:tcp|udp)\/.{0,100}\b(?:ba|z|k|da)?sh\b|\b(?:nc|ncat)\b.{0,80}\s-\w{0,6}e\s/i,
+    ),
+  ],
+  ['unpinned-code', bringsUnpinnedCode],
+  [
+    'runs-later',
+    matching(
+      /\|\s{0,9}crontab\b|\bcrontab\s+(?:-u\s+\S+\s+)?(?:-(?:\s|$)|-e\b|[\w~$"']?[\w.~$-]{0,60}[./][\w.-])|\/etc\/cron(?:tab\b|\.\w)|\/var\/spool\/cron|\blaunchctl\s+(?:load|bootstrap|enable|submit)\b|\bsystemctl\s+(?:--\w+\s+)?enable\b|\bschtasks\b.{0,9}\/create|\.config\/autostart\/|\bupdate-rc\.d\b|CurrentVersion\\{1,2}Run\b/i,
+    ),
+  ],
+  [
+    'runs-later',
+    matching(
+      new RegExp(
+        String.raw`(?:>>?|\btee\s+(?:-a|--append)\s|\bsed\s+-i\b[^|;]{0,200}\s|\bopen\s*\([^)]{0,60})\s{0,9}["']?[\w~\${}/.-]{0,80}${startupFile}`,
+        'i',
+      ),
+    ),
+  ],
   ['decode-and-run', line => isPiped(behind(decoding, line))],
+  ['decode-and-run', matching(/\$'(?:\\{1,2}(?:x[\da-f]{2}|[0-7]{3})){3}/i)],
   ['decode-and-run', matching(then(String.raw`\b(?:eval|exec|Function|iex|sh\s+-\w*c)\b.{0,40}`, decoding))],
   [
     'decode-and-run',
@@ -55,7 +83,12 @@ function behind(pattern: RegExp, line: string): string | undefined {
 const interpreter =
   /^(?:(?:ba|z|da|k|c|fi)?sh|\$\{?shell\}?|python[\d.]*|node|deno|bun|perl|ruby|php|osascript|pwsh|powershell|iex|invoke-expression)$/i;
 /** Words that may stand before the program that is run. */
-const carrier = /^(?:sudo|env|exec|command|nohup|time|nice|xargs|-\S*|\w+=\S*)$/i;
+const carrier = /^(?:sudo|env|exec|command|nohup|time|nice|xargs|busybox|toybox|-\S*|\w+=\S*)$/i;
+/** A program of its own, given with `-c` and the like or as a file, reads what is piped to it as data; unless it runs that in turn. */
+const ownProgram =
+  /^\s*(?:sudo\s+)?(?:\S*\/)?(?:python[\d.]*|node|deno|bun|perl|ruby|php)\s+(?:-m\s+json\.tool\b|(?:-[a-z]{1,3}\s+)?[\w./~$-]+\.(?:py|js|mjs|cjs|ts|rb|pl|php)\b|-[a-z]{0,3}[cepr]\b)/i;
+const runsInTurn =
+  /\b(?:exec|eval|compile|system|popen|spawn\w*|subprocess|Function|child_process|runpy|vm)\b/i;
 
 /** The program and what it is given first, without flags and without the folders that they lie in. */
 function programIn(command: string): [program: string, operand: string] {
@@ -66,13 +99,19 @@ function programIn(command: string): [program: string, operand: string] {
 
 const fileName = (word: string): string => /([^/]*)$/.exec(word.replace(/["'\x60);&}].*$/s, ''))?.[1] ?? '';
 
-function isPiped(rest = ''): boolean {
+function isPiped(rest: string | undefined): boolean {
+  if (rest === undefined || !rest.includes('|')) return false;
   const [, ...receivers] = rest.replaceAll('||', ';').split('|');
-  return receivers.some(receiver => interpreter.test(programIn(receiver)[0]));
+  return receivers.some(
+    (receiver, at) =>
+      interpreter.test(programIn(receiver)[0]) &&
+      !(ownProgram.test(receiver) && !runsInTurn.test(receivers.slice(at).join('|'))),
+  );
 }
 
 /** `curl -o install.sh … && sh install.sh`. */
-function isSavedAndRun(rest = ''): boolean {
+function isSavedAndRun(rest: string | undefined): boolean {
+  if (rest === undefined) return false;
   const [first = '', ...later] = rest.split(/&&|;/);
   const saved = [/(?:\s-\w*o|--output|--output-document|>)[\s=]*([^\s>]+)/i, /https?:\/\/(\S+)/i];
   const names = saved.map(pattern => fileName(pattern.exec(first)?.[1] ?? '')).filter(Boolean);
@@ -80,6 +119,16 @@ function isSavedAndRun(rest = ''): boolean {
     const [program, operand] = programIn(command);
     return names.includes(program) || (interpreter.test(program) && names.includes(operand));
   });
+}
+
+/** How many lines further on a saved file may be run. */
+const soon = 6;
+
+function isSavedAndRunLater(lines: readonly string[], start: number): boolean {
+  const rest = behind(downloading, (lines[start] ?? '').slice(0, piece));
+  if (rest === undefined) return false;
+  const later = lines.slice(start + 1, start + 1 + soon).map(line => line.slice(0, overlap));
+  return isSavedAndRun([rest, ...later].join(' ; '));
 }
 
 const archive = /[\w-]\.(?:zip|7z|rar|tar\.gz|tgz|dmg)\b/i;
@@ -112,8 +161,11 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
     flags.push({ kind, file, line, text: withEscapes(shown.trim()).slice(0, longestText) });
   };
   const lines = text.split('\n');
-  const isNear = lines.map(line => password.test(line));
+  const isNear = lines.map(line => line !== '' && password.test(line));
+  const fetched = new FetchedCode();
   for (const [index, line] of lines.entries()) {
+    // Without a letter there is nothing but a sign that a command goes on.
+    if (!/[^ \t\r\\|&]/.test(line)) continue;
     const found = new Set<Kind>();
     for (const looked of piecesOf(joinedFrom(lines, index))) {
       // As a shell reads it, quotes and escapes within a word are nothing.
@@ -124,6 +176,12 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
         add(kind, index + 1, looked);
       }
     }
+    if (!found.has('pipe-to-shell') && isSavedAndRunLater(lines, index)) {
+      found.add('pipe-to-shell');
+      add('pipe-to-shell', index + 1, line);
+    }
+    for (const kind of riskyHostsIn(line)) add(kind, index + 1, line.slice(0, 500));
+    if (fetched.isRunBy(line, isPiped) && !found.has('pipe-to-shell')) add('pipe-to-shell', index + 1, line);
     if (invisible.test(line)) add('invisible-characters', index + 1, line.slice(0, 500));
     if (archive.test(line) && isNear.slice(Math.max(0, index - near), index + near + 1).includes(true))
       add('archive-password', index + 1, line.slice(0, piece));
@@ -131,9 +189,20 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
   return flags;
 }
 
+/** A program that begins in a line with `-c "` and goes on over further ones. */
+const openProgram = /\|\s*(?:python[\d.]*|node|perl|ruby|php)\s+-[cepr]\s+(["'])(?:(?!\1).){0,500}$/;
+const mostOfProgram = 40;
+
 /** A command over several lines, as a shell reads it. */
 function joinedFrom(lines: readonly string[], start: number): string {
   let joined = lines[start] ?? '';
+  const [, quote] = (joined.includes('|') && openProgram.exec(joined.slice(-1000))) || [];
+  if (quote !== undefined) {
+    const rest = lines.slice(start + 1, start + 1 + mostOfProgram);
+    const end = rest.findIndex(line => line.includes(quote));
+    // One whose end is not seen may do anything.
+    return end < 0 ? `${joined} exec` : [joined, ...rest.slice(0, end + 1)].join('\n');
+  }
   for (let at = start + 1; at < lines.length && at < start + mostJoined; at++) {
     // A row of a table ends with a pipe as well.
     if (!/(?:\\|&&|\|)\s*$/.test(joined.slice(-20)) || joined.startsWith('|')) break;

@@ -1,4 +1,5 @@
 /** Hosts by which a stranger passes on what they do not want to stand in a file, or collects what a machine sends. */
+import { isIP } from 'node:net';
 import type { RedFlag } from '../../protocol/agentCard.ts';
 import { hostKind } from '../tools/addresses.ts';
 import { lookalikesIn } from './lookalikes.ts';
@@ -77,6 +78,7 @@ const addressHost =
 
 /** The kinds of hosts in one line that deserve a look. */
 export function riskyHostsIn(line: string): Kind[] {
+  if (!/[./]/.test(line)) return [];
   const kinds = new Set<Kind>();
   for (const { index, 0: name } of line.matchAll(/[\w.-]+/g)) {
     const end = index + name.length;
@@ -89,7 +91,7 @@ export function riskyHostsIn(line: string): Kind[] {
     if (kind) kinds.add(kind);
   }
   for (const [, host = ''] of line.matchAll(addressHost)) {
-    if (/^\[|^[\d.]+$|^0x[\da-f.x]+$/i.test(host) && isPublicAddress(host)) kinds.add('bare-address');
+    if (/^[[\d]/.test(host) && isPublicAddress(host)) kinds.add('bare-address');
     if (lookalikesIn(host).length > 0) kinds.add('lookalike-letters');
   }
   return [...kinds];
@@ -110,5 +112,7 @@ function kindOfHost(name: string, path: string): Kind | undefined {
 /** As a URL parser reads it: also a number alone, or in another base, is an address. */
 function isPublicAddress(host: string): boolean {
   const address = `http://${host}/`;
-  return URL.canParse(address) && hostKind(new URL(address).hostname) === 'public';
+  if (!URL.canParse(address)) return false;
+  const { hostname } = new URL(address);
+  return isIP(hostname.replace(/^\[|\]$/g, '')) !== 0 && hostKind(hostname) === 'public';
 }
