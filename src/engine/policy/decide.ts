@@ -1,7 +1,7 @@
 /** The one place that says what a tool call may do: allow it, ask a person, or refuse it. */
 import type { ToolCall } from '../../protocol/run.ts';
 import { type Ask, allow, type Decision, type Deny, deny, type PolicyContext } from './decision.ts';
-import { ask, askWithCard, defaultDecision, readOnlyCommand, sensitiveWords } from './defaults.ts';
+import { ask, askWithCard, defaultDecision, ownWords, readOnlyCommand, sensitiveWords } from './defaults.ts';
 import type { PolicyRule, PolicyRules } from './policyFile.ts';
 import { prohibitionBy, unreadIn } from './prohibitions.ts';
 import { bound, firstThatCounts } from './ruleBytes.ts';
@@ -88,7 +88,7 @@ function unclearBy(
   const unread = unreadIn(wanted, context.home);
   const why = unread.length > 0 ? ` Not everything in it can be read: ${unread.join(', ')}.` : '';
   const reason = `It could reach ${rule.path}, which a [[deny]] rule forbids (${rules?.file}, line ${rule.line}).${why}`;
-  return ask(wanted, { rule: 'policy.unclear', reason, never: 'run and always' }, context);
+  return askEachTime(wanted, 'policy.unclear', reason, context);
 }
 
 async function beyondRole(wanted: Wanted, context: PolicyContext): Promise<Deny | undefined> {
@@ -115,12 +115,11 @@ async function beyondSurface(
 
 /** What secrets could leave by is asked about each time, whatever has been granted, as is what may reach Telos's own files. */
 async function alwaysAsked(wanted: Wanted, context: PolicyContext): Promise<Ask | undefined> {
-  const never = 'run and always';
   if (wanted.kind === 'mcp' && (wanted.aboveTelos || wanted.reach.unread.length > 0)) {
     const why = wanted.aboveTelos
       ? 'It names a folder below which the files of Telos itself lie.'
       : `Not everything in its input can be checked: ${wanted.reach.unread.join(', ')}.`;
-    return ask(wanted, { rule: 'mcp.unclear', reason: why, never }, context);
+    return askEachTime(wanted, 'mcp.unclear', why, context);
   }
   const way = wayOut(wanted);
   if (way === undefined) return undefined;
@@ -132,11 +131,14 @@ async function alwaysAsked(wanted: Wanted, context: PolicyContext): Promise<Ask 
     return undefined;
   if (holds) {
     const reason = `${way.what} holds a secret that is loaded here, and ${way.whom} would get it.`;
-    return ask(wanted, { rule: `${way.kind}.secret`, reason, never }, context);
+    return askEachTime(wanted, `${way.kind}.secret`, reason, context);
   }
   const reason = `This run has read ${sensitive}, and ${way.whom} would get whatever is in ${way.where}.`;
-  return ask(wanted, { rule: `${way.kind}.after-sensitive`, reason, never }, context);
+  return askEachTime(wanted, `${way.kind}.after-sensitive`, reason, context);
 }
+
+const askEachTime = (wanted: Wanted, rule: string, reason: string, context: PolicyContext): Ask =>
+  ask(wanted, { rule, reason: reason + ownWords(wanted), never: 'run and always' }, context);
 
 /** How what a call holds can leave this machine. */
 function wayOut(wanted: Wanted): { kind: string; what: string; where: string; whom: string } | undefined {

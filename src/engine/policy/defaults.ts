@@ -48,15 +48,20 @@ export async function defaultDecision(wanted: Wanted, context: PolicyContext): P
     case 'fetch':
       return decideOnFetch(wanted, context);
     case 'mcp': {
-      const { server, tool, description = '' } = wanted.facts;
-      const cut = description.length - longestDescription;
-      const more = cut > 0 ? ` and ${cut} more characters` : '';
-      const shown = escapeInvisible(JSON.stringify(description.slice(0, longestDescription)));
-      const says = description ? ` It says of itself: ${shown}${more}` : '';
-      const reason = `${JSON.stringify(tool)} of the MCP server ${JSON.stringify(server)} can do whatever that server can. A yes for the run, or for always, is for this tool with any input, as long as its description stays.${says}`;
+      const { server, tool } = wanted.facts;
+      const reason = `${JSON.stringify(tool)} of the MCP server ${JSON.stringify(server)} can do whatever that server can. A yes for the run, or for always, is for this tool with any input, as long as its description stays.${ownWords(wanted)}`;
       return ask(wanted, { rule: 'mcp.first-use', reason }, context);
     }
   }
+}
+
+/** What the tool of a server says of itself, for every question about it; empty for other calls. */
+export function ownWords(wanted: Wanted): string {
+  const { description = '' } = wanted.kind === 'mcp' ? wanted.facts : {};
+  if (description === '') return '';
+  const cut = description.length - longestDescription;
+  const more = cut > 0 ? ` and ${cut} more characters` : '';
+  return ` It says of itself: ${escapeInvisible(JSON.stringify(description.slice(0, longestDescription)))}${more}`;
 }
 
 /** The question about a call. */

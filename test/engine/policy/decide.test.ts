@@ -265,6 +265,12 @@ describe('decide', () => {
       question.action === 'ask' ? question.reason : '',
       /says of itself: "Finds\.\\nx{993}" and 4007 more characters$/,
     );
+    const sent = { ...context, mcpTool: () => talkative, holdsSecret: () => true };
+    const holding = await decide({ id: '1', name: 'find', input: {} }, sent);
+    assert.match(
+      holding.action === 'ask' ? holding.reason : '',
+      /would get it\. It says of itself: "Finds\./,
+    );
     facts.digest = 'd2';
     assert.notEqual(grantOf(await about('find', { q: 'x' })), grantOf(first));
     assert.equal(short(await about('delete', {})), 'deny tool.undecided');
