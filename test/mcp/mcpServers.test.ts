@@ -6,7 +6,12 @@ import { mock } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { builtinTools } from '../../src/engine/tools/builtin.ts';
 import type { McpLimits } from '../../src/engine/tools/mcpClient.ts';
-import { connectServers, describeServers, type McpServers } from '../../src/engine/tools/mcpServers.ts';
+import {
+  connectServers,
+  describeServers,
+  type McpServers,
+  usualLimits,
+} from '../../src/engine/tools/mcpServers.ts';
 import type { ToolContext } from '../../src/engine/tools/tool.ts';
 import type { ToolResult } from '../../src/protocol/run.ts';
 import { until } from '../eventually.ts';
@@ -203,6 +208,19 @@ describe('MCP servers', () => {
     assert.ok(isError);
     assert.match(content, /was not done within 0\.2 s; the call has been cancelled/);
     await until(() => recorded().some(({ method }) => method === 'notifications/cancelled'));
+  });
+
+  it('cuts each call at 5 minutes, also one that comes on', async () => {
+    const servers = await connect({ a: server('slow') }, usualLimits);
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const onProgress = (): void => mock.timers.tick(40_000);
+      const { content, isError } = await call(servers, 'slow', { steps: 30, every: 20 }, { onProgress });
+      assert.ok(isError);
+      assert.match(content, /was not done within 300 s; the call has been cancelled/);
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   it('cancels a call with the run, and no other', async () => {

@@ -41,7 +41,7 @@ export interface McpServerReport {
   outcome: { name: string; version: string; tools: readonly string[] } | { error: string };
 }
 
-export const usualLimits: McpLimits = { connectMs: 15_000, callMs: 60_000, longestCallMs: 15 * 60_000 };
+export const usualLimits: McpLimits = { connectMs: 15_000, callMs: 60_000, longestCallMs: 5 * 60_000 };
 
 /** What a run's servers are reached with besides. */
 export interface McpReach {
