@@ -4,7 +4,8 @@ import { type FrontendParts, Telos } from '../../src/engine/telos.ts';
 import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
 import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { fieldsOf } from './caseFile.ts';
-import { agentName, type World } from './world.ts';
+import { changesSince, noteKey, noteRun, snapshot } from './witness.ts';
+import { agentName, usualKey, type World } from './world.ts';
 
 export interface ScriptedCall {
   name: string;
@@ -44,8 +45,6 @@ export interface RunOptions {
   parts?: FrontendParts;
 }
 
-const usualKey = 'sk-ant-api03-0000000000000000000000';
-
 /** One call a turn; the answer behind the last ends the run. */
 export async function runAgent(
   world: World,
@@ -70,6 +69,8 @@ export async function runAgent(
     : (options.human ?? nobody);
   const config = world.configFor({ ANTHROPIC_API_KEY: usualKey, ANTHROPIC_BASE_URL: server.url, ...env });
   const events: RunEvent[] = [];
+  const unattended = !person && !options.human;
+  const before = unattended ? snapshot(world) : new Map();
   const start = performance.now();
   try {
     const request = { text: 'do it', skill: { agent: options.agent ?? agentName, skill: 'one' } };
@@ -81,8 +82,12 @@ export async function runAgent(
     await server.close();
   }
   const milliseconds = performance.now() - start;
+  const results = resultsIn(server.requests, events);
+  if (unattended) noteRun(world, changesSince(before, snapshot(world)), events, results);
+  if (events.at(-1)?.type !== 'run_end') world.noted.crashed.push('the run has no end');
+  noteKey(world, 'the events', JSON.stringify(events));
   return {
-    results: resultsIn(server.requests, events),
+    results,
     asked,
     events,
     requests: server.requests,
@@ -126,6 +131,14 @@ export function decisionOf({ asked, results }: Pick<AgentRun, 'asked' | 'results
     /^(Not allowed|Denied)|is never (fetched|opened)|which is not fetched|refused address|has not been approved/;
   return refusals.test(result.content) ? 'deny' : 'error';
 }
+
+/** With nobody there, a question is a no that names its rule; a case may call that `ask`. */
+export const wasQuestion = ({ results }: Pick<AgentRun, 'results'>): boolean =>
+  /^Denied: Nobody can be asked here/.test(results.at(-1)?.content ?? '');
+
+/** The refusal names the rule that decided. */
+export const namesRule = (told: string): boolean | string =>
+  /\(rule [\w.-]+|^Not allowed \([\w.-]+\)/s.test(told) || told.slice(0, 300);
 
 /** A run of one call, on the surface that the case names. */
 export function runOne(world: World, call: ScriptedCall, options: RunOptions = {}): Promise<AgentRun> {

@@ -13,6 +13,9 @@ export interface AdversarialCase {
   why?: string;
 }
 
+/** What of a case tells how it is carried out; its name and its sentences do not. */
+export type CaseInput = Pick<AdversarialCase, 'area' | 'input'>;
+
 /** Throws for a file that is no list of cases, and names the first entry that is none. */
 export function readCases(file: string): AdversarialCase[] {
   const value: unknown = JSON.parse(readFileSync(file, 'utf8'));

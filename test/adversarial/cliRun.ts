@@ -2,7 +2,8 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '../fakes/anthropicServer.ts';
-import type { World } from './world.ts';
+import { noteTerminal } from './witness.ts';
+import { usualKey, type World } from './world.ts';
 
 export interface CliRun {
   exitCode: number | null;
@@ -46,7 +47,7 @@ export async function runCli(
       HOME: world.home,
       LANG: 'C.UTF-8',
       TELOS_SKILLS_DIR: world.skills,
-      ANTHROPIC_API_KEY: 'sk-ant-api03-0000000000000000000000',
+      ANTHROPIC_API_KEY: usualKey,
       ANTHROPIC_BASE_URL: server.url,
       ...env,
     },
@@ -63,6 +64,12 @@ export async function runCli(
   const limit = setTimeout(() => child.kill('SIGKILL'), 90_000);
   try {
     const exitCode = await new Promise<number | null>(resolve => child.once('close', resolve));
+    noteTerminal(world, 'stdout', stdout);
+    noteTerminal(world, 'stderr', stderr);
+    if (exitCode === null && !onStart)
+      world.noted.crashed.push('the command line was killed or hung for 90 s');
+    if (/^\s+at .*(dist\/cli\.js|node:internal)/m.test(stderr) && !env['NODE_OPTIONS'])
+      world.noted.crashed.push(`a stack trace: ${stderr.slice(0, 200)}`);
     return { exitCode, stdout, stderr, requests: server.requests, milliseconds: performance.now() - start };
   } finally {
     clearTimeout(limit);

@@ -1,34 +1,35 @@
-/** Holds what was seen of a case against what it expects. What nobody can check does not pass. */
+/**
+ * Holds what was seen of a case against what it expects. The sentences of a case are for people: only the decision and the number of
+ * its assertions are read, so a case whose sentences are reworded gets the same verdict.
+ */
 import type { AdversarialCase } from './caseFile.ts';
-import type { Outside } from './outside.ts';
-
-/** What was seen from outside. */
-export interface Seen {
-  decision: string;
-  /** Whether a sentence of the case is true, by the sentence; a text tells what was seen in its place. */
-  facts: Readonly<Record<string, boolean | string>>;
-  /** Of a model that obeys: what it came to outside. */
-  outside?: Outside;
-}
+import type { Seen } from './checks.ts';
 
 export interface Verdict {
-  result: 'pass' | 'fail' | 'pending';
+  result: 'pass' | 'fail' | 'not judged';
   problems: readonly string[];
+  /** Assertions of the case that nothing has observed. */
+  notJudged: readonly string[];
 }
 
-export function judge({ expected }: AdversarialCase, { decision, facts }: Seen): Verdict {
+/**
+ * An assertion counts as judged while there are as many checks as assertions: what must hold is judged by checks that are made for the
+ * kind and the input of the case, what must not happen by all. Those beyond are not judged, and the case does not pass.
+ */
+export function judge({ expected }: Pick<AdversarialCase, 'expected'>, seen: Seen): Verdict {
   const problems: string[] = [];
-  if (expected.decision !== 'any' && expected.decision !== decision)
-    problems.push(`decided ${decision}, not ${expected.decision}`);
-  const isTrue = (sentence: string): boolean | string =>
-    Object.hasOwn(facts, sentence) ? facts[sentence]! : `no check knows: ${sentence}`;
-  for (const sentence of expected.must ?? []) {
-    const fact = isTrue(sentence);
-    if (fact !== true) problems.push(typeof fact === 'string' ? fact : `does not hold: ${sentence}`);
-  }
-  for (const sentence of expected.must_not ?? []) {
-    if (!Object.hasOwn(facts, sentence)) problems.push(`no check knows: ${sentence}`);
-    else if (facts[sentence] === true) problems.push(`happened: ${sentence}`);
-  }
-  return { result: problems.length === 0 ? 'pass' : 'fail', problems };
+  if (!decidedAs(expected.decision, seen))
+    problems.push(`decided ${seen.decision}, not ${expected.decision}`);
+  for (const { aspect, what, holds, saw } of seen.checks)
+    if (!holds) problems.push(`${aspect}: ${what}${saw ? `: saw ${saw}` : ''}`);
+  const { must = [], must_not: never = [] } = expected;
+  const own = seen.checks.filter(({ universal }) => !universal).length;
+  const notJudged = [...must.slice(own), ...never.slice(seen.checks.length)];
+  const result = problems.length > 0 ? 'fail' : notJudged.length > 0 ? 'not judged' : 'pass';
+  return { result, problems, notJudged };
+}
+
+function decidedAs(expected: string, { decision, unattended }: Seen): boolean {
+  if (expected === 'any' || expected === decision) return true;
+  return expected === 'ask' && decision === 'deny' && unattended === true;
 }

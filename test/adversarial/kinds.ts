@@ -1,6 +1,6 @@
 /** How each kind of case is carried out, and which wait for a part of the product that is not there yet. */
-import type { AdversarialCase } from './caseFile.ts';
-import type { Seen } from './judge.ts';
+import { type CaseInput, fieldsOf } from './caseFile.ts';
+import type { Seen } from './checks.ts';
 import { approvalReplay, approvalView, runCommand } from './kinds/commands.ts';
 import {
   appendRace,
@@ -26,7 +26,7 @@ import {
   secretFlow,
 } from './kinds/secrets.ts';
 import { discovery, route, skillFile, untrustedRoots } from './kinds/skills.ts';
-import { manyCalls, providerHttp, providerStream } from './kinds/streams.ts';
+import { providerHttp, providerStream } from './kinds/streams.ts';
 import { cliJson, cliOutput, cliPipe } from './kinds/terminals.ts';
 import { time } from './kinds/times.ts';
 import { extensionApi, localPort, uri, workspace } from './kinds/trust.ts';
@@ -39,12 +39,24 @@ import {
 } from './kinds/webviews.ts';
 import type { World } from './world.ts';
 
-export type Execute = (world: World, theCase: AdversarialCase) => Promise<Seen>;
+export type Execute = (world: World, theCase: CaseInput) => Promise<Seen>;
 
-/** By area and kind, since some areas put one kind to different uses. */
-export function executeFor({ id, area, input }: AdversarialCase): Execute | undefined {
-  if (id === 'stream-018') return manyCalls;
-  return kinds[`${area} ${input.kind}`] ?? kinds[input.kind];
+/** By area and kind, since some areas put one kind to different uses; a kind that is new, by what it puts in. */
+export function executeFor({ area, input }: CaseInput): Execute | undefined {
+  if (waiting.has(area)) return undefined;
+  return kinds[`${area} ${input.kind}`] ?? kinds[input.kind] ?? byShape(input);
+}
+
+/** They wait for a part of the product. */
+const waiting: ReadonlySet<string> = new Set(['install', 'workflow', 'discord']);
+
+function byShape(input: CaseInput['input']): Execute | undefined {
+  const has = (...names: string[]): boolean => names.every(name => input[name] !== undefined);
+  if (has('name', 'input')) return toolCall;
+  if (has('plan')) return obeyingModel;
+  if (has('markdown')) return webviewMarkdown;
+  if (has('url') && typeof input['url'] === 'string') return fetchUrl;
+  return has('command') && typeof input['command'] === 'string' ? runCommand : undefined;
 }
 
 const kinds: Readonly<Record<string, Execute>> = {
@@ -102,19 +114,22 @@ const kinds: Readonly<Record<string, Execute>> = {
   cli_signal: cliSignal,
 };
 
-/** They take many seconds each; a run of everything has them, the fast layer does not. */
-export const slowCases: ReadonlySet<string> = new Set([
-  ...['path-013', 'path-039', 'path-042', 'path-043'],
-  ...[
-    'process-001',
-    'process-002',
-    'process-004',
-    'process-006',
-    'process-009',
-    'process-010',
-    'process-022',
-  ],
-  ...['stream-003', 'stream-007', 'stream-009', 'mcp-023', 'mcp-024', 'webview-030'],
-  ...['trust-001', 'trust-002', 'trust-003', 'trust-004', 'trust-012'],
-  ...['durable-001', 'durable-002', 'durable-003', 'durable-008', 'durable-009'],
-]);
+/** A run of everything has them, the fast layer does not: they take many seconds each. */
+export function takesLong({ area, input }: CaseInput): boolean {
+  const { kind } = input;
+  if (executeFor({ area, input }) === undefined) return false;
+  if (['race', 'append_race', 'kill9_append', 'reader', 'state_race', 'host_kill', 'ext_api'].includes(kind))
+    return true;
+  if (kind === 'workspace') return !/SKILL\.md|mcp\.json/.test(String(input['file']));
+  if (area === 'process' && kind === 'run_command')
+    return /sleep \d{2,}$|yes|urandom|while|for /.test(String(input['command']));
+  if (kind === 'mcp_server') return /never/.test(String(input['behaviour']));
+  if (kind.endsWith('_markdown')) return /repeat:.*\d{6}/.test(String(input['markdown']));
+  if (kind === 'provider_stream')
+    return (
+      input['finish'] === 'silent_forever' ||
+      fieldsOf(input['chunks'])['cut'] !== undefined ||
+      /^event: error/.test(String(Array.isArray(input['chunks']) ? input['chunks'][0] : ''))
+    );
+  return kind === 'tool_call' && /repeat:y:\d{7}|"(size|files)":\d{6}/.test(JSON.stringify(input));
+}

@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url';
 import { Telos } from '../../src/engine/telos.ts';
 import type { ApprovalDecision } from '../../src/protocol/run.ts';
 import type { AgentRun } from './agentRun.ts';
-import type { AdversarialCase } from './caseFile.ts';
-import type { Seen } from './judge.ts';
-import { inOwnNetwork } from './kinds/pages.ts';
+import type { CaseInput } from './caseFile.ts';
+import type { Seen } from './checks.ts';
+import { inOwnNetwork, namesIn } from './kinds/pages.ts';
 import type { McpCaseOptions } from './mcpCaseServer.ts';
 import { agentName, type World } from './world.ts';
 
@@ -73,7 +73,7 @@ export const tool = (name: string, more: object = {}): object => ({
 
 /** What stands where names lead to in the network of the case. */
 export interface Seas {
-  requests: { port: number; method: string; headers: IncomingMessage['headers'] }[];
+  requests: { port: number; host: string; method: string; headers: IncomingMessage['headers'] }[];
   connections: number;
 }
 
@@ -84,7 +84,12 @@ export async function listenEverywhere(): Promise<Seas> {
   const cert = process.env['TELOS_ADVERSARIAL_CERT'] ?? '';
   for (const port of ports) {
     const serve = (request: IncomingMessage, response: ServerResponse): void => {
-      seen.requests.push({ port, method: request.method ?? '', headers: request.headers });
+      seen.requests.push({
+        port,
+        host: request.headers.host ?? '',
+        method: request.method ?? '',
+        headers: request.headers,
+      });
       void answerAsServer(request, response);
     };
     const server: Server =
@@ -116,10 +121,9 @@ async function answerAsServer(request: IncomingMessage, response: ServerResponse
   response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
 }
 
-const caseNames = ['mcp.clickup.com', 'evil.test', 'm.test'];
-
 /** The case again in a network where its names lead to servers of ours, with a certificate that counts there. */
-export function amongNames(world: World, theCase: AdversarialCase): Promise<Seen> {
+export function amongNames(world: World, theCase: CaseInput): Promise<Seen> {
+  const caseNames = ['case.test', ...namesIn(JSON.stringify(theCase.input))];
   const cert = join(world.root, 'server');
   const names = caseNames.map(name => `DNS:${name}`).join();
   const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=case'];

@@ -1,8 +1,6 @@
 /** Watches what a run of an obedient model does beyond its working folder: files that change, requests that leave, and the cards that said so. */
-import { createHash } from 'node:crypto';
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
 import { type AgentRun, type RunOptions, runAgent, type ScriptedCall } from './agentRun.ts';
+import { changesSince, snapshot } from './witness.ts';
 import type { World } from './world.ts';
 
 /** What was seen of one case; every entry is a sentence. */
@@ -43,28 +41,10 @@ export async function obey(
   };
   const run = await watched({});
   between();
+  const unasked = world.knocks.length;
   await watched({ person: { allow: true, scope: 'once' } });
+  world.knocks.splice(unasked); // what came after a yes is counted above
   return { run, outside };
-}
-
-/** Every file and link of the machine but those of the working folder, Telos's own log and run files, and what the runner's servers write down. */
-function snapshot(world: World): Map<string, string> {
-  const base = dirname(world.home);
-  const own = [world.work, world.data, world.root].map(path => `${path}/`);
-  const files = new Map<string, string>();
-  for (const entry of readdirSync(base, { recursive: true, withFileTypes: true })) {
-    const path = join(entry.parentPath, entry.name);
-    if (entry.isDirectory() || own.some(folder => path.startsWith(folder))) continue;
-    const content = entry.isSymbolicLink() ? readlinkSync(path) : entry.isFile() ? readFileSync(path) : '';
-    const digest = createHash('sha256').update(content).digest('hex');
-    files.set(relative(base, path), `${lstatSync(path).mode} ${digest}`);
-  }
-  return files;
-}
-
-function changesSince(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] {
-  const paths = new Set([...before.keys(), ...after.keys()]);
-  return [...paths].filter(path => before.get(path) !== after.get(path));
 }
 
 /** One line over all cases. */

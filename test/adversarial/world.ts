@@ -15,17 +15,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Config, loadConfig } from '../../src/engine/config.ts';
 import { Telos } from '../../src/engine/telos.ts';
-import {
-  type AdversarialCase,
-  type Fields,
-  fieldsOf,
-  mapText,
-  textsOf,
-  withRepetitions,
-} from './caseFile.ts';
+import { type CaseInput, type Fields, fieldsOf, mapText, textsOf, withRepetitions } from './caseFile.ts';
 
 export const secretText = 'SECRET-c4n4ry-7d1f';
 export const agentName = 'kairos';
+/** Of the provider, in each run that has none of its own. */
+export const usualKey = 'sk-ant-api03-0000000000000000000000';
 
 /** All folders are real and absolute. */
 export interface World {
@@ -42,6 +37,10 @@ export interface World {
   /** Connections that the canary has seen, each with the first bytes it said. */
   knocks: string[];
   input: Fields & { kind: string };
+  /** Folders in which a run may change things unasked, and those of the runner. */
+  mayChange: string[];
+  /** What the runs of this case did without a yes. */
+  noted: Record<'changed' | 'leaked' | 'steered' | 'crashed', string[]>;
   configFor(env?: Readonly<Record<string, string>>): Config;
   put(path: string, content: string | Buffer): string;
   read(path: string): string | undefined;
@@ -49,7 +48,7 @@ export interface World {
 }
 
 /** Opens the machine of a case, with its files, rules and trust as the case says. Relative places are those of the placeholders. */
-export async function openWorld(theCase: AdversarialCase): Promise<World> {
+export async function openWorld(theCase: CaseInput): Promise<World> {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'telos-adv-')));
   const place = (name: string): string => {
     mkdirSync(join(base, name), { recursive: true });
@@ -90,6 +89,8 @@ export async function openWorld(theCase: AdversarialCase): Promise<World> {
     port,
     knocks,
     input: mapText(theCase.input, fill),
+    mayChange: [places.work, places.data, places.root],
+    noted: { changed: [], leaked: [], steered: [], crashed: [] },
     configFor: (env = {}) =>
       loadConfig({
         env: {

@@ -20,9 +20,9 @@ import { fileURLToPath } from 'node:url';
 import { logPath } from '../../../src/engine/logFile.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { type AgentRun, runAgent } from '../agentRun.ts';
-import { type AdversarialCase, fieldsOf } from '../caseFile.ts';
+import { type CaseInput, fieldsOf } from '../caseFile.ts';
+import { CannotJudge, check, inTime, type Seen } from '../checks.ts';
 import { runCli, turnsFor } from '../cliRun.ts';
-import type { Seen } from '../judge.ts';
 import type { World } from '../world.ts';
 import { filesBelow } from './files.ts';
 import { inOwnNetwork } from './pages.ts';
@@ -70,8 +70,13 @@ export async function appendRace(world: World): Promise<Seen> {
   await together(Array.from({ length: Number(processes) }, one));
   const { whole, broken } = await countLines(file);
   const wanted = Number(processes) * Number(records);
-  const all = (whole.size === wanted && broken === 0) || `${whole.size} of ${wanted}, ${broken} broken`;
-  return { decision: 'any', facts: { '160 of 160 lines parse': all, '10,000 of 10,000': all } };
+  return {
+    decision: 'any',
+    checks: [
+      check('records', 'each record is there', whole.size === wanted || `${whole.size} of ${wanted}`),
+      check('records', 'no line is broken', broken === 0 || `${broken} broken`),
+    ],
+  };
 }
 
 export async function killedAppend(world: World): Promise<Seen> {
@@ -88,7 +93,7 @@ export async function killedAppend(world: World): Promise<Seen> {
     const exit = once(child, 'exit');
     await once(child.stdout, 'data');
     child.stdin.end();
-    await delay(Math.random() * 60);
+    await delay(Math.random() * inTime(60));
     child.kill('SIGKILL');
     await exit;
     await together([[appender, 'later', file, '2', '1000']]);
@@ -108,22 +113,27 @@ export async function killedAppend(world: World): Promise<Seen> {
       problems.push(`${broken.length} broken lines at ${broken} of ${good.length}`);
     rmSync(file);
   }
-  if (written < Number(kills) * 3) throw new Error('the processes were killed before they wrote');
+  if (written < Number(kills) * 3) throw new CannotJudge('the processes were killed before they wrote');
   return {
     decision: 'any',
-    facts: {
-      'at most one torn line per kill, always the last one at that time':
+    checks: [
+      check(
+        'records',
+        'a kill tears one line at most, the last one',
         problems.length === 0 || `${problems.join('; ')}, ${torn} torn`,
-      '0 later records lost': lost === 0 || `lost after ${lost} kills`,
-    },
+      ),
+      check('records', 'no later record is lost', lost === 0 || `lost after ${lost} kills`),
+    ],
   };
 }
 
 /** On a small disk of its own. */
-export async function enospc(world: World, theCase: AdversarialCase): Promise<Seen> {
+export async function enospc(world: World, theCase: CaseInput): Promise<Seen> {
   if (process.env['TELOS_ADVERSARIAL_NETWORK'] === undefined) return inOwnNetwork(world, theCase);
   const size = /size=(\w+)/.exec(String(world.input['fs']))?.[1] ?? '64k';
-  const isLog = /JSONL/.test(String(world.input['write']));
+  const write = String(world.input['write']);
+  const isLog = /JSONL|log/i.test(write);
+  if (!isLog && !/write_file/.test(write)) throw new CannotJudge(`nothing here fills a disk with: ${write}`);
   const place = isLog ? join(world.data, 'logs') : world.work;
   mkdirSync(place, { recursive: true });
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'none', place]);
@@ -161,15 +171,21 @@ async function fullLog(world: World, place: string): Promise<Seen> {
   const ends = whole.filter(line => line.includes('"skill_end"')).length;
   return {
     decision: 'any',
-    facts: {
-      'run continues or stops with a clear message':
+    checks: [
+      check(
+        'end',
+        'the run goes on and says that its log does not',
         (outcome(full) === 'completed' && /run goes on without it/.test(said(full).join())) ||
-        said(full).join(),
-      'after space returns, new records parse': added === 2 || `${added} of 2 records`,
-      'torn line skipped by readers':
+          said(full).join(),
+      ),
+      check('records', 'new records are whole once there is space', added === 2 || `${added} of 2 records`),
+      check(
+        'records',
+        'readers skip a torn line',
         (listed.exitCode === 0 && known >= ends && ends > 0 && after.length - whole.length <= 2) ||
-        `${known} listed, ${ends} ends, ${after.length - whole.length} torn: ${listed.stderr}`,
-    },
+          `${known} listed, ${ends} ends, ${after.length - whole.length} torn: ${listed.stderr}`,
+      ),
+    ],
   };
 }
 
@@ -194,14 +210,18 @@ async function fullWrite(world: World): Promise<Seen> {
   const whole = readFileSync(file, 'utf8') === old;
   return {
     decision: run.results[0]?.isError === true ? 'error' : 'allow',
-    facts: {
-      'old content intact; temp removed': (whole && left.join() === 'a.md') || `${whole}, ${left}`,
-    },
+    checks: [
+      check('files', 'the old content is whole', whole),
+      check('files', 'no temporary file is left', left.join() === 'a.md' || left.join()),
+      check('model', 'the model is told why', (run.results[0]?.content.length ?? 0) > 10),
+    ],
   };
 }
 
 /** The user may read the folder of the logs, and not write to it. */
 export async function closedLogs(world: World): Promise<Seen> {
+  if (!/read-?only|not writable|0?555/.test(String(world.input['state'])))
+    throw new CannotJudge(`nothing here brings the logs into the state ${world.input['state']}`);
   const logs = join(world.data, 'logs');
   mkdirSync(logs, { recursive: true });
   const user = 65_534;
@@ -219,14 +239,17 @@ export async function closedLogs(world: World): Promise<Seen> {
     .split('\n')
     .filter(line => /cannot be written|EACCES|permission denied/i.test(line));
   const written = readdirSync(logs).length;
-  if (written > 0) throw new Error('the folder was not closed');
+  if (written > 0) throw new CannotJudge('the folder was not closed');
   return {
     decision: 'any',
-    facts: {
-      'skill still runs; one warning':
-        (run.exitCode === 0 && run.stdout.includes('done') && warnings.length === 1) ||
-        `${run.exitCode}: ${run.stderr}`,
-    },
+    checks: [
+      check(
+        'end',
+        'the skill runs all the same',
+        (run.exitCode === 0 && run.stdout.includes('done')) || `${run.exitCode}: ${run.stderr}`,
+      ),
+      check('shown', 'one warning is shown', warnings.length === 1 || run.stderr),
+    ],
   };
 }
 
@@ -261,14 +284,17 @@ export async function reader(world: World): Promise<Seen> {
   const { stdout, stderr, exitCode } = await runCli(world, ['logs', '--json'], []);
   const milliseconds = performance.now() - start;
   const found = ids.filter(id => stdout.includes(`"${id}"`));
-  const sentence = 'history view lists all good records in < 2 s; no stack overflow';
-  const holds = exitCode === 0 && found.length === 4 && milliseconds < 2000;
   return {
     decision: 'any',
-    facts: {
-      [sentence]:
-        holds || `${found}, ${milliseconds} ms, ${exitCode}: ${stdout.slice(0, 300)} ${stderr.slice(0, 300)}`,
-    },
+    checks: [
+      check(
+        'records',
+        'all whole records are listed',
+        found.length === 4 || `${found}: ${stdout.slice(0, 300)}`,
+      ),
+      check('time', 'they are listed soon', milliseconds < inTime(4000) || `${milliseconds} ms`),
+      check('end', 'the list ends well', exitCode === 0 || `${exitCode}: ${stderr.slice(0, 300)}`),
+    ],
   };
 }
 
@@ -315,16 +341,21 @@ export async function stateRace(world: World): Promise<Seen> {
     reviews.some(review => review.includes(`${agent}"`) || review.includes(`${agent}/`)),
   );
   const wanted = agents.length;
-  const sentence = 'always valid; no lost update for distinct keys';
-  const holds =
-    looks > 0 && broken === 0 && isWholePolicy(text) && kept === wanted && reviewed.length === wanted;
   return {
     decision: 'any',
-    facts: {
-      [sentence]:
-        holds ||
-        `${kept} of ${wanted} rules, ${reviewed.length} reviews, broken at ${broken} of ${looks} looks`,
-    },
+    checks: [
+      check(
+        'records',
+        'the file is whole at any moment',
+        (looks > 0 && broken === 0 && isWholePolicy(text)) || `broken at ${broken} of ${looks} looks`,
+      ),
+      check('records', 'no rule is lost', kept === wanted || `${kept} of ${wanted} rules`),
+      check(
+        'records',
+        'no review is lost',
+        reviewed.length === wanted || `${reviewed.length} of ${wanted} reviews`,
+      ),
+    ],
   };
 }
 
@@ -362,12 +393,13 @@ export async function twoWindows(world: World): Promise<Seen> {
   const logs = [one!, other!].every(({ id }) => own(id) === 'skill_start,tool_call,skill_end');
   const toItself = [one!, other!].every(({ asked, command }) => asked.join() === command);
   const did = existsSync(join(world.out, 'a')) && !existsSync(join(world.out, 'b'));
-  const sentence =
-    'both run with separate run ids; or the second asks; logs intact; approvals go to the window that asked';
   return {
     decision: 'any',
-    facts: {
-      [sentence]: (one!.id !== other!.id && logs && toItself && did) || `${logs}, ${toItself}, ${did}`,
-    },
+    checks: [
+      check('records', 'each run has a number of its own', one!.id !== other!.id),
+      check('records', 'the records of each run are whole', logs),
+      check('shown', 'a question goes to the window that asks', toItself),
+      check('files', 'each answer counts for its own window', did),
+    ],
   };
 }

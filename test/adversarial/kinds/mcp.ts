@@ -1,10 +1,10 @@
 /** Cases on MCP servers: what they may say, and what they may do to a run. */
-import { chmodSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AgentRun, type RunOptions, runAgent, type ScriptedCall } from '../agentRun.ts';
-import type { AdversarialCase } from '../caseFile.ts';
+import { type CaseInput, fieldsOf, textsOf } from '../caseFile.ts';
+import { applying, CannotJudge, check, inTime, type Seen } from '../checks.ts';
 import { runCli } from '../cliRun.ts';
-import type { Seen } from '../judge.ts';
 import type { McpCaseOptions } from '../mcpCaseServer.ts';
 import {
   accept,
@@ -23,13 +23,13 @@ import {
   yes,
 } from '../mcpWorld.ts';
 import { obey } from '../outside.ts';
+import { noneLeft, steering, survivors } from '../witness.ts';
 import { secretText, type World } from '../world.ts';
-import { noneLeft, survivors } from './processes.ts';
 
-type Way = (world: World, theCase: AdversarialCase) => Promise<Seen>;
+type Way = (world: World, theCase: CaseInput) => Promise<Seen>;
 
 /** By what the case says of its server. */
-export function mcpServer(world: World, theCase: AdversarialCase): Promise<Seen> {
+export function mcpServer(world: World, theCase: CaseInput): Promise<Seen> {
   const { input } = theCase;
   const ways: readonly [unknown, Way][] = [
     [input['redirect'], redirect],
@@ -44,21 +44,23 @@ export function mcpServer(world: World, theCase: AdversarialCase): Promise<Seen>
     [input['tools'], shadowing],
   ];
   const way = ways.find(([said]) => said !== undefined)?.[1];
-  if (!way) throw new Error('nothing knows such a server');
+  if (!way) throw new CannotJudge('nothing here plays such a server');
   return way(world, theCase);
 }
 
-async function redirect(world: World, theCase: AdversarialCase): Promise<Seen> {
+async function redirect(world: World, theCase: CaseInput): Promise<Seen> {
   if (!isElsewhere()) return amongNames(world, theCase);
   const sea = await listenEverywhere();
   const location = /Location: (.*)$/.exec(String(world.input['redirect']))?.[1] ?? '';
-  let asked: string | undefined;
+  const status = Number(/^(\d{3})/.exec(String(world.input['redirect']))?.[1] ?? 307);
+  const [name = 'Authorization'] = textsOf(world.input['headers_sent']);
+  let asked: string | string[] | undefined;
   const { url, close } = await serveHttp((request, response) => {
-    asked = request.headers.authorization;
-    response.writeHead(307, { location }).end();
+    asked = request.headers[name.toLowerCase()];
+    response.writeHead(status, { location }).end();
   });
   // biome-ignore lint/suspicious/noTemplateCurlyInString: as mcp.json writes it
-  configure(world, { s: { url, headers: { Authorization: 'Bearer ${T}' } } });
+  configure(world, { s: { url, headers: { [name]: 'Bearer ${T}' } } });
   await accept(world);
   const run = await runAgent(world, [], { env: { T: secretText } });
   close();
@@ -67,7 +69,19 @@ async function redirect(world: World, theCase: AdversarialCase): Promise<Seen> {
     throw new Error(`the first server was not asked as it should be: ${said}`);
   return {
     decision: /not available/.test(said) && completed(run) ? 'error' : 'allow',
-    facts: { 'send Authorization to evil.test': sea.connections > 0 },
+    checks: [
+      check(
+        'secrets',
+        'the header does not follow the redirect',
+        !JSON.stringify(sea.requests).includes(secretText),
+      ),
+      check(
+        'network',
+        'nothing is sent to where it leads',
+        sea.connections === 0 && world.knocks.length === 0,
+      ),
+      check('end', 'the run goes on', completed(run)),
+    ],
   };
 }
 
@@ -83,9 +97,15 @@ async function strangeEndpoint(world: World): Promise<Seen> {
   const said = noticesOf(run);
   return {
     decision: /not available/.test(said) && completed(run) ? 'error' : 'allow',
-    facts: {
-      'endpoint must be same-origin': (world.knocks.length === 0 && /origin/i.test(said)) || said,
-    },
+    checks: [
+      check(
+        'network',
+        'nothing is sent to the other origin',
+        world.knocks.length === 0 || world.knocks.join(),
+      ),
+      check('shown', 'the reason is said', /origin|not available/i.test(said) || said),
+      check('end', 'the run goes on', completed(run)),
+    ],
   };
 }
 
@@ -102,26 +122,62 @@ async function withServer(
   return { run: await runAgent(world, calls, more), server };
 }
 
+const builtIn: readonly string[] = ['read_file', 'write_file', 'list_directory', 'run_command', 'fetch_url'];
+
+/** Tools as the case has them, of which some have names of built-in ones. */
 async function shadowing(world: World): Promise<Seen> {
-  const command = { command: 'pwd' };
-  const calls = [
-    { name: 'run_command', input: command },
-    { name: 's__run_command', input: command },
-  ];
-  const { run } = await withServer(world, { tools: world.input['tools'] as unknown[] }, calls);
-  const [own, theirs] = run.results;
-  const names = offeredIn(run).filter(({ name }) => name.endsWith('run_command'));
-  const plain = names.find(({ name }) => name === 'run_command');
+  const tools = (world.input['tools'] as unknown[]).map(fieldsOf);
+  const clashes = tools.map(one => String(one['name'])).filter(name => builtIn.includes(name));
+  const inputs: Readonly<Record<string, object>> = {
+    run_command: { command: 'pwd' },
+    read_file: { path: 'a.txt' },
+    list_directory: { path: '.' },
+  };
+  const able = clashes.filter(name => inputs[name] !== undefined);
+  const calls = able.flatMap(name =>
+    [name, `s__${name}`].map(called => ({ name: called, input: inputs[name]! })),
+  );
+  const { run } = await withServer(world, { tools }, calls);
+  const offered = offeredIn(run);
+  const names = offered.map(({ name }) => name);
+  const own = run.results.filter((_, at) => at % 2 === 0);
+  const theirs = run.results.filter((_, at) => at % 2 === 1);
+  const described = JSON.stringify(offered).length;
+  const lasting =
+    tools.length > 0 && noticesOf(run) === '' ? run.results.every(({ isError }) => !isError) : completed(run);
   return {
-    decision: own?.isError === false && theirs?.isError === false ? 'allow' : 'error',
-    facts: {
-      'built-in wins':
-        (own?.content.trim() === world.pack && plain?.description !== 'x') || String(own?.content),
-      'MCP tool offered under a prefixed name only':
-        (names.map(({ name }) => name).join() === 'run_command,s__run_command' &&
-          theirs?.content.startsWith('called')) ||
-        JSON.stringify(names),
-    },
+    decision: completed(run) && lasting ? 'allow' : 'error',
+    checks: applying(
+      check('model', 'each name is offered once', new Set(names).size === names.length || names.join()),
+      check(
+        'model',
+        'each name is one that models take',
+        names.every(name => /^[a-zA-Z0-9_-]{1,64}$/.test(name)) || names.join().slice(0, 300),
+      ),
+      check(
+        'model',
+        'what is offered stays within a size',
+        described < 1024 * 1024 || `${described} characters`,
+      ),
+      check('end', 'the run goes on', completed(run)),
+      clashes.length > 0 &&
+        check(
+          'model',
+          'the built-in tool wins',
+          own.every(({ content }) => !content.startsWith('called')) &&
+            offered.every(
+              ({ name, description }) =>
+                !clashes.includes(name) || !tools.some(one => one['description'] === description),
+            ),
+        ),
+      clashes.length > 0 &&
+        check(
+          'model',
+          'the tool of the server has a prefix',
+          clashes.every(name => names.includes(`s__${name}`)) &&
+            theirs.every(({ content }) => content.startsWith('called')),
+        ),
+    ),
   };
 }
 
@@ -129,7 +185,7 @@ async function poisoned(world: World): Promise<Seen> {
   const tools = world.input['tools'] as { description: string }[];
   const calls = [
     { name: 'read_file', input: { path: join(world.home, '.ssh/id_rsa') } },
-    { name: 'add', input: { a: 1, note: secretText } },
+    { name: String(fieldsOf(tools[0])['name']), input: { a: 1, note: secretText } },
   ];
   const { server } = await withServer(world, { tools }, [], {});
   let called = false;
@@ -138,14 +194,26 @@ async function poisoned(world: World): Promise<Seen> {
   });
   const seen = await runAgent(world, calls.slice(1), { person: { allow: false, reason: 'No.' } });
   const [read, add] = run.results;
-  const shown = seen.asked[0]?.reason.includes(tools[0]!.description) ?? false;
-  const sentence = 'read_file outside roots refused; description shown in full at approval';
-  const refused =
-    read?.isError === true && !read.content.includes(secretText) && add?.isError === true && !called;
+  const { reason = '' } = seen.asked[0] ?? {};
+  const description = String(tools[0]!.description);
+  const isRefused = read?.isError === true && add?.isError === true && !called;
   return {
-    decision: refused ? 'deny' : 'allow',
+    decision: isRefused ? 'deny' : 'allow',
     outside,
-    facts: { [sentence]: (refused && shown) || `${read?.content} / ${seen.asked[0]?.reason}` },
+    checks: [
+      check(
+        'secrets',
+        'the secret is not read',
+        read?.content.includes(secretText) === false || String(read?.content),
+      ),
+      check('network', 'the server is not called without a yes', !called),
+      check('shown', 'the question shows the whole description', reason.includes(description) || reason),
+      check(
+        'network',
+        'nothing happens outside that no card named',
+        outside.unannounced.length === 0 || outside.unannounced.join(),
+      ),
+    ],
   };
 }
 
@@ -169,10 +237,17 @@ async function changedTool(world: World): Promise<Seen> {
   server.change({ tools: after });
   const seen = await runAgent(world, calls, always);
   const refused = ({ results }: AgentRun): boolean => results[0]?.isError === true;
-  const sentence = 'changed tool disabled until re-approved; digest over name, description and schema';
-  const holds = refused(blind) && refused(otherSchema) && !refused(same) && !refused(seen);
   if (run.asked.length !== 1 || again.asked.length !== 0) throw new Error('the first yes was not kept');
-  return { decision: seen.asked.length > 0 ? 'ask' : 'allow', facts: { [sentence]: holds } };
+  const isChanged = JSON.stringify(before) !== JSON.stringify(after);
+  return {
+    decision: seen.asked.length > 0 ? 'ask' : 'allow',
+    checks: [
+      check('model', 'a changed tool waits for an answer', refused(blind) === isChanged),
+      check('model', 'a changed schema counts as a change', refused(otherSchema)),
+      check('model', 'an unchanged tool keeps its answer', !refused(same)),
+      check('model', 'a new yes lets it run', !refused(seen)),
+    ],
+  };
 }
 
 async function lyingAnnotation(world: World): Promise<Seen> {
@@ -182,10 +257,12 @@ async function lyingAnnotation(world: World): Promise<Seen> {
     person: { allow: false, reason: 'No.' },
   });
   const called = server.record().some(({ method }) => method === 'tools/call');
-  const sentence = 'annotations are hints from an untrusted party; they never lower the gate by themselves';
   return {
     decision: run.asked.length > 0 ? 'ask' : 'allow',
-    facts: { [sentence]: run.asked[0]?.tool === name && !called },
+    checks: [
+      check('shown', 'the question names the tool', run.asked[0]?.tool === name),
+      check('network', 'the server is not called without a yes', !called),
+    ],
   };
 }
 
@@ -193,33 +270,55 @@ async function misbehaving(world: World): Promise<Seen> {
   const behaviour = String(world.input['behaviour']);
   const tools = [tool('q'), tool('die')];
   const read = { name: 'read_file', input: { path: 'a.txt' } };
-  if (/initialize/.test(behaviour)) {
-    const { run } = await withServer(world, { tools, fault: 'silent' }, [read]);
-    return {
-      decision: /not available/.test(noticesOf(run)) ? 'error' : 'allow',
-      facts: {
-        'connect deadline <= 15 s': run.milliseconds < 16_500 || `${run.milliseconds} ms`,
-        'run continues without that server': completed(run) && run.results[0]?.isError === false,
-        'no process left': await noneLeft(world, 2000),
-      },
-    };
-  }
-  if (/tools\/call/.test(behaviour) && !/exits/.test(behaviour)) {
-    const { run, server } = await withServer(world, { tools, fault: 'never answers calls' }, [
-      { name: 'q', input: {} },
-      read,
-    ]);
-    const cancelled = server.record().some(({ method }) => method === 'notifications/cancelled');
-    return {
-      decision: run.results[0]?.isError === true ? 'error' : 'allow',
-      facts: {
-        'call deadline <= 60 s by default': run.milliseconds < 63_000 || `${run.milliseconds} ms`,
-        'notifications/cancelled sent': cancelled,
-        'loop continues': completed(run) && run.results[1]?.isError === false,
-      },
-    };
-  }
-  return /exits/.test(behaviour) ? exiting(world, tools, read) : clinging(world, tools);
+  if (/(never|not|no) .*initialize|hangs? .*(connect|start)/.test(behaviour))
+    return silent(world, tools, read);
+  if (/exits|crashes|dies/.test(behaviour)) return exiting(world, tools, read);
+  if (/SIGTERM|EOF|wrapper/.test(behaviour)) return clinging(world, tools);
+  if (/(never|not|no) .*tools\/call/.test(behaviour)) return deaf(world, tools, read);
+  throw new CannotJudge(`nothing here plays a server that ${behaviour}`);
+}
+
+async function silent(world: World, tools: object[], read: ScriptedCall): Promise<Seen> {
+  const { run } = await withServer(world, { tools, fault: 'silent' }, [read]);
+  return {
+    decision: /not available/.test(noticesOf(run)) ? 'error' : 'allow',
+    checks: [
+      check(
+        'time',
+        'connecting ends after 15 s',
+        run.milliseconds < 15_000 + inTime(3000) || `${run.milliseconds} ms`,
+      ),
+      check(
+        'end',
+        'the run goes on without that server',
+        completed(run) && run.results[0]?.isError === false,
+      ),
+      check('processes', 'its process is gone', await noneLeft(world, 2000)),
+    ],
+  };
+}
+
+/** Longer than any call that says nothing, and than any call. */
+const longestCall = 5 * 60_000;
+
+async function deaf(world: World, tools: object[], read: ScriptedCall): Promise<Seen> {
+  const { run, server } = await withServer(world, { tools, fault: 'never answers calls' }, [
+    { name: 'q', input: {} },
+    read,
+  ]);
+  const cancelled = server.record().some(({ method }) => method === 'notifications/cancelled');
+  return {
+    decision: run.results[0]?.isError === true ? 'error' : 'allow',
+    checks: [
+      check(
+        'time',
+        'a call ends after 5 minutes at most',
+        run.milliseconds < longestCall + 5000 || `${run.milliseconds} ms`,
+      ),
+      check('network', 'the server is told that the call is cancelled', cancelled),
+      check('end', 'the run goes on', completed(run) && run.results[1]?.isError === false),
+    ],
+  };
 }
 
 async function exiting(world: World, tools: object[], read: ScriptedCall): Promise<Seen> {
@@ -235,11 +334,17 @@ async function exiting(world: World, tools: object[], read: ScriptedCall): Promi
   });
   const errors = run.results.map(({ isError }) => isError);
   const starts = server.record().filter(({ pid }) => pid !== undefined).length;
-  const sentence = 'tool_result is_error within 2 s; one reconnect attempt; other tools work';
-  const holds = errors.join() === 'true,false,true,true,false' && starts === 2 && took[0]! < 2000;
   return {
     decision: errors[0] ? 'error' : 'allow',
-    facts: { [sentence]: holds || `${errors}, ${starts} starts, ${took} ms: ${JSON.stringify(run.results)}` },
+    checks: [
+      check(
+        'model',
+        'the call is an error, and the others go on',
+        errors.join() === 'true,false,true,true,false' || `${errors}: ${JSON.stringify(run.results)}`,
+      ),
+      check('processes', 'the server is started again once', starts === 2 || `${starts} starts`),
+      check('time', 'the error comes at once', took[0]! < inTime(4000) || `${took} ms`),
+    ],
   };
 }
 
@@ -258,36 +363,69 @@ async function clinging(world: World, tools: object[]): Promise<Seen> {
   });
   if (most < 2 || run.results[0]?.isError !== false)
     throw new Error(`${most} processes ran, ${noticesOf(run)}`);
-  return { decision: 'any', facts: { '0 processes 5 s after close': await noneLeft(world, 5000) } };
+  return {
+    decision: 'any',
+    checks: [
+      check('processes', 'the server and what started it are gone 5 s later', await noneLeft(world, 5000)),
+    ],
+  };
 }
 
 /** The second line of the case stands for the server's answer to `initialize`, which here is a whole one. */
 async function noisy(world: World): Promise<Seen> {
-  const noise = `${String(world.input['stdout']).split('\n')[0]}\n`;
+  const first = String(world.input['stdout']).split('\n')[0]!;
+  const noise = `${first}\n`;
   const { run } = await withServer(world, { tools: [tool('q')], noise }, [{ name: 'q', input: {} }]);
   const said = noticesOf(run);
   const works = run.results[0]?.isError === false;
   return {
-    decision: 'any',
-    facts: { 'noise line logged, session survives': (works && said.includes('npm WARN deprecated')) || said },
+    decision: works ? 'allow' : 'error',
+    checks: [
+      check('model', 'the session survives the noise', works || said),
+      check('shown', 'the noise is said', said.includes(first.replace(/[^\x20-\x7e].*/s, '')) || said),
+    ],
   };
 }
 
 async function oddResult(world: World): Promise<Seen> {
-  const { result } = world.input;
-  const isLarge = /"text"/.test(JSON.stringify(result).slice(0, 100));
-  // The accounts of this machine, whose first line is known.
-  const passwd = readFileSync('/etc/passwd', 'utf8').split('\n')[0]!;
+  const result = fieldsOf(world.input['result']);
+  const asText = JSON.stringify(result);
   const { run } = await withServer(world, { tools: [tool('q')], result }, [{ name: 'q', input: {} }]);
   const told = run.results[0]?.content ?? '';
-  const onWire = run.requests.some(({ body }) => JSON.stringify(body).includes(passwd));
+  // Of each file that the result names, what stands in it.
+  const named = [...asText.matchAll(/file:\/\/(\/[^"\\]+)/g)]
+    .map(match => match[1]!)
+    .filter(file => existsSync(file));
+  const contents = named
+    .map(file => readFileSync(file, 'utf8').split('\n')[0]!)
+    .filter(line => line.length > 8);
+  const onWire = contents.some(line => run.requests.some(({ body }) => JSON.stringify(body).includes(line)));
+  const largest = Math.max(
+    0,
+    ...(Array.isArray(result['content']) ? result['content'] : []).map(
+      one => String(fieldsOf(one)['text'] ?? '').length,
+    ),
+  );
+  const isLarge = largest > 64 * 1024;
   return {
     decision: run.results[0]?.isError === false ? 'allow' : 'error',
-    facts: {
-      'truncated to the tool-output limit with a note':
-        (isLarge && Buffer.byteLength(told) <= 64 * 1024 && /52428800 bytes/.test(told)) || told.slice(-200),
-      'read file:///etc/passwd': onWire,
-    },
+    checks: applying(
+      check(
+        'model',
+        'at most 64 KiB reach the model',
+        Buffer.byteLength(told) <= 65 * 1024 || `${Buffer.byteLength(told)} bytes`,
+      ),
+      isLarge &&
+        check(
+          'model',
+          'the model is told the exact size',
+          told.replaceAll(',', '').includes(String(largest)) || told.slice(-200),
+        ),
+      check('files', 'no file that it names is read', !onWire),
+      check('end', 'the run goes on', completed(run)),
+      !isLarge && check('model', 'the model is told something', told.length > 0),
+      check('shown', 'nothing of it steers the terminal', !steering.test(noticesOf(run))),
+    ),
   };
 }
 
@@ -295,10 +433,17 @@ async function askingServer(world: World): Promise<Seen> {
   const asks = world.input['server_request'] as { method: string };
   const { run } = await withServer(world, { tools: [tool('q')], asks }, [{ name: 'q', input: {} }]);
   const told = run.results[0]?.content ?? '';
-  const sentence = '-32601 or declined; no tokens spent';
   return {
-    decision: /"error"/.test(told) ? 'error' : 'allow',
-    facts: { [sentence]: (/-32601/.test(told) && run.requests.length === 2) || told },
+    decision: /"error"|"decline"|"cancel"/.test(told) ? 'error' : 'allow',
+    checks: [
+      check(
+        'model',
+        'no tokens are spent for the server',
+        run.requests.length === 2 || `${run.requests.length} requests`,
+      ),
+      check('network', 'the server gets an answer', /-32601|declin|cancel|"result"/.test(told) || told),
+      check('end', 'the run goes on', completed(run)),
+    ],
   };
 }
 
@@ -335,9 +480,10 @@ export async function mcpOauth(world: World): Promise<Seen> {
   const opened = world.read(sprung);
   return {
     decision: /not available/.test(run.stderr) && run.exitCode === 0 ? 'error' : 'allow',
-    facts: {
-      'only https (or loopback http) opened; no shell; user sees the origin':
-        (opened === undefined && run.stderr.includes(`a sign-in at ${base}`)) || `${opened}: ${run.stderr}`,
-    },
+    checks: [
+      check('processes', 'no program is started with that address', opened === undefined || opened),
+      check('shown', 'the origin of the sign-in is said', run.stderr.includes(base) || run.stderr),
+      check('end', 'the run goes on', run.exitCode === 0 || run.stderr),
+    ],
   };
 }

@@ -6,8 +6,8 @@ import { Telos } from '../../../src/engine/telos.ts';
 import type { AnthropicTurn } from '../../fakes/anthropicServer.ts';
 import { decisionOf, runAgent } from '../agentRun.ts';
 import { fieldsOf, textsOf } from '../caseFile.ts';
+import { applying, CannotJudge, check, type Seen } from '../checks.ts';
 import { runCli, turnsFor } from '../cliRun.ts';
-import type { Seen } from '../judge.ts';
 import { agentName, type World } from '../world.ts';
 import { filesBelow } from './files.ts';
 
@@ -26,9 +26,6 @@ function spellings(secret: string): string[] {
 
 const holds = (text: string, secret: string): boolean => spellings(secret).some(form => text.includes(form));
 
-const everywhere =
-  'the secret value or its base64/hex/URL/JSON-escaped form appears in the JSONL, the output channel, the webview state, Discord, or stderr';
-
 /** The command line says what the run's events hold, which is all that a channel, a chat view or a bot is told. */
 export async function secretFlow(world: World): Promise<Seen> {
   const secret = String(world.input['secret']);
@@ -40,10 +37,22 @@ export async function secretFlow(world: World): Promise<Seen> {
     });
     outputs.push(run.stdout, run.stderr);
   }
-  const logs = filesBelow(world.data).map(file => readFileSync(file, 'utf8'));
+  // What a run has written over is kept for undo to the byte, and is no log.
+  const logs = filesBelow(world.data)
+    .filter(file => /\.(jsonl?|log)$/.test(file))
+    .map(file => readFileSync(file, 'utf8'));
   if (logs.length === 0 && !env['NODE_OPTIONS']) throw new Error('the runs wrote no log');
   const leaks = [...outputs, ...logs].filter(text => holds(text, secret));
-  return { decision: 'any', facts: { [everywhere]: leaks.length > 0 } };
+  return {
+    decision: 'any',
+    checks: [
+      check(
+        'secrets',
+        'no output and no log holds the value in any spelling',
+        leaks.length === 0 || leaks[0]!.slice(0, 300),
+      ),
+    ],
+  };
 }
 
 function wayOf(
@@ -51,7 +60,7 @@ function wayOf(
   secret: string,
 ): { turns: AnthropicTurn[]; env?: Record<string, string>; args?: string[] } {
   const path = String(world.input['path']);
-  if (path.startsWith('provider 401')) {
+  if (/\b401\b|error body|provider error/.test(path)) {
     const message = `invalid x-api-key: ${secret} (${Buffer.from(secret).toString('base64')})`;
     return {
       turns: [
@@ -59,14 +68,30 @@ function wayOf(
       ],
     };
   }
-  if (path.startsWith('tool output')) {
+  if (/tool output|command prints|env \|/.test(path)) {
     const command = `printf '%s\\n' 'KEY=${secret}'; printf '%s' '${secret}' | base64`;
     return { turns: turnsFor([{ name: 'run_command', input: { command } }]) };
   }
-  if (path.startsWith('skill text')) return { turns: [{ text: [`Your key is ${secret}.`] }] };
-  if (path.startsWith('key split'))
+  if (/split|chunk/.test(path))
     return { turns: [{ text: ['It is ', secret.slice(0, 17), secret.slice(17), ' there.'] }] };
-  if (path.startsWith('HTTP MCP header')) {
+  if (/base64|hex|encod/.test(path)) {
+    const forms = [
+      Buffer.from(secret).toString('base64'),
+      Buffer.from(secret).toString('hex'),
+      encodeURIComponent(secret),
+    ];
+    return { turns: [{ text: [`It is ${forms.join(' and ')}.`] }] };
+  }
+  if (/fetch_url|URL/.test(path))
+    return {
+      turns: turnsFor([{ name: 'fetch_url', input: { url: `http://127.0.0.1:${world.port}/?k=${secret}` } }]),
+    };
+  if (/write_file|written/.test(path))
+    return { turns: turnsFor([{ name: 'write_file', input: { path: 'k.md', content: secret } }]) };
+  if (/approval|prompt|card/.test(path))
+    return { turns: turnsFor([{ name: 'run_command', input: { command: `true ${secret}` } }]) };
+  if (/skill text|answer|model types/.test(path)) return { turns: [{ text: [`Your key is ${secret}.`] }] };
+  if (/MCP/.test(path)) {
     const server = {
       url: `http://127.0.0.1:${world.port}/mcp`,
       // biome-ignore lint/suspicious/noTemplateCurlyInString: as mcp.json writes it
@@ -75,14 +100,14 @@ function wayOf(
     world.put(join(world.pack, 'mcp.json'), JSON.stringify({ mcpServers: { s: server } }));
     return { turns: [{ text: ['done'] }], env: { MCP_TOKEN: secret } };
   }
-  if (path.startsWith('crash')) {
+  if (/crash|uncaught|exception/i.test(path)) {
     const crash = `setTimeout(() => { throw new Error('boom ' + JSON.stringify(process.env)); }, 150)`;
     return {
       turns: [{ text: ['slow'], stallMs: 3000 }],
       env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(crash)}` },
     };
   }
-  throw new Error(`no way is known for: ${path}`);
+  throw new CannotJudge(`no way is known for: ${path}`);
 }
 
 export async function childEnvironment(world: World): Promise<Seen> {
@@ -107,19 +132,53 @@ export async function childEnvironment(world: World): Promise<Seen> {
   const logs = filesBelow(world.data)
     .map(file => readFileSync(file, 'utf8'))
     .join('');
-  const token = env[declared[0] ?? ''] ?? '';
+  const named = declared.filter(
+    name => !reservedKey.test(name) && (command.includes(`$${name}`) || /^(env|printenv)\b/.test(command)),
+  );
+  const isDump = /^(env|printenv)\b/.test(command);
+  const withheld = Object.keys(env).filter(name => reservedKey.test(name));
   return {
     decision: decisionOf({ ...run, asked: [] }),
-    facts: {
-      'PATH, HOME, LANG, TERM present':
-        ['PATH', 'HOME', 'LANG', 'TERM'].every(name => told.includes(`${name}=`)) || told,
-      'ANTHROPIC_API_KEY or DISCORD_BOT_TOKEN in the child':
-        /ANTHROPIC_API_KEY|DISCORD_BOT_TOKEN|value-of-/.test(told),
-      'present in the child, redacted in the log':
-        (told.includes(token) && !logs.includes(token)) || `${told} / ${logs.includes(token)}`,
-    },
+    checks: applying(
+      isDump &&
+        check(
+          'shown',
+          'PATH, HOME, LANG and TERM are there',
+          ['PATH', 'HOME', 'LANG', 'TERM'].every(name => told.includes(`${name}=`)) || told,
+        ),
+      ...named.map(name =>
+        check('shown', `${name}, which is declared, is there`, told.includes(env[name] ?? '\0') || told),
+      ),
+      ...withheld.map(name =>
+        check(
+          'secrets',
+          `${name} is not there`,
+          !told.includes(env[name] ?? '\0') && !told.includes(`${name}=`),
+        ),
+      ),
+      ...undeclared(env, declared).map(name =>
+        check(
+          'secrets',
+          `${name}, which is not declared, is not there`,
+          !told.includes(`${name}=${env[name]}`),
+        ),
+      ),
+      check(
+        'secrets',
+        'no value is in a log',
+        !Object.values(env).some(value => value.startsWith('value-of-') && logs.includes(value)),
+      ),
+    ),
   };
 }
+
+/** Keys of providers and bots, which no command gets. */
+const reservedKey = /^(ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER)_\w*KEY$|^DISCORD_\w*TOKEN$/;
+
+const undeclared = (env: Record<string, string>, declared: readonly string[]): string[] =>
+  Object.keys(env).filter(
+    name => /KEY|TOKEN|SECRET|PASSWORD/.test(name) && !declared.includes(name) && !reservedKey.test(name),
+  );
 
 async function exportedKeys(
   world: World,
@@ -128,17 +187,16 @@ async function exportedKeys(
 ): Promise<Seen> {
   const run = await runCli(world, ['--yes', 'one'], turnsFor(calls), { env });
   const told = JSON.stringify(run.requests.at(-1)?.body?.messages ?? '');
-  const sentence =
-    'with the OS sandbox: not readable; without: documented, and the CLI re-execs or warns when keys are exported in the shell';
   const warned = /ANTHROPIC_API_KEY.*(exported|environment|shell)/i.test(run.stderr);
   return {
     decision: 'any',
-    facts: {
-      [sentence]:
-        !told.includes(env['ANTHROPIC_API_KEY'] ?? '\0') ||
-        warned ||
-        'a command reads the exported key from its parent, without a warning',
-    },
+    checks: Object.keys(env).map(name =>
+      check(
+        'secrets',
+        `${name} is not readable from a command, or the person is warned`,
+        !told.includes(env[name] ?? '\0') || warned || 'it is read, without a warning',
+      ),
+    ),
   };
 }
 
@@ -155,20 +213,49 @@ export async function environmentFile(world: World): Promise<Seen> {
     cwd,
     workspaceFolders: [{ name: 'w', path: cwd }],
   });
-  const is = (name: string, value: string): boolean => config.env[name] === value;
-  const sentence = "A='x y', B='q=1', C='a=b=c', D=''";
+  const isOwn = typeof location !== 'string';
+  const mode = typeof input['mode'] === 'string' ? Number.parseInt(input['mode'], 8) : undefined;
+  const warned = config.problems.some(problem => /readable by others|can be read by/.test(problem));
+  const wanted = plainVariables(String(input['text']));
+  const wrong = wanted.filter(([name, value]) => (config.env[name] === value) !== isOwn);
   return {
     decision: 'allow',
-    facts: {
-      [sentence]:
-        (is('A', 'x y') && is('B', 'q=1') && is('C', 'a=b=c') && is('D', '')) || JSON.stringify(config.env),
-      'warns that the file is readable by others': config.problems.some(problem =>
-        /readable by others|can be read by/.test(problem),
+    checks: applying(
+      check(
+        'records',
+        isOwn ? 'each variable has its value' : 'none of its variables is taken',
+        wrong.length === 0 || JSON.stringify(wrong),
       ),
-      'load a workspace or pack .env':
-        config.env['ANTHROPIC_BASE_URL'] !== undefined || config.configDir.includes('.telos'),
-    },
+      isOwn &&
+        check(
+          'end',
+          'a line that is none does no harm',
+          !Object.keys(config.env).some(name => !/^\w+$/.test(name)),
+        ),
+      isOwn &&
+        mode !== undefined &&
+        check('shown', 'a file that others can read is pointed out', warned === ((mode & 0o077) !== 0)),
+      !isOwn &&
+        check(
+          'files',
+          'the folder of the configuration stays',
+          config.configDir === world.cfg || config.configDir,
+        ),
+    ),
   };
+}
+
+/** Variables whose value can be read in one way only. */
+function plainVariables(text: string): [name: string, value: string][] {
+  return text
+    .replace(/^\ufeff/, '')
+    .split(/\r?\n/)
+    .flatMap((line): [string, string][] => {
+      const [, name = '', value = ''] = /^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$/.exec(line) ?? [];
+      const quoted = /^(["'])([^\\"']*)\1$/.exec(value.trim())?.[2];
+      if (!name || (quoted === undefined && /["'\\#$]/.test(value))) return [];
+      return [[name, quoted ?? value.trim()]];
+    });
 }
 
 export async function logPermissions(world: World): Promise<Seen> {
@@ -184,11 +271,19 @@ export async function logPermissions(world: World): Promise<Seen> {
     world.configFor().problems.some(problem => /readable by others|can be read by/.test(problem));
   return {
     decision: 'any',
-    facts: {
-      'logs directory 0700, files 0600, config .env checked':
-        (modes[0] === 0o700 && modes.slice(1).every(mode => mode === 0o600) && checked) ||
-        `${modes.map(mode => mode.toString(8)).join(' ')}, .env ${checked ? '' : 'not '}checked`,
-    },
+    checks: [
+      check(
+        'records',
+        'the folder of the logs is for its owner alone',
+        modes[0] === 0o700 || modes[0]!.toString(8),
+      ),
+      check(
+        'records',
+        'each log is for its owner alone',
+        modes.slice(1).every(mode => mode === 0o600) || modes.map(mode => mode.toString(8)).join(' '),
+      ),
+      check('shown', 'a .env that others can read is pointed out', checked),
+    ],
   };
 }
 
@@ -201,9 +296,12 @@ export async function logInjection(world: World): Promise<Seen> {
   const names = lines.map(line => String(fieldsOf(JSON.parse(line))['event']));
   return {
     decision: 'any',
-    facts: {
-      'one physical line per record; newline inside strings escaped':
+    checks: [
+      check(
+        'records',
+        'one line holds one record, and no record is forged',
         (names.join() === 'skill_start,tool_call,skill_end' && existsSync(world.data)) || names.join(),
-    },
+      ),
+    ],
   };
 }

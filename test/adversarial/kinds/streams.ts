@@ -1,5 +1,4 @@
 /** Cases on the answers of models, byte by byte, and on servers that refuse, stall and break off. */
-import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,9 +8,10 @@ import type { Provider } from '../../../src/engine/providers/provider.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/turnLimits.ts';
 import { type AgentRun, runAgent } from '../agentRun.ts';
 import { fieldsOf, textsOf } from '../caseFile.ts';
+import { applying, CannotJudge, check, inTime, type Seen } from '../checks.ts';
 import { runCli } from '../cliRun.ts';
 import { clockAt } from '../clock.ts';
-import type { Seen } from '../judge.ts';
+import { readScript, type Script } from '../streamScript.ts';
 import { plainAnswer, startWire, toldIn, type Wire, type WireAnswer, type WireRequest } from '../wire.ts';
 import type { World } from '../world.ts';
 
@@ -20,7 +20,8 @@ const apiKey = 'sk-ant-api03-1111111111111111111111';
 const quick: TurnLimits = { ...standardLimits, firstPauseMs: 10 };
 
 type Dialect = 'anthropic' | 'openai';
-const dialectOf = (world: World): Dialect => (world.input['provider'] === 'openai' ? 'openai' : 'anthropic');
+const dialectOf = (world: World): Dialect =>
+  world.input['provider'] === 'anthropic' ? 'anthropic' : 'openai';
 
 /** The answer that the case writes down. */
 function answerOf({ input }: World): WireAnswer {
@@ -91,15 +92,22 @@ export function providerStream(world: World): Promise<Seen> {
 
 async function oneStream(world: World): Promise<Seen> {
   world.put(join(world.work, 'a'), 'alpha');
-  const wire = await serve(world, answerOf(world));
+  const answer = answerOf(world);
+  const script = readScript(answer, dialectOf(world));
+  const wire = await serve(world, answer);
   try {
     // An error event that comes first is tried again at the real pace, since the pauses are what the case is about.
-    const firstIsError = /^event: error/.test(String(textsOf(world.input['chunks'])[0]));
-    const run = await runOn(world, wire, firstIsError ? undefined : quick);
-    const seen = { decision: decisionOn(run, wire), facts: factsOfStream(world, run, wire) };
-    return textsOf(world.input['chunks']).join('').includes('Overloaded') && !firstIsError
-      ? { ...seen, facts: { ...seen.facts, ...(await onTerminal(world)) } }
-      : seen;
+    const run = await runOn(world, wire, script.error && script.events === 1 ? undefined : quick);
+    return {
+      decision: decisionOn(run, wire),
+      checks: [
+        ...ofStream(world, run, wire, script),
+        ...(script.calls.length > 8
+          ? [check('network', 'at most 8 calls run at once', await parallelCalls(world))]
+          : []),
+        ...(script.text && !script.isWhole ? await onTerminal(world, script) : []),
+      ],
+    };
   } finally {
     await wire.close();
   }
@@ -111,48 +119,104 @@ function decisionOn({ events }: AgentRun, { requests }: Wire): string {
   return toldIn(requests.at(-1)!).at(-1)?.isError ? 'error' : 'allow';
 }
 
-function factsOfStream(world: World, run: AgentRun, { requests }: Wire): Seen['facts'] {
-  const { work } = world;
-  const written = world.read(join(work, 'a.md'));
+/** What a run comes to follows from what the stream says and how it ends. */
+function ofStream(world: World, run: AgentRun, { requests }: Wire, script: Script): Seen['checks'] {
   const told = requests.length > 0 ? toldIn(requests.at(-1)!) : [];
   const end = run.events.at(-1);
   const error = end?.type === 'run_end' ? (end.error?.message ?? '') : '';
   const completed = end?.type === 'run_end' && end.outcome === 'completed';
   const text = textOf(run);
-  const once = (content: string): boolean | string =>
-    (written === content && told.length === 1 && completed) || `${written}, ${told.length} results, ${error}`;
+  const { calls, isWhole, stop } = script;
+  const ran = run.events.filter(({ type }) => type === 'tool_end').length;
+  const isCut = stop === 'max_tokens' || stop === 'length';
   const gaps = requests.slice(1).map(({ at }, index) => at - requests[index]!.at);
-  return {
-    'write_file executed once with exact content': once('hello'),
-    'same result': once('hello'),
-    'one write_file': once('x'),
-    'write a.md': written !== undefined,
-    'finishes on message_stop without waiting for EOF (pi #5592)':
-      (once('hello') === true && run.milliseconds < 10_000) || `${run.milliseconds} ms, ${error}`,
-    'text intact': text.startsWith('café 😀') || text,
-    'unknown events ignored': (completed && text === 'x') || `${text} ${error}`,
-    'invalid_json tool_result sent to the model; loop continues; nothing written':
-      (told.length === 1 && /JSON/.test(told[0]!.content) && completed && written === undefined) ||
-      `${JSON.stringify(told)} ${error}`,
-    "'unknown tool' result; loop continues":
-      (/unknown tool/i.test(told[0]?.content ?? '') && completed) || JSON.stringify(told),
-    'retried with backoff (no content yet), <= 5 tries, then a clear message':
-      (requests.length > 1 &&
-        requests.length <= 5 &&
-        gaps.every((gap, at) => gap > 450 * 2 ** at) &&
-        /Overloaded/.test(error)) ||
-      `${requests.length} tries, ${gaps.map(Math.round)} ms apart: ${error}`,
-    'partial text marked incomplete': /incomplete/.test(error) || error,
-    'at most one automatic retry of the round': requests.length <= 2 || `${requests.length} requests`,
-    'stop_reason max_tokens shown; not reported as success':
-      (!completed && /length limit \(max_tokens\)/.test(error)) || `completed ${completed}: ${error}`,
-    'says the reply was not an event stream; body not echoed beyond 200 bytes':
-      (/not an event stream/.test(error) && error.includes('captive portal') && echoed(error) <= 200) ||
-      error,
-    'all 200 results returned in order, or a cap error':
-      (told.length === 200 && told.every(({ content }) => content.includes('alpha')) && inOrder(requests)) ||
-      `${told.length} results`,
-  };
+  const early = script.error && script.events === 1;
+  const saw = `${completed}, ${requests.length} requests, ${error}`;
+  return applying(
+    !isWhole &&
+      check('files', 'nothing runs of an answer that is not whole', ran === 0 || `${ran} tools ran`),
+    !isWhole && check('end', 'the run does not end as done', !completed || saw),
+    !isWhole &&
+      !early &&
+      check('network', 'the round is tried again 4 times at most', requests.length <= 5 || saw),
+    script.isStream &&
+      !isWhole &&
+      script.error &&
+      !early &&
+      check('network', 'what was begun is tried again once at most', requests.length <= 2 || saw),
+    early &&
+      check(
+        'network',
+        'it is tried again with growing pauses',
+        (requests.length > 1 && requests.length <= 5 && gaps.every((gap, at) => gap > 450 * 2 ** at)) ||
+          `${saw}, ${gaps.map(Math.round)} ms apart`,
+      ),
+    early && check('shown', 'the reason is said', error.includes(script.error) || error),
+    !script.isStream &&
+      check(
+        'shown',
+        'it is said that this is no stream of events',
+        /not an event stream/.test(error) || error,
+      ),
+    !script.isStream && check('shown', 'at most 200 bytes of it are repeated', echoed(error) <= 200 || error),
+    isWhole && !isCut && check('end', 'the run ends as done', completed || saw),
+    isWhole &&
+      !isCut &&
+      check(
+        'time',
+        'the end of the message ends the turn',
+        run.milliseconds < inTime(10_000) || `${run.milliseconds} ms`,
+      ),
+    isWhole &&
+      isCut &&
+      check(
+        'end',
+        'an answer that was cut is not reported as done',
+        (!completed && /length limit/.test(error)) || saw,
+      ),
+    isWhole &&
+      !isCut &&
+      check('network', 'the round is asked for once', requests.length === (calls.length > 0 ? 2 : 1) || saw),
+    isWhole &&
+      script.text !== '' &&
+      check('shown', 'the text is whole', text.startsWith(script.text) || text),
+    isWhole &&
+      calls.length > 0 &&
+      check('model', 'each call has its result', told.length === calls.length || `${told.length} results`),
+    isWhole &&
+      calls.length > 1 &&
+      check(
+        'model',
+        'the results are in order',
+        resultIds(requests).join() === calls.map(({ id }) => id).join(),
+      ),
+    ...(isWhole ? calls.slice(0, 3).flatMap((call, at) => ofCall(world, call, told[at]?.content ?? '')) : []),
+  );
+}
+
+/** One call of a whole answer. */
+function ofCall(world: World, { name, input }: Script['calls'][number], told: string): Seen['checks'] {
+  const path = String(input?.['path'] ?? '');
+  const written = world.read(join(world.work, path || 'a.md'));
+  const known = ['read_file', 'write_file', 'list_directory', 'run_command', 'fetch_url'].includes(name);
+  return applying(
+    !known &&
+      check('model', 'the model is told that there is no such tool', /unknown tool/i.test(told) || told),
+    known &&
+      !input &&
+      check('model', 'the model is told that its arguments are no JSON', /JSON/.test(told) || told),
+    known && !input && check('files', 'nothing is written', written === undefined),
+    name === 'write_file' &&
+      input &&
+      check('files', 'the file has exactly that content', written === input['content'] || String(written)),
+    name === 'read_file' &&
+      input &&
+      check(
+        'model',
+        'the file is read',
+        told.includes(world.read(join(world.work, path))?.trim() ?? '\0') || told,
+      ),
+  );
 }
 
 /** Bytes of the text between the quotation marks. */
@@ -161,28 +225,32 @@ const echoed = (error: string): number => Buffer.byteLength(/“(.*)”/s.exec(e
 const textOf = ({ events }: AgentRun): string =>
   events.map(event => (event.type === 'text' ? event.text : '')).join('');
 
-function inOrder(requests: readonly WireRequest[]): boolean {
+function resultIds(requests: readonly WireRequest[]): unknown[] {
   const messages = requests.at(-1)?.body['messages'];
-  const ids = (Array.isArray(messages) ? messages : [])
-    .flatMap(message => fieldsOf(message)['content'] ?? [])
-    .map(fieldsOf)
-    .filter(block => block['type'] === 'tool_result')
-    .map(block => block['tool_use_id']);
-  return ids.join() === Array.from({ length: 200 }, (_, at) => `t${at}`).join();
+  const all = (Array.isArray(messages) ? messages : []).map(fieldsOf);
+  const blocks = all.flatMap(({ content }) => (Array.isArray(content) ? content : [])).map(fieldsOf);
+  const results = blocks.filter(block => block['type'] === 'tool_result').map(block => block['tool_use_id']);
+  return results.length > 0
+    ? results
+    : all.filter(({ role }) => role === 'tool').map(message => message['tool_call_id']);
 }
 
-/** The same stream at the command line: what a person reads of it. */
-async function onTerminal(world: World): Promise<Seen['facts']> {
+/** The same stream at the command line: what a person reads of an answer that breaks off. */
+async function onTerminal(world: World, { text }: Script): Promise<Seen['checks']> {
+  if (dialectOf(world) !== 'anthropic') return [];
   const wire = await serve(world, answerOf(world));
   try {
     const { stdout, stderr, exitCode } = await runCli(world, ['one'], [], {
       env: { ANTHROPIC_BASE_URL: wire.url },
     });
-    const marked = /incomplete/.test(stderr) && exitCode !== 0;
-    return {
-      'text not printed twice': stdout.split('partial').length === 2 || stdout,
-      'partial text marked incomplete': marked || `${exitCode}: ${stderr}`,
-    };
+    return [
+      check('shown', 'the text is not shown twice', stdout.split(text).length === 2 || stdout),
+      check(
+        'shown',
+        'the answer is marked as incomplete',
+        (/incomplete/.test(stderr) && exitCode !== 0) || `${exitCode}: ${stderr}`,
+      ),
+    ];
   } finally {
     await wire.close();
   }
@@ -221,13 +289,12 @@ async function cutEverywhere(world: World): Promise<Seen> {
   const none = (part: RegExp): boolean | string => problems.find(one => part.test(one)) ?? true;
   return {
     decision: 'any',
-    facts: {
-      'tool executed 0 times unless message_stop arrived': none(/tools ran/),
-      // The product has no class of that name; the one that it has says "broke off".
-      'error class stream_truncated': none(/^cut at/),
-      'retry only if no tool of this round ran': none(/tools ran|tries/),
-      'no unhandled rejection': unhandled.length === 0,
-    },
+    checks: [
+      check('files', 'no tool runs unless the message has ended', none(/tools ran/)),
+      check('shown', 'it is said that the answer broke off', none(/^cut at/)),
+      check('network', 'the round is tried again only when none of its tools ran', none(/tools ran|tries/)),
+      check('end', 'nothing is left unhandled', unhandled.length === 0),
+    ],
   };
 }
 
@@ -248,13 +315,25 @@ async function silence(world: World): Promise<Seen> {
     const { milliseconds } = run;
     return {
       decision: decisionOn(run, wire),
-      facts: {
-        'idle deadline (default 90 s without a semantic event) ends the turn':
-          (milliseconds > 89_000 && milliseconds < 95_000 && /sent nothing for 90 seconds/.test(error)) ||
-          `${milliseconds} ms: ${error}`,
-        'cancel works at any moment':
-          (cancelled?.type === 'run_end' && cancelled.outcome === 'cancelled' && took < 1000) || `${took} ms`,
-      },
+      checks: [
+        check(
+          'time',
+          'the turn ends after 90 s without an event',
+          (milliseconds > 89_000 && milliseconds < 90_000 + inTime(10_000)) || `${milliseconds} ms`,
+        ),
+        check('shown', 'the reason is said', /sent nothing for 90 seconds/.test(error) || error),
+        check(
+          'time',
+          'a cancel works at once',
+          (cancelled?.type === 'run_end' && cancelled.outcome === 'cancelled' && took < inTime(1000)) ||
+            `${took} ms`,
+        ),
+        check(
+          'files',
+          'nothing runs of an answer that is not whole',
+          !run.events.some(({ type }) => type === 'tool_end'),
+        ),
+      ],
     };
   } finally {
     await wire.close();
@@ -291,21 +370,28 @@ export async function parallelCalls(world: World): Promise<boolean | string> {
   return (fetched === 40 && most > 1 && most <= 8) || `${fetched} pages, ${most} at once`;
 }
 
-export async function manyCalls(world: World): Promise<Seen> {
-  const seen = await oneStream(world);
-  return { ...seen, facts: { ...seen.facts, 'bounded parallelism (<= 8)': await parallelCalls(world) } };
+export function providerHttp(world: World): Promise<Seen> {
+  return world.input['error'] === undefined ? refused(world) : nobodyThere(world);
 }
 
-export function providerHttp(world: World): Promise<Seen> {
-  return world.input['error'] === 'ECONNREFUSED' ? nobodyThere(world) : refused(world);
+/** Seconds that a refusal asks to wait; undefined where it says nothing that can be read. */
+function waitIn({ headers, clock }: World['input']): number | undefined {
+  const value = textFields(headers)['retry-after'];
+  if (value === undefined) return undefined;
+  if (/^\d+(\.\d+)?$/.test(value)) return Number(value);
+  const at = /[a-z]/i.test(value) ? Date.parse(value) : Number.NaN;
+  const seconds = (at - (typeof clock === 'string' ? Date.parse(clock) : Date.now())) / 1000;
+  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
 }
 
 async function refused(world: World): Promise<Seen> {
   const { input } = world;
+  const status = Number(input['status']);
+  const body = String(input['body'] ?? '');
   const answer: WireAnswer = {
-    status: Number(input['status']),
+    status,
     headers: { 'content-type': 'application/json', ...textFields(input['headers']) },
-    chunks: [Buffer.from(String(input['body'] ?? ''))],
+    chunks: [Buffer.from(body)],
     finish: 'end',
   };
   const wire = await serve(world, answer);
@@ -315,29 +401,53 @@ async function refused(world: World): Promise<Seen> {
       env: { ANTHROPIC_BASE_URL: wire.url, ANTHROPIC_API_KEY: apiKey, ...clock },
     });
     const { requests } = wire;
-    const waits = requests.slice(1).map(({ at }, index) => at - requests[index]!.at);
-    const waited = waits[0] ?? 0;
     const { stderr, stdout, exitCode } = cli;
+    const waits = requests.slice(1).map(({ at }, index) => at - requests[index]!.at);
     const saw = `${exitCode}, ${requests.length} requests, waited ${waits.map(Math.round)} ms: ${stderr}`;
-    const retriesOf = Math.round(waited) >= 3000 && waited < 4500;
+    const seconds = waitIn(input);
+    const isSpent = /enforced_spend_limit_reached/.test(body);
+    const isTooLong = seconds !== undefined && seconds > 120;
+    const isTriedAgain = (status === 429 || status === 529 || status >= 500) && !isSpent && !isTooLong;
+    const recovers = input['then'] === 200 && isTriedAgain;
+    const waitsAsAsked = isTriedAgain && seconds !== undefined && seconds > 0;
     return {
       decision: exitCode === 0 && stdout.includes('done') ? 'allow' : 'error',
-      facts: {
-        'waits 3 s +- jitter, then succeeds; the UI shows the wait and Cancel works during it':
-          (retriesOf && /Trying again in 3 s/.test(stderr) && (await cancelsInWait(world, answer))) || saw,
-        'waits about 5 s': (waited > 3500 && waited < 6500) || saw,
-        'not slept: above the cap (default 120 s) the run stops with the time named; the workflow pauses instead':
-          (requests.length === 1 && cli.milliseconds < 20_000 && /wait 1440 minutes/.test(stderr)) || saw,
-        'no retry; says the spend limit is reached':
-          (requests.length === 1 && /spend limit is reached/.test(stderr)) || saw,
-        'exponential backoff with full jitter; total tries counted once (SDK retries and ours must not multiply)':
-          (requests.length === 2 && (await backsOff(world, answer))) || saw,
-        'no retry; says which variable to set; key not printed':
-          (requests.length === 1 &&
-            /ANTHROPIC_API_KEY/.test(stderr) &&
-            !(stdout + stderr).includes(apiKey)) ||
-          saw,
-      },
+      checks: applying(
+        check('secrets', 'the key is not shown', !(stdout + stderr).includes(apiKey)),
+        check(
+          'network',
+          isTriedAgain ? 'it is tried again, 5 times in all at most' : 'it is tried once',
+          (isTriedAgain ? requests.length === (recovers ? 2 : 5) : requests.length === 1) || saw,
+        ),
+        isTooLong && check('time', 'so long is not waited', cli.milliseconds < inTime(20_000) || saw),
+        isTooLong &&
+          check(
+            'shown',
+            'how long it would be is said',
+            new RegExp(`${Math.round(seconds / 60)} min|${Math.round(seconds / 3600)} hour`).test(stderr) ||
+              saw,
+          ),
+        isSpent &&
+          check('shown', 'the limit of spending is named', /spend limit is reached/.test(stderr) || saw),
+        (status === 401 || status === 403) &&
+          check('shown', 'the variable to set is named', /ANTHROPIC_API_KEY/.test(stderr) || saw),
+        !recovers && check('shown', 'the reason is said', stderr.trim() !== '' && exitCode !== 0),
+        waitsAsAsked &&
+          check(
+            'time',
+            'the pause is as long as it was asked for',
+            (waits[0]! >= seconds * 1000 - 1500 && waits[0]! < seconds * 1000 + inTime(2500)) || saw,
+          ),
+        waitsAsAsked &&
+          typeof input['clock'] !== 'string' &&
+          check('shown', 'the pause is shown', new RegExp(`${Math.round(seconds)} s`).test(stderr) || saw),
+        waitsAsAsked &&
+          typeof input['clock'] !== 'string' &&
+          check('time', 'a cancel works in the pause', await cancelsInWait(world, answer)),
+        isTriedAgain &&
+          seconds === undefined &&
+          check('time', 'the pauses grow and differ', await backsOff(world, answer)),
+      ),
     };
   } finally {
     await wire.close();
@@ -355,7 +465,12 @@ async function cancelsInWait(world: World, answer: WireAnswer): Promise<boolean>
   const end = (await running).events.at(-1);
   const took = performance.now() - at;
   await wire.close();
-  return end?.type === 'run_end' && end.outcome === 'cancelled' && took < 1000 && wire.requests.length === 1;
+  return (
+    end?.type === 'run_end' &&
+    end.outcome === 'cancelled' &&
+    took < inTime(1000) &&
+    wire.requests.length === 1
+  );
 }
 
 /** Two servers that never recover: five tries each, the pauses grow and are not the same. */
@@ -372,26 +487,44 @@ async function backsOff(world: World, answer: WireAnswer): Promise<boolean> {
   return one.length === 4 && other.length === 4 && grow(one) && grow(other) && differ;
 }
 
-/** An address at which nothing listens. */
+/** An address at which nothing listens, or a name that leads nowhere. */
 async function nobodyThere(world: World): Promise<Seen> {
+  const { provider, error: code } = world.input;
+  const isName = code === 'ENOTFOUND' || code === 'EAI_AGAIN';
+  if (!isName && code !== 'ECONNREFUSED') throw new CannotJudge(`nothing here brings about ${code}`);
   const listener = createServer();
   await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve));
   const address = listener.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   await new Promise(resolve => listener.close(resolve));
-  const base = `http://localhost:${port}`;
-  const env = { TELOS_PROVIDER: 'ollama', OLLAMA_BASE_URL: `${base}/v1`, TELOS_MODEL: 'm' };
+  const base = isName ? 'http://nowhere.invalid' : `http://localhost:${port}`;
+  const env: Record<string, string> =
+    provider === 'ollama'
+      ? { TELOS_PROVIDER: 'ollama', OLLAMA_BASE_URL: `${base}/v1`, TELOS_MODEL: 'm' }
+      : provider === 'openai'
+        ? { TELOS_PROVIDER: 'openai', OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: `${base}/v1` }
+        : { ANTHROPIC_BASE_URL: base };
   const run = await runAgent(world, [], { env });
   const end = run.events.at(-1);
   const error = end?.type === 'run_end' ? (end.error?.message ?? '') : '';
-  const usual = readFileSync(new URL('../../../src/engine/providers/create.ts', import.meta.url), 'utf8');
-  const said =
-    error.includes(`Ollama is not running at ${base}.`) && usual.includes('http://localhost:11434/v1');
+  const isLocal = provider === 'ollama' && !isName;
   return {
     decision: end?.type === 'run_end' && end.outcome === 'failed' ? 'error' : 'allow',
-    facts: {
-      "'Ollama is not running at http://localhost:11434' in < 2 s":
-        (said && run.milliseconds < 2000) || `${run.milliseconds} ms: ${error}`,
-    },
+    checks: applying(
+      check('shown', 'the address is named', error.includes(new URL(base).host) || error),
+      isLocal &&
+        check(
+          'shown',
+          'it is said that the program does not run',
+          /Ollama is not running/.test(error) || error,
+        ),
+      isLocal &&
+        check('time', 'it is said at once', run.milliseconds < inTime(4000) || `${run.milliseconds} ms`),
+      check(
+        'time',
+        'it is given up in the end',
+        run.milliseconds < inTime(60_000) || `${run.milliseconds} ms`,
+      ),
+    ),
   };
 }

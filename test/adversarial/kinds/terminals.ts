@@ -2,14 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fieldsOf, textsOf } from '../caseFile.ts';
+import { applying, check, type Seen } from '../checks.ts';
 import { runCli, turnsFor } from '../cliRun.ts';
-import type { Seen } from '../judge.ts';
+import { steering } from '../witness.ts';
 import type { World } from '../world.ts';
 import { filesBelow } from './files.ts';
-
-const filtered = 'ESC, CSI, OSC, DCS, APC, C0 except \\n and \\t, DEL and C1 removed or shown as \\x1b';
-const raw = 'raw 0x1b or 0x9b from model, tool, skill or file text reaches stdout';
-const steering = /[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/;
 
 /** The same text is said by the model, stands in a file that a tool reads, and in a skill's description. */
 export async function cliOutput(world: World): Promise<Seen> {
@@ -32,7 +29,13 @@ export async function cliOutput(world: World): Promise<Seen> {
       .filter(word => word.length > 3)[0] ?? '';
   return {
     decision: 'render',
-    facts: { [filtered]: !steering.test(all) && run.stdout.includes(plain), [raw]: /[\x1b\x9b]/.test(all) },
+    checks: applying(
+      check('shown', 'nothing steers the terminal', !steering.test(all)),
+      check('shown', 'no escape is passed on', !/[\x1b\x9b]/.test(all)),
+      plain !== '' &&
+        check('shown', 'the words are shown', run.stdout.includes(plain) || run.stdout.slice(0, 300)),
+      check('end', 'the run ends well', run.exitCode === 0 && list.exitCode === 0),
+    ),
   };
 }
 
@@ -43,10 +46,10 @@ export async function cliJson(world: World): Promise<Seen> {
     lines.length > 3 && lines.every(line => typeof fieldsOf(JSON.parse(line))['type'] === 'string');
   return {
     decision: 'render',
-    facts: {
-      'each line valid JSON; control characters escaped':
-        whole && !steering.test(stdout.replaceAll('\n', '')),
-    },
+    checks: [
+      check('shown', 'each line is JSON', whole),
+      check('shown', 'nothing steers the terminal', !steering.test(stdout.replaceAll('\n', ''))),
+    ],
   };
 }
 
@@ -59,10 +62,10 @@ export async function cliPipe(world: World): Promise<Seen> {
   const ended = filesBelow(world.data).some(file => /"event":"skill_end"/.test(readFileSync(file, 'utf8')));
   return {
     decision: 'any',
-    facts: {
-      'EPIPE ends the run cleanly, exit code 0 or 141, skill_end written':
-        ((code === '0' || code === '141') && ended && !/EPIPE/.test(run.stderr)) ||
-        `code ${code}, end ${ended}, ${run.stderr}`,
-    },
+    checks: [
+      check('end', 'the run ends cleanly', code === '0' || code === '141' || `code ${code}`),
+      check('records', 'the end is recorded', ended),
+      check('shown', 'the broken pipe is not complained of', !/EPIPE/.test(run.stderr) || run.stderr),
+    ],
   };
 }

@@ -4,9 +4,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { AnthropicTurn } from '../../fakes/anthropicServer.ts';
 import { type Fields, fieldsOf } from '../caseFile.ts';
+import { CannotJudge, check, type Seen } from '../checks.ts';
 import { type CliRun, runCli, turnsFor } from '../cliRun.ts';
 import { clockAt } from '../clock.ts';
-import type { Seen } from '../judge.ts';
 import type { World } from '../world.ts';
 import { filesBelow } from './files.ts';
 
@@ -41,17 +41,50 @@ async function zone(world: World): Promise<Seen> {
   const env = { TZ: String(tz), ...clockAt(String(now), { stands: true }) };
   const prompt = promptOf(await runCli(world, ['one'], [{ text: ['done'] }], { env }));
   const ts = logged(world).map(({ record }) => String(record['ts']));
-  const iso =
-    ts.length === 2 && ts.every(one => one.startsWith('2026-11-20T05:45:01') && one.endsWith('+05:45'));
+  const local = localTime(String(now), String(tz));
   return {
     decision: 'any',
-    facts: {
-      "prompt has 'Current date/time: 2026-11-20 09:08:07 EST'":
-        prompt.includes('Current date/time: 2026-11-20 09:08:07 EST') || prompt.slice(0, 300),
-      'offset zone printed in a stable form; ISO ts has +05:45':
-        (prompt.includes('Current date/time: 2026-11-20 05:45:01 GMT+5:45') && iso) ||
-        `${prompt.slice(0, 300)} ${ts}`,
-    },
+    checks: [
+      check(
+        'model',
+        'the model is told the local time with its zone',
+        prompt.includes(`Current date/time: ${local.words}`) || prompt.slice(0, 300),
+      ),
+      check(
+        'records',
+        'each record has the local time with its offset',
+        (ts.length === 2 &&
+          ts.every(one => one.startsWith(local.iso) && one.replace(/Z$/, '+00:00').endsWith(local.offset))) ||
+          ts.join(),
+      ),
+    ],
+  };
+}
+
+/** A moment as clocks of a zone show it. */
+function localTime(now: string, timeZone: string): { words: string; iso: string; offset: string } {
+  const parts = (timeZoneName: 'short' | 'longOffset'): Record<string, string> =>
+    Object.fromEntries(
+      new Intl.DateTimeFormat('en-US', {
+        timeZone,
+        hourCycle: 'h23',
+        year: 'numeric',
+        month: '2-digit',
+        day: '2-digit',
+        hour: '2-digit',
+        minute: '2-digit',
+        second: '2-digit',
+        timeZoneName,
+      })
+        .formatToParts(new Date(now))
+        .map(({ type, value }) => [type, value]),
+    );
+  const { year, month, day, hour, minute, second, timeZoneName: zone } = parts('short');
+  const offset = parts('longOffset')['timeZoneName']!.replace('GMT', '') || '+00:00';
+  return {
+    words: `${year}-${month}-${day} ${hour}:${minute}:${second} ${zone}`,
+    iso: `${year}-${month}-${day}T${hour}:${minute}:${second}`,
+    offset,
   };
 }
 
@@ -79,31 +112,43 @@ async function midnight(world: World): Promise<Seen> {
   const wanted = '2026-11-20.jsonl skill_start, 2026-11-21.jsonl skill_end';
   return {
     decision: 'any',
-    facts: {
-      'each record in the file of its own local date; run_id joins them':
-        (places === wanted && own && oneRun) || places,
-    },
+    checks: [
+      check('records', 'each record is in the file of its own date', (places === wanted && own) || places),
+      check('records', 'the records of a run belong together', oneRun),
+    ],
   };
 }
 
-/** The clock goes back by an hour while the run waits to try again. */
+/** The clock jumps while the run waits to try again. */
 async function clockJump(world: World): Promise<Seen> {
-  const { env, answers } = jumpingClock(world, '2026-11-20T12:00:00.000Z', -3_600_000);
+  const [, sign = '-', count = '1', unit = 'h'] =
+    /([+-]?)\s*(\d+)\s*(ms|s|min|h|d)/.exec(String(world.input['clock_jump'])) ?? [];
+  const by =
+    Number(count) *
+    { ms: 1, s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 }[unit]! *
+    (sign === '-' ? -1 : 1);
+  const { env, answers } = jumpingClock(world, '2026-11-20T12:00:00.000Z', by);
   const turns = answers({ status: 429, headers: { 'retry-after': '2' } }, { text: ['done'] });
   const run = await runCli(world, ['one'], turns, { env });
   const all = logged(world).map(({ record }) => record);
   const end = all.find(record => record['event'] === 'skill_end');
   const start = all.find(record => record['event'] === 'skill_start');
-  if (!(Date.parse(String(end?.['ts'])) < Date.parse(String(start?.['ts']))))
-    throw new Error('the clock did not go back');
+  const passed = Date.parse(String(end?.['ts'])) - Date.parse(String(start?.['ts']));
+  if (!(Math.abs(passed - by) < 120_000)) throw new CannotJudge('the clock did not jump');
   const lasted = Number(end?.['duration_s']);
   const [first, second] = run.requests;
   const waited = (second?.arrivedAt ?? 0) - (first?.arrivedAt ?? 0);
-  const sentence = 'duration_s >= 0 (monotonic); retry timers unaffected';
-  const holds = lasted >= 2 && lasted < 120 && waited >= 1990 && waited < 60_000 && run.exitCode === 0;
   return {
     decision: 'any',
-    facts: { [sentence]: holds || `lasted ${lasted} s, waited ${waited} ms: ${run.stderr}` },
+    checks: [
+      check('records', 'the run lasts as long as it lasts', (lasted >= 2 && lasted < 120) || `${lasted} s`),
+      check(
+        'time',
+        'the pause before another try is as long as it should be',
+        (waited >= 1990 && waited < 60_000) || `${waited} ms`,
+      ),
+      check('end', 'the run ends well', run.exitCode === 0 || run.stderr),
+    ],
   };
 }
 
@@ -127,13 +172,13 @@ async function repeatedHour(world: World): Promise<Seen> {
       readFileSync(file, 'utf8').includes('first hour'),
   );
   const records = logged(world).length;
-  const differ = told.join() === '2026-10-25 02:30:00 GMT+2,2026-10-25 02:30:00 GMT+1';
-  const sentence = 'dated output not overwritten silently by the second 02:30';
+  const wanted = [prior, now].map(moment => localTime(String(moment), String(tz)).words);
   return {
     decision: 'any',
-    facts: {
-      [sentence]:
-        (differ && kept && records === 6) || `told ${told}, kept for undo: ${kept}, ${records} records`,
-    },
+    checks: [
+      check('model', 'the two hours are told apart', told.join() === wanted.join() || told.join()),
+      check('files', 'what is written over is kept for undo', kept),
+      check('records', 'both runs are recorded', records === 6 || `${records} records`),
+    ],
   };
 }

@@ -9,19 +9,24 @@ import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { type AnthropicTurn, startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import { descendants } from '../../vscode/processTree.ts';
 import { fieldsOf } from '../caseFile.ts';
+import { applying, CannotJudge, check, type Seen } from '../checks.ts';
 import { runCli } from '../cliRun.ts';
 import { type EditorWindow, inEditor, listeningIn, startedByHost } from '../editorWindow.ts';
-import type { Seen } from '../judge.ts';
 import type { World } from '../world.ts';
 
 const manifest = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
 
 export function workspace(world: World): Promise<Seen> {
-  const { input } = world;
-  if (input['action'] === 'activate') return untrustedStart(world);
-  if (input['action']) return untrustedCommand(world);
-  if (input['file']) return workspaceSkill(world);
-  return workspaceSettings(world);
+  const { action, file, settings, trusted } = world.input;
+  const isOpen = trusted === true;
+  if (action !== undefined && isOpen)
+    throw new CannotJudge(`nothing here does in a trusted workspace: ${action}`);
+  if (action === 'activate') return untrustedStart(world);
+  if (action !== undefined) return untrustedCommand(world);
+  if (settings !== undefined && isOpen) return workspaceSettings(world);
+  if (isOpen && /SKILL\.md/.test(String(file))) return workspaceSkill(world);
+  if (isOpen && /mcp\.json/.test(String(file))) return workspaceServers(world);
+  throw new CannotJudge('nothing here opens such a workspace');
 }
 
 /** What lies in the workspace that would tempt a product to read it. */
@@ -74,12 +79,16 @@ async function untrustedStart(world: World): Promise<Seen> {
       const listed = await window.workbench.page.getByRole('treeitem', { name: /^[xy]\b/ }).count();
       return {
         decision: report ? 'allow' : 'error',
-        facts: {
-          'no child process': own.length === 0 || own.join(' | '),
-          'no network': world.knocks.length === 0 || world.knocks.join(' | '),
-          'no read of workspace skills, .env, mcp.json or settings that change execution':
-            (read.length === 0 && listed === 0) || `${read} were read, ${listed} are listed`,
-        },
+        checks: [
+          check('processes', 'no process is started', own.length === 0 || own.join(' | ')),
+          check('network', 'nothing is sent', world.knocks.length === 0 || world.knocks.join(' | ')),
+          check(
+            'files',
+            'nothing of the workspace that could steer it is read',
+            read.length === 0 || read.join(),
+          ),
+          check('shown', 'no skill of the workspace is listed', listed === 0 || `${listed} are listed`),
+        ],
       };
     },
   );
@@ -122,10 +131,11 @@ async function untrustedCommand(world: World): Promise<Seen> {
         const harmless = model.requests.length === 0 && world.read(join(world.out, 'ran')) === undefined;
         return {
           decision: refused && harmless ? 'deny' : 'allow',
-          facts: {
-            "handler checks isTrusted itself, not only the 'when' clause":
-              (refused && harmless) || (await textOf(window)),
-          },
+          checks: [
+            check('shown', 'the refusal is shown', refused || (await textOf(window))),
+            check('network', 'no model is asked', model.requests.length === 0),
+            check('files', 'nothing runs', harmless),
+          ],
         };
       },
     );
@@ -180,12 +190,20 @@ async function workspaceSettings(world: World): Promise<Seen> {
       );
       return {
         decision: 'any',
-        facts: {
-          'setting is machine- or application-scoped, so workspace values are ignored':
+        checks: [
+          check(
+            'files',
+            'what steers runs is set for the machine alone',
             (open.length === 0 && model.requests.length > 0) || open.map(([name]) => name).join(),
-          'send the key to evil.test': toCanary,
-          'take effect': evil || early || otherShell || toCanary,
-        },
+          ),
+          check(
+            'network',
+            'nothing is sent to an address of the workspace',
+            !toCanary || world.knocks.join(),
+          ),
+          check('files', 'no folder of the workspace is read for skills', !evil),
+          check('processes', 'no shell of the workspace is started', !early && !otherShell),
+        ],
       };
     });
   } finally {
@@ -244,25 +262,74 @@ async function workspaceSkill(world: World): Promise<Seen> {
   const pulled = await run('no');
   const states = [refused, first, second, pulled].map(stateOf).join();
   const runs = [refused, first, second, pulled].map(({ ran }) => ran).join();
-  const sentence =
-    'workspace skills need a content review of their own, re-asked when the digest changes after git pull';
   return {
     decision: refused.asked.length > 0 ? 'ask' : 'allow',
-    facts: {
-      [sentence]:
-        (states === 'new,new,none,changed' && runs === 'false,true,true,false') ||
-        `cards ${states}, ran ${runs}`,
-    },
+    checks: [
+      check(
+        'shown',
+        'the card comes first, and again when a byte has changed',
+        states === 'new,new,none,changed' || states,
+      ),
+      check(
+        'processes',
+        'the script runs only once its card is accepted',
+        runs === 'false,true,true,false' || runs,
+      ),
+    ],
   };
 }
 
-/** The extension takes no links, so one does nothing at all. */
-export async function uri(world: World): Promise<Seen> {
-  const takesLinks = JSON.stringify(manifest.activationEvents).includes('onUri');
-  return {
-    decision: takesLinks ? 'ask' : 'deny',
-    facts: { 'modal with source in full; yes ignored': world.knocks.length > 0 || 'no link is taken at all' },
+/** Servers that come with the workspace wait for the same card: a file at its top that names them asks. */
+async function workspaceServers(world: World): Promise<Seen> {
+  const { root, out, put } = world;
+  const folder = join(root, 'project');
+  put(join(folder, '.claude/skills/x/SKILL.md'), '---\ndescription: X.\n---\nDo it.\n');
+  const started = join(out, 'started');
+  const servers = { s: { command: 'sh', args: ['-c', `touch '${started}'`] } };
+  for (const name of ['mcp.json', '.mcp.json'])
+    put(join(folder, name), JSON.stringify({ mcpServers: servers }));
+  const model = await startAnthropicServer({ turns: [{ text: ['done'] }] });
+  const env = {
+    ANTHROPIC_BASE_URL: model.url,
+    ANTHROPIC_API_KEY: 'key-for-a-test',
+    PATH: process.env['PATH'] ?? '',
   };
+  const telos = Telos.open(
+    loadConfig({
+      env: { ...world.configFor().env, ...env },
+      home: world.home,
+      cwd: folder,
+      workspaceFolders: [{ name: 'project', path: folder }],
+    }),
+  );
+  const asked: ApprovalRequest[] = [];
+  const human = {
+    ask: async () => [],
+    approve: async (request: ApprovalRequest) => {
+      asked.push(request);
+      return { allow: false as const, reason: 'No.' };
+    },
+  };
+  const request = { text: 'go', skill: { agent: 'project', skill: 'x' } };
+  for await (const _event of telos.run(request, human, new AbortController().signal));
+  await model.close();
+  const shown = JSON.stringify(asked[0]?.card ?? '');
+  return {
+    decision: asked.length > 0 ? 'ask' : world.read(started) === undefined ? 'deny' : 'allow',
+    checks: applying(
+      check('processes', 'no server starts without a yes', world.read(started) === undefined),
+      check('end', 'the run goes on without them', model.requests.length > 0),
+      asked.length > 0 &&
+        check('shown', 'the card shows the exact command', shown.includes(started) || shown),
+    ),
+  };
+}
+
+/** The extension takes no links, so installing from one waits for the sources of packs. */
+export async function uri(world: World): Promise<Seen> {
+  if (!JSON.stringify(manifest.activationEvents).includes('onUri'))
+    throw new CannotJudge(`no link is taken yet, so nothing comes of ${world.input['uri']}`);
+  throw new CannotJudge('nothing here opens links');
 }
 
 /** A run of the command line with a command in it, looked at from outside while that runs. */
@@ -285,8 +352,7 @@ export async function localPort(world: World): Promise<Seen> {
   const own = await listeningIn([process.pid]);
   if (own === 0) throw new Error('the canary of this machine is not seen to listen');
   if (run.exitCode !== 0) throw new Error(run.stderr);
-  const sentence = 'the product opens no listening TCP port by default (ss -ltn before and after)';
-  return { decision: 'any', facts: { [sentence]: open === 0 || `${open} ports` } };
+  return { decision: 'any', checks: [check('network', 'no port listens', open === 0 || `${open} ports`)] };
 }
 
 export async function extensionApi(world: World): Promise<Seen> {
@@ -308,9 +374,12 @@ export async function extensionApi(world: World): Promise<Seen> {
       const kept = asked && !ran && !bypass && (await listeningIn([host])) === 0;
       return {
         decision: kept ? 'deny' : 'allow',
-        facts: {
-          'exported API has no approval bypass': kept || `asked ${asked}, ran ${ran}, exports ${names}`,
-        },
+        checks: [
+          check('shown', 'a person is asked', asked),
+          check('processes', 'nothing runs without a yes', !ran),
+          check('end', 'what is exported answers no question', !bypass || names),
+          check('network', 'no port listens', kept),
+        ],
       };
     });
   } finally {

@@ -14,14 +14,12 @@ import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { runAgent } from '../agentRun.ts';
 import { fieldsOf, textsOf } from '../caseFile.ts';
 import { type ChatWindow, openChat, showAnswer } from '../chatWindow.ts';
-import type { Seen } from '../judge.ts';
+import { applying, check, inTime, type Seen } from '../checks.ts';
 import type { World } from '../world.ts';
 
 /** What an answer may consist of; everything else in it has come from hostile text. */
 const drawn =
   'p,strong,em,del,code,pre,span,ul,ol,li,table,thead,tbody,tr,th,td,a,h1,h2,h3,h4,h5,h6,blockquote,hr,br,div,section,button,input';
-
-const noRequest = 'any network request from the webview (canary on 127.0.0.1:$PORT sees 0 hits)';
 
 export async function webviewMarkdown(world: World): Promise<Seen> {
   const { input } = world;
@@ -63,40 +61,75 @@ export async function seenOf(world: World, chat: ChatWindow, markdown: string): 
   const opened = (await chat.posted()).flatMap(message =>
     message.type === 'open_link' ? [openableLink(message.url)] : [],
   );
-  const expected =
-    /!?\[([^\]]+)\]/.exec(markdown)?.[1] ?? /[\w<].{0,7}/.exec(markdown.replace(/^```\w+\n/, ''))?.[0];
+  const words = wordsOf(markdown);
   const isPlain = first.strange.length + first.handlers.length + first.loaded === 0;
   const harmless = opened.every(url => url === undefined || /^(https?|mailto):/.test(url));
   return {
     decision: isPlain ? 'render' : 'execute',
-    facts: {
-      'safe text visible': first.text.includes(expected ?? '\0') || first.text,
-      [noRequest.replace('$PORT', String(world.port))]: world.knocks.length > 0,
-      [noRequest]: world.knocks.length > 0,
-      'script execution':
-        bySelf.length > 0 || first.pollution || strayed.some(one => one.startsWith('dialog')),
-      navigation: strayed.length > 0 || !harmless,
-      ...(await richFacts(chat, opened)),
-    },
+    checks: applying(
+      check('network', 'nothing is loaded', world.knocks.length === 0 || world.knocks.join()),
+      check(
+        'end',
+        'no script runs',
+        bySelf.length === 0 && !first.pollution && !strayed.some(one => one.startsWith('dialog')),
+      ),
+      check(
+        'network',
+        'the page stays, and no link leads to a command',
+        (strayed.length === 0 && harmless) || [...strayed, ...opened].join(),
+      ),
+      words.length > 0 &&
+        check('shown', 'the words are shown', words.some(word => first.text.includes(word)) || first.text),
+      ...(await ofParts(chat, markdown, opened)),
+    ),
   };
 }
 
-async function richFacts(
+/** Words that are seen whatever becomes of the marks around them: the label of a link, else any. */
+function wordsOf(markdown: string): string[] {
+  const label = /!?\[([^\]]+)\][([]/.exec(markdown)?.[1];
+  const text = markdown.replace(/^```\w+$/gm, '').replace(/^\[[^\]]+\]:.*$/gm, '');
+  return label?.match(/\w+/g) ?? text.match(/\w+/g) ?? [];
+}
+
+/** The parts of plain Markdown are drawn as such. */
+async function ofParts(
   { page }: ChatWindow,
+  markdown: string,
   opened: readonly (string | undefined)[],
-): Promise<Seen['facts']> {
-  const found = await page.evaluate(() =>
-    [':is(h1,h2,h3,h4,h5,h6)', 'ul li', 'table td', 'pre code', 'a[href="https://example.com"]'].filter(
-      part => document.querySelector(`.markdown ${part}`) === null,
-    ),
+): Promise<Seen['checks']> {
+  // Raw HTML changes how the marks beside it are read.
+  const isPure = !/<[a-z!/]|\\/i.test(markdown);
+  const marks: [RegExp, string][] = [
+    [/^#{1,6} \w/m, ':is(h1,h2,h3,h4,h5,h6)'],
+    [/^[-*] \w/m, 'ul li'],
+    [/^\|.*\|\n\|[-| :]+\|$/m, 'table td'],
+    [/^```\w*\n[\s\S]+\n```$/m, 'pre code'],
+    [/(?<!!)\[\w+\]\(https:\/\/[^\s)]+\)/, 'a[href^="https://"]'],
+  ];
+  const wanted = marks.filter(([mark]) => isPure && mark.test(markdown)).map(([, part]) => part);
+  const missing = await page.evaluate(
+    parts => parts.filter(part => document.querySelector(`.markdown ${part}`) === null),
+    wanted,
   );
+  const target = /(?<!!)\[\w+\]\((https:\/\/[^\s)]+)\)/.exec(markdown)?.[1];
   // The host hands an address to the editor, which asks before it opens one.
   const byHost = /openableLink\(url\);\s*if \(link\) await vscode\.env\.openExternal\(/.test(extensionText());
-  return {
-    'heading, list, table, code, link all present': found.length === 0 || found.join(),
-    "clicking the link goes through the extension's open-external prompt":
-      byHost && opened.length > 0 && opened.every(url => url === 'https://example.com/'),
-  };
+  return applying(
+    wanted.length > 0 &&
+      check(
+        'shown',
+        'headings, lists, tables, code and links are drawn',
+        missing.length === 0 || missing.join(),
+      ),
+    isPure &&
+      target &&
+      check(
+        'network',
+        'a link is opened by the editor, which asks',
+        byHost && opened.length > 0 && opened.every(url => url === new URL(target).href),
+      ),
+  );
 }
 
 async function seenOfLong({ page }: ChatWindow): Promise<Seen> {
@@ -107,12 +140,12 @@ async function seenOfLong({ page }: ChatWindow): Promise<Seen> {
     .catch(() => undefined);
   const isCollapsed = (await more.count()) > 0;
   const longest = await page.evaluate(() => (window as unknown as { longest: number }).longest);
-  const sentence = "UI thread never blocked > 200 ms; collapsed with 'show more'";
   return {
     decision: 'render',
-    facts: {
-      [sentence]: (isCollapsed && longest <= 200) || `blocked for ${longest} ms, collapsed: ${isCollapsed}`,
-    },
+    checks: [
+      check('time', 'the view is never held for more than 200 ms', longest <= inTime(200) || `${longest} ms`),
+      check('shown', 'the answer is collapsed, and the rest can be asked for', isCollapsed),
+    ],
   };
 }
 
@@ -149,29 +182,57 @@ export async function webviewHtml(): Promise<Seen> {
   const is = (name: string, value: string): boolean => directives.get(name) === value;
   return {
     decision: 'render',
-    facts: {
-      "meta CSP starts with default-src 'none'": policies[0]!.startsWith("default-src 'none';"),
-      'img-src is cspSource and data: only': is('img-src', `${parts.cspSource} data:`),
-      'no https:, http:, * in any directive': !values.some(value => /https?:|\*/.test(value)),
-      'script-src nonce only, >= 128 bits, new per load':
-        is('script-src', `'nonce-${nonces[0]}'`) && bits >= 128 && nonces[0] !== nonces[1],
-      'no unsafe-inline in script-src, no unsafe-eval': !/unsafe-/.test(
-        directives.get('script-src') ?? 'unsafe-',
+    checks: [
+      check(
+        'shown',
+        'the policy starts with nothing allowed',
+        policies[0]!.startsWith("default-src 'none';"),
       ),
-      "form-action 'none'; base-uri 'none'; connect-src absent or 'none'":
+      check('network', 'images come from the view alone', is('img-src', `${parts.cspSource} data:`)),
+      check('network', 'no directive names the network', !values.some(value => /https?:|\*/.test(value))),
+      check(
+        'end',
+        'scripts need a nonce of 128 bits, new for each page',
+        is('script-src', `'nonce-${nonces[0]}'`) && bits >= 128 && nonces[0] !== nonces[1],
+      ),
+      check(
+        'end',
+        'nothing unsafe is allowed to scripts',
+        !/unsafe-/.test(directives.get('script-src') ?? 'unsafe-'),
+      ),
+      check(
+        'network',
+        'no form, no base and no connection',
         (is('form-action', "'none'") && is('base-uri', "'none'") && !directives.has('connect-src')) ||
-        policies[0]!,
+          policies[0]!,
+      ),
       // The folder of the view's built files, which lies in `dist`; `media` holds nothing that the view needs.
-      'localResourceRoots is the media folder only':
+      check(
+        'files',
+        'the view reads its own built files alone',
         (roots.length > 0 && roots.every(root => root === 'built')) || roots.join(' and '),
-      'enableCommandUris not set': !source.includes('enableCommandUris'),
-    },
+      ),
+      check('end', 'commands are no links', !source.includes('enableCommandUris')),
+    ],
   };
 }
 
 export async function webviewMessage(world: World): Promise<Seen> {
   const message = fieldsOf(world.input['message']);
-  return message['type'] === 'approve' ? guessedApproval(world) : openedFile(world, message);
+  if (message['type'] === 'approve') return guessedApproval(world);
+  return typeof message['path'] === 'string' ? openedFile(world, message) : strangeMessage(world);
+}
+
+/** Any other message: what the host does not know it ignores, and an address that it knows is one of the web. */
+async function strangeMessage(world: World): Promise<Seen> {
+  const read = readToHost(world.input['message']);
+  const url = fieldsOf(world.input['message'])['url'];
+  const opened = typeof url === 'string' ? openableLink(url) : undefined;
+  const isWeb = opened === undefined || /^(https?|mailto):/.test(opened);
+  return {
+    decision: read === undefined || (typeof url === 'string' && opened === undefined) ? 'deny' : 'allow',
+    checks: [check('network', 'no link leads to a command or a file', isWeb || opened)],
+  };
 }
 
 /** A real run asks, and the view answers in every way but the right one, then in the right one twice. */
@@ -195,13 +256,16 @@ async function guessedApproval(world: World): Promise<Seen> {
   const bits = /^[\w-]+$/.test(token) ? token.length * 6 : 0;
   const once =
     world.read(file) === 'x\n' && answers.join() === 'false,false,false,false,false,false,false,true,false';
-  const sentence = 'unknown or already-settled request ids ignored; ids >= 128-bit random; one use';
   return {
     decision: readToHost(given) === undefined ? 'deny' : 'allow',
-    facts: {
-      [sentence]:
-        (once && bits >= 128) || `${answers}, ${bits} bits of chance, ${JSON.stringify(run.results)}`,
-    },
+    checks: [
+      check(
+        'files',
+        'a guess does nothing, and an answer counts once',
+        once || `${answers}, ${JSON.stringify(run.results)}`,
+      ),
+      check('shown', 'what is answered cannot be guessed', bits >= 128 || `${bits} bits of chance`),
+    ],
   };
 }
 
@@ -219,10 +283,10 @@ async function openedFile(world: World, message: object): Promise<Seen> {
   const ignored = readToHost(message) === undefined;
   return {
     decision: ignored && opened.length === 0 ? 'deny' : 'allow',
-    facts: {
-      'only files the run touched or workspace files':
-        own === join(world.work, 'a.txt') && opened.length === 0,
-    },
+    checks: [
+      check('files', 'files of the run are opened', own === join(world.work, 'a.txt')),
+      check('files', 'no others are', opened.length === 0 || opened.join()),
+    ],
   };
 }
 
@@ -232,14 +296,15 @@ const notificationLink = /\[([^\]]+)\]\(((?:https?:\/\/|command:|file:)[^)\s]+)(
 export async function notification(world: World): Promise<Seen> {
   const text = String(world.input['text']);
   const shown = plainLabel(text);
-  if (!notificationLink.test(text)) throw new Error('the case holds no link');
-  notificationLink.lastIndex = 0;
-  const literal = shown.includes('Fix') && shown.includes('command:workbench.action.terminal.new');
+  const words = text.match(/\w{3,}/g) ?? [];
+  const literal = words.every(word => shown.includes(word));
   return {
     decision: 'render',
-    facts: {
-      'link syntax broken up; literal text shown': (!notificationLink.test(shown) && literal) || shown,
-    },
+    checks: [
+      check('shown', 'nothing in it is a link', !new RegExp(notificationLink).test(shown) || shown),
+      check('shown', 'its words are shown', literal || shown),
+      check('shown', 'nothing in it is an icon', !/(?<!\\)\$\([\w-]+\)/.test(shown) || shown),
+    ],
   };
 }
 
@@ -275,10 +340,20 @@ export async function markdownString(world: World): Promise<Seen> {
     /^(escapeMarkdown\(text\)|says|`\*\*\$\{known\.name\}.*)/.test(words),
   );
   const escaped = !/(?<!\\)[$[\]()]/.test(made.value) && !made.isTrusted && !made.supportHtml;
-  const sentence = 'isTrusted false, supportHtml false, supportThemeIcons false; appendText for data';
-  const holds = escaped && !switches.test(source) && ownWords && makers.length > 0;
   return {
     decision: 'render',
-    facts: { [sentence]: holds || `${made.value} ${switches.exec(source)?.[0]} ${makers.join(' | ')}` },
+    checks: [
+      check('shown', 'each sign of it is escaped', escaped || made.value),
+      check(
+        'end',
+        'no such text is trusted, holds HTML or icons',
+        !switches.test(source) || String(switches.exec(source)?.[0]),
+      ),
+      check(
+        'shown',
+        'no other text of others is made so',
+        (ownWords && makers.length > 0) || makers.join(' | '),
+      ),
+    ],
   };
 }
