@@ -3,11 +3,14 @@
  * flicker when its end arrives. Works on the last line alone: emphasis rarely runs over a line's end. Pure.
  */
 
+/** A longer line is left as it is, in characters: what follows goes through it again and again. */
+const longestLine = 2_000;
+
 /** The source with the emphasis, code span or link on its last line brought to an end. */
 export function completeMarkdown(source: string): string {
   const lineStart = source.lastIndexOf('\n') + 1;
   const line = source.slice(lineStart);
-  if (!/[*_`[~]/.test(line)) return source;
+  if (line.length > longestLine || !/[*_`[~]/.test(line)) return source;
   return source.slice(0, lineStart) + completeLine(line);
 }
 

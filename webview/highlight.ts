@@ -36,8 +36,12 @@ for (const [name, language] of Object.entries(languages)) highlighter.registerLa
 /** Colouring more than this (in UTF-16 units) would be felt as a stall. */
 const longestCode = 30_000;
 
+/** Lines and gaps that are longer are not written by hand, and the patterns of a language go through them again and again. In characters. */
+const longLineOrGap = /[^\n]{501}|\s{501}/;
+
 /** HTML of the coloured code, still to be sanitised, or undefined when it stays plain. */
 export function highlight(code: string, language: string): string | undefined {
-  if (code.length > longestCode || !highlighter.getLanguage(language)) return undefined;
+  if (code.length > longestCode || longLineOrGap.test(code) || !highlighter.getLanguage(language))
+    return undefined;
   return highlighter.highlight(code, { language, ignoreIllegals: true }).value;
 }

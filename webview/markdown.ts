@@ -1,5 +1,5 @@
 /** Turns one block of Markdown into HTML. Raw HTML in it stays text, and only harmless addresses become links. */
-import { Marked } from 'marked';
+import { Lexer, Marked, type Token, type TokensList } from 'marked';
 
 const marked = new Marked({
   gfm: true,
@@ -7,6 +7,15 @@ const marked = new Marked({
     // Without these two no text of a model is ever taken for a tag; what looks like one is shown as it was written.
     html: () => undefined,
     tag: () => undefined,
+    // A row has as many cells as the head, however short it is written. `false` leaves it to marked.
+    table: src => (mayBeTable(src) ? false : undefined),
+    // Each of many may be held against all that follows it.
+    lheading(src) {
+      return (this.lexer as BoundedLexer).mayLookAhead(src) ? false : undefined;
+    },
+    paragraph(src) {
+      return (this.lexer as BoundedLexer).mayLookAhead(src) ? false : undefined;
+    },
   },
   renderer: {
     link({ href, title, tokens }) {
@@ -27,14 +36,99 @@ const marked = new Marked({
   },
 });
 
+/**
+ * Marks of one text within a block, such as a paragraph or a cell, that are looked at: each may have to be held against each. Behind so many,
+ * it is no text that anybody has written to be read, and is shown as it is.
+ */
+const mostMarks = 300;
+/** Squares of such numbers that a whole block may come to. */
+const mostWork = 150_000;
+/** So few marks cost nothing that counts. */
+const fewMarks = 8;
+/** Quotes and lists inside each other. */
+const mostNested = 20;
+/** Each line of a text is put behind those before it, all of which are copied. */
+const mostLines = 3_000;
+/** Characters that the lines of a block may look at behind them, together. */
+const mostAhead = 500_000;
+/** Cells of a table, those that are left out of its rows included. */
+const mostCells = 20_000;
+
+const marks = /\*+|_+|~+|[[\]!<\\`@]|https?:|ftp:|www\.| {2}\n/g;
+
+/** Takes for plain text what would take a stranger's choice of time: the parser tries many marks again and again, up to the end of their text. */
+class BoundedLexer extends Lexer<string, string> {
+  #work = 0;
+  #nested = 0;
+  #ahead = 0;
+
+  mayLookAhead(src: string): boolean {
+    this.#ahead += src.length;
+    return this.#ahead <= mostAhead;
+  }
+
+  override inlineTokens(src: string, tokens: Token[] = []): Token[] {
+    const count = src.match(marks)?.length ?? 0;
+    const work = count <= fewMarks ? 0 : count * count;
+    if (count > mostMarks || this.#work + work > mostWork) {
+      tokens.push({ type: 'text', raw: src, text: src, escaped: false });
+      return tokens;
+    }
+    this.#work += work;
+    return super.inlineTokens(src, tokens);
+  }
+
+  // Of the two ways in which it can be called, one for the whole, the last parameter is the same.
+  override blockTokens(src: string, tokens?: Token[], isClipped?: boolean): Token[];
+  override blockTokens(src: string, tokens?: TokensList, isClipped?: boolean): TokensList;
+  override blockTokens(src: string, tokens: Token[] = [], isClipped = false): Token[] {
+    if (this.#nested >= mostNested || hasLines(src, mostLines)) {
+      tokens.push({ type: 'paragraph', raw: src, text: src, tokens: this.inline(src) });
+      return tokens;
+    }
+    this.#nested += 1;
+    try {
+      return super.blockTokens(src, tokens, isClipped);
+    } finally {
+      this.#nested -= 1;
+    }
+  }
+}
+
 /** HTML of `source`; it must still be sanitised before it is attached. */
 export function renderMarkdown(source: string): string {
   try {
-    return marked.parse(source, { async: false });
+    const tokens = new BoundedLexer(marked.defaults).lex(source);
+    return marked.parser(tokens, marked.defaults);
   } catch {
     return `<p>${escapeHtml(source)}</p>`;
   }
 }
+
+function hasLines(text: string, count: number): boolean {
+  let at = 0;
+  for (let line = 0; line < count; line++) {
+    at = text.indexOf('\n', at) + 1;
+    if (at === 0) return false;
+  }
+  return true;
+}
+
+/** This is asked at every line, so the rows are counted only where a table begins, which takes them all. */
+function mayBeTable(src: string): boolean {
+  const [, head = '', delimiters = ''] = /^([^\n]*)\n([^\n]*)/.exec(src) ?? [];
+  const columns = cellsOf(head).length;
+  const isTable = /[|:]/.test(delimiters) && cellsOf(delimiters).every(cell => /^:?-+:?$/.test(cell.trim()));
+  if (!isTable || cellsOf(delimiters).length !== columns) return false;
+  return columns * src.slice(0, src.search(/\n[ \t]*\n|$/)).split('\n').length <= mostCells;
+}
+
+const cellsOf = (row: string): string[] =>
+  row
+    .trim()
+    .replace(/\\./g, '')
+    .replace(/^\||\|$/g, '')
+    .split('|');
 
 function isWebAddress(href: string): boolean {
   return /^(https?:\/\/|mailto:)/i.test(href);

@@ -94,7 +94,7 @@ export function codeParts(source: string, growing = false): { language: string; 
   const fence = fenceOf(head) ?? '';
   const language = /^[^\s{,]*/.exec(head.trim().slice(fence.length).trim())?.[0] ?? '';
   let code = headEnd === -1 ? '' : source.slice(headEnd + 1);
-  const lastLineAt = code.replace(/\s+$/, '').lastIndexOf('\n') + 1;
+  const lastLineAt = code.trimEnd().lastIndexOf('\n') + 1;
   const lastLine = code.slice(lastLineAt);
   const partialFence = growing && new RegExp(`^ {0,3}\\${fence[0]}*$`).test(lastLine);
   if (closesFence(lastLine.trimEnd(), fence) || partialFence) code = code.slice(0, lastLineAt);
@@ -146,9 +146,7 @@ function readProseLine(scan: Scan, line: string, blank: boolean): Step {
   if (blank || isUnderline(line)) return { closes: true, mode: 'prose' };
   if (fenceOf(line) || isHeading(line) || isRule(line) || interruptsParagraph(line)) return 'close_before';
   if (scan.mode === 'table') return stay(scan);
-  if (/^ {0,3}\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(line) && line.includes('|')) {
-    return stay({ ...scan, mode: 'table' });
-  }
+  if (isDelimiterRow(line)) return stay({ ...scan, mode: 'table' });
   return scan.at > longBlock ? 'cut_before' : stay(scan);
 }
 
@@ -204,6 +202,13 @@ function isRule(line: string): boolean {
 /** The line of `=` or `-` that turns the paragraph above it into a heading. */
 function isUnderline(line: string): boolean {
   return /^ {0,3}(=+|-+)\s*$/.test(line);
+}
+
+/** The line between the head of a table and its rows; cell by cell, so that no blanks are tried in two ways. */
+function isDelimiterRow(line: string): boolean {
+  if (!line.includes('|')) return false;
+  const cells = line.trim().replace(/^\|/, '').replace(/\|$/, '').split('|');
+  return cells.every(cell => /^:?-+:?$/.test(cell.trim()));
 }
 
 /** Only a bullet with text, or number one, may end a paragraph without a blank line: "1986. A good year" may not. */
