@@ -109,9 +109,12 @@ export function decodeEntities(text: string): string {
 /** The readable text of a page; `base` is where it came from, and completes its links. */
 export function htmlToText(html: string, base: URL): string {
   const page = new ReadablePage(base);
+  // A sign that begins no markup goes with the text around it.
+  const markup = /<(?=[a-z/!?])/gi;
   let position = 0;
   while (position < html.length) {
-    const open = html.indexOf('<', position);
+    markup.lastIndex = position;
+    const open = markup.exec(html)?.index ?? -1;
     page.addText(html.slice(position, open === -1 ? html.length : open));
     if (open === -1) break;
     position = afterMarkup(html, open, page);
