@@ -87,7 +87,10 @@ function retryAfter(headers: HttpFailure['headers']): number | undefined {
   if (milliseconds >= 0) return milliseconds;
   const value = headers?.get('retry-after');
   if (!value) return undefined;
-  const wait = /^\s*[\d.]+\s*$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  const seconds = Number(value);
+  // A negative number is not a wait; as a date it would be one in the past.
+  if (seconds < 0) return undefined;
+  const wait = Number.isNaN(seconds) ? Date.parse(value) - Date.now() : seconds * 1000;
   return Number.isNaN(wait) ? undefined : Math.max(0, wait);
 }
 

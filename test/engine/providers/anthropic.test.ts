@@ -194,6 +194,12 @@ describe('anthropic', () => {
     assert.ok((requests[1]?.arrivedAt ?? 0) - (requests[0]?.arrivedAt ?? 0) >= 95);
   });
 
+  it('takes a retry-after below zero for none, and waits as if there were no header', async () => {
+    await serve({ status: 429, headers: { 'retry-after': '-1' } }, { text: ['ok'] });
+    const [retry] = await collect();
+    assert.ok(retry?.type === 'retry' && retry.waitMs > 0, JSON.stringify(retry));
+  });
+
   it('gives up after five tries', async () => {
     const { requests } = await serve({ status: 503 });
     const error = await failure();
