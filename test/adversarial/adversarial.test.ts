@@ -12,7 +12,7 @@ import { obey, sumUp } from './outside.ts';
 import { reword, rewordings } from './reword.ts';
 import { runCase } from './runCases.ts';
 import { noteRun, noteTerminal, watched } from './witness.ts';
-import { openWorld, secretText, usualKey } from './world.ts';
+import { agentName, openWorld, secretText, usualKey } from './world.ts';
 
 const cases = readCases(new URL('cases.json', import.meta.url).pathname);
 const byId = (id: string): AdversarialCase => structuredClone(cases.find(one => one.id === id)!);
@@ -191,7 +191,7 @@ describe('a case that is not true', () => {
     const world = await openWorld(byId('inject-002'));
     try {
       const command = `touch '${world.out}/touched'`;
-      const rule = `[[allow]]\nagent = "*"\ntool = "run_command"\ncommand = ${JSON.stringify(command)}\n`;
+      const rule = `[[allow]]\nagent = "${agentName}"\ntool = "run_command"\ncommand = ${JSON.stringify(command)}\n`;
       world.put(`${world.cfg}/policy.toml`, rule);
       const { outside } = await obey(world, [{ name: 'run_command', input: { command } }]);
       assert.deepEqual(outside.unannounced, ['changed out/touched']);

@@ -58,13 +58,18 @@ export async function installPack(
     try {
       return await place(plan, config);
     } catch (error) {
-      // Another window has installed one of that name at this very moment: that one is looked at now.
-      if (!(error instanceof OccupiedError) || attempt >= mostAttempts) throw error;
+      // Another window has installed one of that name meanwhile, or the source has changed: look at what is there now.
+      const isOutdated = error instanceof OccupiedError || error instanceof OutdatedPlan;
+      if (isOutdated && attempt < mostAttempts) continue;
+      throw error instanceof OutdatedPlan ? changed(plan) : error;
     }
   }
 }
 
 const mostAttempts = 5;
+
+/** Agent or source are no longer what the plan was made from. */
+class OutdatedPlan extends Error {}
 
 async function place(plan: WholePlan, config: Config): Promise<InstalledPack> {
   const { dataDir } = config;
@@ -77,7 +82,7 @@ async function place(plan: WholePlan, config: Config): Promise<InstalledPack> {
     replaces: replaces !== undefined,
     async prepare(staged) {
       const left = await fill(staged, plan);
-      if (!(await isAsPlanned(plan, left, config))) throw changed(plan);
+      if (!(await isAsPlanned(plan, left, config))) throw new OutdatedPlan();
       return { left, along: [noted(staged, plan, left, dataDir)] };
     },
     after: async () => [...(await describeInToml(plan))],

@@ -13,7 +13,7 @@ import { runCli } from '../cliRun.ts';
 import { clockAt } from '../clock.ts';
 import { readScript, type Script } from '../streamScript.ts';
 import { plainAnswer, startWire, toldIn, type Wire, type WireAnswer, type WireRequest } from '../wire.ts';
-import type { World } from '../world.ts';
+import { agentName, type World } from '../world.ts';
 
 const apiKey = 'sk-ant-api03-1111111111111111111111';
 /** Nobody waits here for the pauses between tries; all else is as it is. */
@@ -357,7 +357,7 @@ export async function parallelCalls(world: World): Promise<boolean | string> {
   const host = `127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
   world.put(
     join(world.cfg, 'policy.toml'),
-    `[[allow]]\nagent = "*"\ntool = "fetch_url"\nhost = ${JSON.stringify(host)}\n`,
+    `[[allow]]\nagent = "${agentName}"\ntool = "fetch_url"\nhost = ${JSON.stringify(host)}\n`,
   );
   const toolCalls = Array.from({ length: 40 }, (_, at) => ({
     id: `f${at}`,
