@@ -135,8 +135,21 @@ const shownChanges = 20;
 const shownFlags = 30;
 
 export function describeFlag({ kind, file, line, text }: RedFlag, say: Say = english): string {
-  return `${file}:${line} ${flagWords(kind, say)}${text ? `: ${text}` : ''}`;
+  const place = aboutWholeFile.includes(kind) ? file : `${file}:${line}`;
+  return `${place} ${flagWords(kind, say)}${text ? `: ${text}` : ''}`;
 }
+
+/** Flags about a file as such, where a line says nothing. */
+const aboutWholeFile: readonly RedFlag['kind'][] = [
+  ...([
+    'not-looked-into',
+    'too-many-hosts',
+    'compiled-code',
+    'repository-program',
+    'repository-file',
+  ] as const),
+  ...(['hidden-repository', 'link-out', 'special-file'] as const),
+];
 
 /** False where something that the card does not cover can run beside what it does. */
 export const coversAll = ({ redFlags }: Pick<AgentCard, 'redFlags'>): boolean =>

@@ -1,4 +1,5 @@
 /** Conversations to look at: every part of the chat view that a person can meet. */
+import type { AgentCard } from '../../src/protocol/agentCard.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import type { ChatInfo, ToWebview } from '../../src/protocol/webview.ts';
 
@@ -61,7 +62,7 @@ export function failed(callId: string, name: string, content: string): RunEvent 
   return { type: 'tool_end', callId, name, result: { content, isError: true } };
 }
 
-export function ask(callId: string, subject: string): RunEvent {
+export function ask(callId: string, subject: string): Extract<RunEvent, { type: 'approval_request' }> {
   return {
     type: 'approval_request',
     request: {
@@ -76,6 +77,26 @@ export function ask(callId: string, subject: string): RunEvent {
     },
   };
 }
+
+const card: AgentCard = {
+  agent: 'reports',
+  folder: '/home/ada/.skills/reports',
+  origin: 'your folder /home/ada/.skills/reports',
+  state: 'new',
+  digest: '9f2c'.repeat(16),
+  workingDir: '/home/ada/Documents',
+  folders: [{ path: '/home/ada/Documents', access: 'write' }],
+  hosts: ['api.example.com'],
+  scripts: ['scripts/report.py', 'scripts/upload.sh'],
+  variables: ['REPORT_TOKEN'],
+  servers: [],
+  redFlags: [
+    { kind: 'unpinned-code', file: 'scripts/upload.sh', line: 3, text: 'npx -y uploader report.pdf' },
+    { kind: 'link-out', file: 'shared', line: 1, text: '../../elsewhere' },
+  ],
+  leftOut: [{ path: '.git', why: 'repository' }],
+  changes: [],
+};
 
 export const end: RunEvent = {
   type: 'run_end',
@@ -184,6 +205,21 @@ export const scenes: Record<string, ToWebview> = {
     text('These notes are older than a year. I will remove them.\n'),
     call('t1', 'run_command', { command: 'rm -r notes/2024 && echo gone' }),
     ask('t1', `rm -r notes/2024 &&\necho \u202Egone\u200B ${'x'.repeat(1_500)} | sh`),
+  ]),
+  card: conversation([
+    start('make the weekly report'),
+    recorded,
+    call('t1', 'run_command', { command: 'python3 scripts/report.py --week 12' }),
+    {
+      type: 'approval_request',
+      request: {
+        ...ask('t1', 'python3 scripts/report.py --week 12').request,
+        rule: 'card.new',
+        reason:
+          "A command can do whatever you can do on this machine. Agent 'reports' has not been reviewed yet.",
+        card,
+      },
+    },
   ]),
   trouble: conversation([
     start('run daily kickoff'),
