@@ -1,6 +1,12 @@
 /** Which paths a command could reach, as far as its words say it, and what of it they do not say. */
 import { basename } from 'node:path';
-import { foldedPath, LinkFollower, withoutPercents, writtenSegments } from './pathPatterns.ts';
+import {
+  foldedPath,
+  LinkFollower,
+  throughProcess,
+  withoutPercents,
+  writtenSegments,
+} from './pathPatterns.ts';
 import { foldersTold, givenCode, goesThroughFolder, showsNames, staysAbove } from './programHabits.ts';
 import type { Consequence, NamedPath, Reach } from './reach.ts';
 import { mostAlternatives, type SimpleCommand, simpleCommands, withoutBraces } from './shellCommands.ts';
@@ -18,6 +24,10 @@ const changesVariables =
   /\b(for|while|until|select|read|mapfile|readarray|getopts|let|printf|declare|typeset|local|export|readonly|eval|source|unset|set|trap)\b|\b(CDPATH|IFS|HOME|OLDPWD|PWD)=|\+=/;
 /** Make something else of the name of a program. */
 const renamesPrograms = /\b(function|alias|enable|hash)\b|\(\s*\)|\bPATH=/;
+
+/** Say where `~` and a `cd` lead. */
+const movesHome = /(?<![\w${])HOME\b/;
+const movesFolders = /\bCDPATH\b/;
 
 /** `folder` is where the command runs; both are real and absolute. Never throws. */
 export function commandReach(line: string, folder: string, home: string): Reach {
@@ -42,6 +52,7 @@ class CommandReader {
   readonly #variables = new Map<string, string[]>();
   readonly #isUnsteady: boolean;
   readonly #renames: boolean;
+  readonly #movesHome: boolean;
   readonly #follower = new LinkFollower();
   readonly #seen = new Set<string>();
   #commands = 0;
@@ -50,6 +61,9 @@ class CommandReader {
     this.#home = home;
     this.#folders = new Set([folder]);
     this.#isUnsteady = changesVariables.test(line);
+    const plain = line.replace(/["'\\]/g, '');
+    this.#movesHome = movesHome.test(plain);
+    if (movesFolders.test(plain)) this.#folders.add(signs.any);
     this.#renames = renamesPrograms.test(line);
   }
 
@@ -98,7 +112,7 @@ class CommandReader {
     this.code.push(...code);
     if (/^(cd|pushd|chdir)$/.test(program)) {
       const named = operands.filter(word => !/^-[A-Za-z@]/.test(word));
-      this.#goTo(named.length > 0 ? all : [this.#home]);
+      this.#goTo(named.length > 0 ? all : [this.#movesHome ? signs.any : this.#home]);
     }
     for (const told of foldersTold(all)) this.#goTo([told]);
     const stays = this.#renames ? 'none' : staysAbove(program, operands);
@@ -122,8 +136,8 @@ class CommandReader {
       // The host of an address of files stands before the path.
       if (part.startsWith('//')) this.#name(withoutPercents(part.replace(/^\/+[^/]*/, '')), 'nothing');
       // The view that a process has of the disk.
-      const seen = /^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(cwd|root)(?:\/(.*))?$/s.exec(part);
-      if (seen) this.#name(`${seen[1] === 'root' ? '/' : './'}${seen[2] ?? ''}`, ifAbove);
+      const seen = throughProcess(part);
+      if (seen !== undefined) this.#name(seen, ifAbove);
     }
   }
 
@@ -191,10 +205,10 @@ class CommandReader {
     const begin = pattern.indexOf(signs.tilde);
     if (begin < 0) return pattern;
     const [, user = '', rest = ''] = /^([^/:]*)(.*)$/s.exec(pattern.slice(begin + 1))!;
-    const isOwn = user === '' || user === basename(this.#home);
+    const isOwn = (user === '' && !this.#movesHome) || user === basename(this.#home);
     // Whose home that is stands elsewhere.
     const home = isOwn ? this.#home : signs.any;
-    return pattern.slice(0, begin) + home + rest.replaceAll(signs.tilde, this.#home);
+    return pattern.slice(0, begin) + home + rest.replaceAll(signs.tilde, home);
   }
 }
 

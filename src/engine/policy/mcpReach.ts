@@ -1,8 +1,16 @@
 /** Which places and addresses the input of an MCP tool could mean, in whatever way they are written. */
 import { basename } from 'node:path';
 import type { JsonObject } from '../../protocol/run.ts';
-import { foldedPath, LinkFollower, type Segments, withoutPercents, writtenSegments } from './pathPatterns.ts';
+import {
+  foldedPath,
+  LinkFollower,
+  type Segments,
+  throughProcess,
+  withoutPercents,
+  writtenSegments,
+} from './pathPatterns.ts';
 import type { NamedPath, Reach } from './reach.ts';
+import { signs } from './shellWords.ts';
 
 export interface McpReach extends Reach {
   /** The web addresses that it names. */
@@ -92,6 +100,8 @@ function unwrapped(text: string): string[] {
   const invisible = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g;
   const forms = [text.normalize('NFKC').replace(invisible, ''), withoutPercents(text)];
   if (/\\(x[\da-f]{2}|u[\da-f]{4})/i.test(text)) forms.push(withoutCodes(text));
+  // As a shell would read it.
+  if (/["'`\\]/.test(text)) forms.push(text.replace(/["'`\\]/g, ''));
   if (/^\s*["[{]/.test(text)) forms.push(...(jsonIn(text) ?? []));
   return forms;
 }
@@ -114,7 +124,8 @@ function namedIn(forms: readonly string[], places: McpPlaces, unread: Set<string
   const found = new Map<string, boolean>();
   const add = (text: string, sure: boolean): void => {
     const path = plainPath(text, places.home);
-    if (path !== '') found.set(path, sure || found.get(path) === true);
+    for (const one of [path, throughProcess(path) ?? ''])
+      if (one !== '') found.set(one, sure || found.get(one) === true);
   };
   for (const form of forms) {
     const text = form
@@ -135,7 +146,7 @@ function namedIn(forms: readonly string[], places: McpPlaces, unread: Set<string
   return paths;
 }
 
-const separators = /[,;:|=@?&#'"`<>()[\]{}\t]+/;
+const separators = /[,;:|=@?&#!'"`<>()[\]{}\t]+/;
 
 function addFrom(line: string, add: (text: string, sure: boolean) => void): void {
   const pieces = line.split(separators).map(piece => piece.trim());
@@ -164,20 +175,33 @@ function plainPath(text: string, home: string): string {
     .replace(/^\$PWD(?=\/|$)/i, '.');
   const [, user, rest = ''] = /^~([^/]*)(.*)$/s.exec(path) ?? [];
   if (user === undefined) return path;
-  return user === '' || user === basename(home) ? home + rest : path;
+  if (user === '' || user === basename(home)) return home + rest;
+  // Whose home that is stands elsewhere.
+  return /^[a-z_][\w.-]*$/i.test(user) && rest !== '' ? `/${signs.any}${rest}` : path;
 }
 
-function meaningsOf(path: string, sure: boolean, places: McpPlaces, follower: LinkFollower): NamedPath[] {
+/** With `signs` for what a pattern of file names leaves open; a star in a text without any folder is hardly one. */
+const withPatterns = (path: string): string =>
+  path.includes('/')
+    ? path
+        .replace(/\*{2,}/g, signs.any)
+        .replaceAll('*', signs.star)
+        .replaceAll('?', signs.one)
+    : path;
+
+function meaningsOf(written: string, sure: boolean, places: McpPlaces, follower: LinkFollower): NamedPath[] {
   const { home, own, others, isRemote } = places;
+  const path = withPatterns(written);
   const named = (base: Segments, isOwn: boolean, isRooted: boolean): NamedPath => ({
     meanings: follower.meaningsOf(writtenSegments(path, base)).map(foldedPath),
-    ifBelow: sure || isRooted ? 'forbidden' : 'unclear',
+    ifBelow: isRooted || (sure && path === written) ? 'forbidden' : 'unclear',
     // What a tool is handed it may go through, down to the last folder; whether it does is not known, so a folder above is asked about.
     ifAbove: isRemote || !isOwn || (!sure && path === '/') ? 'nothing' : 'unclear',
     isProse: !sure,
   });
   if (path.startsWith('/')) return [named([], true, true)];
-  const folders = new Map([home, ...others].map(folder => [folder, false]));
+  // Where a pattern is relative to is the server's to say.
+  const folders = new Map((path === written ? [home, ...others] : []).map(folder => [folder, false]));
   for (const folder of own) folders.set(folder, true);
   return [...folders].map(([folder, isOwn]) => named(writtenSegments(folder), isOwn && sure, false));
 }

@@ -79,6 +79,12 @@ const isPattern = (name: string): boolean => name.includes(signs.star) || name.i
 export const withoutPercents = (text: string): string =>
   text.replace(/(?:%[\da-f]{2})+/gi, escapes => Buffer.from(escapes.replaceAll('%', ''), 'hex').toString());
 
+/** Where a path leads that goes over a process's view of the disk, relative to the folder that it runs in; undefined for any other path. */
+export function throughProcess(path: string): string | undefined {
+  const seen = /^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(cwd|root)(?:\/(.*))?$/s.exec(path);
+  return seen ? `${seen[1] === 'root' ? '/' : './'}${seen[2] ?? ''}` : undefined;
+}
+
 const mostLinks = 40;
 const mostMeanings = 100;
 const rootSign = process.platform === 'win32' ? '' : '/';

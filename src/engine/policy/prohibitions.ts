@@ -12,7 +12,10 @@ import {
   writtenSegments,
 } from './pathPatterns.ts';
 import type { PolicyRule } from './policyFile.ts';
+import { staysAbove } from './programHabits.ts';
 import type { NamedPath, Reach } from './reach.ts';
+import { withoutBraces } from './shellCommands.ts';
+import { fileWildcards } from './shellWords.ts';
 import { hostFits, type Wanted, type WantedOf } from './wanted.ts';
 
 /** `unclear`: what the rule forbids may be meant, and only a person can tell. */
@@ -22,9 +25,13 @@ export type Prohibition = 'forbidden' | 'unclear';
 const alsoMeant: Readonly<Record<string, readonly string[]>> = {
   read_file: ['search_files', 'edit_file'],
   write_file: ['edit_file'],
+  list_directory: ['glob'],
+  glob: ['list_directory'],
 };
 /** A rule of one of these for a place holds for all that could do the same: commands, and the tools of MCP servers. */
 const fileTools = /^(\*|read_file|write_file|edit_file|list_directory|search_files|glob)$/;
+/** A rule of one of these for a place is about the names below it as well. */
+const lists = /^(\*|list_directory|glob)$/;
 const writes = /^(write_file|edit_file)$/;
 
 /** What a rule has to say to a call. `looking` is the command where it only looks, so that its paths are known for certain. */
@@ -67,7 +74,10 @@ function byPlace(
   switch (wanted.kind) {
     case 'command':
       if (!isNamed && !isOfFiles) return undefined;
-      if (looking) return !writes.test(rule.tool) && shows(looking, places) ? 'forbidden' : undefined;
+      if (looking)
+        return !writes.test(rule.tool) && shows(looking, places, lists.test(rule.tool))
+          ? 'forbidden'
+          : undefined;
       return byReach(rule, reachOf(wanted, home), places, home);
     case 'mcp':
       return isNamed || isOfFiles ? byReach(rule, wanted.reach, places, home) : undefined;
@@ -75,6 +85,12 @@ function byPlace(
       return undefined;
     default: {
       if (!isNamed) return undefined;
+      if (
+        wanted.pattern !== undefined &&
+        lists.test(rule.tool) &&
+        finds(wanted.subject, wanted.pattern, places)
+      )
+        return 'forbidden';
       const path = foldedPath(writtenSegments(wanted.subject));
       const relations = places.map(place => relationOf(path, place));
       // A search shows what the files below its folder hold.
@@ -84,9 +100,23 @@ function byPlace(
   }
 }
 
-/** Links were followed when the command was checked. */
-function shows({ program, paths }: ReadOnlyCommand, places: readonly FoldedPath[]): boolean {
-  const readsBelow = program === 'rg' || program === 'grep';
+/** True when a search for names could find one in these places. It follows no links. */
+function finds(folder: string, pattern: string, places: readonly FoldedPath[]): boolean {
+  const base = writtenSegments(folder);
+  return withoutBraces(fileWildcards(pattern)).some(one => {
+    const names = writtenSegments(one.replace(/^\/+/, ''), base);
+    return places.some(place => /below|maybe/.test(relationOf(foldedPath(names), place, true) ?? ''));
+  });
+}
+
+/** Links were followed when the command was checked. With `names` for a rule that is about names, too. */
+function shows(
+  { program, paths, argv }: ReadOnlyCommand,
+  places: readonly FoldedPath[],
+  names: boolean,
+): boolean {
+  const listsBelow = program === 'find' || (program === 'ls' && staysAbove(program, argv) === 'none');
+  const readsBelow = program === 'rg' || program === 'grep' || (names && listsBelow);
   return paths.some(path => {
     const named = foldedPath(writtenSegments(path));
     const relations = places.map(place => relationOf(named, place));

@@ -19,6 +19,18 @@ export const signs = {
   end: '\ue015',
 } as const;
 
+/** A pattern of file names, as search tools take it, with `signs`. */
+export const fileWildcards = (pattern: string): string =>
+  pattern
+    .replace(reservedSigns, signs.one)
+    .replaceAll('\\', '/')
+    .replace(/\*{2,}/g, signs.any)
+    .replaceAll('*', signs.star)
+    .replace(/\[[!^]?\]?[^\]]*\]|\?/g, signs.one)
+    .replaceAll('{', signs.open)
+    .replaceAll(',', signs.comma)
+    .replaceAll('}', signs.close);
+
 export interface ShellWord {
   kind: 'word';
   /** Without quotes and escapes, with `signs` for the rest. */
@@ -97,6 +109,10 @@ class Reader {
       this.#substitution(')');
       return;
     }
+    if (this.#line[this.#at] === '(' && /[/+@!\ue001\ue002]$/.test(this.#last) && this.#word !== undefined) {
+      this.#choiceOfNames();
+      return;
+    }
     // The number of a stream belongs to the redirection behind it.
     if (/[<>]/.test(this.#line[this.#at]!) && /^\d+$/.test(this.#word ?? '')) this.#word = undefined;
     this.#endWord();
@@ -106,6 +122,13 @@ class Reader {
     this.tokens.push({ kind: 'operator', text });
     if (text === '<<' || text === '<<-') this.#heredocStart();
     if (text === '\n') this.#heredocBodies();
+  }
+
+  /** `@(a|b)`, and `(a|b)` within a path, which some shells know. */
+  #choiceOfNames(): void {
+    if (this.#last !== '/') this.#word = this.#word?.slice(0, -1);
+    this.#at++;
+    this.#substitution(')');
   }
 
   #heredocStart(): void {
@@ -174,7 +197,9 @@ class Reader {
 
   /** A choice of characters; a bracket without its end is one. */
   #brackets(): void {
-    const choice = /^[!^]?\]?[^\]\s/]{0,200}\]/.exec(this.#line.slice(this.#at, this.#at + 204))?.[0];
+    const choice = /^[!^]?\]?(?:\[([:.=])[a-z]{1,20}\1\]|[^\]\s/]){0,200}\]/.exec(
+      this.#line.slice(this.#at, this.#at + 204),
+    )?.[0];
     this.#at += choice?.length ?? 0;
     // Which characters are meant matters less than that it is one of them.
     this.#add(choice === undefined ? '[' : signs.one);

@@ -17,6 +17,8 @@ export type Wanted = { tool: string; subject: string } & (
       kind: 'read' | 'write';
       /** The path as the call names it, absolute, before its links are followed; missing where that is the same. */
       named?: string;
+      /** Of a search for names: theirs, relative to the folder. */
+      pattern?: string;
       /** Of a write: the whole new content, as far as the call says it. */
       content?: string;
     }
@@ -59,7 +61,7 @@ export async function whatItWants(call: ToolCall, context: PolicyContext): Promi
   const kind = Object.hasOwn(kinds, tool) ? kinds[tool] : undefined;
   switch (kind) {
     case 'read':
-      return file(kind, tool, input['path'] ?? '.', context);
+      return file(kind, tool, input['path'] ?? '.', context, patternOf(tool, input['pattern']));
     case 'write':
       return file(kind, tool, input['path'], context, contentOf(input['content']));
     case 'command':
@@ -79,7 +81,7 @@ async function file(
   tool: string,
   given: unknown,
   context: PolicyContext,
-  content: { content?: string } = {},
+  more: { content?: string; pattern?: string } = {},
 ): Promise<Wanted | Deny> {
   if (typeof given !== 'string') return deny('input.invalid', 'The path must be a string.');
   try {
@@ -88,12 +90,15 @@ async function file(
       return deny('floor.telos-files', `${path} belongs to Telos itself: no run may read or change it.`);
     await refuseSpecialFile(path);
     const named = expandPath(given, context.home, context.workingDir);
-    return { kind, tool, subject: path, ...(named === path ? {} : { named }), ...content };
+    return { kind, tool, subject: path, ...(named === path ? {} : { named }), ...more };
   } catch (error) {
     if (!(error instanceof PathProblem)) throw error;
     return deny(error.kind === 'special' ? 'floor.special-file' : 'input.invalid', error.message);
   }
 }
+
+const patternOf = (tool: string, given: unknown): { pattern?: string } =>
+  tool === 'glob' && typeof given === 'string' ? { pattern: given } : {};
 
 const contentOf = (given: unknown): { content?: string } =>
   typeof given === 'string' ? { content: given } : {};
@@ -142,7 +147,7 @@ function relationsTo(
       const relation = relationOf(path, place);
       const isOwn = own !== undefined && relationOf(path, own) === 'below';
       below ||= relation === 'below' && !isOwn && ifBelow === 'forbidden';
-      above ||= relation === 'above' && ifAbove !== 'nothing' && !isProse;
+      above ||= (relation === 'above' || relation === 'maybe') && ifAbove !== 'nothing' && !isProse;
     }
   return { below, above };
 }

@@ -83,6 +83,8 @@ describe('a prohibition', () => {
       'cat ~/priv*/x.txt',
       'cat ~/[p]rivate/x',
       'cat ~/?rivate/*',
+      'cat ~/[[:lower:]]rivate/x',
+      'cat ~/[^[:digit:]a]rivate/x',
       'cat ~/*/deep/x.txt',
       'cat ~/{private,other}/x',
       'cat ~/{a,p{x,rivate}}/x',
@@ -164,6 +166,13 @@ describe('a prohibition', () => {
       'for f in a b; do cat ~/$f; done',
       'read X < f; cat $X',
       'cat ~/**/x.txt',
+      'cat ~/+(private|a)/x.txt',
+      'cat ~/@(p)rivate/x.txt',
+      'cat ~/!(a)/x.txt',
+      'zsh -c "cat ~/(private|a)/x.txt"',
+      'CDPATH=~; cd private && cat x.txt',
+      `HOME=${run.root}; cat ~/home/private/x.txt`,
+      `HOME=${run.root}; cd; cat home/private/x.txt`,
       'bash -c "$X"',
       'awk \'BEGIN{while((getline l < "a")>0) print l}\'',
       'ssh localhost ls',
@@ -229,6 +238,29 @@ describe('a prohibition', () => {
     }
     forbid('tool = "write_file"\npath = "/**"');
     assert.equal(await short('write_file', { path: 'a.md', content: '' }), 'deny policy.deny:1');
+  });
+
+  it('of a place hides the names below it from all that lists them, if it is about listing', async () => {
+    run.put('work/private/x.txt', 'x');
+    const named = [
+      ['glob', { pattern: 'private/*' }],
+      ['glob', { pattern: './[p]riv*/*' }],
+      ['glob', { pattern: '{a,private}/x.txt' }],
+      ['glob', { pattern: '**/x.txt' }],
+      ['glob', { pattern: '*', path: 'private' }],
+      ['run_command', { command: `find ${run.context.workingDir} -name x.txt` }],
+      ['run_command', { command: `ls -R ${run.context.workingDir}` }],
+    ] as const;
+    for (const tool of ['*', 'list_directory', 'glob']) {
+      forbid(`tool = "${tool}"\npath = "${run.context.workingDir}/private/**"`);
+      for (const [name, input] of named)
+        assert.equal(await short(name, input), 'deny policy.deny:1', `${tool}: ${JSON.stringify(input)}`);
+      assert.equal(await short('glob', { pattern: 'other/*' }), 'allow read.own-folders');
+      assert.equal(await short('glob', { pattern: '*.md' }), 'allow read.own-folders');
+    }
+    forbid(`tool = "read_file"\npath = "${run.context.workingDir}/private/**"`);
+    for (const [name, input] of named.slice(0, 4))
+      assert.equal(await short(name, input), 'allow read.own-folders');
   });
 
   it('of a host holds with and without www, for commands, and for what a tool is told', async () => {
@@ -298,6 +330,11 @@ describe('a prohibition', () => {
         `@${full}`,
         `cat '${full}'`,
         'look into ~/private please',
+        'cat ~/pri""vate/x',
+        `jar:file:${home}/private!/a`,
+        `/proc/1/root${full}`,
+        '/proc/self/cwd/../home/private/x',
+        '/proc/1/task/1/cwd/../home/private/x',
         JSON.stringify({ path: full }),
         JSON.stringify(JSON.stringify([full])).replaceAll('/', '\\/'),
         '"\\u007e/private"',
@@ -321,6 +358,16 @@ describe('a prohibition', () => {
       facts = { ...facts, isRemote: true };
       assert.equal(await short('read', { path: '/' }), 'allow policy.allow:5');
       assert.equal(await short('read', { path: '~/private/x' }), 'deny policy.deny:1');
+    });
+
+    it('is asked about where a pattern, or the home of another user, could lead there', async () => {
+      const { home } = run;
+      const patterns = [`${home}/**/*.txt`, '**/x.txt', '../h*/p*', 'p*/x'];
+      facts = { ...facts, folders: [...facts.folders, home] };
+      for (const path of [...patterns, '~other/private', '~other/../home/private/x'])
+        assert.equal(await short('read', { path }), 'ask policy.unclear', path);
+      for (const path of [`${home}/p*/x.txt`, `${home}/?rivate`, '~/*', `cat ${home}/priv*/x`])
+        assert.equal(await short('read', { path }), 'deny policy.deny:1', path);
     });
 
     it('is asked about where it is more than is looked at, in a time that grows with its size alone', async () => {
@@ -349,6 +396,8 @@ describe('a prohibition', () => {
         { html: '<p>one</p> <br/> <a href="/b">two</a>' },
         { path: '.' },
         { path: 'metadata', host: '10.0.0.1', port: '0.0.0.0:80' },
+        { text: 'It is **bold**, 2 * 3 = 6, and/or what? Really! ~~gone~~ ~5 km', glob: '*.md' },
+        { glob: 'docs/**/*.md', other: `${run.home}/other/*.md`, rate: '*/5 * * * *' },
       ];
       for (const input of inputs)
         assert.equal(await short('read', input), 'allow policy.allow:5', JSON.stringify(input));
