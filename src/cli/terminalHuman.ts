@@ -130,7 +130,7 @@ export async function readLine(
 ): Promise<string | undefined> {
   if (signal.aborted) return undefined;
   output.write(prompt);
-  if (isKeyInput(input)) await dropTypedAhead(input, signal);
+  let isBegun = isKeyInput(input) && (await dropTypedAhead(input, signal));
   if (signal.aborted || hasEnded(input)) return undefined;
   // Not `terminal: true`: raw mode would swallow Ctrl-C, which has to reach the run.
   const reader = createInterface({ input, output, terminal: false });
@@ -142,7 +142,11 @@ export async function readLine(
     };
     const stop = (): void => finish(undefined);
     signal.addEventListener('abort', stop, { once: true });
-    reader.once('line', finish);
+    reader.on('line', line => {
+      if (!isBegun) return finish(line);
+      isBegun = false;
+      output.write(`  That line was begun before the question. Please answer again.\n${prompt}`);
+    });
     reader.once('close', stop);
   });
 }

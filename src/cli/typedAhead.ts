@@ -1,5 +1,6 @@
 /** Keeps what was typed before a question could be read from answering it. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { stripVTControlCharacters } from 'node:util';
 
 /** A terminal as an input, which can be read key by key. */
 export interface KeyInput extends NodeJS.ReadableStream {
@@ -7,10 +8,8 @@ export interface KeyInput extends NodeJS.ReadableStream {
   setRawMode(raw: boolean): unknown;
 }
 
-/** How long a question stands there before an answer counts, in milliseconds: nobody reads faster. */
+/** How long a question stands there before an answer counts, in milliseconds, and how long a pause ends what is typed without a look at it. */
 const readingTime = 200;
-/** The end of what is pasted or held down is known by that much silence, in milliseconds. */
-const silence = 50;
 
 /** Keys that the terminal turns into signals when it is read line by line. */
 const signalKeys: readonly (readonly [key: string, signal: NodeJS.Signals])[] = [
@@ -24,12 +23,15 @@ export function isKeyInput(input: NodeJS.ReadableStream): input is KeyInput {
 
 /**
  * Drops what the terminal holds and what comes within the first moment; call it when the question is shown. Read key by key, since a line
- * that was begun is given out only then. Returns when an answer counts, or the signal aborts.
+ * that was begun is given out only then. Returns when an answer counts, or the signal aborts: true when a line was begun whose end is still
+ * to come.
  */
-export async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Promise<void> {
+export async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Promise<boolean> {
+  let line = '';
   let until = performance.now() + readingTime;
   const drop = (typed: Buffer | string): void => {
-    until = Math.max(until, performance.now() + silence);
+    until = Math.max(until, performance.now() + readingTime);
+    line = (line + typed).split(/[\r\n]/).at(-1)!;
     for (const [key, name] of signalKeys) if (typed.includes(key)) process.kill(process.pid, name);
   };
   // A terminal that is gone is the end of the input, which whoever reads next notices.
@@ -49,4 +51,6 @@ export async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Prom
     input.pause();
     input.off('error', ignore);
   }
+  // A terminal may report something by itself.
+  return /\P{Cc}/u.test(stripVTControlCharacters(line));
 }

@@ -26,7 +26,12 @@ describe('telos on a terminal', () => {
   const hasRun = (): boolean => existsSync(join(home.folder.path, 'ran'));
 
   /** Types `before` at once, and `answer` behind the question, again and again, as it may come too early. Resolves with what was shown. */
-  async function typing(args: string[], question: RegExp, before: string, answer: string): Promise<string> {
+  async function typing(
+    args: string[],
+    question: RegExp,
+    before: string,
+    answer: string | (() => string),
+  ): Promise<string> {
     const line = [process.execPath, program(), ...args].map(word => `'${word}'`).join(' ');
     const key = { ANTHROPIC_API_KEY: 'sk-ant-test-0123456789', ANTHROPIC_BASE_URL: server.url };
     const child = spawn('script', ['-qfec', line, '/dev/null'], {
@@ -46,7 +51,10 @@ describe('telos on a terminal', () => {
     child.stdin.on('error', () => undefined);
     child.stdin.write(before);
     await until(() => isOver || question.test(shown), `it never asked: ${shown}`);
-    const typingAnswer = setInterval(() => child.stdin.write(answer), 500);
+    const typingAnswer = setInterval(
+      () => child.stdin.write(typeof answer === 'string' ? answer : answer()),
+      500,
+    );
     await until(() => isOver, `it never ended: ${shown}`);
     clearInterval(typingAnswer);
     return shown;
@@ -60,6 +68,13 @@ describe('telos on a terminal', () => {
       assert.equal(hasRun(), false);
     });
   }
+
+  it('takes no end of a line for an answer that was begun before the question', async () => {
+    const answers = ['y\n', 'n\n'];
+    const shown = await typing(['run', 'one:go', 'go'], /Allow\?/, 'sorr', () => answers.shift() ?? 'n\n');
+    assert.equal(hasRun(), false);
+    assert.match(shown, /begun before the question/);
+  });
 
   it('takes an answer that is typed behind the question', async () => {
     await typing(['run', 'one:go', 'go'], /Allow\?/, 'n\n', 'y\n');
