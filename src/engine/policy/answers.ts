@@ -5,6 +5,7 @@ import { isSensitive } from '../tools/secretNames.ts';
 import type { Ask, PolicyContext } from './decision.ts';
 import { reviewOf, sensitiveWords } from './defaults.ts';
 import { placesToldIn } from './mcpReach.ts';
+import { LinkFollower, writtenSegments } from './pathPatterns.ts';
 import { addRule } from './policyEdit.ts';
 import { grantName, isBuiltin, whatItWants } from './wanted.ts';
 
@@ -50,7 +51,8 @@ const changedMeanwhile =
 
 /** Call it when a call is let through, before it runs. */
 export function noteGranted(call: ToolCall, subject: string, context: PolicyContext): void {
-  if (context.memory) context.memory.sensitive = secretPlaceIn(call, subject) ?? context.memory.sensitive;
+  if (context.memory)
+    context.memory.sensitive = secretPlaceIn(call, subject, context) ?? context.memory.sensitive;
 }
 
 /** What was read in earlier runs of a conversation, and what the person hands over, is as well known to this run as what it reads itself. */
@@ -67,7 +69,7 @@ export function noteEarlier(
   const read = blocks.flatMap(block => {
     if (block.type !== 'tool_use' || failed.has(block.id)) return [];
     const { path, command } = block.input;
-    return secretPlaceIn(block, String(command ?? path ?? '')) ?? [];
+    return secretPlaceIn(block, String(command ?? path ?? ''), context) ?? [];
   });
   context.memory.sensitive = [...handedOver.filter(isSensitive), ...read][0] ?? context.memory.sensitive;
 }
@@ -78,11 +80,25 @@ const readers = ['read_file', 'search_files', 'edit_file'];
 function secretPlaceIn(
   { name, input }: Pick<ToolCall, 'name' | 'input'>,
   subject: string,
+  { commandDir, workingDir, packDir, home }: PolicyContext,
 ): string | undefined {
-  if (name === 'run_command') return sensitiveWords(subject)[0];
+  if (name === 'run_command') return sensitiveWords(subject, commandDir, home)[0];
   if (readers.includes(name)) return [subject, String(input['path'] ?? '')].find(isSensitive);
   // The servers of an earlier run need not be there any more for their results to be.
-  return isBuiltin(name) ? undefined : placesToldIn(input).find(isSensitive);
+  return isBuiltin(name) ? undefined : placesToldIn(input).find(leadsToSecrets(workingDir, packDir));
+}
+
+/** A test for paths, also those that are links, relative to one of these folders. */
+function leadsToSecrets(...folders: string[]): (path: string) => boolean {
+  const follower = new LinkFollower();
+  const isLinkToSecrets = (path: string): boolean =>
+    folders.some(folder =>
+      follower
+        .meaningsOf(writtenSegments(path, writtenSegments(folder)))
+        .slice(1)
+        .some(names => isSensitive(`/${names.join('/')}`)),
+    );
+  return path => isSensitive(path) || (path.length <= 1024 && isLinkToSecrets(path));
 }
 
 /** The variables that the agent's accepted card names and the user has set: its commands see them. */

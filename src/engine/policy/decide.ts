@@ -37,7 +37,8 @@ async function decideOn(wanted: Wanted, context: PolicyContext): Promise<Decisio
   const byDefault = await defaultDecision(wanted, context);
   if (byDefault.action !== 'ask') return byDefault;
   const fitting =
-    rules?.allow.filter(one => ruleFits(one, wanted, context) && lifts(one, byDefault, wanted)) ?? [];
+    rules?.allow.filter(one => ruleFits(one, wanted, context) && lifts(one, byDefault, wanted, context)) ??
+    [];
   const rule = await firstThatCounts(fitting, context);
   if (rule) return allow(nameOf(rule), wanted.subject);
   // A rule for every agent answers it as soon as this one has been reviewed.
@@ -160,7 +161,8 @@ function wayOut(wanted: Wanted): { kind: string; what: string; where: string; wh
  * A rule for a whole folder is about ordinary files; what holds secrets or is obeyed is named one by one. So is a place of secrets that is
  * handed to a command: what reads it can send it away at once.
  */
-function lifts(rule: PolicyRule, question: Ask, wanted: Wanted): boolean {
-  if (wanted.kind === 'command') return isExact(rule) || sensitiveWords(wanted.subject).length === 0;
+function lifts(rule: PolicyRule, question: Ask, wanted: Wanted, { home }: PolicyContext): boolean {
+  if (wanted.kind === 'command')
+    return isExact(rule) || sensitiveWords(wanted.subject, wanted.folder, home).length === 0;
   return !rule.path?.endsWith('/**') || /^((read|write)\.outside$|card\.)/.test(question.rule);
 }

@@ -13,6 +13,7 @@ import { namesHost, scriptIn } from './agentCard.ts';
 import { type AgentFiles, ownFolders } from './agentFiles.ts';
 import type { ReviewState } from './agentReviews.ts';
 import { chosenFolders } from './chosenFolders.ts';
+import { commandReach } from './commandReach.ts';
 import {
   type Allow,
   type Ask,
@@ -214,15 +215,20 @@ const networkPrograms =
 const networkProgramIn = (command: string): string | undefined =>
   networkPrograms.exec(command.replace(/["'\\]/g, ''))?.[2];
 
-/** Places of secrets that a command names, as it names them; also those that its quotes and patterns come to. */
-export function sensitiveWords(command: string): string[] {
+/** Places of secrets that a command names, as it names them; also those that its quotes, patterns, variables and links come to. */
+export function sensitiveWords(command: string, folder: string, home: string): string[] {
   const words = command.split(/[\s;&|<>()'"`=@:,]+/).filter(word => word !== '' && holdsSecrets(word));
   if (words.length > 0) return words;
   const plain = command.replace(/["'\\]/g, '');
   const found = plain.split(/[\s;&|<>()`=@:,]+/).filter(word => word !== '' && holdsSecrets(word));
   if (found.length > 0) return found;
   // Alternatives in braces have commas between them.
-  return plain.split(/[\s;&|<>()`]+/).filter(word => word.includes('{') && holdsSecrets(word));
+  const alternatives = plain.split(/[\s;&|<>()`]+/).filter(word => word.includes('{') && holdsSecrets(word));
+  if (alternatives.length > 0) return alternatives;
+  // A folder that is secret by its own name says nothing of each name in it.
+  const first = isSensitive(folder) ? 1 : 0;
+  const meant = commandReach(command, folder, home).paths.flatMap(({ meanings }) => meanings.slice(first));
+  return [...new Set(meant.map(path => path.slice(0, -1)))].filter(isSensitive);
 }
 
 function holdsSecrets(word: string): boolean {
@@ -264,7 +270,7 @@ async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyConte
   if (looking.action === 'allow') return looking;
   const review = await reviewOf(context);
   const script = await ownScript(wanted, context, review?.files);
-  const secrets = sensitiveWords(wanted.subject);
+  const secrets = sensitiveWords(wanted.subject, wanted.folder, context.home);
   const escapes = review?.files.escapes ?? [];
   const isReviewed =
     review?.state === 'reviewed' && escapes.length === 0 && review.review?.scripts.includes(script ?? '');

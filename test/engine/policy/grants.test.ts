@@ -486,6 +486,34 @@ describe('decide, with what the user has granted', () => {
     for (const [url, expected] of rows) assert.equal(await short('fetch_url', url), expected, url);
   });
 
+  it('asks about a secret file that a command or a tool of a server reaches by another name', async () => {
+    await trust();
+    run.put('home/.ssh/id_rsa', 'key');
+    symlinkSync(join(run.home, '.ssh/id_rsa'), join(run.work, 'notes.txt'));
+    symlinkSync(join(run.home, '.ssh'), join(run.work, 'more'));
+    policy(rule('tool = "run_command"\nargv = ["sort", "*"]'));
+    const work = run.context.workingDir;
+    const handed = [`sort ${work}/notes.txt`, `scripts/list.sh ${work}/notes.txt`, `sort ${work}/more/known`];
+    for (const command of handed) assert.match(await short('run_command', command), /^ask/, command);
+    assert.match(await short('run_command', `sort ${work}/other.txt`), /^allow/);
+    for (const command of [
+      ...handed,
+      `sort ${work}/n*.txt`,
+      `cd ${work}; sort notes.txt`,
+      'X=.en; sort "$X"v',
+    ]) {
+      context = freshRun();
+      noteGranted(callOf('run_command', command), command, context);
+      assert.equal(await short('fetch_url', 'https://named.test/'), 'ask fetch.after-sensitive', command);
+    }
+    const server = { server: 'files', tool: 'read', digest: 'd' };
+    context = { ...freshRun(), mcpTool: name => (name === 'read' ? server : undefined) };
+    noteGranted({ id: '1', name: 'read', input: { path: 'other.txt' } }, '', context);
+    assert.equal(await short('fetch_url', 'https://named.test/'), 'allow card.host');
+    noteGranted({ id: '1', name: 'read', input: { path: 'notes.txt' } }, '', context);
+    assert.equal(await short('fetch_url', 'https://named.test/'), 'ask fetch.after-sensitive');
+  });
+
   it('asks the same once the tool of a server was given a secret file, and in a conversation that goes on from there', async () => {
     await trust();
     const page = 'https://named.test/';
