@@ -129,6 +129,11 @@ export function readPolicy(
     problems.push(
       `${file} is a link to nothing. Restore its target, or delete the link. Until then, ${until}.`,
     );
+  // A place whose name was read wrongly would be another place.
+  for (const line of linesMatching(text, /\ufffd/))
+    problems.push(
+      `${file}, line ${line}: there are bytes that are not UTF-8. Save the file as UTF-8. Until it is corrected, ${until}.`,
+    );
   for (const key of Object.keys(table)) {
     const [line = 1] = linesMatching(text, new RegExp(`^\\s*\\[*\\s*["']?${escapedForPattern(key)}\\b`));
     if (key !== 'allow' && key !== 'deny')

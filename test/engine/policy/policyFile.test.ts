@@ -116,6 +116,9 @@ path = "~/notes/**"
       );
       assert.equal(problems[0], broken);
     }
+    write('');
+    writeFileSync(file, Buffer.from(`${deny}\n[[deny]]\ntool = "*"\npath = "/srv/caf\xe9/**"\n`, 'latin1'));
+    assert.match(read().broken ?? '', /line 7: .*not UTF-8.*nothing runs/);
     write(deny.replace('[[deny]]', '[deny]'));
     assert.match(read().broken ?? '', /line 1: 'deny' must be written as \[\[deny\]\]/);
   });
