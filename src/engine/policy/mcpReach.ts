@@ -180,28 +180,30 @@ function plainPath(text: string, home: string): string {
   return /^[a-z_][\w.-]*$/i.test(user) && rest !== '' ? `/${signs.any}${rest}` : path;
 }
 
-/** With `signs` for what a pattern of file names leaves open; a star in a text without any folder is hardly one. */
-const withPatterns = (path: string): string =>
-  path.includes('/')
-    ? path
-        .replace(/\*{2,}/g, signs.any)
-        .replaceAll('*', signs.star)
-        .replaceAll('?', signs.one)
-    : path;
+/** With `signs` for what a pattern of file names leaves open; stars in a text are signs of many other things. */
+function withPatterns(path: string, isText: boolean): string {
+  // A star without any folder is hardly a pattern of paths.
+  if (!path.includes('/')) return path;
+  const plain = isText ? path : path.replace(/\*{2,}/g, signs.any);
+  return plain.replaceAll('*', signs.star).replaceAll('?', signs.one);
+}
 
 function meaningsOf(written: string, sure: boolean, places: McpPlaces, follower: LinkFollower): NamedPath[] {
   const { home, own, others, isRemote } = places;
-  const path = withPatterns(written);
+  const isText = !sure || /\s/.test(written);
+  const path = withPatterns(written, isText || isRemote);
+  const isOpen = path !== written;
   const named = (base: Segments, isOwn: boolean, isRooted: boolean): NamedPath => ({
     meanings: follower.meaningsOf(writtenSegments(path, base)).map(foldedPath),
-    ifBelow: isRooted || (sure && path === written) ? 'forbidden' : 'unclear',
+    ifBelow: isRooted || (sure && !isOpen) ? 'forbidden' : 'unclear',
     // What a tool is handed it may go through, down to the last folder; whether it does is not known, so a folder above is asked about.
-    ifAbove: isRemote || !isOwn || (!sure && path === '/') ? 'nothing' : 'unclear',
+    ifAbove:
+      isRemote || !isOwn || (!sure && /^\/+$/.test(path)) || (isText && isOpen) ? 'nothing' : 'unclear',
     isProse: !sure,
   });
   if (path.startsWith('/')) return [named([], true, true)];
   // Where a pattern is relative to is the server's to say.
-  const folders = new Map((path === written ? [home, ...others] : []).map(folder => [folder, false]));
+  const folders = new Map((isOpen ? [] : [home, ...others]).map(folder => [folder, false]));
   for (const folder of own) folders.set(folder, true);
   return [...folders].map(([folder, isOwn]) => named(writtenSegments(folder), isOwn && sure, false));
 }

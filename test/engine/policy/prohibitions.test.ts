@@ -397,6 +397,8 @@ describe('a prohibition', () => {
         { path: '.' },
         { path: 'metadata', host: '10.0.0.1', port: '0.0.0.0:80' },
         { text: 'It is **bold**, 2 * 3 = 6, and/or what? Really! ~~gone~~ ~5 km', glob: '*.md' },
+        { content: '/** Doc of it. */\nexport const a = 1; /* more */ // x\n' },
+        { content: `/** Doc of it. */\n${'const b = 2 * a / 3;\n'.repeat(100)}/* end */` },
         { glob: 'docs/**/*.md', other: `${run.home}/other/*.md`, rate: '*/5 * * * *' },
       ];
       for (const input of inputs)
