@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { RedFlag } from '../../protocol/agentCard.ts';
-import { isInside, resolvePath } from '../tools/paths.ts';
+import { goesDownAndUp, isInside, resolvePath } from '../tools/paths.ts';
 import type { FileDigests } from './fileDigests.ts';
 import { isRepository, isRepositoryName, rewrittenByGit } from './repository.ts';
 
@@ -107,7 +107,9 @@ export class Reader {
       // Each link on the way is held to this as well, so that no step of it leads out.
       const step = resolve(dirname(path), target);
       const end = await resolvePath(step, step, step).catch(() => undefined);
-      if (!isRead(step) || end === undefined || !isRead(end)) this.#flag('link-out', path, target);
+      // In words such a way can stay inside where the system goes out.
+      if (goesDownAndUp(target) || !isRead(step) || end === undefined || !isRead(end))
+        this.#flag('link-out', path, target);
     }
     return this.#flags;
   }

@@ -1,7 +1,7 @@
 /** What holds where the user has said nothing: which calls need no question, and the question for all others. */
 
 import { realpath } from 'node:fs/promises';
-import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { isAbsolute, relative, sep } from 'node:path';
 import { type CardFolder, describeFlag } from '../../protocol/agentCard.ts';
 import { tomlString } from '../agents/toml.ts';
 import { readableFolders } from '../tools/files.ts';
@@ -298,11 +298,13 @@ async function ownScript(
 ): Promise<string | undefined> {
   const written = words && scriptIn(words);
   if (written === undefined || !files) return undefined;
-  const path = await realpath(resolve(folder, written)).catch(() => undefined);
+  // Not made shorter in words: the system goes up from where a link leads.
+  const way = isAbsolute(written) ? written : folder + sep + written;
+  const path = await realpath(way).catch(() => undefined);
   if (path === undefined) return undefined;
   const pack = await realpath(packDir).catch(() => packDir);
-  const way = relative(pack, path);
-  const label = isInside(pack, path) && !isAbsolute(way) ? way.split(sep).join('/') : path;
+  const below = relative(pack, path);
+  const label = isInside(pack, path) && !isAbsolute(below) ? below.split(sep).join('/') : path;
   const found = files.files.get(label);
   return found && !found.isLink ? label : undefined;
 }

@@ -1,6 +1,13 @@
 /** Accepts a command line that can only look at files in given folders, and refuses every other with the word at fault. */
 import { resolve } from 'node:path';
-import { folderHolding, isInside, PathProblem, refuseSpecialFile, resolvePath } from '../tools/paths.ts';
+import {
+  folderHolding,
+  goesDownAndUp,
+  isInside,
+  PathProblem,
+  refuseSpecialFile,
+  resolvePath,
+} from '../tools/paths.ts';
 import type { ReadOnlyCommand, ReadOnlyProgram } from '../tools/readOnlyShell.ts';
 import { isInsideFolded, isSensitive, secretFolderNames, secretPlaceGlobs } from '../tools/secretNames.ts';
 import { readWords } from './commandWords.ts';
@@ -177,4 +184,5 @@ const inAnyCase = (glob: string): string =>
   );
 
 /** False for a way over a link: the program gets what the link meant when it was checked. */
-const meansItself = (written: string, real: string, cwd: string): boolean => resolve(cwd, written) === real;
+const meansItself = (written: string, real: string, cwd: string): boolean =>
+  resolve(cwd, written) === real && !goesDownAndUp(written);

@@ -116,6 +116,13 @@ export function refuseWindowsDevice(path: string): void {
     );
 }
 
+/** True for a path with a `..` behind a name: up from a link is another folder for the system than in words. */
+export const goesDownAndUp = (path: string): boolean =>
+  path
+    .replace(/^(?:\.{1,2}(?:[\\/]+|$)|[\\/]+)*/, '')
+    .split(/[\\/]/)
+    .includes('..');
+
 /** True when `path` is `folder` or lies below it. Both absolute and real; compares names, not prefixes. */
 export function isInside(folder: string, path: string): boolean {
   const way = relative(folder, path);

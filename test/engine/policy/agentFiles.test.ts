@@ -164,6 +164,21 @@ describe('what a card covers', () => {
     assert.equal(await command('sh scripts/main.sh'), 'allow card.script');
   });
 
+  it('sees that a link leads out whose way goes back up from another link', async () => {
+    run.put('pack/scripts/main.sh', '#!/bin/sh\n. ./hidden\n');
+    run.put('work/setup.sh', 'echo another\n');
+    mkdirSync(join(run.pack, 'a/b'), { recursive: true });
+    symlinkSync('../..', join(run.pack, 'a/b/top'));
+    await accept();
+    assert.equal(await command('sh scripts/main.sh'), 'allow card.script');
+    for (const target of ['a/b/top/../work/setup.sh', 'a/b/top/../work/made-later.sh']) {
+      symlinkSync(target, join(run.pack, 'hidden'));
+      assert.deepEqual(kindsOf(await accept()), ['link-out'], target);
+      assert.match(await command('sh scripts/main.sh'), /^ask/, target);
+      rmSync(join(run.pack, 'hidden'));
+    }
+  });
+
   it('notices when a link is turned to lead out after the card was accepted', async () => {
     mkdirSync(join(run.pack, 'data'));
     symlinkSync('data', join(run.pack, 'linked'));
@@ -173,6 +188,22 @@ describe('what a card covers', () => {
     rmSync(join(run.pack, 'data'), { recursive: true });
     symlinkSync(run.outside, join(run.pack, 'data'));
     assert.match(await command('sh scripts/main.sh'), /^ask/);
+  });
+
+  it('takes a script for the one that the system opens, also where the way goes back up from a link', async () => {
+    symlinkSync('../scripts', join(run.pack, 'skills/inner'));
+    await accept();
+    for (const way of ['skills/inner/main.sh', 'skills/one/../../scripts/main.sh', './scripts/main.sh'])
+      assert.equal(await command(`sh ${way}`), 'allow card.script', way);
+    // In words this is the pack's script; the system opens the one beside the folder that the link leads to.
+    run.put('deep/pack/scripts/main.sh', '#!/bin/sh\necho another\n');
+    mkdirSync(join(run.root, 'deep/inner/last'), { recursive: true });
+    symlinkSync(join(run.root, 'deep/inner/last'), join(run.work, 'far'));
+    for (const way of [
+      '../work/far/../../pack/scripts/main.sh',
+      `${run.work}/far/../../pack/scripts/main.sh`,
+    ])
+      assert.match(await command(`sh ${way}`), /^ask/, way);
   });
 
   it('starts no server unasked beside what its card does not cover', async () => {

@@ -1,6 +1,6 @@
 /** Commands that may only look: what is accepted, what is refused for which word, and what an accepted one is given to do. */
 import assert from 'node:assert/strict';
-import { readFileSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   parseReadOnlyCommand,
@@ -104,6 +104,25 @@ describe('parseReadOnlyCommand', () => {
     assert.equal((await parse(`ls ${run.outside}`, { roots: [run.work, run.outside] })).allowed, true);
     assert.equal((await parse('cat link.txt', { roots: [run.work, run.outside] })).allowed, true);
     assert.equal((await parse(`cat ${run.work}-evil/a.txt`)).allowed, false);
+  });
+
+  it('hands programs the path that was checked where a way goes back up from a link', async () => {
+    mkdirSync(join(run.outside, 'deep'), { recursive: true });
+    symlinkSync(join(run.outside, 'deep'), join(run.work, 'deeplink'));
+    for (const line of [
+      'ls deeplink/..',
+      'grep -r SECRET deeplink/../',
+      'find ./deeplink/..',
+      'rg a deeplink/x/../..',
+    ]) {
+      const verdict = await parse(line);
+      assert.ok(verdict.allowed, line);
+      assert.ok(verdict.command.argv.includes(run.work), `${line}: ${verdict.command.argv.join(' ')}`);
+      const ways = [...verdict.command.argv, ...(verdict.command.searched ?? [])];
+      assert.ok(!ways.some(word => word.includes('deeplink')), ways.join(' '));
+    }
+    const verdict = await parse('ls ../work/skills', { cwd: join(run.work) });
+    assert.ok(verdict.allowed && verdict.command.argv.includes('../work/skills'));
   });
 
   it('refuses files of secrets and those of Telos itself', async () => {
