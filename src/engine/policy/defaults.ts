@@ -28,6 +28,7 @@ import { obeyedAt } from './fileNames.ts';
 import type { RuleDraft } from './policyEdit.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { draftFor } from './ruleMatch.ts';
+import { writtenServer } from './serverPrograms.ts';
 import { grantName, hostAndPort, type Wanted, type WantedOf } from './wanted.ts';
 
 type Question = Pick<Ask, 'rule' | 'reason'> & {
@@ -385,15 +386,20 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
   const { agent } = context;
   const subject = agent?.mcpConfig ?? '';
   const review = await reviewOf(context);
-  if (review?.state === 'reviewed' && review.files.escapes.length === 0)
+  const written = writtenServer(context);
+  if (review?.state === 'reviewed' && review.files.escapes.length === 0 && written === undefined)
     return allow('card.servers', subject);
+  const changeable =
+    written === undefined
+      ? ''
+      : ` The MCP server ${JSON.stringify(written.server)} runs or loads ${written.path}, which lies where runs can write, so its card does not cover it.`;
   const question: Ask = {
     action: 'ask',
     rule: 'mcp.connect',
-    reason: 'Its MCP servers are programs that are started, or places that are told what the agent does.',
+    reason: `Its MCP servers are programs that are started, or places that are told what the agent does.${changeable}`,
     subject,
     scopes: ['once'],
-    toAllow: `Look at it and accept it: telos trust ${agent?.name ?? ''}`,
+    ...(written === undefined && { toAllow: `Look at it and accept it: telos trust ${agent?.name ?? ''}` }),
   };
-  return withCard(question, context, review, () => true);
+  return withCard(question, context, review, () => written === undefined);
 }

@@ -88,7 +88,9 @@ export function givenCode(words: readonly string[], isPiped: boolean): GivenCode
 
 const awk = /^[gmn]?awk$/;
 const sourcing = /^(\.|source)$/;
-const takesCode = (program: string): boolean =>
+
+/** True for a program that is given code to run, or the file that holds it. */
+export const takesCode = (program: string): boolean =>
   [shells, interpreters, awk, sourcing, unreadable].some(kind => kind.test(program));
 
 /** Puts lines that a shell is given into `shell`. */

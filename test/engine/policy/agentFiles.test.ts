@@ -219,6 +219,43 @@ describe('what a card covers', () => {
     assert.equal((await decideOnServers(context)).action, 'ask');
   });
 
+  it('starts no server unasked whose program lies where the run can write', async () => {
+    const withServer = async (server: object): Promise<string> => {
+      const mcpConfig = run.put('pack/mcp.json', JSON.stringify({ mcpServers: { s: server } }));
+      context = {
+        ...context,
+        agent: { ...context.agent!, mcpConfig },
+        workFolders: [join(run.root, 'other')],
+      };
+      await accept();
+      const { action, ...more } = await decideOnServers(context);
+      return `${action} ${'reason' in more ? more.reason : ''}`;
+    };
+    symlinkSync(run.work, join(run.root, 'linked'));
+    run.put('work/server', 'x');
+    const written = [
+      { command: 'node', args: ['server.js'], cwd: run.work },
+      { command: 'node', args: ['../work/server.js'] },
+      { command: 'node', args: [join(run.root, 'linked/server')] },
+      { command: 'node', args: ['--import', '../other/hook.mjs', 'mine.mjs'] },
+      { command: 'node', args: [`--import=file://${run.root}/other/hook.mjs`, 'mine.mjs'] },
+      { command: '../work/server' },
+      { command: 'npx', args: ['-y', 'tsx', '../work/server.ts'] },
+      { command: 'python3', args: ['-m', 'x'], env: { PYTHONPATH: `/x:${run.work}` } },
+      { command: 'node', args: ['mine.mjs'], env: { NODE_OPTIONS: `--require ${run.work}/a.js` } },
+      { command: 'sh', args: ['-c', '. ../work/setup && exec node mine.mjs'] },
+    ];
+    for (const server of written)
+      assert.match(await withServer(server), /^ask .*(work|other)/, JSON.stringify(server));
+    const own = [
+      { command: 'node', args: ['mine.mjs', run.work] },
+      { command: 'npx', args: ['-y', 'server-filesystem', run.work, '--db', `${run.work}/data.sqlite`] },
+      { command: 'python3', args: ['servers/mine.py', '--root', '../work'], env: { NOTES_DIR: run.work } },
+      { type: 'http', url: 'https://mcp.test/work/server.js' },
+    ];
+    for (const server of own) assert.match(await withServer(server), /^allow/, JSON.stringify(server));
+  });
+
   it('says of what is neither file nor folder that it is there, and is not held up by it', async () => {
     execFileSync('mkfifo', [join(run.pack, 'scripts/pipe')]);
     const card = await accept();

@@ -1,0 +1,89 @@
+/** Which programs of MCP servers a run could have written: the card covers the bytes of the agent, and not those. */
+import { statSync } from 'node:fs';
+import { basename } from 'node:path';
+import { expandPath } from '../config.ts';
+import { interpolate, readMcpConfig, type StdioServer } from '../tools/mcpConfig.ts';
+import { isInside, realPlace } from '../tools/paths.ts';
+import { isInsideFolded } from '../tools/secretNames.ts';
+import type { PolicyContext } from './decision.ts';
+import { takesCode } from './programHabits.ts';
+
+/** A server that starts, or loads, what a run can change without a question. */
+export interface WrittenServer {
+  server: string;
+  /** Real and absolute. */
+  path: string;
+}
+
+const codeEnding =
+  /\.(?:[cm]?[jt]sx?|py[cdowz]?|sh|bash|zsh|fish|rb|p[lm]|php|lua|jar|class|so(?:\.\d+)*|dylib|dll|node|wasm|exe|com|ps1|bat|cmd|r|jl|exs?|go|rs|swift)$/i;
+/** Variables by which programs are told what to load, to run, or to obey. */
+const loadingVariable =
+  /^(?:LD_|DYLD_|NODE_|PYTHON|PERL5|RUBY|LUA_|PHP|GEM_|BUNDLE_|CLASSPATH|_?JAVA_|JDK_|DOTNET_|CARGO|RUST|GO|GIT_|NPM_|UV_|PIP_|DENO_|BUN_|R_|BASH_ENV$|ENV$|ZDOTDIR$|SHELL$|EDITOR$|PAGER$)/i;
+/** Behind these stands the folder in which a program runs, or code. */
+const folderFlag = /^(?:-C|--(?:directory|cwd|chdir|prefix|project|working-dir(?:ectory)?))(?:=|$)/;
+const loadingFlag =
+  /^(?:-r|--(?:require|import|loader|experimental-loader|preload|env-file|config|init-file|rcfile))(?:=|$)/;
+const codeFlag = /^-\w*[ce]$|^--(?:eval|print)$/;
+
+/** The first one; undefined where all that the servers name lies elsewhere. What a folder of data holds is for the server to read. */
+export function writtenServer(context: PolicyContext): WrittenServer | undefined {
+  const { agent, home, packDir, env = {} } = context;
+  if (agent?.mcpConfig === undefined) return undefined;
+  for (const [server, entry] of readMcpConfig(agent.mcpConfig).servers) {
+    if (entry.type !== 'stdio') continue;
+    const cwd = expandPath(entry.cwd ?? '.', home, packDir);
+    const inCwd = (path: string): string => realPlace(expandPath(path, home, cwd)) ?? path;
+    const named = entry.cwd === undefined ? [] : [cwd];
+    const filled = { ...entry, args: entry.args.map(word => interpolate(word, env)) };
+    const path = [...named, ...programsOf(filled, inCwd, { ...env, HOME: home })]
+      .map(inCwd)
+      .find(each => canBeWritten(each, context));
+    if (path !== undefined) return { server, path };
+  }
+  return undefined;
+}
+
+/** Everything that the server's words name as what is run or loaded. */
+function programsOf(
+  { command, args, env: own }: StdioServer,
+  inCwd: (path: string) => string,
+  env: Readonly<Record<string, string>>,
+): string[] {
+  const found = /[\\/]/.test(command) ? [command] : [];
+  let takes = takesCode(basename(command));
+  for (const [at, word] of args.entries()) {
+    const before = args[at - 1] ?? '';
+    const loads = [folderFlag, loadingFlag, codeFlag].some(flag => flag.test(before) || flag.test(word));
+    const isOperand = !word.startsWith('-');
+    const counts = loads || (takes && isOperand);
+    // Behind its program stands what that is told.
+    takes = isOperand ? takesCode(basename(word)) : takes;
+    for (const path of pathsIn(word, env))
+      if (counts || codeEnding.test(path) || isPlainFile(inCwd(path))) found.push(path);
+  }
+  for (const [name, value] of Object.entries(own))
+    for (const path of pathsIn(interpolate(value, env), env))
+      if (codeEnding.test(path) || (loadingVariable.test(name) && /[\\/]/.test(path))) found.push(path);
+  return found;
+}
+
+/** The word, and the pieces of it that can be paths. */
+function pathsIn(word: string, env: Readonly<Record<string, string>>): string[] {
+  const plain = word.replace(/\$(\w+)/g, (sign, name: string) => env[name] ?? sign);
+  return [plain, ...interpolate(plain, env).split(/[\s=:;,'"`()&|<>]+/)].filter(Boolean);
+}
+
+/** A file whose name does not say that it is data. */
+function isPlainFile(path: string): boolean {
+  return !basename(path).includes('.') && statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/** The agent's own files are covered by its card, but for those in its working folder. */
+function canBeWritten(path: string, { workingDir, workFolders = [], packDir, home }: PolicyContext): boolean {
+  const real = (folder: string): string => realPlace(folder) ?? folder;
+  const [work, pack] = [real(workingDir), real(packDir)];
+  if (isInside(pack, path)) return work !== pack && isInside(pack, work) && isInsideFolded(work, path);
+  const places = [work, ...workFolders.map(real)].filter(place => !isInside(place, home));
+  return places.some(place => isInsideFolded(place, path));
+}
