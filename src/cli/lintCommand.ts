@@ -55,7 +55,9 @@ export async function lintCommand(
   const machine = thisMachine(config.env);
   const checked = found.map(({ skill, agent }: { skill: FileSkill; agent?: string }) => {
     // What was mended is read anew; a Skill reads its file once.
-    const current = mended.has(skill.file) ? openSkill(skill.file, skill.source, skill.id) : skill;
+    const current = mended.has(skill.file)
+      ? openSkill(skill.file, skill.source, skill.id, skill.within)
+      : skill;
     return check(current, agent, machine);
   });
   const totals = {

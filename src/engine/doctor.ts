@@ -14,7 +14,8 @@ import type { Diagnostic } from './agents/agent.ts';
 import type { Discovery, FileAgent } from './agents/discover.ts';
 import { workFoldersOf } from './agents/knownWorkFolders.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
-import { openReviews } from './policy/runPolicy.ts';
+import { decideOnServers } from './policy/defaults.ts';
+import { openReviews, runPolicy } from './policy/runPolicy.ts';
 import { keyedProviders, type ProviderChoice } from './providers/create.ts';
 import { pingProvider } from './providers/ping.ts';
 import { mapStrings, redactor, secretsIn } from './redact.ts';
@@ -223,8 +224,16 @@ async function lookAtServers(
       review => review.state,
       () => 'new' as const,
     );
-    if (state !== 'reviewed') {
-      const why = `not tried: ${state === 'new' ? 'the agent is not reviewed yet' : 'the agent has changed since it was reviewed'} (telos trust ${agent.name})`;
+    const { packDir } = agent;
+    const workFolders = workFoldersOf(config, agents);
+    const folders = { workingDir: agent.workingDir, packDir, skillDir: packDir, commandDir: packDir };
+    const decision = await decideOnServers(runPolicy(config, agent, { ...folders, workFolders }));
+    if (decision.action !== 'allow') {
+      const how = { new: 'is not reviewed yet', changed: 'has changed since it was reviewed' };
+      const why =
+        state === 'reviewed'
+          ? `not tried: ${decision.reason}`
+          : `not tried: the agent ${how[state]} (telos trust ${agent.name})`;
       servers.push({
         agent: agent.name,
         server: '*',
@@ -233,7 +242,6 @@ async function lookAtServers(
       });
       continue;
     }
-    const { packDir } = agent;
     const env = commandEnvironment(
       { ...config.env, HOME: config.home },
       { packDir, skillDir: packDir },
@@ -245,7 +253,7 @@ async function lookAtServers(
       { name: agent.name, packDir, mcpConfig: agent.mcpConfig },
       env,
       signal,
-      { ...reach, limits, workFolders: workFoldersOf(config, agents) },
+      { ...reach, limits, workFolders },
     );
     findings.push(...answered.problems.map(message => ({ severity: 'error' as const, message })));
     for (const report of answered.servers) servers.push(describeServer(agent, report, findings));

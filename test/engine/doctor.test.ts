@@ -129,4 +129,23 @@ describe('Telos.doctor', () => {
     );
     assert.equal(isBroken(report), false);
   });
+
+  it('starts no server whose program a run can have written', async () => {
+    const file = join(folder.path, 'started');
+    const script = join(folder.path, 'obsidian/telos/kairos/server.mjs');
+    folder.add({
+      'obsidian/telos/kairos/server.mjs': `import { writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(file)}, '');`,
+      'skills/kairos/mcp.json': JSON.stringify({
+        mcpServers: { one: { command: process.execPath, args: [script] } },
+      }),
+    });
+    const telos = open();
+    await telos.acceptCard(await telos.agentCard('kairos'));
+    const report = await telos.doctor(signal);
+    assert.equal(existsSync(file), false);
+    assert.match(
+      describeReport(report).join('\n'),
+      /not tried: .*server\.mjs, which lies where runs can write/,
+    );
+  });
 });

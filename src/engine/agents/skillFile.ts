@@ -111,7 +111,7 @@ class LazySkill implements FileSkill {
   }
 
   get #parsed(): Manifest {
-    this.#manifest ??= readManifest(this.file, this.id);
+    this.#manifest ??= readManifest(this.file, this.id, this.within);
     return this.#manifest;
   }
   #flag(key: string): string | undefined {
@@ -154,10 +154,10 @@ function isFile(path: string): boolean {
   }
 }
 
-function readManifest(file: string, id: string): Manifest {
+function readManifest(file: string, id: string, within: string | undefined): Manifest {
   let read: SkillText;
   try {
-    read = readSkillText(file);
+    read = readSkillText(file, within);
   } catch (error) {
     const diagnostics: Diagnostic[] = [
       { severity: 'error', code: 'skill-unreadable', ...unreadable(error), file, line: 1 },

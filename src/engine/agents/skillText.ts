@@ -1,7 +1,9 @@
 /** The text of a skill file, in whichever encoding its author's program has written it. */
 import { isUtf8 } from 'node:buffer';
 import { realpathSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { readRegularFile } from '../regularFile.ts';
+import { isInside, realPlace } from '../tools/paths.ts';
 import { isSensitive } from '../tools/secretNames.ts';
 
 export interface SkillText {
@@ -13,17 +15,24 @@ export interface SkillText {
 /** A larger SKILL.md is not a prompt for any model. Bytes. */
 const maxSkillBytes = 2 * 1024 * 1024;
 
-/** A skill file that by its real name holds secrets: what is read of a skill goes to a model. */
+/** A skill file that by its real name holds secrets, or is a file of the user that is not a skill: what is read of a skill goes to a model. */
 export class SecretFile extends Error {}
 
-/** Throws what the system says of a file that cannot be read, SecretFile, and Error with a sentence for what is no text. */
-export function readSkillText(file: string): SkillText {
+/**
+ * Out of `within`, where a link leads, only a file that is called as skills are is read. Throws what the system says of a file that cannot be read,
+ * SecretFile, and Error with a sentence for what is no text.
+ */
+export function readSkillText(file: string, within = dirname(file)): SkillText {
   const real = realpathSync.native(file);
   if (isSensitive(real))
     throw new SecretFile(
       `${real === file ? 'It' : `It leads to ${real}, which`} looks like it holds keys, passwords or other secrets, so it is not read.`,
     );
   const bytes = readRegularFile(real, maxSkillBytes);
+  if (!/^skills?\.md$/i.test(basename(real)) && !isInside(realPlace(within) ?? within, real))
+    throw new SecretFile(
+      `It leads to ${real}, which is not a skill file and lies outside of ${within}, so it is not read.`,
+    );
   const wide = readUtf16(bytes);
   const text = wide?.text ?? bytes.toString('utf8');
   const zero = text.indexOf('\0');

@@ -24,7 +24,7 @@ import {
   type PolicyContext,
 } from './decision.ts';
 import { programProblem } from './executables.ts';
-import { obeyedAt } from './fileNames.ts';
+import { isCode, obeyedAt } from './fileNames.ts';
 import type { RuleDraft } from './policyEdit.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { draftFor } from './ruleMatch.ts';
@@ -169,7 +169,12 @@ async function decideOnPlace(wanted: WantedOf<'read' | 'write'>, context: Policy
   }
   // A working folder inside the pack is for work; a pack inside the working folder is still the pack.
   const worksInside = ownFolder !== undefined && (await folderHolding(work, [ownFolder], home)) !== undefined;
-  if (ownFolder !== undefined && !(inWork && worksInside && (await isNoPartOf(path, context)))) {
+  const isWork = inWork && worksInside && (await isNoPartOf(path, context));
+  if (isWork && isCode(path) && (await reviewOf(context))?.files.work?.state === 'left out') {
+    const reason = `${path} is code in the agent's own folder, which the agent's scripts may load by its name. ${whateverIsWritten}`;
+    return ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
+  }
+  if (ownFolder !== undefined && !isWork) {
     const reason = `${path} is part of the agent itself, which may work differently afterwards. ${whateverIsWritten}`;
     const question = ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
     const review = await reviewOf(context);

@@ -45,3 +45,9 @@ export function obeyedAt(path: string, inWork: string): Obeyed | undefined {
 /** As `obeyedAt`: `agent` for a file that instructs or sets up one, `program` for any other that is run or obeyed. */
 export const whatObeys = (path: string, inWork: string): Obeyed['kind'] | undefined =>
   obeyedAt(path, inWork)?.kind;
+
+const codeEnding =
+  /\.(?:[cm]?[jt]sx?|py[cdowz]?|sh|bash|zsh|fish|rb|p[lm]|php|lua|jar|class|so(?:\.\d+)*|dylib|dll|node|wasm|exe|com|ps1|bat|cmd|r|jl|exs?|go|rs|swift)$/i;
+
+/** True for a path that by its name holds code, which programs run or load. */
+export const isCode = (path: string): boolean => codeEnding.test(folded(path));

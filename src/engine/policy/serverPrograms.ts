@@ -6,6 +6,7 @@ import { interpolate, readMcpConfig, type StdioServer } from '../tools/mcpConfig
 import { isInside, realPlace } from '../tools/paths.ts';
 import { isInsideFolded } from '../tools/secretNames.ts';
 import type { PolicyContext } from './decision.ts';
+import { isCode } from './fileNames.ts';
 import { takesCode } from './programHabits.ts';
 
 /** A server that starts, or loads, what a run can change without a question. */
@@ -15,8 +16,6 @@ export interface WrittenServer {
   path: string;
 }
 
-const codeEnding =
-  /\.(?:[cm]?[jt]sx?|py[cdowz]?|sh|bash|zsh|fish|rb|p[lm]|php|lua|jar|class|so(?:\.\d+)*|dylib|dll|node|wasm|exe|com|ps1|bat|cmd|r|jl|exs?|go|rs|swift)$/i;
 /** Variables by which programs are told what to load, to run, or to obey. */
 const loadingVariable =
   /^(?:LD_|DYLD_|NODE_|PYTHON|PERL5|RUBY|LUA_|PHP|GEM_|BUNDLE_|CLASSPATH|_?JAVA_|JDK_|DOTNET_|CARGO|RUST|GO|GIT_|NPM_|UV_|PIP_|DENO_|BUN_|R_|BASH_ENV$|ENV$|ZDOTDIR$|SHELL$|EDITOR$|PAGER$)/i;
@@ -60,11 +59,11 @@ function programsOf(
     // Behind its program stands what that is told.
     takes = isOperand ? takesCode(basename(word)) : takes;
     for (const path of pathsIn(word, env))
-      if (counts || codeEnding.test(path) || isPlainFile(inCwd(path))) found.push(path);
+      if (counts || isCode(path) || isPlainFile(inCwd(path))) found.push(path);
   }
   for (const [name, value] of Object.entries(own))
     for (const path of pathsIn(interpolate(value, env), env))
-      if (codeEnding.test(path) || (loadingVariable.test(name) && /[\\/]/.test(path))) found.push(path);
+      if (isCode(path) || (loadingVariable.test(name) && /[\\/]/.test(path))) found.push(path);
   return found;
 }
 

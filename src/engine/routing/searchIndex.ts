@@ -200,7 +200,7 @@ function isAsked({ agent, skill, document }: IndexEntry, agentName: string | und
 }
 
 /** Another Skill of the same file, which is forgotten when it is read: thousands of bodies would fill the memory. */
-const unshared = (skill: FileSkill): FileSkill => openSkill(skill.file, skill.source, skill.id);
+const unshared = (skill: FileSkill): FileSkill => openSkill(skill.file, skill.source, skill.id, skill.within);
 
 /** The request's share that the skill's words explain, 0 to 1; each word counts more at a better place, with a limit. */
 function wordScore(document: SearchDocument, { terms, mass }: WeighedRequest): number {

@@ -290,6 +290,36 @@ describe('discover', () => {
     }
   });
 
+  it('reads as a skill no other file of the user that a pack’s link leads to, and no file of Telos', () => {
+    const own = '---\nname: DIARY\ndescription: DIARY\n---\nDIARY';
+    folder.add({
+      'home/Documents/diary.txt': own,
+      'home/.local/share/telos/runs/1.jsonl': own,
+      'home/dotfiles/SKILL.md': '---\ndescription: kept elsewhere\n---\nGo.',
+      'skills/pack/README.md': '---\ndescription: of the pack\n---\nGo.',
+    });
+    const targets = {
+      diary: 'home/Documents/diary.txt',
+      log: 'home/.local/share/telos/runs/1.jsonl',
+      kept: 'home/dotfiles/SKILL.md',
+      own: 'skills/pack/README.md',
+    };
+    for (const [name, target] of Object.entries(targets)) {
+      mkdirSync(join(folder.path, 'skills/pack/skills', name), { recursive: true });
+      symlinkSync(join(folder.path, target), join(folder.path, 'skills/pack/skills', name, 'SKILL.md'));
+    }
+    const [agent] = discover().filter(({ name }) => name === 'pack');
+    const read = Object.fromEntries(agent!.skills.map(({ id, description }) => [id, description]));
+    assert.deepEqual(read, {
+      diary: '(no description)',
+      kept: 'kept elsewhere',
+      log: '(no description)',
+      own: 'of the pack',
+    });
+    assert.doesNotMatch(JSON.stringify(agent!.skills.map(one => [one.names, one.name, one.body])), /DIARY/);
+    assert.match(agent!.skills[0]?.diagnostics[0]?.message ?? '', /diary\.txt, which is not a skill file/);
+  });
+
   it('takes no way for a name', () => {
     folder.add({
       'skills/one/skills/a/SKILL.md': skill('A'),

@@ -355,6 +355,25 @@ describe('what a card covers', () => {
     }
   });
 
+  it('asks before code is written into a folder of work that the pack’s own programs could load it from', async () => {
+    run.put('pack/tool/main.py', 'import sys; sys.path.insert(0, "lib")\nimport json\n');
+    for (const inner of ['lib/json', 'data']) {
+      context = policyOf(join(run.pack, inner));
+      await accept();
+      assert.equal(await write('notes.md'), 'allow write.working-dir', inner);
+      for (const name of [
+        '__init__.py',
+        'index.js',
+        'deep/x.mjs',
+        'x.so',
+        '_speedups.abi3.SO',
+        'x.py ',
+        'x.pyc',
+      ])
+        assert.match(await write(name), /^ask/, `${inner}/${name}`);
+    }
+  });
+
   it('asks before the folder of a skill is written to, wherever the agent works', async () => {
     const agent = { ...context.agent!, source: 'linked' as const, workingDir: run.pack };
     context = { ...policyOf(run.pack), agent };
