@@ -1,7 +1,7 @@
 /** What holds where the user has said nothing: which calls need no question, and the question for all others. */
 
 import { realpath } from 'node:fs/promises';
-import { isAbsolute, relative, sep } from 'node:path';
+import { dirname, isAbsolute, relative, sep } from 'node:path';
 import { type CardFolder, describeFlag } from '../../protocol/agentCard.ts';
 import { tomlString } from '../agents/toml.ts';
 import { readableFolders } from '../tools/files.ts';
@@ -147,13 +147,16 @@ async function decideOnWrite(wanted: WantedOf<'read' | 'write'>, context: Policy
 
 async function decideOnPlace(wanted: WantedOf<'read' | 'write'>, context: PolicyContext): Promise<Decision> {
   const path = wanted.subject;
-  const { workingDir, packDir, skillDir, home } = context;
+  const { agent, workingDir, packDir, skillDir, home } = context;
   const work = await resolvePath(workingDir, workingDir, home);
   const inWork = isInside(work, path);
   const ownFolder = await folderHolding(path, [packDir, skillDir], home);
   const whose = ownFolder === undefined ? 'another agent' : 'this agent';
+  // Where the agent's files chose to work inside such a folder, its user did not: so the name of that folder counts too.
+  const around = agent?.unaskedWithin === undefined ? [] : [dirname(agent.unaskedWithin), packDir];
+  const bases = [...around.flatMap(each => [realPlace(each) ?? each, each]), work, workingDir];
   const below = (file: string): string => {
-    const folder = [work, workingDir].find(each => isInside(each, file));
+    const folder = bases.find(each => isInside(each, file));
     return folder === undefined ? file : relative(folder, file);
   };
   const reason = [path, wanted.named ?? path]

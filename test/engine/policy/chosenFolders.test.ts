@@ -28,11 +28,11 @@ describe('a folder that an agent chose', () => {
   afterEach(() => folder.remove());
 
   /** A new run, of the pack as it says by then where it works. */
-  function begin(workingDir?: string, cwd = 'home/cwd'): void {
+  function begin(workingDir?: string, cwd = 'home/cwd', called = 'p'): void {
     if (workingDir !== undefined)
       folder.add({ 'home/.skills/p/agent.toml': `working_dir = ${JSON.stringify(workingDir)}\n` });
     const config = loadConfig({ env: { PATH: '' }, home: at('home'), cwd: at(cwd) });
-    const found = discoverAgents(config).find(({ name }) => name === 'p');
+    const found = discoverAgents(config).find(({ name }) => name === called);
     assert.ok(found);
     agent = found;
     const { workingDir: work, packDir, skills } = agent;
@@ -65,6 +65,21 @@ describe('a folder that an agent chose', () => {
     const looking = { id: '1', name: 'run_command', input: { command: `cat ${at('home/Documents/a.md')}` } };
     assert.equal((await decide(looking, context)).action, 'ask');
     assert.equal((await decide(looking, { ...context, role: 'read-only' })).action, 'deny');
+  });
+
+  it('is asked about by the names that editors and other agents obey, also where its own folder has such a name', async () => {
+    folder.add({ 'home/.skills/p/.vscode/.gitkeep': '' });
+    begin(at('home/.skills/p/.vscode'));
+    await accept();
+    assert.equal(await short('write_file', 'tasks.json'), 'ask write.executed');
+    begin('~/obsidian/telos/p/notes');
+    assert.equal(await short('write_file', 'main.js'), 'allow write.working-dir');
+    for (const name of ['.vscode', '.husky', 'venv']) {
+      folder.add({ [`home/.skills/${name}/skills/s/SKILL.md`]: '---\ndescription: d\n---\nGo.\n' });
+      begin(undefined, 'home/cwd', name);
+      assert.equal(await short('write_file', 'pre-commit'), 'ask write.executed', name);
+      assert.match(await short('read_file', 'pre-commit'), /^allow/, name);
+    }
   });
 
   it('is free once the card is accepted, which one answer does, and stays so in the next run', async () => {
