@@ -394,7 +394,7 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
   const { agent } = context;
   const subject = agent?.mcpConfig ?? '';
   const review = await reviewOf(context);
-  const written = writtenServer(context);
+  const written = await writtenServer(context);
   if (review?.state === 'reviewed' && review.files.escapes.length === 0 && written === undefined)
     return allow('card.servers', subject);
   const changeable =

@@ -5,6 +5,7 @@ import { expandPath } from '../config.ts';
 import { interpolate, readMcpConfig, type StdioServer } from '../tools/mcpConfig.ts';
 import { isInside, realPlace } from '../tools/paths.ts';
 import { isInsideFolded } from '../tools/secretNames.ts';
+import { ownFolders } from './agentFiles.ts';
 import type { PolicyContext } from './decision.ts';
 import { isCode } from './fileNames.ts';
 import { takesCode } from './programHabits.ts';
@@ -26,9 +27,10 @@ const loadingFlag =
 const codeFlag = /^-\w*[ce]$|^--(?:eval|print)$/;
 
 /** The first one; undefined where all that the servers name lies elsewhere. What a folder of data holds is for the server to read. */
-export function writtenServer(context: PolicyContext): WrittenServer | undefined {
+export async function writtenServer(context: PolicyContext): Promise<WrittenServer | undefined> {
   const { agent, home, packDir, env = {} } = context;
   if (agent?.mcpConfig === undefined) return undefined;
+  const reviewed = await ownFolders(agent);
   for (const [server, entry] of readMcpConfig(agent.mcpConfig).servers) {
     if (entry.type !== 'stdio') continue;
     const cwd = expandPath(entry.cwd ?? '.', home, packDir);
@@ -37,7 +39,7 @@ export function writtenServer(context: PolicyContext): WrittenServer | undefined
     const filled = { ...entry, args: entry.args.map(word => interpolate(word, env)) };
     const path = [...named, ...programsOf(filled, inCwd, { ...env, HOME: home })]
       .map(inCwd)
-      .find(each => canBeWritten(each, context));
+      .find(each => canBeWritten(each, reviewed, context));
     if (path !== undefined) return { server, path };
   }
   return undefined;
@@ -78,11 +80,16 @@ function isPlainFile(path: string): boolean {
   return !basename(path).includes('.') && statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** The agent's own files are covered by its card, but for those in its working folder. */
-function canBeWritten(path: string, { workingDir, workFolders = [], packDir, home }: PolicyContext): boolean {
+/** The files that its card covers are not changed without a question, but for those in its working folder. */
+function canBeWritten(
+  path: string,
+  reviewed: readonly string[],
+  { workingDir, workFolders = [], home }: PolicyContext,
+): boolean {
   const real = (folder: string): string => realPlace(folder) ?? folder;
-  const [work, pack] = [real(workingDir), real(packDir)];
-  if (isInside(pack, path)) return work !== pack && isInside(pack, work) && isInsideFolded(work, path);
+  const work = real(workingDir);
+  const own = reviewed.find(folder => isInside(folder, path));
+  if (own !== undefined) return work !== own && isInside(own, work) && isInsideFolded(work, path);
   const places = [work, ...workFolders.map(real)].filter(place => !isInside(place, home));
   return places.some(place => isInsideFolded(place, path));
 }

@@ -256,6 +256,21 @@ describe('what a card covers', () => {
     for (const server of own) assert.match(await withServer(server), /^allow/, JSON.stringify(server));
   });
 
+  it('starts no server unasked whose program lies beside the skills of a linked folder, where another agent works', async () => {
+    const mcpConfig = run.put(
+      'pack/mcp.json',
+      '{"mcpServers": {"s": {"command": "node", "args": ["server.js"]}}}',
+    );
+    const skills = [{ dir: run.skill, file: join(run.skill, 'SKILL.md') }];
+    context = { ...context, agent: { ...context.agent!, skills, source: 'linked' as const, mcpConfig } };
+    await accept();
+    assert.equal((await decideOnServers(context)).action, 'allow');
+    assert.equal((await decideOnServers({ ...context, workFolders: [run.pack] })).action, 'ask');
+    run.put('pack/mcp.json', '{"mcpServers": {"s": {"command": "node", "args": ["skills/one/server.js"]}}}');
+    await accept();
+    assert.equal((await decideOnServers({ ...context, workFolders: [run.pack] })).action, 'allow');
+  });
+
   it('says of what is neither file nor folder that it is there, and is not held up by it', async () => {
     execFileSync('mkfifo', [join(run.pack, 'scripts/pipe')]);
     const card = await accept();
