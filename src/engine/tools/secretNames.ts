@@ -61,11 +61,14 @@ function isSecretFile(name: string): boolean {
 /** What editors and people put behind the name of a file that they keep as it was. */
 const ofCopy = /(?:~|\.(?:bak|old|orig|save|saved|backup|copy|swp|tmp))$/;
 
+/** What systems put into the name of a copy, before its ending. */
+const ofSecondCopy = /(?: \(\d{1,3}\)| (?:- )?copy(?: \d{1,3})?)(?=(?:\.[^./]*)?$)/;
+
 /** True for a path that by its names holds keys, passwords or tokens. */
 export function isSensitive(path: string): boolean {
   const plain = folded(path);
   if (isSecretPath(plain)) return true;
-  const original = plain.replace(ofCopy, '');
+  const original = plain.replace(ofCopy, '').replace(ofSecondCopy, '');
   return original !== plain && isSecretPath(original);
 }
 

@@ -63,6 +63,19 @@ describe('names of secrets', () => {
     assert.ok(process.cpuUsage(begun).user < 10_000_000, 'far from the square of the length');
   });
 
+  it('are known in the copies that systems make', () => {
+    const copies = [
+      'id_rsa (1)',
+      'id_rsa copy',
+      'id_rsa - Copy',
+      'Credentials copy 2.json',
+      'secrets (2).yaml',
+    ];
+    for (const name of copies) assert.equal(isSensitive(`/w/${name}`), true, name);
+    for (const name of ['notes (1).md', 'photo copy.png', 'keys (a).md'])
+      assert.equal(isSensitive(`/w/${name}`), false, name);
+  });
+
   it('are the same for programs that search, which fold no characters', () => {
     const files = secretFileGlobs.map(glob => globMatcher(glob));
     const places = secretPlaceGlobs.map(glob => globMatcher(`**/${glob}/**`));
