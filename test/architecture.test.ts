@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
 import { brokenRules } from './importRules.ts';
+import { drawMap, figuresOf, type HouseFigures, limits, projectSources } from './map.ts';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const read = (file: string): string => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8');
 
 /** What the rules say about a house of these files alone. */
 function broken(files: Record<string, string>): string[] {
@@ -13,16 +12,25 @@ function broken(files: Record<string, string>): string[] {
 
 describe('architecture', () => {
   it('holds in src and webview', () => {
-    const sources = new Map<string, string>();
-    for (const top of ['src', 'webview']) {
-      for (const name of readdirSync(join(root, top), { recursive: true, encoding: 'utf8' })) {
-        const path = `${top}/${name.replaceAll('\\', '/')}`;
-        if (/\.tsx?$/.test(path)) sources.set(path, readFileSync(join(root, path), 'utf8'));
-      }
-    }
+    const sources = projectSources();
     assert.ok(sources.size > 50, `only ${sources.size} files were found`);
-    const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const { dependencies } = JSON.parse(read('package.json'));
     assert.deepEqual(brokenRules(sources, Object.keys(dependencies)), []);
+  });
+
+  it('stays within the figures of the house', () => {
+    const figures = figuresOf(projectSources());
+    const names = Object.keys(limits) as (keyof HouseFigures)[];
+    assert.deepEqual(
+      names.filter(name => figures[name] > limits[name]).map(name => `${name}: ${figures[name]}`),
+      [],
+    );
+  });
+
+  it('is drawn in README and CONTRIBUTING as it is', () => {
+    const map = drawMap(projectSources());
+    for (const file of ['README.md', 'CONTRIBUTING.md'])
+      assert.ok(read(file).includes(map), `${file} shows another map; npm run map prints this one:\n${map}`);
   });
 
   describe('finds', () => {
@@ -34,7 +42,7 @@ describe('architecture', () => {
       ],
       [
         'an import over several lines, of types, that goes up',
-        { 'src/engine/tools/a.ts': "import type {\n  B,\n} from '../run.ts';", 'src/engine/run.ts': '' },
+        { 'src/engine/tools/a.ts': "import type {\n  B,\n} from '../run/b.ts';", 'src/engine/run/b.ts': '' },
         /imports go down/,
       ],
       [
@@ -47,15 +55,26 @@ describe('architecture', () => {
         { 'src/protocol/a.ts': "export { b } from '../engine/run.ts';", 'src/engine/run.ts': '' },
         /imports go down/,
       ],
-      [
-        'a file on no floor',
-        { 'src/new/a.ts': "import './b.ts';", 'src/new/b.ts': '' },
-        /stands on no floor/,
-      ],
+      ['a file on no floor', { 'src/new/a.ts': "import './b.ts';", 'src/new/b.ts': '' }, /has no floor/],
       [
         'a door that knows another',
         { 'src/extension/a.ts': "import { b } from '../cli/b.ts';", 'src/cli/b.ts': '' },
         /one door does not know another/,
+      ],
+      [
+        'a room that knows another of its floor',
+        { 'src/engine/mcp/a.ts': "import { b } from '../skills/b.ts';", 'src/engine/skills/b.ts': '' },
+        /src\/engine\/mcp\/ and src\/engine\/skills\/ are on the same floor/,
+      ],
+      [
+        'two rooms that know each other',
+        {
+          'src/extension/chat/a.ts': "import { b } from '../runs/b.ts';",
+          'src/extension/runs/b.ts': '',
+          'src/extension/runs/c.ts': "import type { D } from '../chat/d.ts';",
+          'src/extension/chat/d.ts': '',
+        },
+        /import each other/,
       ],
       [
         'a chat view that sees the engine',

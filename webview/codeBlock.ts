@@ -1,6 +1,21 @@
 /** One block of code: a head with language and buttons for what to do with it, and text that grows by appending and is coloured at its end. */
-import { highlight } from './highlight.ts';
-import { sanitize } from './sanitize.ts';
+
+import highlighter from 'highlight.js/lib/core';
+import bash from 'highlight.js/lib/languages/bash';
+import css from 'highlight.js/lib/languages/css';
+import diff from 'highlight.js/lib/languages/diff';
+import go from 'highlight.js/lib/languages/go';
+import ini from 'highlight.js/lib/languages/ini';
+import javascript from 'highlight.js/lib/languages/javascript';
+import json from 'highlight.js/lib/languages/json';
+import markdown from 'highlight.js/lib/languages/markdown';
+import python from 'highlight.js/lib/languages/python';
+import rust from 'highlight.js/lib/languages/rust';
+import sql from 'highlight.js/lib/languages/sql';
+import typescript from 'highlight.js/lib/languages/typescript';
+import xml from 'highlight.js/lib/languages/xml';
+import yaml from 'highlight.js/lib/languages/yaml';
+import { sanitize } from './markdown.ts';
 import { t } from './words.ts';
 
 /** A growing text is laid out again as a whole with each append; in parts of this many UTF-16 units it stays cheap. */
@@ -87,4 +102,35 @@ function action(name: string, text: string, label: string): HTMLButtonElement {
   button.title = label;
   button.setAttribute('aria-label', label);
   return button;
+}
+
+const languages = {
+  bash,
+  css,
+  diff,
+  go,
+  ini,
+  javascript,
+  json,
+  markdown,
+  python,
+  rust,
+  sql,
+  typescript,
+  xml,
+  yaml,
+};
+for (const [name, language] of Object.entries(languages)) highlighter.registerLanguage(name, language);
+
+/** Colouring more than this (in UTF-16 units) would be felt as a stall. */
+const longestCode = 30_000;
+
+/** Lines and gaps that are longer are not written by hand, and the patterns of a language go through them again and again. In characters. */
+const longLineOrGap = /[^\n]{501}|\s{501}/;
+
+/** HTML of the coloured code, still to be sanitised, or undefined when it stays plain. */
+export function highlight(code: string, language: string): string | undefined {
+  if (code.length > longestCode || longLineOrGap.test(code) || !highlighter.getLanguage(language))
+    return undefined;
+  return highlighter.highlight(code, { language, ignoreIllegals: true }).value;
 }

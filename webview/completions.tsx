@@ -1,10 +1,10 @@
 /** The list over the textbox: of skills behind a slash, of things to attach behind an `@`. The textbox keeps the focus. */
+
 import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { announce } from './announcer.tsx';
 import { post } from './host.ts';
-import { mentionAt, offeredMentions } from './mentions.ts';
-import { completeSkill } from './skillNames.ts';
+import { completeSkill, mentionAt, offeredMentions } from './mentions.ts';
 import { draft, foundFiles, info } from './store.ts';
 import { cursor, putCursor } from './textbox.ts';
 import { visible } from './visibleText.ts';

@@ -1,8 +1,8 @@
 /** The textbox in which a request is written, and the button that sends it or stops the run. */
+
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { Attachments, onPaste } from './attachments.tsx';
+import { Attachments, handedOver, onPaste } from './attachments.tsx';
 import { Completions, chosenOption, completionsId, forgetChoice, takeKey } from './completions.tsx';
-import { handedOver } from './handOver.ts';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { NextSkill, Queue } from './nextRequest.tsx';

@@ -1,6 +1,7 @@
 /** How a run ended, and what to do next when it did not end well. */
-import { describeDay, describeLeft } from '../src/protocol/daySpending.ts';
+
 import type { ErrorCode, SkillRef } from '../src/protocol/run.ts';
+import { describeDay, describeLeft } from '../src/protocol/usage.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';

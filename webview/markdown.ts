@@ -1,4 +1,5 @@
 /** Turns one block of Markdown into HTML. Raw HTML in it stays text, and only harmless addresses become links. */
+import DOMPurify from 'dompurify';
 import { Lexer, Marked, type Token, type TokensList } from 'marked';
 
 const marked = new Marked({
@@ -147,4 +148,66 @@ function escapeHtml(text: string): string {
     "'": '&#39;',
   };
   return text.replace(/[&<>"']/g, character => entities[character]!);
+}
+
+const tags =
+  'a blockquote br code del em h1 h2 h3 h4 h5 h6 hr img li ol p pre span strong table tbody td th thead tr ul';
+
+/** The HTML as nodes that hold no script, style, form, remote image or unknown address. */
+export function sanitize(html: string): DocumentFragment {
+  const fragment = DOMPurify.sanitize(html, {
+    ALLOWED_TAGS: ['#text', ...tags.split(' ')],
+    ALLOWED_ATTR: ['href', 'title', 'src', 'alt', 'align', 'start', 'class'],
+    ADD_URI_SAFE_ATTR: ['align', 'start'],
+    ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:)/i,
+    ALLOW_DATA_ATTR: false,
+    ALLOW_ARIA_ATTR: false,
+    RETURN_DOM_FRAGMENT: true,
+  });
+  for (const image of fragment.querySelectorAll('img')) {
+    if (!image.src.startsWith('data:image/')) image.remove();
+  }
+  return fragment;
+}
+
+/** A longer line is left as it is, in characters: what follows goes through it again and again. */
+const longestLine = 2_000;
+
+/** The source with the emphasis, code span or link on its last line brought to an end. */
+export function completeMarkdown(source: string): string {
+  const lineStart = source.lastIndexOf('\n') + 1;
+  const line = source.slice(lineStart);
+  if (line.length > longestLine || !/[*_`[~]/.test(line)) return source;
+  return source.slice(0, lineStart) + completeLine(line);
+}
+
+function completeLine(line: string): string {
+  const ticks = line.match(/`+/g) ?? [];
+  if (ticks.length % 2 === 1) {
+    const last = ticks.at(-1)!;
+    return line.endsWith(last) ? line.slice(0, -last.length) : line + last;
+  }
+  // What lies in code spans is no emphasis; blanked out, the places of everything else stay the same.
+  const outside = line.replace(/(`+).*?\1/g, span => 'x'.repeat(span.length));
+  const link = /!?\[([^\]]*)\]\([^)]*$/.exec(outside);
+  if (link) {
+    const label = line.slice(link.index).replace(/^!?\[/, '').slice(0, link[1]!.length);
+    return completeLine(line.slice(0, link.index) + label);
+  }
+  return closeEmphasis(line, outside);
+}
+
+function closeEmphasis(line: string, outside: string): string {
+  const open: string[] = [];
+  for (const match of outside.matchAll(/(?<!\\)(\*{1,3}|_{1,3}|~~)/g)) {
+    const mark = match[0];
+    const before = outside[match.index - 1] ?? ' ';
+    const after = outside[match.index + mark.length] ?? '';
+    if (open.at(-1) === mark && !/\s/.test(before)) open.pop();
+    else if (after !== '' && !/\s/.test(after) && !(mark[0] === '_' && /\w/.test(before))) open.push(mark);
+    else if (after === '' && open.length > 0) return line.slice(0, match.index) + open.reverse().join('');
+    else if (after === '' && /\s|^$/.test(before))
+      return line.slice(0, match.index) + open.reverse().join('');
+  }
+  return open.length === 0 ? line : line.trimEnd() + open.reverse().join('');
 }

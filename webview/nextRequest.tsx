@@ -2,7 +2,7 @@
 import { announce } from './announcer.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
-import { namedSkill } from './skillNames.ts';
+import { namedSkill } from './mentions.ts';
 import { busy, continuing, draft, info, next, queued } from './store.ts';
 import { focusComposer } from './textbox.ts';
 import { visible } from './visibleText.ts';

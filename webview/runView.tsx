@@ -1,19 +1,19 @@
 /** One run from request to end. Items that have not changed are not looked at again. */
+
 import { Component, type ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { AttachedName } from '../src/protocol/attachment.ts';
 import { describeRoute } from '../src/protocol/run.ts';
 import { ApprovalCard } from './approvalCard.tsx';
 import { iconOf } from './attachments.tsx';
-import { Elapsed } from './elapsed.tsx';
 import { EndCard } from './endCard.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
-import { MarkdownView } from './markdownView.tsx';
+import { MarkdownView } from './markdownSurface.tsx';
 import { RequestEditor } from './requestEditor.tsx';
 import type { Item, RouteItem, Run } from './runItems.ts';
 import { ready, runInstead } from './store.ts';
-import { ToolCard } from './toolCard.tsx';
+import { Elapsed, ToolCard } from './toolCard.tsx';
 import { excerpt, visible, visibleLines } from './visibleText.ts';
 import {
   describeActivity,

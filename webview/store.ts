@@ -1,7 +1,7 @@
 /** The values that components draw, as signals, and the few things a person can do with them. */
 import { batch, computed, effect, signal } from '@preact/signals';
-import type { DaySpending } from '../src/protocol/daySpending.ts';
 import type { ApprovalDecision, SkillRef } from '../src/protocol/run.ts';
+import type { DaySpending } from '../src/protocol/usage.ts';
 import type { AttachmentChip, ChatInfo, QueuedRequest } from '../src/protocol/webview.ts';
 import { keep, kept, post } from './host.ts';
 import type { FoundFiles } from './mentions.ts';

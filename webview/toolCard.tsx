@@ -1,11 +1,12 @@
 /** One tool call: a line that says what was done, and folded below it what went in and came out. */
-import { Elapsed } from './elapsed.tsx';
+
+import { useEffect, useState } from 'preact/hooks';
 import { HonestText } from './honestText.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { ToolItem } from './runItems.ts';
 import { visible } from './visibleText.ts';
-import { describeLines, relativeTo, summarizeCall, toolStateWords } from './wording.ts';
+import { describeLines, formatDuration, relativeTo, summarizeCall, toolStateWords } from './wording.ts';
 import { t } from './words.ts';
 
 export function ToolCard({ item }: { item: ToolItem }) {
@@ -107,4 +108,13 @@ function formatInput(input: ToolItem['call']['input']): string {
 function firstLine(text: string): string {
   const line = visible(text.trim().split('\n', 1)[0]!);
   return line.length > 300 ? `${line.slice(0, 299)}…` : line;
+}
+
+export function Elapsed() {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setSeconds(value => value + 1), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return seconds < 2 ? null : <span class="figures">{formatDuration(seconds * 1_000)}</span>;
 }

@@ -2,7 +2,7 @@
  * Makes every character of a hostile text visible before a person says yes to it: what would reorder, hide or move
  * the text on the screen is shown as its code point.
  */
-import { codePointOf, unseen } from '../src/protocol/unseen.ts';
+import { codePointOf, unseen } from '../src/protocol/text.ts';
 
 /** `escaped` parts stand for characters that would not be seen as they are. */
 export interface VisiblePart {

@@ -2,7 +2,7 @@
 
 import { CommandButton, SkillCommands, TrustButton } from './endCard.tsx';
 import { Icon } from './icons.tsx';
-import { callOfShared } from './skillNames.ts';
+import { callOfShared } from './mentions.ts';
 import { draft, info } from './store.ts';
 import { focusComposer } from './textbox.ts';
 import { visible } from './visibleText.ts';

@@ -1,5 +1,5 @@
 /** The sentences of the chat view, kept as pure functions so that they can be read and tested without a browser. */
-import { formatCost } from '../src/protocol/daySpending.ts';
+
 import type {
   ApprovalDecision,
   ApprovalScope,
@@ -8,6 +8,7 @@ import type {
   ToolResult,
   Usage,
 } from '../src/protocol/run.ts';
+import { formatCost } from '../src/protocol/usage.ts';
 import type { ApprovalItem, EndItem, RetryItem, RoundUsage, Run, ToolState } from './runItems.ts';
 import { visible } from './visibleText.ts';
 import { language, t } from './words.ts';

@@ -1,5 +1,5 @@
 /** The chat view's texts in the reader's language: English where the host has handed over no other. */
-import { type Say, withValues } from '../src/protocol/words.ts';
+import { type Say, withValues } from '../src/protocol/text.ts';
 
 /** The page is made by the host, which knows the language; a test without a page reads English. */
 const page = typeof document === 'undefined' ? undefined : document;

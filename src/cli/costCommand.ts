@@ -1,10 +1,10 @@
 /** `telos cost`: what the runs of the last days have used, by day, agent, skill and model. */
-import { readSpending, type Spending, type Spent, type SpentBy } from '../engine/spending.ts';
+
+import { readSpending, type Spending, type Spent, type SpentBy } from '../engine/records/spending.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { skippedLogText } from './logsCommand.ts';
-import { type ConfigOptions, configFor } from './openConfig.ts';
-import { table } from './table.ts';
 import type { Terminal } from './terminal.ts';
-import { terminalJson, terminalText } from './terminalText.ts';
+import { table, terminalJson, terminalText } from './terminalText.ts';
 
 export interface CostOptions extends ConfigOptions {
   days?: string;

@@ -1,14 +1,12 @@
 /** `telos` alone on a terminal: an agent and one of its skills from numbered lists, then a look at it or a run. */
-import type { Agent, Skill } from '../engine/agents/agent.ts';
+import type { Agent, Skill } from '../engine/skills/agent.ts';
 import { Telos } from '../engine/telos.ts';
 import type { SkillRef } from '../protocol/run.ts';
-import { abortOnInterrupt, cancelledExitCode } from './interrupts.ts';
+import { configFor } from './cliConfig.ts';
 import { wantedAgents } from './listCommands.ts';
-import { configFor } from './openConfig.ts';
-import { pick } from './pick.ts';
 import { carryOut, type RequestOptions } from './requestCommand.ts';
-import type { Terminal } from './terminal.ts';
-import { type ReadAnswer, readLine } from './terminalHuman.ts';
+import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { pick, type ReadAnswer, readLine } from './terminalHuman.ts';
 import { columnsOf, terminalLine } from './terminalText.ts';
 
 interface Dialog {

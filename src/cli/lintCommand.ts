@@ -1,16 +1,18 @@
 /** `telos lint`: checks skill files, says what each needs, and mends what a program can mend. */
+
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Diagnostic, Skill } from '../engine/agents/agent.ts';
-import { discoverAgents } from '../engine/agents/discover.ts';
-import { lintSkill, mendText, skillsBelow } from '../engine/agents/lint.ts';
-import { type Machine, type Readiness, readinessOf, thisMachine } from '../engine/agents/readiness.ts';
-import { type FileSkill, openSkill } from '../engine/agents/skillFile.ts';
 import type { Config } from '../engine/config.ts';
-import { writeWhole } from '../engine/wholeFile.ts';
-import { counted } from '../protocol/words.ts';
-import { type ConfigOptions, configFor } from './openConfig.ts';
+import { writeWhole } from '../engine/files/atomicWrite.ts';
+import type { Diagnostic } from '../engine/files/diagnostic.ts';
+import type { Skill } from '../engine/skills/agent.ts';
+import { discoverAgents } from '../engine/skills/discover.ts';
+import { lintSkill, mendText, skillsBelow } from '../engine/skills/lint.ts';
+import { type Machine, type Readiness, readinessOf, thisMachine } from '../engine/skills/readiness.ts';
+import { type FileSkill, openSkill } from '../engine/skills/skillFile.ts';
+import { counted } from '../protocol/text.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalText } from './terminalText.ts';
 

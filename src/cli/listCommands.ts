@@ -1,12 +1,13 @@
 /** `telos agents` and `telos list-skills`: what there is to run, as a table or as JSON. */
-import type { Agent, Diagnostic, Skill } from '../engine/agents/agent.ts';
-import type { Missing } from '../engine/agents/readiness.ts';
+
 import type { Config } from '../engine/config.ts';
+import type { Diagnostic } from '../engine/files/diagnostic.ts';
+import type { Agent, Skill } from '../engine/skills/agent.ts';
+import type { Missing } from '../engine/skills/readiness.ts';
 import { Telos } from '../engine/telos.ts';
-import { type ConfigOptions, configFor } from './openConfig.ts';
-import { table } from './table.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
-import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface ListOptions extends ConfigOptions {
   agent?: string;

@@ -1,20 +1,21 @@
 /** `telos logs`: which runs there were, what was said in one of them, and what happens now. */
+
+import { watch } from 'node:fs';
 import { join } from 'node:path';
+import { makeOwnFolders } from '../engine/files/ownFolder.ts';
 import {
   dayOf,
+  LogReader,
   type LogRecord,
   logDays,
   mayStillRun,
   readLog,
   type SkillEndRecord,
-} from '../engine/logFile.ts';
+} from '../engine/records/logFile.ts';
 import type { ContentBlock, Message } from '../protocol/run.ts';
-import { followLog } from './followLog.ts';
-import { abortOnInterrupt } from './interrupts.ts';
-import { type ConfigOptions, configFor } from './openConfig.ts';
-import { table } from './table.ts';
-import type { Terminal } from './terminal.ts';
-import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { abortOnInterrupt, type Terminal } from './terminal.ts';
+import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface LogsOptions extends ConfigOptions {
   json?: boolean;
@@ -213,3 +214,30 @@ function recordText(record: LogRecord): string {
 /** Whose question it was, of one that no run has put. */
 const callText = ({ call }: SkillEndRecord): string =>
   call ? `${call.provider} ${call.model}, asked by the ${call.door}: ` : '';
+
+/** Ends when the signal aborts. Throws what the file system says. */
+export async function followLog(
+  dataDir: string,
+  signal: AbortSignal,
+  onRecord: (record: LogRecord) => void,
+): Promise<void> {
+  const folder = join(dataDir, 'logs');
+  makeOwnFolders(folder);
+  const reader = new LogReader(dataDir, 'end');
+  const watcher = watch(folder);
+  const readOn = async (): Promise<void> => {
+    for (const record of (await reader.readOn()).records) onRecord(record);
+  };
+  let reading = Promise.resolve();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      watcher.on('error', reject);
+      watcher.on('change', () => {
+        reading = reading.then(readOn).catch(reject);
+      });
+      signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  } finally {
+    watcher.close();
+  }
+}

@@ -11,13 +11,13 @@ if (isAbsolute(cacheDir)) module.enableCompileCache?.(join(cacheDir, 'telos'));
 
 // A defect of ours may hold anything in its message, a key too.
 process.on('uncaughtException', error => {
-  void import('./lastWords.ts').then(({ lastWords }) => {
+  void import('./crash.ts').then(({ lastWords }) => {
     process.stderr.write(`${lastWords(error)}\n`, () => process.exit(1));
   });
 });
 
 // Only now, so that the rest comes from there.
-const { runCommandLine } = await import('./commandLine.ts');
+const { runCommandLine } = await import('./commands.ts');
 const exitCode = await runCommandLine(process.argv.slice(2), new URL('../package.json', import.meta.url));
 // What could not be written may have set another one.
 process.exitCode ||= exitCode;

@@ -1,14 +1,14 @@
 /** `telos "<request>"`: one run from words to exit code. */
+
 import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
 import { type Human, nobody, yesToAll } from '../engine/human.ts';
-import type { RunRequest } from '../engine/runRequest.ts';
+import type { RunRequest } from '../engine/run/request.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeRoute, type RouteReason, type RunOutcome } from '../protocol/run.ts';
-import { abortOnInterrupt, cancelledExitCode } from './interrupts.ts';
-import { type ConfigOptions, configFor } from './openConfig.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { jsonPrinter, noMatchText, textPrinter } from './runPrinter.ts';
-import type { Terminal } from './terminal.ts';
+import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { terminalHuman } from './terminalHuman.ts';
 import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
 

@@ -1,14 +1,13 @@
 /** `telos route`: which skill a request means and why, without running it; or how well skills are told apart, measured. */
+
 import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
 import type { RouteFigures } from '../engine/routing/routeBenchmark.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeRoute } from '../protocol/run.ts';
-import { abortOnInterrupt, cancelledExitCode } from './interrupts.ts';
-import { type ConfigOptions, configFor } from './openConfig.ts';
-import { table } from './table.ts';
-import type { Terminal } from './terminal.ts';
-import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 /** Paths may be relative to the folder of the call. */
 export interface RouteOptions extends ConfigOptions {

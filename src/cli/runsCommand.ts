@@ -1,13 +1,14 @@
 /** `telos runs`: the runs that are kept, each readable as a whole; to look into one, hand it on, play it again, name or delete it. */
+
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
-import { type ExportFormat, exportedConversation } from '../engine/history/exportRun.ts';
-import type { KeptRun } from '../engine/history/keptRun.ts';
-import { paced } from '../engine/history/replay.ts';
-import { RunHistory } from '../engine/history/runHistory.ts';
-import { type RunSummary, titleOf } from '../engine/history/runSummary.ts';
+import { writeWhole } from '../engine/files/atomicWrite.ts';
+import { type ExportFormat, exportedConversation } from '../engine/records/exportRun.ts';
+import { paced } from '../engine/records/playback.ts';
+import { RunHistory } from '../engine/records/runHistory.ts';
+import { type KeptRun, type RunSummary, titleOf } from '../engine/records/runSummary.ts';
 import {
   figuresOf,
   inputText,
@@ -16,16 +17,13 @@ import {
   requestOf,
   skippedText,
   timeText,
-} from '../engine/history/runText.ts';
+} from '../engine/records/runText.ts';
 import { Telos } from '../engine/telos.ts';
-import { writeWhole } from '../engine/wholeFile.ts';
-import { agrees } from './agrees.ts';
-import { abortOnInterrupt } from './interrupts.ts';
-import { type ConfigOptions, configFor } from './openConfig.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { jsonPrinter, textPrinter } from './runPrinter.ts';
-import { table } from './table.ts';
-import type { Terminal } from './terminal.ts';
-import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { abortOnInterrupt, type Terminal } from './terminal.ts';
+import { agrees } from './terminalHuman.ts';
+import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface RunsOptions extends ConfigOptions {
   json?: boolean;

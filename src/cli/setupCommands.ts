@@ -1,14 +1,16 @@
 /** What changes what there is to run: `telos init`, `skill add`, `install` and `uninstall`. */
+
 import { basename, resolve } from 'node:path';
-import { keptDays } from '../engine/changes/replacedFolders.ts';
 import { TelosError } from '../engine/errors.ts';
-import { timeText } from '../engine/history/runText.ts';
+import { keptDays } from '../engine/files/replacedFolders.ts';
+import { timeText } from '../engine/records/runText.ts';
 import { Telos } from '../engine/telos.ts';
+import { describeReport, isBroken } from '../protocol/doctorReport.ts';
 import { describeOrigin, describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
-import { agrees } from './agrees.ts';
-import { type ConfigOptions, configFor } from './openConfig.ts';
-import type { Terminal } from './terminal.ts';
-import { exactText, terminalText } from './terminalText.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { agrees } from './terminalHuman.ts';
+import { exactText, terminalJson, terminalText } from './terminalText.ts';
 
 /** Returns the exit code. */
 export async function initCommand(options: ConfigOptions, terminal: Terminal): Promise<number> {
@@ -133,5 +135,31 @@ async function withTelos(
     if (!(error instanceof TelosError)) throw error;
     terminal.say(terminal.style.red(terminalText(error.message)));
     return 1;
+  }
+}
+
+/** Returns the exit code: 1 when something is broken. */
+export async function doctorCommand(
+  options: ConfigOptions & { json?: boolean },
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const { signal, release } = abortOnInterrupt(() => {});
+  try {
+    const report = await Telos.open(config).doctor(signal);
+    if (options.json) terminal.out(`${terminalJson(report)}\n`);
+    else
+      terminal.out(
+        `${describeReport(report)
+          .map(line => terminalText(line.replaceAll('\n', ' ')))
+          .join('\n')}\n`,
+      );
+    return isBroken(report) ? 1 : 0;
+  } catch (error) {
+    if (signal.aborted) return cancelledExitCode;
+    throw error;
+  } finally {
+    release();
   }
 }

@@ -1,11 +1,11 @@
 /** Asks the person at the terminal, on stderr, so that stdout stays what was asked for. */
+
 import { createInterface } from 'node:readline';
 import type { Human } from '../engine/human.ts';
 import { type AgentCard, describeCard } from '../protocol/agentCard.ts';
 import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protocol/run.ts';
-import type { Terminal } from './terminal.ts';
+import { abortOnInterrupt, dropTypedAhead, isKeyInput, type Terminal } from './terminal.ts';
 import { exactText, terminalText } from './terminalText.ts';
-import { dropTypedAhead, isKeyInput } from './typedAhead.ts';
 
 /** How much of what is to be approved is shown, half of it from the beginning; what is between is counted, and shown when asked for. */
 const shownCharacters = 4000;
@@ -153,3 +153,36 @@ export async function readLine(
 
 const hasEnded = (input: NodeJS.ReadableStream): boolean =>
   'readableEnded' in input && input.readableEnded === true;
+
+/** `about` says what would happen, `question` asks; `unattended` is said where nobody sits. Anything but a yes is a no, and is said to be one. */
+export async function agrees(
+  about: string,
+  question: string,
+  unattended: string,
+  terminal: Terminal,
+): Promise<boolean> {
+  if (!terminal.canAsk) {
+    terminal.say(unattended);
+    return false;
+  }
+  const { signal, release } = abortOnInterrupt(() => {});
+  try {
+    terminal.say(about);
+    const answer = await readLine(`${question} [y/N] `, signal);
+    // The end of the input, and Ctrl-C, leave the cursor behind the question.
+    if (answer === undefined) terminal.say('');
+    if (['y', 'yes'].includes(answer?.trim().toLowerCase() ?? '')) return true;
+    terminal.say('Nothing was changed.');
+    return false;
+  } finally {
+    release();
+  }
+}
+
+/** By its number, counted from 1, or by its name in any case; undefined for anything else. */
+export function pick(answer: string, names: readonly string[]): string | undefined {
+  const wanted = answer.trim();
+  if (/^\d+$/.test(wanted)) return names[Number(wanted) - 1];
+  const lowered = wanted.toLowerCase();
+  return names.find(name => name === wanted) ?? names.find(name => name.toLowerCase() === lowered);
+}

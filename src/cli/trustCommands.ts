@@ -1,42 +1,157 @@
-/** Adds the commands about what agents may do to the parser: their words, arguments and options. */
-import type { Command } from './parser.ts';
-import { policyExplainCommand, policyListCommand, policyRevokeCommand } from './policyCommand.ts';
-import type { Terminal } from './terminal.ts';
-import { trustCommand } from './trustCommand.ts';
+/** `telos trust <agent>`: shows what an agent's files name, and binds a yes to exactly those bytes. */
 
-export function addTrustCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
-  program
-    .command('trust')
-    .description('look at what an agent’s files name, and accept it')
-    .argument('<agent>')
-    .option('--yes', 'accept it without asking')
-    .option('--json', 'the card as JSON')
-    .action(async (agent: string, _options: object, command: Command) => {
-      exit(await trustCommand(agent, command.optsWithGlobals(), terminal));
-    });
-  const policy = program.command('policy').description('see what agents may do, and why').helpCommand(false);
-  policy
-    .command('explain')
-    .description('say how a call would be decided on')
-    .argument('<tool>')
-    .argument('<input>', 'as JSON, for example \'{"path": "notes.md"}\'')
-    .option('--agent <name>', 'in a run of this agent')
-    .option('--json', 'as JSON')
-    .action(async (tool: string, input: string, _options: object, command: Command) => {
-      exit(await policyExplainCommand(tool, input, command.optsWithGlobals(), terminal));
-    });
-  policy
-    .command('list')
-    .description('list what has been granted, to whom and when')
-    .option('--json', 'as JSON')
-    .action(async (_options: object, command: Command) => {
-      exit(await policyListCommand(command.optsWithGlobals(), terminal));
-    });
-  policy
-    .command('revoke')
-    .description('take back what the list names by this id')
-    .argument('<id>')
-    .action(async (id: string, _options: object, command: Command) => {
-      exit(await policyRevokeCommand(id, command.optsWithGlobals(), terminal));
-    });
+import {
+  describePermission,
+  listPermissions,
+  type Permission,
+  permissionId,
+  revokePermission,
+} from '../engine/policy/grants.ts';
+import { Telos } from '../engine/telos.ts';
+import { type AgentCard, describeCard } from '../protocol/agentCard.ts';
+import type { JsonObject } from '../protocol/run.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import type { Terminal } from './terminal.ts';
+import { readLine } from './terminalHuman.ts';
+import { exactText, table, terminalJson, terminalText } from './terminalText.ts';
+
+export interface TrustOptions extends ConfigOptions {
+  yes?: boolean;
+  json?: boolean;
+}
+
+/** Returns the exit code: 0 when the agent is reviewed, 1 when it is not or there is none of that name. */
+export async function trustCommand(name: string, options: TrustOptions, terminal: Terminal): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const telos = Telos.open(config);
+  const card = await telos.agentCard(name);
+  if (options.json) terminal.out(`${terminalJson(card)}\n`);
+  else terminal.out(`${cardText(card)}\n`);
+  if (card.state === 'reviewed') {
+    terminal.say('It is reviewed; nothing has changed since.');
+    return 0;
+  }
+  if (!options.yes && !(await saysYes(terminal))) {
+    terminal.say(
+      `Nothing was accepted. ${terminal.canAsk ? '' : 'Use --yes where nobody can be asked.'}`.trim(),
+    );
+    return 1;
+  }
+  await telos.acceptCard(card);
+  terminal.say(
+    terminalText(`Accepted. '${card.agent}' may use what is named above until one of its files changes.`),
+  );
+  return 0;
+}
+
+/** Names, paths and lines come from files of unknown origin: what cannot be seen in them is written as escapes. */
+function cardText(card: AgentCard): string {
+  return describeCard(card)
+    .map(line => exactText(line.replaceAll('\n', ' ')))
+    .join('\n');
+}
+
+async function saysYes(terminal: Terminal): Promise<boolean> {
+  if (!terminal.canAsk) return false;
+  // It counts from now on, so a letter that slips is not enough.
+  const answer = await readLine('Accept it? [yes/N] ', new AbortController().signal);
+  return answer?.trim().toLowerCase() === 'yes';
+}
+
+export interface PolicyOptions extends ConfigOptions {
+  agent?: string;
+  json?: boolean;
+}
+
+/** Returns the exit code: 2 for input that is no JSON object. */
+export async function policyExplainCommand(
+  tool: string,
+  json: string,
+  options: PolicyOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const input = objectIn(json);
+  if (!input) {
+    terminal.say(`The input of ${terminalText(tool)} is no JSON object, such as '{"path": "notes.md"}'.`);
+    return 2;
+  }
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const decision = await Telos.open(config).explain(tool, input, options.agent);
+  if (options.json) {
+    terminal.out(`${terminalJson(decision)}\n`);
+    return 0;
+  }
+  const lines = [`${decision.action} (rule ${decision.rule})`];
+  if ('subject' in decision) lines.push(`What: ${decision.subject}`);
+  if ('folder' in decision && decision.folder) lines.push(`In: ${decision.folder}`);
+  if ('reason' in decision) lines.push(`Why: ${decision.reason}`);
+  if (decision.action === 'ask' && decision.toAllow)
+    lines.push(`To allow it beforehand: ${decision.toAllow}`);
+  terminal.out(`${lines.map(exactText).join('\n')}\n`);
+  return 0;
+}
+
+/** Returns the exit code. */
+export async function policyListCommand(options: PolicyOptions, terminal: Terminal): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const { file, permissions, problems } = await listPermissions(config);
+  const named = permissions.map(permission => ({ id: permissionId(permission), ...permission }));
+  if (options.json) terminal.out(`${terminalJson(named)}\n`);
+  else if (permissions.length === 0) terminal.say(terminalText(`Nothing is granted. Rules go to ${file}.`));
+  else {
+    const rows = named.map(({ id, ...permission }) => [
+      id,
+      agentOf(permission),
+      describePermission(permission),
+      grantedAt(permission),
+    ]);
+    terminal.out(`${table(['Id', 'Agent', 'What', 'Since'], rows, terminal.outWidth)}\n`);
+  }
+  for (const problem of problems) terminal.say(terminal.style.yellow(terminalText(problem)));
+  return 0;
+}
+
+/** Takes back what the list names by this id, and all that grants the same. Returns the exit code. */
+export async function policyRevokeCommand(
+  id: string,
+  options: PolicyOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const { permissions } = await listPermissions(config);
+  const meant = permissions.filter(permission => permissionId(permission) === id);
+  const [first] = meant;
+  if (!first) {
+    const number = /^\d+$/.test(id) ? ', for a place in the list can be that of another one by now' : '';
+    terminal.say(
+      `Nothing is granted under ${terminalText(id)}. Give the id that telos policy list shows${number}.`,
+    );
+    return 2;
+  }
+  let done = false;
+  for (const permission of meant) done = (await revokePermission(permission, config)) || done;
+  const what = `${agentOf(first)}, ${describePermission(first)}`;
+  terminal.say(terminalText(done ? `Revoked: ${what}` : `It was gone already: ${what}`));
+  return 0;
+}
+
+const agentOf = (permission: Permission): string =>
+  permission.kind === 'card' ? permission.review.agent : permission.rule.agent;
+
+const grantedAt = (permission: Permission): string =>
+  (permission.kind === 'card' ? permission.review.reviewedAt : (permission.rule.granted ?? '')).slice(0, 10);
+
+function objectIn(json: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as JsonObject)
+      : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,4 +1,5 @@
 /** Looks at the whole set-up: what is in force and why, folders, agents, the provider and the MCP servers. Runs nothing that is not accepted. */
+
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type {
@@ -10,19 +11,19 @@ import type {
   DoctorServer,
   DoctorValue,
 } from '../protocol/doctorReport.ts';
-import type { Diagnostic } from './agents/agent.ts';
-import type { Discovery, FileAgent } from './agents/discover.ts';
-import { workFoldersOf } from './agents/knownWorkFolders.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
+import type { Diagnostic } from './files/diagnostic.ts';
+import { hiddenIn } from './mcp/config.ts';
+import { describeServers, type McpReach, type McpServerReport, usualLimits } from './mcp/servers.ts';
+import type { SignInPort } from './mcp/signIn.ts';
+import { openReviews, runPolicy } from './policy/decision.ts';
 import { decideOnServers } from './policy/defaults.ts';
-import { openReviews, runPolicy } from './policy/runPolicy.ts';
 import { keyedProviders, type ProviderChoice } from './providers/create.ts';
-import { pingProvider } from './providers/ping.ts';
+import { pingProvider } from './providers/models.ts';
 import { mapStrings, redactor, secretsIn } from './redact.ts';
+import type { Discovery, FileAgent } from './skills/discover.ts';
+import { workFoldersOf } from './skills/workFolders.ts';
 import { commandEnvironment } from './tools/command.ts';
-import { hiddenIn } from './tools/mcpConfig.ts';
-import { describeServers, type McpReach, type McpServerReport, usualLimits } from './tools/mcpServers.ts';
-import type { SignInPort } from './tools/mcpSignIn.ts';
 
 /** Milliseconds; a server that takes longer would make every run wait. */
 const serverPatienceMs = 10_000;

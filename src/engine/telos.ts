@@ -1,52 +1,44 @@
 /** The engine's one door: what there is to run, which skill a request means, and the run itself as a stream of events. */
+
 import type { AgentCard } from '../protocol/agentCard.ts';
 import type { AttachedName } from '../protocol/attachment.ts';
-import type { DaySpending } from '../protocol/daySpending.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
 import type { AgentOrigin, InstallPlan } from '../protocol/installPlan.ts';
 import type { JsonObject, RunEvent } from '../protocol/run.ts';
-import type { Agent, Diagnostic, Skill } from './agents/agent.ts';
-import { companionsOf } from './agents/companions.ts';
-import { type Discovery, discoverInSlices } from './agents/discover.ts';
-import type { Machine, Readiness } from './agents/readiness.ts';
-import { readinessOf, thisMachine } from './agents/readiness.ts';
-import { type Budget, DayUse, openBudget } from './budget.ts';
+import type { DaySpending } from '../protocol/usage.ts';
 import { ChangeStore } from './changes/changeStore.ts';
-import { ReplacedFolders, type UndoneFolder } from './changes/replacedFolders.ts';
-import { recoverFolders } from './changes/swapFolder.ts';
 import type { Config } from './config.ts';
 import { TelosError } from './errors.ts';
-import { framed, newRunState } from './frame.ts';
-import { kept } from './history/keepRun.ts';
+import type { Diagnostic } from './files/diagnostic.ts';
+import { ReplacedFolders, type UndoneFolder } from './files/replacedFolders.ts';
+import { recoverFolders } from './files/swapFolder.ts';
 import type { Human } from './human.ts';
-import { recorded } from './log.ts';
-import { recordRouting } from './loneRecords.ts';
-import { addSkill } from './packs/addSkill.ts';
-import type { InitialFolders } from './packs/initFolders.ts';
-import { initFolders } from './packs/initFolders.ts';
-import type { AgreedInstall, InstalledPack } from './packs/install.ts';
-import { installPack } from './packs/install.ts';
-import type { InstallOptions } from './packs/planInstall.ts';
-import { planInstall } from './packs/planInstall.ts';
-import type { UninstallTarget } from './packs/uninstall.ts';
-import { describeInstalled, findInstalled, uninstallPack } from './packs/uninstall.ts';
-import { type Performing, performRequest } from './performRequest.ts';
-import type { Decision } from './policy/decision.ts';
-import { explainCall } from './policy/explain.ts';
-import { openReviews } from './policy/runPolicy.ts';
-import type { FrontendProviders, ProviderChoice } from './providers/create.ts';
-import { chooseProvider } from './providers/create.ts';
+import { hiddenIn } from './mcp/config.ts';
+import type { SignInPort } from './mcp/signIn.ts';
+import { explainCall } from './policy/decide.ts';
+import { type Decision, openReviews } from './policy/decision.ts';
+import { chooseProvider, type FrontendProviders, type ProviderChoice } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
+import { recordRouting } from './records/logFile.ts';
+import { kept, recorded } from './records/record.ts';
 import { type Redactor, redactor, secretsIn } from './redact.ts';
-import { meteredProvider } from './routing/meteredProvider.ts';
 import { type RouteResult, Router } from './routing/route.ts';
 import { routingProvider } from './routing/routeModel.ts';
 import { findSkill, namedSkill } from './routing/routeName.ts';
 import type { Ranked } from './routing/searchIndex.ts';
-import type { RunRequest } from './runRequest.ts';
-import { foldersOf } from './runSkill.ts';
-import { hiddenIn } from './tools/mcpConfig.ts';
-import type { SignInPort } from './tools/mcpSignIn.ts';
+import { type Budget, DayUse, openBudget } from './run/budget.ts';
+import { meteredProvider } from './run/meter.ts';
+import { foldersOf } from './run/prepare.ts';
+import { newRunState, type RunRequest } from './run/request.ts';
+import { framed, type Performing, performRequest } from './run/start.ts';
+import type { Agent, Skill } from './skills/agent.ts';
+import { addSkill, type InitialFolders, initFolders } from './skills/createSkill.ts';
+import { type Discovery, discoverInSlices } from './skills/discover.ts';
+import { type AgreedInstall, type InstalledPack, installPack } from './skills/install.ts';
+import { type InstallOptions, planInstall } from './skills/planInstall.ts';
+import { type Machine, type Readiness, readinessOf, thisMachine } from './skills/readiness.ts';
+import { companionsOf } from './skills/resources.ts';
+import { describeInstalled, findInstalled, type UninstallTarget, uninstallPack } from './skills/uninstall.ts';
 
 /** What a frontend adds to the engine. */
 export interface FrontendParts {
@@ -261,7 +253,7 @@ export class Telos {
 
   /** Deletes what is kept of a run, and of the files as they were before it. Throws TelosError `config` for a run that goes on or is gone. */
   async deleteRun(runId: string): Promise<void> {
-    const { RunHistory } = await import('./history/runHistory.ts');
+    const { RunHistory } = await import('./records/runHistory.ts');
     await new RunHistory(this.config.dataDir).delete(runId);
     await this.changes.forget(runId);
   }

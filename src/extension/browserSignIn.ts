@@ -1,6 +1,7 @@
 /** Has the person sign in at an MCP server in their own browser, and takes the browser's way back into the editor; what is given out lies in the secret storage. */
 import * as vscode from 'vscode';
-import type { SignInPort } from '../engine/tools/mcpSignIn.ts';
+import type { SignInPort } from '../engine/mcp/signIn.ts';
+import { plainLabel } from './base/labels.ts';
 
 /** The path of the address that the browser comes back to. */
 export const signInPath = '/mcp/callback';
@@ -90,4 +91,26 @@ function whyNot(signal: AbortSignal, late: AbortSignal): unknown {
 /** As text: an address that went through `Uri` has lost the difference between its own `&` and one inside a value. */
 function openBrowser(url: string): Thenable<boolean> {
   return vscode.env.openExternal(url as unknown as vscode.Uri);
+}
+
+/**
+ * By path, such as `/run`. An address comes from anywhere, so an answer shows something at most, and never runs it. `written` is the query as the
+ * editor gives it, its escapes undone.
+ */
+export type UriAnswers = Readonly<Record<string, (query: URLSearchParams, written: string) => Promise<void>>>;
+
+export function registerUriHandler(answers: UriAnswers): vscode.Disposable {
+  return vscode.window.registerUriHandler({
+    handleUri: async ({ path, query }) => {
+      const answer = Object.hasOwn(answers, path) ? answers[path] : undefined;
+      if (answer) return answer(new URLSearchParams(query), query);
+      void vscode.window.showWarningMessage(
+        vscode.l10n.t(
+          'Telos knows no address {0}. It knows {1}.',
+          plainLabel(path, 80),
+          Object.keys(answers).join(', '),
+        ),
+      );
+    },
+  });
 }

@@ -1,6 +1,5 @@
 /** An agent's card as it travels: what its files name, and the words in which every frontend shows it. */
-import { codePointOf, unseen } from './unseen.ts';
-import { english, type Say } from './words.ts';
+import { codePointOf, english, type Say, unseen } from './text.ts';
 
 /** Something in a file that a person should look at before they trust it. Lines count from 1. */
 export interface RedFlag {

@@ -1,5 +1,5 @@
 /** What a look at the whole set-up has shown, as it travels, and the words in which every frontend shows it. */
-import { counted } from './words.ts';
+import { counted } from './text.ts';
 
 export interface DoctorFinding {
   /** `error`: something that is set up does not work. */

@@ -1,6 +1,5 @@
 /** What installing a pack would do, as it travels, and the words in which every frontend shows it. */
-import { codePointOf, unseen } from './unseen.ts';
-import { english, type Say } from './words.ts';
+import { codePointOf, english, type Say, unseen } from './text.ts';
 
 /** Where the agent that is there now came from; of one that was made by hand nothing is noted. */
 export type AgentOrigin = { kind: 'installed'; source: string; at: string } | { kind: 'by hand' };

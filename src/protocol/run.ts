@@ -5,7 +5,7 @@
 
 import type { AgentCard } from './agentCard.ts';
 import type { AttachedName } from './attachment.ts';
-import { english, type Say } from './words.ts';
+import { english, type Say } from './text.ts';
 
 /** A value that survives JSON.stringify; tool inputs and schemas are such objects. */
 export type JsonObject = { readonly [key: string]: unknown };

@@ -1,7 +1,7 @@
 /** Every message between the extension host and the chat view, so that both ends are checked against one list. */
 import type { AttachedName } from './attachment.ts';
-import type { DaySpending } from './daySpending.ts';
 import type { ApprovalDecision, RunEvent, SkillRef } from './run.ts';
+import type { DaySpending } from './usage.ts';
 
 /** What the view shows around the conversation. */
 export interface ChatInfo {

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
-import { chatPage } from '../../src/extension/chatPage.ts';
+import { chatPage } from '../../src/extension/chat/chatPage.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { launchChromium } from '../vscode/chromium.ts';

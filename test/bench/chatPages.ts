@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { Chat } from '../../src/extension/chat.ts';
+import { Chat } from '../../src/extension/chat/chat.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import { buildView, type View, type ViewBundle } from '../webview/harness.ts';
 import { end, info, routed, start } from '../webview/scenes.ts';

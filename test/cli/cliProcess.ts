@@ -3,7 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type LogRecord, logPath, readLog } from '../../src/engine/logFile.ts';
+import { type LogRecord, logPath, readLog } from '../../src/engine/records/logFile.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { appendFileSync } from 'node:fs';
-import { appendRecord, logPath, type SkillEndRecord } from '../../src/engine/logFile.ts';
-import type { Spending } from '../../src/engine/spending.ts';
+import { appendRecord, logPath, type SkillEndRecord } from '../../src/engine/records/logFile.ts';
+import type { Spending } from '../../src/engine/records/spending.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
 
 describe('telos cost', function () {

@@ -7,7 +7,7 @@ import type { RequestOptions } from '../../src/cli/requestCommand.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
 import { readLine } from '../../src/cli/terminalHuman.ts';
 import { loadConfig } from '../../src/engine/config.ts';
-import { logPath } from '../../src/engine/logFile.ts';
+import { logPath } from '../../src/engine/records/logFile.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { type FakeServer, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { appendRecord, logPath, type SkillEndRecord } from '../../src/engine/logFile.ts';
+import { appendRecord, logPath, type SkillEndRecord } from '../../src/engine/records/logFile.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
 
 const end = (runId: string, ts: string): SkillEndRecord => ({

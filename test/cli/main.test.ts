@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SkillEndRecord } from '../../src/engine/logFile.ts';
+import type { SkillEndRecord } from '../../src/engine/records/logFile.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import { gate, until } from '../eventually.ts';
 import {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { pick } from '../../src/cli/pick.ts';
+import { pick } from '../../src/cli/terminalHuman.ts';
 
 describe('pick', () => {
   it('takes a number of the list or a name in any case, and spaces around them', () => {

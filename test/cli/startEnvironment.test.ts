@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 describe('the start environment', () => {
   it('keeps keys from those who look at the process, and for the process itself', () => {
     if (process.platform !== 'linux') return;
-    const module = new URL('../../src/cli/startEnvironment.ts', import.meta.url).href;
+    const module = new URL('../../src/cli/cliConfig.ts', import.meta.url).href;
     const script = `
       const { hideStartEnvironment } = await import(${JSON.stringify(module)});
       const { readFileSync } = await import('node:fs');

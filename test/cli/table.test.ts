@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { table } from '../../src/cli/table.ts';
+import { table } from '../../src/cli/terminalText.ts';
 
 describe('table', () => {
   const rows = [

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
-import { readToHost } from '../../src/extension/chatMessages.ts';
+import { readToHost } from '../../src/extension/chat/chatMessages.ts';
 import { maxImageBytes } from '../../src/protocol/attachment.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { launchChromium } from '../vscode/chromium.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
-import { lineOf } from '../../src/engine/history/runFile.ts';
+import { lineOf } from '../../src/engine/records/runFile.ts';
 import { linesOf, writeRun } from '../engine/history/keptRuns.ts';
 import { eventually, never, until } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';

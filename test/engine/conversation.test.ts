@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
 import { nobody } from '../../src/engine/human.ts';
-import type { RunRequest } from '../../src/engine/runRequest.ts';
+import type { RunRequest } from '../../src/engine/run/request.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';

@@ -1,9 +1,9 @@
 /** JSON that is nested far beyond what a call stack holds. */
 import assert from 'node:assert/strict';
 import { isDeeper, withinDepth } from '../../src/engine/jsonDepth.ts';
-import { readToolCall, withoutDepth } from '../../src/engine/providers/toolArguments.ts';
+import { listingOf, toolResultOf } from '../../src/engine/mcp/result.ts';
+import { readToolCall, withoutDepth } from '../../src/engine/providers/provider.ts';
 import { mapStrings, redactor } from '../../src/engine/redact.ts';
-import { listingOf, toolResultOf } from '../../src/engine/tools/mcpResult.ts';
 
 const nested = (levels: number, opening = '[', closing = ']'): string =>
   opening.repeat(levels) + closing.repeat(levels);

@@ -1,10 +1,10 @@
 /** A Chat with a stand-in for the engine and the editor around it, and what a view of it would have seen. */
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { KeptAlong } from '../../src/engine/history/wentAlong.ts';
 import type { Human } from '../../src/engine/human.ts';
-import type { RunRequest } from '../../src/engine/runRequest.ts';
-import { Chat } from '../../src/extension/chat.ts';
+import type { KeptAlong } from '../../src/engine/records/runAttachments.ts';
+import type { RunRequest } from '../../src/engine/run/request.ts';
+import { Chat } from '../../src/extension/chat/chat.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../../src/protocol/webview.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { RunRequest } from '../../src/engine/runRequest.ts';
+import type { RunRequest } from '../../src/engine/run/request.ts';
 import type { Message } from '../../src/protocol/run.ts';
 import { routed } from '../webview/scenes.ts';
 import { Desk, end, type Run, startsIn, typesOf } from './chatDesk.ts';

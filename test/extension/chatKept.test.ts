@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
-import type { RunRequest } from '../../src/engine/runRequest.ts';
-import { Conversation, type KeptRun, keptIdOf, type RunElsewhere } from '../../src/extension/conversation.ts';
-import { speak } from '../../src/extension/words.ts';
+import type { RunRequest } from '../../src/engine/run/request.ts';
+import { speak } from '../../src/extension/base/labels.ts';
+import {
+  Conversation,
+  type KeptRun,
+  keptIdOf,
+  type RunElsewhere,
+} from '../../src/extension/chat/conversation.ts';
 import type { Message, RunEvent } from '../../src/protocol/run.ts';
-import { english } from '../../src/protocol/words.ts';
+import { english } from '../../src/protocol/text.ts';
 import { routed } from '../webview/scenes.ts';
 import { Desk, end, type Run, startsIn, typesOf } from './chatDesk.ts';
 

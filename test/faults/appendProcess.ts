@@ -1,6 +1,6 @@
 /** Appends records to a log when its input ends: `node appendProcess.ts <name> <file> <count> <bytes>`. */
 import { once } from 'node:events';
-import { appendRecord } from '../../src/engine/logFile.ts';
+import { appendRecord } from '../../src/engine/records/logFile.ts';
 
 const [name = '', file = '', count = '0', bytes = '0'] = process.argv.slice(2);
 const content = name.slice(-1).repeat(Number(bytes));

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parseLine, runPath } from '../../src/engine/history/runFile.ts';
-import { RunHistory } from '../../src/engine/history/runHistory.ts';
-import { logPath, readLog } from '../../src/engine/logFile.ts';
+import { logPath, readLog } from '../../src/engine/records/logFile.ts';
+import { parseLine, runPath } from '../../src/engine/records/runFile.ts';
+import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';
 import type { Extent, Figure } from './figure.ts';
 

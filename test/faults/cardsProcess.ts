@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
 import type { Human } from '../../src/engine/human.ts';
 import type { Provider } from '../../src/engine/providers/provider.ts';
-import { openReplay } from '../../src/engine/providers/replay.ts';
+import { openReplay } from '../../src/engine/providers/recording.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { calls, done, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 import { tempFolder } from '../fakes/tempFolder.ts';

@@ -5,9 +5,9 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/engine/config.ts';
-import { RunHistory } from '../../src/engine/history/runHistory.ts';
 import type { Human } from '../../src/engine/human.ts';
-import { listPermissions, revokePermission } from '../../src/engine/policy/permissions.ts';
+import { listPermissions, revokePermission } from '../../src/engine/policy/grants.ts';
+import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { revokedCommand, roundsOf, titleOf } from './doorsWorld.ts';
 

@@ -1,13 +1,13 @@
 /** Folders on which several windows and command lines work at once: what lies in them at first, and what must be there afterwards. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseToml } from '../../src/engine/agents/toml.ts';
 import { ChangeStore } from '../../src/engine/changes/changeStore.ts';
 import { loadConfig } from '../../src/engine/config.ts';
-import { parseLine, runPath } from '../../src/engine/history/runFile.ts';
-import { RunHistory } from '../../src/engine/history/runHistory.ts';
-import { logDays, readLog } from '../../src/engine/logFile.ts';
+import { parseToml } from '../../src/engine/files/settingsFile.ts';
 import { readPolicy } from '../../src/engine/policy/policyFile.ts';
+import { logDays, readLog } from '../../src/engine/records/logFile.ts';
+import { parseLine, runPath } from '../../src/engine/records/runFile.ts';
+import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { AnthropicTurn, ReceivedRequest } from '../fakes/anthropicServer.ts';
 

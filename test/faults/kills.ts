@@ -1,16 +1,16 @@
 /** The built command line, killed from outside at random points of a run of twenty rounds: what stays behind, in the log and in the process table. */
+
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ChangeStore } from '../../src/engine/changes/changeStore.ts';
-import { parseLine, runsFolder } from '../../src/engine/history/runFile.ts';
-import { RunHistory } from '../../src/engine/history/runHistory.ts';
-import { type LogRecord, logPath, parseRecord } from '../../src/engine/logFile.ts';
+import { type LogRecord, logPath, parseRecord } from '../../src/engine/records/logFile.ts';
+import { parseLine, runsFolder } from '../../src/engine/records/runFile.ts';
+import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import { type CliHome, cliHome } from '../cli/cliProcess.ts';
 import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '../fakes/anthropicServer.ts';
-import type { Extent, Figure } from './figure.ts';
-import { seeded } from './figure.ts';
+import { type Extent, type Figure, seeded } from './figure.ts';
 import { canSeeProcesses, descendantsOf, isAlive, processesWith } from './processTable.ts';
 
 const clingingServer = fileURLToPath(new URL('../fakes/mcpServer.ts', import.meta.url));

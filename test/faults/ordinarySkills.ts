@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, posix, relative } from 'node:path';
-import { keepsTool, readAllowedTools } from '../../src/engine/agents/allowedTools.ts';
-import { readinessOf, thisMachine } from '../../src/engine/agents/readiness.ts';
-import { openSkill } from '../../src/engine/agents/skillFile.ts';
-import { plainWords } from '../../src/engine/policy/commandWords.ts';
+import { plainWords } from '../../src/engine/policy/shellCommands.ts';
+import { keepsTool, readAllowedTools } from '../../src/engine/skills/allowedTools.ts';
+import { readinessOf, thisMachine } from '../../src/engine/skills/readiness.ts';
+import { openSkill } from '../../src/engine/skills/skillFile.ts';
 import { hostKind } from '../../src/engine/tools/addresses.ts';
 
 export interface SkillCall {

@@ -16,10 +16,10 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { RunHistory } from '../../src/engine/history/runHistory.ts';
 import type { Human } from '../../src/engine/human.ts';
-import { logPath } from '../../src/engine/logFile.ts';
 import type { StreamEvent } from '../../src/engine/providers/provider.ts';
+import { logPath } from '../../src/engine/records/logFile.ts';
+import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 import { calls, done, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 import { type Elsewhere, type EngineWorld, engineWorld } from './engineWorld.ts';

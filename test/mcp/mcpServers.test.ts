@@ -4,14 +4,14 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { builtinTools } from '../../src/engine/tools/builtin.ts';
-import type { McpLimits } from '../../src/engine/tools/mcpClient.ts';
+import type { McpLimits } from '../../src/engine/mcp/client.ts';
 import {
   connectServers,
   describeServers,
   type McpServers,
   usualLimits,
-} from '../../src/engine/tools/mcpServers.ts';
+} from '../../src/engine/mcp/servers.ts';
+import { builtinTools } from '../../src/engine/tools/builtin.ts';
 import type { ToolContext } from '../../src/engine/tools/tool.ts';
 import type { ToolResult } from '../../src/protocol/run.ts';
 import { until } from '../eventually.ts';

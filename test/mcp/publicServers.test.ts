@@ -1,4 +1,5 @@
 /** The public servers `everything`, over all three transports, and `filesystem`, in whole runs of a skill. */
+
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -6,11 +7,12 @@ import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { discoverAgents } from '../../src/engine/agents/discover.ts';
 import { loadConfig } from '../../src/engine/config.ts';
-import { framed, newRunState } from '../../src/engine/frame.ts';
 import { type Human, nobody, yesToAll } from '../../src/engine/human.ts';
-import { runSkill } from '../../src/engine/runSkill.ts';
+import { runSkill } from '../../src/engine/run/prepare.ts';
+import { newRunState } from '../../src/engine/run/request.ts';
+import { framed } from '../../src/engine/run/start.ts';
+import { discoverAgents } from '../../src/engine/skills/discover.ts';
 import type { ApprovalRequest, RunEvent, ToolResult } from '../../src/protocol/run.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';

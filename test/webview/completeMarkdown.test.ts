@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { completeMarkdown } from '../../webview/completeMarkdown.ts';
+import { completeMarkdown } from '../../webview/markdown.ts';
 
 describe('completing Markdown that streams', () => {
   for (const [source, wanted] of [

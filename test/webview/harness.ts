@@ -6,7 +6,7 @@ import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { Browser, Page } from 'playwright-core';
-import { chatPage } from '../../src/extension/chatPage.ts';
+import { chatPage } from '../../src/extension/chat/chatPage.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { launchChromium } from '../vscode/chromium.ts';
 import { scenes } from './scenes.ts';

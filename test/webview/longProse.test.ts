@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { splitLong } from '../../webview/longProse.ts';
+import { splitLong } from '../../webview/markdownBlocks.ts';
 
 describe('long prose', () => {
   it('is whole up to a length that no page of prose has', () => {

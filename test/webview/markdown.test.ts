@@ -1,8 +1,7 @@
 /** Markdown of a model as HTML: what people write is formatted, and what would only take time is shown as it is. */
 import assert from 'node:assert/strict';
-import { completeMarkdown } from '../../webview/completeMarkdown.ts';
-import { highlight } from '../../webview/highlight.ts';
-import { renderMarkdown } from '../../webview/markdown.ts';
+import { highlight } from '../../webview/codeBlock.ts';
+import { completeMarkdown, renderMarkdown } from '../../webview/markdown.ts';
 import { appendMarkdown, closeMarkdown, codeParts, emptyMarkdown } from '../../webview/markdownBlocks.ts';
 
 /** The least of three, in milliseconds of this process, so that others on the machine do not count. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { callOfShared, completeSkill, namedSkill } from '../../webview/skillNames.ts';
+import { callOfShared, completeSkill, namedSkill } from '../../webview/mentions.ts';
 
 const skill = (agent: string, name: string) => ({ agent, skill: name, description: '' });
 const skills = [

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { isRunId } from '../history/runFile.ts';
-import { isInside } from '../tools/paths.ts';
+import { isInside } from '../files/paths.ts';
+import { isRunId } from '../records/runFile.ts';
 
 /** A file before a write. */
 export interface OldFile {

@@ -1,12 +1,13 @@
 /** What the runs have changed: kept for each, shown, undone, and given up when it gets old or too much. */
+
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TelosError } from '../errors.ts';
-import { runPath } from '../history/runFile.ts';
-import { readSummary } from '../history/runSummary.ts';
-import { appendToOwn, isLink } from '../ownFolder.ts';
-import { isInside, PathProblem } from '../tools/paths.ts';
-import type { WriteKeeper } from '../tools/tool.ts';
+import type { WriteKeeper } from '../files/atomicWrite.ts';
+import { appendToOwn, isLink } from '../files/ownFolder.ts';
+import { isInside, PathProblem } from '../files/paths.ts';
+import { runPath } from '../records/runFile.ts';
+import { readSummary } from '../records/runSummary.ts';
 import {
   type ChangeLine,
   changesFolder,

@@ -1,14 +1,15 @@
 /** Keeps what a file was before a run writes it, so that the run can be undone to the byte. */
+
 import { randomUUID } from 'node:crypto';
 import { constants, existsSync, type Stats } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { appendToOwn, makeOwnFolders } from '../ownFolder.ts';
-import { describeFileError } from '../tools/paths.ts';
-import { grouped, looksBinary } from '../tools/plainText.ts';
-import type { KeptWrite, PlannedWrite, WriteKeeper } from '../tools/tool.ts';
+import type { KeptWrite, PlannedWrite, WriteKeeper } from '../files/atomicWrite.ts';
+import { appendToOwn, makeOwnFolders } from '../files/ownFolder.ts';
+import { describeFileError } from '../files/paths.ts';
+import { grouped, looksBinary } from '../files/plainText.ts';
 import { bytesPath, type ChangeLine, hashOf, indexPath, type OldFile } from './changeFile.ts';
-import { countLines } from './lineChanges.ts';
+import { countLines } from './lineDiff.ts';
 
 /** A larger file is not kept, in bytes. */
 const maxKeptFile = 64 * 1024 * 1024;

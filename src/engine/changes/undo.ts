@@ -1,11 +1,11 @@
 /** Brings files back to what they were before a run, to the byte, and only those that are still as the run left them. */
+
 import { randomUUID } from 'node:crypto';
 import { constants, lstatSync, renameSync, type Stats, unlinkSync } from 'node:fs';
 import { type FileHandle, open, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { removeLeftTemporaries } from '../leftTemporaries.ts';
-import { describeFileError, isInside, openFolder, PathProblem, resolvePath } from '../tools/paths.ts';
-import { temporaryPrefix } from '../tools/replaceFile.ts';
+import { removeLeftTemporaries, temporaryPrefix } from '../files/atomicWrite.ts';
+import { describeFileError, isInside, openFolder, PathProblem, resolvePath } from '../files/paths.ts';
 import { bytesPath, hashOf, type OldFile, type WriteLine } from './changeFile.ts';
 
 /** All that a run has done to one file. */

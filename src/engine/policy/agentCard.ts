@@ -1,18 +1,18 @@
 /** Makes an agent's card: what its files name, and what in them deserves a look. */
+
 import { readFile } from 'node:fs/promises';
 import { extname, relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
-import { parseSkillFile } from '../agents/frontmatter.ts';
-import { readRuntimeMetadata } from '../agents/runtimeMetadata.ts';
+import { looksBinary } from '../files/plainText.ts';
+import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
 import { isSecretName } from '../redact.ts';
+import { parseSkillFile } from '../skills/frontmatter.ts';
+import { readRuntimeMetadata } from '../skills/runtimeMetadata.ts';
 import { hostKind } from '../tools/addresses.ts';
-import { isTelosKey, type McpServer, readMcpConfig } from '../tools/mcpConfig.ts';
-import { looksBinary } from '../tools/plainText.ts';
 import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
-import { type AgentFile, isBelow } from './agentReader.ts';
-import { lookalikesIn } from './lookalikes.ts';
+import { type AgentFile, isBelow, namesRepositoryFile, repositoryFlags } from './agentReader.ts';
 import { findRedFlags } from './redFlags.ts';
-import { namesRepositoryFile, repositoryFlags } from './repository.ts';
+import { lookalikesIn } from './riskyCode.ts';
 
 /** What accepting a card grants. */
 export type CardFacts = Pick<AgentCard, 'hosts' | 'scripts' | 'variables' | 'servers' | 'folders'> & {

@@ -1,15 +1,14 @@
 /** All files of an agent with their digests: what a review is bound to. */
+
 import { createHash } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import { dirname, relative, sep } from 'node:path';
 import type { AgentCard, CardFolder, RedFlag } from '../../protocol/agentCard.ts';
-import type { Agent } from '../agents/agent.ts';
-import { isInside, resolvePath } from '../tools/paths.ts';
-import { folded, isSensitive } from '../tools/secretNames.ts';
-import { type AgentFile, isBelow, Reader } from './agentReader.ts';
+import { isInside, resolvePath } from '../files/paths.ts';
+import { folded, isSensitive } from '../files/sensitiveNames.ts';
+import type { Agent } from '../skills/agent.ts';
+import { type AgentFile, type FileDigests, isBelow, isRepositoryName, Reader } from './agentReader.ts';
 import { chosenFolders } from './chosenFolders.ts';
-import type { FileDigests } from './fileDigests.ts';
-import { isRepositoryName } from './repository.ts';
 
 /** What the policy wants to know of an agent. */
 export type ReviewedAgent = Pick<

@@ -1,11 +1,72 @@
 /** Goes through the folders of an agent and takes down every file of it, what is left out, and what leads out. */
+
 import { createHash } from 'node:crypto';
-import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises';
+import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { RedFlag } from '../../protocol/agentCard.ts';
-import { goesDownAndUp, isInside, resolvePath } from '../tools/paths.ts';
-import type { FileDigests } from './fileDigests.ts';
-import { isRepository, isRepositoryName, rewrittenByGit } from './repository.ts';
+import { goesDownAndUp, isInside, resolvePath } from '../files/paths.ts';
+import { folded } from '../files/sensitiveNames.ts';
+
+/** Remembers digests while a file's times, size and inode stay; one per run or window. */
+export class FileDigests {
+  readonly #known = new Map<string, { stamp: string; sha256: string }>();
+
+  async digestOf(path: string): Promise<{ sha256: string; size: number; mode: number }> {
+    const stats = await lstat(path, { bigint: true });
+    const size = Number(stats.size);
+    const mode = Number(stats.mode);
+    const stamp = [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(' ');
+    const known = this.#known.get(path);
+    if (known?.stamp === stamp) return { sha256: known.sha256, size, mode };
+    const fresh = Date.now() - Number(stats.ctimeMs) < 100;
+    const sha256 = createHash('sha256')
+      .update(await readFile(path))
+      .digest('hex');
+    // A second write within one tick of the file system's clock would look like this one.
+    if (!fresh) this.#known.set(path, { stamp, sha256 });
+    return { sha256, size, mode };
+  }
+}
+
+/** True for a name that some file system takes for `.git`. */
+export const isRepositoryName = (name: string): boolean => /^(\.git|git~\d)$/.test(folded(name));
+
+/** True for a folder, not a link to one, with what Git needs to take it for a repository. */
+export async function isRepository(path: string): Promise<boolean> {
+  const [own, head, ...folders] = await Promise.all(
+    ['', 'HEAD', 'objects', 'refs'].map(name => lstat(join(path, name)).catch(() => undefined)),
+  );
+  return (
+    own?.isDirectory() === true &&
+    head?.isFile() === true &&
+    folders.every(folder => folder?.isDirectory() === true)
+  );
+}
+
+/** Names at the top of a repository that ordinary work with Git changes. Hooks and settings are not among them: they can start programs. */
+export const rewrittenByGit =
+  /^(objects|refs|logs|lfs|reftable|rebase-(merge|apply)|sequencer|HEAD|[A-Z]+_(HEAD|MSG|MODE|RR)|COMMIT_EDITMSG|index|sharedindex\.\w+|packed-refs|shallow|gc\.(pid|log)|[\w-]+\.lock|fsmonitor--daemon(\.\w+)?)$/;
+
+/** Settings of Git whose value is a program, a folder of programs, or a file with more settings. */
+const startsProgram =
+  /^\s*(?:\[[^\]]*\]\s*)?(?:fsmonitor|sshcommand|hookspath|pager|editor|askpass|gitproxy|textconv|command|clean|smudge|process|driver|external|cmd|program|uploadpack|receivepack|path)\s*=\s*(?!(?:true|false|yes|no|on|off|\d+)?\s*$)/i;
+
+/** Red flags of a repository's file that only Git reads; `label` is its path, with `/`. */
+export function repositoryFlags(label: string, text: string): RedFlag[] {
+  const kind = 'repository-program';
+  if (/\/hooks\//.test(label))
+    return label.endsWith('.sample') ? [] : [{ kind, file: label, line: 1, text: '' }];
+  if (!/\/config(\.worktree)?$/.test(label)) return [];
+  let section = '';
+  return text.split('\n').flatMap((line, index) => {
+    section = /^\s*\[\s*([\w-]+)/.exec(line)?.[1]?.toLowerCase() ?? section;
+    const runs = section === 'alias' ? /=\s*["']?!/.test(line) : startsProgram.test(line);
+    return runs ? [{ kind, file: label, line: index + 1, text: line.trim().slice(0, 200) } as const] : [];
+  });
+}
+
+/** True for a text that names a file inside `.git`. */
+export const namesRepositoryFile = (text: string): boolean => /(?<![\w-])\.git["']?[\\/]/i.test(text);
 
 export interface AgentFile {
   /** Real and absolute. */

@@ -4,10 +4,10 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import { TelosError } from '../errors.ts';
-import { writeWhole } from '../wholeFile.ts';
+import { writeWhole } from '../files/atomicWrite.ts';
 import { type CardFacts, cardOf } from './agentCard.ts';
 import { type AgentFiles, type ReviewedAgent, readAgentFiles } from './agentFiles.ts';
-import { FileDigests } from './fileDigests.ts';
+import { FileDigests } from './agentReader.ts';
 
 /** What was accepted, and when. */
 export interface Review extends CardFacts {

@@ -1,8 +1,8 @@
 /** The folders that an agent's own files chose, outside of what is its own: named on its card, and asked about until that is accepted. */
 import { basename, dirname, join } from 'node:path';
 import type { CardFolder } from '../../protocol/agentCard.ts';
-import type { Agent, Skill } from '../agents/agent.ts';
-import { isInside, realPlace } from '../tools/paths.ts';
+import { isInside, realPlace } from '../files/paths.ts';
+import type { Agent, Skill } from '../skills/agent.ts';
 
 /** What says of an agent where it works, and on whose word. */
 export type WithFolders = Pick<Agent, 'workingDir' | 'unaskedWithin' | 'packDir'> & {

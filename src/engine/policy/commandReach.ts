@@ -1,14 +1,16 @@
 /** Which paths a command could reach, as far as its words say it, and what of it they do not say. */
 import { basename } from 'node:path';
+import { foldersTold, givenCode, goesThroughFolder, showsNames, staysAbove } from './programHabits.ts';
 import {
+  type Consequence,
   foldedPath,
   LinkFollower,
+  type NamedPath,
+  type Reach,
   throughProcess,
   withoutPercents,
   writtenSegments,
-} from './pathPatterns.ts';
-import { foldersTold, givenCode, goesThroughFolder, showsNames, staysAbove } from './programHabits.ts';
-import type { Consequence, NamedPath, Reach } from './reach.ts';
+} from './reach.ts';
 import { mostAlternatives, type SimpleCommand, simpleCommands, withoutBraces } from './shellCommands.ts';
 import { readLine, signs } from './shellWords.ts';
 

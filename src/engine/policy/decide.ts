@@ -1,12 +1,23 @@
 /** The one place that says what a tool call may do: allow it, ask a person, or refuse it. */
-import type { ToolCall } from '../../protocol/run.ts';
-import { type Ask, allow, type Decision, type Deny, deny, type PolicyContext } from './decision.ts';
+
+import type { JsonObject, ToolCall } from '../../protocol/run.ts';
+import type { Config } from '../config.ts';
+import type { RunFolders } from '../tools/tool.ts';
+import type { ReviewedAgent } from './agentFiles.ts';
+import {
+  type Ask,
+  allow,
+  type Decision,
+  type Deny,
+  deny,
+  type PolicyContext,
+  runPolicy,
+} from './decision.ts';
 import { ask, askWithCard, defaultDecision, ownWords, readOnlyCommand, sensitiveWords } from './defaults.ts';
 import type { PolicyRule, PolicyRules } from './policyFile.ts';
-import { prohibitionBy, unreadIn } from './prohibitions.ts';
 import { bound, firstThatCounts } from './ruleBytes.ts';
-import { isAbout, isExact, ruleFits } from './ruleMatch.ts';
-import { grantName, type Wanted, whatItWants } from './wanted.ts';
+import { isAbout, isExact, prohibitionBy, ruleFits, unreadIn } from './ruleMatch.ts';
+import { grantName, type Wanted, whatItWants } from './subject.ts';
 
 /**
  * Decides on a call of a built-in tool, or of one of an MCP server, whose input has been checked: by the floor, the user's deny rules, the
@@ -165,4 +176,20 @@ function lifts(rule: PolicyRule, question: Ask, wanted: Wanted, { home }: Policy
   if (wanted.kind === 'command')
     return isExact(rule) || sensitiveWords(wanted.subject, wanted.folder, home).length === 0;
   return !rule.path?.endsWith('/**') || /^((read|write)\.outside$|card\.)/.test(question.rule);
+}
+
+/** Without an agent, the rules for every agent and the folder of the call count. Asks nobody. */
+export async function explainCall(
+  tool: string,
+  input: JsonObject,
+  config: Pick<Config, 'configDir' | 'dataDir' | 'home' | 'env' | 'cwd'>,
+  agent: ReviewedAgent | undefined,
+  folders: RunFolders = {
+    workingDir: config.cwd,
+    packDir: config.cwd,
+    skillDir: config.cwd,
+    commandDir: config.cwd,
+  },
+): Promise<Decision> {
+  return decide({ id: 'explain', name: tool, input }, runPolicy(config, agent, folders));
 }

@@ -1,13 +1,17 @@
 /** What a decision is made from and what comes out of it: data that the parts of the policy share. */
+
+import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import type { ApprovalScope } from '../../protocol/run.ts';
-import type { McpToolFacts } from '../tools/mcpTools.ts';
+import type { Config } from '../config.ts';
+import type { McpToolFacts } from '../mcp/tools.ts';
+import { secretFinder, secretsIn } from '../redact.ts';
 import type { ReadOnlyCommand } from '../tools/readOnlyShell.ts';
 import type { RunFolders } from '../tools/tool.ts';
 import type { ReviewedAgent } from './agentFiles.ts';
-import type { AgentReviews } from './agentReviews.ts';
+import { AgentReviews } from './agentReviews.ts';
 import type { RuleDraft } from './policyEdit.ts';
-import type { PolicyFile } from './policyFile.ts';
+import { PolicyFile } from './policyFile.ts';
 
 /** What one run has been allowed and has seen, as far as later decisions of it depend on that. */
 export class RunMemory {
@@ -94,3 +98,33 @@ export interface Deny {
 
 export const allow = (rule: string, subject: string): Allow => ({ action: 'allow', rule, subject });
 export const deny = (rule: string, reason: string): Deny => ({ action: 'deny', rule, reason });
+
+type PolicyPlaces = Pick<Config, 'configDir' | 'home'>;
+
+/** The user's own rules, in the user's own folder and nowhere else. */
+export const openPolicyFile = ({ configDir, home }: PolicyPlaces): PolicyFile =>
+  new PolicyFile(join(configDir, 'policy.toml'), home);
+
+export const openReviews = ({ configDir }: PolicyPlaces): AgentReviews =>
+  new AgentReviews(join(configDir, 'reviews'));
+
+/** For one run of an agent; without one only rules for every agent hold. */
+export function runPolicy(
+  config: Pick<Config, 'configDir' | 'dataDir' | 'home' | 'env'> & Partial<Pick<Config, 'cwd'>>,
+  agent: ReviewedAgent | undefined,
+  folders: RunFolders,
+): PolicyContext {
+  const { configDir, dataDir, home, env, cwd } = config;
+  return {
+    ...folders,
+    home,
+    ...(cwd === undefined ? {} : { currentDir: cwd }),
+    protectedDirs: [configDir, dataDir],
+    ...(agent ? { agent } : {}),
+    rules: openPolicyFile(config),
+    reviews: openReviews(config),
+    memory: new RunMemory(),
+    holdsSecret: secretFinder(secretsIn(env)),
+    env,
+  };
+}

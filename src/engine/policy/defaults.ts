@@ -3,12 +3,12 @@
 import { realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, relative, sep } from 'node:path';
 import { type CardFolder, describeFlag } from '../../protocol/agentCard.ts';
-import { tomlString } from '../agents/toml.ts';
-import { readableFolders } from '../tools/files.ts';
-import { globMatcher, longestGlob } from '../tools/globPattern.ts';
-import { folderHolding, isInside, realPlace, resolvePath } from '../tools/paths.ts';
-import { escapeInvisible } from '../tools/plainText.ts';
-import { isSensitive, secretFolderNames } from '../tools/secretNames.ts';
+import { globMatcher, longestGlob } from '../files/globPattern.ts';
+import { folderHolding, isInside, realPlace, resolvePath } from '../files/paths.ts';
+import { escapeInvisible } from '../files/plainText.ts';
+import { isCode, isSensitive, obeyedAt, secretFolderNames } from '../files/sensitiveNames.ts';
+import { tomlString } from '../files/settingsFile.ts';
+import { readableFolders } from '../tools/targets.ts';
 import { namesHost, scriptIn } from './agentCard.ts';
 import { type AgentFiles, ownFolders } from './agentFiles.ts';
 import type { ReviewState } from './agentReviews.ts';
@@ -24,12 +24,11 @@ import {
   type PolicyContext,
 } from './decision.ts';
 import { programProblem } from './executables.ts';
-import { isCode, obeyedAt } from './fileNames.ts';
 import type { RuleDraft } from './policyEdit.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { draftFor } from './ruleMatch.ts';
 import { writtenServer } from './serverPrograms.ts';
-import { grantName, hostAndPort, type Wanted, type WantedOf } from './wanted.ts';
+import { grantName, hostAndPort, type Wanted, type WantedOf } from './subject.ts';
 
 type Question = Pick<Ask, 'rule' | 'reason'> & {
   /** Nothing is written down for it, since a lasting yes would be too wide or too seldom meant. */

@@ -1,8 +1,8 @@
 /** What a write turns into a program, or changes of one: nobody who has agreed to files has agreed to that. */
 import { lstatSync, realpathSync, statfsSync } from 'node:fs';
 import { delimiter, dirname, extname, isAbsolute } from 'node:path';
+import { folded } from '../files/sensitiveNames.ts';
 import { pathIn, programEndings } from '../tools/programPath.ts';
-import { folded } from '../tools/secretNames.ts';
 import type { PolicyContext } from './decision.ts';
 
 interface Write {

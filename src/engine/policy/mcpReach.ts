@@ -1,15 +1,17 @@
 /** Which places and addresses the input of an MCP tool could mean, in whatever way they are written. */
+
 import { basename } from 'node:path';
 import type { JsonObject } from '../../protocol/run.ts';
 import {
   foldedPath,
   LinkFollower,
+  type NamedPath,
+  type Reach,
   type Segments,
   throughProcess,
   withoutPercents,
   writtenSegments,
-} from './pathPatterns.ts';
-import type { NamedPath, Reach } from './reach.ts';
+} from './reach.ts';
 import { signs } from './shellWords.ts';
 
 export interface McpReach extends Reach {

@@ -1,8 +1,9 @@
 /** Adds and removes single rules of policy.toml, and leaves every other byte as its owner wrote it. */
-import { parseToml, tomlString } from '../agents/toml.ts';
+
 import { expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { editShared } from '../sharedEdit.ts';
+import { parseToml, tomlString } from '../files/settingsFile.ts';
+import { editShared } from '../files/sharedEdit.ts';
 import { headerLines, type PolicyRule, type RuleSubject } from './policyFile.ts';
 
 /** A rule as Telos writes it down for an answer of the user. */

@@ -1,7 +1,7 @@
 /** Reads policy.toml, the user's own rules on what agents may do; a rule that is not understood in full grants nothing. */
 import { type BigIntStats, existsSync, lstatSync, statSync } from 'node:fs';
-import { readToml, type TomlTable } from '../agents/toml.ts';
 import { expandPath } from '../config.ts';
+import { readToml, type TomlTable } from '../files/settingsFile.ts';
 import { hostKind, isNeverReached } from '../tools/addresses.ts';
 import { openRuleWarning } from './openPrograms.ts';
 

@@ -7,11 +7,11 @@ import {
   PathProblem,
   refuseSpecialFile,
   resolvePath,
-} from '../tools/paths.ts';
+} from '../files/paths.ts';
+import { isInsideFolded, isSensitive, secretFolderNames, secretPlaceGlobs } from '../files/sensitiveNames.ts';
 import type { ReadOnlyCommand, ReadOnlyProgram } from '../tools/readOnlyShell.ts';
-import { isInsideFolded, isSensitive, secretFolderNames, secretPlaceGlobs } from '../tools/secretNames.ts';
-import { readWords } from './commandWords.ts';
-import { forms, Refusal, shown, type WrittenCommand } from './readOnlyForms.ts';
+import { forms, Refusal, shown, type WrittenCommand } from './readOnlyFlags.ts';
+import { readWords } from './shellCommands.ts';
 
 /** Where a command may look. All absolute; folders need not exist and may be links. */
 export interface ReadOnlyScope {

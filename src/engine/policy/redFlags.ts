@@ -1,9 +1,7 @@
 /** Looks through the text of an agent's files for what a person should see before they trust it. A hint, never a decision. */
 import type { RedFlag } from '../../protocol/agentCard.ts';
-import { codePointOf, unseen } from '../../protocol/unseen.ts';
-import { FetchedCode } from './fetchedCode.ts';
-import { riskyHostsIn } from './riskyHosts.ts';
-import { bringsUnpinnedCode } from './unpinned.ts';
+import { codePointOf, unseen } from '../../protocol/text.ts';
+import { bringsUnpinnedCode, FetchedCode, riskyHostsIn } from './riskyCode.ts';
 
 type Kind = RedFlag['kind'];
 

@@ -1,11 +1,26 @@
 /** Does a rule of the user fit what a call wants? */
-import { isInside } from '../tools/paths.ts';
-import { isSensitive } from '../tools/secretNames.ts';
-import { wordsMatch } from './commandWords.ts';
+
+import { isInside } from '../files/paths.ts';
+import { folded, isSensitive } from '../files/sensitiveNames.ts';
+import type { ReadOnlyCommand } from '../tools/readOnlyShell.ts';
+import { commandReach } from './commandReach.ts';
 import type { PolicyContext } from './decision.ts';
 import type { RuleDraft } from './policyEdit.ts';
 import type { PolicyRule } from './policyFile.ts';
-import { hostAndPort, hostFits, type Wanted } from './wanted.ts';
+import { staysAbove } from './programHabits.ts';
+import {
+  type FoldedPath,
+  foldedPath,
+  LinkFollower,
+  type NamedPath,
+  type Reach,
+  relationOf,
+  withoutPercents,
+  writtenSegments,
+} from './reach.ts';
+import { looseCommands, withoutBraces, wordsMatch, wordsOccur } from './shellCommands.ts';
+import { fileWildcards } from './shellWords.ts';
+import { hostAndPort, hostFits, type Wanted, type WantedOf } from './subject.ts';
 
 /** True for a rule that allows exactly this call. */
 export function ruleFits(rule: PolicyRule, wanted: Wanted, context: PolicyContext): boolean {
@@ -69,4 +84,193 @@ export function draftFor(wanted: Wanted, context: PolicyContext): RuleDraft | un
     default:
       return { agent, pack, tool: wanted.tool, path: wanted.subject };
   }
+}
+
+/** `unclear`: what the rule forbids may be meant, and only a person can tell. */
+export type Prohibition = 'forbidden' | 'unclear';
+
+/** Tools that do the same as the one that a rule names. */
+const alsoMeant: Readonly<Record<string, readonly string[]>> = {
+  read_file: ['search_files', 'edit_file'],
+  write_file: ['edit_file'],
+  list_directory: ['glob'],
+  glob: ['list_directory'],
+};
+/** A rule of one of these for a place holds for all that could do the same: commands, and the tools of MCP servers. */
+const fileTools = /^(\*|read_file|write_file|edit_file|list_directory|search_files|glob)$/;
+/** A rule of one of these for a place is about the names below it as well. */
+const lists = /^(\*|list_directory|glob)$/;
+const writes = /^(write_file|edit_file)$/;
+
+/** What a rule has to say to a call. `looking` is the command where it only looks, so that its paths are known for certain. */
+export function prohibitionBy(
+  rule: PolicyRule,
+  wanted: Wanted,
+  home: string,
+  looking: ReadOnlyCommand | undefined,
+): Prohibition | undefined {
+  const { argv, command, host, path, digest } = rule;
+  const isNamed = namesTool(rule, wanted);
+  if (!(argv ?? command ?? host ?? path ?? digest)) return isNamed ? 'forbidden' : undefined;
+  if (path !== undefined) return byPlace(rule, wanted, isNamed, home, looking);
+  if (host !== undefined) return byHost(rule, wanted) ? 'forbidden' : undefined;
+  if (!isNamed) return undefined;
+  if (digest !== undefined)
+    return wanted.kind === 'mcp' && digest === wanted.facts.digest ? 'forbidden' : undefined;
+  if (wanted.kind !== 'command') return undefined;
+  if (command !== undefined) return wanted.subject.includes(command) ? 'forbidden' : undefined;
+  const isMeant = looseCommands(wanted.subject).some(words => wordsOccur(argv!, words));
+  return isMeant ? 'forbidden' : undefined;
+}
+
+/** An MCP tool has its own name, and the one that the model knows it by. */
+function namesTool({ tool, server }: PolicyRule, wanted: Wanted): boolean {
+  if (server !== undefined && (wanted.kind !== 'mcp' || wanted.facts.server !== server)) return false;
+  const names = wanted.kind === 'mcp' ? [wanted.tool, wanted.facts.tool] : [wanted.tool];
+  return tool === '*' || names.some(name => name === tool || alsoMeant[tool]?.includes(name));
+}
+
+function byPlace(
+  rule: PolicyRule,
+  wanted: Wanted,
+  isNamed: boolean,
+  home: string,
+  looking: ReadOnlyCommand | undefined,
+): Prohibition | undefined {
+  const isOfFiles = rule.server === undefined && fileTools.test(rule.tool);
+  const places = placesOf(rule);
+  switch (wanted.kind) {
+    case 'command':
+      if (!isNamed && !isOfFiles) return undefined;
+      if (looking)
+        return !writes.test(rule.tool) && shows(looking, places, lists.test(rule.tool))
+          ? 'forbidden'
+          : undefined;
+      return byReach(rule, reachOf(wanted, home), places, home);
+    case 'mcp':
+      return isNamed || isOfFiles ? byReach(rule, wanted.reach, places, home) : undefined;
+    case 'fetch':
+      return undefined;
+    default: {
+      if (!isNamed) return undefined;
+      if (
+        wanted.pattern !== undefined &&
+        lists.test(rule.tool) &&
+        finds(wanted.subject, wanted.pattern, places)
+      )
+        return 'forbidden';
+      const path = foldedPath(writtenSegments(wanted.subject));
+      const relations = places.map(place => relationOf(path, place));
+      // A search shows what the files below its folder hold.
+      const searches = wanted.tool === 'search_files' && relations.includes('above');
+      return relations.includes('below') || searches ? 'forbidden' : undefined;
+    }
+  }
+}
+
+/** True when a search for names could find one in these places. It follows no links. */
+function finds(folder: string, pattern: string, places: readonly FoldedPath[]): boolean {
+  const base = writtenSegments(folder);
+  return withoutBraces(fileWildcards(pattern)).some(one => {
+    const names = writtenSegments(one.replace(/^\/+/, ''), base);
+    return places.some(place => /below|maybe/.test(relationOf(foldedPath(names), place, true) ?? ''));
+  });
+}
+
+/** Links were followed when the command was checked. With `names` for a rule that is about names, too. */
+function shows(
+  { program, paths, argv }: ReadOnlyCommand,
+  places: readonly FoldedPath[],
+  names: boolean,
+): boolean {
+  const listsBelow = program === 'find' || (program === 'ls' && staysAbove(program, argv) === 'none');
+  const readsBelow = program === 'rg' || program === 'grep' || (names && listsBelow);
+  return paths.some(path => {
+    const named = foldedPath(writtenSegments(path));
+    const relations = places.map(place => relationOf(named, place));
+    return relations.includes('below') || (readsBelow && relations.includes('above'));
+  });
+}
+
+function byReach(
+  { tool }: PolicyRule,
+  reach: Reach,
+  places: readonly FoldedPath[],
+  home: string,
+): Prohibition | undefined {
+  let found: Prohibition | undefined;
+  const isWriting = writes.test(tool);
+  for (const named of reach.paths) {
+    const { ifBelow, ifAbove, isWritten } = named;
+    const relation = strongest(named, places, reach.dots);
+    const consequence = relation === 'below' ? ifBelow : relation === 'above' ? ifAbove : 'unclear';
+    if (relation === undefined || consequence === 'nothing') continue;
+    // Whether a program writes what it is handed is not known; a file behind `>` is written for certain.
+    if (consequence === 'forbidden' && (!isWriting || isWritten)) return 'forbidden';
+    found = 'unclear';
+  }
+  if (reach.unread.length === 0) return found;
+  const isPieced = reach.code.some(text => places.some(place => standsInPieces(text, place, home)));
+  return isPieced && !isWriting ? 'forbidden' : 'unclear';
+}
+
+function strongest({ meanings }: NamedPath, places: readonly FoldedPath[], dots?: boolean) {
+  const relations = meanings.flatMap(path => places.map(place => relationOf(path, place, dots)));
+  return (['below', 'above', 'maybe'] as const).find(one => relations.includes(one));
+}
+
+/** Pieces of a path that code puts together: quotes, signs and blanks between them are taken away. */
+function standsInPieces(code: string, place: FoldedPath, home: string): boolean {
+  const own = foldedPath(writtenSegments(home));
+  const below = place.slice(place.startsWith(own) ? own.length : 1, -1);
+  const wanted = [place.slice(0, -1), `/${below}`, below.includes('/') ? below : `${below}/`];
+  const joined = withoutPercents(code).replace(/["'`+\s\\]/g, '');
+  return [joined, joined.replaceAll(',', '/').replace(/\/{2,}/g, '/')].some(text => {
+    const plain = folded(text);
+    return below !== '' && wanted.some(one => plain.includes(one));
+  });
+}
+
+/** The place as it is written, and where that leads. */
+function placesOf({ path = '' }: PolicyRule): FoldedPath[] {
+  const written = writtenSegments(path.replace(/\/\*\*$/, ''));
+  return new LinkFollower().meaningsOf(written).map(foldedPath);
+}
+
+/** Of a command, for all rules. */
+const reaches = new WeakMap<Wanted, Reach>();
+
+function reachOf(wanted: WantedOf<'command'>, home: string): Reach {
+  const known = reaches.get(wanted) ?? commandReach(wanted.subject, wanted.folder, home);
+  reaches.set(wanted, known);
+  return known;
+}
+
+/** What of the call could not be read, for the question about it. */
+export function unreadIn(wanted: Wanted, home: string): readonly string[] {
+  if (wanted.kind === 'mcp') return wanted.reach.unread;
+  return wanted.kind === 'command' ? reachOf(wanted, home).unread : [];
+}
+
+/** A command, or the tool of a server, can fetch as well; an address is one with and without `www.`. */
+function byHost({ tool, host = '', server }: PolicyRule, wanted: Wanted): boolean {
+  const pattern = host.replace(/:\d+$/, '');
+  const means = (url: URL): boolean =>
+    [url, without(url)].some(one => hostFits(pattern, one, true) || hostFits(withoutWww(pattern), one, true));
+  if (wanted.kind === 'fetch') return (tool === '*' || tool === wanted.tool) && means(wanted.url);
+  if (!/^(\*|fetch_url)$/.test(tool)) return false;
+  if (wanted.kind === 'mcp')
+    return (server === undefined || wanted.facts.server === server) && wanted.reach.urls.some(means);
+  if (wanted.kind !== 'command') return false;
+  const plain = wanted.subject.replace(/["'\\]/g, '').toLowerCase();
+  const names = new Set(plain.match(/[a-z\d][\w.-]*\.[\w.-]*\w|\[[\da-f:.]+\]/g));
+  return [...names].some(name => URL.canParse(`http://${name}/`) && means(new URL(`http://${name}/`)));
+}
+
+const withoutWww = (host: string): string => host.replace(/^www\./i, '');
+
+function without(url: URL): URL {
+  const bare = new URL(url);
+  bare.hostname = withoutWww(url.hostname);
+  return bare;
 }

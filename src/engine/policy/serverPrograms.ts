@@ -1,13 +1,13 @@
 /** Which programs of MCP servers a run could have written: the card covers the bytes of the agent, and not those. */
+
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { expandPath } from '../config.ts';
-import { interpolate, readMcpConfig, type StdioServer } from '../tools/mcpConfig.ts';
-import { isInside, realPlace } from '../tools/paths.ts';
-import { isInsideFolded } from '../tools/secretNames.ts';
+import { isInside, realPlace } from '../files/paths.ts';
+import { isCode, isInsideFolded } from '../files/sensitiveNames.ts';
+import { interpolate, readMcpConfig, type StdioServer } from '../mcp/config.ts';
 import { ownFolders } from './agentFiles.ts';
 import type { PolicyContext } from './decision.ts';
-import { isCode } from './fileNames.ts';
 import { takesCode } from './programHabits.ts';
 
 /** A server that starts, or loads, what a run can change without a question. */

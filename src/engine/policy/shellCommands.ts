@@ -1,4 +1,5 @@
 /** The simple commands of a line, and what the braces in a word stand for. */
+import { matchesWildcard } from '../files/globPattern.ts';
 import { type ShellLine, signs } from './shellWords.ts';
 
 export interface SimpleCommand {
@@ -82,4 +83,143 @@ function choiceIn(inside: string): string[] | undefined {
     else parts[parts.length - 1] += character;
   }
   return parts.length > 1 ? parts : undefined;
+}
+
+/** Words that begin a construct of the shell, not a program. */
+const reserved =
+  /^(if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc|!|\[\[|\{|\})$/;
+
+const special = /[;&|<>()$`\\*?[\]{}!^%\r]/;
+
+/**
+ * The words of a line in which only blanks part words and quotes hold one together. `refused` is the first thing that is more than that:
+ * an operator, an expansion, a glob, an escape, a comment, a control character or a quote without its end; `words` are then those before it.
+ */
+export function readWords(command: string): { words: string[]; refused?: string } {
+  const words: string[] = [];
+  let word: string | undefined;
+  const stop = (refused: string) => ({ words: word === undefined ? words : [...words, word], refused });
+  // Also within quotes: a line is a line.
+  const control = /[\0-\x1f\x7f-\x9f]/.exec(command)?.[0];
+  for (let at = 0; at < command.length; at++) {
+    const character = command[at]!;
+    if (character === ' ') {
+      if (word !== undefined) words.push(word);
+      word = undefined;
+    } else if (character === "'" || character === '"') {
+      const end = command.indexOf(character, at + 1);
+      if (end < 0) return stop(character);
+      const quoted = command.slice(at + 1, end);
+      const inside = character === '"' ? /[$`\\!]/.exec(quoted)?.[0] : undefined;
+      if (inside !== undefined) return stop(inside);
+      word = (word ?? '') + quoted;
+      at = end;
+    } else {
+      const isTilde = character === '~' && (word === undefined || /[=:]$/.test(word));
+      const isComment = character === '#' && word === undefined;
+      if (special.test(character) || character === control || isTilde || isComment) return stop(character);
+      word = (word ?? '') + character;
+    }
+  }
+  return control === undefined ? { words: stop('').words } : stop(control);
+}
+
+/** The words of one simple command; undefined for a line that is more, also by an assignment before it or a word of the shell. Then no rule about words fits it. */
+export function plainWords(command: string): string[] | undefined {
+  if (process.platform === 'win32' && /['%^]/.test(command)) return undefined;
+  const { words, refused } = readWords(command);
+  const [program] = words;
+  if (refused !== undefined || !program || program.includes('=') || reserved.test(program)) return undefined;
+  return words;
+}
+
+/** True when the words are those of the pattern, whose last `*` stands for any further words. */
+export function wordsMatch(pattern: readonly string[], words: readonly string[]): boolean {
+  const open = pattern.length > 1 && pattern.at(-1) === '*';
+  const fixed = open ? pattern.slice(0, -1) : pattern;
+  if (open ? words.length < fixed.length : words.length !== fixed.length) return false;
+  return fixed.every((word, index) => word === words[index]);
+}
+
+/** True when the words of the pattern stand anywhere in `words`: behind `sudo` or `env`, say, or with a path before the program. */
+export function wordsOccur(pattern: readonly string[], words: readonly string[]): boolean {
+  const open = pattern.length > 1 && pattern.at(-1) === '*';
+  const fixed = open ? pattern.slice(0, -1) : pattern;
+  return words.some(
+    (word, at) =>
+      (word === fixed[0] || word.endsWith(`/${fixed[0]}`)) &&
+      (open || at + fixed.length === words.length) &&
+      fixed.every((wanted, index) => index === 0 || words[at + index] === wanted),
+  );
+}
+
+/**
+ * Every word sequence in a line that could be a command, read generously: for rules that forbid, where a guess too many is harmless. What a
+ * program or a script does inside cannot be seen here.
+ */
+export function looseCommands(command: string): string[][] {
+  return command
+    .replace(/\\\r?\n/g, '')
+    .replace(/\$(?:IFS\b|\{IFS[^}]{0,40}\})/g, ' ')
+    .replace(/(?<!\d)\d*(?:&>|[<>]+)&?\s*[^\s;&|<>()]*/g, ' ')
+    .split(/[;&|\n\r(){}`]+|\$\(/)
+    .map(part =>
+      part
+        .replace(/\$?["']|\\/g, '')
+        .trim()
+        .split(/\s+/)
+        .filter(word => word !== '' && !/^\w+=/.test(word)),
+    )
+    .filter(words => words.length > 0);
+}
+
+/** Why the command may not be asked for; undefined when every part of it matches a pattern. */
+export function patternProblem(command: string, patterns: readonly string[]): string | undefined {
+  const allowed = patterns.map(pattern => `\`${pattern}\``).join(', ');
+  const parts = commandParts(command);
+  if (!parts) return `The skill allows only ${allowed}, so a command must not have another one inside it.`;
+  const other = parts.find(part => !patterns.some(pattern => matches(pattern, part)));
+  return other === undefined ? undefined : `The skill allows only the commands ${allowed}, not \`${other}\`.`;
+}
+
+/** `git *` means `git` alone too. */
+const matches = (pattern: string, part: string): boolean =>
+  matchesWildcard(pattern, part) || (pattern.endsWith(' *') && part === pattern.slice(0, -2));
+
+/**
+ * The commands that a shell would run one after the other or side by side; undefined where it would run one that cannot be told
+ * from the text: a substitution, a group, or a quote that does not end.
+ */
+function commandParts(command: string): string[] | undefined {
+  const parts: string[] = [];
+  let part = '';
+  let quote = '';
+  for (let index = 0; index < command.length; index++) {
+    const sign = command.charAt(index);
+    const next = command.charAt(index + 1);
+    if (quote === "'") {
+      if (sign === "'") quote = '';
+    } else if (sign === '\\') {
+      part += sign;
+      index++;
+      part += next;
+      continue;
+    } else if (sign === '`' || (sign === '$' && /[({'"]/.test(next))) return undefined;
+    else if (quote === '"') {
+      if (sign === '"') quote = '';
+    } else if (sign === "'" || sign === '"') quote = sign;
+    else if (/[(){}]/.test(sign)) return undefined;
+    else if (/[;&|\r\n]/.test(sign)) {
+      // `>&2` and `&>file` join streams, not commands.
+      const joinsStreams = sign === '&' && (/[<>]$/.test(part) || next === '>');
+      if (!joinsStreams) {
+        parts.push(part.trim());
+        part = '';
+        continue;
+      }
+    }
+    part += sign;
+  }
+  if (quote) return undefined;
+  return [...parts, part.trim()].filter(Boolean);
 }

@@ -1,12 +1,17 @@
 /** Anthropic's Messages API, streamed; the only file that knows its SDK. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { Message } from '../../protocol/run.ts';
-import { isCallExtras } from './callExtras.ts';
-import { explainHttpFailure, explainLineFailure } from './httpFailure.ts';
-import type { CompletionRequest, Provider, StreamEvent, TokenCount } from './provider.ts';
-import { readToolCall } from './toolArguments.ts';
-import { ReportedError, streamTurn, type TurnFailure, type WireReader } from './turn.ts';
-import { standardLimits, type TurnLimits } from './turnLimits.ts';
+import { isCallExtras } from './callIds.ts';
+import { explainHttpFailure, explainLineFailure, ReportedError, type TurnFailure } from './failures.ts';
+import {
+  type CompletionRequest,
+  type Provider,
+  readToolCall,
+  type StreamEvent,
+  type TokenCount,
+} from './provider.ts';
+import { streamTurn, type WireReader } from './turn.ts';
+import { standardLimits, type TurnLimits } from './turnWatch.ts';
 
 export interface AnthropicOptions {
   apiKey: string;

@@ -219,7 +219,7 @@ export async function createProvider(
   const name = knownName(choice.name);
   switch (name) {
     case 'replay': {
-      const { openReplay, openSkillReplay, replayBySkill } = await import('./replay.ts');
+      const { openReplay, openSkillReplay, replayBySkill } = await import('./recording.ts');
       if (config.replayFile) return openReplay(config.replayFile);
       return skillDir ? openSkillReplay(skillDir) : replayBySkill();
     }
@@ -231,7 +231,7 @@ export async function createProvider(
     default: {
       const apiKey = keyOf(config, name);
       const { keyVariable, baseUrlVariable } = providerSetups[name];
-      const { createOpenaiCompatible } = await import('./openaiCompatible.ts');
+      const { createOpenaiCompatible } = await import('./openai.ts');
       const baseUrl = usableAddress(config, name);
       return createOpenaiCompatible({
         name,

@@ -1,9 +1,9 @@
 /** Reads a streamed answer in OpenAI's chat completions format, with the liberties that compatible servers take. */
-import { callExtrasBlock, messageExtrasBlock } from './callExtras.ts';
-import { newCallId } from './callIds.ts';
-import type { StreamEvent, TokenCount } from './provider.ts';
-import { readToolCall } from './toolArguments.ts';
-import { ReportedError, type WireReader } from './turn.ts';
+
+import { callExtrasBlock, messageExtrasBlock, newCallId } from './callIds.ts';
+import { ReportedError } from './failures.ts';
+import { readToolCall, type StreamEvent, type TokenCount } from './provider.ts';
+import type { WireReader } from './turn.ts';
 
 /** The parts of a chunk that we read; every one of them may be missing. */
 interface OpenaiChunk {

@@ -1,11 +1,13 @@
 /** The contract behind which every model stands. */
 import type {
+  JsonObject,
   Message,
   RecordingInfo,
   RedactedThinkingBlock,
   ThinkingBlock,
   ToolCall,
 } from '../../protocol/run.ts';
+import { deepestJson, isDeeper } from '../jsonDepth.ts';
 import type { ToolDefinition } from '../tools/tool.ts';
 
 export interface CompletionRequest {
@@ -61,4 +63,26 @@ export interface Provider {
    * ends before its message does is such an error. Stops within moments of the signal's abort, by throwing the abort reason.
    */
   streamCompletion(request: CompletionRequest, signal: AbortSignal): AsyncIterable<StreamEvent>;
+}
+
+/** The call as it is, or one without its arguments where those go too deep for anything to be done with them, kept or shown. */
+export function withoutDepth(call: ToolCall): ToolCall {
+  if (!isDeeper(call.input)) return call;
+  const problem = `The arguments hold more than ${deepestJson} lists and objects inside each other. Give them flat.`;
+  return { ...call, input: {}, problem };
+}
+
+/** `json` is the model's text, whole; no text means no arguments. What cannot be read leaves `input` empty and says so in `problem`. */
+export function readToolCall(id: string, name: string, json: string): ToolCall {
+  if (json.trim() === '') return { id, name, input: {} };
+  try {
+    const input: unknown = JSON.parse(json);
+    if (typeof input === 'object' && input !== null && !Array.isArray(input)) {
+      return withoutDepth({ id, name, input: input as JsonObject });
+    }
+    return { id, name, input: {}, problem: 'The arguments must be one JSON object.' };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { id, name, input: {}, problem: `The arguments are not valid JSON: ${reason}` };
+  }
 }

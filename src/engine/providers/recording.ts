@@ -1,9 +1,12 @@
 /** Writes down what a model says, turn by turn, so that `replay` can say it again; also what such a file looks like. */
+
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { access, mkdir, open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { TelosError } from '../errors.ts';
-import type { Provider, StreamEvent } from './provider.ts';
+import { readRegularFile } from '../files/settingsFile.ts';
+import type { CompletionRequest, Provider, StreamEvent } from './provider.ts';
+import { pause } from './turn.ts';
 
 /** What was run. */
 export interface RecordedRun {
@@ -83,4 +86,163 @@ async function writeRecording(file: string, lines: readonly string[]): Promise<v
       },
     );
   }
+}
+
+/** Milliseconds between two deltas when nothing else is said: quick, but seen to stream. */
+const standardPaceMs = 14;
+/** All pauses of one turn together, in milliseconds; a longer text is played faster. */
+const longestTurnMs = 4_000;
+
+/**
+ * Plays `file`. Which turn comes is the number of the model's messages in the request, so that nothing is remembered between two.
+ * Token counts are left out: a recording costs nothing. Throws TelosError `config`, with file and line, when it cannot be read.
+ */
+export async function openReplay(file: string, paceMs = standardPaceMs): Promise<Provider> {
+  const { header, turns } = parseRecording(readRecording(file), file);
+  return {
+    name: 'replay',
+    model: header.model,
+    recording: { model: header.model, recordedAt: header.recordedAt },
+    async *streamCompletion(request, signal) {
+      signal.throwIfAborted();
+      const position = request.messages.filter(message => message.role === 'assistant').length;
+      const turn = turns[position];
+      if (!turn) throw noSuchTurn(file, position + 1, turns.length);
+      const step = Math.min(paceMs, longestTurnMs / turn.events.length);
+      for (const event of turn.events) {
+        if (step > 0) await pause(step, signal);
+        signal.throwIfAborted();
+        yield event.type === 'done' ? { type: 'done', stopReason: event.stopReason } : event;
+      }
+    },
+  };
+}
+
+/**
+ * Plays the skill's own `recording.jsonl`. A skill without one gives a provider that says so when it is asked; a broken
+ * one throws TelosError `config`.
+ */
+export async function openSkillReplay(skillDir: string, paceMs = standardPaceMs): Promise<Provider> {
+  const file = join(skillDir, 'recording.jsonl');
+  const found = await access(file).then(
+    () => true,
+    () => false,
+  );
+  if (found) return openReplay(file, paceMs);
+  return speechless(
+    `No model is set up, and the skill “${basename(skillDir)}” has no recording to play. Set ANTHROPIC_API_KEY, or run “Telos: Set API Key…”, or start Ollama, and try again.`,
+  );
+}
+
+/** For when the skill is not known yet: each request's own `skillDir` decides what is played. */
+export function replayBySkill(paceMs = standardPaceMs): Provider {
+  const provider: Provider = {
+    name: 'replay',
+    model: 'recording',
+    async *streamCompletion(request: CompletionRequest, signal: AbortSignal) {
+      const inner = request.skillDir
+        ? await openSkillReplay(request.skillDir, paceMs)
+        : speechless(
+            'No model is set up. Set ANTHROPIC_API_KEY, or run “Telos: Set API Key…”, or start Ollama.',
+          );
+      yield* inner.streamCompletion(request, signal);
+    },
+  };
+  return provider;
+}
+
+function speechless(message: string): Provider {
+  return {
+    name: 'replay',
+    model: 'none',
+    // biome-ignore lint/correctness/useYield: there is nothing to say
+    async *streamCompletion() {
+      throw new TelosError('provider', message);
+    },
+  };
+}
+
+function noSuchTurn(file: string, wanted: number, held: number): TelosError {
+  const message = `The recording ${file} has no turn ${wanted}; it ends after ${held}. Start a new conversation, or set up a model (“Telos: Set API Key…”).`;
+  return new TelosError('provider', message);
+}
+
+/** A recording of a long day is a few megabytes. */
+const mostBytes = 64 * 1024 * 1024;
+
+function readRecording(file: string): string {
+  try {
+    return readRegularFile(file, mostBytes).toString('utf8');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new TelosError('config', `The recording ${file} cannot be read: ${reason}`, { cause: error });
+  }
+}
+
+function parseRecording(text: string, file: string): { header: RecordingHeader; turns: RecordedTurn[] } {
+  const lines = text.split(/\r?\n/);
+  const broken = (line: number, what: string): TelosError =>
+    new TelosError('config', `${file}:${line}: ${what} Record the run again with --record.`);
+  const parsed = lines.flatMap((line, index) => {
+    if (line.trim() === '') return [];
+    try {
+      return [{ line: index + 1, value: JSON.parse(line) as unknown }];
+    } catch {
+      throw broken(index + 1, 'This line of the recording is not JSON.');
+    }
+  });
+  const [first, ...rest] = parsed;
+  if (!first || !isHeader(first.value))
+    throw broken(first?.line ?? 1, 'This is not the first line of a recording.');
+  if (first.value.version !== 1)
+    throw broken(first.line, `This recording has the unknown version ${first.value.version}.`);
+  const turns = rest.map(({ line, value }) => {
+    if (!isTurn(value)) throw broken(line, 'This line is not a complete turn of a model.');
+    return value;
+  });
+  return { header: first.value, turns };
+}
+
+function isHeader(value: unknown): value is RecordingHeader {
+  const header = value as Partial<RecordingHeader> | null;
+  return (
+    header?.format === 'telos-recording' &&
+    typeof header.model === 'string' &&
+    typeof header.recordedAt === 'string'
+  );
+}
+
+function isTurn(value: unknown): value is RecordedTurn {
+  const events = (value as Partial<RecordedTurn> | null)?.events;
+  return Array.isArray(events) && events.every(isStreamEvent) && events.at(-1)?.type === 'done';
+}
+
+function isStreamEvent(value: unknown): value is StreamEvent {
+  const event = value as Partial<Record<'text' | 'stopReason' | 'type', unknown>> & {
+    call?: unknown;
+    block?: unknown;
+  };
+  switch (event?.type) {
+    case 'text':
+      return typeof event.text === 'string';
+    case 'done':
+      return typeof event.stopReason === 'string';
+    case 'thinking':
+      return typeof event.block === 'object' && event.block !== null;
+    case 'tool_call':
+      return isToolCall(event.call);
+    default:
+      return false;
+  }
+}
+
+function isToolCall(value: unknown): boolean {
+  const call = value as { id?: unknown; name?: unknown; input?: unknown } | null | undefined;
+  return (
+    typeof call?.id === 'string' &&
+    typeof call.name === 'string' &&
+    typeof call.input === 'object' &&
+    call.input !== null &&
+    !Array.isArray(call.input)
+  );
 }

@@ -1,31 +1,9 @@
 /** Reads one streamed model turn and tries it again where that is safe, the same way for every provider. */
 import { TelosError } from '../errors.ts';
-import { NoEventStream, Opening } from './opening.ts';
+import { brokenOff, NoEventStream, Opening, ReportedError, type TurnFailure } from './failures.ts';
 import type { StreamEvent } from './provider.ts';
 import { EventStreamDecoder, type ServerSentEvent } from './serverSentEvents.ts';
-import { type TurnLimits, TurnWatch } from './turnLimits.ts';
-
-/** What went wrong with one try. */
-export interface TurnFailure {
-  error: TelosError;
-  /** Another try could help. */
-  again: boolean;
-  /** The server's own wish, from `retry-after`. */
-  pauseMs?: number | undefined;
-  /** Nobody listens at the address. */
-  refused?: boolean;
-}
-
-/** An error that a server reports in the middle of its answer. */
-export class ReportedError extends Error {
-  /** What it would have been as an HTTP status. */
-  readonly status: number;
-
-  constructor(status: number, reason: string) {
-    super(reason);
-    this.status = status;
-  }
-}
+import { type TurnLimits, TurnWatch } from './turnWatch.ts';
 
 /** Makes stream events of the data of a provider's wire events; one reader reads one answer. */
 export interface WireReader {
@@ -180,11 +158,6 @@ function planRetry(
   // Up to half is left to chance, so that many clients do not come back at the same moment.
   const waitMs = Math.ceil(pauseMs ?? backoff * (0.5 + Math.random() / 2));
   return { type: 'retry', attempt, waitMs, why: error.message };
-}
-
-export function brokenOff(label: string, cause?: unknown): TelosError {
-  const message = `The connection to ${label} broke off in the middle of an answer. Send the request again.`;
-  return new TelosError('provider', message, { cause });
 }
 
 function incomplete(error: TelosError): TelosError {

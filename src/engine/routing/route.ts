@@ -1,8 +1,8 @@
 /** Finds the skill that a request means, and says why: a name, else the search index or one question to a model. */
 import type { RouteReason, SkillRef } from '../../protocol/run.ts';
-import type { FileAgent } from '../agents/discover.ts';
 import type { RoutingMode } from '../config.ts';
 import type { Provider } from '../providers/provider.ts';
+import type { FileAgent } from '../skills/discover.ts';
 import { askModel } from './routeModel.ts';
 import { type Match, matchExplicit, matchName } from './routeName.ts';
 import { decide, type Ranked, SearchIndex } from './searchIndex.ts';

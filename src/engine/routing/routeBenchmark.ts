@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
-import type { FileAgent } from '../agents/discover.ts';
-import { openSkill, skillFileIn } from '../agents/skillFile.ts';
 import type { RoutingMode } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Provider } from '../providers/provider.ts';
+import type { FileAgent } from '../skills/discover.ts';
+import { openSkill, skillFileIn } from '../skills/skillFile.ts';
 import { Router } from './route.ts';
 import { SearchIndex } from './searchIndex.ts';
 

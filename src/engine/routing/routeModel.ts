@@ -1,10 +1,9 @@
 /** Asks a model which skill a request means, in one small completion. */
-import type { FileAgent } from '../agents/discover.ts';
-import type { FileSkill } from '../agents/skillFile.ts';
 import type { Config } from '../config.ts';
-import type { ProviderChoice } from '../providers/create.ts';
-import { createProvider } from '../providers/create.ts';
+import { createProvider, type ProviderChoice } from '../providers/create.ts';
 import type { Provider } from '../providers/provider.ts';
+import type { FileAgent } from '../skills/discover.ts';
+import type { FileSkill } from '../skills/skillFile.ts';
 
 /** A skill that may be the one. */
 export interface Candidate {

@@ -1,8 +1,8 @@
 /** Finds the skill that a request names: by `/name`, `$name` or `agent:name`, or by its name among the words. */
 import type { RouteReason, SkillRef } from '../../protocol/run.ts';
-import type { FileAgent } from '../agents/discover.ts';
-import type { FileSkill } from '../agents/skillFile.ts';
-import { type WordClass, wordClass } from './searchWords.ts';
+import type { FileAgent } from '../skills/discover.ts';
+import type { FileSkill } from '../skills/skillFile.ts';
+import { type WordClass, wordClass } from './language.ts';
 
 export interface Match {
   agent: FileAgent;

@@ -1,7 +1,7 @@
 /** Reads a skill as the search index sees it: which words stand where, and every line that could be what a person would say. */
-import { fieldText } from '../agents/frontmatter.ts';
-import { type FileSkill, noDescription } from '../agents/skillFile.ts';
-import { eachWord, type Vocabulary } from './searchText.ts';
+import { fieldText } from '../skills/frontmatter.ts';
+import { type FileSkill, noDescription } from '../skills/skillFile.ts';
+import { eachWord, type Vocabulary } from './language.ts';
 
 /** Where a text stands in a skill. */
 export type SearchField = 'name' | 'description' | 'triggers' | 'heading' | 'example' | 'body' | 'code';

@@ -1,11 +1,11 @@
 /** Finds the skills that fit a request by their words, in memory, without a model. */
+
 import { statSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import type { FileAgent } from '../agents/discover.ts';
-import { type FileSkill, openSkill } from '../agents/skillFile.ts';
+import type { FileAgent } from '../skills/discover.ts';
+import { type FileSkill, openSkill } from '../skills/skillFile.ts';
+import { eachWord, expectedShare, Vocabulary, wordClass } from './language.ts';
 import { type SearchDocument, SearchReader } from './searchDocument.ts';
-import { eachWord, Vocabulary } from './searchText.ts';
-import { expectedShare, wordClass } from './searchWords.ts';
 
 /** A skill with how much of a request it explains. */
 export interface Ranked {

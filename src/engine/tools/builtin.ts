@@ -1,13 +1,13 @@
 /** The five tools that every run offers, and the check of a call's input before anything else is done with it. */
 import type { JsonObject } from '../../protocol/run.ts';
+import { grouped } from '../files/plainText.ts';
 import { createCommandTool } from './command.ts';
-import { editFileTool } from './edit.ts';
 import { createFetchTool } from './fetch.ts';
-import { listDirectoryTool, readFileTool, writeFileTool } from './files.ts';
+import { listDirectoryTool, readFileTool } from './files.ts';
 import { globTool } from './glob.ts';
-import { grouped } from './plainText.ts';
 import { searchFilesTool } from './search.ts';
 import { type Tool, toolError } from './tool.ts';
+import { editFileTool, writeFileTool } from './writeFile.ts';
 
 /** Each checks its own input too, so that no caller can make it act on a missing argument. */
 export const builtinTools: readonly Tool[] = [

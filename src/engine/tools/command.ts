@@ -1,4 +1,5 @@
 /** The command tool: one shell command in its folder, with a bare environment, and nothing left behind when it ends. */
+
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { realpathSync, statSync } from 'node:fs';
@@ -7,19 +8,24 @@ import { delimiter, isAbsolute, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
-import { OutputCapture } from './commandOutput.ts';
-import { commandPrograms } from './commandPrograms.ts';
 import {
   type CommandEnd,
   type CommandStreams,
   floodLimit,
   noteOn,
+  OutputCapture,
   reportOn,
   type Stop,
-} from './commandReport.ts';
-import { guardOrphans } from './orphanGuard.ts';
-import { marked, newMark } from './processMark.ts';
-import { endProcessTree, livingProcesses, type ProcessTree, processTree } from './processTree.ts';
+} from './commandOutput.ts';
+import { commandPrograms } from './commandPrograms.ts';
+import { marked, newMark } from './processTable.ts';
+import {
+  endProcessTree,
+  guardOrphans,
+  livingProcesses,
+  type ProcessTree,
+  processTree,
+} from './processTree.ts';
 import { type TreeLimits, watchTree } from './processWatch.ts';
 import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
 

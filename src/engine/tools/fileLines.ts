@@ -1,7 +1,7 @@
 /** Reads some lines of a file of any size with little memory, however long its lines are. */
 import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { openRegularFile } from './paths.ts';
+import { openRegularFile } from '../files/paths.ts';
 import {
   decodeUtf8,
   describeBinary,
@@ -9,7 +9,7 @@ import {
   looksBinary,
   withoutPartialEnd,
   withoutPartialStart,
-} from './plainText.ts';
+} from '../files/plainText.ts';
 
 /** Lines counted from 1; `last` may be infinite. `fromEnd` is how many of the last ones. */
 export type LineRange = { first: number; last: number } | { fromEnd: number };

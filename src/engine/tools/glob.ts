@@ -1,9 +1,14 @@
 /** The tool that finds files by their names. */
-import { orProblem, pathProperty, readableFolders, shownPath, targetOf } from './files.ts';
-import { globMatcher, longestGlob } from './globPattern.ts';
-import { escapeInvisible, grouped } from './plainText.ts';
-import type { Tool } from './tool.ts';
-import { type WalkState, walkFiles } from './walkFiles.ts';
+
+import { opendir, readdir } from 'node:fs/promises';
+import { basename, join, relative, resolve, sep } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { globMatcher, longestGlob } from '../files/globPattern.ts';
+import { isSpecialPlace } from '../files/paths.ts';
+import { escapeInvisible, grouped } from '../files/plainText.ts';
+import { isInsideFolded, isSensitive } from '../files/sensitiveNames.ts';
+import { orProblem, pathProperty, readableFolders, shownPath, targetOf } from './targets.ts';
+import type { Tool, ToolContext } from './tool.ts';
 
 /** Names of one call. */
 const maxFiles = 1000;
@@ -68,3 +73,134 @@ export async function prefixOf(root: string, context: Parameters<typeof shownPat
   const shown = await shownPath(root, context);
   return shown === '' ? '' : `${shown.replaceAll('\\', '/').replace(/\/$/, '')}/`;
 }
+
+/** Never looked into: they hold other people's files in thousands. */
+const skippedFolders = new Set(['.git', 'node_modules']);
+/** Names that are looked at in one walk, and how long it may take in milliseconds. */
+const maxNames = 100_000;
+const maxTime = 10_000;
+/** So long may be done with what was found before anything else gets its turn, in milliseconds. */
+const turnTime = 50;
+
+export interface FoundFile {
+  /** Absolute and real. */
+  path: string;
+  /** Below the root, with `/`. */
+  name: string;
+}
+
+export interface WalkState {
+  /** Set when the walk ended before it had seen everything. */
+  isCut: boolean;
+}
+
+/** The regular files below the real folder `root`, sorted within each folder, files before folders. Throws the abort reason on abort. */
+export async function* walkFiles(
+  root: string,
+  context: ToolContext,
+  state: WalkState,
+): AsyncGenerator<FoundFile> {
+  const deadline = Date.now() + maxTime;
+  const folders = [root];
+  let seen = 0;
+  let turnEnd = Date.now() + turnTime;
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    const inside: string[] = [];
+    const files: string[] = [];
+    for (const entry of await entriesOf(folder)) {
+      context.signal.throwIfAborted();
+      if (++seen > maxNames || Date.now() > deadline) {
+        state.isCut = true;
+        return;
+      }
+      const path = join(folder, entry.name);
+      if (entry.isFile()) files.push(path);
+      else if (entry.isDirectory() && !skippedFolders.has(entry.name) && !isOffLimits(path, context))
+        inside.push(path);
+    }
+    for (const path of files) {
+      if (Date.now() > turnEnd) {
+        await nextTurn();
+        context.signal.throwIfAborted();
+        if (Date.now() > deadline) {
+          state.isCut = true;
+          return;
+        }
+        turnEnd = Date.now() + turnTime;
+      }
+      yield { path, name: relative(root, path).split(sep).join('/') };
+    }
+    for (const path of inside.reverse()) folders.push(path);
+  }
+}
+
+/** What no call reads whatever anybody answers: Telos's own files, and what is no stored file. */
+export function isOffLimits(path: string, { protectedDirs = [] }: ToolContext): boolean {
+  return isSpecialPlace(path) || protectedDirs.some(folder => isInsideFolded(folder, path));
+}
+
+async function entriesOf(folder: string) {
+  try {
+    const entries = [];
+    for await (const entry of await opendir(folder)) {
+      entries.push(entry);
+      if (entries.length > maxNames) break;
+    }
+    return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch {
+    // A folder that may not be read is one without files.
+    return [];
+  }
+}
+
+/** Different names beyond this are more than a command line holds. */
+const mostNames = 2000;
+
+/** Names of files, and of folders with all that lies in them. */
+export interface SecretsBelow {
+  files: readonly string[];
+  folders: readonly string[];
+}
+
+/**
+ * Looks at the names below real folders as `grep -r` does: links are not followed. Undefined when `isOver` says that it took too long, or
+ * there are too many.
+ */
+export async function walkForSecrets(
+  roots: readonly string[],
+  isOver: () => boolean,
+): Promise<SecretsBelow | undefined> {
+  const files = new Set<string>();
+  const folders = new Set<string>();
+  const open = [...roots];
+  for (let folder = open.pop(); folder !== undefined; folder = open.pop()) {
+    const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      const path = join(folder, entry.name);
+      if (!isSensitive(path)) {
+        if (entry.isDirectory()) open.push(path);
+      } else if (entry.isDirectory()) folders.add(entry.name);
+      else files.add(entry.name);
+    }
+    if (isOver() || files.size + folders.size > mostNames) return undefined;
+  }
+  return { files: [...files], folders: [...folders] };
+}
+
+/** Of the files that a search would look at, as ripgrep lists them from `cwd`. Undefined when there are too many. */
+export function secretsAmong(listed: readonly string[], cwd: string): SecretsBelow | undefined {
+  const secret = listed.filter(path => isSensitive(resolve(cwd, path)));
+  const files = [...new Set(secret.map(path => basename(path)))];
+  return files.length > mostNames ? undefined : { files, folders: [] };
+}
+
+export const flagsForGrep = ({ files, folders }: SecretsBelow): string[] => [
+  ...folders.map(name => `--exclude-dir=${literal(name)}`),
+  ...files.map(name => `--exclude=${literal(name)}`),
+];
+
+export const flagsForRipgrep = ({ files }: SecretsBelow): string[] =>
+  files.map(name => `--iglob=!${literal(name)}`);
+
+/** A pattern for this name: a sign that has a meaning in one, or a space that is cut at its end, is any character. */
+const literal = (name: string): string => name.replace(/[*?[\]{}\\ ]/g, '?');

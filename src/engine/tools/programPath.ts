@@ -4,7 +4,7 @@
  */
 import { accessSync, constants, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { basename, delimiter, dirname, isAbsolute, join, parse, sep } from 'node:path';
-import { folded } from './secretNames.ts';
+import { folded } from '../files/sensitiveNames.ts';
 import type { ToolContext } from './tool.ts';
 
 /** Where runs write; all absolute, and may be links. */

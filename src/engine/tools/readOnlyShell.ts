@@ -2,13 +2,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { delimiter } from 'node:path';
+import { PathProblem } from '../files/paths.ts';
 import { settledWithin } from './command.ts';
 import { OutputCapture } from './commandOutput.ts';
 import { type LineRange, readFileLines } from './fileLines.ts';
-import { PathProblem } from './paths.ts';
+import { flagsForGrep, flagsForRipgrep, secretsAmong, walkForSecrets } from './glob.ts';
 import { findProgram, trustedPath } from './programPath.ts';
 import { findRipgrep } from './ripgrep.ts';
-import { flagsForGrep, flagsForRipgrep, secretsAmong, walkForSecrets } from './secretsBelow.ts';
 import { type Tool, type ToolContext, toolError } from './tool.ts';
 
 export type ReadOnlyProgram = 'pwd' | 'ls' | 'find' | 'rg' | 'grep' | 'cat' | 'head' | 'tail' | 'sed';

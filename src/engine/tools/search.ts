@@ -1,13 +1,14 @@
 /** The tool that finds text in files: by ripgrep where there is one, else line by line with the same result. */
+
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { createContext, Script } from 'node:vm';
 import type { ToolResult } from '../../protocol/run.ts';
-import { orProblem, pathProperty, readableFolders, targetOf } from './files.ts';
-import { countTime, prefixOf } from './glob.ts';
-import { globMatcher, longestGlob } from './globPattern.ts';
-import { openRegularFile, PathProblem } from './paths.ts';
-import { byteCount, decodeUtf8, escapeInvisible, grouped, looksBinary } from './plainText.ts';
+import { globMatcher, longestGlob } from '../files/globPattern.ts';
+import { openRegularFile, PathProblem } from '../files/paths.ts';
+import { byteCount, decodeUtf8, escapeInvisible, grouped, looksBinary } from '../files/plainText.ts';
+import { isSensitive } from '../files/sensitiveNames.ts';
+import { countTime, type FoundFile, isOffLimits, prefixOf, type WalkState, walkFiles } from './glob.ts';
 import {
   findRipgrep,
   maxFileSize,
@@ -17,9 +18,8 @@ import {
   searchWithRipgrep,
   type TakeLine,
 } from './ripgrep.ts';
-import { isSensitive } from './secretNames.ts';
+import { orProblem, pathProperty, readableFolders, targetOf } from './targets.ts';
 import { type Tool, type ToolContext, toolError } from './tool.ts';
-import { type FoundFile, isOffLimits, type WalkState, walkFiles } from './walkFiles.ts';
 
 /** Lines of one call, and characters of one line. */
 const maxLines = 200;

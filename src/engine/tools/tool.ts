@@ -1,7 +1,7 @@
 /** The contract of everything that a model can have done. */
-import type { Stats } from 'node:fs';
+
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
-import type { WantedSignIn } from './mcpSignIn.ts';
+import type { WriteKeeper } from '../files/atomicWrite.ts';
 
 /** A tool as a model sees it; `inputSchema` is a JSON Schema of type object. */
 export interface ToolDefinition {
@@ -24,36 +24,6 @@ export interface RunFolders {
   alsoReadable?: readonly string[];
   /** Where any agent works, the folder of the call, the workspace: a program in them is not found by its name. Absolute. */
   workFolders?: readonly string[];
-}
-
-/** A file that is about to be created or replaced. */
-export interface PlannedWrite {
-  /** Absolute and real. */
-  path: string;
-  /** How the file is reached through its folder, which is open. */
-  place: string;
-  /** Undefined where there is no file. */
-  before: Stats | undefined;
-  /** What it will hold. */
-  bytes: Buffer;
-  /** The uppermost of the folders that were made for it. */
-  made: string | undefined;
-}
-
-export interface KeptWrite {
-  /** Notes the write; to be called right before it, once. Never throws. */
-  record(): void;
-  /** How many lines come and go; missing for what is no text, or too long for it. */
-  lines?: { added: number; removed: number };
-}
-
-/** Keeps what files were before a run writes them. Whatever cannot be kept becomes a problem, never an error. */
-export interface WriteKeeper {
-  keep(write: PlannedWrite): Promise<KeptWrite>;
-  /** Something runs that may change files in ways that nobody sees. */
-  noteCommand(): void;
-  /** The next thing that a person should know; each is told once. */
-  takeProblem(): string | undefined;
 }
 
 export interface ToolContext extends RunFolders {
@@ -96,3 +66,16 @@ export interface Tool {
 }
 
 export const toolError = (content: string): ToolResult => ({ content, isError: true });
+
+/** A sign-in that a server wants and that a person may make. */
+export interface WantedSignIn {
+  server: string;
+  /** The server's own address. */
+  place: string;
+  /** Set when the person is signed in and what they want done takes more: the rights, as the server calls them; may be empty. */
+  more?: string;
+  /** Where it leads, the page for the browser first; undefined where it must not be made, for a reason that is told elsewhere. */
+  origins(signal: AbortSignal): Promise<readonly string[] | undefined>;
+  /** Has the person sign in. Why it failed is told elsewhere. Throws the abort reason on abort. */
+  signIn(signal: AbortSignal): Promise<void>;
+}

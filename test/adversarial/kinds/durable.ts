@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { logPath } from '../../../src/engine/logFile.ts';
+import { logPath } from '../../../src/engine/records/logFile.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { type AgentRun, runAgent } from '../agentRun.ts';
 import { type CaseInput, fieldsOf } from '../caseFile.ts';

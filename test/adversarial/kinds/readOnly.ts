@@ -3,9 +3,9 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync } from 'node
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { nobody } from '../../../src/engine/human.ts';
-import { permitFor } from '../../../src/engine/permit.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
-import { runPolicy } from '../../../src/engine/policy/runPolicy.ts';
+import { runPolicy } from '../../../src/engine/policy/decision.ts';
+import { permitFor } from '../../../src/engine/run/approval.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import { findRipgrep } from '../../../src/engine/tools/ripgrep.ts';
 import { fetchCodeServer } from '../../vscode/codeServer.ts';

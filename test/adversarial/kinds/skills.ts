@@ -2,9 +2,9 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { discoverAgents } from '../../../src/engine/agents/discover.ts';
+import { discoverAgents } from '../../../src/engine/skills/discover.ts';
 import { Telos } from '../../../src/engine/telos.ts';
-import { plainLabel } from '../../../src/extension/plainLabel.ts';
+import { plainLabel } from '../../../src/extension/base/labels.ts';
 import type { AgentCard } from '../../../src/protocol/agentCard.ts';
 import { startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import { runAgent } from '../agentRun.ts';

@@ -1,9 +1,10 @@
 /** Finding agents, and what agents.toml changes about them. */
+
 import { rmSync } from 'node:fs';
-import type { Diagnostic } from '../../../src/engine/agents/agent.ts';
-import { readAgentsToml } from '../../../src/engine/agents/agentsToml.ts';
-import { readAgentToml } from '../../../src/engine/agents/agentToml.ts';
-import { agentOf, type Discovery, discover } from '../../../src/engine/agents/discover.ts';
+import type { Diagnostic } from '../../../src/engine/files/diagnostic.ts';
+import { readAgentsToml } from '../../../src/engine/skills/agentsToml.ts';
+import { readAgentToml } from '../../../src/engine/skills/agentToml.ts';
+import { agentOf, type Discovery, discover } from '../../../src/engine/skills/discover.ts';
 import { texts } from '../caseFile.ts';
 import { fillWorld } from '../caseWorld.ts';
 import type { Observed } from '../expectations.ts';

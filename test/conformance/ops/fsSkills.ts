@@ -1,18 +1,17 @@
 /** Skills that a run without a chosen one finds by itself: where they are looked for, and what the model is told of it. */
+
 import { mkdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { findSkills } from '../../../src/engine/agents/findSkills.ts';
-import { existingSkillRoots, type SkillRoot } from '../../../src/engine/agents/skillRoots.ts';
 import { type Config, skillRootKinds } from '../../../src/engine/config.ts';
 import { nobody } from '../../../src/engine/human.ts';
-import { skillSearchText } from '../../../src/engine/prompt.ts';
-import { lookingTools } from '../../../src/engine/runWithoutSkill.ts';
+import { lookingTools } from '../../../src/engine/run/prepare.ts';
+import { skillSearchText } from '../../../src/engine/run/prompt.ts';
+import { existingSkillRoots, findSkills, type SkillRoot } from '../../../src/engine/skills/findSkills.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { skillTools } from '../../../src/engine/tools/builtin.ts';
 import type { RunOutcome } from '../../../src/protocol/run.ts';
 import { startOpenaiServer } from '../../fakes/openaiServer.ts';
-import type { ConformanceCase } from '../caseFile.ts';
-import { isRecord, texts } from '../caseFile.ts';
+import { type ConformanceCase, isRecord, texts } from '../caseFile.ts';
 import { type CaseWorld, fillWorld } from '../caseWorld.ts';
 import type { Operations } from '../operations.ts';
 

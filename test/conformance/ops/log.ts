@@ -1,8 +1,8 @@
 /** What is written into the log when the events of a run pass by. */
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { recorded } from '../../../src/engine/log.ts';
-import { logPath, readLog } from '../../../src/engine/logFile.ts';
+import { logPath, readLog } from '../../../src/engine/records/logFile.ts';
+import { recorded } from '../../../src/engine/records/record.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 import { isRecord, type Json, texts } from '../caseFile.ts';
 import type { Operations } from '../operations.ts';

@@ -1,12 +1,12 @@
 /** MCP servers: their configuration, and their tools beside the built-in ones. */
 import { join } from 'node:path';
 import { yesToAll } from '../../../src/engine/human.ts';
+import { interpolate, readMcpConfig, serverOf } from '../../../src/engine/mcp/config.ts';
+import { connectServers, type McpServers } from '../../../src/engine/mcp/servers.ts';
+import { type McpToolSource, mergeTools } from '../../../src/engine/mcp/tools.ts';
+import { runTools } from '../../../src/engine/run/toolCalls.ts';
 import { Telos } from '../../../src/engine/telos.ts';
-import { runTools } from '../../../src/engine/toolRound.ts';
 import { builtinTools, skillTools } from '../../../src/engine/tools/builtin.ts';
-import { interpolate, readMcpConfig, serverOf } from '../../../src/engine/tools/mcpConfig.ts';
-import { connectServers, type McpServers } from '../../../src/engine/tools/mcpServers.ts';
-import { type McpToolSource, mergeTools } from '../../../src/engine/tools/mcpTools.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
 import { startAnthropicServer } from '../../fakes/anthropicServer.ts';

@@ -1,11 +1,11 @@
 /** Installing and uninstalling, as version 4 does it and as version 3 did. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { readToml, tableOf } from '../../../src/engine/agents/toml.ts';
 import { TelosError } from '../../../src/engine/errors.ts';
-import { installPack } from '../../../src/engine/packs/install.ts';
-import { planInstall } from '../../../src/engine/packs/planInstall.ts';
-import { uninstallPack } from '../../../src/engine/packs/uninstall.ts';
+import { readToml, tableOf } from '../../../src/engine/files/settingsFile.ts';
+import { installPack } from '../../../src/engine/skills/install.ts';
+import { planInstall } from '../../../src/engine/skills/planInstall.ts';
+import { uninstallPack } from '../../../src/engine/skills/uninstall.ts';
 import { type CaseWorld, fillWorld } from '../caseWorld.ts';
 import type { Observed } from '../expectations.ts';
 import type { Operations } from '../operations.ts';

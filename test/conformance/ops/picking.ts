@@ -1,5 +1,5 @@
 /** Choosing from a numbered list. */
-import { pick } from '../../../src/cli/pick.ts';
+import { pick } from '../../../src/cli/terminalHuman.ts';
 import { strings } from '../caseFile.ts';
 import type { Operations } from '../operations.ts';
 

@@ -2,8 +2,11 @@
 
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { chooseProvider, createProvider } from '../../../src/engine/providers/create.ts';
-import { createOpenaiCompatible, toOpenaiRequest } from '../../../src/engine/providers/openaiCompatible.ts';
-import { toOpenaiMessages } from '../../../src/engine/providers/openaiMessages.ts';
+import {
+  createOpenaiCompatible,
+  toOpenaiMessages,
+  toOpenaiRequest,
+} from '../../../src/engine/providers/openai.ts';
 import { defaultMaxTokens, type Provider, type StreamEvent } from '../../../src/engine/providers/provider.ts';
 import type { ToolDefinition } from '../../../src/engine/tools/tool.ts';
 import type { JsonObject, Message } from '../../../src/protocol/run.ts';

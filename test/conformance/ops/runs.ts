@@ -1,12 +1,14 @@
 /** Whole runs with a model whose turns are written down in the case. */
+
 import { mkdirSync } from 'node:fs';
 import { textPrinter } from '../../../src/cli/runPrinter.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
-import { framed, newRunState } from '../../../src/engine/frame.ts';
-import { recorded } from '../../../src/engine/log.ts';
-import { logPath, readLog } from '../../../src/engine/logFile.ts';
-import { firstMessage } from '../../../src/engine/prompt.ts';
-import { runLoop } from '../../../src/engine/run.ts';
+import { logPath, readLog } from '../../../src/engine/records/logFile.ts';
+import { recorded } from '../../../src/engine/records/record.ts';
+import { runLoop } from '../../../src/engine/run/loop.ts';
+import { firstMessage } from '../../../src/engine/run/prompt.ts';
+import { newRunState } from '../../../src/engine/run/request.ts';
+import { framed } from '../../../src/engine/run/start.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { isRecord, type Json, type JsonRecord } from '../caseFile.ts';

@@ -1,7 +1,7 @@
 /** Reading a SKILL.md, and finding them. */
 import { join } from 'node:path';
-import { findSkills } from '../../../src/engine/agents/findSkills.ts';
-import { openSkill } from '../../../src/engine/agents/skillFile.ts';
+import { findSkills } from '../../../src/engine/skills/findSkills.ts';
+import { openSkill } from '../../../src/engine/skills/skillFile.ts';
 import { fillWorld } from '../caseWorld.ts';
 import type { Operations } from '../operations.ts';
 

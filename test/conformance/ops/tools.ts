@@ -1,10 +1,10 @@
 /** One call of a built-in tool, decided and carried out as in a run. */
+
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import type { Human } from '../../../src/engine/human.ts';
-import { nobody } from '../../../src/engine/human.ts';
-import { runTools, type ToolBench } from '../../../src/engine/toolRound.ts';
+import { type Human, nobody } from '../../../src/engine/human.ts';
+import { runTools, type ToolBench } from '../../../src/engine/run/toolCalls.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
 import { isRecord, type JsonRecord, strings } from '../caseFile.ts';

@@ -1,4 +1,5 @@
 /** Undoing what a run has written, with the real tools and real files. */
+
 import assert from 'node:assert/strict';
 import {
   appendFileSync,
@@ -15,9 +16,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
-import { editFileTool } from '../../../src/engine/tools/edit.ts';
-import { writeFileTool } from '../../../src/engine/tools/files.ts';
-import type { WriteKeeper } from '../../../src/engine/tools/tool.ts';
+import type { WriteKeeper } from '../../../src/engine/files/atomicWrite.ts';
+import { editFileTool, writeFileTool } from '../../../src/engine/tools/writeFile.ts';
 import { eventually } from '../../eventually.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 

@@ -1,7 +1,7 @@
 /** Files of runs for tests, written line by line as a run writes them. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { lineOf, type RunHeader, type RunLine, runPath } from '../../../src/engine/history/runFile.ts';
+import { lineOf, type RunHeader, type RunLine, runPath } from '../../../src/engine/records/runFile.ts';
 import type { Message, RunEvent, RunOutcome } from '../../../src/protocol/run.ts';
 
 export interface SampleRun {

@@ -5,8 +5,8 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkS
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { contentsOf } from '../../../src/engine/changes/folderContents.ts';
 import { loadConfig } from '../../../src/engine/config.ts';
+import { contentsOf } from '../../../src/engine/files/folderRecord.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 import { treeOf } from './treeOf.ts';

@@ -25,14 +25,14 @@ syncBuiltinESMExports();
 const { loadConfig } = await import('../../../src/engine/config.ts');
 const config = loadConfig({ env: {}, home: join(folder, 'home'), cwd: folder });
 if (action === 'install') {
-  const { installPack } = await import('../../../src/engine/packs/install.ts');
-  const { planInstall } = await import('../../../src/engine/packs/planInstall.ts');
+  const { installPack } = await import('../../../src/engine/skills/install.ts');
+  const { planInstall } = await import('../../../src/engine/skills/planInstall.ts');
   await installPack('p', config, { agreed: (await planInstall('p', config)).token });
 } else if (action === 'uninstall') {
-  const { uninstallPack } = await import('../../../src/engine/packs/uninstall.ts');
+  const { uninstallPack } = await import('../../../src/engine/skills/uninstall.ts');
   await uninstallPack('p', config);
 } else {
-  const { ReplacedFolders } = await import('../../../src/engine/changes/replacedFolders.ts');
+  const { ReplacedFolders } = await import('../../../src/engine/files/replacedFolders.ts');
   const folders = new ReplacedFolders(config);
   await folders.undo((await folders.list())[0]!.id, { force: true });
 }

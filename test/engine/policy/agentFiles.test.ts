@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { keepAnswer } from '../../../src/engine/policy/answers.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
-import type { Decision, PolicyContext } from '../../../src/engine/policy/decision.ts';
+import { type Decision, type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
 import { decideOnServers } from '../../../src/engine/policy/defaults.ts';
-import { runPolicy } from '../../../src/engine/policy/runPolicy.ts';
+import { keepAnswer } from '../../../src/engine/policy/grants.ts';
 import { type AgentCard, describeCard } from '../../../src/protocol/agentCard.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 

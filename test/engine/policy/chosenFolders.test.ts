@@ -2,12 +2,11 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { discoverAgents, type FileAgent } from '../../../src/engine/agents/discover.ts';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { keepAnswer } from '../../../src/engine/policy/answers.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
-import type { Decision, PolicyContext } from '../../../src/engine/policy/decision.ts';
-import { runPolicy } from '../../../src/engine/policy/runPolicy.ts';
+import { type Decision, type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
+import { keepAnswer } from '../../../src/engine/policy/grants.ts';
+import { discoverAgents, type FileAgent } from '../../../src/engine/skills/discover.ts';
 import { describeCard } from '../../../src/protocol/agentCard.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 

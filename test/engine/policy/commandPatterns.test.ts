@@ -1,6 +1,6 @@
 /** What a skill that names its commands may ask for. */
 import assert from 'node:assert/strict';
-import { patternProblem } from '../../../src/engine/policy/commandPatterns.ts';
+import { patternProblem } from '../../../src/engine/policy/shellCommands.ts';
 
 describe('patternProblem', () => {
   const allowed = [

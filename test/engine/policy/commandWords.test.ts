@@ -4,7 +4,7 @@ import {
   plainWords,
   wordsMatch,
   wordsOccur,
-} from '../../../src/engine/policy/commandWords.ts';
+} from '../../../src/engine/policy/shellCommands.ts';
 
 describe('commands in a line', () => {
   it('are found in a time that grows with its length alone', () => {

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  grantedVariables,
-  keepAnswer,
-  noteEarlier,
-  noteGranted,
-} from '../../../src/engine/policy/answers.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
-import type { Ask, Decision, PolicyContext } from '../../../src/engine/policy/decision.ts';
-import { runPolicy } from '../../../src/engine/policy/runPolicy.ts';
+import {
+  type Ask,
+  type Decision,
+  type PolicyContext,
+  runPolicy,
+} from '../../../src/engine/policy/decision.ts';
+import { grantedVariables, keepAnswer, noteEarlier, noteGranted } from '../../../src/engine/policy/grants.ts';
 import type {
   ApprovalScope,
   Message,

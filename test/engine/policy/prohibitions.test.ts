@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { keepAnswer } from '../../../src/engine/policy/answers.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
-import type { Decision, PolicyContext } from '../../../src/engine/policy/decision.ts';
-import { runPolicy } from '../../../src/engine/policy/runPolicy.ts';
+import { type Decision, type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
+import { keepAnswer } from '../../../src/engine/policy/grants.ts';
 import type { JsonObject } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { keepAnswer } from '../../../src/engine/policy/answers.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
-import type { Ask, PolicyContext } from '../../../src/engine/policy/decision.ts';
-import { runPolicy } from '../../../src/engine/policy/runPolicy.ts';
+import { type Ask, type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
+import { keepAnswer } from '../../../src/engine/policy/grants.ts';
 import type { ToolCall } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 

@@ -1,7 +1,6 @@
 /** Ids of tool calls, which servers repeat and providers refuse. */
 import assert from 'node:assert/strict';
-import { callExtrasBlock, extrasOf } from '../../../src/engine/providers/callExtras.ts';
-import { withOwnCallIds } from '../../../src/engine/providers/callIds.ts';
+import { callExtrasBlock, extrasOf, withOwnCallIds } from '../../../src/engine/providers/callIds.ts';
 import type { StreamEvent } from '../../../src/engine/providers/provider.ts';
 import type { ContentBlock, Message } from '../../../src/protocol/run.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { chooseProvider } from '../../../src/engine/providers/create.ts';
-import { pingProvider } from '../../../src/engine/providers/ping.ts';
+import { pingProvider } from '../../../src/engine/providers/models.ts';
 import { listen, type ReceivedRequest } from '../../fakes/loopback.ts';
 
 describe('pingProvider', () => {

@@ -4,8 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
-import { recordingProvider } from '../../../src/engine/providers/recording.ts';
-import { openReplay, openSkillReplay, replayBySkill } from '../../../src/engine/providers/replay.ts';
+import {
+  openReplay,
+  openSkillReplay,
+  recordingProvider,
+  replayBySkill,
+} from '../../../src/engine/providers/recording.ts';
 
 const turns: StreamEvent[][] = [
   [

@@ -1,11 +1,11 @@
 /** A request comes to the skill it means, by name, by the index or by a model's word; else to none, with suggestions. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { discoverAgents, type FileAgent } from '../../../src/engine/agents/discover.ts';
 import { loadConfig, type RoutingMode } from '../../../src/engine/config.ts';
 import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { type RouteResult, Router } from '../../../src/engine/routing/route.ts';
 import { routingProvider } from '../../../src/engine/routing/routeModel.ts';
+import { discoverAgents, type FileAgent } from '../../../src/engine/skills/discover.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 /** A model that always says the same, and remembers what it was asked. */

@@ -1,9 +1,9 @@
 /** A request names its skill, or no skill runs. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { discoverAgents } from '../../../src/engine/agents/discover.ts';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { findSkill, matchExplicit, matchName } from '../../../src/engine/routing/routeName.ts';
+import { discoverAgents } from '../../../src/engine/skills/discover.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('routing by name', () => {

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { rmSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { discoverAgents, type FileAgent } from '../../../src/engine/agents/discover.ts';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { decide, SearchIndex } from '../../../src/engine/routing/searchIndex.ts';
+import { discoverAgents, type FileAgent } from '../../../src/engine/skills/discover.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('search index', () => {

@@ -1,7 +1,6 @@
 /** Words that mean the same become one term; words of other languages are words too. */
 import assert from 'node:assert/strict';
-import { stem } from '../../../src/engine/routing/searchStem.ts';
-import { eachWord, Vocabulary } from '../../../src/engine/routing/searchText.ts';
+import { eachWord, stem, Vocabulary } from '../../../src/engine/routing/language.ts';
 
 const words = (text: string, parts = true): string[] => {
   const found: string[] = [];

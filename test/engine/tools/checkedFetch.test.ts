@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import dns from 'node:dns/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { gzipSync } from 'node:zlib';
+import { connectServers } from '../../../src/engine/mcp/servers.ts';
+import { guardedFetch } from '../../../src/engine/mcp/signInState.ts';
 import { checkedFetch } from '../../../src/engine/tools/checkedFetch.ts';
-import { connectServers } from '../../../src/engine/tools/mcpServers.ts';
-import { guardedFetch } from '../../../src/engine/tools/signInReach.ts';
 import { listen, type ReceivedRequest } from '../../fakes/loopback.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { globMatcher } from '../../../src/engine/files/globPattern.ts';
 import { globTool } from '../../../src/engine/tools/glob.ts';
-import { globMatcher } from '../../../src/engine/tools/globPattern.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 
 describe('glob', () => {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { serverProgram } from '../../../src/engine/mcp/link.ts';
 import { createCommandTool } from '../../../src/engine/tools/command.ts';
-import { serverProgram } from '../../../src/engine/tools/mcpLink.ts';
 import { findProgram, trustedPath } from '../../../src/engine/tools/programPath.ts';
 import type { ToolContext } from '../../../src/engine/tools/tool.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';

@@ -1,4 +1,5 @@
 /** A sign-in at an MCP server as the editor makes it: the browser comes back by an address of the extension, and what it gets lies in the secret storage. */
+
 import assert from 'node:assert/strict';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,8 +7,12 @@ import * as vscode from 'vscode';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { yesToAll } from '../../../src/engine/human.ts';
 import { Telos } from '../../../src/engine/telos.ts';
-import { BrowserSignIn, type SignInEditor, signInPath } from '../../../src/extension/browserSignIn.ts';
-import { registerUriHandler } from '../../../src/extension/uriHandler.ts';
+import {
+  BrowserSignIn,
+  registerUriHandler,
+  type SignInEditor,
+  signInPath,
+} from '../../../src/extension/browserSignIn.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type SignInServers, startSignInServers } from '../../fakes/signInServers.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import * as vscode from 'vscode';
 import type { CompletionRequest, StreamEvent } from '../../../src/engine/providers/provider.ts';
-import { lmProvider, lmProviderWithMemory } from '../../../src/extension/lmProvider.ts';
+import { lmProvider, lmProviderWithMemory } from '../../../src/extension/editor/lmProvider.ts';
 import type { Message } from '../../../src/protocol/run.ts';
 import { activated, scriptModels, until } from './editor.ts';
 

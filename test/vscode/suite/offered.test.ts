@@ -4,12 +4,12 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { logPath } from '../../../src/engine/logFile.ts';
-import type { RunRequest } from '../../../src/engine/runRequest.ts';
+import { logPath } from '../../../src/engine/records/logFile.ts';
+import type { RunRequest } from '../../../src/engine/run/request.ts';
 import { Telos } from '../../../src/engine/telos.ts';
-import { lmModels } from '../../../src/extension/lmProvider.ts';
-import { offeredServers } from '../../../src/extension/native/offeredServers.ts';
-import { RunLink } from '../../../src/extension/native/runLink.ts';
+import { lmModels } from '../../../src/extension/editor/lmProvider.ts';
+import { offeredServers } from '../../../src/extension/editor/offeredServers.ts';
+import { RunLink } from '../../../src/extension/editor/runLink.ts';
 import { type OpenaiTurn, startOpenaiServer } from '../../fakes/openaiServer.ts';
 import { activated, until } from './editor.ts';
 

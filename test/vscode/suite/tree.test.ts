@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import * as vscode from 'vscode';
-import type { SkillNode } from '../../../src/extension/skillTree.ts';
+import type { SkillNode } from '../../../src/extension/skills/skillTree.ts';
 import { activated, answering, until } from './editor.ts';
 import { reportMark } from './runSuite.ts';
 

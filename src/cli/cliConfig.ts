@@ -1,0 +1,103 @@
+/** From the options of the command line to the engine's configuration. */
+
+import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type Config, loadConfig } from '../engine/config.ts';
+import { isSecretName } from '../engine/redact.ts';
+import type { Terminal } from './terminal.ts';
+import { terminalText } from './terminalText.ts';
+
+/** As they were given; paths may be relative to the folder of the call. */
+export interface ConfigOptions {
+  model?: string;
+  provider?: string;
+  cwd?: string;
+  /** How a skill is found, where the command lets one say so. */
+  mode?: string;
+  replay?: string;
+  maxCost?: string;
+  maxTokens?: string;
+  maxMinutes?: string;
+}
+
+/** Absolute; undefined where there is none any more. */
+function folderOfCall(wanted: string | undefined): string | undefined {
+  try {
+    return resolve(wanted ?? process.cwd());
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined when the folder of the call, or that of `--cwd`, is none; that has been said then, and is wrong usage. */
+export function configFor(options: ConfigOptions, terminal: Terminal): Config | undefined {
+  const cwd = folderOfCall(options.cwd);
+  if (cwd === undefined) {
+    terminal.say('The folder that telos was called in is gone. Go to another one first.');
+    return undefined;
+  }
+  if (options.cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
+    terminal.say(`--cwd: there is no folder ${terminalText(cwd)}.`);
+    return undefined;
+  }
+  const config = loadConfig({
+    cwd,
+    model: options.model,
+    provider: options.provider ?? (options.replay === undefined ? undefined : 'replay'),
+    replayFile: options.replay === undefined ? undefined : resolve(options.replay),
+    routingMode: options.mode,
+    maxCost: options.maxCost,
+    maxTokens: options.maxTokens,
+    maxMinutes: options.maxMinutes,
+  });
+  hideStartEnvironment(isSecretName);
+  for (const problem of config.problems) terminal.say(terminal.style.yellow(terminalText(problem)));
+  return config;
+}
+
+/** In /proc/self/stat, counted behind the program's name in brackets. */
+const addressOfEnvironment = 47;
+
+/** Overwrites the values of the variables that `isSecret` names, where the system keeps them; `process.env` stays as it is. Never throws. */
+export function hideStartEnvironment(isSecret: (name: string) => boolean): void {
+  if (process.platform !== 'linux') return;
+  try {
+    const block = readFileSync('/proc/self/environ');
+    const spans = [...secretSpans(block, isSecret)];
+    if (spans.length === 0) return;
+    const stat = readFileSync('/proc/self/stat', 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const start = Number(fields[addressOfEnvironment]);
+    const memory = openSync('/proc/self/mem', 'r+');
+    try {
+      for (const { name, from, to } of spans) {
+        // Set anew, the variable lies elsewhere, and what lay here is nobody's any more.
+        const value = process.env[name];
+        if (value === undefined) continue;
+        process.env[name] = value;
+        writeSync(memory, Buffer.alloc(to - from, 'x'), 0, to - from, start + from);
+      }
+    } finally {
+      closeSync(memory);
+    }
+  } catch {
+    // A system that does not let a process at its own memory shows no worse than it did before.
+  }
+}
+
+/** Where in the block the values of secrets are, in bytes. */
+function* secretSpans(
+  block: Buffer,
+  isSecret: (name: string) => boolean,
+): Generator<{ name: string; from: number; to: number }> {
+  for (let at = 0; at < block.length; ) {
+    const end = block.indexOf(0, at);
+    const to = end < 0 ? block.length : end;
+    const equals = block.indexOf(0x3d, at);
+    if (equals > at && equals + 1 < to) {
+      const name = block.toString('utf8', at, equals);
+      if (isSecret(name)) yield { name, from: equals + 1, to };
+    }
+    at = to + 1;
+  }
+}

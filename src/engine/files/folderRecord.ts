@@ -1,0 +1,238 @@
+/** What is noted of a folder of the user that was replaced, removed or put there: enough to bring the earlier state back, and to tell what was edited since. */
+
+import { createHash } from 'node:crypto';
+import { constants, readFileSync, type Stats } from 'node:fs';
+import { lstat, open, readdir, readlink } from 'node:fs/promises';
+import { isAbsolute, join, resolve } from 'node:path';
+import { writeWhole } from './atomicWrite.ts';
+
+/**
+ * By path below the folder, with `/`: `sha256:<hex>` for a file and `sha256:<hex>+x` for one that can be executed, `folder`, `link:<target>`,
+ * `special`, or `unreadable`. What is itself no folder has the empty path.
+ */
+export type FolderContents = Readonly<Record<string, string>>;
+
+/** Names that are looked at in one folder; nobody reads a list of more. */
+const mostNames = 50_000;
+
+type EntryKind = 'file' | 'folder' | 'link' | 'special';
+
+export interface Listing {
+  /** In the order of their paths. */
+  entries: ReadonlyMap<string, { kind: EntryKind }>;
+  /** Folders that cannot be listed. */
+  unreadable: readonly string[];
+  /** There are more names than were looked at. */
+  isCut: boolean;
+}
+
+/** Lists what is at `root`, which may be a link or a file, too; nothing there is an empty listing. A repository `.git` is one entry. */
+export async function listFolder(root: string): Promise<Listing> {
+  const entries = new Map<string, { kind: EntryKind }>();
+  const unreadable: string[] = [];
+  const top = await lstat(root).catch(() => undefined);
+  if (top && !top.isDirectory()) entries.set('', { kind: kindOf(top) });
+  const folders = top?.isDirectory() ? [''] : [];
+  for (let path = folders.pop(); path !== undefined; path = folders.pop()) {
+    const names = await readdir(join(root, path)).catch(() => undefined);
+    if (!names) unreadable.push(path);
+    for (const name of names ?? []) {
+      if (entries.size >= mostNames) return { entries: sorted(entries), unreadable, isCut: true };
+      const below = path ? `${path}/${name}` : name;
+      // A name that is not UTF-8 cannot be looked up, and is there all the same.
+      const stats = await lstat(join(root, below)).catch(() => undefined);
+      entries.set(below, { kind: stats ? kindOf(stats) : 'special' });
+      if (stats?.isDirectory() && name !== '.git') folders.push(below);
+    }
+  }
+  return { entries: sorted(entries), unreadable, isCut: false };
+}
+
+/** All that is at `root`; undefined where that is more than is looked at, or a part of it cannot be listed. */
+export async function contentsOf(root: string): Promise<FolderContents | undefined> {
+  const { entries, unreadable, isCut } = await listFolder(root);
+  if (isCut || unreadable.length > 0) return undefined;
+  const contents: [path: string, text: string][] = [];
+  for (const path of entries.keys()) contents.push([path, await textOfEntry(root, path)]);
+  return Object.fromEntries(contents);
+}
+
+/** How the contents say one entry. */
+export async function textOfEntry(root: string, path: string): Promise<string> {
+  try {
+    const place = path ? join(root, path) : root;
+    const stats = await lstat(place);
+    if (stats.isSymbolicLink()) return `link:${await readlink(place)}`;
+    if (!stats.isFile()) return stats.isDirectory() ? 'folder' : 'special';
+    return fileText(await hashOfFile(place), stats.mode);
+  } catch {
+    return 'unreadable';
+  }
+}
+
+/** Windows keeps no such bit. */
+export const fileText = (sha256: string, mode: number): string =>
+  `sha256:${sha256}${(mode & 0o111) === 0 || process.platform === 'win32' ? '' : '+x'}`;
+
+export interface FolderDifference {
+  /** Below the folder; one that ends with `/` stands for all that is below it. */
+  path: string;
+  /** From the folder to the contents. */
+  change: 'added' | 'changed' | 'removed';
+}
+
+/** What is different in `contents` from what is at `root` now, by path. Only files that are in both are read. */
+export async function differencesTo(
+  contents: FolderContents,
+  root: string,
+  listing: Listing,
+): Promise<FolderDifference[]> {
+  const found: FolderDifference[] = [];
+  for (const path of listing.entries.keys()) {
+    if (!Object.hasOwn(contents, path)) found.push({ path, change: 'removed' });
+    else if ((await textOfEntry(root, path)) !== contents[path]) found.push({ path, change: 'changed' });
+  }
+  for (const path of Object.keys(contents))
+    if (!listing.entries.has(path)) found.push({ path, change: 'added' });
+  return found.sort((one, other) => (one.path < other.path ? -1 : 1));
+}
+
+function kindOf(stats: Stats): EntryKind {
+  if (stats.isDirectory()) return 'folder';
+  if (stats.isSymbolicLink()) return 'link';
+  return stats.isFile() ? 'file' : 'special';
+}
+
+const sorted = <Value>(entries: Map<string, Value>): Map<string, Value> =>
+  new Map([...entries].sort(([one], [other]) => (one < other ? -1 : 1)));
+
+async function hashOfFile(path: string): Promise<string> {
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    const hash = createHash('sha256');
+    for await (const piece of handle.createReadStream({ autoClose: false })) hash.update(piece);
+    return hash.digest('hex');
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A small file that changed along with a folder. */
+export interface AlongFile {
+  /** Absolute. */
+  file: string;
+  /** Null where there was, or is, no such file. */
+  before: string | null;
+  after: string | null;
+}
+
+export interface FolderRecord {
+  format: 'telos-replaced-folder';
+  version: 1;
+  id: string;
+  /** ISO 8601, UTC. */
+  at: string;
+  /** `undo`: an undo has moved it aside although it was edited. */
+  kind: 'install' | 'uninstall' | 'undo';
+  agent: string;
+  /** Where the folder lies, or lay. Absolute. */
+  target: string;
+  /** Where it came from, in words; missing where nothing was put there. */
+  source?: string;
+  /** What was there before lies here now; null where nothing was. It is moved, never copied. Absolute. */
+  kept: string | null;
+  /** What was put there; null where nothing was, or more than can be compared. */
+  left: FolderContents | null;
+  /** Tells the folder that was put there from another one in its place; null where nothing was. */
+  identity: string | null;
+  along: readonly AlongFile[];
+  /** ISO 8601, UTC; set once the earlier state is back. */
+  undoneAt?: string;
+}
+
+/** Written before anything is done, and gone once all of it is: what is left of it says what a killed process was doing. */
+export interface FolderJournal {
+  id: string;
+  pid: number;
+  host: string;
+  at: string;
+  target: string;
+  /** The folder that was to be put there; null where none was. */
+  staged: string | null;
+  /** True where `staged` is of no use to anybody else. */
+  isOwn: boolean;
+  /** The record that this takes back. */
+  undoes?: string;
+}
+
+export const replacedFolder = (dataDir: string): string => join(dataDir, 'replaced');
+export const journalFolder = (dataDir: string): string => join(dataDir, 'replacing');
+
+const idPattern = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+export const isFolderId = (name: string): boolean => idPattern.test(name);
+
+export const recordFolder = (dataDir: string, id: string): string => join(replacedFolder(dataDir), id);
+const recordPath = (dataDir: string, id: string): string => join(recordFolder(dataDir, id), 'record.json');
+
+export async function writeRecord(dataDir: string, record: FolderRecord): Promise<void> {
+  await writeWhole(recordPath(dataDir, record.id), `${JSON.stringify(record)}\n`);
+}
+
+/** Undefined where there is none, or one that makes no sense. */
+export function readRecord(dataDir: string, id: string): FolderRecord | undefined {
+  const value = isFolderId(id) ? readJson(recordPath(dataDir, id)) : undefined;
+  const { format, version, kind, agent, at, target, kept, along } = value ?? {};
+  const isRecord =
+    format === 'telos-replaced-folder' &&
+    version === 1 &&
+    value?.['id'] === id &&
+    ['install', 'uninstall', 'undo'].includes(String(kind)) &&
+    typeof agent === 'string' &&
+    typeof at === 'string' &&
+    isPlainPath(target) &&
+    (kept === null || isPlainPath(kept)) &&
+    Array.isArray(along) &&
+    along.every(isAlong);
+  return isRecord ? (value as unknown as FolderRecord) : undefined;
+}
+
+export async function writeJournal(dataDir: string, journal: FolderJournal): Promise<void> {
+  await writeWhole(journalPath(dataDir, journal.id), `${JSON.stringify(journal)}\n`);
+}
+
+export function readJournal(dataDir: string, id: string): FolderJournal | undefined {
+  const value = isFolderId(id) ? readJson(journalPath(dataDir, id)) : undefined;
+  const isJournal =
+    value?.['id'] === id &&
+    typeof value['pid'] === 'number' &&
+    typeof value['at'] === 'string' &&
+    isPlainPath(value['target']) &&
+    (value['staged'] === null || isPlainPath(value['staged']));
+  return isJournal ? (value as unknown as FolderJournal) : undefined;
+}
+
+export const journalPath = (dataDir: string, id: string): string =>
+  join(journalFolder(dataDir), `${id}.json`);
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function readJson(path: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Fields)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlong(value: unknown): boolean {
+  const { file, before, after } = (value ?? {}) as Fields;
+  const isText = (text: unknown): boolean => text === null || typeof text === 'string';
+  return isPlainPath(file) && isText(before) && isText(after);
+}
+
+const isPlainPath = (path: unknown): path is string =>
+  typeof path === 'string' && !path.includes('\0') && isAbsolute(path) && resolve(path) === path;

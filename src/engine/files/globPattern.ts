@@ -1,0 +1,120 @@
+/** File patterns with stars, braces and sets of characters, compared without ever going back far. */
+
+/** Alternatives in braces beyond this are not looked at. */
+const maxAlternatives = 64;
+/** Characters of a pattern that a tool takes. */
+export const longestGlob = 1000;
+
+/**
+ * A test for paths with `/` between their parts. `*` and `?` stay within one part, `**` is any number of parts, `{a,b}` either, `[a-z]` one of them.
+ * A pattern without `/` is for the last part alone when `anywhere` is set.
+ */
+export function globMatcher(pattern: string, anywhere = false): (path: string) => boolean {
+  const normal = pattern.replaceAll('\\', '/').replace(/^(?:\.?\/)+/, '');
+  const wanted = anywhere && !normal.includes('/') ? `**/${normal}` : normal;
+  const alternatives = expandBraces(wanted).map(one =>
+    one.split('/').map(part => (part === '**' ? ('**' as const) : partsOf(part))),
+  );
+  return path => {
+    const names = path.split('/');
+    return alternatives.some(parts => matchesPath(parts, names));
+  };
+}
+
+type PathPart = '**' | readonly WildcardPart[];
+
+/** Row by row: after each part of the pattern, how many names it can have used up. */
+function matchesPath(parts: readonly PathPart[], names: readonly string[]): boolean {
+  let used = new Set([0]);
+  for (const part of parts) {
+    const next = new Set<number>();
+    if (part === '**') for (let count = Math.min(...used); count <= names.length; count++) next.add(count);
+    else
+      for (const count of used)
+        if (count < names.length && matchesParts(part, names[count] ?? '')) next.add(count + 1);
+    if (next.size === 0) return false;
+    used = next;
+  }
+  return used.has(names.length);
+}
+
+function partsOf(text: string): WildcardPart[] {
+  const parts: WildcardPart[] = [];
+  // Behind the last `]` no set can end, so that none is looked for there.
+  const last = text.lastIndexOf(']') + 1;
+  const signs = [...text.slice(0, last).matchAll(/\[[!^]?\]?[^\]]*\]|[\s\S]/gu)].map(([sign]) => sign);
+  for (const sign of [...signs, ...text.slice(last)]) {
+    if (sign === '*') {
+      if (parts.at(-1) !== '*') parts.push('*');
+    } else if (sign === '?') parts.push(() => true);
+    else if (sign.length > 2 && sign.startsWith('[')) parts.push(oneOf(sign.slice(1, -1)));
+    else for (const one of sign) parts.push(other => other === one);
+  }
+  return parts;
+}
+
+function oneOf(set: string): (character: string) => boolean {
+  const isNegated = /^[!^]/.test(set);
+  const ranges = [...set.slice(isNegated ? 1 : 0).matchAll(/([\s\S])-([\s\S])|([\s\S])/gu)];
+  return character => {
+    const isIn = ranges.some(([, from, to, one]) =>
+      one === undefined ? character >= (from ?? '') && character <= (to ?? '') : character === one,
+    );
+    return isIn !== isNegated;
+  };
+}
+
+function firstAlternatives(pattern: string): RegExpExecArray | undefined {
+  for (const braces of pattern.matchAll(/\{([^{}]*)\}/g)) if (braces[1]?.includes(',')) return braces;
+  return undefined;
+}
+
+/** The innermost braces first, so that nested ones need no stack. */
+function expandBraces(pattern: string): string[] {
+  const done: string[] = [];
+  const open = [pattern];
+  while (open.length > 0 && done.length + open.length <= maxAlternatives) {
+    const one = open.shift() ?? '';
+    const braces = firstAlternatives(one);
+    if (!braces) {
+      done.push(one);
+      continue;
+    }
+    const [before, behind] = [one.slice(0, braces.index), one.slice(braces.index + braces[0].length)];
+    for (const choice of (braces[1] ?? '').split(',', maxAlternatives)) open.push(before + choice + behind);
+  }
+  return [...done, ...open].slice(0, maxAlternatives);
+}
+
+/** What one place of a pattern stands for: any run of characters, or one that passes. */
+export type WildcardPart = '*' | ((character: string) => boolean);
+
+/** `*` is any run of characters, also none; everything else is itself. */
+export function matchesWildcard(pattern: string, text: string): boolean {
+  const parts = [...pattern].map((sign): WildcardPart => (sign === '*' ? '*' : other => other === sign));
+  return matchesParts(parts, text);
+}
+
+/** True when all of the text is matched. The last `*` alone is ever tried again, which is enough. */
+export function matchesParts(parts: readonly WildcardPart[], text: string): boolean {
+  const characters = [...text];
+  let part = 0;
+  let at = 0;
+  let star = -1;
+  let starAt = 0;
+  while (at < characters.length) {
+    const wanted = parts[part];
+    if (wanted === '*') {
+      star = part++;
+      starAt = at;
+    } else if (wanted?.(characters[at] ?? '')) {
+      part++;
+      at++;
+    } else if (star >= 0) {
+      part = star + 1;
+      at = ++starAt;
+    } else return false;
+  }
+  while (parts[part] === '*') part++;
+  return part === parts.length;
+}

@@ -1,0 +1,228 @@
+/** Says which file a path really means, and opens it so that nothing can be put in its place meanwhile. */
+
+import { constants, fstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { expandPath } from '../config.ts';
+import { grouped } from './plainText.ts';
+
+/**
+ * A path that cannot be used; the message is for the model and for a person. `special` is a place that is no stored file
+ * (devices, pipes, the system's own views), `unusable` anything else.
+ */
+export class PathProblem extends Error {
+  readonly kind: 'special' | 'unusable';
+
+  constructor(kind: 'special' | 'unusable', message: string) {
+    super(message);
+    this.name = 'PathProblem';
+    this.kind = kind;
+  }
+}
+
+const specialPlaces = ['/proc', '/sys', '/dev'];
+const maximumLinks = 40;
+/** Characters; the systems' own limits are 1024, 4096 and 32,767. */
+const longestPath = process.platform === 'win32' ? 32_767 : 4096;
+
+/**
+ * The absolute path without any link that `given` means: relative to `base`, with `~` for `home`. What does not exist yet
+ * is appended to the real path of its deepest existing parent; a link to nothing is followed too.
+ * Throws PathProblem.
+ */
+export async function resolvePath(given: string, base: string, home: string): Promise<string> {
+  if (given === '')
+    throw new PathProblem('unusable', 'The path is empty. Give the path of a file or folder.');
+  if (given.includes('\0'))
+    throw new PathProblem('unusable', 'The path holds a NUL character. Leave it out.');
+  // Going up part by part would take long, and no system takes it.
+  if (given.length > longestPath)
+    throw new PathProblem(
+      'unusable',
+      `The path has ${grouped(given.length)} characters; at most ${grouped(longestPath)} are taken.`,
+    );
+  const path = expandPath(given, home, base);
+  refuseSpecialPlace(path);
+  if (process.platform === 'win32') refuseWindowsDevice(path);
+  const real = followLinks(path, maximumLinks);
+  refuseSpecialPlace(real);
+  return real;
+}
+
+/** The real path that an absolute path leads to, also where nothing is there yet; undefined where its links cannot be followed. */
+export function realPlace(path: string): string | undefined {
+  try {
+    return followLinks(path, maximumLinks);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Synchronous, because a path takes microseconds on a disk, and each hop through the thread pool many times that. */
+function followLinks(path: string, linksLeft: number): string {
+  if (linksLeft === 0) throw new PathProblem('unusable', `${path} leads through too many links.`);
+  const missing: string[] = [];
+  for (let current = path; ; current = dirname(current)) {
+    const real = realPathIfExists(current, path);
+    if (real !== undefined) return join(real, ...missing);
+    const link = linkTarget(current);
+    if (link !== undefined) {
+      const folder = realpathSync.native(dirname(current));
+      return followLinks(resolve(folder, link, ...missing), linksLeft - 1);
+    }
+    if (dirname(current) === current) return path;
+    missing.unshift(basename(current));
+  }
+}
+
+function realPathIfExists(current: string, path: string): string | undefined {
+  try {
+    return realpathSync.native(current);
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    if (code === 'ELOOP') throw new PathProblem('unusable', `${path} is a link that leads back to itself.`);
+    throw new PathProblem('unusable', describeFileError(error, path));
+  }
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** True for a path in the system's own views and devices. */
+export const isSpecialPlace = (path: string): boolean =>
+  sep === '/' && specialPlaces.some(folder => isInside(folder, path));
+
+function refuseSpecialPlace(path: string): void {
+  const place = specialPlaces.find(folder => isInside(folder, path));
+  if (place !== undefined && isSpecialPlace(path))
+    throw new PathProblem(
+      'special',
+      `${path} lies in ${place}, which holds no ordinary files. It is never opened.`,
+    );
+}
+
+/** Exported for its test: the rule concerns Windows only, where `CON` or `\\.\pipe\x` are devices in every folder. */
+export function refuseWindowsDevice(path: string): void {
+  const device = /(^|[\\/])(con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)[ .]*([.:][^\\/]*)?$/i;
+  if (device.test(path) || /^[\\/]{2}[.?][\\/]/.test(path) || path.slice(2).includes(':'))
+    throw new PathProblem(
+      'special',
+      `${path} names a device or a hidden stream of Windows. It is never opened.`,
+    );
+}
+
+/** True for a path with a `..` behind a name: up from a link is another folder for the system than in words. */
+export const goesDownAndUp = (path: string): boolean =>
+  path
+    .replace(/^(?:\.{1,2}(?:[\\/]+|$)|[\\/]+)*/, '')
+    .split(/[\\/]/)
+    .includes('..');
+
+/** True when `path` is `folder` or lies below it. Both absolute and real; compares names, not prefixes. */
+export function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+/** The first of the folders that holds the real path `path`. The folders need not exist and may be links. */
+export async function folderHolding(
+  path: string,
+  folders: readonly string[],
+  home: string,
+): Promise<string | undefined> {
+  for (const folder of folders) if (isInside(await resolvePath(folder, folder, home), path)) return folder;
+  return undefined;
+}
+
+/** Throws PathProblem `special` when something other than a regular file or a folder is there; nothing there is fine. */
+export async function refuseSpecialFile(path: string): Promise<void> {
+  const stats = await lstat(path).catch(() => undefined);
+  if (stats !== undefined && !stats.isFile() && !stats.isDirectory()) throw notRegular(path);
+}
+
+const notRegular = (path: string): PathProblem =>
+  new PathProblem('special', `${path} is no regular file (a pipe, socket or device). It is never opened.`);
+
+/** Opens the regular file at the real path `path` for reading. The caller closes it. Throws PathProblem. */
+export async function openRegularFile(path: string): Promise<{ handle: FileHandle; size: number }> {
+  // Without O_NONBLOCK, opening a pipe would wait for its writer for ever.
+  const handle = await openUnmoved(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  // What is known of an open file waits for no disk, so asking another thread would only take longer.
+  const stats = fstatSync(handle.fd);
+  if (stats.isFile()) return { handle, size: stats.size };
+  await handle.close();
+  if (stats.isDirectory())
+    throw new PathProblem('unusable', `${path} is a folder. List it with list_directory.`);
+  throw notRegular(path);
+}
+
+/**
+ * Opens the folder at the real path `path`. Names below `anchor` are looked up in this very folder, even when its path
+ * leads elsewhere by then (where the system can do that: on Linux). The caller closes it. Throws PathProblem.
+ */
+export async function openFolder(path: string): Promise<{ handle: FileHandle; anchor: string }> {
+  const handle = await openUnmoved(path, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0));
+  return { handle, anchor: process.platform === 'linux' ? `/proc/self/fd/${handle.fd}` : path };
+}
+
+async function openUnmoved(path: string, flags: number): Promise<FileHandle> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, flags | (constants.O_NOFOLLOW ?? 0));
+    if (await isStillAt(handle, path)) return handle;
+  } catch (error) {
+    await handle?.close();
+    if (errorCode(error) !== 'ELOOP') throw new PathProblem('unusable', describeFileError(error, path));
+    throw new PathProblem(
+      'unusable',
+      `${path} turned into a link while it was being opened. Nothing was done.`,
+    );
+  }
+  await handle.close();
+  throw new PathProblem(
+    'unusable',
+    `${path} was moved while it was being opened. Nothing was done; try again.`,
+  );
+}
+
+/** Between the check of a path and its opening, a parent can be swapped for a link: so the open file is asked where it is. */
+async function isStillAt(handle: FileHandle, path: string): Promise<boolean> {
+  if (process.platform === 'linux') {
+    const place = readlinkSync(`/proc/self/fd/${handle.fd}`);
+    // A file that was replaced by a newer one of the same name in the meantime is still the one that was meant.
+    return place === path || place === `${path} (deleted)`;
+  }
+  const opened = await handle.stat({ bigint: true });
+  const named = await lstat(path, { bigint: true });
+  return (await realpath(path)) === path && opened.ino === named.ino && opened.dev === named.dev;
+}
+
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+const fileErrors: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  ENOTDIR: 'leads through something that is no folder',
+  EISDIR: 'is a folder',
+  EACCES: 'may not be used: permission denied',
+  EPERM: 'may not be used: not permitted',
+  ENAMETOOLONG: 'is too long a name',
+  ENOSPC: 'could not be written: the disk is full',
+  EDQUOT: 'could not be written: the disk quota is used up',
+  EROFS: 'could not be written: the disk is read-only',
+  EMFILE: 'could not be opened: too many files are open',
+};
+
+/** A sentence for a failed file operation, instead of the system's call and code. */
+export function describeFileError(error: unknown, path: string): string {
+  const known = fileErrors[errorCode(error) ?? ''];
+  if (known !== undefined) return `${path} ${known}.`;
+  return `${path} could not be used: ${error instanceof Error ? error.message : String(error)}`;
+}

@@ -1,0 +1,147 @@
+/** Folders of the user that were replaced, removed or put there: listed, and brought back as they were. */
+
+import { readdir, rm, stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { TelosError } from '../errors.ts';
+import { temporaryPrefix } from './atomicWrite.ts';
+import {
+  contentsOf,
+  differencesTo,
+  type FolderDifference,
+  type FolderRecord,
+  isFolderId,
+  listFolder,
+  readRecord,
+  recordFolder,
+  replacedFolder,
+} from './folderRecord.ts';
+import { exists, recoverFolders, swapFolder } from './swapFolder.ts';
+
+/** Days that a folder is kept for. */
+export const keptDays = 30;
+
+export interface FolderState {
+  record: FolderRecord;
+  /**
+   * `ready` to be undone. `edited`: what was put there is no longer as it was. `occupied`: something is where a folder was removed.
+   * `not_kept`: the old folder is gone.
+   */
+  state: 'ready' | 'edited' | 'occupied' | 'not_kept' | 'undone';
+  /** What was done since in the folder that was put there; undefined where that cannot be told. */
+  edits: readonly FolderDifference[] | undefined;
+  /** What undoing does to the folder that was put there; undefined where the whole folder comes or goes. */
+  brings: readonly FolderDifference[] | undefined;
+}
+
+export interface UndoneFolder {
+  record: FolderRecord;
+  /** What was edited is kept, and comes back when this is undone. */
+  editedKept: boolean;
+  /** Files that were not put back, since they were edited since. */
+  leftAlone: readonly string[];
+}
+
+export class ReplacedFolders {
+  readonly #dataDir: string;
+
+  /** Reads nothing yet. */
+  constructor({ dataDir }: { dataDir: string }) {
+    this.#dataDir = dataDir;
+  }
+
+  /** The newest first, those that are undone too. */
+  async list(): Promise<FolderRecord[]> {
+    await recoverFolders(this.#dataDir);
+    const ids = (await readdir(replacedFolder(this.#dataDir)).catch(() => [])).filter(isFolderId);
+    const records = ids.flatMap(id => readRecord(this.#dataDir, id) ?? []);
+    return records.sort((one, other) => (one.at < other.at ? 1 : -1));
+  }
+
+  /** Looks at the folders as they are now. Throws TelosError `config` for an id that is none. */
+  async look(id: string): Promise<FolderState> {
+    const record = readRecord(this.#dataDir, id);
+    if (!record) throw new TelosError('config', `No install or uninstall is kept under '${id}'.`);
+    const { target, kept, left, undoneAt, identity } = record;
+    const nothing = { record, edits: [], brings: undefined };
+    if (undoneAt !== undefined) return { ...nothing, state: 'undone' };
+    if (kept !== null && !exists(kept)) return { ...nothing, state: 'not_kept' };
+    const brings = kept !== null && left ? await fromTo(left, kept) : undefined;
+    if (!exists(target)) return { record, state: 'ready', edits: [], brings };
+    if (identity === null && left === null)
+      return { record, state: 'occupied', edits: undefined, brings: undefined };
+    const edits = left ? await fromTo(left, target) : undefined;
+    return { record, state: edits?.length === 0 ? 'ready' : 'edited', edits, brings };
+  }
+
+  /**
+   * Brings back what was there before, by moving it. What is there now goes; where it was edited, only with `force`, and it is kept. Throws
+   * TelosError `config` where it cannot be undone; then nothing was changed.
+   */
+  async undo(id: string, { force = false }: { force?: boolean } = {}): Promise<UndoneFolder> {
+    const { record, state } = await this.look(id);
+    if (state === 'undone') return { record, editedKept: false, leftAlone: [] };
+    const isEdited = state === 'edited' || state === 'occupied';
+    if (state === 'not_kept' || (isEdited && !force)) throw refusal(record, state);
+    const { target, agent, kept, along } = record;
+    const swapped = await swapFolder(this.#dataDir, {
+      kind: 'undo',
+      agent,
+      target,
+      from: kept,
+      replaces: exists(target),
+      undoes: record.id,
+      prepare: async () => ({
+        left: isEdited && kept !== null ? ((await contentsOf(kept)) ?? null) : null,
+        along: along.map(({ file, before, after }) => ({ file, before: after, after: before })),
+      }),
+    });
+    const aside = swapped.record.kept;
+    // It may have been edited in the moment before it was moved.
+    const keepsAside = aside !== null && (isEdited || !(await this.#isAsLeft(record, aside)));
+    if (!keepsAside) await this.#forget(swapped.record);
+    return { record, editedKept: keepsAside, leftAlone: swapped.leftAlone };
+  }
+
+  /** Gives up what is older than `keptDays`. Never throws. */
+  async sweep(now = Date.now()): Promise<void> {
+    const oldest = now - keptDays * 24 * 60 * 60 * 1000;
+    for (const id of (await readdir(replacedFolder(this.#dataDir)).catch(() => [])).filter(isFolderId)) {
+      const record = readRecord(this.#dataDir, id);
+      const changed = await stat(recordFolder(this.#dataDir, id)).catch(() => undefined);
+      const at = record ? Date.parse(record.at) : (changed?.mtimeMs ?? now);
+      if (at < oldest) await this.#forget(record ?? { id, kept: null });
+    }
+  }
+
+  /** Whether the folder that was moved aside is still the one that was put there, so that nothing of the user's is in it. */
+  async #isAsLeft({ left }: FolderRecord, place: string): Promise<boolean> {
+    return left !== null && (await fromTo(left, place)).length === 0;
+  }
+
+  async #forget({ id, kept }: Pick<FolderRecord, 'id' | 'kept'>): Promise<void> {
+    // Elsewhere than in our own folder only what is called by this record's id is ours.
+    const isOurs = kept !== null && basename(kept) === `${temporaryPrefix}kept-${id}`;
+    if (isOurs) await rm(kept, { recursive: true, force: true }).catch(() => undefined);
+    await rm(recordFolder(this.#dataDir, id), { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+/** What turns these contents into what is at `root`. */
+async function fromTo(
+  contents: Parameters<typeof differencesTo>[0],
+  root: string,
+): Promise<FolderDifference[]> {
+  const listing = await listFolder(root);
+  const back = await differencesTo(contents, root, listing);
+  const reverse = { added: 'removed', changed: 'changed', removed: 'added' } as const;
+  return back.map(({ path, change }) => ({ path, change: reverse[change] }));
+}
+
+function refusal({ agent, target }: FolderRecord, state: FolderState['state']): TelosError {
+  const why = {
+    edited: `Agent '${agent}' was edited since. Its folder is ${target}.`,
+    occupied: `There is another folder ${target} now.`,
+    not_kept: `The earlier folder of agent '${agent}' is not kept any more.`,
+  }[state as 'edited' | 'occupied' | 'not_kept'];
+  return new TelosError('config', `${why} Nothing was changed.`);
+}

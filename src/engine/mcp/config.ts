@@ -1,0 +1,302 @@
+/** Reads an agent's mcp.json: which MCP servers it wants, how each is reached, and which of the user's variables it asks for. */
+import { existsSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { readSettings } from '../files/settingsFile.ts';
+import { hostKind, isNeverReached } from '../tools/addresses.ts';
+import { literalSecrets, secretsInBroken } from './secrets.ts';
+
+export interface StdioServer {
+  type: 'stdio';
+  command: string;
+  args: string[];
+  env: Record<string, string>;
+  /** As it is written: `~` and paths relative to the agent's folder are for whoever starts it. */
+  cwd?: string;
+}
+
+export interface RemoteServer {
+  type: 'sse' | 'streamable-http';
+  url: string;
+  headers: Record<string, string>;
+  /** How Telos is known to the server that signs people in, where that gives out no names by itself. */
+  oauth?: KnownClient;
+}
+
+export interface KnownClient {
+  clientId: string;
+  /** A variable such as `${NAME}` as it is written, for it is a secret. */
+  clientSecret?: string;
+}
+
+export type McpServer = StdioServer | RemoteServer;
+
+export interface McpConfig {
+  /** By name, in the file's order; `${VAR}` stands as it is written. */
+  servers: ReadonlyMap<string, McpServer>;
+  /** What is wrong, in sentences that name the file and the entry; the other servers are there. */
+  problems: readonly string[];
+}
+
+/** `{"mcpServers": {name: {command, args, env, cwd} | {type, url, headers, oauth}}}`; what it does not know is left alone. Never throws. */
+export function readMcpConfig(file: string): McpConfig {
+  const none = (problem: string): McpConfig => ({ servers: new Map(), problems: [problem] });
+  let text: string;
+  try {
+    text = readSettings(file);
+  } catch (error) {
+    return none(`${file} could not be read (${reasonOf(error)}), so its MCP servers are missing.`);
+  }
+  let content: unknown;
+  try {
+    content = JSON.parse(text);
+  } catch {
+    // What the parser says quotes the text around, which may be a token.
+    const { line, column } = faultIn(text);
+    return none(`${file}:${line}:${column} is no JSON from there on, so its MCP servers are missing.`);
+  }
+  const entries = tableOf(tableOf(content)?.['mcpServers']);
+  if (!entries)
+    return none(`${file} has no "mcpServers" with a server in it, so no MCP server is connected.`);
+  const servers = new Map<string, McpServer>();
+  const problems: string[] = [];
+  for (const [name, entry] of Object.entries(entries)) {
+    const server = serverOf(entry);
+    if (typeof server === 'string')
+      problems.push(`${file}: the MCP server '${name}' is left out: ${server}.`);
+    else if (tableOf(entry)?.['disabled'] !== true) servers.set(name, server);
+  }
+  return { servers, problems };
+}
+
+/** The server that an entry describes, or what is wrong with it. */
+export function serverOf(entry: unknown): McpServer | string {
+  const table = tableOf(entry);
+  if (!table) return 'its entry is no object';
+  const { type, command, url } = table;
+  const kind = type ?? (command === undefined ? 'http' : 'stdio');
+  if (kind === 'stdio') {
+    if (typeof command !== 'string' || !command.trim()) return 'it needs a "command" or a "url"';
+    const args = table['args'] ?? [];
+    if (!Array.isArray(args) || args.some(item => textOf(item) === undefined))
+      return '"args" must be a list of strings';
+    const env = textsOf(table['env']);
+    if (!env) return '"env" must be an object of strings';
+    const { cwd } = table;
+    if (cwd !== undefined && typeof cwd !== 'string') return '"cwd" must be a string';
+    return { type: 'stdio', command, args: args.map(String), env, ...(cwd ? { cwd } : {}) };
+  }
+  if (kind !== 'sse' && kind !== 'http' && kind !== 'streamable-http')
+    return `its type is ${JSON.stringify(textOf(kind) ?? 'not text')}; known are stdio, sse, http and streamable-http`;
+  if (typeof url !== 'string' || !url.trim()) return 'it needs a "command" or a "url"';
+  const headers = textsOf(table['headers']);
+  if (!headers) return '"headers" must be an object of strings';
+  const oauth = table['oauth'] === undefined ? {} : knownClientOf(table['oauth']);
+  if (typeof oauth === 'string') return oauth;
+  return { type: kind === 'sse' ? 'sse' : 'streamable-http', url, headers, ...oauth };
+}
+
+function knownClientOf(value: unknown): Pick<RemoteServer, 'oauth'> | string {
+  const { clientId, clientSecret } = tableOf(value) ?? {};
+  if (typeof clientId !== 'string' || !clientId.trim())
+    return '"oauth" must be an object with a "clientId", and a "clientSecret" where one is wanted';
+  if (clientSecret === undefined) return { oauth: { clientId } };
+  if (typeof clientSecret !== 'string' || !/^\$\{\w+\}$/.test(clientSecret))
+    return `the "clientSecret" of its "oauth" must be a variable such as \${NAME}, which is set in the environment or in Telos's .env file`;
+  return { oauth: { clientId, clientSecret } };
+}
+
+const variable = /\$\{(\w+)\}/g;
+
+/** `value` with every `${NAME}` replaced by that variable; one that is not set becomes nothing, see `missingVariables`. */
+export function interpolate(value: string, env: Readonly<Record<string, string>>): string {
+  return value.replace(variable, (_, name: string) => (Object.hasOwn(env, name) ? (env[name] ?? '') : ''));
+}
+
+/** The keys of model providers and of the bot: no server and no agent gets them, whatever its files ask for and whoever agrees. */
+export const isTelosKey = (name: string): boolean =>
+  /^(?:(?:ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i.test(name);
+
+/**
+ * What must not be shown of a file's servers: the values of the variables that they ask for, of which whatever is no plain place may be a
+ * key, and what looks like a secret in the file itself. Commands of its agent can be given these variables as well. Never throws.
+ */
+export function hiddenIn(file: string, env: Readonly<Record<string, string>>): string[] {
+  const values = [...readMcpConfig(file).servers.values()].flatMap(namesIn).flatMap(name => {
+    const value = Object.hasOwn(env, name) ? (env[name] ?? '') : '';
+    return isPlace(value) ? [] : [value];
+  });
+  return [...values, ...writtenSecrets(file)];
+}
+
+/** Those of servers that are switched off as well, since a model may read the file. */
+function writtenSecrets(file: string): string[] {
+  try {
+    const text = readSettings(file);
+    try {
+      return literalSecrets(JSON.parse(text));
+    } catch {
+      return secretsInBroken(text);
+    }
+  } catch {
+    return []; // whoever connects says that it cannot be read
+  }
+}
+
+/** Folders that are there, and hosts: they stand in every other sentence of a server, and open nothing. */
+function isPlace(value: string): boolean {
+  if (/^(?:~|\.\.?)(?:[/\\]|$)/.test(value)) return true;
+  if (isAbsolute(value)) return existsSync(value);
+  return /^https?:\/\/[\w.:[\]-]+\/?$/i.test(value);
+}
+
+/** The server with its variables filled in, ready to be reached, or why it must not be. */
+export function resolveServer(
+  server: McpServer,
+  env: Readonly<Record<string, string>>,
+): { server: McpServer } | { refusal: string } {
+  const names = namesIn(server);
+  const key = names.find(isTelosKey);
+  if (key) return { refusal: `it wants ${key}, a key that Telos gives to no server (floor.mcp-key)` };
+  // An address with a variable in it is none that one can agree to, and addresses end in the logs of servers.
+  if (server.type !== 'stdio' && server.url.includes('${'))
+    return { refusal: 'its url holds a variable; they are filled into values of "headers" only' };
+  const missing = names.filter(name => !Object.hasOwn(env, name));
+  if (missing.length > 0) {
+    const are = missing.length === 1 ? 'is' : 'are';
+    return {
+      refusal: `${missing.join(', ')} ${are} not set; set it in the environment or in Telos's .env file`,
+    };
+  }
+  const fill = (text: string): string => interpolate(text, env);
+  if (server.type === 'stdio')
+    return { server: { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) } };
+  const { oauth } = server;
+  const headers = mapValues(server.headers, fill);
+  const refusal = addressProblem(server.url) ?? headerProblem(server.headers, headers);
+  if (refusal) return { refusal };
+  const known = oauth?.clientSecret ? { oauth: { ...oauth, clientSecret: fill(oauth.clientSecret) } } : {};
+  return { server: { ...server, headers, ...known } };
+}
+
+/** Without the value, which may be a secret: a line break in it would begin a header of its own, or end the request. */
+function headerProblem(
+  written: Readonly<Record<string, string>>,
+  filled: Readonly<Record<string, string>>,
+): string | undefined {
+  const [name] = Object.entries(filled).find(([, value]) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) ?? [];
+  if (name === undefined) return undefined;
+  const used = [...(written[name] ?? '').matchAll(variable)].map(([, variableName]) => variableName);
+  const from = used.length > 0 ? `, filled in from ${used.join(', ')},` : '';
+  return `its header ${JSON.stringify(name)}${from} holds a line break or another character that no header may hold; take it out`;
+}
+
+/** Where a server is, for people: the command line or the address as written, so that no variable's value is in it. */
+export function placeOf(server: McpServer): string {
+  if (server.type === 'stdio') return [server.command, ...server.args].join(' ');
+  return withoutSecrets(server.url);
+}
+
+/** Without a name, a password and what is asked there. */
+const withoutSecrets = (url: string): string => url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/s, '');
+
+const namesIn = (server: McpServer): string[] => [
+  ...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!))),
+];
+
+/** The texts in which a variable counts. A command or a folder that depends on one would be hard to review. */
+function textsIn(server: McpServer): string[] {
+  return server.type === 'stdio'
+    ? [...server.args, ...Object.values(server.env)]
+    : [server.url, ...Object.values(server.headers), server.oauth?.clientSecret ?? ''];
+}
+
+function addressProblem(url: string): string | undefined {
+  if (!URL.canParse(url)) return `its url ${withoutSecrets(url)} is no address`;
+  const { protocol, hostname, username, password } = new URL(url);
+  if (protocol !== 'http:' && protocol !== 'https:')
+    return `its url ${withoutSecrets(url)} is neither http nor https`;
+  if (username || password) return 'its url holds a user name or password; put it into "headers"';
+  const kind = hostKind(hostname);
+  return isNeverReached(kind) ? `its url leads to a ${kind} address (floor.fetch-address)` : undefined;
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const tableOf = (value: unknown): Record<string, unknown> | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined;
+
+/** Numbers and booleans are what people write for ports and switches. */
+const textOf = (value: unknown): string | undefined =>
+  ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
+
+function textsOf(value: unknown): Record<string, string> | undefined {
+  const entries = Object.entries(value === undefined ? {} : (tableOf(value) ?? { wrong: null }));
+  if (entries.some(([, item]) => textOf(item) === undefined)) return undefined;
+  return Object.fromEntries(entries.map(([name, item]) => [name, String(item)]));
+}
+
+const mapValues = (
+  table: Readonly<Record<string, string>>,
+  change: (text: string) => string,
+): Record<string, string> =>
+  Object.fromEntries(Object.entries(table).map(([name, text]) => [name, change(text)]));
+
+/** Blanks between two parts. */
+const blanks = /[ \t\n\r]*/y;
+const part =
+  /[{}[\],:]|"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+
+/** What may come next, by what has been read. */
+type Place = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ', or end';
+
+/** Line and column of the first part that has no place there, both from 1; the end of the text where something is missing. */
+export function faultIn(text: string): { line: number; column: number } {
+  const open: string[] = [];
+  let place: Place = 'value';
+  let at = 0;
+  for (;;) {
+    at = endOf(blanks, text, at);
+    const end = endOf(part, text, at);
+    const next = nextPlace(place, text.slice(at, end), open);
+    if (end === at || next === undefined) break;
+    place = next;
+    at = end;
+  }
+  const before = text.slice(0, at);
+  return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') };
+}
+
+function endOf(pattern: RegExp, text: string, from: number): number {
+  pattern.lastIndex = from;
+  return pattern.test(text) ? pattern.lastIndex : from;
+}
+
+/** Undefined when `found` has no place here. `open` are the brackets that wait for their ends. */
+function nextPlace(place: Place, found: string, open: string[]): Place | undefined {
+  const isKey = found.startsWith('"');
+  if (place === ':') return found === ':' ? 'value' : undefined;
+  if (place === 'key' || place === 'key or }') {
+    if (isKey) return ':';
+    return found === '}' && place === 'key or }' ? closed(open) : undefined;
+  }
+  if (place === ', or end') {
+    const bracket = open.at(-1);
+    if (found === ',' && bracket) return bracket === '{' ? 'key' : 'value';
+    return (found === '}' && bracket === '{') || (found === ']' && bracket === '[')
+      ? closed(open)
+      : undefined;
+  }
+  if (found === ']') return place === 'value or ]' ? closed(open) : undefined;
+  if (found === '{' || found === '[') {
+    open.push(found);
+    return found === '{' ? 'key or }' : 'value or ]';
+  }
+  return /^[},:]?$/.test(found) ? undefined : ', or end';
+}
+
+function closed(open: string[]): Place {
+  open.pop();
+  return ', or end';
+}

@@ -1,0 +1,140 @@
+/** A connected MCP server as the tools of a run use it: started once more when it has ended, and signed in at once more when it wants that. */
+
+import type { ToolResult } from '../../protocol/run.ts';
+import { toolError, type WantedSignIn } from '../tools/tool.ts';
+import type { McpConnection } from './client.ts';
+import type { McpSignIn } from './signIn.ts';
+import type { McpServerPlace, McpToolSource } from './tools.ts';
+
+/** What has come of reaching a server. */
+export type Attempt =
+  | ({
+      server: string;
+      connection: McpConnection;
+      place: string;
+      signIn?: McpSignIn | undefined;
+    } & McpServerPlace)
+  | { server: string; error: string; signIn?: McpSignIn | undefined };
+
+export const plainReason = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+/** Only what can be such names is shown to a person. */
+export const moreOf = ({ wantsMore }: McpSignIn): { more?: string } =>
+  wantsMore === undefined ? {} : { more: wantsMore.replace(/[^\x21-\x7e ]+/g, '').slice(0, 200) };
+
+/** A server that is started once more when it has ended; the call during which it ended is lost. */
+export class RenewableServer implements McpToolSource {
+  readonly server: string;
+  readonly folders: readonly string[];
+  readonly isRemote: boolean;
+  #connection: McpConnection;
+  #renew: ((server: string) => Promise<Attempt>) | undefined;
+  #renewing: Promise<void> | undefined;
+  #onToolsChanged: (() => void) | undefined;
+  readonly #place: string;
+  #access: McpSignIn | undefined;
+  /** A person is asked once in a run. */
+  #asked: Promise<string> | undefined;
+
+  constructor(
+    {
+      server,
+      connection,
+      place,
+      signIn,
+      folders = [],
+      isRemote = false,
+    }: Extract<Attempt, { connection: McpConnection }>,
+    renew: (server: string) => Promise<Attempt>,
+  ) {
+    this.server = server;
+    this.folders = folders;
+    this.isRemote = isRemote;
+    this.#connection = connection;
+    this.#renew = renew;
+    this.#place = place;
+    this.#access = signIn;
+  }
+
+  get tools(): McpToolSource['tools'] {
+    return this.#connection.tools;
+  }
+
+  set onToolsChanged(listener: () => void) {
+    this.#onToolsChanged = listener;
+    this.#connection.onToolsChanged = listener;
+  }
+
+  async call(
+    ...[tool, input, signal, onProgress, askSignIn]: Parameters<McpToolSource['call']>
+  ): Promise<ToolResult> {
+    const agreed = this.#listing(tool);
+    if (this.#connection.ended && this.#renew) this.#renewing = this.#start(this.#renew);
+    await this.#renewing;
+    // What was decided on is the tool as it was listed before.
+    if (this.#listing(tool) !== agreed)
+      return toolError(
+        `The MCP server '${this.server}' had ended and was started again, and ${tool} is not what it was. Nothing was called.`,
+      );
+    let result = await this.#connection.call(tool, input, signal, onProgress);
+    if (this.#connection.forgotten && this.#renew)
+      return this.call(tool, input, signal, onProgress, askSignIn);
+    if (result.isError && askSignIn && this.#access?.wantsMore !== undefined) {
+      this.#asked ??= this.#askForMore(this.#access, askSignIn, signal);
+      const refusal = await this.#asked;
+      // A request that was refused for its rights was not carried out.
+      if (this.#access.wantsMore === undefined)
+        result = await this.#connection.call(tool, input, signal, onProgress);
+      else if (refusal) result = { ...result, content: `${result.content} ${refusal}` };
+    }
+    if (!this.#connection.ended || !result.isError) return result;
+    const next = this.#renew
+      ? 'The next call of one of its tools starts it once more.'
+      : 'Its tools are gone for the rest of this run.';
+    return { ...result, content: `${result.content} ${next}` };
+  }
+
+  async close(): Promise<void> {
+    this.#renew = undefined;
+    await this.#renewing;
+    await this.#connection.close();
+  }
+
+  /** What stands in the way of it, in a sentence; empty for nothing. */
+  async #askForMore(
+    access: McpSignIn,
+    askSignIn: (wanted: WantedSignIn) => Promise<string | undefined>,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { server } = this;
+    const wanted: WantedSignIn = {
+      server,
+      place: this.#place,
+      ...moreOf(access),
+      origins: stop => access.origins(stop),
+      signIn: stop => access.signIn(stop),
+    };
+    try {
+      return (await askSignIn(wanted)) ?? '';
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      return `Its sign-in for more was not made: ${plainReason(error)}.`;
+    }
+  }
+
+  async #start(renew: (server: string) => Promise<Attempt>): Promise<void> {
+    this.#renew = undefined;
+    const attempt = await renew(this.server);
+    if ('error' in attempt) return;
+    await this.#connection.close();
+    this.#connection = attempt.connection;
+    this.#access = attempt.signIn;
+    attempt.connection.onToolsChanged = this.#onToolsChanged;
+    this.#onToolsChanged?.();
+  }
+
+  #listing(tool: string): string {
+    return JSON.stringify(this.tools.find(({ name }) => name === tool));
+  }
+}

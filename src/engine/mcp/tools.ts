@@ -1,0 +1,150 @@
+/** Makes the tools of MCP servers tools of a run: names that providers take, built-in names first, and none that means two. */
+
+import { createHash } from 'node:crypto';
+import type { JsonObject, ToolResult } from '../../protocol/run.ts';
+import { escapeInvisible } from '../files/plainText.ts';
+import { type Tool, type ToolContext, toolError } from '../tools/tool.ts';
+
+/** A tool as its server lists it. */
+export interface McpToolListing {
+  name: string;
+  description: string;
+  inputSchema: JsonObject;
+  /** The server says that it changes nothing. */
+  readOnly: boolean;
+}
+
+/** Where a server is, for reading what its tools are told. */
+export interface McpServerPlace {
+  /** The folders that it takes for its own: the one it runs in, and those that it is started with. Absolute. */
+  folders?: readonly string[];
+  /** It runs on another machine. */
+  isRemote?: boolean;
+}
+
+/** A connected server, as far as its tools need it. */
+export interface McpToolSource extends McpServerPlace {
+  server: string;
+  tools: readonly McpToolListing[];
+  /** Never throws for what the server or the model did wrong; throws the abort reason on abort. */
+  call(
+    tool: string,
+    input: JsonObject,
+    signal: AbortSignal,
+    onProgress?: (message: string) => void,
+    askSignIn?: ToolContext['askSignIn'],
+  ): Promise<ToolResult>;
+}
+
+/** What a person is asked about, and what a lasting yes covers. */
+export interface McpToolFacts extends McpServerPlace {
+  server: string;
+  tool: string;
+  /** All that the server says about it. */
+  description?: string;
+  /** Of description and schema: when it changes, an earlier yes is void. */
+  digest: string;
+}
+
+export interface MergedTools {
+  tools: readonly Tool[];
+  /** By the name under which the model calls them. */
+  facts: ReadonlyMap<string, McpToolFacts>;
+}
+
+const longestName = 64;
+/** Characters; OpenAI takes no more. */
+const longestDescription = 1024;
+
+/**
+ * The built-in tools and then those of the servers. A name that is built in or comes more than once becomes `server__tool`; what is still
+ * no name for a provider (`[A-Za-z0-9_-]`, at most 64) is made one, with a digest of the whole where two would become one.
+ */
+export function mergeTools(builtin: readonly Tool[], sources: readonly McpToolSource[]): MergedTools {
+  const wanted = sources.flatMap(source => source.tools.map(listing => ({ source, listing })));
+  const count = new Map<string, number>(builtin.map(tool => [tool.definition.name, 1]));
+  for (const { listing } of wanted) {
+    const name = plainName(listing.name);
+    count.set(name, (count.get(name) ?? 0) + 1);
+  }
+  const taken = new Set(builtin.map(tool => tool.definition.name));
+  const tools: Tool[] = [...builtin];
+  const facts = new Map<string, McpToolFacts>();
+  for (const { source, listing } of wanted) {
+    const short = plainName(listing.name);
+    const long = `${source.server}__${listing.name}`;
+    const free = count.get(short) === 1 && short.length <= longestName && !taken.has(short);
+    const name = free ? short : freeName(long, taken);
+    taken.add(name);
+    tools.push(mcpTool(name, source, listing));
+    const { name: tool, description } = listing;
+    const { server, folders = [], isRemote = false } = source;
+    facts.set(name, { server, tool, description, digest: digestOf(listing), folders, isRemote });
+  }
+  return { tools, facts };
+}
+
+/** Exactly what will be done, for the person who is asked: server, tool and all arguments. */
+export function mcpSubject(
+  { server, tool }: Pick<McpToolFacts, 'server' | 'tool'>,
+  input: JsonObject,
+): string {
+  const lines = JSON.stringify(input, null, 2).split('\n').map(escapeInvisible);
+  return `${escapeInvisible(server)}: ${escapeInvisible(tool)} ${lines.join('\n')}`;
+}
+
+/** Of what a model is told about a tool, whatever the order in which the server writes the schema's keys. */
+function digestOf({ description, inputSchema }: McpToolListing): string {
+  return shortDigest(JSON.stringify([description, sorted(inputSchema)]), 32);
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return entries.map(([key, item]) => [key, sorted(item)]);
+}
+
+const plainName = (name: string): string => name.replace(/[^A-Za-z0-9_-]/g, '_') || '_';
+
+function freeName(wanted: string, taken: ReadonlySet<string>): string {
+  const plain = plainName(wanted);
+  if (plain.length <= longestName && !taken.has(plain)) return plain;
+  for (let salt = 0; ; salt++) {
+    const digest = shortDigest(`${wanted}\0${salt}`, 8);
+    const name = `${plain.slice(0, longestName - digest.length - 1)}_${digest}`;
+    if (!taken.has(name)) return name;
+  }
+}
+
+const shortDigest = (text: string, length: number): string =>
+  createHash('sha256').update(text).digest('hex').slice(0, length);
+
+function mcpTool(name: string, source: McpToolSource, listing: McpToolListing): Tool {
+  const facts = { server: source.server, tool: listing.name };
+  return {
+    definition: {
+      name,
+      description: capped(listing.description),
+      inputSchema: acceptable(listing.inputSchema),
+    },
+    access: listing.readOnly ? 'network' : 'execute',
+    async execute(input, context) {
+      if (context.approvedSubject !== undefined && context.approvedSubject !== mcpSubject(facts, input))
+        return toolError('The call is not the one that was decided on. Nothing was done.');
+      const { signal, onProgress, askSignIn } = context;
+      return source.call(listing.name, input, signal, onProgress, askSignIn);
+    },
+  };
+}
+
+function capped(description: string): string {
+  if (description.length <= longestDescription) return description;
+  return `${description.slice(0, longestDescription - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+/** Providers refuse the whole request over a schema that is no object, or that has a choice of schemas at its top. */
+function acceptable(schema: JsonObject): JsonObject {
+  const { anyOf: _any, oneOf: _one, allOf: _all, ...rest } = schema;
+  return { ...rest, type: 'object', properties: rest['properties'] ?? {} };
+}

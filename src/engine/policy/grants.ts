@@ -1,0 +1,177 @@
+/** What follows from an answer, and from a call that is let through: later decisions of the run, or of all runs, know of it. */
+
+import { createHash } from 'node:crypto';
+import type { ApprovalScope, Message, ToolCall } from '../../protocol/run.ts';
+import type { Config } from '../config.ts';
+import { isSensitive } from '../files/sensitiveNames.ts';
+import { isTelosKey } from '../mcp/config.ts';
+import type { Review } from './agentReviews.ts';
+import { type Ask, openPolicyFile, openReviews, type PolicyContext } from './decision.ts';
+import { reviewOf, sensitiveWords } from './defaults.ts';
+import { placesToldIn } from './mcpReach.ts';
+import { addRule, removeRule } from './policyEdit.ts';
+import type { PolicyRule } from './policyFile.ts';
+import { LinkFollower, writtenSegments } from './reach.ts';
+import { grantName, isBuiltin, whatItWants } from './subject.ts';
+
+/**
+ * Keeps a yes as long as its scope says. `notice` tells the person that it could not be written down, and `refusal` the model that the call
+ * must not run after all: the agent's files are others than those on the card that was answered.
+ */
+export async function keepAnswer(
+  call: ToolCall,
+  question: Ask,
+  scope: ApprovalScope,
+  context: PolicyContext,
+): Promise<{ notice?: string; refusal?: string }> {
+  const { card, lasting } = question;
+  if (card && (await reviewOf(context))?.files.digest !== card.digest) {
+    const refusal = `The files of agent '${card.agent}' changed while its card was open, so nothing was done. Call again to show the card as it is now.`;
+    return { refusal };
+  }
+  if (scope === 'once' || !question.scopes.includes(scope)) return {};
+  if (scope === 'run') {
+    const wanted = await whatItWants(call, context);
+    if (!('action' in wanted) && wanted.subject === question.subject)
+      context.memory?.grants.add(grantName(wanted));
+    return {};
+  }
+  if (!lasting) return {};
+  try {
+    const now = new Date();
+    if (lasting.card && context.agent) await context.reviews?.accept(context.agent, lasting.card, now);
+    if (!lasting.rule || !context.rules) return {};
+    const { agent_digest: asked } = lasting.rule;
+    if (asked !== (await reviewOf(context))?.files.digest) return { notice: changedMeanwhile };
+    await addRule(context.rules.file, lasting.rule, now);
+    return {};
+  } catch (error) {
+    const notice = `Your answer holds for this call only: ${error instanceof Error ? error.message : String(error)}`;
+    return { notice };
+  }
+}
+
+const changedMeanwhile =
+  'Your answer holds for this call only: the files of the agent changed while the question was open.';
+
+/** Call it when a call is let through, before it runs. */
+export function noteGranted(call: ToolCall, subject: string, context: PolicyContext): void {
+  if (context.memory)
+    context.memory.sensitive = secretPlaceIn(call, subject, context) ?? context.memory.sensitive;
+}
+
+/** What was read in earlier runs of a conversation, and what the person hands over, is as well known to this run as what it reads itself. */
+export function noteEarlier(
+  messages: readonly Message[],
+  handedOver: readonly string[],
+  context: PolicyContext,
+): void {
+  if (!context.memory) return;
+  const blocks = messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content));
+  const failed = new Set(
+    blocks.flatMap(block => (block.type === 'tool_result' && block.is_error ? [block.tool_use_id] : [])),
+  );
+  const read = blocks.flatMap(block => {
+    if (block.type !== 'tool_use' || failed.has(block.id)) return [];
+    const { path, command } = block.input;
+    return secretPlaceIn(block, String(command ?? path ?? ''), context) ?? [];
+  });
+  context.memory.sensitive = [...handedOver.filter(isSensitive), ...read][0] ?? context.memory.sensitive;
+}
+
+const readers = ['read_file', 'search_files', 'edit_file'];
+
+/** The place of secrets that a call reads, as far as the call says it. */
+function secretPlaceIn(
+  { name, input }: Pick<ToolCall, 'name' | 'input'>,
+  subject: string,
+  { commandDir, workingDir, packDir, home }: PolicyContext,
+): string | undefined {
+  if (name === 'run_command') return sensitiveWords(subject, commandDir, home)[0];
+  if (readers.includes(name)) return [subject, String(input['path'] ?? '')].find(isSensitive);
+  // The servers of an earlier run need not be there any more for their results to be.
+  return isBuiltin(name) ? undefined : placesToldIn(input).find(leadsToSecrets(workingDir, packDir));
+}
+
+/** A test for paths, also those that are links, relative to one of these folders. */
+function leadsToSecrets(...folders: string[]): (path: string) => boolean {
+  const follower = new LinkFollower();
+  const isLinkToSecrets = (path: string): boolean =>
+    folders.some(folder =>
+      follower
+        .meaningsOf(writtenSegments(path, writtenSegments(folder)))
+        .slice(1)
+        .some(names => isSensitive(`/${names.join('/')}`)),
+    );
+  return path => isSensitive(path) || (path.length <= 1024 && isLinkToSecrets(path));
+}
+
+/** The variables that the agent's accepted card names and the user has set: its commands see them. */
+export async function grantedVariables(context: PolicyContext): Promise<Record<string, string>> {
+  const review = await reviewOf(context);
+  const names = review?.state === 'reviewed' ? (review.review?.variables ?? []) : [];
+  const { env = {} } = context;
+  return Object.fromEntries(
+    names.filter(name => Object.hasOwn(env, name) && !isTelosKey(name)).map(name => [name, env[name]!]),
+  );
+}
+
+export type Permission = { kind: 'rule'; rule: PolicyRule } | { kind: 'card'; review: Review };
+
+type Places = Pick<Config, 'configDir' | 'home'>;
+
+/** Accepted cards, then the rules of policy.toml in the file's order. `problems` are sentences that name file and line; also those about rules that are wider than they look. */
+export async function listPermissions(
+  places: Places,
+): Promise<{ file: string; permissions: readonly Permission[]; problems: readonly string[] }> {
+  const { file, allow, deny, problems, warnings } = openPolicyFile(places).read();
+  const rules = [...allow, ...deny].sort((a, b) => a.line - b.line);
+  const reviews = await openReviews(places).list();
+  const permissions: Permission[] = [
+    ...reviews.map(review => ({ kind: 'card' as const, review })),
+    ...rules.map(rule => ({ kind: 'rule' as const, rule })),
+  ];
+  return { file, permissions, problems: [...problems, ...warnings] };
+}
+
+/** False when it is not there any more. Throws TelosError `config` when the file cannot be changed safely. */
+export async function revokePermission(permission: Permission, places: Places): Promise<boolean> {
+  if (permission.kind === 'card') return openReviews(places).revoke(permission.review);
+  return removeRule(openPolicyFile(places).file, permission.rule, places.home);
+}
+
+/**
+ * A short name that stays with a permission wherever in the file it comes to stand, and whatever is granted beside it. Two of the same content
+ * share it, since they grant the same. It begins with a letter, so that it is never taken for a place in a list.
+ */
+export function permissionId(permission: Permission): string {
+  const parts =
+    permission.kind === 'card'
+      ? [permission.review.agent, permission.review.folder]
+      : ruleParts.map(part => permission.rule[part] ?? null);
+  const digest = createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 7);
+  return `${permission.kind === 'card' ? 'c' : 'r'}${digest}`;
+}
+
+const ruleParts = [
+  ...(['effect', 'agent', 'pack', 'tool', 'argv', 'command'] as const),
+  ...(['folder', 'host', 'path', 'server', 'digest'] as const),
+];
+
+/** What a permission is about, on one line. */
+export function describePermission(permission: Permission): string {
+  if (permission.kind === 'card') {
+    const { hosts, scripts, variables, servers, folders } = permission.review;
+    const parts = [
+      `${scripts.length} scripts`,
+      `${hosts.length} hosts`,
+      `${variables.length} variables`,
+      `${servers.length} MCP servers`,
+      ...folders.map(({ path }) => path),
+    ];
+    return `its card: ${parts.join(', ')}`;
+  }
+  const { effect, tool, argv, command, host, path, server, folder } = permission.rule;
+  const subject = argv ? JSON.stringify(argv) : (command ?? host ?? path ?? server ?? 'everything');
+  return `${effect} ${tool}: ${subject}${folder ? ` in ${folder}` : ''}`;
+}

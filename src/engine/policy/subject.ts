@@ -1,0 +1,219 @@
+/** Says exactly what a call would touch, and refuses what no rule and no answer may open: the floor. */
+import type { JsonObject, ToolCall } from '../../protocol/run.ts';
+import { expandPath } from '../config.ts';
+import { isInside, PathProblem, refuseSpecialFile, resolvePath } from '../files/paths.ts';
+import { isInsideFolded } from '../files/sensitiveNames.ts';
+import { type McpToolFacts, mcpSubject } from '../mcp/tools.ts';
+import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../tools/addresses.ts';
+import { type Deny, deny, type PolicyContext } from './decision.ts';
+import { deepestInput, type McpReach, mcpReach } from './mcpReach.ts';
+import { foldedPath, relationOf, writtenSegments } from './reach.ts';
+import { patternProblem, plainWords } from './shellCommands.ts';
+
+/** `subject` is the real path, the whole command, the address in its normal form, or the server's tool with its input. */
+export type Wanted = { tool: string; subject: string } & (
+  | {
+      kind: 'read' | 'write';
+      /** The path as the call names it, absolute, before its links are followed; missing where that is the same. */
+      named?: string;
+      /** Of a search for names: theirs, relative to the folder. */
+      pattern?: string;
+      /** Of a write: the whole new content, as far as the call says it. */
+      content?: string;
+    }
+  | {
+      kind: 'command';
+      /** Real and absolute. */
+      folder: string;
+      /** Undefined for a command that is more than plain words. */
+      words: readonly string[] | undefined;
+    }
+  | { kind: 'fetch'; url: URL; host: AddressKind }
+  | {
+      kind: 'mcp';
+      facts: McpToolFacts;
+      reach: McpReach;
+      /** A folder that it names, below which Telos's own files lie. */
+      aboveTelos: boolean;
+    }
+);
+
+export type WantedOf<Kind extends Wanted['kind']> = Extract<Wanted, { kind: Kind }>;
+
+/** Of the built-in tools; every other name is that of an MCP server's tool. */
+const kinds: Readonly<Record<string, 'read' | 'write' | 'command' | 'fetch'>> = {
+  read_file: 'read',
+  list_directory: 'read',
+  search_files: 'read',
+  glob: 'read',
+  write_file: 'write',
+  edit_file: 'write',
+  run_command: 'command',
+  fetch_url: 'fetch',
+};
+
+export const isBuiltin = (tool: string): boolean => Object.hasOwn(kinds, tool);
+
+/** Looks at files, resolves no host name, and sends nothing. */
+export async function whatItWants(call: ToolCall, context: PolicyContext): Promise<Wanted | Deny> {
+  const { name: tool, input } = call;
+  const kind = Object.hasOwn(kinds, tool) ? kinds[tool] : undefined;
+  switch (kind) {
+    case 'read':
+      return file(kind, tool, input['path'] ?? '.', context, patternOf(tool, input['pattern']));
+    case 'write':
+      return file(kind, tool, input['path'], context, contentOf(input['content']));
+    case 'command':
+      return command(tool, input['command'], context);
+    case 'fetch':
+      return fetch(tool, input['url']);
+    case undefined: {
+      const facts = context.mcpTool?.(tool);
+      if (!facts) return deny('tool.undecided', `There is no rule about the tool ${tool}.`);
+      return mcp(tool, facts, input, context);
+    }
+  }
+}
+
+async function file(
+  kind: 'read' | 'write',
+  tool: string,
+  given: unknown,
+  context: PolicyContext,
+  more: { content?: string; pattern?: string } = {},
+): Promise<Wanted | Deny> {
+  if (typeof given !== 'string') return deny('input.invalid', 'The path must be a string.');
+  try {
+    const path = await resolvePath(given, context.workingDir, context.home);
+    if (await belongsToTelos(path, context))
+      return deny('floor.telos-files', `${path} belongs to Telos itself: no run may read or change it.`);
+    await refuseSpecialFile(path);
+    const named = expandPath(given, context.home, context.workingDir);
+    return { kind, tool, subject: path, ...(named === path ? {} : { named }), ...more };
+  } catch (error) {
+    if (!(error instanceof PathProblem)) throw error;
+    return deny(error.kind === 'special' ? 'floor.special-file' : 'input.invalid', error.message);
+  }
+}
+
+const patternOf = (tool: string, given: unknown): { pattern?: string } =>
+  tool === 'glob' && typeof given === 'string' ? { pattern: given } : {};
+
+const contentOf = (given: unknown): { content?: string } =>
+  typeof given === 'string' ? { content: given } : {};
+/**
+ * A server does what it does: only what its tool is told can be looked at. A place of Telos's own among that is refused, however it is
+ * written; a folder above one is not, since it is not known whether the tool goes down that far, but it is asked about each time.
+ */
+async function mcp(
+  tool: string,
+  facts: McpToolFacts,
+  input: JsonObject,
+  context: PolicyContext,
+): Promise<Wanted | Deny> {
+  const { home, workingDir, packDir, skillDir, commandDir, currentDir } = context;
+  const own = [workingDir, packDir, ...(facts.folders ?? [])];
+  const others = [skillDir, commandDir, ...(currentDir === undefined ? [] : [currentDir])];
+  const reach = mcpReach(input, { home, own, others, isRemote: facts.isRemote === true });
+  if (!reach)
+    return deny('input.invalid', `The input has values within values, more than ${deepestInput} deep.`);
+  const address = reach.urls.find(({ hostname }) => /^(metadata|link-local)$/.test(hostKind(hostname)));
+  if (address)
+    return deny('floor.fetch-address', `${address.hostname} is an address that no tool is told to reach.`);
+  let aboveTelos = false;
+  for (const folder of await ownFolders(context)) {
+    const relations = relationsTo(folder, reach, await packInside(folder, context));
+    if (relations.below)
+      return deny(
+        'floor.telos-files',
+        `It names ${folder}, which belongs to Telos itself: no run may read or change it.`,
+      );
+    aboveTelos ||= relations.above;
+  }
+  return { kind: 'mcp', tool, subject: mcpSubject(facts, input), facts, reach, aboveTelos };
+}
+
+function relationsTo(
+  folder: string,
+  reach: McpReach,
+  pack: string | undefined,
+): { below: boolean; above: boolean } {
+  const place = foldedPath(writtenSegments(folder));
+  const own = pack === undefined ? undefined : foldedPath(writtenSegments(pack));
+  let [below, above] = [false, false];
+  for (const { meanings, ifBelow, ifAbove, isProse } of reach.paths)
+    for (const path of meanings) {
+      const relation = relationOf(path, place);
+      const isOwn = own !== undefined && relationOf(path, own) === 'below';
+      below ||= relation === 'below' && !isOwn && ifBelow === 'forbidden';
+      above ||= (relation === 'above' || relation === 'maybe') && ifAbove !== 'nothing' && !isProse;
+    }
+  return { below, above };
+}
+
+const ownFolders = ({ protectedDirs, home }: PolicyContext): Promise<string[]> =>
+  Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home)));
+
+/** Agents that stand in the data folder are not Telos's own files for their own runs. */
+async function packInside(folder: string, { packDir, home }: PolicyContext): Promise<string | undefined> {
+  const pack = await resolvePath(packDir, packDir, home);
+  return pack !== folder && isInside(folder, pack) ? pack : undefined;
+}
+
+async function belongsToTelos(path: string, context: PolicyContext): Promise<boolean> {
+  for (const folder of await ownFolders(context)) {
+    const pack = await packInside(folder, context);
+    const isOwn = pack !== undefined && isInside(pack, path);
+    if (isInsideFolded(folder, path) && !isOwn) return true;
+  }
+  return false;
+}
+
+async function command(tool: string, given: unknown, context: PolicyContext): Promise<Wanted | Deny> {
+  if (typeof given !== 'string') return deny('input.invalid', 'The command must be a string.');
+  const problem = context.commandPatterns && patternProblem(given, context.commandPatterns);
+  if (problem) return deny('skill.allowed-tools', problem);
+  const { commandDir, home } = context;
+  const folder = await resolvePath(commandDir, commandDir, home).catch(() => commandDir);
+  return { kind: 'command', tool, subject: given, folder, words: plainWords(given) };
+}
+
+function fetch(tool: string, given: unknown): Wanted | Deny {
+  if (typeof given !== 'string') return deny('input.invalid', 'The URL must be a string.');
+  const parsed = parseWebAddress(given);
+  if ('problem' in parsed) return deny(refusalOf(given, parsed.scheme), parsed.problem);
+  const { url } = parsed;
+  const host = hostKind(url.hostname);
+  if (isNeverReached(host))
+    return deny('floor.fetch-address', `${url.host} is a ${host} address, which is never fetched.`);
+  return { kind: 'fetch', tool, subject: url.href, url, host };
+}
+
+/** An address can be whole and still be refused: for its scheme, or for a login that only hides where it leads. */
+function refusalOf(given: string, scheme: string | undefined): string {
+  if (scheme !== undefined) return 'floor.fetch-scheme';
+  return URL.canParse(given) ? 'floor.fetch-login' : 'input.invalid';
+}
+
+/** The name under which a yes for the run is remembered: this very call, or the MCP tool as it is described now. */
+export function grantName(wanted: Wanted): string {
+  if (wanted.kind === 'mcp') {
+    const { server, tool, digest } = wanted.facts;
+    return JSON.stringify([server, tool, digest]);
+  }
+  return JSON.stringify([wanted.tool, wanted.subject, wanted.kind === 'command' ? wanted.folder : '']);
+}
+
+/** `host:port` with the port that counts when none is written. */
+export function hostAndPort(url: URL): string {
+  return `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`;
+}
+
+/** A host on this machine or its network is meant only with its port; a wildcard means names below, never the name itself. */
+export function hostFits(pattern: string, url: URL, isPublic: boolean): boolean {
+  const host = pattern.toLowerCase();
+  if (host === hostAndPort(url)) return true;
+  if (!isPublic || /:\d+$/.test(host)) return false;
+  const name = url.hostname.replace(/\.$/, '');
+  return host.startsWith('*.') ? name.endsWith(host.slice(1)) : name === host;
+}

@@ -1,0 +1,140 @@
+/** Which models there are to choose from: asked of servers that cost nothing to ask, else those whose prices are known. */
+import type { Config } from '../config.ts';
+import {
+  addressProblem,
+  keyedProviders,
+  type ProviderChoice,
+  type ProviderName,
+  providerAddress,
+  providerSetups,
+} from './create.ts';
+import { pricedModels } from './prices.ts';
+
+export interface ProviderModels {
+  name: ProviderName;
+  /** It can be used as it is: its key is set, or it needs none and answers. */
+  ready: boolean;
+  /** May be incomplete; empty where nothing is known. */
+  models: readonly string[];
+}
+
+/** How long a server may take to list its models, in milliseconds. */
+const patienceMs = 1_000;
+/** A gateway may list hundreds. */
+const mostModels = 200;
+
+/** All providers of the engine but the recording. Never throws: a server that does not answer has no models. */
+export async function listModels(config: Config): Promise<ProviderModels[]> {
+  const keyed = keyedProviders.map(async ({ name, keyVariable }): Promise<ProviderModels> => {
+    const known = knownModels(name);
+    const ready = Boolean(config.env[keyVariable]);
+    if (name !== 'openai' || !config.env['OPENAI_BASE_URL']) return { name, ready, models: known };
+    const served = await askServer(providerAddress(config, name), config.env[keyVariable]);
+    return { name, ready: ready || served !== undefined, models: served ?? [] };
+  });
+  const ollama = askServer(providerAddress(config, 'ollama')).then(
+    (served): ProviderModels => ({ name: 'ollama', ready: served !== undefined, models: served ?? [] }),
+  );
+  return Promise.all([...keyed, ollama]);
+}
+
+/** The one that is used when none is named may be a name for whatever is the latest, which has no price. */
+function knownModels(name: keyof typeof providerSetups): string[] {
+  const [priced, usual] = [pricedModels(name), providerSetups[name].model];
+  return priced.length === 0 || priced.includes(usual) ? priced : [usual, ...priced];
+}
+
+/** The names that `GET /models` gives; undefined where nothing answers as it should. */
+async function askServer(baseUrl: string, key?: string): Promise<string[] | undefined> {
+  try {
+    const response = await fetch(`${baseUrl}/models`, {
+      signal: AbortSignal.timeout(patienceMs),
+      ...(key ? { headers: { authorization: `Bearer ${key}` } } : {}),
+    });
+    const { data } = (await response.json()) as { data?: { id?: unknown }[] | null };
+    if (!response.ok) return undefined;
+    return (data ?? []).flatMap(({ id }) => (typeof id === 'string' ? [id] : [])).slice(0, mostModels);
+  } catch {
+    return undefined;
+  }
+}
+
+export type Ping =
+  /** `models` is empty where the server has no such list. */
+  { ok: true; milliseconds: number; models: readonly string[] } | { ok: false; problem: string };
+
+/** Milliseconds. */
+const patienceMsPing = 10_000;
+
+/** Undefined where there is nothing to ask: a recording, or a provider that the frontend brought. Throws the abort reason on abort. */
+export async function pingProvider(
+  { env }: Pick<Config, 'env'>,
+  choice: ProviderChoice,
+  signal: AbortSignal,
+): Promise<Ping | undefined> {
+  const { name, baseUrl } = choice;
+  if (baseUrl === undefined || choice.broughtBy || !isKnown(name)) return undefined;
+  const problem = addressProblem(baseUrl, name);
+  if (problem) return { ok: false, problem };
+  const { keyVariable, baseUrlVariable } = providerSetups[name];
+  const key = keyVariable ? (env[keyVariable] ?? '') : '';
+  const started = performance.now();
+  try {
+    const response = await fetch(
+      name === 'anthropic' ? `${baseUrl}/v1/models?limit=1000` : `${baseUrl}/models`,
+      {
+        headers: headersFor(name, key),
+        // A key goes to nobody but whom it is meant for.
+        redirect: 'manual',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMsPing)]),
+      },
+    );
+    const text = await response.text();
+    const { status } = response;
+    if (status === 401 || status === 403)
+      return {
+        ok: false,
+        problem: `${name} refuses the key (${status}). Check ${keyVariable ?? baseUrlVariable}.`,
+      };
+    // A gateway may well pass on messages alone; that it answers is all there is to know.
+    if (!response.ok && status !== 404 && status !== 405)
+      return {
+        ok: false,
+        problem: `${name} at ${baseUrl} answers with ${status}. Check ${baseUrlVariable}, or try again later.`,
+      };
+    return { ok: true, milliseconds: Math.round(performance.now() - started), models: modelsIn(text) };
+  } catch (error) {
+    signal.throwIfAborted();
+    return {
+      ok: false,
+      problem: `${name} does not answer at ${baseUrl} (${reasonOf(error)}). Check the network, and ${baseUrlVariable}.`,
+    };
+  }
+}
+
+const isKnown = (name: string): name is keyof typeof providerSetups => Object.hasOwn(providerSetups, name);
+
+function headersFor(name: string, key: string): Record<string, string> {
+  if (name === 'anthropic')
+    return { 'anthropic-version': '2023-06-01', ...(key ? { 'x-api-key': key } : {}) };
+  return key ? { authorization: `Bearer ${key}` } : {};
+}
+
+function modelsIn(text: string): string[] {
+  try {
+    const { data } = JSON.parse(text) as { data?: unknown };
+    if (!Array.isArray(data)) return [];
+    return data.flatMap((entry: { id?: unknown } | null) =>
+      typeof entry?.id === 'string' ? [entry.id] : [],
+    );
+  } catch {
+    return [];
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof DOMException && error.name === 'TimeoutError')
+    return `not within ${patienceMsPing / 1000} s`;
+  const { cause } = error as { cause?: { code?: unknown; message?: unknown } };
+  return String(cause?.code ?? cause?.message ?? (error instanceof Error ? error.message : error));
+}

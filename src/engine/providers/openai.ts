@@ -1,0 +1,266 @@
+/** Chat completions as OpenAI defined them and many servers speak them, streamed; the only file that knows OpenAI's SDK. */
+import OpenAI, { APIError } from 'openai';
+import type {
+  ContentBlock,
+  ImageBlock,
+  Message,
+  TextBlock,
+  ToolResultBlock,
+  ToolUseBlock,
+} from '../../protocol/run.ts';
+import { TelosError } from '../errors.ts';
+import { extrasOf } from './callIds.ts';
+import { explainHttpFailure, explainLineFailure, ReportedError, type TurnFailure } from './failures.ts';
+import { OllamaContext } from './ollamaContext.ts';
+import { type OpenaiCompatibleName, OpenaiReader } from './openaiReader.ts';
+import type { CompletionRequest, Provider } from './provider.ts';
+import { streamTurn } from './turn.ts';
+import { standardLimits, type TurnLimits } from './turnWatch.ts';
+
+export interface OpenaiCompatibleOptions {
+  name: OpenaiCompatibleName;
+  /** Empty for a server that wants none. */
+  apiKey: string;
+  /** Variable of the key, for messages; undefined for a server that wants none. */
+  keyVariable: string | undefined;
+  model: string;
+  /** Without a slash at the end. */
+  baseUrl: string;
+  /** Variable of the base URL, for messages. */
+  baseUrlVariable: string;
+  limits?: TurnLimits;
+}
+
+const labels: Readonly<Record<OpenaiCompatibleName, string>> = {
+  openai: 'OpenAI',
+  gemini: 'Gemini',
+  openrouter: 'OpenRouter',
+  ollama: 'Ollama',
+};
+
+/** A local model may have to be loaded from disk, and may think for long. */
+const localLimits: TurnLimits = { ...standardLimits, firstByteMs: 300_000, idleMs: 300_000 };
+
+export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provider {
+  const { name, apiKey, model, baseUrl, limits = name === 'ollama' ? localLimits : standardLimits } = options;
+  const client = new OpenAI({
+    apiKey: apiKey || 'none', // the SDK insists on one
+    baseURL: baseUrl,
+    maxRetries: 0, // turn.ts tries again, so that tries are counted once
+    timeout: 2 ** 31 - 1, // turn.ts watches the clock
+    fetch: fetchWithReadableErrors,
+    // What follows keeps the SDK from looking into the environment of the process, which is not ours.
+    adminAPIKey: null,
+    organization: null,
+    project: null,
+    webhookSecret: null,
+    logLevel: 'off',
+  });
+  const context = name === 'ollama' ? new OllamaContext(baseUrl, model) : undefined;
+  return {
+    name,
+    model,
+    streamCompletion(request, signal) {
+      const body = toOpenaiRequest(name, model, request);
+      return streamTurn(
+        {
+          label: labels[name],
+          reader: () => new OpenaiReader(name),
+          async open(attemptSignal) {
+            const fitting = context ? await context.fit(body, attemptSignal) : body;
+            return client.chat.completions.create(fitting, { signal: attemptSignal }).asResponse();
+          },
+          explain: error => explain(error, options),
+        },
+        limits,
+        signal,
+      );
+    },
+  };
+}
+
+/** The body of a request, with `stream` and the token counts asked for. Without tools it has no key `tools`. */
+export function toOpenaiRequest(
+  name: OpenaiCompatibleName,
+  model: string,
+  request: CompletionRequest,
+): OpenAI.ChatCompletionCreateParamsStreaming {
+  const tools = request.tools.map(({ name, description, inputSchema }) => ({
+    type: 'function' as const,
+    function: { name, description, parameters: inputSchema as Record<string, unknown> },
+  }));
+  return {
+    model,
+    messages: toOpenaiMessages(request.system, request.messages, name) as OpenAI.ChatCompletionMessageParam[],
+    ...(refusesMaxTokens(name, model)
+      ? { max_completion_tokens: request.maxTokens }
+      : { max_tokens: request.maxTokens }),
+    stream: true,
+    stream_options: { include_usage: true },
+    ...(tools.length > 0 ? { tools } : {}),
+  };
+}
+
+/** OpenAI's own reasoning models know the limit by its newer name only; compatible servers often by the older one only. */
+function refusesMaxTokens(name: OpenaiCompatibleName, model: string): boolean {
+  return name === 'openai' && /^(o\d|gpt-([5-9]|\d\d))/.test(model);
+}
+
+/** Google wraps its errors into a list, in which the SDK does not look. */
+async function fetchWithReadableErrors(url: string | URL | Request, init?: RequestInit): Promise<Response> {
+  const response = await fetch(url, init);
+  if (response.ok) return response;
+  const text = await response.text();
+  return new Response(text.trim().startsWith('[') ? firstOf(text) : text, response);
+}
+
+function firstOf(text: string): string {
+  try {
+    return JSON.stringify((JSON.parse(text) as unknown[])[0]);
+  } catch {
+    return text;
+  }
+}
+
+function explain(error: unknown, options: OpenaiCompatibleOptions): TurnFailure {
+  const { name, apiKey, keyVariable, baseUrl, baseUrlVariable, model } = options;
+  const label = labels[name];
+  const reported =
+    error instanceof ReportedError || (error instanceof APIError && error.status !== undefined);
+  if (!reported) {
+    const failure = explainLineFailure(error, label, baseUrl, baseUrlVariable);
+    return name === 'ollama' && failure.refused ? ollamaIsOff(baseUrl, error) : failure;
+  }
+  return explainHttpFailure({
+    label,
+    status: error.status ?? 0,
+    reason: error instanceof APIError ? reasonOf(error) : error.message,
+    headers: error instanceof APIError ? error.headers : undefined,
+    address: baseUrl,
+    addressVariable: baseUrlVariable,
+    keyHint: keyVariable ? `Set the key with “Telos: Set API Key…” or ${keyVariable}.` : '',
+    missingModelHint: name === 'ollama' ? `Fetch it with \`ollama pull ${model}\`.` : undefined,
+    secret: apiKey,
+  });
+}
+
+/** A server of one's own does not come back by itself, so there is nothing to wait for. */
+function ollamaIsOff(baseUrl: string, cause: unknown): TurnFailure {
+  const address = baseUrl.replace(/\/v1$/, '');
+  const message = `Ollama is not running at ${address}. Start it with \`ollama serve\`, or set OLLAMA_BASE_URL to where it runs.`;
+  return { error: new TelosError('provider', message, { cause }), again: false };
+}
+
+function reasonOf(error: InstanceType<typeof APIError>): string {
+  const body = error.error as { message?: unknown; code?: unknown } | string | undefined;
+  const own = typeof body === 'string' ? body : body?.message;
+  const message = typeof own === 'string' ? own : error.message.replace(/^\d{3} /, '');
+  const code = typeof body === 'object' && typeof body.code === 'string' ? body.code : '';
+  return code && !message.includes(code) ? `${message} (${code})` : message;
+}
+
+export type OpenaiPart = { type: 'text'; text: string } | { type: 'image_url'; image_url: { url: string } };
+
+export interface OpenaiToolCall {
+  id: string;
+  type: 'function';
+  function: { name: string; arguments: string };
+}
+
+export type OpenaiMessage =
+  | { role: 'system'; content: string }
+  | { role: 'user'; content: string | OpenaiPart[] }
+  | { role: 'assistant'; content: string | null; tool_calls?: OpenaiToolCall[]; reasoning_details?: unknown }
+  | { role: 'tool'; tool_call_id: string; content: string };
+
+/**
+ * The system text comes first, if there is one. Results of tools become messages of their own, directly behind the calls; what a
+ * user said beside them, and the images that tools returned, follow in a message of the user. `provider` is who reads them.
+ */
+export function toOpenaiMessages(
+  system: string,
+  messages: readonly Message[],
+  provider: string,
+): OpenaiMessage[] {
+  const translated = messages.flatMap(message =>
+    message.role === 'assistant' ? [fromAssistant(message.content, provider)] : fromUser(message.content),
+  );
+  return system ? [{ role: 'system', content: system }, ...translated] : translated;
+}
+
+function fromAssistant(content: string | ContentBlock[], provider: string): OpenaiMessage {
+  if (typeof content === 'string') return { role: 'assistant', content };
+  // Other models' reasoning stays behind: it is sealed for the provider that it came from.
+  const text = content
+    .flatMap(block => (block.type === 'text' && block.text ? [block.text] : []))
+    .join('\n\n');
+  const extras = extrasOf(content, provider);
+  const calls = content.flatMap(block => (block.type === 'tool_use' ? [toCall(block, extras)] : []));
+  const own = extras.get('');
+  if (calls.length === 0) return { role: 'assistant', content: text, ...own };
+  return { role: 'assistant', content: text || null, tool_calls: calls, ...own };
+}
+
+function toCall(block: ToolUseBlock, extras: ReadonlyMap<string, object>): OpenaiToolCall {
+  return {
+    id: block.id,
+    type: 'function',
+    function: { name: block.name, arguments: spacedJson(block.input) },
+    ...extras.get(block.id),
+  };
+}
+
+/** JSON in one line with a space behind commas and colons, the way the models' own training data is written. */
+function spacedJson(value: unknown): string {
+  // Line breaks inside of strings are escaped, so the ones that are left are the layout's.
+  return JSON.stringify(value, null, 1).replace(/,\n */g, ', ').replace(/\n */g, '');
+}
+
+function fromUser(content: string | ContentBlock[]): OpenaiMessage[] {
+  if (typeof content === 'string') return [{ role: 'user', content }];
+  const results = content.filter(block => block.type === 'tool_result');
+  const said = content.filter(block => block.type === 'text' || block.type === 'image');
+  const parts = [...results.flatMap(imagesOf), ...said.map(toPart)].filter(
+    part => part.type !== 'text' || part.text,
+  );
+  const answers = results.map(toAnswer);
+  if (parts.length === 0) return answers.length > 0 ? answers : [{ role: 'user', content: '' }];
+  const [first] = parts;
+  const single = parts.length === 1 && first?.type === 'text' ? first.text : parts;
+  return [...answers, { role: 'user', content: single }];
+}
+
+function toAnswer({ tool_use_id, content, is_error }: ToolResultBlock): OpenaiMessage {
+  const text =
+    typeof content === 'string'
+      ? content
+      : content.flatMap(block => (block.type === 'text' ? [block.text] : ['[image, see below]'])).join('\n');
+  // This format has no flag for a failed call, so the text must say it.
+  const failed = is_error && !/^\s*\[?error\b/i.test(text);
+  const plain = withoutTemplateTokens(text);
+  return { role: 'tool', tool_call_id: tool_use_id, content: failed ? `Error: ${plain}` : plain };
+}
+
+/**
+ * Servers of local models paste texts into a template in which such words end a turn or begin one of the system: a page that holds them could
+ * speak as the system. A blank breaks them up and leaves them readable.
+ */
+function withoutTemplateTokens(text: string): string {
+  return text
+    .replace(/<(\|[\w-]{1,40}\|>)/g, '< $1')
+    .replace(/<(\/?(?:start_of_turn|end_of_turn|s)>|<\/?SYS>>)/g, '< $1')
+    .replace(/\[(\/?INST\])/g, '[ $1');
+}
+
+/** Answers of tools may hold text only; their images are shown behind them. */
+function imagesOf({ tool_use_id, content }: ToolResultBlock): OpenaiPart[] {
+  const images = typeof content === 'string' ? [] : content.filter(block => block.type === 'image');
+  if (images.length === 0) return [];
+  return [{ type: 'text', text: `Returned by the tool call ${tool_use_id}:` }, ...images.map(toPart)];
+}
+
+function toPart(block: TextBlock | ImageBlock): OpenaiPart {
+  if (block.type === 'text') return { type: 'text', text: block.text };
+  const { media_type, data } = block.source;
+  return { type: 'image_url', image_url: { url: `data:${media_type};base64,${data}` } };
+}

@@ -1,0 +1,112 @@
+/** A run of another process, event by event as its file grows: nothing is asked of that process, and nothing said to it. */
+
+import type { Stats } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Message, RunEvent } from '../../protocol/run.ts';
+import { parseLine } from './runFile.ts';
+import { type KeptRun, readSummary } from './runSummary.ts';
+import { messagesFrom, withoutCutImages } from './transcript.ts';
+
+export interface FollowOptions {
+  /** All that was said before the run; its end gets it back. */
+  said: readonly Message[];
+  /** False while nobody looks, and then the file is looked at less often. */
+  isWatched(): boolean;
+  /** Between two looks at the file, in milliseconds. */
+  pause?: number;
+}
+
+const watchedPause = 300;
+/** So many pauses long nobody looks, and so often it is asked whether the process is still there. */
+const longPauses = 8;
+
+/**
+ * What is written behind what `run` was read with, up to its end; a process that is gone without one has interrupted it. Ends without a word
+ * when the signal aborts, or when the file is gone.
+ */
+export async function* followedRun(
+  run: KeptRun,
+  { said, isWatched, pause = watchedPause }: FollowOptions,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent> {
+  const { file } = run.summary;
+  let before = run.earlier > 0 ? said : [];
+  const events = [...run.events];
+  const own = [...run.messages];
+  let position = run.readTo;
+  for (let looks = 1; !signal.aborted; looks++) {
+    // Looked at first: what it has written before it went is then there to be read.
+    const isGone = looks % longPauses === 0 && !mayGoOn(file);
+    const known = await stat(file).catch(() => undefined);
+    if (!known || known.size < position) return;
+    const { lines, read } = known.size > position ? await linesBehind(file, position, known) : nothing;
+    position += read;
+    for (const text of lines) {
+      const line = parseLine(text);
+      if (!line || line.type === 'run' || line.type === 'totals' || line.type === 'title') continue;
+      if (line.type === 'messages') {
+        before = line.earlier > 0 ? said : [];
+        for (const message of line.messages) own.push(message);
+        continue;
+      }
+      events.push(line);
+      if (line.type !== 'run_end') yield line;
+      else return yield { ...line, messages: own.length > 0 ? withoutCutImages([...before, ...own]) : [] };
+    }
+    if (isGone) {
+      const messages = own.length > 0 ? withoutCutImages(messagesFrom(before, events, own)) : [];
+      return yield interruptedEnd(run, events, messages, known);
+    }
+    await wait(isWatched() ? pause : pause * longPauses, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+const nothing = { lines: [] as string[], read: 0 };
+
+function mayGoOn(file: string): boolean {
+  try {
+    return readSummary(file)?.outcome === 'running';
+  } catch {
+    return false;
+  }
+}
+
+/** The whole ones; the beginning of one is read again with its rest. */
+async function linesBehind(
+  file: string,
+  position: number,
+  { size }: Stats,
+): Promise<{ lines: string[]; read: number }> {
+  const handle = await open(file).catch(() => undefined);
+  if (!handle) return nothing;
+  try {
+    const bytes = Buffer.alloc(size - position);
+    const { bytesRead } = await handle.read(bytes, 0, bytes.length, position);
+    const read = bytes.subarray(0, bytesRead).lastIndexOf(0x0a) + 1;
+    return { lines: bytes.toString('utf8', 0, read).split('\n').filter(Boolean), read };
+  } finally {
+    await handle.close();
+  }
+}
+
+function interruptedEnd(
+  { summary }: KeptRun,
+  events: readonly RunEvent[],
+  messages: Message[],
+  { mtimeMs }: Stats,
+): RunEvent {
+  const rounds = events.reduce(
+    (most, event) => (event.type === 'usage' ? Math.max(most, event.round) : most),
+    0,
+  );
+  return {
+    type: 'run_end',
+    outcome: 'cancelled',
+    interrupted: true,
+    rounds,
+    toolCalls: events.filter(({ type }) => type === 'tool_end').length,
+    durationMs: Math.max(0, Math.round(mtimeMs - Date.parse(summary.startedAt)) || 0),
+    messages,
+  };
+}

@@ -1,0 +1,388 @@
+/** The log on disk: what its records hold, how one is added whole, and how a file is read in spite of broken lines. */
+
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  readdirSync,
+  readSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { open, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { ErrorCode, Message, RoutingModel, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
+import { noUsage } from '../../protocol/usage.ts';
+import { makeOwnFolders, openOwn } from '../files/ownFolder.ts';
+import { mapStrings } from '../redact.ts';
+
+/** A skill was picked and starts. Names and order of the first keys are those of the specification's log. */
+export interface SkillStartRecord {
+  /** ISO 8601 with the offset of the local zone, `2026-01-31T09:00:00.000+01:00`, so that it agrees with the day of the file. */
+  ts: string;
+  event: 'skill_start';
+  provider: string;
+  model: string;
+  has_mcp: boolean;
+  run_id: string;
+  agent: string;
+  skill: string;
+  /** The process that runs it; missing in older logs. */
+  pid?: number;
+}
+
+/** A tool call has its result. */
+export interface ToolCallRecord {
+  ts: string;
+  event: 'tool_call';
+  tool: string;
+  is_error: boolean;
+  run_id: string;
+  call_id: string;
+  /** How the policy decided, and by which rule; missing where the input made no sense. */
+  policy?: { action: 'allow' | 'ask' | 'deny'; rule: string };
+  /** Present when a person was asked: the rule that asked, and the answer. */
+  approval?: { rule: string; answer: string };
+}
+
+export interface WrittenUsage {
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens: number;
+  cache_write_tokens: number;
+  /** US dollars. */
+  cost: number | 'unknown';
+}
+
+/** What it took to have a model choose the skill. */
+export interface WrittenRouting extends WrittenUsage {
+  provider: string;
+  model: string;
+  /** No run followed: somebody only wanted to know which skill it would be. */
+  alone?: true;
+}
+
+/** A run is over, however it ended; `agent` and `skill` are null when it never came to one. */
+export interface SkillEndRecord extends WrittenUsage {
+  ts: string;
+  event: 'skill_end';
+  duration_s: number;
+  rounds: number;
+  tool_calls: number;
+  error: string | null;
+  /** The whole conversation, the last answer included; a very long one is cut, and says so. */
+  messages: readonly Message[];
+  run_id: string;
+  agent: string | null;
+  skill: string | null;
+  outcome: RunOutcome;
+  /** Is part of the sums beside it. */
+  routing?: WrittenRouting;
+  /** No run: one question that somebody else has put to a model through Telos. Its words are not written. */
+  call?: WrittenCall;
+}
+
+export interface WrittenCall {
+  /** Through which door it came. */
+  door: 'editor';
+  provider: string;
+  model: string;
+}
+
+export type LogRecord = SkillStartRecord | ToolCallRecord | SkillEndRecord;
+
+/** A record is at most this long, in bytes, its newline included. */
+export const maxRecordBytes = 8 * 1024 * 1024;
+
+/** The file of a day, by the local calendar. */
+export function logPath(dataDir: string, day = new Date()): string {
+  return join(dataDir, 'logs', `${dayOf(day)}.jsonl`);
+}
+
+/** `2026-01-31`, by the local calendar. */
+export function dayOf(date: Date): string {
+  const number = (value: number, digits: number): string => String(value).padStart(digits, '0');
+  return [number(date.getFullYear(), 4), number(date.getMonth() + 1, 2), number(date.getDate(), 2)].join('-');
+}
+
+/** See `SkillStartRecord.ts`. */
+export function localTimestamp(date: Date): string {
+  const minutes = -date.getTimezoneOffset();
+  if (minutes === 0) return date.toISOString();
+  const two = (value: number): string => String(Math.floor(value)).padStart(2, '0');
+  const local = new Date(date.getTime() + minutes * 60_000).toISOString().slice(0, -1);
+  const offset = Math.abs(minutes);
+  return `${local}${minutes < 0 ? '-' : '+'}${two(offset / 60)}:${two(offset % 60)}`;
+}
+
+/** The days of which there is a log, the first one first; none where there is no folder of logs. */
+export function logDays(dataDir: string): { day: string; file: string }[] {
+  const folder = join(dataDir, 'logs');
+  if (!existsSync(folder)) return [];
+  const days = readdirSync(folder).flatMap(name => /^(\d{4}-\d\d-\d\d)\.jsonl$/.exec(name)?.[1] ?? []);
+  return days.sort().map(day => ({ day, file: join(folder, `${day}.jsonl`) }));
+}
+
+/**
+ * Adds one record with one write, so that records of several processes never mix. Synchronous: the record is on its way before
+ * the event is shown, also when the process ends right after it. Throws what the file system says.
+ */
+export function appendRecord(file: string, record: LogRecord): void {
+  makeOwnFolders(dirname(file));
+  appendLine(file, recordLine(record), constants.O_CREAT);
+}
+
+/** Adds one line with one write, behind what may be half a line. `create` is `O_CREAT` where the file may be new. Throws what the file system says. */
+export function appendLine(file: string, text: string, create = 0): void {
+  const handle = openOwn(file, constants.O_RDWR | constants.O_APPEND | create);
+  try {
+    const stats = fstatSync(handle);
+    if (!stats.isFile()) throw new Error('it is not a regular file');
+    const { size } = stats;
+    const last = Buffer.alloc(1);
+    const broken = size > 0 && readSync(handle, last, 0, 1, size - 1) === 1 && last[0] !== 0x0a;
+    const line = Buffer.from(`${broken ? '\n' : ''}${text}\n`);
+    const written = writeSync(handle, line);
+    if (written < line.length) throw new Error(`only ${written} of ${line.length} bytes were written`);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** Strings of a record that is too long are cut to these lengths in turn, in characters, until it fits. */
+const cutLengths = [256 * 1024, 32 * 1024, 4 * 1024];
+
+function recordLine(record: LogRecord): string {
+  const line = JSON.stringify(record);
+  if (fits(line) || record.event !== 'skill_end') return line;
+  let shorter = record;
+  for (const length of cutLengths) {
+    shorter = mapStrings(record, text => cutText(text, length));
+    const cut = JSON.stringify(shorter);
+    if (fits(cut)) return cut;
+  }
+  const ends = JSON.stringify({ ...shorter, messages: endsOf(shorter.messages) });
+  return fits(ends) ? ends : JSON.stringify({ ...shorter, messages: [leftOut(shorter.messages.length)] });
+}
+
+/** Two bytes are for the newlines around it. */
+const fits = (line: string): boolean => Buffer.byteLength(line) <= maxRecordBytes - 2;
+
+/** The head and the tail of a text that is longer, with a note on what lies between. `length` in characters. */
+export function cutText(text: string, length: number): string {
+  if (text.length <= length) return text;
+  const half = Math.floor(length / 2);
+  const note = `[... ${text.length - 2 * half} characters left out of the log ...]`;
+  return `${text.slice(0, half)}\n${note}\n${text.slice(-half)}`;
+}
+
+/** The first message, and the last ones as far as there is room, with a note on what lies between. */
+function endsOf(messages: readonly Message[]): Message[] {
+  const [first, ...rest] = messages;
+  if (!first) return [];
+  let room = maxRecordBytes / 2 - Buffer.byteLength(JSON.stringify(first));
+  let from = rest.length;
+  while (from > 0) {
+    room -= Buffer.byteLength(JSON.stringify(rest[from - 1]));
+    if (room < 0) break;
+    from--;
+  }
+  return [first, leftOut(from), ...rest.slice(from)];
+}
+
+const leftOut = (count: number): Message => ({
+  role: 'user',
+  content: `[... ${count} messages left out of the log ...]`,
+});
+
+/**
+ * The records of a log file in their order. Lines that are no record (cut by a crash, edited by hand) are skipped and counted.
+ * Throws what the file system says.
+ */
+export async function readLog(file: string): Promise<{ records: LogRecord[]; skipped: number }> {
+  const records: LogRecord[] = [];
+  let skipped = 0;
+  for (const line of (await readFile(file, 'utf8')).split('\n')) {
+    if (line.trim() === '') continue;
+    const record = parseRecord(line);
+    if (record) records.push(record);
+    else skipped++;
+  }
+  return { records, skipped };
+}
+
+/** No run takes longer; after that, another process may have the same number. Milliseconds. */
+const longestRunMs = 24 * 3600 * 1000;
+
+/** Whether a run whose end is not in the log can still go on; otherwise its process was killed, or the machine went down. */
+export function mayStillRun({ pid, ts }: Pick<SkillStartRecord, 'pid' | 'ts'>): boolean {
+  if (pid === undefined || !(Date.now() - Date.parse(ts) < longestRunMs)) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** A number of a record, which may have been edited by hand: 0 for what is none. */
+export const figureIn = (value: unknown): number =>
+  typeof value === 'number' && Number.isFinite(value) ? value : 0;
+
+const eventNames = new Set(['skill_start', 'tool_call', 'skill_end']);
+
+/** Undefined for a line that is no record; what is longer than any record is not even looked into. */
+export function parseRecord(line: string): LogRecord | undefined {
+  if (line.length > maxRecordBytes) return undefined;
+  try {
+    const value: unknown = JSON.parse(line);
+    if (value === null || typeof value !== 'object') return undefined;
+    const { ts, event } = value as { ts?: unknown; event?: unknown };
+    return typeof ts === 'string' && eventNames.has(String(event)) ? mended(value as LogRecord) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What an older version did not write, or a hand has spoilt, is nothing then, and no reason for a reader to fall over it. */
+function mended(record: LogRecord): LogRecord {
+  const run_id = textIn(record.run_id, '');
+  if (record.event === 'tool_call') return { ...record, run_id, tool: textIn(record.tool, '-') };
+  const [agent, skill] = [textIn(record.agent, null), textIn(record.skill, null)];
+  if (record.event === 'skill_start') {
+    const [provider, model] = [textIn(record.provider, '-'), textIn(record.model, '-')];
+    return { ...record, run_id, provider, model, agent: agent ?? '-', skill: skill ?? '-' };
+  }
+  const error = textIn(record.error, null);
+  return {
+    ...record,
+    ...{ run_id, agent, skill, error },
+    outcome: textIn(record.outcome, error === null ? 'completed' : 'failed'),
+    duration_s: figureIn(record.duration_s),
+    rounds: figureIn(record.rounds),
+    messages: Array.isArray(record.messages) ? record.messages.filter(isMessage) : [],
+  };
+}
+
+const textIn = <Text extends string, Otherwise>(
+  value: Text | null,
+  otherwise: Otherwise,
+): Text | Otherwise => (typeof value === 'string' ? value : otherwise);
+
+function isMessage(value: unknown): value is Message {
+  const { role, content } = (value ?? {}) as Partial<Message>;
+  if (role !== 'user' && role !== 'assistant') return false;
+  return typeof content === 'string' || (Array.isArray(content) && content.every(isBlock));
+}
+
+function isBlock(value: unknown): boolean {
+  const { type, text, content } = (value ?? {}) as { type?: unknown; text?: unknown; content?: unknown };
+  if (type === 'text') return typeof text === 'string';
+  if (type !== 'tool_result') return typeof type === 'string';
+  return typeof content === 'string' || (Array.isArray(content) && content.every(isBlock));
+}
+
+/** What the choice of a skill has used that no run follows. A log that cannot be written breaks nothing. */
+export function recordRouting(event: RunEvent, dataDir: string): void {
+  if (event.type !== 'usage' || !event.routing) return;
+  const { routing, usage } = event;
+  appendAlone(dataDir, {
+    ...alone,
+    ...writtenUsage(usage),
+    routing: { ...writtenRouting(routing, usage), alone: true },
+  });
+}
+
+/** How a question went that no run has put. */
+export interface CallEnd {
+  outcome: Extract<RunOutcome, 'completed' | 'cancelled' | 'budget' | 'failed'>;
+  /** The kind of the error; its message may hold words of the question. */
+  error: ErrorCode | null;
+  toolCalls: number;
+  /** Milliseconds. */
+  durationMs: number;
+  /** Missing where the model was never reached. */
+  usage?: Usage;
+}
+
+/** A question that somebody else has put to a model through Telos, without its words. A log that cannot be written breaks nothing. */
+export function recordCall(dataDir: string, call: WrittenCall, end: CallEnd): void {
+  const { outcome, error, toolCalls, durationMs, usage } = end;
+  appendAlone(dataDir, {
+    ...alone,
+    ...{ outcome, error, tool_calls: toolCalls, duration_s: Math.round(durationMs) / 1000 },
+    ...writtenUsage(usage ?? { ...noUsage, cost: 0 }),
+    rounds: usage ? 1 : 0,
+    call,
+  });
+}
+
+const alone: Omit<SkillEndRecord, 'ts' | 'run_id' | keyof WrittenUsage> = {
+  ...{ event: 'skill_end', duration_s: 0, rounds: 0, tool_calls: 0, error: null, messages: [] },
+  ...{ agent: null, skill: null, outcome: 'completed' },
+};
+
+function appendAlone(dataDir: string, record: Omit<SkillEndRecord, 'ts' | 'run_id'>): void {
+  const ts = localTimestamp(new Date());
+  try {
+    appendRecord(logPath(dataDir), { ts, ...record, run_id: randomUUID() });
+  } catch {
+    // The next run says that its log cannot be written.
+  }
+}
+
+/** Goes on where it stopped; a new day is a new file, which is read from its start. */
+export class LogReader {
+  readonly #dataDir: string;
+  #file: string;
+  #position: number;
+
+  /** `from` what is there already: from its start, or from behind it. */
+  constructor(dataDir: string, from: 'start' | 'end') {
+    this.#dataDir = dataDir;
+    this.#file = logPath(dataDir);
+    this.#position = from === 'start' ? 0 : sizeOf(this.#file);
+  }
+
+  /** What has been added; `newDay` is true when the first of it stands in another file than before. Throws what the file system says. */
+  async readOn(): Promise<{ records: LogRecord[]; newDay: boolean }> {
+    const today = logPath(this.#dataDir);
+    const newDay = today !== this.#file;
+    if (newDay) {
+      this.#file = today;
+      this.#position = 0;
+    }
+    const size = sizeOf(this.#file);
+    if (size <= this.#position) return { records: [], newDay };
+    const bytes = Buffer.alloc(size - this.#position);
+    const handle = await open(this.#file);
+    try {
+      await handle.read(bytes, 0, bytes.length, this.#position);
+    } finally {
+      await handle.close();
+    }
+    // A line that is not complete yet is read again with its rest.
+    const end = bytes.lastIndexOf(0x0a) + 1;
+    this.#position += end;
+    const lines = bytes.subarray(0, end).toString('utf8').split('\n');
+    return { records: lines.flatMap(line => parseRecord(line) ?? []), newDay };
+  }
+}
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
+export const writtenRouting = ({ provider, model }: RoutingModel, usage: Usage): WrittenRouting => ({
+  provider,
+  model,
+  ...writtenUsage(usage),
+});
+
+export const writtenUsage = (usage: Usage): WrittenUsage => ({
+  input_tokens: usage.inputTokens,
+  output_tokens: usage.outputTokens,
+  cache_read_tokens: usage.cacheReadTokens,
+  cache_write_tokens: usage.cacheWriteTokens,
+  cost: usage.cost,
+});

@@ -1,0 +1,159 @@
+/** What went along with a request, in a file beside that of its run, so that the same can go along when the request is sent again later. */
+
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  type AttachedName,
+  type Attachment,
+  maxImageBytes,
+  type Selection,
+} from '../../protocol/attachment.ts';
+import { writeWhole } from '../files/atomicWrite.ts';
+import { makeOwnFolders } from '../files/ownFolder.ts';
+import { mapStrings } from '../redact.ts';
+import { isRunId, runsFolder } from './runFile.ts';
+
+export interface WentAlong {
+  attachments: readonly Attachment[];
+  selection?: Selection;
+}
+
+/** The same as it was kept. */
+export interface KeptAlong extends WentAlong {
+  /** Too much to be kept, or not to be read any more. */
+  missing: readonly AttachedName[];
+  /** Names of what had secrets in it, which are hidden in what is kept. */
+  hidden: readonly string[];
+}
+
+type Line =
+  | { type: 'attachment'; attachment: Attachment; hidden?: true }
+  | { type: 'selection'; selection: Selection; hidden?: true }
+  | { type: 'left_out'; kind: Attachment['kind']; name: string };
+
+/** Characters that are kept of one request, four of the largest images; what does not fit is kept by its name. */
+const maxKept = 20_000_000;
+
+/** Undefined for what is no id of a run. The name is none of a run's own file. */
+const alongPath = (dataDir: string, runId: string): string | undefined =>
+  isRunId(runId) ? join(runsFolder(dataDir), `${runId}.attached`) : undefined;
+
+/** Throws what the file system says. Nothing is written where nothing went along. */
+export async function keepAlong(
+  dataDir: string,
+  runId: string,
+  { attachments, selection }: WentAlong,
+  redact: (text: string) => string,
+): Promise<void> {
+  const path = alongPath(dataDir, runId);
+  if (!path || (attachments.length === 0 && !selection)) return;
+  let left = maxKept;
+  const fits = (line: Line): boolean => {
+    const { length } = JSON.stringify(line);
+    if (length > left) return false;
+    left -= length;
+    return true;
+  };
+  const lines = attachments.map(attachment => {
+    const line = lineOf(attachment, redact);
+    return fits(line) ? line : leftOut(attachment, redact);
+  });
+  if (selection) {
+    const clean = mapStrings(selection, redact);
+    const line = { type: 'selection', selection: clean, ...hiddenIf(clean.text !== selection.text) } as const;
+    if (fits(line)) lines.push(line);
+  }
+  makeOwnFolders(runsFolder(dataDir));
+  await writeWhole(path, lines.map(line => `${JSON.stringify(line)}\n`).join(''));
+}
+
+function lineOf(attachment: Attachment, redact: (text: string) => string): Line {
+  const clean = mapStrings(attachment, redact);
+  if (attachment.kind === 'image' || clean.kind === 'image')
+    // A picture with a hole in it is none.
+    return JSON.stringify(clean) === JSON.stringify(attachment)
+      ? { type: 'attachment', attachment }
+      : leftOut(attachment, redact);
+  const { path, ...rest } = clean;
+  const known = path !== undefined && path === attachment.path ? { path } : {};
+  return {
+    type: 'attachment',
+    attachment: { ...rest, ...known },
+    ...hiddenIf(clean.text !== attachment.text),
+  };
+}
+
+const leftOut = ({ kind, name }: Attachment, redact: (text: string) => string): Line => ({
+  type: 'left_out',
+  kind,
+  name: redact(name),
+});
+
+const hiddenIf = (isHidden: boolean): { hidden?: true } => (isHidden ? { hidden: true } : {});
+
+/** `names` is what the run's start says; all of it is missing where nothing is kept. Never throws. */
+export async function readAlong(
+  dataDir: string,
+  runId: string,
+  names: readonly AttachedName[],
+): Promise<KeptAlong> {
+  const path = alongPath(dataDir, runId);
+  const text = path && (await readFile(path, 'utf8').catch(() => undefined));
+  if (text === undefined) return { attachments: [], missing: names, hidden: [] };
+  const attachments: Attachment[] = [];
+  const missing: AttachedName[] = [];
+  const hidden: string[] = [];
+  let selection: Selection | undefined;
+  // One line for each that went along, in the same order; behind them the selection.
+  for (const [index, written] of text.split('\n').filter(Boolean).entries()) {
+    const line = parsed(written);
+    const name = names[index];
+    if (line?.type === 'attachment') attachments.push(line.attachment);
+    else if (line?.type === 'selection') selection = line.selection;
+    else if (name) missing.push(name);
+    if (line?.type === 'attachment' && line.hidden) hidden.push(line.attachment.name);
+    if (line?.type === 'selection' && line.hidden) hidden.push(line.selection.file);
+  }
+  return { attachments, ...(selection && { selection }), missing, hidden };
+}
+
+/** Of a run that is deleted. Throws what the file system says; nothing there is fine. */
+export async function forgetAlong(dataDir: string, runId: string): Promise<void> {
+  const path = alongPath(dataDir, runId);
+  if (path) await rm(path, { force: true });
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Undefined for what is left out, and for what was edited by hand into something that no model takes. */
+function parsed(text: string): Exclude<Line, { type: 'left_out' }> | undefined {
+  try {
+    const line = JSON.parse(text) as Line;
+    if (line.type === 'attachment')
+      return isAttachment(line.attachment as unknown as Fields) ? line : undefined;
+    return line.type === 'selection' && isSelection(line.selection as unknown as Fields) ? line : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const areTexts = (fields: Fields, ...names: readonly string[]): boolean =>
+  names.every(name => typeof fields[name] === 'string');
+
+const imageTypes: readonly unknown[] = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+
+function isAttachment(fields: Fields): boolean {
+  const { kind, data, path, mediaType } = fields;
+  if (kind === 'text')
+    return areTexts(fields, 'name', 'language', 'text') && (path === undefined || areTexts(fields, 'path'));
+  return (
+    kind === 'image' &&
+    areTexts(fields, 'name', 'data') &&
+    imageTypes.includes(mediaType) &&
+    String(data).length <= Math.ceil(maxImageBytes / 3) * 4 &&
+    /^[\w+/]+={0,2}$/.test(String(data))
+  );
+}
+
+const isSelection = (fields: Fields): boolean =>
+  areTexts(fields, 'file', 'text', 'language') && typeof fields['line'] === 'number';

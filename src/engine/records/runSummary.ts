@@ -1,0 +1,213 @@
+/** What a list says of a run, read from the two ends of its file, so that thousands of runs are listed at once. */
+
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { Message, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
+import { mayStillRun } from './logFile.ts';
+import { parseLine, type RunDoor, type RunLine } from './runFile.ts';
+
+/** Without an end the run goes on, or its process is gone. */
+export type KeptOutcome = RunOutcome | 'running' | 'interrupted';
+
+export interface RunSummary {
+  runId: string;
+  /** Absolute path. */
+  file: string;
+  conversation: string;
+  after?: string;
+  door: RunDoor;
+  /** ISO 8601, UTC. */
+  startedAt: string;
+  /** The beginning of what was asked. */
+  request: string;
+  /** As the person has named it. */
+  title?: string;
+  /** Empty where no skill was found, or none was asked for. */
+  agent: string;
+  skill: string;
+  provider: string;
+  model: string;
+  outcome: KeptOutcome;
+  rounds: number;
+  toolCalls: number;
+  /** Milliseconds; missing for a run without an end. */
+  durationMs?: number;
+  /** Missing for a run without an end. */
+  usage?: Usage;
+  /** A recorded run answered in place of a model. */
+  isRecording: boolean;
+  error?: string;
+}
+
+/** What a run is called in a list: the name that it was given, else what was asked, else its skill. */
+export function titleOf({ title, request, skill }: Pick<RunSummary, 'title' | 'request' | 'skill'>): string {
+  return title || request.replace(/\s+/g, ' ').trim() || (skill ? `Run ${skill}` : 'A run without words');
+}
+
+/** Bytes that are read of each end. */
+const endBytes = 8 * 1024;
+/** So far is looked for the choice of the skill behind a long request. */
+const maxHeadBytes = 1024 * 1024;
+
+/** Undefined for a file that does not begin like one of ours. Throws what the file system says. */
+export function readSummary(file: string): RunSummary | undefined {
+  const handle = openSync(file, 'r');
+  try {
+    const { size } = fstatSync(handle);
+    const head = read(handle, 0, Math.min(size, 2 * endBytes));
+    if (size <= head.length) return summaryOf(file, parsed(head.toString('utf8')));
+    const last = lastLines(handle, size);
+    let first = parsed(wholeLines(head));
+    const isTold = [...first, ...last].some(({ type }) => type === 'routed' || type === 'totals');
+    if (!isTold) first = parsed(wholeLines(read(handle, 0, Math.min(size, maxHeadBytes))));
+    return summaryOf(file, [...first, ...last]);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** Those of the file's end; from further back where names that were given later stand behind the run's own end, or one line fills it all. */
+function lastLines(handle: number, size: number): RunLine[] {
+  for (let length = endBytes; ; length *= 8) {
+    const tail = read(handle, Math.max(0, size - length), Math.min(size, length)).toString('utf8');
+    // The first line of it may be the end of one.
+    const lines = parsed(tail.slice(tail.indexOf('\n') + 1));
+    const mayBeBefore = lines.length === 0 || lines.some(({ type }) => type === 'title');
+    const isFound = lines.some(({ type }) => type === 'run_end');
+    if (isFound || !mayBeBefore || length >= Math.min(size, maxHeadBytes)) return lines;
+  }
+}
+
+/** What the lines of a file come to; some in the middle may be missing. */
+export function summaryOf(file: string, lines: readonly RunLine[]): RunSummary | undefined {
+  const header = lines[0];
+  if (header?.type !== 'run') return undefined;
+  const { runId, conversation = runId, after, door, startedAt, request, pid } = header;
+  const summary: RunSummary = {
+    runId,
+    file,
+    conversation,
+    ...(after !== undefined && { after }),
+    door,
+    startedAt,
+    request: String(request ?? ''),
+    ...{ agent: '', skill: '', provider: '', model: '', rounds: 0, toolCalls: 0, isRecording: false },
+    outcome: mayStillRun({ pid, ts: startedAt }) ? 'running' : 'interrupted',
+  };
+  for (const line of lines) addLine(summary, line);
+  return summary;
+}
+
+function addLine(summary: RunSummary, line: RunLine): void {
+  switch (line.type) {
+    case 'routed':
+    case 'totals':
+      for (const name of ['agent', 'skill', 'provider', 'model'] as const)
+        summary[name] = String(line[name] ?? '');
+      if (line.type === 'routed') break;
+      summary.usage = line.usage;
+      summary.isRecording = line.isRecording === true;
+      break;
+    case 'title':
+      if (line.title) summary.title = line.title;
+      else delete summary.title;
+      break;
+    case 'usage':
+      summary.rounds = Math.max(summary.rounds, line.round);
+      break;
+    case 'run_end':
+      summary.outcome = line.interrupted ? 'interrupted' : line.outcome;
+      summary.rounds = line.rounds;
+      summary.toolCalls = line.toolCalls;
+      summary.durationMs = line.durationMs;
+      if (line.error) summary.error = line.error.message;
+      break;
+    default:
+  }
+}
+
+function read(handle: number, position: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length);
+  return bytes.subarray(0, readSync(handle, bytes, 0, length, position));
+}
+
+const wholeLines = (bytes: Buffer): string => bytes.toString('utf8', 0, bytes.lastIndexOf(0x0a) + 1);
+
+const parsed = (text: string): RunLine[] =>
+  text.split('\n').flatMap(line => (line ? (parseLine(line) ?? []) : []));
+
+/** A run, read whole. */
+export interface KeptRun {
+  summary: RunSummary;
+  /** With neighbouring text joined. The messages of a `run_end` are all that were said up to there, those of the runs before it included. */
+  events: readonly RunEvent[];
+  /** What this run has added to them. */
+  messages: readonly Message[];
+  /** So many messages of the runs before it were given to it. */
+  earlier: number;
+  /** Lines that cannot be read: cut by a crash, or edited by hand. */
+  skippedLines: number;
+  /** The process that runs it, or did. */
+  pid: number;
+  /** So many bytes of its file were read, up to the end of a line; a run that goes on writes behind them. */
+  readTo: number;
+}
+
+/** Undefined for bytes that do not begin like the file of a run. */
+export function runOf(file: string, bytes: Buffer): KeptRun | undefined {
+  const lines: RunLine[] = [];
+  let skippedLines = 0;
+  for (const line of bytes.toString('utf8').split('\n')) {
+    if (line.trim() === '') continue;
+    const one = parseLine(line);
+    if (one) lines.push(one);
+    else skippedLines++;
+  }
+  const summary = summaryOf(file, lines);
+  if (!summary) return undefined;
+  const events: RunEvent[] = [];
+  const messages: Message[] = [];
+  let earlier = 0;
+  for (const line of lines) {
+    if (line.type === 'messages') {
+      earlier = line.earlier;
+      for (const message of line.messages) messages.push(message);
+    } else if (line.type !== 'run' && line.type !== 'totals' && line.type !== 'title') {
+      addJoined(events, line);
+    }
+  }
+  summary.toolCalls ||= events.filter(({ type }) => type === 'tool_end').length;
+  const pid = lines[0]?.type === 'run' ? lines[0].pid : 0;
+  return { summary, events, messages, earlier, skippedLines, pid, readTo: bytes.lastIndexOf(0x0a) + 1 };
+}
+
+function addJoined(events: RunEvent[], event: RunEvent): void {
+  const last = events.at(-1);
+  if (event.type === 'text' && last?.type === 'text')
+    events[events.length - 1] = { type: 'text', text: last.text + event.text };
+  else events.push(event);
+}
+
+/** Looks at the raw text first: most files hold none of the words anywhere, and need not be parsed. */
+export async function textHolds(file: string, words: readonly string[]): Promise<boolean> {
+  const bytes = await readFile(file).catch(() => Buffer.alloc(0));
+  const lower = bytes.toString('utf8').toLowerCase();
+  const isPlain = (word: string): boolean => /^[\w.-]+$/.test(word);
+  if (words.some(word => isPlain(word) && !lower.includes(word))) return false;
+  const texts = runOf(file, bytes)?.events.flatMap(textsIn).join('\n').toLowerCase() ?? '';
+  return words.every(word => texts.includes(word));
+}
+
+function textsIn(event: RunEvent): string[] {
+  switch (event.type) {
+    case 'run_start':
+    case 'text':
+      return [event.text];
+    case 'tool_start':
+      return [event.call.name, ...Object.values(event.call.input).filter(value => typeof value === 'string')];
+    case 'run_end':
+      return event.error ? [event.error.message] : [];
+    default:
+      return [];
+  }
+}

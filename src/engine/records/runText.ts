@@ -1,0 +1,211 @@
+/** A run as a document: what was asked, what was done, what was answered, and what it took. */
+
+import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
+import type { KeptConversation } from './runHistory.ts';
+import type { KeptRun, RunSummary } from './runSummary.ts';
+import { fenced, inertMarkdown, inlineCode, plainMarkdown } from './safeMarkdown.ts';
+
+/** What a run took and came to, each with its name; what is not known is left out. Times are local. */
+export function figuresOf(summary: RunSummary): readonly (readonly [name: string, value: string])[] {
+  const { agent, skill, provider, model, outcome, rounds, toolCalls, durationMs, usage, error } = summary;
+  const figures: [string, string | undefined][] = [
+    ['Skill', skill ? `${agent}:${skill}` : 'none'],
+    ['Model', model ? `${provider} ${model}` : undefined],
+    ['Outcome', outcomeText[outcome] + (error ? `: ${error}` : '')],
+    ['Started', timeText(summary.startedAt)],
+    ['Duration', durationMs === undefined ? undefined : durationText(durationMs)],
+    ['Rounds', String(rounds)],
+    ['Tool calls', String(toolCalls)],
+    [
+      'Tokens',
+      usage && `${usage.inputTokens} in, ${usage.outputTokens} out${cachedText(usage.cacheReadTokens)}`,
+    ],
+    ['Cost', costText(summary)],
+  ];
+  return figures.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+}
+
+export const outcomeText: Readonly<Record<RunSummary['outcome'], string>> = {
+  completed: 'completed',
+  failed: 'failed',
+  cancelled: 'stopped',
+  no_match: 'no skill fits',
+  round_limit: 'stopped at its rounds',
+  budget: 'stopped at its budget',
+  running: 'running',
+  interrupted: 'interrupted',
+};
+
+const cachedText = (tokens: number): string => (tokens > 0 ? `, ${tokens} from the cache` : '');
+
+/** Undefined where nothing was asked of a model, or the run has no end. */
+export function costText({ usage, isRecording, rounds }: RunSummary): string | undefined {
+  if (!usage || rounds === 0) return undefined;
+  if (isRecording) return 'nothing, a recording answered';
+  return typeof usage.cost === 'number' ? `$${usage.cost.toFixed(4)}` : 'unknown';
+}
+
+/** `0.4 s`, `12 s`, `3 min 5 s`. */
+function durationText(milliseconds: number): string {
+  const seconds = milliseconds / 1000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  const whole = Math.round(seconds);
+  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+}
+
+/** `2026-01-31 09:05`, local time; the text itself where it is no time. */
+export function timeText(iso: string): string {
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return iso;
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+/** One piece of a run, in the order in which it happened. */
+export type RunPart =
+  | { kind: 'text'; text: string }
+  | { kind: 'tool'; call: ToolCall; result?: ToolResult; asked?: string }
+  | { kind: 'note'; text: string }
+  | { kind: 'question'; questions: readonly string[]; answers: readonly string[] };
+
+/** What a reader wants to see of the events; each call with its result and the answer to its question. */
+export function partsOf(events: readonly RunEvent[]): RunPart[] {
+  const parts: RunPart[] = [];
+  const calls = new Map<string, Extract<RunPart, { kind: 'tool' }>>();
+  for (const event of events) {
+    switch (event.type) {
+      case 'text':
+        parts.push({ kind: 'text', text: event.text });
+        break;
+      case 'tool_start': {
+        const part = { kind: 'tool' as const, call: event.call };
+        calls.set(event.call.id, part);
+        parts.push(part);
+        break;
+      }
+      case 'approval_response': {
+        const call = calls.get(event.callId);
+        if (call)
+          call.asked = event.decision.allow ? `you allowed it (${event.decision.scope})` : 'you denied it';
+        break;
+      }
+      case 'tool_end': {
+        const call = calls.get(event.callId);
+        if (call) call.result = event.result;
+        break;
+      }
+      case 'question_request':
+        parts.push({ kind: 'question', questions: event.questions, answers: [] });
+        break;
+      case 'question_response': {
+        const question = parts.findLast(part => part.kind === 'question');
+        if (question?.kind === 'question') question.answers = event.answers;
+        break;
+      }
+      case 'notice':
+        parts.push({ kind: 'note', text: event.message });
+        break;
+      case 'step':
+        parts.push({ kind: 'note', text: `${event.skill}: ${event.detail}` });
+        break;
+      case 'retry':
+        parts.push({ kind: 'note', text: `Tried again: ${event.why}` });
+        break;
+      default:
+    }
+  }
+  return parts;
+}
+
+/** The input of a call, in one line: its path, command or address, else all of it. */
+export function inputText({ input }: ToolCall): string {
+  const telling = ['path', 'command', 'url']
+    .map(name => input[name])
+    .find(value => typeof value === 'string');
+  return String(telling ?? (Object.keys(input).length > 0 ? JSON.stringify(input) : ''));
+}
+
+/** What else the call was given; empty where its one line says it all. */
+export function restOfInput(call: ToolCall): string {
+  const rest = Object.entries(call.input).filter(([, value]) => value !== inputText(call));
+  if (rest.length === 0 || inputText(call).startsWith('{')) return '';
+  return rest
+    .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join('\n');
+}
+
+/** Characters of one input or result that a document shows; a file of lines has all of it. */
+const maxShown = 20_000;
+
+export function shownPart(text: string): string {
+  if (text.length <= maxShown) return text;
+  return `${text.slice(0, maxShown)}\n[... ${text.length - maxShown} more characters]`;
+}
+
+/** What was asked, in full. */
+export function requestOf({ events, summary }: KeptRun): string {
+  const start = events.find(event => event.type === 'run_start');
+  return (start?.type === 'run_start' ? start.text : summary.request).trim();
+}
+
+/** What was handed over with the request. */
+export function attachedTo({ events }: KeptRun): string[] {
+  const start = events.find(event => event.type === 'run_start');
+  return start?.type === 'run_start' ? (start.attached ?? []).map(({ name }) => name) : [];
+}
+
+/** Said of lines that could not be read. */
+export const skippedText = (count: number): string =>
+  `${count} ${count === 1 ? 'line' : 'lines'} of the kept file cannot be read and ${count === 1 ? 'is' : 'are'} missing here.`;
+
+export function conversationMarkdown({ title, runs }: KeptConversation): string {
+  return [`# ${plainMarkdown(title)}`, ...runs.map(run => runMarkdown(run))].join('\n\n');
+}
+
+/** Markdown that does nothing wherever it is shown. Ends with a newline. */
+export function runMarkdown(run: KeptRun): string {
+  const request = requestOf(run);
+  const attached = attachedTo(run);
+  return `${[
+    `## ${plainMarkdown(shortened(request || `Run ${run.summary.skill}`))}`,
+    figuresOf(run.summary)
+      .map(([name, value]) => `- ${name}: ${plainMarkdown(value)}`)
+      .join('\n'),
+    ...(request ? ['### Request', fenced(request)] : []),
+    ...(attached.length > 0 ? [`With it: ${attached.map(inlineCode).join(', ')}`] : []),
+    '### What happened',
+    ...partsOf(run.events).flatMap(partMarkdown),
+    ...(run.skippedLines > 0 ? [`*${skippedText(run.skippedLines)}*`] : []),
+  ].join('\n\n')}\n`;
+}
+
+const shortened = (text: string): string => {
+  const line = text.replace(/\s+/g, ' ');
+  return line.length > 100 ? `${line.slice(0, 99)}…` : line;
+};
+
+function partMarkdown(part: RunPart): string[] {
+  switch (part.kind) {
+    case 'text':
+      return [inertMarkdown(part.text.trim())];
+    case 'note':
+      return [`> ${plainMarkdown(part.text)}`];
+    case 'question':
+      return part.questions.map(
+        (question, index) => `> ${plainMarkdown(question)} **${plainMarkdown(part.answers[index] ?? '')}**`,
+      );
+    case 'tool': {
+      const { call, result, asked } = part;
+      const state = !result ? ' (without a result)' : result.isError ? ' (failed)' : '';
+      const heading = `**${plainMarkdown(call.name)}** ${inlineCode(inputText(call))}${state}${asked ? `, ${asked}` : ''}`;
+      const rest = restOfInput(call);
+      return [
+        heading,
+        ...(rest ? [fenced(shownPart(rest))] : []),
+        ...(result?.content.trim() ? [fenced(shownPart(result.content))] : []),
+      ];
+    }
+  }
+}

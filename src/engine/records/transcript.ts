@@ -1,0 +1,163 @@
+/** Tells from a run's events what was said in it: the way back to the messages of a run that never came to its end. */
+import type {
+  ContentBlock,
+  Message,
+  RunEvent,
+  TextBlock,
+  ToolResult,
+  ToolResultBlock,
+} from '../../protocol/run.ts';
+
+/** Said of a call of which nobody has seen the result. */
+const interruptedCall =
+  'The run was interrupted while this call was running; whether it was done is not known.';
+
+/**
+ * The messages of `earlier` and those of the run, in an order that every provider takes: each call has its result. `own` are the run's
+ * messages as far as they are known; where none is, what was handed over with the request and the text of its skill are missing.
+ */
+export function messagesFrom(
+  earlier: readonly Message[],
+  events: readonly RunEvent[],
+  own: readonly Message[] = [],
+): Message[] {
+  if (own.length > 0) return [...earlier, ...own, ...ending(own, events)];
+  const turns = new Turns(earlier);
+  for (const event of events) {
+    switch (event.type) {
+      case 'run_start':
+        turns.say(event.text);
+        break;
+      case 'text':
+        turns.add({ type: 'text', text: event.text });
+        break;
+      case 'tool_start': {
+        const { id, name, input } = event.call;
+        turns.add({ type: 'tool_use', id, name, input });
+        break;
+      }
+      case 'tool_end':
+        turns.answer(event.callId, event.result);
+        break;
+      case 'usage':
+        turns.next();
+        break;
+      default:
+    }
+  }
+  return turns.whole();
+}
+
+/** An image of which a file has kept but the ends would be refused by every model, and the whole request with it. */
+export function withoutCutImages(messages: readonly Message[]): Message[] {
+  return messages.map(message => {
+    const { role, content } = message;
+    if (typeof content === 'string') return message;
+    return {
+      role,
+      content: content.map(block => (block.type === 'tool_result' ? wholeResult(block) : wholeImage(block))),
+    };
+  });
+}
+
+function wholeResult(block: ToolResultBlock): ToolResultBlock {
+  const { content } = block;
+  return typeof content === 'string' ? block : { ...block, content: content.map(wholeImage) };
+}
+
+function wholeImage<Block extends ContentBlock>(block: Block): Block | TextBlock {
+  if (block.type !== 'image' || /^[\w+/]+={0,2}$/.test(block.source.data)) return block;
+  return { type: 'text', text: '[An image was here; it was too large to be kept.]' };
+}
+
+/** What the run said and did behind the last of its messages that is known. */
+function ending(own: readonly Message[], events: readonly RunEvent[]): Message[] {
+  const last = own.at(-1);
+  const blocks = typeof last?.content === 'string' ? [] : (last?.content ?? []);
+  const calls = last?.role === 'assistant' ? blocks.filter(block => block.type === 'tool_use') : [];
+  if (calls.length > 0) {
+    const ends = new Map(
+      events.flatMap(each => (each.type === 'tool_end' ? [[each.callId, each.result] as const] : [])),
+    );
+    const content = calls.map(({ id }) => {
+      const result = ends.get(id);
+      return result ? resultOf(id, result) : unanswered(id);
+    });
+    return [{ role: 'user', content }];
+  }
+  if (last?.role === 'assistant') return [];
+  const start = events.findLastIndex(({ type }) => turnStarts.includes(type));
+  const text = events
+    .slice(start + 1)
+    .reduce((sum, each) => (each.type === 'text' ? sum + each.text : sum), '');
+  return text.trim() ? [{ role: 'assistant', content: text }] : [];
+}
+
+/** Behind these, text belongs to a turn of the model of its own. */
+const turnStarts: readonly RunEvent['type'][] = ['run_start', 'routed', 'tool_start', 'tool_end'];
+
+/** One turn of the model at a time: what it said and asked for, and the results. */
+class Turns {
+  readonly #messages: Message[];
+  #said: ContentBlock[] = [];
+  #results = new Map<string, ToolResultBlock>();
+
+  constructor(earlier: readonly Message[]) {
+    this.#messages = [...earlier];
+  }
+
+  say(text: string): void {
+    this.#close();
+    if (text.trim()) this.#messages.push({ role: 'user', content: text });
+  }
+
+  add(block: Extract<ContentBlock, { type: 'text' | 'tool_use' }>): void {
+    // Text behind a result is another answer; a call may be one of several of the same.
+    if (block.type === 'text' && this.#results.size > 0) this.#close();
+    this.#said.push(block);
+  }
+
+  answer(callId: string, result: ToolResult): void {
+    if (!this.#calls().includes(callId)) return;
+    this.#results.set(callId, resultOf(callId, result));
+  }
+
+  /** The model has been heard to its end once more. */
+  next(): void {
+    if (this.#results.size > 0) this.#close();
+  }
+
+  whole(): Message[] {
+    this.#close();
+    return this.#messages;
+  }
+
+  #calls(): string[] {
+    return this.#said.flatMap(block => (block.type === 'tool_use' ? [block.id] : []));
+  }
+
+  #close(): void {
+    const said = this.#said.filter(block => block.type !== 'text' || block.text.trim() !== '');
+    if (said.length > 0) this.#messages.push({ role: 'assistant', content: said });
+    const results = this.#calls().map(id => this.#results.get(id) ?? unanswered(id));
+    if (results.length > 0) this.#messages.push({ role: 'user', content: results });
+    this.#said = [];
+    this.#results = new Map();
+  }
+}
+
+function resultOf(callId: string, { content, images = [], isError }: ToolResult): ToolResultBlock {
+  return {
+    type: 'tool_result',
+    tool_use_id: callId,
+    content: images.length > 0 ? [{ type: 'text', text: content }, ...images] : content,
+    is_error: isError,
+  };
+}
+
+const unanswered = (id: string): ToolResultBlock => ({
+  type: 'tool_result',
+  tool_use_id: id,
+  content: interruptedCall,
+  is_error: true,
+});

@@ -1,0 +1,183 @@
+/** May this call run? The policy decides, the person is asked where it says so, and the answer is kept as long as it is meant. */
+import type { ApprovalRequest, RunEvent, ToolCall } from '../../protocol/run.ts';
+import { writeDiff } from '../changes/lineDiff.ts';
+import { escapeInvisible } from '../files/plainText.ts';
+import { type Human, newToken } from '../human.ts';
+import { brokenRules, decide } from '../policy/decide.ts';
+import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
+import { decideOnServers } from '../policy/defaults.ts';
+import { grantedVariables, keepAnswer, noteGranted } from '../policy/grants.ts';
+import { inputProblem } from '../tools/builtin.ts';
+import { type ReadOnlyCommand, runReadOnly } from '../tools/readOnlyShell.ts';
+import { type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
+
+/** Milliseconds. */
+const readOnlyTimeoutMs = 10_000;
+
+export interface Gate {
+  tools: readonly Tool[];
+  human: Human;
+  policy: PolicyContext;
+}
+
+export interface DecidedBy {
+  action: Decision['action'];
+  rule: string;
+}
+
+export interface Granted {
+  granted: true;
+  tool: Tool;
+  /** What was decided on; the tool does exactly that, so that nothing can be swapped in between. */
+  approvedSubject: string;
+  /** Of a command: the folder that was decided on. */
+  approvedFolder?: string;
+  /** Variables that the agent's accepted card names, for a command's environment. */
+  variables: Readonly<Record<string, string>>;
+  policy: DecidedBy;
+}
+
+/** `refusal` is for the model. */
+export type Permit = Granted | { granted: false; refusal: string; policy?: DecidedBy };
+
+/** Checks, decides and asks. Tells what goes on as events. */
+export async function* permitFor(
+  call: ToolCall,
+  gate: Gate,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, Permit> {
+  const tool = gate.tools.find(candidate => candidate.definition.name === call.name);
+  if (call.problem) return { granted: false, refusal: call.problem };
+  if (!tool) {
+    const names = gate.tools.map(candidate => candidate.definition.name).join(', ');
+    return { granted: false, refusal: `Unknown tool: ${call.name}. The tools are ${names}.` };
+  }
+  const problem = inputProblem(tool, call.input);
+  if (problem) return { granted: false, refusal: problem };
+  yield* policyNotices(gate.policy);
+  const worded = (reason: string): string => tool.wordFailure?.(call.input, reason) ?? reason;
+  const decision = await decide(call, gate.policy);
+  const policy: DecidedBy = { action: decision.action, rule: decision.rule };
+  if (decision.action === 'deny')
+    return { granted: false, refusal: worded(`Not allowed (${decision.rule}): ${decision.reason}`), policy };
+  if (decision.action === 'ask') {
+    const refusal = yield* askPerson(call, decision, gate, signal);
+    if (refusal !== undefined) return { granted: false, refusal, policy };
+  }
+  noteGranted(call, decision.subject, gate.policy);
+  const variables = call.name === 'run_command' ? await grantedVariables(gate.policy) : {};
+  const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
+  const done = readOnly ? lookingOnly(tool, readOnly) : tool;
+  const { subject, folder } = decision;
+  const where = folder === undefined ? {} : { approvedFolder: folder };
+  return { granted: true, tool: done, approvedSubject: subject, ...where, variables, policy };
+}
+
+/** Runs what was checked, word by word, instead of handing the line to a shell. */
+function lookingOnly(tool: Tool, command: ReadOnlyCommand): Tool {
+  return {
+    ...tool,
+    access: 'read',
+    async execute(input, context) {
+      const outcome = await runReadOnly(command, context, readOnlyTimeoutMs);
+      if ('content' in outcome) return { ...outcome, isError: false };
+      return toolError(tool.wordFailure?.(input, outcome.problem) ?? outcome.problem);
+    },
+  };
+}
+
+/** What is wrong with the user's own rules, once for each state of the file. */
+export function* policyNotices({ rules }: PolicyContext): Generator<RunEvent, void> {
+  for (const message of rules?.newProblems() ?? []) yield { type: 'notice', level: 'warning', message };
+}
+
+/** True when the agent's MCP servers may be started and reached. */
+export async function* mayConnectServers(
+  { human, policy }: Pick<Gate, 'human' | 'policy'>,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, boolean> {
+  const broken = policy.rules?.read().broken;
+  if (broken !== undefined) {
+    yield* policyNotices(policy);
+    const message = `The run goes on without its MCP servers. ${brokenRules(broken).reason}`;
+    yield { type: 'notice', level: 'warning', message };
+    return false;
+  }
+  const decision = await decideOnServers(policy);
+  if (decision.action === 'allow') return true;
+  const call: ToolCall = { id: 'mcp-servers', name: 'mcp_servers', input: {} };
+  const refusal = yield* askPerson(call, decision, { human, policy }, signal);
+  if (refusal === undefined) return true;
+  const message = `The run goes on without its MCP servers. ${refusal}`;
+  yield { type: 'notice', level: 'warning', message };
+  return false;
+}
+
+/** Has the person sign in at a server that wants it, once they have agreed to where that leads. Returns why they have not. */
+export async function* signInAt(
+  wanted: WantedSignIn,
+  { human, policy }: Pick<Gate, 'human' | 'policy'>,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, string | undefined> {
+  const origins = await wanted.origins(signal);
+  if (!origins) return undefined;
+  const [page, ...others] = origins;
+  const beside = others.length > 0 ? ` Telos also speaks with ${others.join(' and ')} for it.` : '';
+  const once =
+    wanted.more === undefined ? '' : ` once more, for more rights${wanted.more ? ` (${wanted.more})` : ''},`;
+  const question: Ask = {
+    action: 'ask',
+    rule: 'mcp.authorize',
+    reason: `The MCP server '${wanted.server}' of agent ${policy.agent?.name ?? 'telos'}, at ${wanted.place}, wants you to sign in${once} at ${page}, which opens in your browser.${beside} What it gives out is kept among the editor's secrets and sent to this server alone.`,
+    subject: `sign in at ${page}`,
+    scopes: ['once'],
+  };
+  const call: ToolCall = { id: `mcp-sign-in-${wanted.server}`, name: 'mcp_sign_in', input: {} };
+  const refusal = yield* askPerson(call, question, { human, policy }, signal);
+  if (refusal === undefined) {
+    await wanted.signIn(signal);
+    return undefined;
+  }
+  const without = wanted.more === undefined ? '' : 'more rights at ';
+  const message = `The run goes on without ${without}the MCP server '${wanted.server}', which wants a sign-in. ${refusal}`;
+  yield { type: 'notice', level: 'warning', message };
+  return refusal;
+}
+
+/** Undefined for a yes, else why not. The question is put before it is announced, or an early answer is lost. */
+async function* askPerson(
+  call: ToolCall,
+  question: Ask,
+  { human, policy }: Pick<Gate, 'human' | 'policy'>,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, string | undefined> {
+  const diff = await writeDiff(call, question.subject);
+  const request = { ...approvalRequest(call, question), ...(diff === undefined ? {} : { diff }) };
+  if (question.card && policy.memory) policy.memory.cardShown = true;
+  const answer = human.approve(request, signal);
+  yield { type: 'approval_request', request };
+  const response = await answer;
+  yield { type: 'approval_response', callId: call.id, decision: response };
+  if (!response.allow) return `Denied: ${response.reason}`;
+  const kept = await keepAnswer(call, question, response.scope, policy);
+  if (kept.notice) yield { type: 'notice', level: 'warning', message: kept.notice };
+  return kept.refusal;
+}
+
+function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
+  const { subject, folder, rule, reason, scopes, grant, card, toAllow } = question;
+  return {
+    callId: call.id,
+    token: newToken(),
+    tool: call.name,
+    subject,
+    ...(folder ? { folder } : {}),
+    rule,
+    // It names what a stranger has named; a line of it is to stay one, and to look like what it is.
+    reason: escapeInvisible(reason),
+    scopes,
+    ...(grant ? { grant } : {}),
+    ...(card ? { card } : {}),
+    ...(toAllow ? { toAllow } : {}),
+  };
+}

@@ -1,0 +1,221 @@
+/** Stops a run, before it asks the model again, when it or the day has used what it may. */
+
+import type { Usage } from '../../protocol/run.ts';
+import type { DaySpending } from '../../protocol/usage.ts';
+import { type BudgetName, budgetVariables, type Config } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import { figureIn, LogReader } from '../records/logFile.ts';
+
+export interface Budget {
+  /** To be called before each call of a model. Returns what a person should know. Throws TelosError `budget` when a limit is reached. */
+  check(): Promise<string[]>;
+  /** To be called after it; undefined where the model says nothing about tokens. Returns what a person should know. */
+  add(usage: Usage | undefined): string[];
+}
+
+interface Amounts {
+  /** US dollars, as far as they are known. */
+  cost: number;
+  /** All that a model has read and written. */
+  tokens: number;
+  minutes: number;
+}
+
+type BudgetConfig = Pick<Config, 'budget' | 'origins' | 'dataDir'>;
+
+/** For one run, which starts now; undefined where nothing is limited. */
+export function openBudget(config: BudgetConfig): Budget | undefined {
+  return Object.keys(config.budget).length > 0 ? new RunBudget(config) : undefined;
+}
+
+const limits: readonly { name: BudgetName; amount: keyof Amounts; perDay: boolean }[] = [
+  { name: 'maxCost', amount: 'cost', perDay: false },
+  { name: 'maxTokens', amount: 'tokens', perDay: false },
+  { name: 'maxMinutes', amount: 'minutes', perDay: false },
+  { name: 'maxCostPerDay', amount: 'cost', perDay: true },
+  { name: 'maxTokensPerDay', amount: 'tokens', perDay: true },
+  { name: 'maxMinutesPerDay', amount: 'minutes', perDay: true },
+];
+
+class RunBudget implements Budget {
+  readonly #config: BudgetConfig;
+  readonly #started = performance.now();
+  readonly #today: DayUse | undefined;
+  readonly #said = new Set<string>();
+  #cost = 0;
+  #tokens = 0;
+
+  constructor(config: BudgetConfig) {
+    this.#config = config;
+    const wantsDay = limits.some(({ name, perDay }) => perDay && config.budget[name] !== undefined);
+    this.#today = wantsDay ? new DayUse(config.dataDir) : undefined;
+  }
+
+  async check(): Promise<string[]> {
+    const { budget, origins } = this.#config;
+    const minutes = (performance.now() - this.#started) / 60_000;
+    const run: Amounts = { cost: this.#cost, tokens: this.#tokens, minutes };
+    const { use, unknown, problem } = (await this.#today?.read()) ?? nothingYet;
+    for (const { name, amount, perDay } of limits) {
+      const limit = budget[name];
+      if (limit === undefined) continue;
+      if (Number.isNaN(limit)) throw unreadable(name, origins);
+      const used = run[amount] + (perDay ? use[amount] : 0);
+      if (used >= limit) throw reached(name, amount, perDay, used, limit, origins);
+    }
+    if (problem) return this.#once(problem);
+    if (unknown === 0 || budget.maxCostPerDay === undefined) return [];
+    return this.#once(
+      `What ${unknown === 1 ? 'one run' : `${unknown} runs`} of today cost is not known and does not count towards the day's budget.`,
+    );
+  }
+
+  add(usage: Usage | undefined): string[] {
+    const { maxCost, maxCostPerDay, maxTokens, maxTokensPerDay } = this.#config.budget;
+    if (!usage) {
+      const limited = [maxCost, maxCostPerDay, maxTokens, maxTokensPerDay].some(limit => limit !== undefined);
+      return limited
+        ? this.#once('The model does not say how many tokens it uses: of the budget only the minutes count.')
+        : [];
+    }
+    this.#tokens += usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+    if (usage.cost !== 'unknown') this.#cost += usage.cost;
+    else if (maxCost !== undefined || maxCostPerDay !== undefined)
+      return this.#once('What this model costs is not known: of the budget only tokens and minutes count.');
+    return [];
+  }
+
+  #once(sentence: string): string[] {
+    if (this.#said.has(sentence)) return [];
+    this.#said.add(sentence);
+    return [sentence];
+  }
+}
+
+interface DaySoFar {
+  use: Amounts;
+  /** Runs of which it is not known what they cost. */
+  unknown: number;
+  problem?: string;
+}
+
+const nothingYet: DaySoFar = { use: { cost: 0, tokens: 0, minutes: 0 }, unknown: 0 };
+
+/** What the runs that ended today have used, those of other processes too; one that goes on beside this one is counted at its end. */
+export class DayUse {
+  readonly #dataDir: string;
+  #reader: LogReader | undefined;
+  #sum: DaySoFar = nothingYet;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir;
+  }
+
+  /** For a person: what was used, and the limits of a day that are set. Throws what the file system says. */
+  async spending({
+    maxCostPerDay,
+    maxTokensPerDay,
+    maxMinutesPerDay,
+  }: Config['budget']): Promise<DaySpending> {
+    const { use, unknown, problem } = await this.read();
+    if (problem) throw new Error(problem);
+    const isSet = (limit: number | undefined): limit is number => limit !== undefined && !Number.isNaN(limit);
+    return {
+      ...use,
+      unknownRuns: unknown,
+      limits: {
+        ...(isSet(maxCostPerDay) && { cost: maxCostPerDay }),
+        ...(isSet(maxTokensPerDay) && { tokens: maxTokensPerDay }),
+        ...(isSet(maxMinutesPerDay) && { minutes: maxMinutesPerDay }),
+      },
+    };
+  }
+
+  /** Behind whoever reads already: two at once would add up the same lines. */
+  read(): Promise<DaySoFar> {
+    const reading = this.#last.then(() => this.#readOn());
+    this.#last = reading;
+    return reading;
+  }
+
+  /** Never rejects. */
+  async #readOn(): Promise<DaySoFar> {
+    try {
+      this.#reader ??= new LogReader(this.#dataDir, 'start');
+      const { records, newDay } = await this.#reader.readOn();
+      if (newDay) this.#sum = nothingYet;
+      for (const record of records) {
+        if (record.event !== 'skill_end') continue;
+        const { cost, tokens, minutes } = this.#sum.use;
+        const known = typeof record.cost === 'number';
+        const read = figureIn(record.input_tokens) + figureIn(record.cache_read_tokens);
+        const written = figureIn(record.output_tokens) + figureIn(record.cache_write_tokens);
+        this.#sum = {
+          use: {
+            cost: cost + (known ? figureIn(record.cost) : 0),
+            tokens: tokens + read + written,
+            minutes: minutes + figureIn(record.duration_s) / 60,
+          },
+          unknown: this.#sum.unknown + (known ? 0 : 1),
+        };
+      }
+      return this.#sum;
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      return {
+        ...this.#sum,
+        problem: `Today's log cannot be read (${why}), so the day's budget counts this run alone.`,
+      };
+    }
+  }
+}
+
+function unreadable(name: BudgetName, origins: Config['origins']): TelosError {
+  return new TelosError(
+    'config',
+    `The limit ${placeOf(name, origins)} is '${origins[name]?.value}', which is no number. Set it to one, for example 5, or take it away.`,
+  );
+}
+
+function reached(
+  name: BudgetName,
+  amount: keyof Amounts,
+  perDay: boolean,
+  used: number,
+  limit: number,
+  origins: Config['origins'],
+): TelosError {
+  const whose = perDay ? "Today's budget" : 'The budget of this run';
+  const otherwise = perDay ? ', or go on tomorrow' : '';
+  return new TelosError(
+    'budget',
+    `${whose} is reached: ${shown(used, limit, amount)}. It is set by ${placeOf(name, origins)}; raise it there or take it away, and ask again${otherwise}.`,
+  );
+}
+
+function shown(used: number, limit: number, amount: keyof Amounts): string {
+  switch (amount) {
+    case 'cost':
+      return `$${used.toFixed(4)} of $${limit}`;
+    case 'tokens':
+      return `${used} of ${limit} tokens`;
+    case 'minutes':
+      return `${used.toFixed(1)} of ${limit} minutes`;
+  }
+}
+
+/** Where a person changes the limit that is in force. */
+function placeOf(name: BudgetName, origins: Config['origins']): string {
+  const { origin = 'default', file = '' } = origins[name] ?? {};
+  switch (origin) {
+    case 'flag':
+      return `--${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`;
+    case 'setting':
+      return `the setting telos.budget.${name}`;
+    case '.env':
+      return `${budgetVariables[name]} in ${file}`;
+    default:
+      return budgetVariables[name];
+  }
+}

@@ -1,0 +1,214 @@
+/** The loop of a run: ask the model, do what it asks, tell it what happened, until it asks for nothing more. */
+import type {
+  ApprovalDecision,
+  ApprovalRequest,
+  ContentBlock,
+  Message,
+  RunEvent,
+  RunOutcome,
+  ToolCall,
+} from '../../protocol/run.ts';
+import { TelosError } from '../errors.ts';
+import { newToken } from '../human.ts';
+import { withOwnCallIds } from '../providers/callIds.ts';
+import { usageOf } from '../providers/prices.ts';
+import {
+  defaultMaxTokens,
+  type Provider,
+  type Quota,
+  type TokenCount,
+  withoutDepth,
+} from '../providers/provider.ts';
+import type { Budget } from './budget.ts';
+import { runTools, type ToolBench } from './toolCalls.ts';
+
+/** Rounds of one run, at most. */
+export const maxRounds = 20;
+
+export interface RunSpec extends ToolBench {
+  provider: Provider;
+  system: string;
+  /** Of the skill that runs, where there is one. */
+  skillDir?: string;
+  /** Filled as the run goes on, so that a run that fails still has its transcript; the first message is there already. */
+  messages: Message[];
+  /** Counted up as the run goes on. */
+  counts: { rounds: number; toolCalls: number };
+  priceOf(tokens: TokenCount): number | 'unknown';
+  /** Undefined where nothing is limited. */
+  budget?: Budget | undefined;
+}
+
+interface Reply {
+  blocks: ContentBlock[];
+  calls: ToolCall[];
+  stopReason: string;
+}
+
+/** Returns how it ended; throws what a provider throws, and the abort reason on abort. */
+export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, RunOutcome> {
+  const { notice, quota } = spec.provider;
+  if (notice) yield { type: 'notice', level: 'info', message: notice };
+  let asksFor = quota;
+  while (spec.counts.rounds < maxRounds) {
+    signal.throwIfAborted();
+    if (asksFor && isDue(asksFor, spec)) {
+      const answer = yield* askForMore(asksFor, spec, signal);
+      if (!answer.allow) return 'cancelled';
+      if (answer.scope !== 'once') asksFor = undefined;
+    }
+    yield* warnings((await spec.budget?.check()) ?? []);
+    spec.counts.rounds++;
+    const reply = yield* streamReply(spec, signal);
+    if (reply.blocks.length > 0) spec.messages.push({ role: 'assistant', content: reply.blocks });
+    const isCut = reply.stopReason === 'max_tokens';
+    // Half an answer is no success; what it asked for while it was whole is still done.
+    if (isCut && reply.calls.length === 0) throw new TelosError('provider', cutOff);
+    if (isCut) yield { type: 'notice', level: 'warning', message: cutOff };
+    if (reply.stopReason === 'refusal') yield refused;
+    if (reply.calls.length === 0) {
+      if (reply.stopReason === 'model_context_window_exceeded') throw new TelosError('provider', tooMuch);
+      if (spec.counts.rounds === 1 && reply.stopReason !== 'refusal' && isSilent(reply))
+        yield silence(spec.provider.model, reply.stopReason);
+      return 'completed';
+    }
+    spec.counts.toolCalls += reply.calls.length;
+    yield* runTools(reply.calls, spec, signal);
+  }
+  return 'round_limit';
+}
+
+const isDue = ({ roundsBeforeAsking }: Quota, { counts }: RunSpec): boolean =>
+  roundsBeforeAsking > 0 && counts.rounds > 0 && counts.rounds % roundsBeforeAsking === 0;
+
+/** A loop that nobody watches can use up in minutes what somebody has for a month. */
+async function* askForMore(
+  { whose, roundsBeforeAsking }: Quota,
+  { provider, counts, human }: RunSpec,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, ApprovalDecision> {
+  const more = Math.min(roundsBeforeAsking, maxRounds - counts.rounds);
+  const request: ApprovalRequest = {
+    callId: `more-rounds-${counts.rounds}`,
+    token: newToken(),
+    tool: 'more_rounds',
+    subject: `${more} more ${more === 1 ? 'question' : 'questions'} to ${provider.model}`,
+    rule: 'quota.rounds',
+    reason: `This run has asked the model ${counts.rounds} times already, and each time counts against the quota of ${whose}.`,
+    scopes: ['once', 'run'],
+  };
+  const answer = human.approve(request, signal);
+  yield { type: 'approval_request', request };
+  const decision = await answer;
+  yield { type: 'approval_response', callId: request.callId, decision };
+  signal.throwIfAborted();
+  return decision;
+}
+
+const cutOff =
+  'The answer was cut off at its length limit (max_tokens). Ask the model to go on, or for less at a time.';
+
+const tooMuch =
+  'The conversation has become longer than what the model can hold, so its answer was cut off. Begin a new one, or choose a model that holds more.';
+
+const isSilent = ({ blocks }: Reply): boolean =>
+  blocks.every(block => block.type !== 'text' || block.text.trim() === '');
+
+/** Behind work that is done a model may well say nothing, but not where nothing was done at all. */
+const silence = (model: string, stopReason: string): RunEvent => ({
+  type: 'notice',
+  level: 'warning',
+  message: `${model} has answered without a word (${stopReason}). Ask again, or choose another model.`,
+});
+
+const refused: RunEvent = {
+  type: 'notice',
+  level: 'warning',
+  message: 'The model declined to go on. Say it in other words, or try another model.',
+};
+
+/** One model turn. What has arrived of a turn that fails is kept in the transcript as text; half a tool call is not. */
+async function* streamReply(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, Reply> {
+  const reply: Reply = { blocks: [], calls: [], stopReason: 'end_turn' };
+  try {
+    yield* readTurn(spec, reply, true, signal);
+  } catch (error) {
+    const text = reply.blocks.filter(block => block.type === 'text');
+    if (text.length > 0) spec.messages.push({ role: 'assistant', content: text });
+    if (!mayLackTools(error, spec, signal) || reply.blocks.length > 0) throw error;
+    yield* warnings((await spec.budget?.check()) ?? []);
+    spec.counts.rounds++;
+    yield {
+      type: 'notice',
+      level: 'warning',
+      message: `${spec.provider.model} does not take tools; it can only answer in words.`,
+    };
+    yield* readTurn(spec, reply, false, signal);
+  }
+  return reply;
+}
+
+/** A first turn that fails for no known reason is asked once more without tools, since some local models know none. */
+function mayLackTools(error: unknown, spec: RunSpec, signal: AbortSignal): boolean {
+  return spec.counts.rounds === 1 && !signal.aborted && !(error instanceof TelosError);
+}
+
+async function* readTurn(
+  spec: RunSpec,
+  reply: Reply,
+  withTools: boolean,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, void> {
+  const tools = withTools ? spec.tools.map(tool => tool.definition) : [];
+  const { system, messages, skillDir } = spec;
+  const request = {
+    system,
+    messages,
+    tools,
+    ...(skillDir === undefined ? {} : { skillDir }),
+    maxTokens: defaultMaxTokens,
+  };
+  const events = spec.provider.streamCompletion(request, signal);
+  for await (const event of withOwnCallIds(events, messages)) {
+    switch (event.type) {
+      case 'text':
+        appendText(reply.blocks, event.text);
+        yield event;
+        break;
+      case 'thinking':
+        reply.blocks.push(event.block);
+        break;
+      case 'tool_call': {
+        const call = withoutDepth(event.call);
+        const { id, name, input } = call;
+        reply.calls.push(call);
+        reply.blocks.push({ type: 'tool_use', id, name, input });
+        break;
+      }
+      case 'retry':
+        yield event;
+        break;
+      case 'done':
+        reply.stopReason = event.stopReason;
+        yield* used(event.usage, spec);
+        break;
+    }
+  }
+}
+
+function* used(tokens: TokenCount | undefined, spec: RunSpec): Generator<RunEvent, void> {
+  const usage = tokens && usageOf(tokens, spec.priceOf(tokens));
+  if (usage) yield { type: 'usage', round: spec.counts.rounds, usage };
+  // A recording asks no model, and so uses nothing.
+  if (!spec.provider.recording) yield* warnings(spec.budget?.add(usage) ?? []);
+}
+
+function* warnings(messages: readonly string[]): Generator<RunEvent, void> {
+  for (const message of messages) yield { type: 'notice', level: 'warning', message };
+}
+
+function appendText(blocks: ContentBlock[], text: string): void {
+  const last = blocks.at(-1);
+  if (last?.type === 'text') last.text += text;
+  else blocks.push({ type: 'text', text });
+}

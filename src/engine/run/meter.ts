@@ -1,0 +1,90 @@
+/** Counts what it costs to have a model choose the skill: against the budget, and for whoever writes it down. */
+
+import type { RunEvent, Usage } from '../../protocol/run.ts';
+import type { Config } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import { withOwnCallIds } from '../providers/callIds.ts';
+import { priceOf, usageOf } from '../providers/prices.ts';
+import type { CompletionRequest, Provider, StreamEvent, TokenCount } from '../providers/provider.ts';
+import { type CallEnd, recordCall } from '../records/logFile.ts';
+import { type Budget, openBudget } from './budget.ts';
+
+const none: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+/** The provider, but that a question throws TelosError `budget` when a limit is reached. `report` is told what was used and what a person should know. */
+export function meteredProvider(
+  provider: Provider,
+  budget: Budget | undefined,
+  report: (event: RunEvent) => void,
+): Provider {
+  const warn = (messages: readonly string[]): void => {
+    for (const message of messages) report({ type: 'notice', level: 'warning', message });
+  };
+  return {
+    ...provider,
+    async *streamCompletion(request, signal) {
+      warn((await budget?.check()) ?? []);
+      for await (const event of provider.streamCompletion(request, signal)) {
+        if (event.type === 'done') {
+          const usage = usageOf(event.usage ?? none, costOf(provider, event.usage));
+          report({
+            type: 'usage',
+            round: 0,
+            usage,
+            routing: { provider: provider.name, model: provider.model },
+          });
+          warn(budget?.add(event.usage && usage) ?? []);
+        }
+        yield event;
+      }
+    },
+  };
+}
+
+/** A model that does not say what it has read still costs something, unless it is the person's own. */
+function costOf({ name, model }: Provider, tokens: TokenCount | undefined): number | 'unknown' {
+  return tokens || name === 'ollama' ? priceOf(name, model, tokens ?? none) : 'unknown';
+}
+
+/**
+ * Streams the answer. Throws TelosError `budget` where a limit is reached, and then asks nobody; else what the provider throws. However it
+ * ends, it stands in the log; what an answer has cost that was not heard to its end nobody knows.
+ */
+export async function* countedCall(
+  provider: Provider,
+  request: CompletionRequest,
+  config: Pick<Config, 'budget' | 'origins' | 'dataDir'>,
+  signal: AbortSignal,
+): AsyncGenerator<StreamEvent> {
+  const started = performance.now();
+  let usage: Usage | undefined;
+  const metered = meteredProvider(provider, openBudget(config), event => {
+    if (event.type === 'usage') usage = event.usage;
+  });
+  let heard = false;
+  const end: CallEnd = { outcome: 'cancelled', error: null, toolCalls: 0, durationMs: 0 };
+  try {
+    const events = metered.streamCompletion(request, signal);
+    for await (const event of withOwnCallIds(events, request.messages)) {
+      heard ||= event.type !== 'retry';
+      if (event.type === 'tool_call') end.toolCalls++;
+      yield event;
+    }
+    end.outcome = 'completed';
+  } catch (error) {
+    if (!signal.aborted) {
+      end.error = error instanceof TelosError ? error.code : 'internal';
+      end.outcome = end.error === 'budget' ? 'budget' : 'failed';
+    }
+    throw error;
+  } finally {
+    const cost = provider.name === 'ollama' ? 0 : 'unknown';
+    const used = usage ?? (heard ? { ...noTokens, cost } : undefined);
+    end.durationMs = performance.now() - started;
+    const { name, model } = provider;
+    const whose = { door: 'editor', provider: name, model } as const;
+    recordCall(config.dataDir, whose, { ...end, ...(used && { usage: used }) });
+  }
+}
+
+const noTokens = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };

@@ -1,0 +1,182 @@
+/** Carries out the tool calls of one model turn: checked, decided, asked about, run; each gets exactly one result. */
+
+import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
+import type { WriteKeeper } from '../files/atomicWrite.ts';
+import { type ToolContext, toolError } from '../tools/tool.ts';
+import { type Gate, type Granted, type Permit, permitFor, signInAt } from './approval.ts';
+
+/** What the calls of a run work with. */
+export interface ToolBench extends Gate {
+  context: Omit<ToolContext, 'signal' | 'approvedSubject' | 'approvedFolder' | 'onProgress' | 'askSignIn'>;
+  messages: Message[];
+}
+
+/** A model reads at most this much of one result, in bytes: the head, the tail and the exact size. */
+const maxResultBytes = 64 * 1024;
+
+/** So many calls of a turn run at the same time, however many a model asks for. */
+const maxAtOnce = 8;
+
+/** Between two of a call's notices, in milliseconds. */
+const progressInterval = 1000;
+
+/**
+ * Runs the calls in their order, neighbours that only read or fetch at the same time. The results go into the transcript as one
+ * message, also when the run is cancelled in the middle: a call without a result would make the transcript unusable.
+ */
+export async function* runTools(
+  calls: readonly ToolCall[],
+  bench: ToolBench,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, void> {
+  // By the call itself: a model may give two of them the same id.
+  const results = new Map<ToolCall, ToolResult>();
+  const running: Promise<RunEvent>[] = [];
+  const progress = new Progress();
+  const end = (call: ToolCall, result: ToolResult, { policy }: Permit): RunEvent => {
+    results.set(call, result);
+    return { type: 'tool_end', callId: call.id, name: call.name, result, ...(policy ? { policy } : {}) };
+  };
+  try {
+    for (const call of calls) {
+      signal.throwIfAborted();
+      yield { type: 'tool_start', call };
+      const permit = yield* permitFor(call, bench, signal);
+      if (!permit.granted) {
+        yield end(call, toolError(permit.refusal), permit);
+        continue;
+      }
+      const alone = permit.tool.access === 'write' || permit.tool.access === 'execute';
+      if (alone) yield* drained(running, progress);
+      if (running.length >= maxAtOnce) yield* drained(running, progress, running.length - maxAtOnce + 1);
+      running.push(carryOut(call, permit, bench, progress, signal).then(result => end(call, result, permit)));
+      if (alone) yield* drained(running, progress);
+    }
+    yield* drained(running, progress);
+    yield* problemsOf(bench.context.changes);
+    signal.throwIfAborted();
+  } finally {
+    await Promise.all(running);
+    const cancelled = toolError('The run was cancelled before this call ended.');
+    bench.messages.push({
+      role: 'user',
+      content: calls.map(call => resultBlock(call, results.get(call) ?? cancelled)),
+    });
+  }
+}
+
+/** Waits for the first `count` of them, all when it is not said; what was waited for is no longer in `running`. */
+async function* drained(
+  running: Promise<RunEvent>[],
+  progress: Progress,
+  count = running.length,
+): AsyncGenerator<RunEvent, void> {
+  for (const work of running.slice(0, count)) {
+    yield* progress.until(work);
+    yield await work;
+    running.shift();
+  }
+}
+
+/** What calls say about how far they have come, while somebody waits for them to end. */
+class Progress {
+  #waiting: RunEvent[] = [];
+  #wake: () => void = () => undefined;
+
+  /** For one call; what it says more often than once in `progressInterval` is left out. */
+  of(call: ToolCall): (message: string) => void {
+    let last = Number.NEGATIVE_INFINITY;
+    return message => {
+      const now = performance.now();
+      if (now - last < progressInterval) return;
+      last = now;
+      this.add({ type: 'notice', level: 'info', message: `${call.name}: ${message}` });
+    };
+  }
+
+  /** Something for a person, in the middle of a call. */
+  add(event: RunEvent): void {
+    this.#waiting.push(event);
+    this.#wake();
+  }
+
+  async *until(work: Promise<unknown>): AsyncGenerator<RunEvent, void> {
+    let over = false;
+    void work.then(() => {
+      over = true;
+      this.#wake();
+    });
+    for (;;) {
+      // More may come while one of them is read.
+      for (let event = this.#waiting.shift(); event; event = this.#waiting.shift()) yield event;
+      if (over) return;
+      await new Promise<void>(resolve => {
+        this.#wake = resolve;
+      });
+    }
+  }
+}
+
+/** What a person should know of files that cannot be brought back. */
+function* problemsOf(changes: WriteKeeper | undefined): Generator<RunEvent, void> {
+  for (let problem = changes?.takeProblem(); problem !== undefined; problem = changes?.takeProblem())
+    yield { type: 'notice', level: 'warning', message: problem };
+}
+
+async function carryOut(
+  call: ToolCall,
+  permit: Granted,
+  bench: ToolBench,
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  const { tool, approvedSubject, approvedFolder, variables } = permit;
+  const env = { ...variables, ...bench.context.env };
+  const context: ToolContext = {
+    ...bench.context,
+    env,
+    signal,
+    approvedSubject,
+    ...(approvedFolder === undefined ? {} : { approvedFolder }),
+    onProgress: progress.of(call),
+    async askSignIn(wanted) {
+      const asking = signInAt(wanted, bench, signal);
+      for (;;) {
+        const step = await asking.next();
+        if (step.done) return step.value;
+        progress.add(step.value);
+      }
+    },
+  };
+  if (tool.access === 'execute') bench.context.changes?.noteCommand();
+  try {
+    return withinLimit(await tool.execute(call.input, context));
+  } catch (error) {
+    if (signal.aborted) return toolError('The run was cancelled while this call was running.');
+    return toolError(`${call.name} failed: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function resultBlock(call: ToolCall, result: ToolResult): ToolResultBlock {
+  const content = result.images?.length
+    ? [{ type: 'text' as const, text: result.content }, ...result.images]
+    : result.content;
+  return { type: 'tool_result', tool_use_id: call.id, content, is_error: result.isError };
+}
+
+/** Keeps head and tail of a long result, cut at whole characters, and says how long it was. */
+function withinLimit(result: ToolResult): ToolResult {
+  const bytes = Buffer.from(result.content, 'utf8');
+  if (bytes.length <= maxResultBytes) return result;
+  const note = `\n\n[... cut: the result has ${result.wholeSize ?? bytes.length} bytes, of which the middle is left out ...]\n\n`;
+  const half = Math.floor((maxResultBytes - Buffer.byteLength(note)) / 2);
+  const head = bytes
+    .subarray(0, half)
+    .toString('utf8')
+    .replace(/\uFFFD+$/, '');
+  const tail = bytes
+    .subarray(bytes.length - half)
+    .toString('utf8')
+    .replace(/^\uFFFD+/, '');
+  return { ...result, content: head + note + tail };
+}

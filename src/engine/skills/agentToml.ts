@@ -1,0 +1,66 @@
+/** Reads an agent's own description of itself, agent.toml; a broken one is a diagnostic and the agent loads without it. */
+
+import { basename, dirname, isAbsolute, join, relative } from 'node:path';
+import { type Config, expandPath } from '../config.ts';
+import type { Diagnostic } from '../files/diagnostic.ts';
+import { isInside, realPlace } from '../files/paths.ts';
+import { isSensitive, whatObeys } from '../files/sensitiveNames.ts';
+import { readToml, textDefects, textOf } from '../files/settingsFile.ts';
+
+export interface AgentToml {
+  /** The folder's name where the file gives none. */
+  name: string;
+  description: string | undefined;
+  /** As it is written: `.`, a path that may start with `~`; undefined means the default. */
+  workingDir: string | undefined;
+  diagnostics: readonly Diagnostic[];
+}
+
+/** What the pack's agent.toml says, or the defaults where there is none. */
+export function readAgentToml(packDir: string): AgentToml {
+  const file = join(packDir, 'agent.toml');
+  const { table, diagnostics } = readToml(file, 'agent-toml', 'The agent was loaded without it.');
+  const place = { code: 'agent-toml-value', file, line: 1 };
+  const passedOver = textDefects(table, ['name', 'description', 'working_dir'], place);
+  return {
+    name: textOf(table, 'name') ?? basename(packDir),
+    description: textOf(table, 'description'),
+    workingDir: textOf(table, 'working_dir'),
+    diagnostics: [...diagnostics, ...passedOver],
+  };
+}
+
+type Places = Pick<Config, 'home' | 'cwd' | 'configDir' | 'dataDir' | 'skillsDir'>;
+
+const ofTheSystem =
+  /^(\/private)?\/(etc|usr|opt|var\/(?!(folders|tmp|home)\/)\w+|bin|sbin|lib\w*|boot|dev|proc|sys|run|System|Library)(\/|$)|^[a-z]:\\(Windows|Program Files[^\\]*|ProgramData)(\\|$)/i;
+
+/**
+ * Why the folder that the pack names is not used, as the end of a sentence; undefined for one that will do. `written` is as it stands in the
+ * pack's own agent.toml; what the user writes into agents.toml is not held to this.
+ */
+export function workingDirProblem(written: string, packDir: string, places: Places): string | undefined {
+  const { home, cwd, configDir, dataDir, skillsDir } = places;
+  const path = realPlace(expandPath(written, home, cwd));
+  if (path === undefined) return 'leads nowhere';
+  const own = real(packDir);
+  // What an agent may write in its own folder goes by its card.
+  if (path !== own && isInside(own, path)) return undefined;
+  if (!/^~/.test(written) && !isAbsolute(written) && !isInside(real(cwd), path))
+    return 'leads out of the folder in which Telos is called';
+  const around = [home, configDir, dataDir, skillsDir].map(real).find(folder => isInside(path, folder));
+  if (around !== undefined) return `holds all of ${around}`;
+  if (dirname(path) === dirname(dirname(path)) || ofTheSystem.test(path)) return 'belongs to the system';
+  if (isSensitive(path)) return 'is a place of keys and passwords';
+  if (isInside(real(skillsDir), path)) return 'belongs to other agents';
+  const [first = ''] = isInside(real(home), path) ? path.slice(real(home).length + 1).split(/[\\/]/) : [];
+  if (first.startsWith('.')) return 'holds the settings of programs';
+  if (/^(bin|library|appdata)$/i.test(first)) return 'holds programs and their settings';
+  // What is obeyed there is told by its way from the working folder, which would begin too far in.
+  const file = `${path}/file`;
+  if (whatObeys(file, isInside(real(cwd), path) ? relative(real(cwd), file) : file) !== undefined)
+    return 'holds what other programs run or obey';
+  return undefined;
+}
+
+const real = (path: string): string => realPlace(path) ?? path;

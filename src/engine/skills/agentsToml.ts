@@ -1,0 +1,219 @@
+/** Reads agents.toml: what the user wants different about their agents, and the agents that live elsewhere. */
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { type Config, expandPath } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import type { Diagnostic } from '../files/diagnostic.ts';
+import type { AlongFile } from '../files/folderRecord.ts';
+import {
+  parseToml,
+  readToml,
+  type TomlTable,
+  tableOf,
+  textDefects,
+  textOf,
+  tomlString,
+} from '../files/settingsFile.ts';
+import { editShared } from '../files/sharedEdit.ts';
+import { liesWithin } from './projectLimit.ts';
+
+/** One `[agents.<name>]`. Paths are absolute; unknown keys are left alone. */
+export interface AgentEntry {
+  name: string;
+  description: string | undefined;
+  workingDir: string | undefined;
+  mcpConfig: string | undefined;
+  /** The agent's skills lie here and are read where they are. */
+  skillsDir: string | undefined;
+  /** A word of version 3; `installed` means a pack in `<data>/agents/<name>`. */
+  mode: 'linked' | 'installed' | undefined;
+  /** Of its header, counted from 1. */
+  line: number;
+}
+
+export interface AgentsToml {
+  file: string;
+  /** It is the project's own file, since there is no config folder. */
+  ofProject: boolean;
+  entries: readonly AgentEntry[];
+  defaultAgent: string | undefined;
+  diagnostics: readonly Diagnostic[];
+}
+
+/** The file in the config folder; where that folder does not exist, `config/agents.toml` of the folder of the call. */
+export function readAgentsToml(config: Config): AgentsToml {
+  const projectFile = join(config.cwd, 'config', 'agents.toml');
+  const ofProject = !existsSync(config.configDir) && existsSync(projectFile);
+  const file = ofProject ? projectFile : join(config.configDir, 'agents.toml');
+  const problem = ofProject ? projectProblem(file, config) : undefined;
+  if (problem !== undefined) {
+    const unread = {
+      severity: 'warning',
+      code: 'agents-toml-outside',
+      message: problem,
+      file,
+      line: 1,
+    } as const;
+    return { file, ofProject, entries: [], defaultAgent: undefined, diagnostics: [unread] };
+  }
+  const read = readToml(file, 'agents-toml', 'The agents were loaded without it.');
+  const diagnostics = [...read.diagnostics];
+  const entries: AgentEntry[] = [];
+  for (const [name, value] of Object.entries(tableOf(read.table, 'agents') ?? {})) {
+    const line = lineOf(read.text, name);
+    if (typeof value !== 'object' || Array.isArray(value) || value instanceof Date) {
+      const message = `agents.${name} is no table; write [agents.${name}].`;
+      diagnostics.push({ severity: 'warning', code: 'agents-toml-entry', message, file, line });
+      continue;
+    }
+    const place = { code: 'agents-toml-value', file, line };
+    diagnostics.push(...textDefects(value, textKeys, place, ` of agent '${name}'`));
+    const { entry, outside } = entryOf(name, value, line, ofProject, config);
+    entries.push(entry);
+    for (const key of outside) {
+      const message = `${key} of agent '${name}' leads out of this project, so it is not used. A project's file may only name folders of the project.`;
+      diagnostics.push({ severity: 'warning', code: 'agents-toml-outside', message, file, line });
+    }
+  }
+  const defaultAgent = textOf(tableOf(read.table, 'defaults') ?? {}, 'default_agent');
+  return { file, ofProject, entries, defaultAgent, diagnostics };
+}
+
+/** Why the project's own file is not read, as a sentence; undefined for one that is. */
+function projectProblem(file: string, { cwd, home, configDir }: Config): string | undefined {
+  if (liesWithin(cwd, home))
+    return `It is not read, since the folder is no project: it holds your home folder. Your own agents are named in ${join(configDir, 'agents.toml')}.`;
+  return liesWithin(cwd, file)
+    ? undefined
+    : "It leads out of the project, so it is not read. A project's file must lie inside the project.";
+}
+
+const textKeys = ['description', 'working_dir', 'mcp_config', 'skills_dir', 'mode'];
+
+/** What a stranger's project says must not reach beyond it: `outside` are the keys that were left out for that. */
+function entryOf(
+  name: string,
+  table: TomlTable,
+  line: number,
+  ofProject: boolean,
+  config: Config,
+): { entry: AgentEntry; outside: string[] } {
+  const outside: string[] = [];
+  const path = (key: string, base: string): string | undefined => {
+    const written = textOf(table, key);
+    if (written === undefined) return undefined;
+    const absolute = expandPath(written, config.home, base);
+    if (!ofProject || liesWithin(config.cwd, absolute)) return absolute;
+    outside.push(key);
+    return undefined;
+  };
+  const fileBase = ofProject ? config.cwd : config.configDir;
+  const mode = textOf(table, 'mode');
+  const entry: AgentEntry = {
+    name,
+    description: textOf(table, 'description'),
+    workingDir: path('working_dir', config.cwd),
+    mcpConfig: path('mcp_config', fileBase),
+    skillsDir: path('skills_dir', fileBase),
+    mode: mode === 'linked' || mode === 'installed' ? mode : undefined,
+    line,
+  };
+  return { entry, outside };
+}
+
+/** Where an agent's table begins, for a person to find it; 1 where it is written in another way. */
+function lineOf(text: string, name: string): number {
+  const headers = [`[agents.${name}]`, `[agents."${name}"]`];
+  return (
+    1 +
+    Math.max(
+      0,
+      text.split('\n').findIndex(line => headers.includes(line.trim())),
+    )
+  );
+}
+
+/**
+ * Takes `[agents.<name>]` and what is below it out of the file, where it is still there. Returns what that changed, for undo. Throws TelosError
+ * `config` when it cannot be done safely.
+ */
+export async function removeAgentEntry(file: string, name: string): Promise<AlongFile | undefined> {
+  return edited(file, text => (holdsEntry(text, name) ? editedText(text, file, name, () => []) : text));
+}
+
+/** Writes one text value into `[agents.<name>]`, which must be there. Returns and throws the same. */
+export async function setAgentValue(
+  file: string,
+  name: string,
+  key: string,
+  value: string,
+): Promise<AlongFile | undefined> {
+  const line = `${key} = ${tomlString(value)}`;
+  const edit = ([header = '', ...rest]: readonly string[]): string[] => {
+    const at = rest.findIndex(text => text.split('=')[0]?.trim() === key);
+    return at < 0 ? [header, line, ...rest] : [header, ...rest.slice(0, at), line, ...rest.slice(at + 1)];
+  };
+  return edited(file, text => editedText(text, file, name, edit));
+}
+
+async function edited(file: string, change: (text: string) => string): Promise<AlongFile | undefined> {
+  let along: AlongFile | undefined;
+  await editShared(file, text => {
+    const after = change(text);
+    along = after === text ? undefined : { file, before: text, after };
+    return after;
+  });
+  return along;
+}
+
+/** Another window may have been faster; a file that cannot be read is one to say something about. */
+function holdsEntry(text: string, name: string): boolean {
+  try {
+    return Object.hasOwn(tableOf(parseToml(text), 'agents') ?? {}, name);
+  } catch {
+    return true;
+  }
+}
+
+/** The edit is by lines, so the result is parsed before it is written: every other agent must be as it was. */
+function editedText(
+  text: string,
+  file: string,
+  name: string,
+  edit: (lines: readonly string[]) => readonly string[],
+): string {
+  const lines = text.split('\n');
+  const isOwn = (line: string): boolean => ownHeader(name).test(line);
+  const start = lines.findIndex(isOwn);
+  let end = start + 1;
+  while (end < lines.length && (!/^\s*\[/.test(lines[end] ?? '') || isOwn(lines[end] ?? ''))) end++;
+  const edited = [...lines.slice(0, start), ...edit(lines.slice(start, end)), ...lines.slice(end)].join('\n');
+  if (start < 0 || !sameOthers(text, edited, name)) {
+    const message = `The entry of agent '${name}' in ${file} is written in a way that Telos cannot change safely. Change [agents.${name}] there by hand.`;
+    throw new TelosError('config', message);
+  }
+  return edited;
+}
+
+function ownHeader(name: string): RegExp {
+  const quoted = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return new RegExp(
+    `^\\s*\\[\\s*agents\\s*\\.\\s*(?:${quoted}|"${quoted}"|'${quoted}')\\s*(?:\\.[^\\]]*)?\\]`,
+  );
+}
+
+function sameOthers(before: string, after: string, name: string): boolean {
+  const others = (text: string): unknown => {
+    const table = parseToml(text);
+    const agents = { ...tableOf(table, 'agents') };
+    delete agents[name];
+    return { ...table, agents };
+  };
+  try {
+    return isDeepStrictEqual(others(before), others(after));
+  } catch {
+    return false;
+  }
+}

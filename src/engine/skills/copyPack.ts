@@ -1,0 +1,144 @@
+/** Copies a stranger's folder file by file: no links, no repository, nothing special, and not more than a pack can reasonably hold. */
+
+import { createHash } from 'node:crypto';
+import { constants, type Dirent } from 'node:fs';
+import { mkdir, open, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TelosError } from '../errors.ts';
+import { type FolderContents, fileText } from '../files/folderRecord.ts';
+
+/** What a pack may hold, at most. */
+export const packLimits = { files: 5000, bytes: 100 * 1024 * 1024, depth: 24 } as const;
+
+export interface PackCopy {
+  files: number;
+  bytes: number;
+  /** Links and special files that were not copied, as paths below the source. */
+  leftOut: string[];
+  /** What the copy holds. */
+  contents: FolderContents;
+}
+
+/**
+ * Copies into `target`, an empty folder; without one it only reads, and returns what a copy would be. Throws TelosError `pack` at a limit, and
+ * what the file system says.
+ */
+export async function copyPack(
+  source: string,
+  target: string | undefined,
+  limits = packLimits,
+): Promise<PackCopy> {
+  const copy = { files: 0, bytes: 0, leftOut: [] as string[] };
+  const contents = new Map<string, string>();
+  await copyFolder(source, target, '', 0);
+  return { ...copy, contents: Object.fromEntries(contents) };
+
+  async function copyFolder(
+    from: string,
+    to: string | undefined,
+    path: string,
+    depth: number,
+  ): Promise<void> {
+    if (depth > limits.depth) throw tooLarge(source, `folders more than ${limits.depth} deep`);
+    for (const entry of await sortedEntries(from)) {
+      if (entry.name === '.git') continue;
+      const below = path ? `${path}/${entry.name}` : entry.name;
+      const [here, there] = [join(from, entry.name), to && join(to, entry.name)];
+      if (entry.isDirectory()) {
+        if (there) await mkdir(there);
+        contents.set(below, 'folder');
+        await copyFolder(here, there, below, depth + 1);
+      } else if (entry.isFile()) {
+        copy.files++;
+        if (copy.files > limits.files) throw tooLarge(source, `more than ${limits.files} files`);
+        const { size, text } = await copyFile(here, there, limits.bytes - copy.bytes);
+        copy.bytes += size;
+        if (copy.bytes > limits.bytes) throw tooLarge(source, `more than ${limits.bytes} bytes`);
+        contents.set(below, text);
+      } else {
+        copy.leftOut.push(below);
+      }
+    }
+  }
+}
+
+async function sortedEntries(folder: string): Promise<Dirent[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/**
+ * Returns the file's size in bytes and how `FolderContents` says it; a file larger than `room` is not copied. Scripts become executable, since
+ * archives lose that bit.
+ */
+async function copyFile(
+  from: string,
+  to: string | undefined,
+  room: number,
+): Promise<{ size: number; text: string }> {
+  // The file may have become a link or a pipe since the folder was listed; Windows does not know the flags.
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+  const source = await open(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    const stats = await source.stat();
+    if (!stats.isFile()) throw new TelosError('pack', `${from} is not a file any more. Nothing was changed.`);
+    const { size, mode } = stats;
+    if (size > room) return { size, text: '' };
+    const bytes = await source.readFile();
+    const executable = (mode & 0o111) !== 0 || (bytes[0] === 0x23 && bytes[1] === 0x21);
+    const copied = executable ? 0o755 : 0o644;
+    if (to !== undefined) await writeCopy(to, bytes, copied);
+    return { size: bytes.length, text: fileText(createHash('sha256').update(bytes).digest('hex'), copied) };
+  } finally {
+    await source.close();
+  }
+}
+
+async function writeCopy(to: string, bytes: Buffer, mode: number): Promise<void> {
+  const copy = await open(to, 'wx');
+  try {
+    await copy.writeFile(bytes);
+    await copy.chmod(mode);
+    await copy.sync();
+  } finally {
+    await copy.close();
+  }
+}
+
+function tooLarge(source: string, what: string): TelosError {
+  return new TelosError(
+    'pack',
+    `${source} holds ${what}, which is more than a pack may have. Install only the folder with the agent.toml or the skills. Nothing was changed.`,
+  );
+}
+
+const maxLength = 64;
+/** Windows opens a device for these, whatever the ending and in whatever case. */
+const deviceName = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?$/i;
+/** Taken by Telos itself, or passed over when skills are looked for. */
+const reserved = new Set(['telos', 'skills', 'node_modules']);
+
+/** What is wrong with the name of an agent, in the rest of a sentence; undefined when nothing is. */
+export function packNameProblem(name: string): string | undefined {
+  if (name.trim() === '') return 'is empty';
+  if (/[/\\]/.test(name)) return 'holds a slash or a backslash';
+  if (name.includes('..') || name === '.') return 'leads to another folder';
+  if (/^[A-Za-z]:/.test(name) || name.startsWith('~')) return 'is a path';
+  if (name.startsWith('.') || name.startsWith('-')) return 'starts with a dot or a hyphen';
+  if (name !== name.trim() || name.endsWith('.')) return 'begins or ends with a space, or ends with a dot';
+  if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}<>:"|?*]/u.test(name)) return 'holds a character that no folder may have';
+  if (name.length > maxLength) return `has more than ${maxLength} characters`;
+  if (deviceName.test(name)) return 'is a device on Windows';
+  if (reserved.has(name.toLowerCase())) return 'is reserved';
+  return undefined;
+}
+
+/** Throws TelosError `pack` for a name that may not be used. `from` says where the name stands. */
+export function checkPackName(name: string, from: string): void {
+  const problem = packNameProblem(name);
+  if (!problem) return;
+  throw new TelosError(
+    'pack',
+    `The agent name ${JSON.stringify(name)} (${from}) ${problem}. Use letters, digits, spaces, hyphens and underscores. Nothing was changed.`,
+  );
+}

@@ -1,0 +1,321 @@
+/** Finds every agent and skill on disk: the user's packs, the skills of trusted workspaces, linked folders and the built-in ones. */
+
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Config } from '../config.ts';
+import type { Diagnostic } from '../files/diagnostic.ts';
+import type { Agent, SkillSource } from './agent.ts';
+import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
+import { type AgentToml, readAgentToml, workingDirProblem } from './agentToml.ts';
+import {
+  atOnce,
+  findSkillSteps,
+  foldersIn,
+  inSlices,
+  isLock,
+  noteShadows,
+  type Steps,
+} from './findSkills.ts';
+import { type ProjectLimit, projectLimit } from './projectLimit.ts';
+import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
+import { formerWork, ownFolderNames, type WantedWork, workFolderOf } from './workFolders.ts';
+
+/** An Agent whose skills know their names without being parsed; what the engine's own rooms work on. */
+export interface FileAgent extends Agent {
+  readonly skills: readonly FileSkill[];
+}
+
+export interface Discovery {
+  /** Sorted by name. Each has a skill, or stands in agents.toml and says why it has none. */
+  agents: readonly FileAgent[];
+  /** `[defaults] default_agent` of agents.toml, where it names an agent. */
+  defaultAgent: string | undefined;
+  /** Defects that belong to no single agent. */
+  diagnostics: readonly Diagnostic[];
+}
+
+/** What is known of an agent before the defaults are filled in; later sources write over earlier ones. */
+export interface AgentFields extends WantedWork {
+  source: SkillSource;
+  skills: readonly FileSkill[];
+  /** `<packDir>/skills` if not said. */
+  skillsDir?: string | undefined;
+  /** The first skill's if not said. */
+  description?: string | undefined;
+  /** `<packDir>/mcp.json`, where there is one, if the key is missing. */
+  mcpConfig?: string | undefined;
+  diagnostics?: readonly Diagnostic[];
+}
+
+/** All agents with at least one skill, sorted by name. */
+export function discoverAgents(config: Config): readonly FileAgent[] {
+  return discover(config).agents;
+}
+
+/** Never throws: what is broken is a diagnostic, and the rest loads. */
+export function discover(config: Config): Discovery {
+  return atOnce(discoverySteps(config));
+}
+
+/** The same with turns for others in between, which thousands of skills need. */
+export async function discoverInSlices(config: Config): Promise<Discovery> {
+  return inSlices(discoverySteps(config));
+}
+
+function* discoverySteps(config: Config): Steps<Discovery> {
+  const found = new Map<string, AgentFields>();
+  // Where version 3 kept its packs; one that has been installed again since stands in the skills folder and wins.
+  yield* addPacks(join(config.dataDir, 'agents'), found, config);
+  yield* addPacks(config.skillsDir, found, config);
+  addShared(yield* personal(config), found);
+  addShared(yield* builtin(config), found);
+  const toml = readAgentsToml(config);
+  const diagnostics = [...toml.diagnostics];
+  for (const entry of toml.entries) diagnostics.push(...(yield* applyEntry(entry, found, toml, config)));
+  for (const folder of config.workspaceFolders) {
+    const roots = ['.claude', '.agents', '.github'].map(name => join(folder.path, name, 'skills'));
+    const limit = projectLimit(folder.path, diagnostics);
+    const fields = yield* fromRoots(folder.name, roots, 'project', limit);
+    const description = `Skills of the workspace folder ${folder.name}`;
+    const place = { packDir: folder.path, workingDir: folder.path, chosenBy: 'user' as const };
+    addShared(
+      fields && { ...fields, ...place, description, ...ownMcpConfig(folder.path, limit) },
+      found,
+      'workspace',
+    );
+  }
+  const fields = [...found.values()];
+  const folders = ownFolderNames(fields, config.workingRoot);
+  const agents = fields.map(each => {
+    const former = formerWork(each, folders.values(), config.workingRoot);
+    const noted = former ? { ...each, diagnostics: [...(each.diagnostics ?? []), former] } : each;
+    return agentOf(noted, config, folders.get(each));
+  });
+  agents.sort((a, b) => (a.name < b.name ? -1 : 1));
+  noteShadows(agents);
+  const { defaultAgent } = toml;
+  if (defaultAgent === undefined || found.has(defaultAgent)) return { agents, defaultAgent, diagnostics };
+  const message = `default_agent is '${defaultAgent}', and there is no agent of that name.`;
+  diagnostics.push({ severity: 'error', code: 'agents-toml-default', message, file: toml.file, line: 1 });
+  return { agents, defaultAgent: undefined, diagnostics };
+}
+
+/** Fills in the defaults; `folder` is the name of its own folder for work. The description is read from the first skill when it is asked for. */
+export function agentOf(fields: AgentFields, config: Config, folder?: string): FileAgent {
+  const { name, packDir, source, skills, diagnostics = [] } = fields;
+  const { mcpConfig } = 'mcpConfig' in fields ? fields : ownMcpConfig(packDir);
+  return {
+    name,
+    get description() {
+      return fields.description ?? skills[0]?.description ?? '';
+    },
+    skills,
+    packDir,
+    skillsDir: fields.skillsDir ?? join(packDir, 'skills'),
+    ...workFolderOf(fields, config, folder),
+    source,
+    ...(mcpConfig ? { mcpConfig } : {}),
+    diagnostics,
+  };
+}
+
+/** `<packDir>/mcp.json`, where there is one that may be read. */
+function ownMcpConfig(packDir: string, limit?: ProjectLimit): Pick<AgentFields, 'mcpConfig'> {
+  const mcpConfig = join(packDir, 'mcp.json');
+  return { mcpConfig: existsSync(mcpConfig) && limit?.refuses(mcpConfig) !== true ? mcpConfig : undefined };
+}
+
+/** Of two packs with one name the one whose folder is called so wins, else the later folder, and says so. */
+function* addPacks(folder: string, found: Map<string, AgentFields>, config: Config): Steps<void> {
+  for (const entry of foldersIn(folder)) {
+    const fields = yield* readPack(join(folder, entry), config);
+    if (!fields) continue;
+    const other = found.get(fields.name);
+    // What the user has said of an agent by its name is not for any pack that takes the name.
+    const isOther = other?.packFolder === fields.name && fields.packFolder !== fields.name;
+    const [hidden, shown] = other && isOther ? [fields, other] : [other, fields];
+    const diagnostics = [...(shown.diagnostics ?? []), ...(hidden ? [clash(hidden, shown)] : [])];
+    found.set(fields.name, { ...shown, diagnostics });
+  }
+}
+
+function clash(hidden: AgentFields, shown: AgentFields): Diagnostic {
+  return {
+    severity: 'warning',
+    code: 'agent-name-clash',
+    message: `Two packs are called '${shown.name}': ${hidden.packDir} is not used.`,
+    file: join(hidden.packDir, 'agent.toml'),
+    line: 1,
+    fix: 'Give one of them another `name` in its agent.toml.',
+  };
+}
+
+/** A folder with a `skills` folder, or with a SKILL.md of its own; undefined for any other folder. */
+function* readPack(packDir: string, config: Config): Steps<AgentFields | undefined> {
+  let skills = yield* findSkillSteps(join(packDir, 'skills'), 'user', { within: packDir });
+  const own = skills.length === 0 ? (skillFileIn(packDir) ?? fileBehindLostLink(packDir)) : undefined;
+  if (own) skills = [openSkill(own, 'user', undefined, packDir)];
+  if (skills.length === 0) return undefined;
+  const toml = withOwnWorkingDir(readAgentToml(packDir), packDir, config);
+  return { ...toml, packDir, packFolder: basename(packDir), chosenBy: 'pack', source: 'user', skills };
+}
+
+/** Of a folder's entry that is there and leads nowhere: the file that would tell so when it is read; undefined for any other. */
+const fileBehindLostLink = (packDir: string): string | undefined =>
+  existsSync(packDir) || isLock(basename(packDir)) ? undefined : join(packDir, 'SKILL.md');
+
+/** Without a folder that no pack gets; the agent works in its own then. */
+function withOwnWorkingDir(toml: AgentToml, packDir: string, config: Config): AgentToml {
+  const { name, workingDir } = toml;
+  const problem = workingDir === undefined ? undefined : workingDirProblem(workingDir, packDir, config);
+  if (problem === undefined) return toml;
+  const message = `The pack wants to work in '${workingDir}', which ${problem}, so it works in its own folder instead.`;
+  const diagnostic: Diagnostic = {
+    severity: 'warning',
+    code: 'agent-working-dir',
+    message,
+    file: join(packDir, 'agent.toml'),
+    line: 1,
+    fix: `If you want it to work there, write working_dir under [agents.${JSON.stringify(name)}] into your own agents.toml.`,
+  };
+  return { ...toml, workingDir: undefined, diagnostics: [...toml.diagnostics, diagnostic] };
+}
+
+/** The skills that other runners keep in the home folder. */
+function* personal({ home }: Config): Steps<AgentFields | undefined> {
+  const roots = ['.claude', '.agents'].map(name => join(home, name, 'skills'));
+  const fields = yield* fromRoots('personal', roots, 'user');
+  return fields && { ...fields, description: 'Skills of your own that other runners know too' };
+}
+
+function* builtin({ builtinSkillsDir }: Config): Steps<AgentFields | undefined> {
+  const fields = builtinSkillsDir && (yield* fromRoots('telos', [builtinSkillsDir], 'builtin'));
+  return fields ? { ...fields, description: 'Skills that come with Telos' } : undefined;
+}
+
+/**
+ * An agent whose skills lie in several folders; undefined where they hold none. Of equal ids the first folder's is called by it, and
+ * shadows the others, which are called by their path.
+ */
+function* fromRoots(
+  name: string,
+  roots: readonly string[],
+  source: SkillSource,
+  limit?: ProjectLimit,
+): Steps<AgentFields | undefined> {
+  const byId = new Map<string, FileSkill>();
+  let skillsDir: string | undefined;
+  for (const root of roots) {
+    const skills = yield* findSkillSteps(root, source, limit && { within: limit.folder, limit });
+    if (skills.length > 0) skillsDir ??= root;
+    for (const skill of skills) {
+      if (!byId.has(skill.id)) {
+        byId.set(skill.id, skill);
+        continue;
+      }
+      const path = `${basename(join(root, '..'))}/${skill.id}`;
+      const shadowed = openSkill(skill.file, source, path, skill.within);
+      shadowed.shadowedBy = { agent: name, skill: skill.id };
+      byId.set(path, shadowed);
+    }
+  }
+  if (skillsDir === undefined) return undefined;
+  const skills = [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  return { name, packDir: skillsDir, skillsDir, source, skills };
+}
+
+/** Adds an agent whose name nobody has chosen for it, so it gives way to one of that name. */
+function addShared(fields: AgentFields | undefined, found: Map<string, AgentFields>, kind?: string): void {
+  if (!fields) return;
+  let { name } = fields;
+  for (let count = 1; found.has(name); count++) {
+    name = `${fields.name} (${kind ?? fields.source}${count > 1 ? ` ${count}` : ''})`;
+  }
+  for (const skill of fields.skills)
+    if (skill.shadowedBy) skill.shadowedBy = { ...skill.shadowedBy, agent: name };
+  found.set(name, { ...fields, name });
+}
+
+/** Lays one entry of agents.toml over what was found, or adds its linked agent. Returns what is wrong with it. */
+function* applyEntry(
+  entry: AgentEntry,
+  found: Map<string, AgentFields>,
+  { file, ofProject }: AgentsToml,
+  config: Config,
+): Steps<Diagnostic[]> {
+  const { name, line, skillsDir } = entry;
+  const report = (severity: Diagnostic['severity'], code: string, message: string): Diagnostic[] => [
+    { severity, code, message, file, line },
+  ];
+  const problems: Diagnostic[] = [];
+  let base = found.get(name);
+  if (skillsDir !== undefined) {
+    const limit = ofProject ? projectLimit(config.cwd, problems) : undefined;
+    const within = limit?.folder ?? skillsDir;
+    const skills = yield* findSkillSteps(skillsDir, limit ? 'project' : 'linked', { within, limit });
+    const diagnostics =
+      skills.length > 0
+        ? base?.diagnostics
+        : report(
+            'warning',
+            'agent-linked-empty',
+            `There is no skill in ${skillsDir}, the skills_dir of agent '${name}'.`,
+          );
+    // A project's agent is no agent of the user, whatever it is called, and gets none of its folders.
+    const fresh = { name, packDir: skillsDir };
+    base = {
+      ...(limit ? { ...fresh, ofProject, ...ownMcpConfig(skillsDir, limit) } : (base ?? fresh)),
+      source: limit ? 'project' : 'linked',
+      skills,
+      skillsDir,
+      ...(diagnostics ? { diagnostics } : {}),
+    };
+  } else if (!base && entry.mode === 'linked') {
+    return report(
+      'error',
+      'agents-toml-linked',
+      `The linked agent '${name}' has no skills_dir, so it has no skills.`,
+    );
+  } else if (!base && entry.mode === 'installed' && /^[\w][\w .-]*$/.test(name)) {
+    const packDir = join(config.dataDir, 'agents', name);
+    const message = `Agent '${name}' is called installed, and there is no skill in ${packDir}. Install it again, or remove its entry.`;
+    base = {
+      name,
+      packDir,
+      source: 'user',
+      skills: [],
+      diagnostics: report('warning', 'agent-missing', message),
+    };
+  }
+  if (!base)
+    return report(
+      'info',
+      'agents-toml-unknown',
+      `There is no agent '${name}', so its entry changes nothing.`,
+    );
+  const work = workOf(entry, base.packDir, ofProject, config);
+  if ('problem' in work) problems.push(...report('warning', 'agent-working-dir', work.problem));
+  found.set(name, {
+    ...base,
+    description: entry.description ?? base.description,
+    ...('problem' in work ? {} : work),
+    ...(entry.mcpConfig === undefined ? {} : { mcpConfig: entry.mcpConfig }),
+  });
+  return problems;
+}
+
+/** Where the entry says that the agent works, and on whose word; a project is held to more than a user. */
+function workOf(
+  { name, workingDir }: AgentEntry,
+  packDir: string,
+  ofProject: boolean,
+  config: Config,
+): Pick<WantedWork, 'workingDir' | 'chosenBy'> | { problem: string } {
+  if (workingDir === undefined) return {};
+  if (!ofProject) return { workingDir, chosenBy: 'user' };
+  const problem = workingDirProblem(workingDir, packDir, config);
+  if (problem === undefined) return { workingDir, chosenBy: 'project' };
+  return {
+    problem: `The project wants agent '${name}' to work in ${workingDir}, which ${problem}, so it works in its own folder instead.`,
+  };
+}

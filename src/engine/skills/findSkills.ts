@@ -1,0 +1,236 @@
+/** Finds the skills below a folder, fast enough for thousands of them: names and a look for the file, nothing is read. */
+
+import { type Dirent, opendirSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { type Config, type SkillRootKind, skillRootKinds } from '../config.ts';
+import type { Diagnostic } from '../files/diagnostic.ts';
+import { isSkippedFolder } from '../files/folderNames.ts';
+import { isInside } from '../files/paths.ts';
+import { isSensitive } from '../files/sensitiveNames.ts';
+import type { SkillSource } from './agent.ts';
+import { type ProjectLimit, projectLimit } from './projectLimit.ts';
+import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
+
+/** Folders below a root are searched to this depth; a skill's own folder ends the search. */
+const maxDepth = 4;
+
+export interface SkillSearch {
+  /** As of `Skill`; each entry of the root itself if not said, since the user has laid it there. */
+  within?: string | undefined;
+  /** What it refuses is passed by. */
+  limit?: ProjectLimit | undefined;
+}
+
+/**
+ * The skills below a root, sorted by id. The search stops at a folder with a skill file, follows links and guards against cycles.
+ * Where two folders share a name, each is called by its path below the root. What cannot be looked into is a skill with a diagnostic, lest it
+ * be missed without a word: a closed folder, a link in the root that leads nowhere, and under its own path the root.
+ */
+export function findSkills(root: string, source: SkillSource): FileSkill[] {
+  return atOnce(findSkillSteps(root, source));
+}
+
+/** The same, with a pause after each folder. */
+export function* findSkillSteps(
+  root: string,
+  source: SkillSource,
+  { within, limit }: SkillSearch = {},
+): Steps<FileSkill[]> {
+  const found = yield* skillFolders(root, limit);
+  const count = new Map<string, number>();
+  for (const { name } of found) count.set(name, (count.get(name) ?? 0) + 1);
+  const idOf = ({ dir, name }: SkillFolder): string =>
+    count.get(name) === 1 ? name : relative(root, dir).split(sep).join('/');
+  const entryOf = (dir: string): string => join(root, relative(root, dir).split(sep)[0] ?? '');
+  return found
+    .filter(({ file }) => limit?.refuses(file) !== true)
+    .map(folder => openSkill(folder.file, source, idOf(folder), within ?? entryOf(folder.dir)))
+    .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+}
+
+interface SkillFolder {
+  dir: string;
+  name: string;
+  file: string;
+}
+
+function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<SkillFolder[]> {
+  const found: SkillFolder[] = [];
+  const visited = new Set<string>();
+  // Only a link can lead to a folder that was visited, so only links cost a question for the real path.
+  function* visit(dir: string, name: string, realDir: string, depth: number): Steps<void> {
+    yield;
+    if (visited.has(realDir)) return;
+    visited.add(realDir);
+    // A folder is read once, for the skill file's odd spellings and for the folders below.
+    let entries: readonly Dirent[] | undefined;
+    const read = (): readonly Dirent[] => {
+      entries ??= entriesIn(dir);
+      return entries;
+    };
+    const file = depth > 0 ? skillFileIn(dir, () => read().map(entry => entry.name)) : undefined;
+    if (file) {
+      found.push({ dir, name, file });
+      return;
+    }
+    // A folder that has the name of a skill file, or a link of that name to none, is a mistake that somebody should hear of.
+    const wrong =
+      depth > 0 ? read().find(entry => !entry.isFile() && /^skill\.md$/i.test(entry.name)) : undefined;
+    if (wrong) {
+      found.push({ dir, name, file: join(dir, wrong.name) });
+      return;
+    }
+    if (depth >= maxDepth) return;
+    for (const entry of folderEntries(read())) {
+      const path = join(dir, entry.name);
+      const realPath = entry.isLink ? realPathOf(path) : realDir + sep + entry.name;
+      if (entry.isLink && realPath !== undefined) {
+        if (limit?.refuses(path)) continue;
+        // Reading it as a skill file tells why nothing in it is read.
+        if (isSensitive(realPath)) {
+          found.push({ dir, name: entry.name, file: path });
+          continue;
+        }
+      }
+      if (realPath !== undefined) yield* visit(path, entry.name, realPath, depth + 1);
+      else if (depth === 0 && !isLock(entry.name))
+        found.push({ dir: path, name: entry.name, file: join(path, 'SKILL.md') });
+    }
+  }
+  const realRoot = realPathOf(root);
+  if (realRoot !== undefined && limit?.refuses(root)) return found;
+  if (realRoot !== undefined) yield* visit(root, '', realRoot, 0);
+  if (found.length === 0 && isClosed(root))
+    found.push({ dir: root, name: root, file: join(root, 'SKILL.md') });
+  return found;
+}
+
+/** Names of the folders, and of links, in a folder, sorted; none where it cannot be read. */
+export function foldersIn(dir: string): string[] {
+  return folderEntries(entriesIn(dir)).map(({ name }) => name);
+}
+
+function folderEntries(entries: readonly Dirent[]): { name: string; isLink: boolean }[] {
+  return entries
+    .filter(entry => (entry.isDirectory() || entry.isSymbolicLink()) && !isSkippedFolder(entry.name))
+    .map(entry => ({ name: entry.name, isLink: entry.isSymbolicLink() }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function entriesIn(dir: string): Dirent[] {
+  try {
+    return readdirSync(dir, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+/** Links that lead nowhere are also what editors lay beside a file that they have open. */
+export const isLock = (name: string): boolean => name.startsWith('.');
+
+/** True for a folder that is there, or below one that is, and may not be read. */
+function isClosed(dir: string): boolean {
+  try {
+    opendirSync(dir).closeSync();
+    return false;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EPERM');
+  }
+}
+
+function realPathOf(path: string): string | undefined {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Each `yield` is a place at which others may have a turn. */
+export type Steps<Result> = Generator<void, Result, void>;
+
+/** The work between two turns of the event loop, in milliseconds: the extension host must answer in between. */
+const sliceMs = 10;
+
+export function atOnce<Result>(steps: Steps<Result>): Result {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
+  let sliceEnd = performance.now() + sliceMs;
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    if (performance.now() < sliceEnd) continue;
+    await setImmediate();
+    sliceEnd = performance.now() + sliceMs;
+  }
+}
+
+export interface SkillRoot {
+  kind: SkillRootKind;
+  /** Absolute, as it was set. */
+  path: string;
+}
+
+/**
+ * Those that are folders now, the strongest first; one folder by two names is listed once. One in the folder of the call must really lie there,
+ * since a clone brings its own: `diagnostics` gets one for each that does not. Never throws.
+ */
+export function existingSkillRoots(
+  { skillRoots, cwd }: Pick<Config, 'skillRoots' | 'cwd'>,
+  diagnostics: Diagnostic[] = [],
+): SkillRoot[] {
+  const seen = new Set<string>();
+  const limit = projectLimit(cwd, diagnostics);
+  return skillRootKinds.flatMap(kind => {
+    const path = skillRoots[kind];
+    const real = path === undefined ? undefined : realFolder(path);
+    if (path === undefined || real === undefined || seen.has(real)) return [];
+    const isOfProject = kind === 'project' && isInside(cwd, path) && path !== skillRoots.user;
+    if (isOfProject && limit.refuses(path)) return [];
+    seen.add(real);
+    return [{ kind, path }];
+  });
+}
+
+function realFolder(path: string): string | undefined {
+  try {
+    const real = realpathSync.native(path);
+    return statSync(real).isDirectory() ? real : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface SkillHolder {
+  readonly name: string;
+  readonly skills: readonly FileSkill[];
+}
+
+const rank: Readonly<Record<SkillSource, number>> = { project: 2, user: 1, linked: 1, builtin: 0 };
+
+/**
+ * On equal names the project's skill wins over the user's, and that over the built-in one; the others get to know what wins.
+ * Skills of one rank do not shadow each other.
+ */
+export function noteShadows(agents: readonly SkillHolder[]): void {
+  const strongest = new Map<string, { agent: SkillHolder; skill: FileSkill }>();
+  for (const agent of agents) {
+    for (const skill of agent.skills) {
+      const other = strongest.get(skill.id);
+      if (!other || rank[skill.source] > rank[other.skill.source]) strongest.set(skill.id, { agent, skill });
+    }
+  }
+  for (const agent of agents) {
+    for (const skill of agent.skills) {
+      const winner = strongest.get(skill.id);
+      if (winner && rank[winner.skill.source] > rank[skill.source])
+        skill.shadowedBy = { agent: winner.agent.name, skill: winner.skill.id };
+    }
+  }
+}

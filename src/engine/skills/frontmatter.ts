@@ -1,0 +1,314 @@
+/** Reads any SKILL.md: splits frontmatter from body, and makes the best of YAML that is not quite YAML. Never throws. */
+
+import { type Document, LineCounter, parseDocument, visit } from 'yaml';
+import type { Diagnostic, TextEdit } from '../files/diagnostic.ts';
+import {
+  endlessAliases,
+  noMap,
+  strayIndent,
+  unclosed,
+  unfinishedMerge,
+  yamlDefect,
+} from './frontmatterDefects.ts';
+import { lineText, openBrackets, parseLooseJson, readLines, unquote } from './frontmatterLines.ts';
+
+export interface ParsedSkillFile {
+  /** The frontmatter's keys as they are; no prototype, so that a key called `__proto__` is only a key. */
+  fields: Readonly<Record<string, unknown>>;
+  /** Everything behind the closing fence, byte for byte. */
+  body: string;
+  /** False for a file that is all body. */
+  hasFrontmatter: boolean;
+  diagnostics: readonly Diagnostic[];
+}
+
+type Report = (code: string, line: number, message: string, fix: string, edit?: TextEdit) => void;
+
+/** Parses the text of one skill file; `file` only names it in diagnostics. */
+export function parseSkillFile(text: string, file: string): ParsedSkillFile {
+  const diagnostics: Diagnostic[] = [];
+  const report: Report = (code, line, message, fix, edit) => {
+    diagnostics.push({ severity: 'warning', code, line, message, file, fix, ...(edit ? { edit } : {}) });
+  };
+  const plain = withoutMark(text);
+  const split = splitFrontmatter(plain);
+  if (!split) return { fields: emptyFields(), body: plain, hasFrontmatter: false, diagnostics };
+  if (!split.closed) {
+    const message = 'The frontmatter has no closing `---`; its leading `key: value` lines were taken.';
+    const fix = 'Add a line `---` behind the last key.';
+    report('frontmatter-unclosed', split.firstLine - 1, message, fix, closingFence(split));
+  }
+  const fields = parseFields(split, report);
+  reportCapitals(fields, split, report);
+  return { fields, body: split.body, hasFrontmatter: true, diagnostics };
+}
+
+/** A key counts in small letters only, and nobody sees that from the file. */
+function reportCapitals(fields: ParsedSkillFile['fields'], split: Split, report: Report): void {
+  for (const key of Object.keys(fields)) {
+    const usual = key.toLowerCase();
+    if (usual === key || usual in fields || !['name', 'description', 'metadata'].includes(usual)) continue;
+    const lines = split.frontmatter.split('\n');
+    const index = lines.findIndex(line => line.startsWith(`${key}:`));
+    if (index < 0) continue;
+    const offset = split.start + lines.slice(0, index).reduce((sum, { length }) => sum + length + 1, 0);
+    const message = `The key \`${key}\` counts as not said, since keys are written in small letters.`;
+    const edit = { offset, length: key.length, text: usual };
+    report('key-case', split.firstLine + index, message, `Write \`${usual}\`.`, edit);
+  }
+}
+
+/** Where the one-line value of a top-level key of the frontmatter stands; undefined where there is none. */
+export function findValue(
+  text: string,
+  key: string,
+): { line: number; offset: number; length: number } | undefined {
+  const split = splitFrontmatter(withoutMark(text));
+  for (const found of split?.frontmatter.matchAll(keyLine) ?? []) {
+    const [, name = '', space = '', value = ''] = found;
+    if (!split || name !== key) continue;
+    const line = split.firstLine + countLines(split.frontmatter.slice(0, found.index));
+    return { line, offset: split.start + found.index + name.length + 1 + space.length, length: value.length };
+  }
+  return undefined;
+}
+
+/** The line of a top-level key of the frontmatter, whatever its value; undefined where there is none. */
+export function findKey(text: string, key: string): number | undefined {
+  const split = splitFrontmatter(withoutMark(text));
+  const index = split?.frontmatter.split('\n').findIndex(line => line.startsWith(`${key}:`)) ?? -1;
+  return split && index >= 0 ? split.firstLine + index : undefined;
+}
+
+/** Parses a value that stands alone as YAML; undefined where it is none. */
+export function parseYamlValue(text: string): unknown {
+  if (text.length > longestYaml) return undefined;
+  const document = parseDocument(text, yamlOptions);
+  return document.errors.length > 0 ? undefined : plainValue(document);
+}
+
+/**
+ * Finds the `name` of the frontmatter without a YAML parser, for routing by name over thousands of files.
+ * Returns undefined where the name is missing or not a plain one-line value.
+ */
+export function scanName(text: string): string | undefined {
+  const split = splitFrontmatter(withoutMark(text));
+  const value = split && /^name:[ \t]*(.+?)[ \t]*\r?$/m.exec(split.frontmatter)?.[1];
+  if (!value || /^[|>&*!{[]/.test(value)) return undefined;
+  return unquote(value.replace(/\s+#.*$/, ''));
+}
+
+const yamlOptions = { strict: false, uniqueKeys: true, logLevel: 'silent' } as const;
+
+/** Longer frontmatter is read line by line, in characters: the parser compares each key with all others of its table. */
+const longestYaml = 32 * 1024;
+
+function parseFields(split: Split, report: Report): Record<string, unknown> {
+  const source = split.frontmatter.replaceAll('\r\n', '\n');
+  if (source.length > longestYaml) {
+    const message = `The frontmatter has ${source.length} characters, too many to be read as YAML; it was read line by line.`;
+    report('frontmatter-long', split.firstLine, message, 'Move text from the frontmatter to the body.');
+    return readLines(source, parseYamlValue);
+  }
+  const lineCounter = new LineCounter();
+  const document = parseDocument(source, { ...yamlOptions, lineCounter });
+  const problem = problemOf(document, source);
+  const value = problem ? undefined : plainValue(document);
+  if (isRecord(value)) return withLooseMetadata(copyFields(value), document, source);
+  if (value === null) return emptyFields();
+  const found = problem && lineCounter.linePos(problem.pos[0]).line;
+  const placed =
+    unfinishedMerge(source) ?? (found ? (unclosed(source) ?? strayIndent(source, found)) : undefined);
+  const { reason, fix } =
+    placed ?? (problem ? yamlDefect(problem) : value === undefined ? endlessAliases : noMap);
+  const line = placed?.line ?? found ?? 1;
+  const message = `The frontmatter is not valid YAML (${reason}); it was read line by line.`;
+  const edit = problem && !placed?.isForPerson ? quotedValue(split, line) : undefined;
+  report(
+    'frontmatter-yaml',
+    split.firstLine - 1 + line,
+    message,
+    edit ? 'Put the value in quotes.' : fix,
+    edit,
+  );
+  return readLines(source, parseYamlValue);
+}
+
+/** What YAML stumbles over, and what it lets pass although something is lost: a tag that nobody knows, an alias of nothing. */
+function problemOf(
+  document: Document,
+  source: string,
+): { code: string; message: string; pos: readonly [number, number] } | undefined {
+  const problem = document.errors[0] ?? document.warnings.find(({ code }) => code === 'TAG_RESOLVE_FAILED');
+  if (problem) return problem;
+  // Few have an alias, and a walk through all nodes of thousands of files takes its time.
+  if (!source.includes('*')) return undefined;
+  let lost: readonly [number, number] | undefined;
+  visit(document, {
+    Alias: (_key, node) => {
+      if (node.resolve(document)) return undefined;
+      lost = [node.range?.[0] ?? 0, node.range?.[1] ?? 0];
+      return visit.BREAK;
+    },
+  });
+  return lost && { code: 'BAD_ALIAS', message: '', pos: lost };
+}
+
+/** YAML takes the comments of JSON5 for keys, and what stands behind them is lost. */
+function withLooseMetadata(
+  fields: Record<string, unknown>,
+  document: Document,
+  source: string,
+): Record<string, unknown> {
+  const { metadata } = fields;
+  if (!isRecord(metadata) || !/"\/[/*]/.test(JSON.stringify(metadata))) return fields;
+  const node = document.get('metadata', true) as
+    | { range?: readonly [number, number, number] | null }
+    | undefined;
+  const read = node?.range && parseLooseJson(source.slice(node.range[0], node.range[1]));
+  return isRecord(read) ? Object.assign(fields, { metadata: read }) : fields;
+}
+
+/** A top-level key with a value on its line: key, blanks, value. */
+const keyLine = /^([A-Za-z_][\w.-]*):([ \t]*)([^\r\n]*?)[ \t]*\r?$/gm;
+
+function closingFence({ frontmatter, start }: Split): TextEdit {
+  const end = frontmatter.trimEnd().length;
+  const lineBreak = frontmatter.includes('\r\n') ? '\r\n' : '\n';
+  const hasBreak = frontmatter.startsWith(lineBreak, end);
+  const text = hasBreak ? `---${lineBreak}` : `${lineBreak}---${lineBreak}`;
+  return { offset: start + end + (hasBreak ? lineBreak.length : 0), length: 0, text };
+}
+
+/** Puts quotes round the value that YAML stumbles over, if that helps. `line` counts from 1 within the frontmatter. */
+function quotedValue({ frontmatter, start }: Split, line: number): TextEdit | undefined {
+  const upTo = frontmatter.split('\n', line).join('\n').length;
+  const found = [...frontmatter.slice(0, upTo).matchAll(keyLine)].at(-1);
+  if (!found) return undefined;
+  const [, name = '', space = '', head = ''] = found;
+  const at = found.index + name.length + 1 + space.length;
+  const more = /^[ \t]*(?:\r?\n[ \t]+\S.*)*/.exec(frontmatter.slice(at + head.length))?.[0].trimEnd() ?? '';
+  // The line may be of a key that is spelled in a way we do not touch, such as `<<`.
+  if (frontmatter.slice(at + head.length + more.length, upTo).trim()) return undefined;
+  const value = lineText((head + more).split('\n'));
+  // What is read as a list, or goes on behind this, would be another value in quotes.
+  const read = readLines(frontmatter.replaceAll('\r\n', '\n'), parseYamlValue)[name];
+  if (!value || value !== read || name === 'metadata') return undefined;
+  if (/^[[{]/.test(value) && openBrackets(value) !== 0) return undefined;
+  const quoted =
+    /["\\]/.test(value) && !value.includes("'") ? `'${value}'` : `"${value.replace(/["\\]/g, '\\$&')}"`;
+  const text = `${space ? '' : ' '}${quoted}`;
+  const [before, behind] = [frontmatter.slice(0, at), frontmatter.slice(at + head.length + more.length)];
+  const [problem] = parseDocument(frontmatter, yamlOptions).errors;
+  const [next] = parseDocument(before + text + behind, yamlOptions).errors;
+  // What is wrong next has to stand behind the value, and to be something else than before; quotes would be put round quotes otherwise.
+  const moved = text.length - head.length - more.length;
+  const isSame = next && problem && next.pos[0] <= problem.pos[0] + moved;
+  if (next && (isSame || next.pos[0] < before.length + text.length)) return undefined;
+  return { offset: start + at, length: head.length + more.length, text };
+}
+
+/** Text of a frontmatter value: numbers, booleans and lists become strings; undefined where there is none. */
+export function fieldText(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  if (value === null) return '';
+  if (Array.isArray(value)) return value.map(item => fieldText(item) ?? '').join(', ');
+  if (typeof value === 'object') return JSON.stringify(value);
+  return String(value).trim();
+}
+
+const emptyFields = (): Record<string, unknown> => Object.create(null) as Record<string, unknown>;
+
+function copyFields(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const fields = emptyFields();
+  for (const [key, item] of Object.entries(value)) fields[key] = item;
+  return fields;
+}
+
+/** Undefined for what nothing behind this could print: an alias inside its own anchor makes a loop. */
+function plainValue(document: Document): unknown {
+  try {
+    const value: unknown = document.toJS({ maxAliasCount: 20 });
+    JSON.stringify(value);
+    return value;
+  } catch {
+    return undefined;
+  }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export interface Split {
+  frontmatter: string;
+  /** Offset of the frontmatter's first line in the text without its byte order mark. */
+  start: number;
+  body: string;
+  /** Line of the file on which the frontmatter's first line stands, counted from 1. */
+  firstLine: number;
+  closed: boolean;
+}
+
+/** Blank lines and HTML comments may stand before the opening fence; a fence is a line that trims to `---`. */
+export function splitFrontmatter(text: string): Split | undefined {
+  const start = afterOpeningFence(text);
+  if (start === undefined) return undefined;
+  const firstLine = countLines(text.slice(0, start)) + 1;
+  const fence = /^[^\S\r\n\u2028\u2029]*---[^\S\r\n\u2028\u2029]*\r?$/gm;
+  fence.lastIndex = start;
+  const closing = fence.exec(text);
+  const upToFence = closing ? text.slice(start, closing.index) : undefined;
+  // Where prose stands before the next fence, that is a rule far down in the body, and the closing fence is missing.
+  const keys = upToFence === undefined || strayProse.test(upToFence) ? leadingKeys(text, start) : undefined;
+  if (keys !== undefined)
+    return { frontmatter: keys, start, body: text.slice(start + keys.length), firstLine, closed: false };
+  // Between two rules at the beginning of a text stands text, and it would be lost as frontmatter without a key.
+  if (!closing || upToFence === undefined || (/\S/.test(upToFence) && !hasKey.test(upToFence)))
+    return undefined;
+  const behind = text.indexOf('\n', closing.index);
+  const body = behind < 0 ? '' : text.slice(behind + 1);
+  return { frontmatter: upToFence, start, body, firstLine, closed: true };
+}
+
+/** Something like `key: value`, `key = value`, or JSON. */
+const hasKey = /^[ \t]*(?:[{[]|(?:- +)?["']?[\w.$-]+["']?[ \t]*[:=])/m;
+
+/** A line at the margin behind an empty one that YAML has no use for. */
+const strayProse = /\n[ \t]*\r?\n(?![\s#{}[\]"'.<>=|?-]|[^\s:]+:)\S/;
+
+/** The `key: value` lines from an offset on, with the lines indented below them; undefined where there are none. */
+function leadingKeys(text: string, start: number): string | undefined {
+  const found =
+    /^(?:[ \t]*(?:#[^\n]*)?\n|[ \t]*\r\n)*(?:[A-Za-z_][\w.-]*:.*(?:\r?\n|$)|[ \t]+\S.*(?:\r?\n|$))+/.exec(
+      text.slice(start),
+    )?.[0];
+  if (found === undefined || !/^[A-Za-z_][\w.-]*:/m.test(found)) return undefined;
+  // A rule and a heading may begin a text without frontmatter, too.
+  return /^[ \t]*[#\r\n]/.test(found) && !/^(?:name|description):/m.test(found) ? undefined : found;
+}
+
+/** Offset behind the opening fence's line; a scanner, because a regular expression backtracks on thousands of blank lines. */
+function afterOpeningFence(text: string): number | undefined {
+  let offset = 0;
+  for (;;) {
+    // A blank of no width is not seen, and not meant.
+    while (/[\s\u200B\u2060]/.test(text.charAt(offset))) offset++;
+    if (!text.startsWith('<!--', offset)) break;
+    const end = text.indexOf('-->', offset);
+    if (end < 0) return undefined;
+    offset = end + 3;
+  }
+  const lineEnd = text.indexOf('\n', offset);
+  const line = text.slice(offset, lineEnd < 0 ? text.length : lineEnd);
+  if (line.trim() !== '---') return undefined;
+  return lineEnd < 0 ? text.length : lineEnd + 1;
+}
+
+/** Without a byte order mark, and with line feeds where lines end with a carriage return alone; every offset stays. */
+export function withoutMark(text: string): string {
+  const plain = text.replace(/^\uFEFF/, '');
+  return plain.includes('\n') ? plain : plain.replaceAll('\r', '\n');
+}
+
+/** Line breaks in a text. */
+export const countLines = (text: string): number => text.split('\n').length - 1;

@@ -1,0 +1,155 @@
+/** Brings a folder of this machine into the skills folder: a pack, or a single skill. */
+
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { InstallPlan } from '../../protocol/installPlan.ts';
+import type { Config } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import type { AlongFile, FolderContents } from '../files/folderRecord.ts';
+import { ReplacedFolders } from '../files/replacedFolders.ts';
+import { identityOf, OccupiedError, swapFolder } from '../files/swapFolder.ts';
+import { setAgentValue } from './agentsToml.ts';
+import { copyPack } from './copyPack.ts';
+import { originFile } from './installPlace.ts';
+import {
+  type InstallOptions,
+  isAsPlanned,
+  planInstall,
+  skillCountOf,
+  textOfToml,
+  type WholePlan,
+} from './planInstall.ts';
+
+export interface InstalledPack {
+  name: string;
+  skillCount: number;
+  /** Where it stands now. Absolute. */
+  path: string;
+  /** What stood there is kept, for `undo`. */
+  replaced: boolean;
+  /** The agent was there already, the same to the byte; nothing was changed. */
+  unchanged: boolean;
+  /** Links and special files that were not copied, as paths below the pack. */
+  leftOut: readonly string[];
+  /** For the person: `Installed agent '<name>' with <k> skills`. */
+  summary: string;
+  /** By which it is undone; missing where nothing was changed. */
+  undoId?: string;
+}
+
+export interface AgreedInstall extends InstallOptions {
+  /** The `token` of the plan that a person has agreed to. */
+  agreed?: string | undefined;
+}
+
+/**
+ * Installs what `planInstall` plans. An agent that is there already is replaced only for the plan that was agreed to, and is kept for undo; until
+ * the new one is whole nothing of it is touched. Throws TelosError `pack` for a folder or a name that will not do, and without that yes.
+ */
+export async function installPack(
+  path: string,
+  config: Config,
+  { as, agreed }: AgreedInstall = {},
+): Promise<InstalledPack> {
+  for (let attempt = 1; ; attempt++) {
+    const plan = await planInstall(path, config, { as });
+    if (plan.replaces?.isSame) return installed(plan, { unchanged: true });
+    if (plan.replaces && agreed !== plan.token) throw agreed === undefined ? unasked(plan) : changed(plan);
+    try {
+      return await place(plan, config);
+    } catch (error) {
+      // Another window has installed one of that name meanwhile, or the source has changed: look at what is there now.
+      const isOutdated = error instanceof OccupiedError || error instanceof OutdatedPlan;
+      if (isOutdated && attempt < mostAttempts) continue;
+      throw error instanceof OutdatedPlan ? changed(plan) : error;
+    }
+  }
+}
+
+const mostAttempts = 5;
+
+/** Agent or source are no longer what the plan was made from. */
+class OutdatedPlan extends Error {}
+
+async function place(plan: WholePlan, config: Config): Promise<InstalledPack> {
+  const { dataDir } = config;
+  const { name, source, target, replaces } = plan;
+  const { record } = await swapFolder(dataDir, {
+    kind: 'install',
+    agent: name,
+    target,
+    source,
+    replaces: replaces !== undefined,
+    async prepare(staged) {
+      const left = await fill(staged, plan);
+      if (!(await isAsPlanned(plan, left, config))) throw new OutdatedPlan();
+      return { left, along: [noted(staged, plan, left, dataDir)] };
+    },
+    after: async () => [...(await describeInToml(plan))],
+  });
+  await new ReplacedFolders(config).sweep();
+  return installed(plan, { replaced: record.kept !== null, undoId: record.id, path: target });
+}
+
+async function fill(staged: string, { source, agentToml }: WholePlan): Promise<FolderContents> {
+  const { contents } = await copyPack(source, staged);
+  if (agentToml === undefined) return contents;
+  await writeFile(join(staged, 'agent.toml'), agentToml, { flush: true });
+  return { ...contents, 'agent.toml': textOfToml(agentToml) };
+}
+
+function noted(
+  staged: string,
+  { name, source, target, leftOut }: WholePlan,
+  files: FolderContents,
+  dataDir: string,
+): AlongFile {
+  return originFile(dataDir, target, {
+    format: 'telos-install',
+    version: 1,
+    agent: name,
+    path: target,
+    source: { kind: 'folder', path: source },
+    installedAt: new Date().toISOString(),
+    identity: identityOf(staged) ?? '',
+    files,
+    leftOut,
+  });
+}
+
+async function describeInToml({ name, older, description }: WholePlan): Promise<AlongFile[]> {
+  if (!older || !description) return [];
+  const edit = await setAgentValue(older.file, name, 'description', description);
+  return edit ? [edit] : [];
+}
+
+function installed(
+  { name, skillCount, target, leftOut }: WholePlan,
+  facts: Partial<InstalledPack>,
+): InstalledPack {
+  // Only what has been copied counts: a skill behind a link was left out.
+  const skills = facts.path === undefined ? skillCount : skillCountOf(target);
+  const summary = facts.unchanged
+    ? `Agent '${name}' is installed already and is the same; nothing was changed.`
+    : `Installed agent '${name}' with ${skills} skills`;
+  const path = target;
+  return {
+    name,
+    skillCount: skills,
+    replaced: false,
+    unchanged: false,
+    leftOut,
+    summary,
+    ...facts,
+    path,
+  };
+}
+
+const unasked = ({ name, target }: InstallPlan): TelosError =>
+  new TelosError('pack', `There is an agent '${name}' already, ${target}. Nothing was changed.`);
+
+const changed = ({ name, source }: InstallPlan): TelosError =>
+  new TelosError(
+    'pack',
+    `Agent '${name}' or ${source} changed after you were shown what would be replaced. Nothing was changed; install it again.`,
+  );

@@ -1,0 +1,170 @@
+/** Finds the folder that an agent of a name is installed to, and refuses where one of that name is somewhere else. */
+
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { Config } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import type { AlongFile, FolderContents } from '../files/folderRecord.ts';
+import { isInside } from '../files/paths.ts';
+import { folded } from '../files/sensitiveNames.ts';
+import { parseToml, tomlString } from '../files/settingsFile.ts';
+import { exists } from '../files/swapFolder.ts';
+import { type AgentEntry, readAgentsToml } from './agentsToml.ts';
+import { readAgentToml } from './agentToml.ts';
+import { foldersIn } from './findSkills.ts';
+
+export interface InstallPlace {
+  /** Absolute; there may be something already. */
+  target: string;
+  /** The entry of version 3 whose description is that of the pack, and the file it is in. */
+  older: (AgentEntry & { file: string }) | undefined;
+}
+
+/** Throws TelosError `pack` when an agent of that name, or of one that many file systems take for the same, has another place. */
+export function installPlace(name: string, config: Config): InstallPlace {
+  const { entries, file, ofProject } = readAgentsToml(config);
+  const entry = entries.find(candidate => candidate.name === name);
+  if (entry?.skillsDir !== undefined)
+    throw taken(`Agent '${name}' is linked in ${file}: it uses the skills in ${entry.skillsDir}.`, name);
+  const older = entry?.mode === 'installed' && !ofProject ? { ...entry, file } : undefined;
+  const ofVersion3 = join(config.dataDir, 'agents');
+  refuseTwins(name, [config.skillsDir, ofVersion3]);
+  const here = join(config.skillsDir, name);
+  const there = join(ofVersion3, name);
+  // A pack of version 3 is replaced where it stands, since its entry in agents.toml points there.
+  const target = !exists(here) && (older || exists(there)) ? there : here;
+  return { target, older: target === there ? older : undefined };
+}
+
+function refuseTwins(name: string, parents: readonly string[]): void {
+  for (const parent of parents) {
+    for (const entry of namesIn(parent)) {
+      if (entry !== name && folded(entry) === folded(name))
+        throw taken(
+          `${join(parent, entry)} already exists, and many file systems take '${name}' for the same name.`,
+          name,
+        );
+    }
+    for (const folder of foldersIn(parent)) {
+      const path = join(parent, folder);
+      const other = readAgentToml(path).name;
+      if (folder === name && other !== name) throw taken(`${path} holds another agent, '${other}'.`, name);
+      if (folder !== name && folded(other) === folded(name))
+        throw taken(`There is an agent '${other}' already, in ${path}.`, name);
+    }
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function taken(what: string, name: string): TelosError {
+  return new TelosError(
+    'pack',
+    `${what} Install this one under another name (--as <name>), or remove or rename that one. Agent '${name}' was not installed; nothing was changed.`,
+  );
+}
+
+/** A folder cannot be copied into itself, and what stands in the skills folder already is installed. */
+export async function checkApart(source: string, target: string): Promise<void> {
+  const folder = dirname(target);
+  const place = join(await realpath(folder).catch(() => folder), basename(target));
+  if (source === place)
+    throw new TelosError('pack', `${source} is installed already; it is read where it stands.`);
+  if (isInside(source, place))
+    throw new TelosError('pack', `${source} holds the skills folder itself. Give the folder of one pack.`);
+  if (isInside(place, source))
+    throw new TelosError(
+      'pack',
+      `${source} lies inside the agent that it would replace, ${place}. Copy it to another folder first, or give another name with --as. Nothing was changed.`,
+    );
+}
+
+export interface InstallOrigin {
+  format: 'telos-install';
+  version: 1;
+  agent: string;
+  /** The installed folder. Absolute. */
+  path: string;
+  /** Other kinds of source can follow. */
+  source: { kind: 'folder'; path: string };
+  /** ISO 8601, UTC. */
+  installedAt: string;
+  /** Tells the installed folder from another one in its place. */
+  identity: string;
+  files: FolderContents;
+  leftOut: readonly string[];
+}
+
+/** What was noted of the folder `target`; undefined where nothing was. Whether that folder is still the same is for the caller to see. */
+export function readOrigin(dataDir: string, target: string): InstallOrigin | undefined {
+  try {
+    const value = JSON.parse(readFileSync(originPath(dataDir, target), 'utf8')) as Partial<InstallOrigin>;
+    const { format, version, path, source, installedAt, files } = value;
+    const isOrigin =
+      format === 'telos-install' &&
+      version === 1 &&
+      path === target &&
+      source?.kind === 'folder' &&
+      typeof source.path === 'string' &&
+      typeof installedAt === 'string' &&
+      typeof files === 'object' &&
+      files !== null;
+    return isOrigin ? (value as InstallOrigin) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The file that says so, as it becomes with an install, or without `origin` with an uninstall. */
+export function originFile(dataDir: string, target: string, origin?: InstallOrigin): AlongFile {
+  const file = originPath(dataDir, target);
+  return { file, before: textOf(file), after: origin ? `${JSON.stringify(origin)}\n` : null };
+}
+
+function textOf(file: string): string | null {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+/** One file for each folder, so that two windows never write over each other's. */
+function originPath(dataDir: string, target: string): string {
+  const key = createHash('sha256').update(target).digest('hex').slice(0, 24);
+  return join(dataDir, 'installs', `${key}.json`);
+}
+
+/**
+ * The text of an agent.toml with this name, every other byte as it was. Undefined where it gives no name, so that the folder's counts. Throws
+ * TelosError `pack` for one that cannot be changed safely.
+ */
+export function withAgentName(text: string, name: string): string | undefined {
+  const table = parseToml(text);
+  if (!Object.hasOwn(table, 'name')) return undefined;
+  const lines = text.split('\n');
+  const at = lines.findIndex(line => /^\s*(?:name|"name"|'name')\s*=/.test(line));
+  const changed = lines.with(Math.max(at, 0), `name = ${tomlString(name)}`).join('\n');
+  if (at >= 0 && isSameBut(changed, table, name)) return changed;
+  throw new TelosError(
+    'pack',
+    'The name in its agent.toml is written in a way that Telos cannot change safely. Change it in a copy of the folder by hand. Nothing was changed.',
+  );
+}
+
+function isSameBut(text: string, table: ReturnType<typeof parseToml>, name: string): boolean {
+  try {
+    return isDeepStrictEqual({ ...parseToml(text) }, { ...table, name });
+  } catch {
+    return false;
+  }
+}

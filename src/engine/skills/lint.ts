@@ -1,0 +1,167 @@
+/** Checks a SKILL.md for what keeps it from being found and understood, and mends what a program can mend. */
+
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { Diagnostic, TextEdit } from '../files/diagnostic.ts';
+import { readAllowedTools, splitAllowedTools } from './allowedTools.ts';
+import { fieldText, findKey, findValue, parseSkillFile, withoutMark } from './frontmatter.ts';
+import { readRuntimeMetadata } from './runtimeMetadata.ts';
+import { type FileSkill, missingDescription, openSkill, skillFileIn } from './skillFile.ts';
+
+type Fields = FileSkill['fields'];
+
+const skippedFolders = new Set(['.git', 'node_modules']);
+
+/** Every skill at and below a folder, also those below another skill, sorted by path. Links are followed, each folder is visited once. Never throws. */
+export function skillsBelow(root: string): FileSkill[] {
+  const skills: FileSkill[] = [];
+  const visited = new Set<string>();
+  const folders = [root];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    try {
+      const real = realpathSync.native(folder);
+      if (visited.has(real)) continue;
+      visited.add(real);
+      const file = skillFileIn(folder);
+      if (file) skills.push(openSkill(file, 'user'));
+      for (const entry of readdirSync(folder, { withFileTypes: true })) {
+        if (skippedFolders.has(entry.name)) continue;
+        const path = join(folder, entry.name);
+        // A folder of that name, or a link to nothing: its owner takes it for a skill.
+        if (!file && !entry.isFile() && /^skill\.md$/i.test(entry.name)) skills.push(openSkill(path, 'user'));
+        // A link that leads to no folder is found out when its turn comes.
+        if (entry.isDirectory() || entry.isSymbolicLink()) folders.push(path);
+      }
+    } catch {
+      // A folder that may not be read holds nothing for us.
+    }
+  }
+  return skills.sort((a, b) => (a.file < b.file ? -1 : 1));
+}
+
+/** What is wrong with a skill on disk. Never throws. */
+export function lintSkill(skill: FileSkill): readonly Diagnostic[] {
+  const { diagnostics, fields, file } = skill;
+  if (diagnostics.some(({ severity }) => severity === 'error')) return diagnostics;
+  const text = (): string => {
+    try {
+      return readFileSync(file, 'utf8');
+    } catch {
+      // It has gone since it was read; lines are then the first.
+      return '';
+    }
+  };
+  return [...diagnostics, ...fieldDefects(fields, file, text)];
+}
+
+/** The same for a text that need not be saved; `file` says which folder's name it must match. */
+export function lintText(text: string, file: string): readonly Diagnostic[] {
+  const parsed = parseSkillFile(text, file);
+  const description = missingDescription(parsed, file, text);
+  return [
+    ...parsed.diagnostics,
+    ...(description ? [description] : []),
+    ...fieldDefects(parsed.fields, file, () => text),
+  ];
+}
+
+/** Applies every change that mends an error or a warning; what is a matter of taste stays as it is. Returns the text as it was where there is none. */
+export function mendText(text: string, file: string): string {
+  const mark = text.startsWith('\uFEFF') ? '\uFEFF' : '';
+  const plain = withoutMark(text);
+  let mended = plain;
+  // Each change may bring the next defect to light; a file has only so many lines of frontmatter.
+  for (let round = 0; round < 50; round++) {
+    const edit = lintText(mended, file).find(({ edit, severity }) => edit && severity !== 'info')?.edit;
+    if (!edit) break;
+    mended = edited(mended, edit);
+  }
+  return mended === plain ? text : mark + mended;
+}
+
+const edited = (text: string, { offset, length, text: put }: TextEdit): string =>
+  text.slice(0, offset) + put + text.slice(offset + length);
+
+function fieldDefects(fields: Fields, file: string, text: () => string): Diagnostic[] {
+  const lineOf = (key: string): number => findKey(text(), key) ?? 1;
+  const folder = basename(dirname(file));
+  const name = fieldText(fields['name']);
+  return [
+    ...(name && name !== folder ? [nameDiffers(name, folder, file, text())] : []),
+    ...cutByComment(fields, file, text),
+    ...readRuntimeMetadata(fields).problems.map(
+      (message): Diagnostic => ({
+        severity: 'warning',
+        code: 'metadata',
+        message: `${message} It counts as not said.`,
+        file,
+        line: lineOf('metadata'),
+        fix: 'Write it as YAML or as JSON, such as {"openclaw": {"requires": {"bins": ["jq"]}}}.',
+      }),
+    ),
+    ...allowedToolsDefects(fields, file, lineOf),
+  ];
+}
+
+function nameDiffers(name: string, folder: string, file: string, text: string): Diagnostic {
+  const place = findValue(text, 'name');
+  const edit = place && { offset: place.offset, length: place.length, text: plainOrQuoted(folder) };
+  return {
+    severity: 'info',
+    code: 'name-folder',
+    message: `The skill is called '${name}' and its folder '${folder}'; both names work, and two are confusing.`,
+    file,
+    line: place?.line ?? 1,
+    fix: `Call it '${folder}', or rename the folder.`,
+    ...(edit && !/^[|>&*!]/.test(text.replace(/^\uFEFF/, '').slice(edit.offset)) ? { edit } : {}),
+  };
+}
+
+/** YAML takes ` #` for the beginning of a comment, which a person who writes `issue #12` seldom means. */
+function cutByComment(fields: Fields, file: string, text: () => string): Diagnostic[] {
+  if (fieldText(fields['description']) === undefined) return [];
+  const whole = withoutMark(text());
+  const place = findValue(whole, 'description');
+  if (!place) return [];
+  const { line, offset, length } = place;
+  const value = whole.slice(offset, offset + length);
+  // An empty description may well have a comment behind it; a tag, or a number sign, is more likely meant.
+  if (!/^#\S|\s#/.test(value) || /^(?:["'|>&*!{[]|# )/.test(value)) return [];
+  return [
+    {
+      severity: 'warning',
+      code: 'description-comment',
+      message: 'The description ends before ` #`, since YAML takes the rest of the line for a comment.',
+      file,
+      line,
+      fix: 'Put the description in quotes.',
+      edit: { offset, length, text: JSON.stringify(value) },
+    },
+  ];
+}
+
+/** A folder may be called `1` or `yes`, which YAML takes for something else. */
+const plainOrQuoted = (name: string): string =>
+  /^[A-Za-z][\w.-]*$/.test(name) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(name)
+    ? name
+    : JSON.stringify(name);
+
+function allowedToolsDefects(fields: Fields, file: string, lineOf: (key: string) => number): Diagnostic[] {
+  const entries = splitAllowedTools(fields['allowed-tools']);
+  if (!entries) return [];
+  const allowed = readAllowedTools(entries);
+  const strange = allowed ? allowed.unknown : entries;
+  if (strange.length === 0) return [];
+  const names = strange.map(entry => `'${entry}'`).join(', ');
+  const consequence = allowed ? 'The other names hold.' : 'No tool is known by these names, so all stay.';
+  return [
+    {
+      severity: 'info',
+      code: 'allowed-tools',
+      message: `\`allowed-tools\` names ${names}, which Telos does not have. ${consequence}`,
+      file,
+      line: lineOf('allowed-tools'),
+      fix: 'Name tools such as Read, Write, Edit, Grep, Glob, LS, Bash(git *), WebFetch or mcp__server__tool.',
+    },
+  ];
+}

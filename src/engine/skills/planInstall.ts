@@ -1,0 +1,207 @@
+/** Says what installing a folder would do, for a question beforehand, and changes nothing. */
+
+import { createHash } from 'node:crypto';
+import { lstatSync, readlinkSync } from 'node:fs';
+import { realpath, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { AgentOrigin, InstallPlan, PlannedChange, Replacement } from '../../protocol/installPlan.ts';
+import { type Config, expandPath } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import {
+  differencesTo,
+  type FolderContents,
+  type FolderDifference,
+  fileText,
+  type Listing,
+  listFolder,
+} from '../files/folderRecord.ts';
+import { readSettings } from '../files/settingsFile.ts';
+import { exists, identityOf, recoverFolders } from '../files/swapFolder.ts';
+import type { AgentEntry } from './agentsToml.ts';
+import { readAgentToml } from './agentToml.ts';
+import { checkPackName, copyPack } from './copyPack.ts';
+import { findSkills } from './findSkills.ts';
+import { checkApart, type InstallOrigin, installPlace, readOrigin, withAgentName } from './installPlace.ts';
+import { skillFileIn } from './skillFile.ts';
+
+/** A plan with what only the install itself needs. */
+export interface WholePlan extends InstallPlan {
+  description: string | undefined;
+  older: (AgentEntry & { file: string }) | undefined;
+  /** The agent.toml that is written in place of the pack's. */
+  agentToml: string | undefined;
+}
+
+export interface InstallOptions {
+  /** The name that the agent gets, in place of the one that the pack or its folder has. */
+  as?: string | undefined;
+}
+
+/**
+ * What `installPack` would do with a pack (a folder with `skills/` or an agent.toml) or a bare skill (a folder with a SKILL.md). Throws
+ * TelosError `pack` for a folder or a name that will not do.
+ */
+export async function planInstall(
+  path: string,
+  config: Config,
+  { as }: InstallOptions = {},
+): Promise<WholePlan> {
+  await recoverFolders(config.dataDir);
+  const source = await sourceFolder(path, config);
+  const { name: ownName, description, diagnostics } = readAgentToml(source);
+  const broken = diagnostics[0];
+  if (broken)
+    throw new TelosError(
+      'pack',
+      `${broken.file}, line ${broken.line}: ${broken.message} ${broken.fix ?? ''}`,
+    );
+  if (!(await isPack(source))) throw noPack(source);
+  const name = as ?? ownName;
+  const ofFolder = name === basename(source) ? 'of the folder' : 'in its agent.toml';
+  checkPackName(name, as === undefined ? ofFolder : 'given with --as');
+  const { target, older } = installPlace(name, config);
+  await checkApart(source, target);
+  const { contents: copied, leftOut } = await copyPack(source, undefined);
+  const agentToml = as === undefined ? undefined : renamed(source, as, copied);
+  const contents = agentToml === undefined ? copied : { ...copied, 'agent.toml': textOfToml(agentToml) };
+  const replaces = await replacementOf(source, target, contents, config);
+  const facts = { name, source, target, leftOut, ...(replaces && { replaces }) };
+  return {
+    ...facts,
+    description,
+    older,
+    agentToml,
+    skillCount: skillCountOf(source),
+    token: tokenOf(facts, contents),
+  };
+}
+
+export const skillCountOf = (folder: string): number =>
+  findSkills(join(folder, 'skills'), 'user').length || (skillFileIn(folder) ? 1 : 0);
+
+/** Whether the pack that was copied, and what it replaces, are still those that were planned with. */
+export async function isAsPlanned(
+  { name, source, target, leftOut, token }: WholePlan,
+  contents: FolderContents,
+  config: Config,
+): Promise<boolean> {
+  const replaces = await replacementOf(source, target, contents, config);
+  return tokenOf({ name, source, target, leftOut, ...(replaces && { replaces }) }, contents) === token;
+}
+
+const tokenOf = (facts: Omit<InstallPlan, 'token' | 'skillCount'>, contents: FolderContents): string =>
+  createHash('sha256')
+    .update(JSON.stringify([facts, identityOf(facts.target), contents]))
+    .digest('hex');
+
+function renamed(source: string, name: string, copied: FolderContents): string | undefined {
+  return Object.hasOwn(copied, 'agent.toml')
+    ? withAgentName(readSettings(join(source, 'agent.toml')), name)
+    : undefined;
+}
+
+export const textOfToml = (text: string): string =>
+  fileText(createHash('sha256').update(text).digest('hex'), 0o644);
+
+async function replacementOf(
+  source: string,
+  target: string,
+  contents: FolderContents,
+  { dataDir }: Config,
+): Promise<Replacement | undefined> {
+  if (!exists(target)) return undefined;
+  const listing = await listFolder(target);
+  const differences = await differencesTo(contents, target, listing);
+  const { origin, edits } = await originOf(dataDir, target, listing);
+  return {
+    ...kindAt(target),
+    origin,
+    isSameSource: origin.kind === 'installed' && origin.source === source,
+    isSame: differences.length === 0 && listing.unreadable.length === 0,
+    changes: collapsed(differences, edits, listing, contents),
+    isCut: listing.isCut || listing.unreadable.length > 0,
+  };
+}
+
+function kindAt(target: string): Pick<Replacement, 'kind' | 'linkTo'> {
+  const stats = lstatSync(target);
+  if (stats.isDirectory()) return { kind: 'folder' };
+  return stats.isSymbolicLink() ? { kind: 'link', linkTo: readlinkSync(target) } : { kind: 'file' };
+}
+
+/** Where the folder at `target` came from, with what was edited since; a folder that is not the installed one was made by hand. */
+export async function originOf(
+  dataDir: string,
+  target: string,
+  listing: Listing,
+): Promise<{ origin: AgentOrigin; edits: ReadonlySet<string> | undefined }> {
+  const noted = readOrigin(dataDir, target);
+  const edits = noted && (await editsSince(noted, target, listing));
+  if (!noted || !edits || (edits.size > 0 && noted.identity !== identityOf(target)))
+    return { origin: { kind: 'by hand' }, edits: undefined };
+  return { origin: { kind: 'installed', source: noted.source.path, at: noted.installedAt }, edits };
+}
+
+async function editsSince(
+  { files }: InstallOrigin,
+  target: string,
+  listing: Listing,
+): Promise<ReadonlySet<string>> {
+  return new Set((await differencesTo(files, target, listing)).map(({ path }) => path));
+}
+
+/** A folder that comes or goes as a whole is one line. */
+function collapsed(
+  differences: readonly FolderDifference[],
+  edits: ReadonlySet<string> | undefined,
+  { entries }: Listing,
+  contents: FolderContents,
+): PlannedChange[] {
+  const found: PlannedChange[] = [];
+  const folders = new Map<string, PlannedChange & { files: number }>();
+  for (const { path, change } of differences) {
+    const isYours = change !== 'added' && (edits?.has(path) ?? false);
+    const top = [...folders].find(([folder, one]) => one.change === change && path.startsWith(`${folder}/`));
+    const isFolder = change === 'added' ? contents[path] === 'folder' : entries.get(path)?.kind === 'folder';
+    if (top) {
+      if (!isFolder) top[1].files++;
+      top[1].isYours ||= isYours;
+    } else if (isFolder && change !== 'changed') {
+      const one = { path: `${path}/`, change, isYours, files: 0 };
+      folders.set(path, one);
+      // What is in a repository was not looked at.
+      found.push(basename(path) === '.git' ? { path: one.path, change, isYours } : one);
+    } else {
+      found.push({ path, change, isYours });
+    }
+  }
+  return found;
+}
+
+async function sourceFolder(path: string, { home, cwd }: Config): Promise<string> {
+  const folder = expandPath(path.trim() || '.', home, cwd);
+  try {
+    const source = await realpath(folder);
+    if ((await stat(source)).isDirectory()) return source;
+  } catch {
+    throw new TelosError(
+      'pack',
+      `There is no folder ${folder}. Give the path of a pack, or of a folder with a SKILL.md.`,
+    );
+  }
+  throw new TelosError('pack', `${folder} is no folder. Give the folder that it lies in.`);
+}
+
+async function isPack(source: string): Promise<boolean> {
+  const there = (name: string): Promise<boolean> =>
+    stat(join(source, name)).then(
+      () => true,
+      () => false,
+    );
+  return (await there('agent.toml')) || (await there('skills')) || skillFileIn(source) !== undefined;
+}
+
+function noPack(source: string): TelosError {
+  const message = `${source} is no pack: it has no skills/<skill>/SKILL.md, no agent.toml and no SKILL.md. Give the folder that has one of them.`;
+  return new TelosError('pack', message);
+}

@@ -1,0 +1,64 @@
+/** Lists the files that lie beside a SKILL.md, for the model to know what its text may name. */
+
+import { readdirSync, statSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+
+export interface Companion {
+  /** Below the skill's folder, with `/`. */
+  path: string;
+  bytes: number;
+}
+
+export interface Companions {
+  /** Sorted: what lies in the folder itself first. At most the number asked for. */
+  files: readonly Companion[];
+  /** There are more than these. */
+  isCut: boolean;
+}
+
+/** Names that are looked at, and folders above one another; a skill may lie at the top of something large. */
+const maxNames = 2000;
+const maxDepth = 5;
+
+/** Not those that are hidden, nor the skill file and its recorded run, nor what a package manager has fetched. Never throws. */
+export function companionsOf(skillDir: string, limit: number): Companions {
+  const files: Companion[] = [];
+  const folders = [{ path: skillDir, depth: 0 }];
+  let seen = 0;
+  for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
+    for (const entry of entriesIn(folder.path)) {
+      if (++seen > maxNames) return { files, isCut: true };
+      const path = join(folder.path, entry.name);
+      if (entry.isDirectory()) {
+        if (folder.depth < maxDepth) folders.push({ path, depth: folder.depth + 1 });
+        continue;
+      }
+      // What a link leads to may lie anywhere, and is not the skill's.
+      if (!entry.isFile()) continue;
+      if (files.length === limit) return { files, isCut: true };
+      files.push({ path: relative(skillDir, path).split(sep).join('/'), bytes: sizeOf(path) });
+    }
+  }
+  return { files, isCut: false };
+}
+
+const isNoCompanion = (name: string): boolean =>
+  /^(?:skills?\.md|recording\.jsonl|node_modules|__pycache__|\..*)$/i.test(name);
+
+function entriesIn(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+      .filter(entry => !isNoCompanion(entry.name))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch {
+    return [];
+  }
+}
+
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,67 @@
+/** A SKILL.md to start from, and the names that may stand for its folders. */
+
+import { cp, open, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { placeFolder } from '../files/placeFolder.ts';
+
+const maxNameLength = 64;
+
+/** What is wrong with the name of a skill, in a sentence; undefined when nothing is. */
+export function skillNameProblem(name: string): string | undefined {
+  if (name.length > maxNameLength) return `At most ${maxNameLength} characters, please.`;
+  return /^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)
+    ? undefined
+    : 'Lowercase letters, digits and single hyphens, for example weekly-report.';
+}
+
+/** What is wrong with the name of an agent's folder, in a sentence; undefined when nothing is. */
+export function agentNameProblem(name: string): string | undefined {
+  if (name.length > maxNameLength) return `At most ${maxNameLength} characters, please.`;
+  return /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(name)
+    ? undefined
+    : 'Letters, digits, hyphens and underscores, starting with a letter or digit.';
+}
+
+/** Writes `<skillsDir>/<name>/SKILL.md`. Returns its path, or undefined when that folder exists already. */
+export async function writeNewSkill(skillsDir: string, name: string): Promise<string | undefined> {
+  const folder = join(skillsDir, name);
+  const placed = await placeFolder(folder, async staged => {
+    const file = await open(join(staged, 'SKILL.md'), 'wx');
+    try {
+      await file.writeFile(skillText(name));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  });
+  return placed ? join(folder, 'SKILL.md') : undefined;
+}
+
+function skillText(name: string): string {
+  const title = name.replaceAll('-', ' ');
+  return `---
+name: ${name}
+description: Use when the user wants ... (one sentence, in the words they would use)
+---
+
+# ${title.charAt(0).toUpperCase()}${title.slice(1)}
+
+Say what to do, step by step, as you would tell a colleague:
+
+1. Read ...
+2. Ask for nothing that the request already says.
+3. Write the result to \`${name}.md\` and answer in two sentences what stands in it.
+`;
+}
+
+/** Copies each agent of `samplesDir` into `skillsDir`; one that is there already stays as it is. Returns the names added. */
+export async function addSamplePack(samplesDir: string, skillsDir: string): Promise<string[]> {
+  const added: string[] = [];
+  for (const entry of await readdir(samplesDir, { withFileTypes: true })) {
+    if (!entry.isDirectory()) continue;
+    const source = join(samplesDir, entry.name);
+    const copy = (staged: string): Promise<void> => cp(source, staged, { recursive: true });
+    if (await placeFolder(join(skillsDir, entry.name), copy)) added.push(entry.name);
+  }
+  return added;
+}

@@ -1,0 +1,319 @@
+/** One SKILL.md on disk as a Skill that reads and parses itself only when somebody looks inside. */
+
+import { isUtf8 } from 'node:buffer';
+import { closeSync, constants, openSync, readdirSync, readSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { SkillRef } from '../../protocol/run.ts';
+import type { Diagnostic } from '../files/diagnostic.ts';
+import { isInside, realPlace } from '../files/paths.ts';
+import { isSensitive } from '../files/sensitiveNames.ts';
+import { readRegularFile } from '../files/settingsFile.ts';
+import type { Skill, SkillSource } from './agent.ts';
+import { splitAllowedTools } from './allowedTools.ts';
+import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
+import { almostFence } from './frontmatterDefects.ts';
+import { type ReadMetadata, readRuntimeMetadata } from './runtimeMetadata.ts';
+import { synopsisOf } from './synopsis.ts';
+
+/** What listings show for a skill without any description. */
+export const noDescription = '(no description)';
+
+/** A description is cut to this many characters in listings and in prompts that list skills. */
+const maxDescription = 1024;
+/** Enough for the frontmatter of all but a handful of files; a longer one is read whole. Bytes. */
+const headBytes = 4096;
+/** One for all files: thousands of buffers would cost more than reading the files. */
+const headBuffer = Buffer.allocUnsafe(headBytes);
+
+interface Manifest {
+  description: string;
+  name: string;
+  body: string;
+  fields: ParsedSkillFile['fields'];
+  diagnostics: readonly Diagnostic[];
+}
+
+/** A Skill with its frontmatter, for the rooms of the engine that look at more than the listing does. */
+export interface FileSkill extends Skill {
+  readonly fields: ParsedSkillFile['fields'];
+  readonly metadata: ReadMetadata;
+  /** The id and the frontmatter's name, found without a YAML parser where possible. */
+  readonly names: readonly string[];
+  /** Set by discovery, which alone sees all agents. */
+  shadowedBy?: SkillRef;
+}
+
+/** Never throws, now or later: a file that cannot be read is a skill with a diagnostic. */
+export function openSkill(
+  file: string,
+  source: SkillSource,
+  id = basename(dirname(file)),
+  within?: string,
+): FileSkill {
+  return new LazySkill(file, source, id, within);
+}
+
+/** A class, since there may be thousands: getters of its own for each take longer to make. */
+class LazySkill implements FileSkill {
+  readonly id: string;
+  readonly dir: string;
+  readonly file: string;
+  readonly source: SkillSource;
+  readonly within: string | undefined;
+  declare shadowedBy?: SkillRef;
+  #manifest: Manifest | undefined;
+  #names: readonly string[] | undefined;
+  #metadata: ReadMetadata | undefined;
+  #synopsis: { text: string | undefined } | undefined;
+
+  constructor(file: string, source: SkillSource, id: string, within: string | undefined) {
+    this.id = id;
+    this.dir = dirname(file);
+    this.file = file;
+    this.source = source;
+    this.within = within;
+  }
+
+  get names(): readonly string[] {
+    this.#names ??= [
+      ...new Set([this.id, this.#manifest?.name ?? readScannedName(this.file) ?? this.#parsed.name]),
+    ];
+    return this.#names;
+  }
+  get name(): string {
+    return this.#parsed.name;
+  }
+  get description(): string {
+    return this.#parsed.description;
+  }
+  get synopsis(): string | undefined {
+    const { description, body } = this.#parsed;
+    if (description && description !== noDescription) return undefined;
+    this.#synopsis ??= { text: synopsisOf(body) };
+    return this.#synopsis.text;
+  }
+  get body(): string {
+    return this.#parsed.body;
+  }
+  get metadata(): ReadMetadata {
+    this.#metadata ??= readRuntimeMetadata(this.#parsed.fields);
+    return this.#metadata;
+  }
+  get userInvocable(): boolean {
+    return this.#flag('user-invocable') !== 'false';
+  }
+  get modelInvocable(): boolean {
+    return this.#flag('disable-model-invocation') !== 'true';
+  }
+  get allowedTools(): readonly string[] | undefined {
+    return splitAllowedTools(this.#parsed.fields['allowed-tools']);
+  }
+  get fields(): ParsedSkillFile['fields'] {
+    return this.#parsed.fields;
+  }
+  get diagnostics(): readonly Diagnostic[] {
+    return this.#parsed.diagnostics;
+  }
+
+  get #parsed(): Manifest {
+    this.#manifest ??= readManifest(this.file, this.id, this.within);
+    return this.#manifest;
+  }
+  #flag(key: string): string | undefined {
+    return fieldText(this.#parsed.fields[key])?.toLowerCase();
+  }
+}
+
+/**
+ * Path of the skill file in a folder: `SKILL.md` in any case, else `skills.md` in any case; undefined where there is none.
+ * The usual spelling costs one stat; for the others `namesIn` is asked what the folder holds.
+ */
+export function skillFileIn(
+  dir: string,
+  namesIn: () => readonly string[] = () => namesOf(dir),
+): string | undefined {
+  const usual = join(dir, 'SKILL.md');
+  if (isFile(usual)) return usual;
+  const names = namesIn();
+  for (const wanted of ['skill.md', 'skills.md']) {
+    const found = names.find(name => name.toLowerCase() === wanted && isFile(join(dir, name)));
+    if (found) return join(dir, found);
+  }
+  return undefined;
+}
+
+function namesOf(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch {
+    return [];
+  }
+}
+
+/** Also for what is there and cannot be looked at: reading it tells its owner why. */
+function isFile(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  } catch {
+    return true;
+  }
+}
+
+function readManifest(file: string, id: string, within: string | undefined): Manifest {
+  let read: SkillText;
+  try {
+    read = readSkillText(file, within);
+  } catch (error) {
+    const diagnostics: Diagnostic[] = [
+      { severity: 'error', code: 'skill-unreadable', ...unreadable(error), file, line: 1 },
+    ];
+    return { description: noDescription, name: id, body: '', fields: {}, diagnostics };
+  }
+  const { text, oddity } = read;
+  const parsed = parseSkillFile(text, file);
+  const description = describedAs(parsed.fields);
+  // A change counts in letters of UTF-8, so none is offered for a file that is not.
+  const diagnostics: Diagnostic[] = oddity
+    ? parsed.diagnostics.map(({ edit: _edit, ...rest }) => rest)
+    : [...parsed.diagnostics];
+  const missing = missingDescription(parsed, file, text);
+  if (missing) diagnostics.push(missing);
+  if (oddity)
+    diagnostics.push({ severity: 'warning', code: 'encoding', ...oddity, file, fix: 'Save it as UTF-8.' });
+  return {
+    description: (description ?? noDescription).slice(0, maxDescription),
+    name: fieldText(parsed.fields['name']) || id,
+    body: parsed.body,
+    fields: parsed.fields,
+    diagnostics,
+  };
+}
+
+function unreadable(error: unknown): Required<Pick<Diagnostic, 'message' | 'fix'>> {
+  if (error instanceof SecretFile)
+    return { message: error.message, fix: 'Put the text of the skill into a file of its own.' };
+  const reason = error instanceof Error ? error.message : String(error);
+  switch (error instanceof Error && 'code' in error ? error.code : undefined) {
+    case 'EACCES':
+    case 'EPERM':
+      return {
+        message: 'You have no right to read it.',
+        fix: 'Give yourself the right to read the file and the folders above it.',
+      };
+    case 'ENOENT':
+    case 'ELOOP':
+      return {
+        message: 'The link to it leads nowhere.',
+        fix: 'Let the link lead to what it was made for, or delete it.',
+      };
+    default:
+      return {
+        // The system's own words come without an end.
+        message: reason.endsWith('.') ? reason : `The file cannot be read: ${reason}.`,
+        fix: 'Make the file readable UTF-8 text below 2 MB.',
+      };
+  }
+}
+
+/** The author's words in the order in which they count; undefined where nothing is said, empty where the key has no value. */
+function describedAs(fields: ParsedSkillFile['fields']): string | undefined {
+  const keys = ['description', 'summary', 'short-description'];
+  return keys.map(key => fieldText(fields[key])).find(text => text !== undefined);
+}
+
+/** Undefined where there is a description. */
+export function missingDescription(
+  { fields, body, hasFrontmatter }: ParsedSkillFile,
+  file: string,
+  text: string,
+): Diagnostic | undefined {
+  if (describedAs(fields)) return undefined;
+  const what = hasFrontmatter ? 'The skill has no description' : 'The file has no frontmatter';
+  const instead = hasFrontmatter ? undefined : almostFence(body);
+  return {
+    severity: 'warning',
+    code: hasFrontmatter ? 'description-missing' : 'frontmatter-missing',
+    message: `${what}, so it can hardly be found by what it does.`,
+    file,
+    line: findKey(text, 'description') ?? 1,
+    fix: hasFrontmatter
+      ? 'Add a line `description: ...` to the frontmatter that says what the skill does and when to use it.'
+      : (instead ??
+        'Begin the file with a line `---`, a line `description: ...` that says what the skill does and when to use it, and a line `---`.'),
+  };
+}
+
+/** The name from the first bytes of the file; undefined where that is not enough to be sure. */
+function readScannedName(file: string): string | undefined {
+  try {
+    // A pipe would wait for somebody to write, and of a link it is looked at first where it leads.
+    const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
+    const descriptor = openSync(file, flags);
+    try {
+      const length = readSync(descriptor, headBuffer, 0, headBytes, 0);
+      return scanName(headBuffer.toString('utf8', 0, length));
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+export interface SkillText {
+  text: string;
+  /** What is odd about its letters, as a sentence, and the first line of it, counted from 1; undefined for UTF-8. */
+  oddity?: { message: string; line: number };
+}
+
+/** A larger SKILL.md is not a prompt for any model. Bytes. */
+const maxSkillBytes = 2 * 1024 * 1024;
+
+/** A skill file that by its real name holds secrets, or is a file of the user that is not a skill: what is read of a skill goes to a model. */
+export class SecretFile extends Error {}
+
+/**
+ * Out of `within`, where a link leads, only a file that is called as skills are is read. Throws what the system says of a file that cannot be read,
+ * SecretFile, and Error with a sentence for what is no text.
+ */
+export function readSkillText(file: string, within = dirname(file)): SkillText {
+  const real = realpathSync.native(file);
+  if (isSensitive(real))
+    throw new SecretFile(
+      `${real === file ? 'It' : `It leads to ${real}, which`} looks like it holds keys, passwords or other secrets, so it is not read.`,
+    );
+  const bytes = readRegularFile(real, maxSkillBytes);
+  if (!/^skills?\.md$/i.test(basename(real)) && !isInside(realPlace(within) ?? within, real))
+    throw new SecretFile(
+      `It leads to ${real}, which is not a skill file and lies outside of ${within}, so it is not read.`,
+    );
+  const wide = readUtf16(bytes);
+  const text = wide?.text ?? bytes.toString('utf8');
+  const zero = text.indexOf('\0');
+  if (zero >= 0)
+    throw new Error(`The file is not UTF-8 text: there is a zero byte in line ${lineAt(text, zero)}.`);
+  if (wide || isUtf8(bytes)) return wide ?? { text };
+  const line = lineAt(text, text.indexOf('\uFFFD'));
+  const message = 'The file has letters that are not UTF-8, as older programs on Windows write them';
+  // Where no other letter is UTF-8 either, the whole file is of such a program.
+  if (/[\u0080-\uFFFC]/.test(text)) return { text, oddity: { message: `${message}; they are lost.`, line } };
+  return {
+    text: new TextDecoder('windows-1252').decode(bytes),
+    oddity: { message: `${message}; they were read as Windows-1252, which may be wrong.`, line },
+  };
+}
+
+/** What PowerShell writes; undefined without the mark that such a file begins with. */
+function readUtf16(bytes: Buffer): SkillText | undefined {
+  const mark = bytes.toString('latin1', 0, 2);
+  if (mark !== '\xFF\xFE' && mark !== '\xFE\xFF') return undefined;
+  const encoding = mark === '\xFF\xFE' ? 'utf-16le' : 'utf-16be';
+  try {
+    const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
+    return { text, oddity: { message: 'The file is UTF-16, which other programs may not read.', line: 1 } };
+  } catch (cause) {
+    throw new Error('The file is not UTF-8 text: it begins as UTF-16 does, and is none.', { cause });
+  }
+}
+
+const lineAt = (text: string, offset: number): number => text.slice(0, offset).split('\n').length;

@@ -1,0 +1,89 @@
+/** Takes an installed pack away, and nothing that was not put there by installing. */
+
+import { dirname, join } from 'node:path';
+import type { AgentOrigin } from '../../protocol/installPlan.ts';
+import type { Config } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import { listFolder } from '../files/folderRecord.ts';
+import { ReplacedFolders } from '../files/replacedFolders.ts';
+import { exists, swapFolder } from '../files/swapFolder.ts';
+import { readAgentsToml, removeAgentEntry } from './agentsToml.ts';
+import { checkPackName } from './copyPack.ts';
+import { discover, type FileAgent } from './discover.ts';
+import { originFile } from './installPlace.ts';
+import { originOf } from './planInstall.ts';
+
+export interface UninstallTarget {
+  name: string;
+  /** The folder that goes, directly below the skills folder (or where version 3 kept its packs). Absolute. */
+  path: string;
+  /** The entry that goes with it, in this agents.toml. */
+  entryIn: string | undefined;
+}
+
+/** What `uninstallPack` would take away, for a question beforehand. Throws TelosError `pack` when there is nothing to take. */
+export function findInstalled(name: string, config: Config): UninstallTarget {
+  checkPackName(name, 'as given');
+  const { agents } = discover(config);
+  const agent = agents.find(candidate => candidate.name === name);
+  const olderFolder = join(config.dataDir, 'agents');
+  const toml = readAgentsToml(config);
+  const entry = toml.ofProject ? undefined : toml.entries.find(candidate => candidate.name === name);
+  const entryIn = entry?.mode === 'installed' ? toml.file : undefined;
+  if (agent && dirname(agent.packDir) === config.skillsDir) return { name, path: agent.packDir, entryIn };
+  if (agent && dirname(agent.packDir) === olderFolder) return { name, path: agent.packDir, entryIn };
+  if (agent) throw notInstalled(agent, toml.file);
+  const path = join(config.skillsDir, name);
+  if (exists(path)) return { name, path, entryIn };
+  const installed = agents.filter(({ packDir }) =>
+    [config.skillsDir, olderFolder].includes(dirname(packDir)),
+  );
+  const names = installed.map(candidate => candidate.name).join(', ');
+  const known = names ? `Installed agents: ${names}` : `There is none in ${config.skillsDir}.`;
+  throw new TelosError('pack', `Agent '${name}' not found. ${known}`);
+}
+
+/** Where the agent came from, and how many of its files were edited or added since; undefined where that cannot be told. */
+export async function describeInstalled(
+  { path }: UninstallTarget,
+  { dataDir }: Config,
+): Promise<{ origin: AgentOrigin; edited: number | undefined }> {
+  const { origin, edits } = await originOf(dataDir, path, await listFolder(path));
+  return { origin, edited: edits?.size };
+}
+
+/**
+ * Moves the agent's folder away; `undo` brings it back by the id that is returned. Its working_dir, with what it has written there, stays.
+ * Throws TelosError `pack`.
+ */
+export async function uninstallPack(
+  name: string,
+  config: Config,
+): Promise<UninstallTarget & { undoId: string }> {
+  const target = findInstalled(name, config);
+  const { path, entryIn } = target;
+  const { record } = await swapFolder(config.dataDir, {
+    kind: 'uninstall',
+    agent: name,
+    target: path,
+    from: null,
+    replaces: true,
+    prepare: async () => ({ left: null, along: [originFile(config.dataDir, path)] }),
+    async after() {
+      const edit = entryIn === undefined ? undefined : await removeAgentEntry(entryIn, name);
+      return edit ? [edit] : [];
+    },
+  });
+  await new ReplacedFolders(config).sweep();
+  return { ...target, undoId: record.id };
+}
+
+function notInstalled({ name, source, skillsDir, packDir }: FileAgent, agentsToml: string): TelosError {
+  const what: Record<FileAgent['source'], string> = {
+    linked: `is linked: its skills lie in ${skillsDir} and stay there. To forget it, remove [agents.${name}] from ${agentsToml}.`,
+    project: `belongs to the project: its skills lie in ${skillsDir}. Delete them there.`,
+    builtin: 'comes with Telos and cannot be removed.',
+    user: `was not installed by Telos: its skills lie in ${packDir}. Delete them there.`,
+  };
+  return new TelosError('pack', `Agent '${name}' ${what[source]}`);
+}

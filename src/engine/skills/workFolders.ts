@@ -1,0 +1,186 @@
+/** Where each agent works: in a folder of its own below the working root, unless its user, its files or its project say otherwise. */
+
+import { createHash } from 'node:crypto';
+import { appendFileSync, mkdirSync, readdirSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { type Config, expandPath } from '../config.ts';
+import type { Diagnostic } from '../files/diagnostic.ts';
+import { isInside, realPlace } from '../files/paths.ts';
+import { folded } from '../files/sensitiveNames.ts';
+import { readRegularFile } from '../files/settingsFile.ts';
+import type { Agent } from './agent.ts';
+
+/** What is known of where an agent works before it is decided. */
+export interface WantedWork {
+  name: string;
+  packDir: string;
+  /** Name of the pack's folder, which no other pack has; missing for an agent that its user or Telos has named. */
+  packFolder?: string;
+  /** A project's own file has named the agent. */
+  ofProject?: boolean;
+  /** As it is written; `.` is the folder of the call, nothing is the agent's own folder. */
+  workingDir?: string | undefined;
+  /** Whose word `workingDir` is; the pack's if not said. */
+  chosenBy?: 'pack' | 'project' | 'user';
+}
+
+type Places = Pick<Config, 'home' | 'cwd' | 'workingRoot'>;
+
+/** `folder` is the name of its own folder, where `ownFolderNames` has given one. */
+export function workFolderOf(
+  wanted: WantedWork,
+  { home, cwd, workingRoot }: Places,
+  folder = plainName(wanted),
+): Pick<Agent, 'workingDir' | 'unaskedWithin'> {
+  const own = join(workingRoot, folder);
+  const { workingDir: written, chosenBy = 'pack' } = wanted;
+  if (written === undefined) return { workingDir: own, unaskedWithin: own };
+  const workingDir = expandPath(written, home, cwd);
+  if (chosenBy === 'user' || /^\.[\\/]*$/.test(normalize(written))) return { workingDir };
+  const project = chosenBy === 'project' ? realPlace(cwd) : undefined;
+  return { workingDir, unaskedWithin: project ?? own };
+}
+
+/**
+ * Names of the agents' own folders, by agent. No two are the same, also where case or the form of letters does not count. A folder that is
+ * there stays whose it is by its exact name; else, of several that want one name, it goes to the agent that its user or Telos has named,
+ * or to the pack that was found first, and the others get a longer one.
+ */
+export function ownFolderNames<Each extends WantedWork>(
+  agents: readonly Each[],
+  workingRoot: string,
+): Map<Each, string> {
+  const there = new Set(namesIn(workingRoot));
+  const ranked = [...agents].sort(byRank);
+  const names = new Map<Each, string>();
+  const exact = new Set<string>();
+  const give = (agent: Each, name: string): void => {
+    if (names.has(agent)) return;
+    exact.add(name);
+    names.set(agent, name);
+  };
+  if ([...there].some(name => /-[\da-f]{8}$/.test(name)))
+    for (const agent of ranked) if (there.has(longerName(agent))) give(agent, longerName(agent));
+  for (const agent of ranked) {
+    const name = plainName(agent);
+    if (there.has(name) && !exact.has(name)) give(agent, name);
+  }
+  const taken = new Set([...exact].map(folded));
+  for (const agent of ranked) {
+    if (names.has(agent)) continue;
+    let name = plainName(agent);
+    for (let length = 8; taken.has(folded(name)); length *= 2) name = longerName(agent, length);
+    give(agent, name);
+    taken.add(folded(name));
+  }
+  return names;
+}
+
+/**
+ * Says of a pack that is called otherwise than its folder where earlier versions had it work, where that folder is there and no other agent's:
+ * it may hold its work. Undefined for any other agent.
+ */
+export function formerWork(
+  { name, packDir, packFolder, workingDir }: WantedWork,
+  folders: Iterable<string>,
+  workingRoot: string,
+): Diagnostic | undefined {
+  if (packFolder === undefined || packFolder === name || workingDir !== undefined) return undefined;
+  const former = plainName({ name, packDir });
+  const isTaken = [...folders].some(folder => folded(folder) === folded(former));
+  if (isTaken || !namesIn(workingRoot).includes(former)) return undefined;
+  return {
+    severity: 'info',
+    code: 'agent-working-dir-moved',
+    message: `Earlier versions of Telos let agent '${name}' work in ${join(workingRoot, former)}; now its folder for work is called like its pack, ${packFolder}.`,
+    file: join(packDir, 'agent.toml'),
+    line: 1,
+    fix: `If that is its work, move it, or write working_dir under [agents.${JSON.stringify(name)}] into your own agents.toml.`,
+  };
+}
+
+/** A name is a stranger's word, and one such as `../..` would be a way. */
+function plainName(agent: WantedWork): string {
+  const { name, packFolder = name, ofProject } = agent;
+  const plain = packFolder.replace(/[\\/:\p{Cc}\p{Cf}]/gu, '-').replace(/^\.+$/, '-');
+  return ofProject ? `${plain}-${hashOf(agent)}` : plain;
+}
+
+const longerName = (agent: WantedWork, length?: number): string =>
+  `${plainName({ ...agent, ofProject: false })}-${hashOf(agent, length)}`;
+
+const hashOf = ({ name, packDir }: WantedWork, length = 8): string =>
+  createHash('sha256').update(`${packDir}\0${name}`).digest('hex').slice(0, length);
+
+/** What the user or Telos has named comes first; the packs stay in the order in which they were found. */
+const byRank = (one: WantedWork, other: WantedWork): number =>
+  Number(one.packFolder !== undefined) - Number(other.packFolder !== undefined);
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+type PlacesKnownWorkFolders = Pick<Config, 'cwd' | 'dataDir' | 'home' | 'workingRoot' | 'workspaceFolders'>;
+
+/** Bytes of the file, and folders that are remembered, the latest. */
+const mostBytes = 1024 * 1024;
+const mostFolders = 1000;
+
+/** One JSON string a line. */
+const fileIn = (dataDir: string): string => join(dataDir, 'work-folders.jsonl');
+
+/**
+ * All folders of work that are known: where agents work and have worked, the folder of the call and those of the workspace. A folder of the call
+ * that holds the home folder is none: nobody works there unasked, and all that people install for themselves lies below it.
+ */
+export function workFoldersOf(
+  config: PlacesKnownWorkFolders,
+  agents: readonly Pick<Agent, 'workingDir' | 'source'>[],
+): string[] {
+  const { cwd, home, dataDir, workingRoot, workspaceFolders } = config;
+  const ofProjects = agents.filter(({ source }) => source === 'project').map(({ workingDir }) => workingDir);
+  const chosen = agents.filter(({ source }) => source !== 'project').map(({ workingDir }) => workingDir);
+  const ofCall = [cwd, ...workspaceFolders.map(({ path }) => path), ...ofProjects];
+  const all = [
+    workingRoot,
+    ...chosen,
+    ...remembered(dataDir),
+    ...ofCall.filter(each => !isInside(each, home)),
+  ];
+  return [...new Set(all)];
+}
+
+/** Remembers where a run works, for later runs of any agent. Never throws: a full disk ends no run. */
+export function rememberWorkFolder({ dataDir, home }: PlacesKnownWorkFolders, folder: string): void {
+  if (isInside(folder, home) || remembered(dataDir).includes(folder)) return;
+  const file = fileIn(dataDir);
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    // A line that was cut by a crash ends here.
+    appendFileSync(file, `\n${JSON.stringify(folder)}\n`);
+  } catch {
+    // The folders of the agents that there are now are known without it.
+  }
+}
+
+function remembered(dataDir: string): string[] {
+  try {
+    const lines = readRegularFile(fileIn(dataDir), mostBytes).toString('utf8').split('\n');
+    return lines.flatMap(pathIn).slice(-mostFolders);
+  } catch {
+    return [];
+  }
+}
+
+function pathIn(line: string): string[] {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'string' ? [value] : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,127 @@
+/** The engine as the extension uses it: opened at the first question, and anew when what it was opened with has changed. */
+
+import { homedir } from 'node:os';
+import * as vscode from 'vscode';
+import { type BudgetName, budgetNames, type Config, loadConfig } from '../../engine/config.ts';
+import type { FrontendParts, Telos } from '../../engine/telos.ts';
+import { isApiKey, readApiKeys } from './apiKeys.ts';
+
+export class CurrentTelos implements vscode.Disposable {
+  readonly #secrets: vscode.SecretStorage;
+  readonly #parts: FrontendParts;
+  readonly #opened = new vscode.EventEmitter<Config>();
+  readonly #refreshed = new vscode.EventEmitter<void>();
+  readonly #changed = new vscode.EventEmitter<void>();
+  readonly #subscriptions: vscode.Disposable;
+  #telos: Promise<Telos> | undefined;
+
+  /** A Telos has been opened; what it reads is known now. */
+  readonly onDidOpen = this.#opened.event;
+  /** The files of skills have changed; the engine that is open has been told. */
+  readonly onDidRefresh = this.#refreshed.event;
+  /** What there is to run, or what runs it, may be different from now on. */
+  readonly onDidChange = this.#changed.event;
+
+  constructor(secrets: vscode.SecretStorage, parts: FrontendParts) {
+    this.#secrets = secrets;
+    this.#parts = parts;
+    this.#subscriptions = vscode.Disposable.from(
+      this.#opened,
+      this.#refreshed,
+      this.#changed,
+      secrets.onDidChange(({ key }) => {
+        if (isApiKey(key)) this.reopen();
+      }),
+      vscode.workspace.onDidChangeWorkspaceFolders(() => this.reopen()),
+      vscode.workspace.onDidGrantWorkspaceTrust(() => this.reopen()),
+      vscode.workspace.onDidChangeConfiguration(change => {
+        if (change.affectsConfiguration('telos')) this.reopen();
+      }),
+    );
+  }
+
+  /** Rejects when the engine cannot be loaded, or the secrets cannot be read; the next call tries again. */
+  openTelos(): Promise<Telos> {
+    if (this.#telos) return this.#telos;
+    const opening = this.#open();
+    this.#telos = opening;
+    opening.then(
+      telos => {
+        if (this.#telos === opening) this.#opened.fire(telos.config);
+      },
+      () => {
+        if (this.#telos === opening) this.#telos = undefined;
+      },
+    );
+    return opening;
+  }
+
+  /** The files have changed. */
+  async refresh(): Promise<void> {
+    const telos = await this.#telos;
+    telos?.refresh();
+    // Looking for thousands of skills takes a while; what the listeners then do comes in another turn of the event loop.
+    await telos?.agents();
+    await new Promise(resolve => setImmediate(resolve));
+    this.#refreshed.fire();
+    this.#changed.fire();
+  }
+
+  /** Settings, secrets, folders or trust have changed. A run that goes on keeps what it started with. */
+  reopen(): void {
+    this.#telos = undefined;
+    this.#changed.fire();
+  }
+
+  dispose(): void {
+    this.#subscriptions.dispose();
+  }
+
+  async #open(): Promise<Telos> {
+    const [{ Telos }, keys] = await Promise.all([
+      import('../../engine/telos.ts'),
+      readApiKeys(this.#secrets),
+    ]);
+    return Telos.open(configWith(keys), this.#parts);
+  }
+}
+
+/** The settings, keys and folders of the editor over the environment of its process. */
+function configWith(keys: Readonly<Record<string, string>>): Config {
+  const settings = vscode.workspace.getConfiguration('telos');
+  const setting = (name: string): string | undefined => settings.get<string>(name)?.trim() || undefined;
+  const addresses: Record<string, string> = {};
+  for (const provider of ['anthropic', 'openai', 'ollama']) {
+    const address = setting(`${provider}.baseUrl`);
+    if (address) addresses[`${provider.toUpperCase()}_BASE_URL`] = address;
+  }
+  const auto = (value: string | undefined): string | undefined => (value === 'auto' ? undefined : value);
+  const folders = (vscode.workspace.isTrusted ? vscode.workspace.workspaceFolders : undefined) ?? [];
+  const workspaceFolders = folders
+    .filter(({ uri }) => uri.scheme === 'file')
+    .map(({ name, uri }) => ({ name, path: uri.fsPath }));
+  return loadConfig({
+    variables: { ...keys, ...addresses },
+    overridesAre: 'setting',
+    cwd: workspaceFolders[0]?.path ?? homedir(),
+    workspaceFolders,
+    provider: auto(setting('provider')),
+    model: setting('model'),
+    skillsDir: setting('skillsFolder'),
+    workingRoot: setting('workingDirRoot'),
+    routingMode: auto(setting('routing.mode')),
+    routingModel: setting('routing.model'),
+    replayFile: setting('replayFile'),
+    ...limitsIn(settings),
+  });
+}
+
+/** An empty setting is no limit of its own. */
+function limitsIn(settings: vscode.WorkspaceConfiguration): Partial<Record<BudgetName, string>> {
+  const limits: Partial<Record<BudgetName, string>> = {};
+  for (const name of budgetNames) {
+    const limit = settings.get<number | null>(`budget.${name}`);
+    if (limit !== undefined && limit !== null) limits[name] = String(limit);
+  }
+  return limits;
+}

@@ -1,0 +1,119 @@
+/** The status bar's word on Telos: which model the next run uses, and whether one runs now. */
+import * as vscode from 'vscode';
+import { describeDay, formatCost } from '../../protocol/usage.ts';
+import type { CurrentTelos } from './currentTelos.ts';
+import { plainLabel } from './labels.ts';
+
+/** A click on it chooses the model, or while something runs, shows what, to stop it. */
+export class StatusBar implements vscode.Disposable {
+  readonly #item: vscode.StatusBarItem;
+  readonly #current: CurrentTelos;
+  readonly #following: vscode.Disposable;
+  /** Empty until it is known. */
+  #model = '';
+  #why = '';
+  #hasModel = true;
+  #running = 0;
+  /** What ended today, and what goes on now, in US dollars. */
+  #dayCost = 0;
+  #runningCost = 0;
+  #day = '';
+  #waiting = 0;
+
+  constructor(current: CurrentTelos) {
+    this.#current = current;
+    this.#item = vscode.window.createStatusBarItem('telos.model', vscode.StatusBarAlignment.Right, 100);
+    this.#item.name = vscode.l10n.t('Telos Model');
+    this.#following = vscode.Disposable.from(
+      // Nobody has used Telos before it was opened, and then there is nothing to say.
+      current.onDidOpen(() => void this.update()),
+      current.onDidChange(() => {
+        if (this.#model !== '') void this.update();
+      }),
+    );
+  }
+
+  /** What the item says, for tests. */
+  get text(): string {
+    return this.#item.text;
+  }
+
+  /** Asks which model the next run will use. */
+  async update(): Promise<void> {
+    try {
+      const { name, model, why, recording } = await (await this.#current.openTelos()).provider();
+      this.#hasModel = true;
+      this.#model = recording ? vscode.l10n.t('Recording') : plainLabel(model, 40);
+      this.#why = plainLabel(`${name}/${model}. ${why}`);
+    } catch (error) {
+      this.#model = vscode.l10n.t('No model');
+      this.#hasModel = false;
+      this.#why = plainLabel(error instanceof Error ? error.message : String(error), 500);
+    }
+    await this.#readDay();
+    this.#draw();
+  }
+
+  /** How many runs go on, how many questions wait for the person, and what the runs have cost so far, in US dollars. */
+  sayRunning(running: number, waiting: number, cost: number): void {
+    const hasEnded = running < this.#running;
+    this.#running = running;
+    this.#waiting = waiting;
+    this.#runningCost = cost;
+    this.#draw();
+    if (hasEnded) void this.#readDay().then(() => this.#draw());
+  }
+
+  /** A day that cannot be read is no reason to say nothing of the model. */
+  async #readDay(): Promise<void> {
+    try {
+      const today = await (await this.#current.openTelos()).today();
+      this.#dayCost = today.cost;
+      const [first = '', ...more] = describeDay(today, vscode.l10n.t);
+      this.#day = [first.charAt(0).toUpperCase() + first.slice(1), ...more].join(', ');
+    } catch {
+      this.#dayCost = 0;
+      this.#day = '';
+    }
+  }
+
+  dispose(): void {
+    this.#following.dispose();
+    this.#item.dispose();
+  }
+
+  #draw(): void {
+    if (this.#model === '') return;
+    const total = this.#dayCost + this.#runningCost;
+    const cost = total > 0 ? formatCost(total) : '';
+    this.#item.command = this.#running > 0 ? 'telos.showRunning' : 'telos.chooseModel';
+    const facts = [this.#model, cost, this.#running > 1 ? vscode.l10n.t('{0} runs', this.#running) : ''];
+    this.#item.text = `${this.#icon()} ${facts.filter(Boolean).join(' · ')}`;
+    const states = [
+      this.#running === 0 ? vscode.l10n.t('Telos runs skills with this model; click to choose another.') : '',
+      this.#running === 1 ? vscode.l10n.t('Telos runs a skill; click to stop it.') : '',
+      this.#running > 1 ? vscode.l10n.t('Telos runs {0} skills; click to stop one.', this.#running) : '',
+      this.#waiting === 1 ? vscode.l10n.t('A question waits for your answer.') : '',
+      this.#waiting > 1 ? vscode.l10n.t('{0} questions wait for your answer.', this.#waiting) : '',
+    ];
+    this.#item.tooltip = [...states, this.#day, this.#why].filter(Boolean).join('\n');
+    this.#item.accessibilityInformation = {
+      label: [
+        'Telos',
+        this.#running > 0 ? vscode.l10n.t('running') : '',
+        vscode.l10n.t('model {0}', this.#model),
+        cost ? vscode.l10n.t('{0} today', cost) : '',
+      ]
+        .filter(Boolean)
+        .join(', '),
+      role: 'button',
+    };
+    this.#item.show();
+  }
+
+  #icon(): string {
+    if (this.#waiting > 0) return '$(bell-dot)';
+    if (this.#running > 0) return '$(loading~spin)';
+    return this.#hasModel ? '$(hubot)' : '$(warning)';
+  }
+}

@@ -1,0 +1,234 @@
+/** How things come to the chips over the textbox: pasted, dropped, mentioned or chosen, with a question before what may hold secrets. */
+
+import { basename } from 'node:path';
+import * as vscode from 'vscode';
+import { isSensitive } from '../../engine/files/sensitiveNames.ts';
+import type { Attachment } from '../../protocol/attachment.ts';
+import type { ToHost, ToWebview } from '../../protocol/webview.ts';
+import { plainLabel } from '../base/labels.ts';
+import { AttachmentList, attachmentOf, mentionsIn, NotAttached } from './attachments.ts';
+import {
+  fileMaterial,
+  findFiles,
+  type LastEditor,
+  mentionedFile,
+  nameOf,
+  problemsMaterial,
+  selectionMaterial,
+} from './editorMaterial.ts';
+import { openableFile } from './openTarget.ts';
+
+type AttachMessage = Extract<
+  ToHost,
+  { type: 'attach' | 'attach_bytes' | 'attach_uris' | 'attach_mention' | 'detach' | 'find_files' }
+>;
+
+export class Attaching {
+  readonly #post: (message: ToWebview) => void;
+  readonly #editors: LastEditor;
+  readonly #list = new AttachmentList();
+  #searching: vscode.CancellationTokenSource | undefined;
+
+  constructor(post: (message: ToWebview) => void, editors: LastEditor) {
+    this.#post = post;
+    this.#editors = editors;
+  }
+
+  /** Tells the view what goes along; `problem` is why something does not. */
+  show(problem?: string): void {
+    this.#post({ type: 'attached', attachments: this.#list.chips, ...(problem && { problem }) });
+  }
+
+  async act(message: AttachMessage): Promise<void> {
+    switch (message.type) {
+      case 'attach':
+        return this.#choose();
+      case 'attach_bytes':
+        return this.#adding(async () => {
+          const { name, data, size, thumbnail } = message;
+          const bytes = Buffer.from(data, 'base64');
+          const attachment = attachmentOf({ name: plainLabel(name, 200) || 'pasted', bytes, size });
+          if (await mayAttach(attachment.name)) this.#list.add(attachment, thumbnail ? { thumbnail } : {});
+        });
+      case 'attach_uris':
+        for (const uri of message.uris) await this.#adding(() => this.#addFile(ownUri(uri), 'dropped'));
+        return;
+      case 'attach_mention':
+        return this.#adding(async () => {
+          if (!(await this.#addMention(message.mention))) {
+            throw new NotAttached(
+              vscode.l10n.t('There is no file {0} in the workspace.', plainLabel(message.mention)),
+            );
+          }
+        });
+      case 'detach':
+        this.#list.remove(message.id);
+        return this.show();
+      case 'find_files':
+        return this.#find(message.query);
+    }
+  }
+
+  /**
+   * All that goes along with a request, which the chips then no longer show. Undefined when something that its words name cannot go
+   * along; then the view has been told why.
+   */
+  async takeFor(text: string): Promise<Attachment[] | undefined> {
+    try {
+      for (const mention of mentionsIn(text)) {
+        if (!this.#list.holds(mention)) await this.#addMention(mention);
+      }
+    } catch (error) {
+      this.show(sentenceOf(error));
+      return undefined;
+    }
+    const taken = this.#list.take();
+    if (taken.length > 0) this.show();
+    return taken;
+  }
+
+  /** What the words name that `before` did not; the chips stay for the next request. Undefined as for `takeFor`. */
+  async newlyNamed(text: string, before: string): Promise<Attachment[] | undefined> {
+    const known = mentionsIn(before);
+    const found: Attachment[] = [];
+    try {
+      for (const mention of mentionsIn(text).filter(each => !known.includes(each))) {
+        const material = await this.#mentioned(mention);
+        if (material && material !== 'declined') found.push(material);
+      }
+      return found;
+    } catch (error) {
+      this.show(sentenceOf(error));
+      return undefined;
+    }
+  }
+
+  async #adding(add: () => Promise<void>): Promise<void> {
+    try {
+      await add();
+      this.show();
+    } catch (error) {
+      this.show(sentenceOf(error));
+    }
+  }
+
+  /** False for a word that stands for nothing. Throws NotAttached. */
+  async #addMention(mention: string): Promise<boolean> {
+    const material = await this.#mentioned(mention);
+    if (material && material !== 'declined') this.#list.add(material, { mention });
+    return material !== undefined;
+  }
+
+  /** Undefined for a word that stands for nothing. Throws NotAttached. */
+  async #mentioned(mention: string): Promise<Attachment | 'declined' | undefined> {
+    if (mention === 'selection') return selectionMaterial(this.#editors.editor);
+    if (mention === 'problems') return problemsMaterial(this.#editors.editor);
+    const file = await mentionedFile(mention);
+    if (!file) return undefined;
+    return (await mayAttach(file.fsPath, true)) ? fileMaterial(file) : 'declined';
+  }
+
+  /** What a page says was dropped is asked about when it lies outside the workspace; what the person chose in a dialog is not. */
+  async #addFile(uri: vscode.Uri, how: 'dropped' | 'chosen'): Promise<void> {
+    if (uri.scheme !== 'file')
+      throw new NotAttached(vscode.l10n.t('{0} was not attached: it is no file on the disk.', nameOf(uri)));
+    if (await mayAttach(uri.fsPath, how === 'dropped')) this.#list.add(await fileMaterial(uri));
+  }
+
+  async #find(query: string): Promise<void> {
+    this.#searching?.cancel();
+    const searching = new vscode.CancellationTokenSource();
+    this.#searching = searching;
+    try {
+      const files = await findFiles(query, searching.token);
+      if (!searching.token.isCancellationRequested) this.#post({ type: 'files_found', query, files });
+    } finally {
+      searching.dispose();
+      if (this.#searching === searching) this.#searching = undefined;
+    }
+  }
+
+  /** The way for who has no mouse and knows no mention. */
+  async #choose(): Promise<void> {
+    const editor = this.#editors.editor;
+    const fromDisk = {
+      label: `$(folder-opened) ${vscode.l10n.t('Image or File…')}`,
+      description: vscode.l10n.t('From anywhere on the disk'),
+    };
+    const selection = {
+      label: `$(list-selection) ${vscode.l10n.t('Selection')}`,
+      description: '@selection',
+      mention: 'selection',
+    };
+    const problems = {
+      label: `$(warning) ${vscode.l10n.t('Problems')}`,
+      description: '@problems',
+      mention: 'problems',
+    };
+    const files = (await findFiles('')).map(mention => ({
+      label: `$(file) ${plainLabel(mention)}`,
+      mention,
+    }));
+    const items: (vscode.QuickPickItem & { mention?: string })[] = [
+      fromDisk,
+      ...(editor && !editor.selection.isEmpty ? [selection] : []),
+      problems,
+      ...(files.length > 0
+        ? [
+            { label: vscode.l10n.t('Files of the workspace'), kind: vscode.QuickPickItemKind.Separator },
+            ...files,
+          ]
+        : []),
+    ];
+    const picked = await vscode.window.showQuickPick(items, {
+      title: vscode.l10n.t('Attach to your next request'),
+    });
+    if (!picked) return;
+    const { mention } = picked;
+    if (mention !== undefined) {
+      await this.#adding(async () => void (await this.#addMention(mention)));
+      return;
+    }
+    const chosen = await vscode.window.showOpenDialog({
+      canSelectMany: true,
+      openLabel: vscode.l10n.t('Attach'),
+    });
+    for (const uri of chosen ?? []) await this.#adding(() => this.#addFile(uri, 'chosen'));
+  }
+}
+
+/** Asks before a file leaves the machine whose name says that it holds secrets, and, where `asksOutside`, before one that is not of the workspace. */
+async function mayAttach(path: string, asksOutside = false): Promise<boolean> {
+  const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
+  const real = await openableFile(path, folders, undefined);
+  const isOutside = asksOutside && real === undefined;
+  const isSecret = isSensitive(path) || (real !== undefined && isSensitive(real));
+  if (!isOutside && !isSecret) return true;
+  const why = isSecret
+    ? vscode.l10n.t('By its name it holds secrets.')
+    : vscode.l10n.t('It lies outside the workspace.');
+  const attach = vscode.l10n.t('Attach');
+  const answer = await vscode.window.showWarningMessage(
+    vscode.l10n.t('Attach {0}?', plainLabel(basename(path))),
+    {
+      modal: true,
+      detail: `${plainLabel(path, 500)}\n${why} ${vscode.l10n.t('Whoever runs the model reads all of it.')}`,
+    },
+    attach,
+  );
+  return answer === attach;
+}
+
+const sentenceOf = (error: unknown): string =>
+  error instanceof NotAttached
+    ? error.message
+    : vscode.l10n.t(
+        'It was not attached: {0}',
+        plainLabel(error instanceof Error ? error.message : String(error)),
+      );
+
+/** A file of the machine on which Telos runs, however the window far away calls it. */
+function ownUri(address: string): vscode.Uri {
+  const uri = vscode.Uri.parse(address);
+  return uri.scheme === 'vscode-remote' ? vscode.Uri.file(uri.path) : uri;
+}

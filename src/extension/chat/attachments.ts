@@ -1,0 +1,160 @@
+/** What goes along with the next request: each thing checked by its bytes, named, and small enough for a model to read. */
+
+import { randomUUID } from 'node:crypto';
+import { decodeUtf8, looksBinary, withoutPartialEnd } from '../../engine/files/plainText.ts';
+import {
+  type Attachment,
+  type ImageAttachment,
+  maxImageBytes,
+  maxTextBytes,
+  type TextAttachment,
+} from '../../protocol/attachment.ts';
+import type { AttachmentChip } from '../../protocol/webview.ts';
+import { t } from '../base/labels.ts';
+
+/** Of one text, in characters: some fifteen thousand tokens. */
+const maxTextLength = 64_000;
+const maxAttachments = 20;
+
+/** Bytes as they came; `size` is the whole size where they are but the beginning of a file. */
+export interface Handed {
+  name: string;
+  bytes: Buffer;
+  size?: number;
+  /** Absolute path, where tools can read it. */
+  path?: string;
+  language?: string;
+}
+
+/** Says in a sentence for the person why something cannot go along. */
+export class NotAttached extends Error {}
+
+/** Throws NotAttached for what a model cannot read. */
+export function attachmentOf({ name, bytes, size = bytes.length, path, language }: Handed): Attachment {
+  const mediaType = imageTypeOf(bytes);
+  if (mediaType) {
+    if (size > maxImageBytes || bytes.length < size) throw new NotAttached(tooLarge(name, size));
+    return { kind: 'image', name, mediaType, data: bytes.toString('base64') };
+  }
+  if (looksBinary(bytes)) {
+    throw new NotAttached(
+      t(
+        '{0} was not attached: it is neither text nor an image that models read (PNG, JPEG, GIF, WebP).',
+        name,
+      ),
+    );
+  }
+  const text = decodeUtf8(withoutPartialEnd(bytes.subarray(0, maxTextBytes)));
+  const isCut = size > maxTextBytes || text.length > maxTextLength;
+  return {
+    kind: 'text',
+    name,
+    language: language ?? '',
+    text: text.slice(0, maxTextLength),
+    ...(path !== undefined && { path }),
+    ...(isCut && { wholeSize: size }),
+  };
+}
+
+/** A text that no file holds as it is: a selection, a list of problems. */
+export function textAttachment(name: string, text: string, language = ''): TextAttachment {
+  const isCut = text.length > maxTextLength;
+  return {
+    kind: 'text',
+    name,
+    language,
+    text: text.slice(0, maxTextLength),
+    ...(isCut && { wholeSize: Buffer.byteLength(text) }),
+  };
+}
+
+const tooLarge = (name: string, size: number): string =>
+  t(
+    '{0} was not attached: it has {1}, and models read images of up to {2}.',
+    name,
+    megabytes(size),
+    megabytes(maxImageBytes),
+  );
+
+const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
+
+/** By its first bytes: a name and a type that a page gives say nothing. */
+export function imageTypeOf(bytes: Buffer): ImageAttachment['mediaType'] | undefined {
+  const head = bytes.subarray(0, 12).toString('latin1');
+  if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png';
+  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg';
+  if (/^GIF8[79]a/.test(head)) return 'image/gif';
+  if (/^RIFF[\s\S]{4}WEBP/.test(head)) return 'image/webp';
+  return undefined;
+}
+
+interface Held {
+  chip: AttachmentChip;
+  attachment: Attachment;
+}
+
+/** What the chips over the textbox stand for, in the order in which it came. */
+export class AttachmentList {
+  #held: Held[] = [];
+
+  get chips(): readonly AttachmentChip[] {
+    return this.#held.map(({ chip }) => chip);
+  }
+
+  /** `mention` is the word of the request that stands for it. The same thing twice is there once, as it is now. Throws NotAttached. */
+  add(attachment: Attachment, { mention, thumbnail }: { mention?: string; thumbnail?: string } = {}): void {
+    const held = this.#held.filter(one => !isSame(one, attachment, mention));
+    if (held.length >= maxAttachments) {
+      throw new NotAttached(
+        t('{0} was not attached: {1} are as many as go along.', attachment.name, maxAttachments),
+      );
+    }
+    const chip = {
+      id: randomUUID(),
+      kind: attachment.kind,
+      name: attachment.name,
+      detail: detailOf(attachment),
+      ...(mention !== undefined && { mention }),
+      ...(thumbnail !== undefined && { thumbnail }),
+    };
+    this.#held = [...held, { chip, attachment }];
+  }
+
+  remove(id: string): void {
+    this.#held = this.#held.filter(({ chip }) => chip.id !== id);
+  }
+
+  holds(mention: string): boolean {
+    return this.#held.some(({ chip }) => chip.mention === mention);
+  }
+
+  /** All of it, which then no longer waits. */
+  take(): Attachment[] {
+    const taken = this.#held.map(({ attachment }) => attachment);
+    this.#held = [];
+    return taken;
+  }
+}
+
+function isSame({ chip, attachment }: Held, other: Attachment, mention: string | undefined): boolean {
+  if (attachment.kind !== other.kind) return false;
+  if (mention !== undefined && chip.mention === mention) return true;
+  if (attachment.kind === 'image' || other.kind === 'image') return false;
+  return attachment.path !== undefined && attachment.path === other.path;
+}
+
+function detailOf(attachment: Attachment): string {
+  if (attachment.kind === 'image') return t('{0}, image', kilobytes((attachment.data.length * 3) / 4));
+  const lines = attachment.text.split('\n').length - (attachment.text.endsWith('\n') ? 1 : 0);
+  const size = attachment.wholeSize;
+  const count = lines === 1 ? t('1 line') : t('{0} lines', lines);
+  return size === undefined ? count : t('the first {0} of {1}', count, kilobytes(size));
+}
+
+const kilobytes = (bytes: number): string => `${Math.max(1, Math.round(bytes / 1000))} KB`;
+
+/** The words of a request that stand for something else: `@selection`, `@problems`, `@path/of/a/file`. */
+export function mentionsIn(text: string): string[] {
+  const found = [...text.matchAll(/(?<![\p{L}\p{N}_.@/-])@([^\s@,;:!?"'`()[\]{}<>]+)/gu)];
+  return [...new Set(found.map(match => (match[1] ?? '').replace(/[.]+$/, '')).filter(Boolean))];
+}

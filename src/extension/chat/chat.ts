@@ -1,0 +1,341 @@
+/** The chat without its window: takes a request, runs it, and posts what happens in numbered batches. */
+
+import { randomUUID } from 'node:crypto';
+import { paced } from '../../engine/records/playback.ts';
+import type { EarlierConversation } from '../../engine/run/request.ts';
+import type { Attachment } from '../../protocol/attachment.ts';
+import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../protocol/run.ts';
+import type { ChatInfo, QueuedRequest, ToWebview } from '../../protocol/webview.ts';
+import { describeTime, t } from '../base/labels.ts';
+import { ActiveRuns, type RequestPorts, type RunKind, requestRun } from './chatRuns.ts';
+import { ChatFeed, type ChatRequest, Conversation, type KeptRun, type RunElsewhere } from './conversation.ts';
+import { PendingApprovals } from './pendingApprovals.ts';
+
+/** What the chat needs of the editor around it. */
+export interface ChatPorts extends RequestPorts {
+  /** Sends to the view, if there is one; never waits for it. */
+  post(message: ToWebview): void;
+  /** Never throws. */
+  readInfo(): Promise<ChatInfo>;
+  /** A run has started or ended, a question was put or answered, or another conversation is shown. */
+  changed(): void;
+  /** A question waits; the chat may be out of sight. */
+  approvalAsked(request: ApprovalRequest): void;
+}
+
+/** What a run that goes on is told. */
+const resumingWords = 'Go on where you were interrupted.';
+
+export class Chat {
+  readonly #ports: ChatPorts;
+  readonly #approvals: PendingApprovals;
+  readonly #feed: ChatFeed;
+  #conversation = new Conversation();
+  readonly #runs: ActiveRuns;
+  /** Requests that wait for the end of the active run. */
+  #queue: { id: string; request: ChatRequest }[] = [];
+  /** The person has been given a draft in this conversation; a second one could overwrite their own words. */
+  #drafted = false;
+
+  constructor(ports: ChatPorts) {
+    this.#ports = ports;
+    this.#feed = new ChatFeed(message => ports.post(message));
+    this.#runs = new ActiveRuns(() => ports.changed());
+    this.#approvals = new PendingApprovals(
+      request => ports.approvalAsked(request),
+      () => ports.changed(),
+    );
+  }
+
+  /** A run of the shown conversation goes on. */
+  get isRunning(): boolean {
+    return this.#runs.kind !== undefined;
+  }
+
+  /** The same, and it is this chat's own. */
+  get isWorking(): boolean {
+    return this.#runs.kind === 'own';
+  }
+
+  /** The same, and it can be stopped from here. */
+  get canStop(): boolean {
+    return this.isRunning && this.#runs.kind !== 'elsewhere';
+  }
+
+  /** How many questions wait for the person's answer. */
+  get waiting(): number {
+    return this.#approvals.count;
+  }
+
+  /** What the runs of the shown conversation are kept under. */
+  get keptId(): string {
+    return this.#conversation.keptId;
+  }
+
+  /** The runs of the shown conversation, in their order. */
+  get runIds(): readonly string[] {
+    return this.#conversation.runIds;
+  }
+
+  /** What the shown conversation is called; empty before its first request. */
+  get title(): string {
+    return this.#conversation.title;
+  }
+
+  /** The folder in which the shown conversation's latest skill worked. */
+  get workingDir(): string | undefined {
+    return this.#conversation.workingDir;
+  }
+
+  /** Starts a run. While one goes on, the request waits for its end. */
+  submit(request: ChatRequest): void {
+    if (request.text.trim() === '' && !request.skill) return;
+    if (!this.isRunning) {
+      this.#start(this.#conversation.completed(request), this.#conversation.earlier);
+      return;
+    }
+    this.#queue.push({ id: randomUUID(), request });
+    this.#postQueue();
+  }
+
+  /** Takes a waiting request away. */
+  unqueue(id: string): void {
+    this.#queue = this.#queue.filter(waiting => waiting.id !== id);
+    this.#postQueue();
+  }
+
+  /** Runs a waiting request before the others, as soon as nothing goes on. */
+  runQueued(id: string): void {
+    const waiting = this.#queue.find(one => one.id === id);
+    if (!waiting || this.isRunning) return;
+    this.unqueue(id);
+    this.submit(waiting.request);
+  }
+
+  #start(request: ChatRequest, earlier: EarlierConversation): void {
+    const conversation = this.#conversation;
+    conversation.begin(request);
+    const { keptId: conversationId, latestKept: after } = conversation;
+    const place = { door: 'chat' as const, conversationId, ...(after !== undefined && { after }) };
+    const run = requestRun(request, earlier, place, this.#ports, this.#approvals);
+    this.#activate('own', async signal => {
+      for await (const { event, isKept } of run(signal)) {
+        if (event.type === 'run_start' && isKept) conversation.noteKept(event.runId);
+        this.#append(conversation, event);
+      }
+    });
+  }
+
+  #activate(kind: RunKind, work: (signal: AbortSignal) => Promise<void>): void {
+    this.#runs.start(kind, work, {
+      flush: () => this.#feed.now(),
+      next: isStopped => {
+        // Who stops a run wants to look first; what waits then waits for them.
+        const [next] = this.#queue;
+        if (next && !isStopped) this.runQueued(next.id);
+      },
+    });
+  }
+
+  /** Stops the run that is going on, waits for its end, and runs this one; of the run that it takes the place of, the model hears nothing. */
+  async submitInstead(request: ChatRequest): Promise<void> {
+    // What cannot be stopped from here is waited for.
+    if (this.#runs.kind === 'elsewhere') return this.submit(request);
+    this.stop();
+    await this.#runs.done;
+    if (this.isRunning) this.submit(request);
+    else this.#start(this.#conversation.completed(request), this.#conversation.earlierInstead(request.text));
+  }
+
+  /** Goes on with the latest run where that was interrupted. */
+  resume(runId: string): void {
+    // A list may have seen its end sooner than this chat.
+    if (this.#runs.kind === 'elsewhere') void this.#runs.done.then(() => this.resume(runId));
+    if (!this.isRunning && this.#conversation.isInterrupted(runId)) this.submit({ text: resumingWords });
+  }
+
+  /** Shows a kept conversation in place of this one; not while a run of its own goes on. One that goes on elsewhere is watched to its end. */
+  async open(conversation: Conversation): Promise<void> {
+    this.#watchNoMore();
+    if (this.isRunning) return;
+    this.#replace(conversation);
+    const { elsewhere } = conversation;
+    if (elsewhere) this.#activate('elsewhere', signal => this.#watch(conversation, elsewhere, signal));
+    if (this.#feed.isFollowed) await this.show(null, 0);
+  }
+
+  /** Hands the shown conversation to another chat and shows an empty one; undefined while a run goes on. */
+  async give(): Promise<Conversation | undefined> {
+    if (this.isRunning) return undefined;
+    const given = this.#conversation;
+    await this.startOver();
+    return given;
+  }
+
+  /**
+   * Plays kept runs into an empty conversation; nothing runs. Stopping it shows the rest at once. A request behind them begins a conversation
+   * of its own, which goes on from there. `title` is the played conversation's.
+   */
+  async replay(runs: readonly KeptRun[], title?: string): Promise<void> {
+    this.#watchNoMore();
+    if (this.isRunning) return;
+    const conversation = new Conversation();
+    this.#replace(conversation);
+    if (this.#feed.isFollowed) await this.show(null, 0);
+    this.#activate('replay', async signal => {
+      for (const [index, run] of runs.entries()) {
+        const before = conversation.earlier.messages;
+        conversation.beginReplay(run.request, title);
+        this.#ports.changed();
+        for await (const event of paced(run.events, signal)) {
+          this.#append(conversation, event);
+          if (index === 0 && event.type === 'run_start')
+            this.#append(conversation, replayLabel(event.startedAt));
+        }
+        conversation.tellAgain(run, before);
+      }
+    });
+  }
+
+  #replace(conversation: Conversation): void {
+    this.#conversation = conversation;
+    this.#queue = [];
+    this.#drafted = false;
+    this.#ports.changed();
+  }
+
+  /** What a request of this conversation said; empty for a run that is not of it. */
+  wordsOf(runId: string): string {
+    return this.#conversation.before(runId)?.request.text ?? '';
+  }
+
+  /** Runs a request of this conversation again with `text` for its words, and `more` with it; the conversation goes on from what was before it. */
+  async resend(runId: string, text: string, more: readonly Attachment[] = []): Promise<void> {
+    if (text.trim() === '' && !this.#conversation.before(runId)?.request.skill) return;
+    this.#watchNoMore();
+    this.stop();
+    await this.#runs.done;
+    const found = this.#conversation.before(runId);
+    if (!found || this.isRunning) return;
+    this.#conversation = found.conversation;
+    const attachments = [...(found.request.attachments ?? []), ...more];
+    const handed = attachments.length > 0 ? { attachments } : {};
+    this.#start({ ...found.request, text, ...handed }, found.conversation.earlier);
+    if (this.#feed.isFollowed) await this.show(null, 0);
+  }
+
+  /** Aborts the shown run; it reports its own end. One that goes on elsewhere cannot be stopped from here. */
+  stop(): void {
+    if (this.canStop) this.#runs.abort();
+  }
+
+  /** Nobody looks at this chat any more: what is but watched, a replay or a run elsewhere, is over for it. */
+  close(): void {
+    if (!this.isWorking) this.#runs.abort();
+  }
+
+  #watchNoMore(): void {
+    if (this.#runs.kind === 'elsewhere') this.#runs.leave();
+  }
+
+  async #watch(conversation: Conversation, elsewhere: RunElsewhere, signal: AbortSignal): Promise<void> {
+    const isWatched = (): boolean => this.#feed.isFollowed;
+    try {
+      for await (const event of elsewhere.follow(conversation.saidBefore, isWatched, signal))
+        this.#append(conversation, event);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      const message = t('What this run does cannot be followed any more: {0}', why);
+      this.#append(conversation, { type: 'notice', level: 'warning', message });
+    }
+  }
+
+  answer(token: string, decision: ApprovalDecision): boolean {
+    return this.#approvals.answer(token, decision);
+  }
+
+  /** Leaves the conversation behind, ending its run, and shows an empty one. */
+  async startOver(): Promise<void> {
+    this.#runs.leave();
+    this.#replace(new Conversation());
+    if (this.#feed.isFollowed) await this.show(null, 0);
+  }
+
+  /** A view asks for what it does not have: `have` events of conversation `id`. */
+  async show(id: string | null, have: number): Promise<void> {
+    this.#feed.leave();
+    const info = await this.#ports.readInfo();
+    const conversation = this.#conversation;
+    const batch = conversation.since(id === conversation.id ? have : 0);
+    const draft = conversation.isEmpty ? firstDraft(info) : '';
+    this.#drafted ||= draft !== '';
+    this.#feed.follow(conversation);
+    const queued = this.#queued();
+    const waiting = queued.length > 0 ? { queued } : {};
+    const running = this.isRunning;
+    const elsewhere = this.#runs.kind === 'elsewhere' ? conversation.elsewhere?.where : undefined;
+    this.#ports.post({
+      type: 'conversation',
+      id: conversation.id,
+      info,
+      draft,
+      running,
+      ...(elsewhere !== undefined && { elsewhere }),
+      ...batch,
+      ...waiting,
+    });
+  }
+
+  /** The view is gone; events are kept until one asks for them. */
+  hide(): void {
+    this.#feed.leave();
+  }
+
+  /** Provider, skills or trust may have changed; with the sample just added, its request is drafted. */
+  async updateInfo(): Promise<void> {
+    if (!this.#feed.isFollowed) return;
+    const info = await this.#ports.readInfo();
+    this.#feed.say({ type: 'info', info });
+    const text = firstDraft(info);
+    if (text === '' || this.#drafted || !this.#conversation.isEmpty) return;
+    this.#drafted = true;
+    this.#feed.say({ type: 'draft', text, suggested: true });
+  }
+
+  /** Ends every run and waits until each has said so. */
+  async end(): Promise<void> {
+    await this.#runs.end();
+    this.#feed.dispose();
+  }
+
+  #queued(): QueuedRequest[] {
+    return this.#queue.map(({ id, request: { text, skill } }) => ({
+      id,
+      text: text || t('Run {0}', skill?.skill ?? ''),
+    }));
+  }
+
+  #postQueue(): void {
+    this.#feed.say({ type: 'queued', queued: this.#queued() });
+  }
+
+  #append(conversation: Conversation, event: RunEvent): void {
+    conversation.append(event);
+    this.#feed.soon(conversation);
+  }
+}
+
+/** With nothing but a recording to answer, the first press of Send plays the sample that it belongs to. */
+export function firstDraft(info: ChatInfo): string {
+  return info.recording && info.skills.some(({ skill }) => skill === 'kickoff') ? 'run daily kickoff' : '';
+}
+
+function replayLabel(startedAt: string): RunEvent {
+  const time = new Date(startedAt);
+  const when = Number.isNaN(time.getTime()) ? '' : describeTime(time);
+  const message = t(
+    'This is a replay of a run ({0}): nothing runs. A request that you send here begins a conversation of its own, which goes on from what is shown; the replayed one stays as it is.',
+    when,
+  );
+  return { type: 'notice', level: 'info', message };
+}

@@ -1,0 +1,324 @@
+/** One chat in one webview, wherever that stands: draws it, and decides what its messages may have the editor do. */
+import * as vscode from 'vscode';
+import { TelosError } from '../../engine/errors.ts';
+import type { Telos } from '../../engine/telos.ts';
+import type { ApprovalRequest } from '../../protocol/run.ts';
+import type { ChatInfo, ToHost, ToWebview } from '../../protocol/webview.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { plainLabel } from '../base/labels.ts';
+import { descriptionOf, pickableSkills } from '../skills/pickableSkills.ts';
+import { previewRouting } from '../skills/previewRouting.ts';
+import type { Attaching } from './attaching.ts';
+import { Chat } from './chat.ts';
+import { readToHost } from './chatMessages.ts';
+import { chatPage } from './chatPage.ts';
+import type { LastEditor } from './editorMaterial.ts';
+import type { OpenChats, PlacedChat } from './openChats.ts';
+import type { RunChangesView } from './runChanges.ts';
+import type { KeptConversations, KeptPlace } from './storedConversations.ts';
+
+/** What all chats of the window share. */
+export interface ChatDesk {
+  extensionUri: vscode.Uri;
+  current: CurrentTelos;
+  log: vscode.LogOutputChannel;
+  chats: OpenChats;
+  editors: LastEditor;
+  kept: KeptConversations;
+  changes: RunChangesView;
+}
+
+/** Where a chat stands. */
+export interface ChatPlace {
+  isVisible(): boolean;
+  /** Brings it to the front. */
+  focus(): Promise<void>;
+  /** A run has started or ended, a question was put or answered, or another conversation is shown. */
+  changed(): void;
+}
+
+export class ChatSurface implements PlacedChat {
+  readonly chat: Chat;
+  readonly #desk: ChatDesk;
+  readonly #place: ChatPlace;
+  #attaching: Promise<Attaching> | undefined;
+  #webview: vscode.Webview | undefined;
+  /** While a kept conversation is read; what the view wants then waits. */
+  #restoring: Promise<void> | undefined;
+  /** What goes along with a request must be there before the request goes. */
+  #inOrder: Promise<unknown> = Promise.resolve();
+
+  constructor(desk: ChatDesk, place: ChatPlace) {
+    this.#desk = desk;
+    this.#place = place;
+    this.chat = new Chat({
+      post: message => this.#post(message),
+      openTelos: () => desk.current.openTelos(),
+      readAlong: kept => desk.kept.along(kept),
+      readInfo: () => readChatInfo(desk.current, desk.log),
+      isTrusted: () => vscode.workspace.isTrusted,
+      changed: () => {
+        desk.chats.changed();
+        place.changed();
+        if (!this.chat.isRunning) void this.#sayToday();
+      },
+      approvalAsked: request => this.#notifyHidden(request),
+    });
+    desk.chats.add(this);
+  }
+
+  /** Draws the chat in a webview from now on. What is returned lets go of it again. */
+  attach(webview: vscode.Webview): vscode.Disposable {
+    this.#webview = webview;
+    const built = vscode.Uri.joinPath(this.#desk.extensionUri, 'dist', 'webview');
+    webview.options = {
+      enableScripts: true,
+      localResourceRoots: [built],
+    };
+    const asset = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(built, name)).toString();
+    const listening = vscode.Disposable.from(
+      webview.onDidReceiveMessage(message => void this.#receive(message)),
+      this.#desk.changes.onDidUndo(() => void this.#sayUndone()),
+    );
+    webview.html = chatPage({
+      cspSource: webview.cspSource,
+      scriptUri: asset('main.js'),
+      styleUri: asset('main.css'),
+      language: vscode.l10n.bundle ? vscode.env.language : 'en',
+      words: vscode.l10n.bundle,
+    });
+    return new vscode.Disposable(() => {
+      listening.dispose();
+      if (this.#webview !== webview) return;
+      this.#webview = undefined;
+      this.chat.hide();
+    });
+  }
+
+  async focus(): Promise<void> {
+    await this.#place.focus();
+  }
+
+  /** Shows a conversation of an earlier window again; an empty one where nothing is kept of it. */
+  restore(place: KeptPlace): void {
+    this.#restoring = this.#restore(place).finally(() => {
+      this.#restoring = undefined;
+    });
+  }
+
+  get isRestoring(): boolean {
+    return this.#restoring !== undefined;
+  }
+
+  async #restore(place: KeptPlace): Promise<void> {
+    try {
+      const conversation = await this.#desk.kept.conversation(place, true);
+      if (conversation && this.chat.title === '') await this.chat.open(conversation);
+    } catch (error) {
+      this.#desk.log.error('A kept conversation could not be shown again.', error);
+    }
+  }
+
+  #post(message: ToWebview): void {
+    // Not awaited: a hidden view never answers, and what is lost is asked for by its number.
+    this.#webview?.postMessage(message).then(undefined, error => this.#desk.log.error(error));
+  }
+
+  async #receive(value: unknown): Promise<void> {
+    const message = readToHost(value);
+    if (!message) {
+      this.#desk.log.warn(
+        `The chat view sent a message that is not known: ${plainLabel(describe(value), 300)}`,
+      );
+      return;
+    }
+    try {
+      await this.#restoring;
+      await this.#act(message);
+    } catch (error) {
+      this.#desk.log.error(`The chat view's message '${message.type}' failed.`, error);
+      if (message.type !== 'submit' && message.type !== 'resend') return;
+      // The view waits for a run that will not come.
+      this.#post({ type: 'draft', text: message.text, suggested: true });
+      const why = plainLabel(error instanceof Error ? error.message : String(error), 300);
+      void vscode.window.showErrorMessage(vscode.l10n.t('The request was not sent: {0}', why));
+    }
+  }
+
+  async #act(message: ToHost): Promise<void> {
+    switch (message.type) {
+      case 'ready':
+        await this.chat.show(message.id, message.have);
+        (await this.#attachments()).show();
+        await this.#sayUndone();
+        return this.#sayToday();
+      case 'submit':
+        return this.#next(() => this.#submit(message));
+      case 'resend': {
+        const before = this.chat.wordsOf(message.runId);
+        const attachments = await (await this.#attachments()).newlyNamed(message.text, before);
+        if (!attachments) return this.#post({ type: 'draft', text: message.text, suggested: true });
+        return this.chat.resend(message.runId, message.text, attachments);
+      }
+      case 'resume':
+        return this.chat.resume(message.runId);
+      case 'unqueue':
+        return this.chat.unqueue(message.id);
+      case 'run_queued':
+        return this.chat.runQueued(message.id);
+      case 'choose_skill':
+        return this.#chooseSkill();
+      case 'pick_skill':
+        return this.#pickSkill(message.text);
+      case 'attach_bytes':
+      case 'attach_uris':
+      case 'attach_mention':
+        return this.#next(async () => (await this.#attachments()).act(message));
+      case 'attach':
+      case 'detach':
+      case 'find_files':
+        return (await this.#attachments()).act(message);
+      case 'stop':
+        return this.chat.stop();
+      case 'new_conversation':
+        return this.chat.startOver();
+      case 'approve':
+        if (!this.chat.answer(message.token, message.decision)) {
+          this.#desk.log.warn('An answer came for a card that does not wait.');
+        }
+        return;
+      case 'open_link':
+        return (await import('./openFromChat.ts')).openLink(message.url, this.#desk.log);
+      case 'open_file':
+        return (await import('./openFromChat.ts')).openFile(message.path, this.chat.workingDir, this.#desk);
+      case 'show_changes':
+        return vscode.commands.executeCommand('telos.showChanges', message);
+      case 'undo_run':
+        return vscode.commands.executeCommand('telos.undoRun', message);
+      case 'copy':
+        return vscode.env.clipboard.writeText(message.text);
+      case 'insert_code':
+        return (await import('./openFromChat.ts')).insertAtCursor(this.#desk.editors.editor, message.text);
+      case 'new_file':
+        return (await import('./openFromChat.ts')).openNewFile(message.text, message.language);
+      case 'command':
+        return vscode.commands.executeCommand(message.command);
+    }
+  }
+
+  #attachments(): Promise<Attaching> {
+    this.#attaching ??= import('./attaching.ts').then(
+      ({ Attaching }) => new Attaching(message => this.#post(message), this.#desk.editors),
+    );
+    return this.#attaching;
+  }
+
+  #next(work: () => Promise<void>): Promise<void> {
+    const done = this.#inOrder.then(work);
+    this.#inOrder = done.catch(() => undefined);
+    return done;
+  }
+
+  /** Which of the shown runs are undone, here or elsewhere. */
+  async #sayUndone(): Promise<void> {
+    const shown = this.chat.runIds;
+    if (!this.#webview || shown.length === 0) return;
+    const { changes } = await this.#desk.current.openTelos();
+    this.#post({ type: 'undone', runIds: changes.undoneAmong(shown) });
+  }
+
+  async #sayToday(): Promise<void> {
+    if (!this.#webview || this.chat.title === '') return;
+    try {
+      const today = await (await this.#desk.current.openTelos()).today();
+      this.#post({ type: 'today', today });
+    } catch (error) {
+      this.#desk.log.warn(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** What cannot go along keeps the request back: its words are given back to be changed. */
+  async #submit(message: Extract<ToHost, { type: 'submit' }>): Promise<void> {
+    const { text, skill, withoutSkill, anew } = message;
+    const attachments = await (await this.#attachments()).takeFor(text);
+    if (!attachments) return this.#post({ type: 'draft', text });
+    const request = {
+      text,
+      ...(attachments.length > 0 && { attachments }),
+      ...(skill && { skill }),
+      ...(withoutSkill && { withoutSkill }),
+      ...(anew && { goesOn: 'anew' as const }),
+    };
+    return message.instead ? this.chat.submitInstead(request) : this.chat.submit(request);
+  }
+
+  async #pickSkill(text: string): Promise<void> {
+    const skill = await previewRouting(this.#desk.current, text);
+    if (!skill) return;
+    await this.chat.submitInstead({ text, skill });
+    await this.#place.focus();
+  }
+
+  /** Puts the skill of the next request into the chip over the textbox. */
+  async #chooseSkill(): Promise<void> {
+    const { chooseNextSkill } = await import('./openFromChat.ts');
+    const chosen = await chooseNextSkill(await this.#desk.current.openTelos());
+    if (chosen) this.#post({ type: 'next_skill', skill: chosen.skill });
+    await this.#place.focus();
+  }
+
+  #notifyHidden({ tool, subject }: ApprovalRequest): void {
+    if (this.#place.isVisible()) return;
+    const question = vscode.l10n.t(
+      'Telos wants your approval for {0}: {1}',
+      plainLabel(tool, 60),
+      plainLabel(subject, 120),
+    );
+    const show = vscode.l10n.t('Show');
+    void vscode.window.showInformationMessage(question, show).then(async answer => {
+      if (answer === show) await this.#place.focus();
+    });
+  }
+}
+
+function describe(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return typeof value;
+  }
+}
+
+/** The view shows one line of each, and with thousands of skills each line counts. In characters. */
+const maxListedDescription = 160;
+
+/** Never throws; what cannot be read is said, and stands in the log. */
+export async function readChatInfo(current: CurrentTelos, log: vscode.LogOutputChannel): Promise<ChatInfo> {
+  const trusted = vscode.workspace.isTrusted;
+  try {
+    const telos = await current.openTelos();
+    const [choice, agents] = await Promise.all([choiceOf(telos, log), telos.agents()]);
+    const skills = (await pickableSkills(agents)).map(({ agent, skill }) => ({
+      agent: agent.name,
+      skill: skill.id,
+      description: plainLabel(descriptionOf(skill), maxListedDescription),
+    }));
+    return { provider: choice.name, model: choice.model, recording: choice.recording, skills, trusted };
+  } catch (error) {
+    log.error('What the chat shows about models and skills could not be read.', error);
+    return { provider: vscode.l10n.t('not available'), model: '', recording: false, skills: [], trusted };
+  }
+}
+
+/** A provider that is not set up does not keep the skills from being shown; the run says what is missing. */
+async function choiceOf(
+  telos: Telos,
+  log: vscode.LogOutputChannel,
+): Promise<{ name: string; model: string; recording: boolean }> {
+  try {
+    return await telos.provider();
+  } catch (error) {
+    log.warn(error instanceof TelosError ? error.message : String(error));
+    return { name: vscode.l10n.t('not set up'), model: '', recording: false };
+  }
+}

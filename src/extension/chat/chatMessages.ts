@@ -1,0 +1,157 @@
+/** The chat view shows what a model wrote, so whatever it sends is checked field by field before the host acts on it. */
+
+import { maxImageBytes } from '../../protocol/attachment.ts';
+import type { ApprovalDecision, ApprovalScope, SkillRef } from '../../protocol/run.ts';
+import { type ToHost, type ViewCommand, viewCommands } from '../../protocol/webview.ts';
+
+/** More than a person types or pastes; in characters. */
+const maxText = 1_000_000;
+const maxName = 1_000;
+const maxAddress = 32_000;
+
+/** Base64 of the largest image. */
+const maxData = Math.ceil(maxImageBytes / 3) * 4;
+const maxThumbnail = 60_000;
+const maxUris = 50;
+
+const scopes: readonly ApprovalScope[] = ['once', 'run', 'always'];
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The message, with its known fields alone, or undefined for everything that the protocol does not know. */
+export function readToHost(value: unknown): ToHost | undefined {
+  if (!isFields(value)) return undefined;
+  switch (value['type']) {
+    case 'ready':
+      return readReady(value);
+    case 'submit':
+      return readSubmit(value);
+    case 'pick_skill':
+      return isText(value['text'], maxText) ? { type: 'pick_skill', text: value['text'] } : undefined;
+    case 'resend':
+      return isText(value['runId'], maxName) && isText(value['text'], maxText)
+        ? { type: 'resend', runId: value['runId'], text: value['text'] }
+        : undefined;
+    case 'resume':
+      return isText(value['runId'], maxName) ? { type: 'resume', runId: value['runId'] } : undefined;
+    case 'unqueue':
+    case 'run_queued':
+      return isText(value['id'], maxName) ? { type: value['type'], id: value['id'] } : undefined;
+    case 'choose_skill':
+      return { type: 'choose_skill' };
+    case 'attach':
+      return { type: 'attach' };
+    case 'attach_bytes':
+      return readBytes(value);
+    case 'attach_uris':
+      return readUris(value['uris']);
+    case 'attach_mention':
+      return isText(value['mention'], maxName)
+        ? { type: 'attach_mention', mention: value['mention'] }
+        : undefined;
+    case 'detach':
+      return isText(value['id'], maxName) ? { type: 'detach', id: value['id'] } : undefined;
+    case 'find_files':
+      return isText(value['query'], maxName) ? { type: 'find_files', query: value['query'] } : undefined;
+    case 'stop':
+      return { type: 'stop' };
+    case 'new_conversation':
+      return { type: 'new_conversation' };
+    case 'approve':
+      return readApprove(value);
+    case 'open_link':
+      return isText(value['url'], maxAddress) ? { type: 'open_link', url: value['url'] } : undefined;
+    case 'open_file':
+      return isText(value['path'], maxAddress) ? { type: 'open_file', path: value['path'] } : undefined;
+    case 'show_changes':
+      return readShowChanges(value);
+    case 'undo_run':
+      return isText(value['runId'], maxName) ? { type: 'undo_run', runId: value['runId'] } : undefined;
+    case 'copy':
+      return isText(value['text'], maxText) ? { type: 'copy', text: value['text'] } : undefined;
+    case 'insert_code':
+      return isText(value['text'], maxText) ? { type: 'insert_code', text: value['text'] } : undefined;
+    case 'new_file':
+      return isText(value['text'], maxText) && isText(value['language'], maxName)
+        ? { type: 'new_file', text: value['text'], language: value['language'] }
+        : undefined;
+    case 'command':
+      return isViewCommand(value['command']) ? { type: 'command', command: value['command'] } : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function readReady({ id, have }: Fields): ToHost | undefined {
+  if (id !== null && !isText(id, maxName)) return undefined;
+  if (!Number.isSafeInteger(have) || (have as number) < 0) return undefined;
+  return { type: 'ready', id, have: have as number };
+}
+
+function readShowChanges({ runId, path }: Fields): ToHost | undefined {
+  if (!isText(runId, maxName)) return undefined;
+  if (path === undefined) return { type: 'show_changes', runId };
+  return isText(path, maxAddress) ? { type: 'show_changes', runId, path } : undefined;
+}
+
+function readSubmit({ text, skill, withoutSkill, anew, instead }: Fields): ToHost | undefined {
+  if (!isText(text, maxText)) return undefined;
+  const submit = {
+    type: 'submit',
+    text,
+    ...(withoutSkill === true && { withoutSkill }),
+    ...(anew === true && { anew }),
+    ...(instead === true && { instead }),
+  } as const;
+  if (skill === undefined) return submit;
+  const ref = readSkillRef(skill);
+  return ref && { ...submit, skill: ref };
+}
+
+function readBytes({ name, data, size, thumbnail }: Fields): ToHost | undefined {
+  if (!isText(name, maxName) || !isText(data, maxData) || !/^[A-Za-z0-9+/]*={0,2}$/.test(data))
+    return undefined;
+  if (!Number.isSafeInteger(size) || (size as number) < Math.floor((data.length * 3) / 4) - 2)
+    return undefined;
+  const bytes = { type: 'attach_bytes', name, data, size: size as number } as const;
+  const isPicture =
+    isText(thumbnail, maxThumbnail) && /^data:image\/(png|jpeg);base64,[A-Za-z0-9+/]+={0,2}$/.test(thumbnail);
+  return isPicture ? { ...bytes, thumbnail } : bytes;
+}
+
+function readUris(uris: unknown): ToHost | undefined {
+  if (!Array.isArray(uris) || uris.length > maxUris) return undefined;
+  return uris.every(uri => isText(uri, maxAddress)) ? { type: 'attach_uris', uris } : undefined;
+}
+
+function readSkillRef(value: unknown): SkillRef | undefined {
+  if (!isFields(value)) return undefined;
+  const { agent, skill } = value;
+  return isText(agent, maxName) && isText(skill, maxName) ? { agent, skill } : undefined;
+}
+
+function readApprove({ token, decision }: Fields): ToHost | undefined {
+  const answer = readDecision(decision);
+  return answer && isText(token, maxName) ? { type: 'approve', token, decision: answer } : undefined;
+}
+
+function readDecision(value: unknown): ApprovalDecision | undefined {
+  if (!isFields(value)) return undefined;
+  const { allow, scope, reason } = value;
+  if (allow === true && scopes.includes(scope as ApprovalScope)) {
+    return { allow: true, scope: scope as ApprovalScope };
+  }
+  return allow === false && isText(reason, maxText) ? { allow: false, reason } : undefined;
+}
+
+function isViewCommand(value: unknown): value is ViewCommand {
+  return viewCommands.some(command => command === value);
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isText(value: unknown, maxLength: number): value is string {
+  return typeof value === 'string' && value.length <= maxLength;
+}

@@ -1,0 +1,262 @@
+/** The chat in the secondary sidebar, and the commands that belong to it. */
+import * as vscode from 'vscode';
+import type { RunRequest } from '../../engine/run/request.ts';
+import { plainLabel } from '../base/labels.ts';
+import { type ChatDesk, ChatSurface } from './chatHost.ts';
+import { type Conversation, keptIdOf } from './conversation.ts';
+
+const viewId = 'telos.chat';
+
+/** Where the workspace remembers which conversation the sidebar shows. */
+const shownKey = 'telos.chat.shown';
+
+export class ChatView implements vscode.WebviewViewProvider {
+  readonly #memory: vscode.Memento;
+  readonly #surface: ChatSurface;
+  #view: vscode.WebviewView | undefined;
+
+  constructor(desk: ChatDesk, memory: vscode.Memento) {
+    this.#memory = memory;
+    this.#surface = new ChatSurface(desk, {
+      isVisible: () => this.#view?.visible === true,
+      focus: () => this.focus(),
+      changed: () => this.#label(),
+    });
+  }
+
+  resolveWebviewView(view: vscode.WebviewView): void {
+    const shown = this.#memory.get<string>(shownKey);
+    if (shown !== undefined && this.#surface.chat.title === '')
+      this.#surface.restore({ conversationId: shown });
+    this.#view = view;
+    const subscriptions = vscode.Disposable.from(
+      this.#surface.attach(view.webview),
+      view.onDidChangeVisibility(() => {
+        // A hidden page is thrown away; the one that comes back asks for everything.
+        if (!view.visible) this.#surface.chat.hide();
+      }),
+      view.onDidDispose(() => {
+        subscriptions.dispose();
+        if (this.#view === view) this.#view = undefined;
+      }),
+    );
+    this.#label();
+  }
+
+  /** Brings the chat to the front and runs a request in it, which takes nothing from what was said there before. */
+  async submitInFront(request: RunRequest): Promise<void> {
+    this.#surface.chat.submit({ ...request, goesOn: 'from_start' });
+    await this.focus();
+  }
+
+  /** The same, and a run that is going on gives way to it. */
+  async submitInstead(request: RunRequest): Promise<void> {
+    await this.#surface.chat.submitInstead(request);
+    await this.focus();
+  }
+
+  async focus(): Promise<void> {
+    await vscode.commands.executeCommand(`${viewId}.focus`);
+  }
+
+  /** Shows a kept conversation in place of the one that is shown. */
+  async open(conversation: Conversation): Promise<void> {
+    await this.#surface.chat.open(conversation);
+    await this.focus();
+  }
+
+  /** Empties the sidebar for a chat elsewhere; undefined while a run goes on. */
+  give(): Promise<Conversation | undefined> {
+    return this.#surface.chat.give();
+  }
+
+  async startOver(): Promise<void> {
+    await this.#surface.chat.startOver();
+    await this.focus();
+  }
+
+  /** A run goes on in it that can be stopped from here. */
+  get isRunning(): boolean {
+    return this.#surface.chat.canStop;
+  }
+
+  stop(): void {
+    this.#surface.chat.stop();
+  }
+
+  #remember(keptId: string | undefined): void {
+    // What is being read again has not been forgotten.
+    if (keptId === undefined && this.#surface.isRestoring) return;
+    if (this.#memory.get(shownKey) !== keptId) void this.#memory.update(shownKey, keptId);
+  }
+
+  #label(): void {
+    const { keptId, title, canStop, waiting } = this.#surface.chat;
+    this.#remember(title === '' ? undefined : keptId);
+    void vscode.commands.executeCommand('setContext', 'telos.chatRunning', canStop);
+    if (!this.#view) return;
+    this.#view.description = plainLabel(title, 60);
+    this.#view.badge =
+      waiting > 0 ? { value: waiting, tooltip: vscode.l10n.t('Telos waits for your approval') } : undefined;
+  }
+}
+
+export function registerChatView(
+  desk: ChatDesk,
+  memory: vscode.Memento,
+): { chat: ChatView; registration: vscode.Disposable } {
+  const chat = new ChatView(desk, memory);
+  const registration = vscode.Disposable.from(
+    vscode.window.registerWebviewViewProvider(viewId, chat),
+    desk.current.onDidChange(() => void desk.chats.updateInfo()),
+    vscode.commands.registerCommand('telos.stop', () => (chat.isRunning ? chat.stop() : desk.chats.stop())),
+    vscode.commands.registerCommand('telos.newConversation', () => chat.startOver()),
+  );
+  return { chat, registration };
+}
+
+/** Also named in package.json. */
+const panelType = 'telos.chatPanel';
+
+/** One chat, and the editor that shows it; its run outlives the editor. */
+class ChatPanel {
+  readonly surface: ChatSurface;
+  readonly #desk: ChatDesk;
+  readonly #panels: ChatPanels;
+  #panel: vscode.WebviewPanel | undefined;
+
+  constructor(desk: ChatDesk, panels: ChatPanels) {
+    this.#desk = desk;
+    this.#panels = panels;
+    this.surface = new ChatSurface(desk, {
+      isVisible: () => this.#panel?.visible === true,
+      focus: async () => this.focus(),
+      changed: () => this.#label(),
+    });
+  }
+
+  get isActive(): boolean {
+    return this.#panel?.active === true;
+  }
+
+  /** An editor that was closed while its run goes on is opened again. */
+  focus(): void {
+    if (this.#panel) this.#panel.reveal();
+    else this.show(newEditor());
+  }
+
+  show(panel: vscode.WebviewPanel): void {
+    this.#panel = panel;
+    const subscriptions = vscode.Disposable.from(
+      this.surface.attach(panel.webview),
+      panel.onDidChangeViewState(() => {
+        // A hidden page is thrown away; the one that comes back asks for everything.
+        if (!panel.visible) this.surface.chat.hide();
+        this.#panels.changed();
+      }),
+      panel.onDidDispose(() => {
+        subscriptions.dispose();
+        this.#panel = undefined;
+        this.#panels.changed();
+        const { chat } = this.surface;
+        if (chat.isWorking) this.#goOnUnseen();
+        else if (chat.isRunning) chat.close();
+        else this.#panels.remove(this);
+      }),
+    );
+    this.#label();
+  }
+
+  #label(): void {
+    const { title, isRunning, waiting } = this.surface.chat;
+    this.#panels.changed();
+    if (!this.#panel) {
+      if (!isRunning) this.#panels.remove(this);
+      return;
+    }
+    this.#panel.title = plainLabel(title, 40) || 'Telos';
+    this.#panel.iconPath = this.#icon(isRunning, waiting);
+  }
+
+  #icon(isRunning: boolean, waiting: number): vscode.IconPath {
+    if (waiting > 0) return new vscode.ThemeIcon('bell-dot');
+    if (isRunning) return new vscode.ThemeIcon('loading~spin');
+    const picture = (theme: string): vscode.Uri =>
+      vscode.Uri.joinPath(this.#desk.extensionUri, 'media', `icon-${theme}.svg`);
+    return { light: picture('light'), dark: picture('dark') };
+  }
+
+  /** An editor cannot be kept from closing, and a run may have taken long already. */
+  #goOnUnseen(): void {
+    const question = vscode.l10n.t(
+      '“{0}” runs on, although its editor is closed.',
+      plainLabel(this.surface.chat.title, 60),
+    );
+    const [show, stop] = [vscode.l10n.t('Show'), vscode.l10n.t('Stop')];
+    void vscode.window.showInformationMessage(question, show, stop).then(answer => {
+      if (answer === show) this.focus();
+      if (answer === stop) this.surface.chat.stop();
+    });
+  }
+}
+
+/** All of them. */
+export class ChatPanels implements vscode.WebviewPanelSerializer {
+  readonly #desk: ChatDesk;
+  readonly #all = new Set<ChatPanel>();
+
+  constructor(desk: ChatDesk) {
+    this.#desk = desk;
+  }
+
+  open(): ChatPanel {
+    const one = new ChatPanel(this.#desk, this);
+    this.#all.add(one);
+    one.show(newEditor());
+    return one;
+  }
+
+  /** `state` is what the page of an earlier window has kept. */
+  async deserializeWebviewPanel(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
+    const one = new ChatPanel(this.#desk, this);
+    this.#all.add(one);
+    const id = typeof state === 'object' && state !== null && 'id' in state ? state.id : undefined;
+    if (typeof id === 'string') one.surface.restore({ conversationId: keptIdOf(id) });
+    one.show(panel);
+  }
+
+  get active(): ChatPanel | undefined {
+    return [...this.#all].find(one => one.isActive);
+  }
+
+  remove(one: ChatPanel): void {
+    if (!this.#all.delete(one)) return;
+    this.#desk.chats.remove(one.surface);
+  }
+
+  /** For the `when` clauses of package.json. */
+  changed(): void {
+    const isRunning = this.active?.surface.chat.canStop === true;
+    void vscode.commands.executeCommand('setContext', 'telos.panelRunning', isRunning);
+  }
+}
+
+/** `Telos: Open Chat in Editor`, the buttons in the editor's title, and the editors that a reloaded window had. */
+export function registerChatPanels(desk: ChatDesk): { panels: ChatPanels; registration: vscode.Disposable } {
+  const panels = new ChatPanels(desk);
+  const registration = vscode.Disposable.from(
+    vscode.window.registerWebviewPanelSerializer(panelType, panels),
+    vscode.commands.registerCommand('telos.openChatInEditor', () => {
+      panels.open();
+    }),
+    vscode.commands.registerCommand('telos.stopEditorChat', () => panels.active?.surface.chat.stop()),
+    vscode.commands.registerCommand('telos.newEditorConversation', () =>
+      panels.active?.surface.chat.startOver(),
+    ),
+  );
+  return { panels, registration };
+}
+
+function newEditor(): vscode.WebviewPanel {
+  return vscode.window.createWebviewPanel(panelType, 'Telos', vscode.ViewColumn.Active);
+}

@@ -1,0 +1,90 @@
+/** Every chat of the window, in the sidebar and in editors, as one: what runs, what waits for the person, and how all of it ends. */
+import * as vscode from 'vscode';
+import type { StatusBar } from '../base/statusBar.ts';
+import type { Chat } from './chat.ts';
+
+/** A chat and the place in which the person sees it. */
+export interface PlacedChat {
+  readonly chat: Chat;
+  /** Brings it to the front. */
+  focus(): Promise<void>;
+}
+
+/** Runs that no chat of Telos shows. */
+export interface OtherRuns {
+  readonly running: readonly { cost: number }[];
+  readonly onDidChange: vscode.Event<void>;
+  stop(): void;
+}
+
+export class OpenChats {
+  readonly #status: StatusBar;
+  #others: OtherRuns | undefined;
+  readonly #all = new Set<PlacedChat>();
+
+  constructor(status: StatusBar) {
+    this.#status = status;
+    // The window may remember a run of an extension host that has ended since.
+    this.changed();
+  }
+
+  add(one: PlacedChat): void {
+    this.#all.add(one);
+  }
+
+  /** Counts these too from now on. */
+  follow(others: OtherRuns): vscode.Disposable {
+    this.#others = others;
+    return others.onDidChange(() => this.changed());
+  }
+
+  /** To be called once nothing runs in it any more. */
+  remove(one: PlacedChat): void {
+    this.#all.delete(one);
+    this.changed();
+  }
+
+  /** To be called when a run has started or ended, or a question was put or answered. */
+  changed(): void {
+    const chats = [...this.#all].map(({ chat }) => chat);
+    const others = this.#others?.running ?? [];
+    const running = chats.filter(chat => chat.isWorking).length + others.length;
+    void vscode.commands.executeCommand('setContext', 'telos.running', running > 0);
+    this.#status.sayRunning(
+      running,
+      chats.reduce((sum, chat) => sum + chat.waiting, 0),
+      others.reduce((sum, { cost }) => sum + cost, 0),
+    );
+  }
+
+  /** The chat that shows a kept conversation now, where one does. */
+  holding(keptId: string): PlacedChat | undefined {
+    return [...this.#all].find(({ chat }) => chat.keptId === keptId);
+  }
+
+  /** Provider, skills or trust may have changed. */
+  async updateInfo(): Promise<void> {
+    await Promise.all([...this.#all].map(({ chat }) => chat.updateInfo()));
+  }
+
+  /** Stops every run. */
+  stop(): void {
+    this.stopChats();
+    this.#others?.stop();
+  }
+
+  /** How many runs the chats show. */
+  get runningInChats(): number {
+    return [...this.#all].filter(({ chat }) => chat.isWorking).length;
+  }
+
+  /** Stops what runs in the chats. */
+  stopChats(): void {
+    for (const { chat } of this.#all) chat.stop();
+  }
+
+  /** Aborts every run and waits for its end. */
+  async end(): Promise<void> {
+    await Promise.all([...this.#all].map(({ chat }) => chat.end()));
+  }
+}

@@ -1,0 +1,121 @@
+/** What a press in the chat opens: links that lead nowhere but out, and files of folders that the person works with. */
+import * as vscode from 'vscode';
+import type { Telos } from '../../engine/telos.ts';
+import type { SkillRef } from '../../protocol/run.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { plainLabel } from '../base/labels.ts';
+import { descriptionOf, pickableSkills } from '../skills/pickableSkills.ts';
+import { openableFile, openableLink } from './openTarget.ts';
+
+interface Desk {
+  current: CurrentTelos;
+  log: vscode.LogOutputChannel;
+}
+
+export async function openLink(url: string, log: Desk['log']): Promise<void> {
+  const link = openableLink(url);
+  if (link) await vscode.env.openExternal(vscode.Uri.parse(link, true));
+  else log.warn(`A link was not opened, only http, https and mailto are: ${plainLabel(url)}`);
+}
+
+/** `workingDir` is where the conversation's latest skill worked. */
+export async function openFile(
+  path: string,
+  workingDir: string | undefined,
+  { current, log }: Desk,
+): Promise<void> {
+  const file = await openableFile(path, await openableFolders(current, workingDir), workingDir);
+  if (file) {
+    await vscode.commands.executeCommand('vscode.open', vscode.Uri.file(file));
+    return;
+  }
+  log.warn(`A file was not opened: ${plainLabel(path, 1_000)}`);
+  void vscode.window.showWarningMessage(
+    vscode.l10n.t(
+      '{0} is gone, or lies outside the workspace, the working folders and the skills.',
+      plainLabel(path),
+    ),
+  );
+}
+
+async function openableFolders(current: Desk['current'], workingDir: string | undefined): Promise<string[]> {
+  const telos = await current.openTelos();
+  const agents = await telos.agents();
+  return [
+    ...(vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath),
+    ...(workingDir ? [workingDir] : []),
+    telos.config.skillsDir,
+    ...agents.flatMap(agent => [agent.workingDir, agent.packDir, ...agent.skills.map(({ dir }) => dir)]),
+  ];
+}
+
+/** What a fence calls some languages; the editor has its own names for them. */
+const fenceNames: Readonly<Record<string, string>> = {
+  bash: 'shellscript',
+  sh: 'shellscript',
+  shell: 'shellscript',
+  zsh: 'shellscript',
+  js: 'javascript',
+  jsx: 'javascriptreact',
+  ts: 'typescript',
+  tsx: 'typescriptreact',
+  py: 'python',
+  rb: 'ruby',
+  rs: 'rust',
+  md: 'markdown',
+  yml: 'yaml',
+  'c++': 'cpp',
+  'c#': 'csharp',
+  cs: 'csharp',
+  ps1: 'powershell',
+};
+
+/** In place of what is selected in `editor`. Where there is none, the text goes into a new document. */
+export async function insertAtCursor(editor: vscode.TextEditor | undefined, text: string): Promise<void> {
+  if (!editor) {
+    await openNewFile(text, '');
+    return;
+  }
+  const code = text.replace(/\n$/, '');
+  const done = await editor.edit(edit => {
+    for (const selection of editor.selections) edit.replace(selection, code);
+  });
+  if (!done) {
+    void vscode.window.showWarningMessage(
+      vscode.l10n.t('The code was not inserted: the editor does not let its text be changed.'),
+    );
+    return;
+  }
+  await vscode.window.showTextDocument(editor.document, editor.viewColumn);
+}
+
+/** An unsaved document; in plain text where the editor does not know the language. */
+export async function openNewFile(text: string, language: string): Promise<void> {
+  const wanted = fenceNames[language.toLowerCase()] ?? language.toLowerCase();
+  const known = await vscode.languages.getLanguages();
+  const document = await vscode.workspace.openTextDocument({
+    content: text,
+    ...(known.includes(wanted) ? { language: wanted } : {}),
+  });
+  await vscode.window.showTextDocument(document);
+}
+
+/** `skill` is null for the choice by the words; undefined when the list was left. */
+export async function chooseNextSkill(telos: Telos): Promise<{ skill: SkillRef | null } | undefined> {
+  const byWords = {
+    label: vscode.l10n.t('Let Telos pick'),
+    description: vscode.l10n.t('by what you say'),
+    skill: null,
+  };
+  const items = (await pickableSkills(await telos.agents())).map(({ agent, skill }) => ({
+    label: plainLabel(skill.id),
+    description: plainLabel(agent.name),
+    detail: plainLabel(descriptionOf(skill)),
+    skill: { agent: agent.name, skill: skill.id },
+  }));
+  return vscode.window.showQuickPick([byWords, ...items], {
+    title: vscode.l10n.t('Skill for your next request'),
+    matchOnDescription: true,
+    matchOnDetail: true,
+  });
+}

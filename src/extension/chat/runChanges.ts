@@ -1,0 +1,276 @@
+/** What a run has changed in files, in the editor's own diff editor, and the way back. */
+
+import { basename } from 'node:path';
+import * as vscode from 'vscode';
+import type { ChangedFile, RunChanges } from '../../engine/changes/changeStore.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { plainLabel } from '../base/labels.ts';
+
+/** Files as they were before a run: `telos-before:<path>?<run id>`. */
+const beforeScheme = 'telos-before';
+/** A question names so many files. */
+const mostNamed = 12;
+
+/** What the commands take; both may be missing. */
+interface RunFile {
+  runId?: string;
+  /** Absolute. */
+  path?: string;
+}
+
+export class RunChangesView implements vscode.Disposable {
+  readonly #current: CurrentTelos;
+  readonly #undone = new vscode.EventEmitter<string>();
+  readonly #registered: vscode.Disposable;
+
+  /** The files of this run are as before it. */
+  readonly onDidUndo = this.#undone.event;
+
+  constructor(current: CurrentTelos) {
+    this.#current = current;
+    this.#registered = vscode.Disposable.from(
+      this.#undone,
+      vscode.workspace.registerFileSystemProvider(beforeScheme, new FilesBefore(current), {
+        isReadonly: true,
+      }),
+      // In the menu of a run the same command has a name that does not speak of the last one.
+      ...['telos.showChanges', 'telos.showRunChanges'].map(command =>
+        vscode.commands.registerCommand(command, target => this.#told(() => this.show(fileIn(target)))),
+      ),
+      ...['telos.undoRun', 'telos.undoThisRun'].map(command =>
+        vscode.commands.registerCommand(command, target => this.#told(() => this.undo(fileIn(target)))),
+      ),
+    );
+  }
+
+  dispose(): void {
+    this.#registered.dispose();
+  }
+
+  /** Opens the diff of one file, or of all that the run changed. */
+  async show(target: RunFile): Promise<void> {
+    const changes = await this.#changesOf(target);
+    if (!changes) return;
+    const files = changes.files.filter(({ path }) => target.path === undefined || path === target.path);
+    const [only] = files;
+    if (target.path !== undefined && only) {
+      const name = plainLabel(basename(only.path));
+      const title = vscode.l10n.t('{0} (before the run ↔ now)', name);
+      const now = isThere(only) ? vscode.Uri.file(only.path) : nothingLike(only.path);
+      await vscode.commands.executeCommand('vscode.diff', beforeUri(changes, only), now, title);
+      return;
+    }
+    if (!only) {
+      void vscode.window.showInformationMessage(vscode.l10n.t('Nothing is kept of this file.'));
+      return;
+    }
+    const shown = files.filter(file => file.before || isThere(file));
+    if (shown.length === 0) {
+      void vscode.window.showInformationMessage(
+        vscode.l10n.t('The files that this run created are gone again.'),
+      );
+      return;
+    }
+    await vscode.commands.executeCommand(
+      'vscode.changes',
+      vscode.l10n.t('Changes of a Run'),
+      shown.map(file => [
+        vscode.Uri.file(file.path),
+        file.before ? beforeUri(changes, file) : undefined,
+        isThere(file) ? vscode.Uri.file(file.path) : undefined,
+      ]),
+    );
+  }
+
+  /** Asks, and makes the files what they were before the run. */
+  async undo(target: RunFile): Promise<void> {
+    const changes = await this.#changesOf(target);
+    if (!changes) return;
+    const { runId, files } = changes;
+    if (changes.undoneAt !== undefined) {
+      this.#undone.fire(runId);
+      void vscode.window.showInformationMessage(vscode.l10n.t('This run is undone already.'));
+      return;
+    }
+    const blocked = files.flatMap(file => reasonAgainst(file) ?? []);
+    if (blocked.length > 0) return this.#refuse(changes, blocked);
+    const undoLabel = vscode.l10n.t('Undo');
+    const question = vscode.l10n.t('Undo this run? These files become what they were before it.');
+    const detail = [...named(files.map(nameWithChange)), ...(changes.ranCommands ? ['', commandsToo()] : [])];
+    const answer = await vscode.window.showWarningMessage(
+      question,
+      { modal: true, detail: detail.join('\n') },
+      undoLabel,
+    );
+    if (answer === undoLabel) await this.#undo(changes, false);
+  }
+
+  async #undo(changes: RunChanges, others: boolean): Promise<void> {
+    const { runId } = changes;
+    const telos = await this.#current.openTelos();
+    const result = await telos.changes.undo(runId, { others });
+    if (result.outcome === 'refused')
+      return this.#refuse(
+        result.changes,
+        result.blocked.flatMap(file => reasonAgainst(file) ?? []),
+      );
+    if (telos.changes.undoneAmong([runId]).length > 0) this.#undone.fire(runId);
+    if (result.outcome === 'already_undone') return;
+    const count = result.restored.length + result.removed.length;
+    if (result.problem !== undefined) {
+      const [many, why] = [String(count), plainLabel(result.problem, 500)];
+      void vscode.window.showWarningMessage(
+        vscode.l10n.t('Not all was undone, only files: {0}. {1}', many, why),
+      );
+      return;
+    }
+    const done = vscode.l10n.t('The run is undone. Files: {0}.', count);
+    void vscode.window.showInformationMessage(changes.ranCommands ? `${done} ${commandsToo()}` : done);
+  }
+
+  async #refuse(changes: RunChanges, reasons: readonly string[]): Promise<void> {
+    const show = vscode.l10n.t('Show Changes');
+    const others = vscode.l10n.t('Undo the Others');
+    const isSome = changes.files.some(file => file.state === 'ready' && reasonAgainst(file) === undefined);
+    const hasUnsaved = changes.files.some(({ path }) => isUnsaved(path));
+    const message = vscode.l10n.t('Nothing was undone: {0}', named(reasons).join(', '));
+    // What is not saved is safe only as long as its file stays.
+    const choices = isSome && !hasUnsaved ? [show, others] : [show];
+    const answer = await vscode.window.showWarningMessage(message, ...choices);
+    if (answer === show) await this.show({ runId: changes.runId });
+    if (answer === others) await this.#undo(changes, true);
+  }
+
+  /** Undefined when that has been told. */
+  async #changesOf({ runId }: RunFile): Promise<RunChanges | undefined> {
+    const { changes } = await this.#current.openTelos();
+    const id = runId ?? (await changes.latest());
+    if (id !== undefined) return changes.of(id);
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('No run has changed a file in the last 30 days.'),
+    );
+    return undefined;
+  }
+
+  async #told(act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      void vscode.window.showErrorMessage(plainLabel(why, 500));
+    }
+  }
+}
+
+function fileIn(target: unknown): RunFile {
+  if (typeof target !== 'object' || target === null) return {};
+  const { runId, path } = target as Readonly<Record<string, unknown>>;
+  return {
+    ...(typeof runId === 'string' && { runId }),
+    ...(typeof path === 'string' && { path }),
+  };
+}
+
+const commandsToo = (): string =>
+  vscode.l10n.t(
+    'The run also ran commands or tools of others. What they have changed is not known, and is not undone.',
+  );
+
+function named(lines: readonly string[]): string[] {
+  if (lines.length <= mostNamed) return [...lines];
+  const more = String(lines.length - mostNamed + 1);
+  return [...lines.slice(0, mostNamed - 1), vscode.l10n.t('and {0} more', more)];
+}
+
+const shortPath = (path: string): string => plainLabel(vscode.workspace.asRelativePath(path), 200);
+
+function nameWithChange({ path, before }: ChangedFile): string {
+  return before ? shortPath(path) : vscode.l10n.t('{0} (will be deleted)', shortPath(path));
+}
+
+function isThere({ state, before }: ChangedFile): boolean {
+  if (state === 'as_before') return before !== null;
+  return state !== 'deleted' && state !== 'replaced';
+}
+
+const isUnsaved = (path: string): boolean =>
+  vscode.workspace.textDocuments.some(
+    ({ isDirty, uri }) => isDirty && uri.scheme === 'file' && uri.fsPath === path,
+  );
+
+/** Undefined where nothing stands in the way of undoing. */
+function reasonAgainst({ path, state, isUndone }: ChangedFile): string | undefined {
+  const name = shortPath(path);
+  if (isUndone) return undefined;
+  if (isUnsaved(path)) return vscode.l10n.t('{0} has changes that are not saved', name);
+  switch (state) {
+    case 'ready':
+    case 'as_before':
+      return undefined;
+    case 'edited':
+      return vscode.l10n.t('{0} was edited since', name);
+    case 'deleted':
+      return vscode.l10n.t('{0} was deleted since', name);
+    case 'replaced':
+      return vscode.l10n.t('{0} is no longer a file of its own', name);
+    case 'not_kept':
+      return vscode.l10n.t('the old content of {0} was not kept', name);
+    case 'unreachable':
+      return vscode.l10n.t('{0} cannot be read', name);
+  }
+}
+
+const beforeUri = ({ runId }: RunChanges, { path, before }: ChangedFile): vscode.Uri =>
+  before ? vscode.Uri.file(path).with({ scheme: beforeScheme, query: runId }) : nothingLike(path);
+
+/** An empty file of this name, for the side of a diff on which there is none. */
+const nothingLike = (path: string): vscode.Uri => vscode.Uri.file(path).with({ scheme: beforeScheme });
+
+/** A file system, and no texts alone, so that pictures are shown too. */
+class FilesBefore implements vscode.FileSystemProvider {
+  readonly #current: CurrentTelos;
+  readonly #changed = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
+  /** What was kept never changes. */
+  readonly onDidChangeFile = this.#changed.event;
+
+  constructor(current: CurrentTelos) {
+    this.#current = current;
+  }
+
+  async stat(uri: vscode.Uri): Promise<vscode.FileStat> {
+    const { length } = await this.readFile(uri);
+    return { type: vscode.FileType.File, ctime: 0, mtime: 0, size: length };
+  }
+
+  async readFile(uri: vscode.Uri): Promise<Uint8Array> {
+    if (uri.query === '') return new Uint8Array();
+    const { changes } = await this.#current.openTelos();
+    const bytes = await changes.before(uri.query, uri.with({ scheme: 'file' }).fsPath).catch(() => undefined);
+    if (!bytes) throw vscode.FileSystemError.FileNotFound(uri);
+    return bytes;
+  }
+
+  watch(): vscode.Disposable {
+    return new vscode.Disposable(() => undefined);
+  }
+
+  readDirectory(): [string, vscode.FileType][] {
+    return [];
+  }
+
+  createDirectory(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  writeFile(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  delete(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  rename(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+}

@@ -1,0 +1,107 @@
+/** Conversations as their runs were kept, for a chat that shows one of them again. */
+
+import { setTimeout as wait } from 'node:timers/promises';
+import type { KeptAlong } from '../../engine/records/runAttachments.ts';
+import type { RunHistory } from '../../engine/records/runHistory.ts';
+import type { KeptRun as RunFile } from '../../engine/records/runSummary.ts';
+import { withoutCutImages } from '../../engine/records/transcript.ts';
+import type { Telos } from '../../engine/telos.ts';
+import type { RunEvent } from '../../protocol/run.ts';
+import { t } from '../base/labels.ts';
+import { type ChatRequest, Conversation, type KeptRun, type RunElsewhere } from './conversation.ts';
+
+/** By the conversation's own name, or by one of its runs. */
+export type KeptPlace = { conversationId: string } | { runId: string };
+
+/** A window that is reloaded ends its runs while the next one reads already. In milliseconds. */
+const endingPatience = 4_000;
+const endingPause = 250;
+
+export class KeptConversations {
+  readonly #openTelos: () => Promise<Pick<Telos, 'config'>>;
+  readonly #patience: number;
+  #history: { dataDir: string; runs: RunHistory } | undefined;
+
+  constructor(openTelos: () => Promise<Pick<Telos, 'config'>>, patience = endingPatience) {
+    this.#openTelos = openTelos;
+    this.#patience = patience;
+  }
+
+  async history(): Promise<RunHistory> {
+    const { dataDir } = (await this.#openTelos()).config;
+    if (this.#history?.dataDir !== dataDir) {
+      const { RunHistory } = await import('../../engine/records/runHistory.ts');
+      this.#history = { dataDir, runs: new RunHistory(dataDir) };
+    }
+    return this.#history.runs;
+  }
+
+  /**
+   * Undefined where nothing is kept of it. `afterReload` waits a while for the end of its latest run, which the window that is gone may still
+   * write. Throws what the history throws for a run that is gone.
+   */
+  async conversation(place: KeptPlace, afterReload = false): Promise<Conversation | undefined> {
+    const history = await this.history();
+    const runId = 'runId' in place ? place.runId : await this.#latestOf(place.conversationId);
+    if (runId === undefined) return undefined;
+    for (let waited = 0; ; waited += endingPause) {
+      const { id, title, runs } = await history.conversation(runId);
+      const goesOn = runs.at(-1)?.summary.outcome === 'running';
+      const mayEndNow = afterReload && waited < this.#patience;
+      if (!goesOn || !mayEndNow) return Conversation.restored(id, runs.map(keptRunOf), title);
+      await wait(endingPause);
+    }
+  }
+
+  /** One run alone; its end has what was said before it, too. Throws what the history throws for a run that is gone. */
+  async run(runId: string): Promise<KeptRun> {
+    const history = await this.history();
+    const { runs } = await history.conversation(runId, runId);
+    return keptRunOf(runs.at(-1) ?? (await history.read(runId)));
+  }
+
+  /** What went along with the request of a kept run. */
+  async along({ runId, attached }: NonNullable<ChatRequest['keptWith']>): Promise<KeptAlong> {
+    return (await this.history()).along(runId, attached);
+  }
+
+  async #latestOf(conversationId: string): Promise<string | undefined> {
+    const all = await (await this.history()).list();
+    return all.find(({ conversation }) => conversation === conversationId)?.runId;
+  }
+}
+
+function keptRunOf(run: RunFile): KeptRun {
+  const { summary, events, messages, earlier } = run;
+  const start = events.find(event => event.type === 'run_start');
+  const routed = events.find(event => event.type === 'routed');
+  const { agent, skill } = summary;
+  return {
+    request: {
+      text: start?.text ?? summary.request,
+      ...(routed?.reason.rule === 'chosen' && { skill: { agent, skill } }),
+      ...(routed?.reason.rule === 'without_skill' && { withoutSkill: true }),
+      keptWith: { runId: summary.runId, attached: start?.attached ?? [] },
+    },
+    events: events.map(withWholeImages),
+    messages: withoutCutImages(messages),
+    ...(messages.length > 0 && earlier === 0 && { beginsAnew: true }),
+    ...(summary.outcome === 'running' && { elsewhere: elsewhereOf(run) }),
+  };
+}
+
+const withWholeImages = (event: RunEvent): RunEvent =>
+  event.type === 'run_end' ? { ...event, messages: withoutCutImages(event.messages) } : event;
+
+const elsewhereOf = (run: RunFile): RunElsewhere => ({
+  where: whereOf(run),
+  async *follow(said, isWatched, signal) {
+    const { followedRun } = await import('../../engine/records/followRun.ts');
+    yield* followedRun(run, { said, isWatched }, signal);
+  },
+});
+
+function whereOf({ summary, pid }: RunFile): string {
+  if (summary.door === 'cli') return t('Runs on a command line');
+  return pid === process.pid ? t('Runs in another place of this window') : t('Runs in another window');
+}

@@ -1,0 +1,160 @@
+/** `Telos: Choose Model...`: every provider with the models it has, in one list; what is picked becomes the setting. */
+import * as vscode from 'vscode';
+import type { ProviderModels } from '../../engine/providers/models.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { plainLabel } from '../base/labels.ts';
+import { lmModelName, lmModels, lmProviderName } from './lmProvider.ts';
+
+interface ModelItem extends vscode.QuickPickItem {
+  /** Absent for a separator. */
+  choice?: Choice;
+}
+
+/** `model` is empty for the provider's usual one. */
+type Choice =
+  | { kind: 'model'; provider: string; model: string }
+  | { kind: 'other'; provider: string }
+  | { kind: 'key' };
+
+/** Of the models that a list of prices knows, as many as a person looks through. */
+const mostCurated = 8;
+
+export function registerChooseModel(current: CurrentTelos): vscode.Disposable {
+  return vscode.commands.registerCommand('telos.chooseModel', async () => {
+    const picked = await vscode.window.showQuickPick(listItems(current), {
+      title: vscode.l10n.t('Choose Model'),
+      placeHolder: vscode.l10n.t('Which model runs the skills?'),
+      matchOnDescription: true,
+    });
+    const choice = picked?.choice;
+    if (!choice) return;
+    if (choice.kind === 'key') {
+      await vscode.commands.executeCommand('telos.setApiKey');
+      return;
+    }
+    const model = choice.kind === 'model' ? choice.model : await askName(choice.provider);
+    if (model === undefined) return;
+    await store('provider', choice.provider);
+    await store('model', model);
+  });
+}
+
+async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
+  const telos = await current.openTelos();
+  const { listModels } = await import('../../engine/providers/models.ts');
+  const [inForce, ofEngine, ofEditor] = await Promise.all([
+    telos.provider().catch(() => undefined),
+    listModels(telos.config),
+    lmModels(),
+  ]);
+  const using = inForce && `${inForce.name} ${inForce.model}`;
+  const mark = (item: ModelItem): ModelItem => {
+    const isUsed = item.choice?.kind === 'model' && `${item.choice.provider} ${item.choice.model}` === using;
+    return isUsed
+      ? { ...item, description: [item.description, vscode.l10n.t('in use')].filter(Boolean).join(', ') }
+      : item;
+  };
+  const editorItems = ofEditor.map(model => ({
+    label: plainLabel(model.name),
+    description: plainLabel(lmModelName(model)),
+    choice: { kind: 'model' as const, provider: lmProviderName, model: lmModelName(model) },
+  }));
+  const ready = ofEngine.filter(provider => provider.ready);
+  const missing = ofEngine.filter(provider => !provider.ready);
+  return [
+    automatic(inForce),
+    ...(editorItems.length > 0 ? [separator(providerLabel(lmProviderName)), ...editorItems.map(mark)] : []),
+    ...ready.flatMap(provider => [
+      separator(providerLabel(provider.name)),
+      ...modelItems(provider).map(mark),
+    ]),
+    separator(vscode.l10n.t('Not set up')),
+    ...missing.map(missingItem),
+    {
+      label: vscode.l10n.t('Recording'),
+      description: "the skills' recorded runs, no model",
+      choice: { kind: 'model', provider: 'replay', model: '' },
+    },
+  ];
+}
+
+const describe = ({ name, model }: { name: string; model: string }): string =>
+  name === 'replay'
+    ? vscode.l10n.t('the recording')
+    : vscode.l10n.t('{0} of {1}', model, providerLabel(name));
+
+function automatic(inForce: { name: string; model: string } | undefined): ModelItem {
+  return {
+    label: '$(sparkle) Automatic',
+    description: inForce ? plainLabel(vscode.l10n.t('now {0}', describe(inForce))) : '',
+    detail: vscode.l10n.t(
+      'A key that is set, else an Ollama that answers, else a model of the editor, else the recording',
+    ),
+    choice: { kind: 'model', provider: 'auto', model: '' },
+  };
+}
+
+function modelItems({ name, models }: ProviderModels): ModelItem[] {
+  const shown = name === 'ollama' || name === 'openai' ? models : models.slice(0, mostCurated);
+  return [
+    ...shown.map(model => ({
+      label: plainLabel(model),
+      choice: { kind: 'model' as const, provider: name, model },
+    })),
+    {
+      label: vscode.l10n.t('Other...'),
+      description: vscode.l10n.t('a model of {0} by its name', providerLabel(name)),
+      choice: { kind: 'other', provider: name },
+    },
+  ];
+}
+
+function missingItem({ name }: ProviderModels): ModelItem {
+  return name === 'ollama'
+    ? {
+        label: providerLabel(name),
+        description: vscode.l10n.t('does not answer; start it, then look again'),
+        choice: { kind: 'other', provider: name },
+      }
+    : { label: providerLabel(name), description: vscode.l10n.t('set its key...'), choice: { kind: 'key' } };
+}
+
+const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPickItemKind.Separator });
+
+async function askName(provider: string): Promise<string | undefined> {
+  const name = await vscode.window.showInputBox({
+    title: vscode.l10n.t('Model of {0}', providerLabel(provider)),
+    prompt: vscode.l10n.t('The name as the provider writes it. Empty means its usual one.'),
+    validateInput: text => (/\s/.test(text.trim()) ? vscode.l10n.t('A name has no spaces.') : undefined),
+  });
+  return name?.trim();
+}
+
+/** Where the setting is made already, else for the user. An empty value, and `auto`, take it back. */
+async function store(name: 'provider' | 'model', value: string): Promise<void> {
+  const settings = vscode.workspace.getConfiguration('telos');
+  const target =
+    settings.inspect(name)?.workspaceValue === undefined
+      ? vscode.ConfigurationTarget.Global
+      : vscode.ConfigurationTarget.Workspace;
+  const unset = value === '' || value === 'auto';
+  await settings.update(
+    name,
+    unset && target === vscode.ConfigurationTarget.Global ? undefined : value,
+    target,
+  );
+}
+
+const labels: Readonly<Record<string, string>> = {
+  anthropic: 'Anthropic',
+  openai: 'OpenAI',
+  gemini: 'Gemini',
+  openrouter: 'OpenRouter',
+  ollama: 'Ollama',
+  vscode: 'VS Code',
+  replay: 'Recording',
+};
+
+export function providerLabel(name: string): string {
+  return labels[name] ?? name;
+}

@@ -1,0 +1,185 @@
+/** Runs that the editor's own places start (its chat, its tools, a task, a document), so that each of them ends before the host does. */
+import * as vscode from 'vscode';
+import { Interruption } from '../../engine/errors.ts';
+import type { Human } from '../../engine/human.ts';
+import type { RunRequest } from '../../engine/run/request.ts';
+import type { RunEvent } from '../../protocol/run.ts';
+import { formatCost } from '../../protocol/usage.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { plainLabel } from '../base/labels.ts';
+
+export type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
+
+/** Said wherever something would run in Restricted Mode. */
+export const untrustedMessage = vscode.l10n.t(
+  'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then try again.',
+);
+
+/** One that goes on now, as far as it has said what it is. */
+export interface NativeRun {
+  /** Empty until it is known. */
+  skill: string;
+  model: string;
+  /** US dollars; of rounds whose price is not known, nothing. */
+  cost: number;
+  readonly controller: AbortController;
+}
+
+export class NativeRuns implements vscode.Disposable {
+  readonly #current: CurrentTelos;
+  readonly #running = new Map<NativeRun, Promise<RunEnd>>();
+  readonly #changed = new vscode.EventEmitter<void>();
+
+  /** A run has started, ended, or said more of itself. */
+  readonly onDidChange = this.#changed.event;
+
+  constructor(current: CurrentTelos) {
+    this.#current = current;
+  }
+
+  get running(): readonly NativeRun[] {
+    return [...this.#running.keys()];
+  }
+
+  /** Stops every run. */
+  stop(): void {
+    for (const { controller } of this.#running.keys()) controller.abort();
+  }
+
+  dispose(): void {
+    this.#changed.dispose();
+  }
+
+  /**
+   * Runs a request to its end and hands every event on as it comes. Rejects where nothing may run, and when the engine cannot be
+   * opened; what goes wrong later is in the run's end.
+   */
+  async run(
+    request: RunRequest,
+    human: Human,
+    token: vscode.CancellationToken,
+    onEvent: (event: RunEvent) => void,
+  ): Promise<RunEnd> {
+    if (!vscode.workspace.isTrusted) throw new Error(untrustedMessage);
+    const controller = new AbortController();
+    const cancelling = token.onCancellationRequested(() => controller.abort());
+    if (token.isCancellationRequested) controller.abort();
+    const one: NativeRun = { skill: '', model: '', cost: 0, controller };
+    const run = this.#follow({ door: 'editor', ...request }, human, one, onEvent);
+    this.#running.set(one, run);
+    this.#changed.fire();
+    try {
+      return await run;
+    } finally {
+      this.#running.delete(one);
+      cancelling.dispose();
+      this.#changed.fire();
+    }
+  }
+
+  /** Aborts what runs and waits for its end. */
+  async end(): Promise<void> {
+    for (const { controller } of this.#running.keys()) controller.abort(new Interruption());
+    await Promise.allSettled(this.#running.values());
+  }
+
+  async #follow(
+    request: RunRequest,
+    human: Human,
+    one: NativeRun,
+    onEvent: (event: RunEvent) => void,
+  ): Promise<RunEnd> {
+    const telos = await this.#current.openTelos();
+    let end: RunEnd | undefined;
+    for await (const event of telos.run(request, human, one.controller.signal)) {
+      this.#learn(one, event);
+      onEvent(event);
+      if (event.type === 'run_end') end = event;
+    }
+    if (!end)
+      throw new Error('The run stopped without saying how it ended. "Telos: Open Log" shows what it did.');
+    return end;
+  }
+
+  #learn(one: NativeRun, event: RunEvent): void {
+    if (event.type === 'routed') {
+      one.skill =
+        event.skill === ''
+          ? vscode.l10n.t('no skill')
+          : vscode.l10n.t('{0} of {1}', event.skill, event.agent);
+      one.model = event.model;
+    } else if (event.type === 'usage' && event.usage.cost !== 'unknown') {
+      one.cost += event.usage.cost;
+    } else return;
+    this.#changed.fire();
+  }
+}
+
+/** How a run that did not complete ended, in a sentence; undefined for one that did. */
+export function describeEnd({ outcome, error, rounds }: RunEnd): string | undefined {
+  if (error) return error.message;
+  switch (outcome) {
+    case 'completed':
+      return undefined;
+    case 'cancelled':
+      return vscode.l10n.t('The run was stopped.');
+    case 'round_limit':
+      return vscode.l10n.t(
+        'The run stopped after {0} rounds, which is its limit. Ask again with a smaller task.',
+        rounds,
+      );
+    case 'budget':
+      return vscode.l10n.t('The run stopped at its budget. The settings under "Telos: Budget" raise it.');
+    case 'no_match':
+      return vscode.l10n.t('No skill fits this request.');
+    case 'failed':
+      return vscode.l10n.t('The run failed. "Telos: Open Log" shows what it did.');
+  }
+}
+
+interface RunningItem extends vscode.QuickPickItem {
+  act?: () => unknown;
+}
+
+interface Running {
+  chats: { readonly runningInChats: number; stopChats(): void };
+  runs: { readonly running: readonly NativeRun[] };
+}
+
+export function registerShowRunning({ chats, runs }: Running): vscode.Disposable {
+  return vscode.commands.registerCommand('telos.showRunning', async () => {
+    const picked = await vscode.window.showQuickPick(itemsOf({ chats, runs }), {
+      title: vscode.l10n.t('What Telos runs now'),
+      placeHolder: vscode.l10n.t('Pick a run to stop it'),
+      matchOnDescription: true,
+    });
+    await picked?.act?.();
+  });
+}
+
+function itemsOf({ chats, runs }: Running): RunningItem[] {
+  const inChats = chats.runningInChats;
+  return [
+    ...runs.running.map(
+      ({ skill, model, cost, controller }): RunningItem => ({
+        label: `$(debug-stop) ${vscode.l10n.t('Stop {0}', plainLabel(skill || vscode.l10n.t('a run that has just begun'), 80))}`,
+        description: plainLabel([model, cost > 0 ? formatCost(cost) : ''].filter(Boolean).join(' · ')),
+        act: () => controller.abort(),
+      }),
+    ),
+    ...(inChats > 0
+      ? [
+          {
+            label: `$(debug-stop) ${inChats === 1 ? vscode.l10n.t('Stop the run of the chat') : vscode.l10n.t('Stop {0} runs of the chat', inChats)}`,
+            act: () => chats.stopChats(),
+          },
+        ]
+      : []),
+    { label: '', kind: vscode.QuickPickItemKind.Separator },
+    {
+      label: vscode.l10n.t('Choose Model...'),
+      act: () => vscode.commands.executeCommand('telos.chooseModel'),
+    },
+    { label: vscode.l10n.t('Open Log'), act: () => vscode.commands.executeCommand('telos.openLog') },
+  ];
+}

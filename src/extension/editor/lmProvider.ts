@@ -1,0 +1,238 @@
+/** The language models that other extensions of the editor bring, as a provider that needs no key; the editor itself asks for consent. */
+import * as vscode from 'vscode';
+import { TelosError } from '../../engine/errors.ts';
+import type { FrontendProvider } from '../../engine/providers/create.ts';
+import type {
+  CompletionRequest,
+  Provider,
+  StreamEvent,
+  TokenCount,
+} from '../../engine/providers/provider.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { fromLmCall, toLmMessages, toLmTools } from './lmMessages.ts';
+
+/** The name under which these models are chosen. */
+export const lmProviderName = 'vscode';
+
+/** Under which Telos offers its own models to the editor; they are no models of the editor for Telos. */
+export const offeredVendor = 'telos';
+
+/** What counting tokens may take at the end of a turn, in milliseconds. */
+const countingPatienceMs = 2_000;
+
+/** What the editor says of a model beyond its published types; absent in editors that do not. */
+type Capabilities = { supportsImageToText?: boolean; supportsToolCalling?: boolean };
+const capabilitiesOf = (model: vscode.LanguageModelChat): Capabilities =>
+  (model as { capabilities?: Capabilities }).capabilities ?? {};
+
+/** How a model is called in settings and in the chat: an id is only unique for its vendor. */
+export const lmModelName = ({ vendor, id }: vscode.LanguageModelChat): string => `${vendor}/${id}`;
+
+/** Every model that others bring, those first that take tools. Telos asking itself through the editor would go in a circle. */
+export async function lmModels(): Promise<vscode.LanguageModelChat[]> {
+  const models = (await vscode.lm.selectChatModels()).filter(({ vendor }) => vendor !== offeredVendor);
+  const takesTools = (model: vscode.LanguageModelChat): boolean =>
+    capabilitiesOf(model).supportsToolCalling !== false;
+  return [...models.filter(takesTools), ...models.filter(model => !takesTools(model))];
+}
+
+export const lmProvider: FrontendProvider = {
+  async model() {
+    const [first] = await lmModels();
+    return first && lmModelName(first);
+  },
+  async create(wanted) {
+    const models = await lmModels();
+    const model =
+      wanted === undefined
+        ? models[0]
+        : (models.find(each => lmModelName(each) === wanted) ??
+          models.find(each => each.id === wanted || each.family === wanted));
+    if (model) return providerOf(model);
+    const known = models.map(lmModelName).join(', ');
+    throw new TelosError(
+      'config',
+      known
+        ? `The editor has no language model '${wanted}'. There are ${known}; pick one with “Telos: Choose Model…”.`
+        : 'The editor has no language model. Install or sign in to an extension that brings one, or set the key of another provider.',
+    );
+  },
+};
+
+/** The provider behind one model of the editor. */
+export function providerOf(model: vscode.LanguageModelChat): Provider {
+  return {
+    name: lmProviderName,
+    model: lmModelName(model),
+    quota: { whose: `${model.vendor} in the editor`, roundsBeforeAsking: roundsBeforeAsking() },
+    streamCompletion: (request, signal) => streamCompletion(model, request, signal),
+  };
+}
+
+const roundsBeforeAsking = (): number =>
+  vscode.workspace.getConfiguration('telos').get<number>('vscode.roundsBeforeAsking') ?? 10;
+
+const usedKey = 'telos.editorModelUsed';
+
+/** The same models, and a word on their quota before they are used for the first time. */
+export function lmProviderWithMemory(memory: vscode.Memento): FrontendProvider {
+  return {
+    ...lmProvider,
+    async create(wanted) {
+      const provider = await lmProvider.create(wanted);
+      if (memory.get(usedKey)) return provider;
+      return {
+        ...provider,
+        notice: vscode.l10n.t(
+          '{0} is a model of the editor: what it answers counts against your quota there. The setting telos.vscode.roundsBeforeAsking says when a long run asks before it goes on.',
+          provider.model,
+        ),
+        streamCompletion(request, signal) {
+          void memory.update(usedKey, true);
+          return provider.streamCompletion(request, signal);
+        },
+      };
+    },
+  };
+}
+
+async function* streamCompletion(
+  model: vscode.LanguageModelChat,
+  request: CompletionRequest,
+  signal: AbortSignal,
+): AsyncGenerator<StreamEvent> {
+  signal.throwIfAborted();
+  const { supportsImageToText, supportsToolCalling } = capabilitiesOf(model);
+  if (request.tools.length > 0 && supportsToolCalling === false) {
+    throw new Error(`${lmModelName(model)} takes no tools.`); // the loop says so, and asks again without
+  }
+  const source = new vscode.CancellationTokenSource();
+  const cancel = (): void => source.cancel();
+  signal.addEventListener('abort', cancel);
+  try {
+    const messages = toLmMessages(request, supportsImageToText !== false);
+    const tools = toLmTools(request.tools);
+    const justification = vscode.l10n.t('Telos runs your skill with this model.');
+    const sent = model.sendRequest(messages, { justification, tools }, source.token);
+    const { stream } = await unlessAborted(sent, signal);
+    const answer: vscode.LanguageModelChatMessage = vscode.LanguageModelChatMessage.Assistant([]);
+    let stopReason = 'end_turn';
+    for await (const part of whileNotAborted(stream, signal)) {
+      const event = eventOf(part);
+      if (!event) continue;
+      answer.content.push(part as vscode.LanguageModelTextPart | vscode.LanguageModelToolCallPart);
+      if (event.type === 'tool_call') stopReason = 'tool_use';
+      yield event;
+    }
+    const usage = await countTokens(model, messages, answer, signal);
+    yield { type: 'done', stopReason, ...(usage && { usage }) };
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    throw explain(error, lmModelName(model));
+  } finally {
+    signal.removeEventListener('abort', cancel);
+    source.cancel(); // whoever has stopped listening leaves no request behind
+    source.dispose();
+  }
+}
+
+/** Undefined for what the API may add, such as data that only the model's own extension understands. */
+function eventOf(part: unknown): StreamEvent | undefined {
+  if (part instanceof vscode.LanguageModelTextPart) {
+    return part.value ? { type: 'text', text: part.value } : undefined;
+  }
+  if (part instanceof vscode.LanguageModelToolCallPart) return { type: 'tool_call', call: fromLmCall(part) };
+  return undefined;
+}
+
+/** The API does not say what a turn took, but most models can count; undefined where this one cannot, or takes too long. */
+async function countTokens(
+  model: vscode.LanguageModelChat,
+  asked: readonly vscode.LanguageModelChatMessage[],
+  answer: vscode.LanguageModelChatMessage,
+  signal: AbortSignal,
+): Promise<TokenCount | undefined> {
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(countingPatienceMs)]);
+  const count = async (message: vscode.LanguageModelChatMessage): Promise<number> =>
+    model.countTokens(message);
+  try {
+    const counted = Promise.all([...asked.map(count), answer.content.length > 0 ? count(answer) : 0]);
+    const counts = await unlessAborted(counted, patience);
+    const outputTokens = counts.at(-1) ?? 0;
+    const inputTokens = counts.slice(0, -1).reduce((sum, each) => sum + each, 0);
+    return inputTokens > 0
+      ? { inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 }
+      : undefined;
+  } catch {
+    signal.throwIfAborted();
+    return undefined;
+  }
+}
+
+/** A model's extension may be slow to hear of a cancellation; we are not. */
+async function unlessAborted<Value>(promise: PromiseLike<Value>, signal: AbortSignal): Promise<Value> {
+  signal.throwIfAborted();
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener('abort', stop);
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+async function* whileNotAborted<Value>(
+  values: AsyncIterable<Value>,
+  signal: AbortSignal,
+): AsyncGenerator<Value> {
+  const iterator = values[Symbol.asyncIterator]();
+  for (;;) {
+    const { done, value } = await unlessAborted(iterator.next(), signal);
+    if (done) return;
+    yield value;
+  }
+}
+
+function explain(error: unknown, model: string): TelosError {
+  if (error instanceof TelosError) return error;
+  const said = error instanceof Error ? error.message : String(error);
+  // What is no text on the other side of the editor arrives as this.
+  const reason = said === '' || said === '[object Object]' ? 'it gave no reason.' : said;
+  switch (error instanceof vscode.LanguageModelError ? error.code : '') {
+    case vscode.LanguageModelError.NoPermissions.name:
+      return new TelosError(
+        'auth',
+        `Telos may not use ${model}: the consent is missing. Send the request again and allow it when the editor asks. (${reason})`,
+        { cause: error },
+      );
+    case vscode.LanguageModelError.Blocked.name:
+      return new TelosError(
+        'rate_limit',
+        `${model} does not answer at the moment: ${reason} Wait a while, or pick another model with “Telos: Choose Model…”.`,
+        { cause: error },
+      );
+    case vscode.LanguageModelError.NotFound.name:
+      return new TelosError(
+        'config',
+        `The editor has no model ${model} any more. Pick another with “Telos: Choose Model…”. (${reason})`,
+        { cause: error },
+      );
+    default:
+      return new TelosError('provider', `${model} could not answer: ${reason}`, { cause: error });
+  }
+}
+
+/** A model that comes or goes may change what the next run uses. */
+export function registerLmModels(current: CurrentTelos): vscode.Disposable {
+  let known: string | undefined;
+  return vscode.lm.onDidChangeChatModels(async () => {
+    // Asking for the models can itself be reported as a change.
+    const names = (await lmModels()).map(lmModelName).join();
+    if (names === known) return;
+    known = names;
+    await current.refresh();
+  });
+}

@@ -1,0 +1,154 @@
+/** Where the answer of a run on a selection or a file goes, when that is not the chat. */
+import * as vscode from 'vscode';
+import type { RunRequest } from '../../engine/run/request.ts';
+import { plainLabel } from '../base/labels.ts';
+import { describeEnd, type NativeRuns } from './editorRuns.ts';
+import { pickHuman } from './quickPickHuman.ts';
+
+export type OutputTarget = 'chat' | 'document' | 'replace' | 'insert' | 'clipboard';
+
+/** A selection as it was when the run began. */
+export interface SelectedPlace {
+  document: vscode.TextDocument;
+  range: vscode.Range;
+  text: string;
+}
+
+interface TargetItem extends vscode.QuickPickItem {
+  target: OutputTarget;
+  /** Needs a selection that can be edited. */
+  inPlace?: boolean;
+}
+
+const lastTargetKey = 'telos.lastTarget';
+
+const targets: readonly TargetItem[] = [
+  {
+    target: 'chat',
+    label: `$(comment-discussion) ${vscode.l10n.t('Chat')}`,
+    detail: vscode.l10n.t('Shows the run as it goes'),
+  },
+  {
+    target: 'document',
+    label: `$(new-file) ${vscode.l10n.t('New Document')}`,
+    detail: vscode.l10n.t('Opens the answer as Markdown'),
+  },
+  {
+    target: 'replace',
+    label: '$(replace) Replace the Selection',
+    detail: vscode.l10n.t('Undo brings it back'),
+    inPlace: true,
+  },
+  {
+    target: 'insert',
+    label: '$(insert) Insert After the Selection',
+    detail: vscode.l10n.t('On lines of its own'),
+    inPlace: true,
+  },
+  {
+    target: 'clipboard',
+    label: `$(clippy) ${vscode.l10n.t('Clipboard')}`,
+    detail: vscode.l10n.t('Copies the answer'),
+  },
+];
+
+export const placeOf = ({ document, selection }: vscode.TextEditor): SelectedPlace => ({
+  document,
+  range: new vscode.Range(selection.start, selection.end),
+  text: document.getText(selection),
+});
+
+/** The one used last stands on top. Undefined when the person has thought better of it. */
+export async function pickTarget(
+  memory: vscode.Memento,
+  hasSelection: boolean,
+): Promise<OutputTarget | undefined> {
+  const last = memory.get<OutputTarget>(lastTargetKey);
+  const offered = targets.filter(({ inPlace }) => hasSelection || !inPlace);
+  const items = [
+    ...offered
+      .filter(({ target }) => target === last)
+      .map(item => ({ ...item, description: vscode.l10n.t('last used') })),
+    ...offered.filter(({ target }) => target !== last),
+  ];
+  const picked = await vscode.window.showQuickPick(items, {
+    title: vscode.l10n.t('Where does the answer go?'),
+    matchOnDetail: true,
+  });
+  if (picked) await memory.update(lastTargetKey, picked.target);
+  return picked?.target;
+}
+
+/** Runs the request with its progress as a notification, and puts what the model said last where it belongs. */
+export async function deliver(
+  runs: NativeRuns,
+  request: RunRequest,
+  target: Exclude<OutputTarget, 'chat'>,
+  place: SelectedPlace | undefined,
+): Promise<void> {
+  try {
+    const answer = await answerWithProgress(runs, request);
+    if (answer !== undefined) await put(answer, target, place);
+  } catch (error) {
+    void vscode.window.showErrorMessage(
+      plainLabel(error instanceof Error ? error.message : String(error), 1_000),
+    );
+  }
+}
+
+/** Undefined when the person has stopped it. Rejects with what went wrong otherwise. */
+async function answerWithProgress(runs: NativeRuns, request: RunRequest): Promise<string | undefined> {
+  const title = `Telos: ${plainLabel(request.skill?.skill ?? vscode.l10n.t('finds a skill'), 60)}`;
+  const place = { location: vscode.ProgressLocation.Notification, title, cancellable: true };
+  return vscode.window.withProgress(place, async (progress, token) => {
+    let answer = '';
+    const end = await runs.run(request, pickHuman, token, event => {
+      if (event.type === 'routed')
+        progress.report({ message: plainLabel(vscode.l10n.t('{0} of {1}', event.skill, event.agent)) });
+      // What was said before a call is about the work, not its result.
+      if (event.type === 'tool_start') {
+        answer = '';
+        progress.report({ message: plainLabel(event.call.name) });
+      }
+      if (event.type === 'text') answer += event.text;
+    });
+    if (end.outcome === 'cancelled') return undefined;
+    const problem = describeEnd(end);
+    if (problem !== undefined) throw new Error(problem);
+    if (answer.trim() === '') throw new Error('The run is done, and its model said nothing at the end.');
+    return answer.trim();
+  });
+}
+
+async function put(
+  answer: string,
+  target: Exclude<OutputTarget, 'chat'>,
+  place: SelectedPlace | undefined,
+): Promise<void> {
+  if (target === 'clipboard') {
+    await vscode.env.clipboard.writeText(answer);
+    vscode.window.setStatusBarMessage(vscode.l10n.t('Telos has copied the answer.'), 5_000);
+    return;
+  }
+  if (target !== 'document' && place && (await edit(answer, target, place))) return;
+  const document = await vscode.workspace.openTextDocument({ content: answer, language: 'markdown' });
+  await vscode.window.showTextDocument(document);
+  if (target !== 'document') {
+    void vscode.window.showWarningMessage(
+      vscode.l10n.t('The selected text has changed while the skill ran, so the answer is in a new document.'),
+    );
+  }
+}
+
+/** False when the text is not there any more as it was selected; then nothing is touched. */
+async function edit(
+  answer: string,
+  target: 'replace' | 'insert',
+  { document, range, text }: SelectedPlace,
+): Promise<boolean> {
+  if (document.isClosed || document.getText(range) !== text) return false;
+  const change = new vscode.WorkspaceEdit();
+  if (target === 'replace') change.replace(document.uri, range, answer);
+  else change.insert(document.uri, range.end, `\n\n${answer}\n`);
+  return vscode.workspace.applyEdit(change);
+}

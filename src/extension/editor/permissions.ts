@@ -1,0 +1,135 @@
+/** What the commands about trust do: what was granted and the way to take it back, an agent's card, and how the whole set-up does. */
+import * as vscode from 'vscode';
+import type { Permission } from '../../engine/policy/grants.ts';
+import { describeCard } from '../../protocol/agentCard.ts';
+import { describeReport } from '../../protocol/doctorReport.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { plainLabel } from '../base/labels.ts';
+import { offerFirstSkill } from '../skills/skillFolders.ts';
+
+interface PermissionItem extends vscode.QuickPickItem {
+  permission: Permission;
+}
+
+/** A list of all that was granted; what is picked is taken back once that is confirmed. */
+export async function managePermissions(current: CurrentTelos): Promise<void> {
+  const engine = await import('../../engine/policy/grants.ts');
+  const { config } = await current.openTelos();
+  const { file, permissions, problems } = await engine.listPermissions(config);
+  for (const problem of problems) void vscode.window.showWarningMessage(plainLabel(problem, 500));
+  if (permissions.length === 0) {
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('Nothing is granted yet. What you always allow stands in {0}', plainLabel(file, 500)),
+    );
+    return;
+  }
+  const items = permissions.map(
+    (permission): PermissionItem => ({
+      label: plainLabel(whoOf(permission)),
+      description: plainLabel(whenOf(permission)),
+      detail: plainLabel(engine.describePermission(permission), 300),
+      permission,
+    }),
+  );
+  const picked = await vscode.window.showQuickPick(items, {
+    title: vscode.l10n.t('Permissions'),
+    placeHolder: vscode.l10n.t('Pick one to take it back'),
+    matchOnDescription: true,
+    matchOnDetail: true,
+  });
+  if (!picked) return;
+  const question = vscode.l10n.t('Take this back from {0}?', picked.label);
+  const detail = plainLabel(engine.describePermission(picked.permission), 2000);
+  const revoke = vscode.l10n.t('Revoke');
+  const answer = await vscode.window.showWarningMessage(question, { modal: true, detail }, revoke);
+  if (answer !== revoke) return;
+  const revoked = await engine.revokePermission(picked.permission, config);
+  void vscode.window.showInformationMessage(
+    revoked
+      ? vscode.l10n.t('Taken back from {0}.', picked.label)
+      : vscode.l10n.t('It was not there any more; nothing was changed.'),
+  );
+}
+
+function whoOf(permission: Permission): string {
+  if (permission.kind === 'card') return permission.review.agent;
+  return permission.rule.agent === '*' ? vscode.l10n.t('Every agent') : permission.rule.agent;
+}
+
+function whenOf(permission: Permission): string {
+  const time = permission.kind === 'card' ? permission.review.reviewedAt : permission.rule.granted;
+  if (time === undefined)
+    return permission.kind === 'rule' ? vscode.l10n.t('line {0}', permission.rule.line) : '';
+  return new Date(time).toLocaleString(vscode.env.language);
+}
+
+/** `known` is the agent's name, where it needs no asking. Shows the card as a document, whole, and asks beside it; the card that was shown is the one that is accepted. */
+export async function reviewAgent(current: CurrentTelos, known: string | undefined): Promise<void> {
+  const telos = await current.openTelos();
+  const name = known ?? (await pickAgent((await telos.agents()).map(agent => agent.name)));
+  if (name === undefined) return;
+  const card = await telos.agentCard(name);
+  await showText(describeCard(card).join('\n'), 'plaintext');
+  if (card.state === 'reviewed') return;
+  const accept = vscode.l10n.t('Accept');
+  const answer = await vscode.window.showInformationMessage(
+    vscode.l10n.t(
+      'Do you trust agent {0} with what its card names? It holds until one of its files changes.',
+      plainLabel(name),
+    ),
+    accept,
+    vscode.l10n.t('Not Now'),
+  );
+  if (answer !== accept) return;
+  try {
+    await telos.acceptCard(card);
+  } catch (error) {
+    void vscode.window.showErrorMessage(
+      plainLabel(error instanceof Error ? error.message : String(error), 500),
+    );
+  }
+}
+
+async function pickAgent(names: readonly string[]): Promise<string | undefined> {
+  if (names.length === 0) {
+    await offerFirstSkill();
+    return undefined;
+  }
+  const items = names.map(name => ({ label: plainLabel(name), name }));
+  return (
+    await vscode.window.showQuickPick(items, {
+      title: vscode.l10n.t('Review Agent'),
+      placeHolder: vscode.l10n.t('Which agent?'),
+    })
+  )?.name;
+}
+
+/** What is set up and what of it works, as a document. */
+export async function showDoctor(current: CurrentTelos): Promise<void> {
+  const telos = await current.openTelos();
+  const place = {
+    location: vscode.ProgressLocation.Notification,
+    title: vscode.l10n.t('Telos looks at the set-up'),
+    cancellable: true,
+  };
+  const report = await vscode.window.withProgress(place, async (_progress, token) => {
+    const controller = new AbortController();
+    const cancelling = token.onCancellationRequested(() => controller.abort());
+    try {
+      return await telos.doctor(controller.signal);
+    } catch (error) {
+      if (controller.signal.aborted) return undefined;
+      throw error;
+    } finally {
+      cancelling.dispose();
+    }
+  });
+  if (!report) return;
+  // Plain text is not wrapped, which keeps the columns, and shows whatever stands in it as it is.
+  await showText(['Telos Doctor', '', ...describeReport(report), ''].join('\n'), 'plaintext');
+}
+
+async function showText(content: string, language: string): Promise<void> {
+  const document = await vscode.workspace.openTextDocument({ content, language });
+  await vscode.window.showTextDocument(document, { preview: true });
+}

@@ -1,0 +1,103 @@
+/** `#telosListSkills` and `#telosRunSkill`: any agent in the editor can see the skills, and run one once the person has agreed. */
+import * as vscode from 'vscode';
+import type { SkillRef } from '../../protocol/run.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { plainLabel } from '../base/labels.ts';
+import { descriptionOf, type PickableSkill, pickableSkills } from '../skills/pickableSkills.ts';
+import { describeEnd, type NativeRuns, untrustedMessage } from './editorRuns.ts';
+import { plainMarkdown } from './plainMarkdown.ts';
+import { pickHuman } from './quickPickHuman.ts';
+
+/** As package.json declares them. The input comes from a model, so every part of it may be missing or of another kind. */
+interface ListInput {
+  agent?: unknown;
+}
+
+interface RunInput extends ListInput {
+  skill?: unknown;
+  request?: unknown;
+}
+
+export function registerSkillTools(current: CurrentTelos, runs: NativeRuns): vscode.Disposable {
+  return vscode.Disposable.from(
+    vscode.lm.registerTool<ListInput>('telos_listSkills', {
+      prepareInvocation: () => ({ invocationMessage: vscode.l10n.t('Lists the skills of Telos') }),
+      invoke: async ({ input }) => textResult(await listed(current, words(input.agent))),
+    }),
+    vscode.lm.registerTool<RunInput>('telos_runSkill', {
+      prepareInvocation: async ({ input }) => prepared(await found(current, input), words(input.request)),
+      invoke: async ({ input }, token) => {
+        const { agent, skill } = await found(current, input);
+        const ref = { agent: agent.name, skill: skill.id };
+        return textResult(await answerOf(runs, ref, words(input.request), token));
+      },
+    }),
+  );
+}
+
+const words = (value: unknown): string => (typeof value === 'string' ? value.trim() : '');
+
+async function listed(current: CurrentTelos, agentName: string): Promise<string> {
+  const agents = await (await current.openTelos()).agents();
+  const skills = await pickableSkills(agents.filter(({ name }) => agentName === '' || name === agentName));
+  if (skills.length === 0) return 'There are no skills. A person can add one with "Telos: New Skill...".';
+  return skills
+    .map(({ agent, skill }) => plainLabel(`${agent.name}:${skill.id}: ${descriptionOf(skill)}`, 400))
+    .join('\n');
+}
+
+/** The one skill that the input names, as `skill` with or without its agent, or as `agent:skill`. The error is for the model. */
+async function found(current: CurrentTelos, input: RunInput): Promise<PickableSkill> {
+  if (!vscode.workspace.isTrusted) throw new Error(untrustedMessage);
+  const name = words(input.skill);
+  const agentName = words(input.agent);
+  const all = await pickableSkills(await (await current.openTelos()).agents());
+  const matches = all.filter(
+    ({ agent, skill }) =>
+      (skill.id === name && (agentName === '' || agent.name === agentName)) ||
+      `${agent.name}:${skill.id}` === name,
+  );
+  const [match] = matches;
+  if (matches.length === 1 && match) return match;
+  const names = (matches.length > 1 ? matches : all).map(({ agent, skill }) => `${agent.name}:${skill.id}`);
+  const problem =
+    matches.length > 1 ? `Several agents have a skill '${name}'` : `There is no skill '${name}'`;
+  throw new Error(plainLabel(`${problem}. Name one of these: ${names.join(', ')}`, 2_000));
+}
+
+function prepared({ agent, skill }: PickableSkill, request: string): vscode.PreparedToolInvocation {
+  const name = plainLabel(`${skill.id} of ${agent.name}`);
+  const asked =
+    request === ''
+      ? vscode.l10n.t('It gets no words along.')
+      : vscode.l10n.t('It is told: {0}', plainLabel(request, 1_000));
+  return {
+    invocationMessage: vscode.l10n.t('Runs the skill {0}', name),
+    confirmationMessages: {
+      title: vscode.l10n.t('Run the skill {0}?', name),
+      message: plainMarkdown(
+        `${plainLabel(descriptionOf(skill))}\n\n${asked}\n\n${vscode.l10n.t("The skill uses Telos's own model and tools; what is risky is asked about again.")}`,
+      ),
+    },
+  };
+}
+
+/** What the model said. A run that did not complete is an error for the calling agent, with what there was of an answer. */
+async function answerOf(
+  runs: NativeRuns,
+  skill: SkillRef,
+  text: string,
+  token: vscode.CancellationToken,
+): Promise<string> {
+  let answer = '';
+  const end = await runs.run({ text, skill }, pickHuman, token, event => {
+    if (event.type === 'text') answer += event.text;
+    if (event.type === 'tool_start' && answer !== '') answer += '\n\n';
+  });
+  const problem = describeEnd(end);
+  if (problem !== undefined) throw new Error([problem, answer.trim()].filter(Boolean).join('\n\n'));
+  return answer.trim() || `The skill ${skill.skill} of ${skill.agent} is done and said nothing.`;
+}
+
+const textResult = (text: string): vscode.LanguageModelToolResult =>
+  new vscode.LanguageModelToolResult([new vscode.LanguageModelTextPart(text)]);

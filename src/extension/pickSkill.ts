@@ -1,0 +1,197 @@
+/** The commands that start a run outside the chat: pick a skill, say a word about it, and it runs in the chat. */
+import * as vscode from 'vscode';
+import type { Agent, Skill } from '../engine/skills/agent.ts';
+import type { Selection } from '../protocol/attachment.ts';
+import type { SkillRef } from '../protocol/run.ts';
+import type { CurrentTelos } from './base/currentTelos.ts';
+import { plainLabel } from './base/labels.ts';
+import type { ChatView } from './chat/chatPlaces.ts';
+import type { NativeRuns } from './editor/editorRuns.ts';
+import { deliver, pickTarget, placeOf, type SelectedPlace } from './editor/outputTarget.ts';
+import { descriptionOf, pickableSkills } from './skills/pickableSkills.ts';
+import { offerFirstSkill } from './skills/skillFolders.ts';
+import type { SkillNode } from './skills/skillTree.ts';
+
+const lastSkillsKey = 'telos.lastSkills';
+/** As many of those used last stand on top. */
+const mostRecent = 5;
+
+interface SkillItem extends vscode.QuickPickItem {
+  /** Absent where Telos is to pick by the person's words. */
+  ref?: SkillRef;
+}
+
+/** What goes along with the words. */
+interface Along {
+  selection?: Selection;
+  /** Where that selection stands, for an answer that takes its place. */
+  place?: SelectedPlace;
+  /** Absolute paths of files and folders. */
+  files?: readonly string[];
+}
+
+/** `Telos: Run Skill...`, on a file, `Telos: Run Skill on Selection...` and Run in the tree. */
+export function registerRunSkill(
+  current: CurrentTelos,
+  chat: ChatView,
+  memory: vscode.Memento,
+  runs: NativeRuns,
+): vscode.Disposable {
+  const run = async (item: SkillItem, along: Along = {}): Promise<void> => {
+    const { selection, place, files = [] } = along;
+    const isPlain = !selection && files.length === 0;
+    const target = isPlain ? 'chat' : await pickTarget(memory, place !== undefined);
+    if (!target) return;
+    const text = await askWords(item, along);
+    if (text === undefined) return;
+    if (item.ref) await remember(item.ref, memory);
+    const request = {
+      text: [text, ...(files.length > 0 ? [`Look at this:\n${files.join('\n')}`] : [])].join('\n\n').trim(),
+      ...(item.ref && { skill: item.ref }),
+      ...(selection && { selection }),
+    };
+    if (target === 'chat') await chat.submitInFront(request);
+    else await deliver(runs, request, target, place);
+  };
+  const byWords = {
+    label: vscode.l10n.t('Let Telos pick'),
+    detail: vscode.l10n.t('By what you say about it'),
+  };
+  return vscode.Disposable.from(
+    vscode.commands.registerCommand('telos.runSkill', async () => {
+      const item = await pickSkill(current, memory, []);
+      if (item) await run(item);
+    }),
+    vscode.commands.registerCommand('telos.runSkillOnSelection', async () => {
+      const editor = vscode.window.activeTextEditor;
+      const selection = selectedText(editor);
+      if (!editor || !selection) {
+        void vscode.window.showInformationMessage(vscode.l10n.t('Select some text in an editor first.'));
+        return;
+      }
+      const place = placeOf(editor);
+      const item = await pickSkill(current, memory, [byWords]);
+      if (item) await run(item, { selection, place });
+    }),
+    vscode.commands.registerCommand('telos.runSkillOnTerminalSelection', async () => {
+      const selection = await terminalSelection();
+      if (!selection) {
+        void vscode.window.showInformationMessage(vscode.l10n.t('Select some text in a terminal first.'));
+        return;
+      }
+      const item = await pickSkill(current, memory, [byWords]);
+      if (item) await run(item, { selection });
+    }),
+    vscode.commands.registerCommand(
+      'telos.runSkillOnFile',
+      async (uri?: vscode.Uri, chosen?: readonly vscode.Uri[]) => {
+        const active = vscode.window.activeTextEditor?.document.uri;
+        const uris = chosen?.length ? chosen : [uri ?? active].filter(one => one !== undefined);
+        const files = uris.filter(({ scheme }) => scheme === 'file').map(({ fsPath }) => fsPath);
+        if (files.length === 0) {
+          void vscode.window.showInformationMessage(
+            vscode.l10n.t('Open a file on the disk, or choose one in the explorer.'),
+          );
+          return;
+        }
+        const item = await pickSkill(current, memory, [byWords]);
+        if (item) await run(item, { files });
+      },
+    ),
+    vscode.commands.registerCommand('telos.runTreeSkill', async (node: SkillNode) => {
+      await run(skillItem(node.agent, node.skill));
+    }),
+  );
+}
+
+async function pickSkill(
+  current: CurrentTelos,
+  memory: vscode.Memento,
+  before: readonly SkillItem[],
+): Promise<SkillItem | undefined> {
+  const agents = await (await current.openTelos()).agents();
+  const items = (await pickableSkills(agents)).map(({ agent, skill }) => skillItem(agent, skill));
+  if (items.length === 0) {
+    await offerFirstSkill();
+    return undefined;
+  }
+  return vscode.window.showQuickPick([...before, ...lastUsedFirst(items, memory)], {
+    title: vscode.l10n.t('Run Skill'),
+    placeHolder: vscode.l10n.t('Which skill?'),
+    matchOnDescription: true,
+    matchOnDetail: true,
+  });
+}
+
+const isSame = (one: SkillRef | undefined, other: SkillRef): boolean =>
+  one?.agent === other.agent && one.skill === other.skill;
+
+async function remember(ref: SkillRef, memory: vscode.Memento): Promise<void> {
+  const before = memory.get<readonly SkillRef[]>(lastSkillsKey, []).filter(other => !isSame(other, ref));
+  await memory.update(lastSkillsKey, [ref, ...before].slice(0, mostRecent));
+}
+
+function lastUsedFirst(items: readonly SkillItem[], memory: vscode.Memento): SkillItem[] {
+  const last = memory
+    .get<readonly SkillRef[]>(lastSkillsKey, [])
+    .flatMap(ref => items.filter(item => isSame(item.ref, ref)));
+  return [
+    ...last.map(item => ({ ...item, description: vscode.l10n.t('{0}, last used', item.description ?? '') })),
+    ...items.filter(item => !last.includes(item)),
+  ];
+}
+
+function skillItem(agent: Agent, skill: Skill): SkillItem {
+  return {
+    label: plainLabel(skill.id),
+    description: plainLabel(agent.name),
+    detail: plainLabel(descriptionOf(skill)),
+    ref: { agent: agent.name, skill: skill.id },
+  };
+}
+
+/** Undefined when the person has thought better of it. A skill that was picked needs no words. */
+async function askWords(item: SkillItem, { selection, files = [] }: Along): Promise<string | undefined> {
+  return vscode.window.showInputBox({
+    title: item.ref ? vscode.l10n.t('Run {0}', item.label) : vscode.l10n.t('Run a skill'),
+    prompt: selection
+      ? vscode.l10n.t('The selection of {0} goes along.', plainLabel(selection.file))
+      : files.length > 0
+        ? vscode.l10n.t('It is told to look at {0}.', plainLabel(files.join(', ')))
+        : vscode.l10n.t('What should it do?'),
+    placeHolder: item.ref
+      ? vscode.l10n.t('Your words, or nothing: just press Enter')
+      : vscode.l10n.t('Your words'),
+    validateInput: text =>
+      item.ref || text.trim() ? undefined : vscode.l10n.t('Telos picks by your words, so say a few.'),
+  });
+}
+
+/** The first selection of the editor with the lines that a model needs to find it again; undefined when nothing is selected. */
+function selectedText(editor: vscode.TextEditor | undefined): Selection | undefined {
+  if (!editor || editor.selection.isEmpty) return undefined;
+  const { document, selection } = editor;
+  return {
+    file: document.uri.scheme === 'file' ? document.uri.fsPath : document.fileName,
+    text: document.getText(selection),
+    line: selection.start.line + 1,
+    language: document.languageId,
+  };
+}
+
+/** The editor tells no extension what is selected in a terminal, so that it is copied, and what the clipboard held is put back. */
+async function terminalSelection(): Promise<Selection | undefined> {
+  const { clipboard } = vscode.env;
+  const before = await clipboard.readText();
+  await clipboard.writeText('');
+  try {
+    await vscode.commands.executeCommand('workbench.action.terminal.copySelection');
+    const text = await clipboard.readText();
+    const name = vscode.window.activeTerminal?.name ?? '';
+    return text.trim() === ''
+      ? undefined
+      : { file: `terminal ${name}`.trim(), text, line: 1, language: 'plaintext' };
+  } finally {
+    await clipboard.writeText(before);
+  }
+}

@@ -1,0 +1,132 @@
+/** `Telos: Open Conversation...`: a kept conversation in the sidebar or in an editor, or a replay of it; and the sidebar's own into an editor. */
+import * as vscode from 'vscode';
+import { plainLabel } from '../base/labels.ts';
+import type { ChatDesk } from '../chat/chatHost.ts';
+import type { ChatPanels, ChatView } from '../chat/chatPlaces.ts';
+import type { Conversation } from '../chat/conversation.ts';
+import type { KeptPlace } from '../chat/storedConversations.ts';
+import { outcomeLabel } from './runItem.ts';
+
+/** What the command takes; without an id the person is asked which conversation. */
+interface Wanted {
+  conversationId?: string;
+  runId?: string;
+  /** In an editor; the sidebar stays as it is. */
+  panel?: boolean;
+  /** Plays what was said and done again, of one run where that is named; nothing runs. */
+  replay?: boolean;
+  /** Goes on with its latest run, where that was interrupted or stopped. */
+  resume?: boolean;
+}
+
+/** So many are offered; the runs view finds the others. */
+const mostOffered = 200;
+
+export function registerOpenConversation(
+  desk: ChatDesk,
+  view: ChatView,
+  panels: ChatPanels,
+): vscode.Disposable {
+  const move = vscode.commands.registerCommand('telos.moveChatToEditor', async () => {
+    const conversation = await view.give();
+    if (conversation) await panels.open().surface.chat.open(conversation);
+  });
+  const open = vscode.commands.registerCommand('telos.openConversation', async (given?: unknown) => {
+    const wanted = readWanted(given);
+    try {
+      const place = placeOf(wanted) ?? (await pick(desk));
+      if (place) await openPlace(place, wanted, desk, view, panels);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      void vscode.window.showErrorMessage(plainLabel(why, 500));
+    }
+  });
+  return vscode.Disposable.from(open, move);
+}
+
+async function openPlace(
+  place: KeptPlace,
+  { panel, replay, resume }: Wanted,
+  desk: ChatDesk,
+  view: ChatView,
+  panels: ChatPanels,
+): Promise<void> {
+  if (replay && 'runId' in place) {
+    const run = await desk.kept.run(place.runId);
+    await panels.open().surface.chat.replay([run]);
+    return;
+  }
+  const open = 'conversationId' in place && !replay ? desk.chats.holding(place.conversationId) : undefined;
+  if (open) {
+    await open.focus();
+    if (resume && 'runId' in place) open.chat.resume(place.runId);
+    return;
+  }
+  const conversation = await desk.kept.conversation(place);
+  if (!conversation) {
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('Nothing is kept of this conversation any more.'),
+    );
+    return;
+  }
+  if (replay) await panels.open().surface.chat.replay(conversation.keptRuns, conversation.title);
+  else await openShown(conversation, panel === true, desk, view, panels);
+  if (resume && 'runId' in place) desk.chats.holding(conversation.keptId)?.chat.resume(place.runId);
+}
+
+/** A run that goes on in the sidebar is not pushed aside. */
+async function openShown(
+  conversation: Conversation,
+  inPanel: boolean,
+  desk: ChatDesk,
+  view: ChatView,
+  panels: ChatPanels,
+): Promise<void> {
+  const open = desk.chats.holding(conversation.keptId);
+  if (open) await open.focus();
+  else if (inPanel || view.isRunning) await panels.open().surface.chat.open(conversation);
+  else await view.open(conversation);
+}
+
+/** The command is open to other extensions and to links. */
+function readWanted(given: unknown): Wanted {
+  if (typeof given !== 'object' || given === null) return {};
+  const { conversationId, runId, panel, replay, resume } = given as Record<string, unknown>;
+  return {
+    ...(typeof conversationId === 'string' && { conversationId }),
+    ...(typeof runId === 'string' && { runId }),
+    panel: panel === true,
+    replay: replay === true,
+    resume: resume === true,
+  };
+}
+
+function placeOf({ conversationId, runId }: Wanted): KeptPlace | undefined {
+  if (runId !== undefined) return { runId };
+  return conversationId === undefined ? undefined : { conversationId };
+}
+
+async function pick(desk: ChatDesk): Promise<KeptPlace | undefined> {
+  const { titleOf } = await import('../../engine/records/runSummary.ts');
+  const runs = await (await desk.kept.history()).list();
+  const seen = new Set<string>();
+  const latest = runs.filter(({ conversation }) => !seen.has(conversation) && seen.add(conversation));
+  const items = latest.slice(0, mostOffered).map(run => ({
+    label: plainLabel(titleOf(run), 80),
+    description: new Date(run.startedAt).toLocaleString(vscode.env.language),
+    detail: plainLabel(
+      [run.skill && vscode.l10n.t('{0} of {1}', run.skill, run.agent ?? ''), outcomeLabel(run.outcome)]
+        .filter(Boolean)
+        .join(' · '),
+    ),
+    place: { conversationId: run.conversation },
+  }));
+  const picked = await vscode.window.showQuickPick(items, {
+    title: vscode.l10n.t('Open Conversation'),
+    placeHolder:
+      items.length > 0 ? vscode.l10n.t('Which one?') : vscode.l10n.t('No conversation is kept yet'),
+    matchOnDescription: true,
+    matchOnDetail: true,
+  });
+  return picked?.place;
+}

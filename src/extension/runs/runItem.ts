@@ -1,0 +1,153 @@
+/** What a person reads of a kept run in the tree *Runs*: its name, how it ended, when, and what it took. */
+import * as vscode from 'vscode';
+import type { KeptOutcome, RunSummary } from '../../engine/records/runSummary.ts';
+import { plainLabel } from '../base/labels.ts';
+
+/** A conversation, standing for its latest run; `runId` is what commands of other files take. */
+export interface ConversationNode {
+  kind: 'conversation';
+  runId: string;
+  title: string;
+  /** The newest first, never empty. */
+  runs: readonly RunSummary[];
+}
+
+/** One run of a conversation that has several. */
+export interface RunNode {
+  kind: 'run';
+  runId: string;
+  runs: readonly [RunSummary];
+  title: string;
+}
+
+/** How a conversation or one of its runs stands in the tree. */
+export function runItem(node: ConversationNode | RunNode): vscode.TreeItem {
+  const [run] = node.runs as readonly [RunSummary];
+  const { None, Collapsed } = vscode.TreeItemCollapsibleState;
+  const item = new vscode.TreeItem(plainLabel(node.title, 100), node.runs.length > 1 ? Collapsed : None);
+  const count = node.runs.length > 1 ? vscode.l10n.t('{0} runs', node.runs.length) : '';
+  item.id = `${node.kind}\n${node.kind === 'run' ? run.runId : run.conversation}`;
+  item.contextValue = contextOf(node, run);
+  item.iconPath = iconOf(run.outcome);
+  item.description = [plainLabel(run.skill), timeLabel(run.startedAt), count].filter(Boolean).join(' · ');
+  item.tooltip = tooltipOf(node.title, run);
+  item.accessibilityInformation = {
+    label: [item.label, outcomeLabel(run.outcome), item.description].join(', '),
+  };
+  item.command = {
+    command: 'telos.openRun',
+    title: vscode.l10n.t('Open'),
+    arguments: [node],
+  };
+  return item;
+}
+
+/** `conversation.interrupted.skill`: what it is, how it ended, whether there may be others of its skill, and whether it may have changed files. */
+function contextOf({ kind }: ConversationNode | RunNode, run: RunSummary): string {
+  const { outcome, skill, toolCalls } = run;
+  const canGoOn = outcome === 'interrupted' || outcome === 'cancelled' ? '.resumable' : '';
+  return `${kind}.${outcome}${canGoOn}${skill ? '.skill' : ''}${toolCalls > 0 ? '.tools' : ''}`;
+}
+
+function iconOf(outcome: KeptOutcome): vscode.ThemeIcon {
+  const [icon, color] = icons[outcome];
+  return new vscode.ThemeIcon(icon, color ? new vscode.ThemeColor(color) : undefined);
+}
+
+const icons: Readonly<Record<KeptOutcome, readonly [icon: string, color?: string]>> = {
+  completed: ['pass', 'testing.iconPassed'],
+  failed: ['error', 'list.errorForeground'],
+  no_match: ['question', 'list.warningForeground'],
+  round_limit: ['warning', 'list.warningForeground'],
+  budget: ['warning', 'list.warningForeground'],
+  cancelled: ['circle-slash', 'disabledForeground'],
+  running: ['loading~spin'],
+  interrupted: ['debug-disconnect', 'list.warningForeground'],
+};
+
+/** Of the address under which a run is a document. */
+export const documentScheme = 'telos-run';
+
+export function outcomeLabel(outcome: KeptOutcome): string {
+  switch (outcome) {
+    case 'completed':
+      return vscode.l10n.t('Completed');
+    case 'failed':
+      return vscode.l10n.t('Failed');
+    case 'no_match':
+      return vscode.l10n.t('No skill fits');
+    case 'round_limit':
+      return vscode.l10n.t('Stopped at its rounds');
+    case 'budget':
+      return vscode.l10n.t('Stopped at its budget');
+    case 'cancelled':
+      return vscode.l10n.t('Stopped');
+    case 'running':
+      return vscode.l10n.t('Running');
+    case 'interrupted':
+      return vscode.l10n.t('Interrupted');
+  }
+}
+
+/** Plain text on purpose: the editor reads no links out of a string that is not Markdown. */
+function tooltipOf(title: string, run: RunSummary): string {
+  const { request, agent, skill, provider, model, outcome, error, startedAt, rounds, toolCalls, usage } = run;
+  const seconds = run.durationMs === undefined ? undefined : (run.durationMs / 1000).toFixed(1);
+  const tokens = usage && usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+  const lines = [
+    plainLabel(title, 300),
+    request.trim() && request.trim() !== title ? plainLabel(request, 500) : '',
+    skill
+      ? vscode.l10n.t('{0} of {1}', plainLabel(skill), plainLabel(agent))
+      : vscode.l10n.t('Without a skill'),
+    [outcomeLabel(outcome), error && plainLabel(error, 400)].filter(Boolean).join(': '),
+    new Date(startedAt).toLocaleString(vscode.env.language),
+    seconds && vscode.l10n.t('{0} s, rounds: {1}, tool calls: {2}', seconds, rounds, toolCalls),
+    usage && vscode.l10n.t('{0} tokens in, {1} out', tokens ?? 0, usage.outputTokens),
+    costLabel(run),
+    model && plainLabel(`${provider} ${model}`),
+  ];
+  return lines.filter(Boolean).join('\n');
+}
+
+function costLabel({ usage, isRecording, rounds }: RunSummary): string {
+  if (!usage || rounds === 0) return '';
+  if (isRecording) return vscode.l10n.t('Cost: nothing, a recording answered');
+  if (typeof usage.cost !== 'number') return vscode.l10n.t('Cost: not known');
+  return vscode.l10n.t('Cost: {0}', `$${usage.cost.toFixed(4)}`);
+}
+
+/** `2026-01-31` by the local calendar; empty for what is no time. */
+export function dayOf(date: Date): string {
+  if (Number.isNaN(date.getTime())) return '';
+  const two = (value: number): string => String(value).padStart(2, '0');
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+export function dayLabel(day: string): string {
+  const now = new Date();
+  if (day === dayOf(now)) return vscode.l10n.t('Today');
+  if (day === dayOf(new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1)))
+    return vscode.l10n.t('Yesterday');
+  const date = new Date(`${day}T12:00:00`);
+  if (Number.isNaN(date.getTime())) return vscode.l10n.t('Some time');
+  const year = date.getFullYear() === now.getFullYear() ? {} : ({ year: 'numeric' } as const);
+  return date.toLocaleDateString(vscode.env.language, {
+    weekday: 'long',
+    day: 'numeric',
+    month: 'long',
+    ...year,
+  });
+}
+
+/** How long ago, as long as that says more than the time of the day. */
+export function timeLabel(iso: string): string {
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return '';
+  const minutes = Math.floor((Date.now() - date.getTime()) / 60_000);
+  if (minutes < 1) return vscode.l10n.t('just now');
+  const ago = new Intl.RelativeTimeFormat(vscode.env.language, { style: 'short' });
+  if (minutes < 60) return ago.format(-minutes, 'minute');
+  if (minutes < 6 * 60) return ago.format(-Math.floor(minutes / 60), 'hour');
+  return date.toLocaleTimeString(vscode.env.language, { hour: '2-digit', minute: '2-digit' });
+}

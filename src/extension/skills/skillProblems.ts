@@ -1,0 +1,188 @@
+/** The defects of skills in the Problems panel: of every SKILL.md that is open, and of all that are listed. */
+
+import * as vscode from 'vscode';
+import type { Diagnostic } from '../../engine/files/diagnostic.ts';
+import type { Telos } from '../../engine/telos.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { completionProvider, hoverProvider } from './completion.ts';
+import { isSkillFile } from './frontmatterPlace.ts';
+import { inSlices } from './pickableSkills.ts';
+import { lensProvider, registerRunSkillFile } from './skillLenses.ts';
+
+/** Between the last key and the look at the text, in milliseconds. */
+const settleTime = 300;
+
+export class SkillProblems implements vscode.Disposable {
+  readonly #current: CurrentTelos;
+  readonly #log: vscode.LogOutputChannel;
+  readonly #collection = vscode.languages.createDiagnosticCollection('telos');
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly #following: vscode.Disposable;
+  /** Listed files that have defects. */
+  #listed = new Set<string>();
+  /** Counts the listings, so that an older one gives way to a newer. */
+  #listing = 0;
+
+  constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
+    this.#current = current;
+    this.#log = log;
+    this.#following = vscode.Disposable.from(
+      vscode.workspace.onDidOpenTextDocument(document => this.#look(document, 0)),
+      vscode.workspace.onDidSaveTextDocument(document => this.#look(document, 0)),
+      vscode.workspace.onDidChangeTextDocument(({ document }) => this.#look(document, settleTime)),
+      vscode.workspace.onDidCloseTextDocument(document => this.#forget(document)),
+      current.onDidOpen(() => void this.#list()),
+      current.onDidRefresh(() => void this.#list()),
+    );
+    for (const document of vscode.workspace.textDocuments) this.#look(document, 0);
+  }
+
+  dispose(): void {
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#following.dispose();
+    this.#collection.dispose();
+  }
+
+  #look(document: vscode.TextDocument, delay: number): void {
+    const { uri } = document;
+    if (uri.scheme !== 'file' || !isSkillFile(uri.path)) return;
+    clearTimeout(this.#timers.get(uri.fsPath));
+    const timer = setTimeout(() => {
+      this.#timers.delete(uri.fsPath);
+      this.#show(document).catch(error => this.#log.error(`${uri.fsPath} could not be checked.`, error));
+    }, delay);
+    this.#timers.set(uri.fsPath, timer);
+  }
+
+  async #show(document: vscode.TextDocument): Promise<void> {
+    const defects = await diagnose(document.getText(), document.uri.fsPath);
+    if (document.isClosed) return;
+    const shown = defects.map(defect => {
+      const line = Math.min(Math.max(0, defect.line - 1), document.lineCount - 1);
+      return toEditorDiagnostic({ ...defect, line: line + 1 }, document.lineAt(line).text.length);
+    });
+    this.#collection.set(document.uri, shown);
+  }
+
+  /** What was typed and not saved is gone with the document; the file is what counts again. */
+  #forget({ uri }: vscode.TextDocument): void {
+    if (uri.scheme !== 'file' || !isSkillFile(uri.path)) return;
+    clearTimeout(this.#timers.get(uri.fsPath));
+    this.#timers.delete(uri.fsPath);
+    this.#collection.delete(uri);
+    void this.#list();
+  }
+
+  async #list(): Promise<void> {
+    const listing = ++this.#listing;
+    try {
+      await this.#listAll(await this.#current.openTelos(), listing);
+    } catch (error) {
+      this.#log.error('The skills could not be checked.', error);
+    }
+  }
+
+  /** Of files that nobody has open, what stands in the way of their use; hints wait until somebody looks. */
+  async #listAll(telos: Telos, listing: number): Promise<void> {
+    const isOpen = new Set(vscode.workspace.textDocuments.map(({ uri }) => uri.fsPath));
+    const defective = new Set<string>();
+    const agents = await telos.agents();
+    for await (const { file, diagnostics } of inSlices(agents.flatMap(agent => agent.skills))) {
+      if (listing !== this.#listing) return;
+      const telling = diagnostics.filter(({ severity }) => severity !== 'info');
+      if (telling.length === 0 || isOpen.has(file)) continue;
+      defective.add(file);
+      this.#collection.set(
+        vscode.Uri.file(file),
+        telling.map(defect => toEditorDiagnostic(defect, wholeLine)),
+      );
+    }
+    for (const file of this.#listed) {
+      if (!defective.has(file) && !isOpen.has(file)) this.#collection.delete(vscode.Uri.file(file));
+    }
+    this.#listed = defective;
+  }
+}
+
+/** The editor cuts a range to the line that is there. */
+const wholeLine = 1_000;
+
+export const diagnosticSource = 'Telos';
+
+const severities: Readonly<Record<Diagnostic['severity'], vscode.DiagnosticSeverity>> = {
+  error: vscode.DiagnosticSeverity.Error,
+  warning: vscode.DiagnosticSeverity.Warning,
+  info: vscode.DiagnosticSeverity.Information,
+};
+
+/** The text need not be saved; `file` says which folder's name it must match. */
+export async function diagnose(text: string, file: string): Promise<readonly Diagnostic[]> {
+  const { lintText } = await import('../../engine/skills/lint.ts');
+  return lintText(text, file);
+}
+
+/** Over the whole line: the engine knows lines, and a line of frontmatter is one thing. */
+export function toEditorDiagnostic(defect: Diagnostic, lineLength: number): vscode.Diagnostic {
+  const line = Math.max(0, defect.line - 1);
+  const message = defect.fix ? `${defect.message} ${defect.fix}` : defect.message;
+  const shown = new vscode.Diagnostic(
+    new vscode.Range(line, 0, line, lineLength),
+    message,
+    severities[defect.severity],
+  );
+  shown.source = diagnosticSource;
+  shown.code = defect.code;
+  return shown;
+}
+
+export const quickFixProvider: vscode.CodeActionProvider = {
+  async provideCodeActions(document, _range, { diagnostics }) {
+    const shown = diagnostics.filter(({ source }) => source === diagnosticSource);
+    if (shown.length === 0 || !isSkillFile(document.uri.path)) return [];
+    // The text may have changed since it was shown; an edit must fit the text as it is now.
+    const defects = await diagnose(document.getText(), document.uri.fsPath);
+    return shown.flatMap(diagnostic => {
+      const defect = defects.find(
+        ({ code, line }) => code === diagnostic.code && line - 1 === diagnostic.range.start.line,
+      );
+      return defect?.edit ? [quickFix(document, diagnostic, defect, defect.edit)] : [];
+    });
+  },
+};
+
+function quickFix(
+  document: vscode.TextDocument,
+  diagnostic: vscode.Diagnostic,
+  { fix, message }: Diagnostic,
+  { offset, length, text }: NonNullable<Diagnostic['edit']>,
+): vscode.CodeAction {
+  const action = new vscode.CodeAction(fix ?? `Mend: ${message}`, vscode.CodeActionKind.QuickFix);
+  const range = new vscode.Range(document.positionAt(offset), document.positionAt(offset + length));
+  action.edit = new vscode.WorkspaceEdit();
+  action.edit.replace(document.uri, range, text);
+  action.diagnostics = [diagnostic];
+  action.isPreferred = true;
+  return action;
+}
+
+/** By the file's name: newer editors have a language of their own for it, older ones call it Markdown. */
+const skillFiles: vscode.DocumentFilter = {
+  scheme: 'file',
+  pattern: '**/{SKILL,Skill,skill,SKILLS,Skills,skills}.{md,MD}',
+};
+
+export function registerSkillLanguage(
+  current: CurrentTelos,
+  log: vscode.LogOutputChannel,
+): vscode.Disposable {
+  return vscode.Disposable.from(
+    new SkillProblems(current, log),
+    vscode.languages.registerCompletionItemProvider(skillFiles, completionProvider, ' '),
+    vscode.languages.registerHoverProvider(skillFiles, hoverProvider),
+    vscode.languages.registerCodeActionsProvider(skillFiles, quickFixProvider, {
+      providedCodeActionKinds: [vscode.CodeActionKind.QuickFix],
+    }),
+    vscode.languages.registerCodeLensProvider(skillFiles, lensProvider),
+    registerRunSkillFile(current),
+  );
+}

@@ -1,0 +1,265 @@
+/** The tree *Agents & Skills*: what there is to run, where it comes from, and what is wrong with it. */
+
+import * as vscode from 'vscode';
+import type { Diagnostic } from '../../engine/files/diagnostic.ts';
+import type { Agent, Skill } from '../../engine/skills/agent.ts';
+import type { Machine, Missing } from '../../engine/skills/readiness.ts';
+import type { SkillRef } from '../../protocol/run.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { plainLabel } from '../base/labels.ts';
+import { descriptionOf, inSlices } from './pickableSkills.ts';
+
+export interface AgentNode {
+  kind: 'agent';
+  agent: Agent;
+}
+
+export interface SkillNode {
+  kind: 'skill';
+  agent: Agent;
+  skill: Skill;
+  /** What the skill lacks on this machine; empty when it is ready, absent where nobody has looked. */
+  missing?: readonly Missing[];
+  /** Made with the node, where the tree made it. */
+  item?: vscode.TreeItem;
+}
+
+export type TreeNode = AgentNode | SkillNode;
+
+const sourceNames = {
+  project: vscode.l10n.t('workspace'),
+  user: vscode.l10n.t('yours'),
+  linked: vscode.l10n.t('linked'),
+  builtin: vscode.l10n.t('built in'),
+} as const;
+
+/** An agent with more skills than this starts folded, so that others stay in sight and nothing is read that nobody looks at. */
+const mostUnfolded = 60;
+
+const restrictedMessage = vscode.l10n.t(
+  'Restricted Mode: the skills of this workspace are not read, and nothing runs.',
+);
+
+const failedMessage = vscode.l10n.t(
+  'The skills could not be listed. “Telos: Open Log” says why; Refresh looks again.',
+);
+
+export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disposable {
+  readonly #current: CurrentTelos;
+  readonly #log: vscode.LogOutputChannel;
+  readonly #changed = new vscode.EventEmitter<void>();
+  readonly #listed = new vscode.EventEmitter<number | undefined>();
+  readonly #following: vscode.Disposable;
+  /** As it was at the first look since the last change. */
+  #machine: Machine | undefined;
+  readonly onDidChangeTreeData = this.#changed.event;
+  /** The number of agents that the editor has just been given; undefined where they could not be listed. */
+  readonly onDidList = this.#listed.event;
+
+  constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
+    this.#current = current;
+    this.#log = log;
+    this.#following = current.onDidChange(() => {
+      this.#machine = undefined;
+      this.#changed.fire();
+    });
+  }
+
+  async getChildren(node?: TreeNode): Promise<TreeNode[]> {
+    if (node?.kind === 'skill') return [];
+    if (node) return this.#skillNodes(node.agent);
+    try {
+      const agents = await (await this.#current.openTelos()).agents();
+      this.#listed.fire(agents.length);
+      return agents.map(agent => ({ kind: 'agent', agent }));
+    } catch (error) {
+      this.#log.error('The skills could not be listed.', error);
+      this.#listed.fire(undefined);
+      throw error;
+    }
+  }
+
+  getTreeItem(node: TreeNode): vscode.TreeItem {
+    return node.kind === 'agent' ? agentItem(node.agent) : (node.item ?? skillItem(node));
+  }
+
+  /** The editor asks for all items in one go; so the files are read and the items made before, a few at a time. */
+  async #skillNodes(agent: Agent): Promise<SkillNode[]> {
+    const { readinessOf, thisMachine } = await import('../../engine/skills/readiness.ts');
+    const { config } = await this.#current.openTelos();
+    this.#machine ??= thisMachine(config.env);
+    const machine = this.#machine;
+    const nodes: SkillNode[] = [];
+    for await (const skill of inSlices(agent.skills)) {
+      const node = { kind: 'skill' as const, agent, skill, missing: readinessOf(skill, machine).missing };
+      nodes.push({ ...node, item: skillItem(node) });
+    }
+    return nodes;
+  }
+
+  dispose(): void {
+    this.#following.dispose();
+    this.#changed.dispose();
+    this.#listed.dispose();
+  }
+}
+
+/** Shows the tree, and says above it when Restricted Mode keeps part of it away. */
+export function registerSkillTree(tree: SkillTree): vscode.Disposable {
+  const view = vscode.window.createTreeView('telos.skills', {
+    treeDataProvider: tree,
+    showCollapseAll: true,
+  });
+  // Over an empty tree the message would hide the welcome text, which says the same and more.
+  const listed = tree.onDidList(count => {
+    if (count === undefined) view.message = failedMessage;
+    else view.message = vscode.workspace.isTrusted || count === 0 ? '' : restrictedMessage;
+    // Until somebody has looked, an empty tree says nothing about what there is.
+    void vscode.commands.executeCommand('setContext', 'telos.noSkills', count === 0);
+  });
+  return vscode.Disposable.from(view, listed);
+}
+
+function agentItem(agent: Agent): vscode.TreeItem {
+  const { Expanded, Collapsed } = vscode.TreeItemCollapsibleState;
+  const state = agent.skills.length > mostUnfolded ? Collapsed : Expanded;
+  const item = new vscode.TreeItem(plainLabel(agent.name), state);
+  const count =
+    agent.skills.length === 1 ? vscode.l10n.t('1 skill') : vscode.l10n.t('{0} skills', agent.skills.length);
+  const defect = firstDefect(agent.diagnostics);
+  item.id = agentId(agent);
+  item.contextValue = `agent.${agent.source}`;
+  item.iconPath = defect ? warningIcon() : new vscode.ThemeIcon('person');
+  item.description = [defect?.message ?? agent.description, count, sourceNames[agent.source]]
+    .filter(Boolean)
+    .map(part => plainLabel(part))
+    .join(' · ');
+  item.tooltip = tooltip(agent.name, agent.description, agent.packDir, defectLines(agent.diagnostics));
+  return item;
+}
+
+function skillItem({ agent, skill, missing = [] }: SkillNode): vscode.TreeItem {
+  const item = new vscode.TreeItem(plainLabel(skill.id), vscode.TreeItemCollapsibleState.None);
+  const { shadowedBy } = skill;
+  const look = lookOf(skill, missing);
+  item.id = `${agentId(agent)}\n${skill.file}`;
+  item.contextValue = `skill.${skill.source}${shadowedBy ? '.shadowed' : ''}${missing.length > 0 ? '.missing' : ''}`;
+  item.iconPath = look.icon;
+  item.description = plainLabel(look.description);
+  item.tooltip = tooltip(skill.name, descriptionOf(skill), skill.file, [
+    ...(shadowedBy ? [shadowSentence(agent, skill, shadowedBy)] : []),
+    // What keeps the file from being read stands below, among its defects.
+    ...missing
+      .filter(({ kind }) => kind !== 'file')
+      .map(({ reason, nextStep }) => `Missing: ${reason} ${nextStep}`),
+    ...defectLines(skill.diagnostics),
+  ]);
+  item.command = {
+    command: 'telos.openSkillFile',
+    title: vscode.l10n.t('Open SKILL.md'),
+    arguments: [{ agent, skill }],
+  };
+  return item;
+}
+
+/** One icon and one line: a broken file before what is missing, before a skill that another one hides. */
+function lookOf(skill: Skill, missing: readonly Missing[]): { icon: vscode.ThemeIcon; description: string } {
+  const { shadowedBy } = skill;
+  const defect = firstDefect(skill.diagnostics);
+  if (defect) return { icon: warningIcon(), description: defect.message };
+  if (missing.length > 0) {
+    const names = missing.map(({ what }) => what).join(', ');
+    return {
+      icon: new vscode.ThemeIcon('circle-slash', warningColor),
+      description: vscode.l10n.t('lacks {0}', names),
+    };
+  }
+  if (shadowedBy) {
+    const icon = new vscode.ThemeIcon('eye-closed', new vscode.ThemeColor('disabledForeground'));
+    return { icon, description: vscode.l10n.t('hidden by {0} of {1}', shadowedBy.skill, shadowedBy.agent) };
+  }
+  return { icon: new vscode.ThemeIcon('book'), description: descriptionOf(skill) };
+}
+
+function shadowSentence(agent: Agent, { id }: Skill, other: SkillRef): string {
+  return vscode.l10n.t(
+    'When you say {0}, {1} of {2} runs. Say {3} to run this one.',
+    id,
+    other.skill,
+    other.agent,
+    `${agent.name}:${id}`,
+  );
+}
+
+const agentId = (agent: Agent): string => `${agent.source}\n${agent.packDir}\n${agent.name}`;
+
+/** What the icon warns of: an error before a warning; a mere hint is left to the tooltip. */
+function firstDefect(diagnostics: readonly Diagnostic[]): Diagnostic | undefined {
+  return (
+    diagnostics.find(({ severity }) => severity === 'error') ??
+    diagnostics.find(({ severity }) => severity === 'warning')
+  );
+}
+
+const warningColor = new vscode.ThemeColor('list.warningForeground');
+const warningIcon = (): vscode.ThemeIcon => new vscode.ThemeIcon('warning', warningColor);
+
+function defectLines(diagnostics: readonly Diagnostic[]): string[] {
+  return diagnostics.map(({ message, line, fix }) =>
+    vscode.l10n.t('Line {0}: {1}', line, `${message}${fix ? ` ${fix}` : ''}`),
+  );
+}
+
+/** Plain text on purpose: the editor reads no links out of a string that is not Markdown. */
+function tooltip(name: string, description: string, path: string, notes: readonly string[]): string {
+  return [
+    plainLabel(name),
+    plainLabel(description, 1_000),
+    ...notes.map(note => plainLabel(note, 400)),
+    plainLabel(path, 1_000),
+  ]
+    .filter(Boolean)
+    .join('\n\n');
+}
+
+interface MissingItem extends vscode.QuickPickItem {
+  /** Put on the clipboard when it is picked; absent where there is nothing to copy. */
+  copy?: string;
+}
+
+export function registerWhatIsMissing(): vscode.Disposable {
+  return vscode.commands.registerCommand(
+    'telos.whatIsMissing',
+    async ({ skill, missing = [] }: SkillNode) => {
+      if (missing.length === 0) {
+        void vscode.window.showInformationMessage(
+          vscode.l10n.t('{0} has what it needs.', plainLabel(skill.id)),
+        );
+        return;
+      }
+      const picked = await vscode.window.showQuickPick(missing.flatMap(missingItems), {
+        title: vscode.l10n.t('What {0} lacks here', plainLabel(skill.id)),
+        placeHolder: vscode.l10n.t('Pick a command to copy it. Nothing is installed from here.'),
+        matchOnDetail: true,
+      });
+      if (picked?.copy === undefined) return;
+      await vscode.env.clipboard.writeText(picked.copy);
+      vscode.window.setStatusBarMessage(vscode.l10n.t('Copied: {0}', plainLabel(picked.copy, 80)), 5_000);
+    },
+  );
+}
+
+function missingItems({ kind, what, reason, nextStep, commands }: Missing): MissingItem[] {
+  const item: MissingItem = {
+    label: `$(circle-slash) ${plainLabel(what)}`,
+    description: kind,
+    detail: plainLabel(`${reason} ${nextStep}`, 400),
+    ...(kind === 'variable' && { copy: what }),
+  };
+  const copies = commands.map(command => ({
+    label: `$(copy) ${plainLabel(command, 300)}`,
+    description: "copy the author's command",
+    copy: command,
+  }));
+  return [item, ...copies];
+}

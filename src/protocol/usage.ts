@@ -1,0 +1,67 @@
+/** What the runs of today have used and what is left of the day's budget, in numbers and in words. */
+import type { Usage } from './run.ts';
+import { english, type Say } from './text.ts';
+
+export interface DaySpending {
+  /** US dollars, as far as they are known. */
+  cost: number;
+  /** Runs of which it is not known what they cost. */
+  unknownRuns: number;
+  tokens: number;
+  minutes: number;
+  /** The limits of a day that are set: US dollars, tokens, minutes. */
+  limits: { cost?: number; tokens?: number; minutes?: number };
+}
+
+/** For example `today $0.1200` and `$4.88 left today`; nothing where nothing was used and nothing is limited. */
+export const describeDay = (day: DaySpending, say: Say = english): string[] => [
+  ...describeUsed(day, say),
+  ...describeLeft(day, say),
+];
+
+function describeUsed({ cost, unknownRuns }: DaySpending, say: Say): string[] {
+  const known = cost > 0 ? [formatCost(cost)] : [];
+  const unknown =
+    unknownRuns > 0
+      ? [unknownRuns === 1 ? say('1 run of unknown cost') : say('{0} runs of unknown cost', unknownRuns)]
+      : [];
+  const used =
+    known.length > 0 && unknown.length > 0
+      ? say('{0} and {1}', ...known, ...unknown)
+      : [...known, ...unknown].join('');
+  return used ? [say('today {0}', used)] : [];
+}
+
+/** Nothing where the day has no limit. */
+export function describeLeft({ cost, tokens, minutes, limits }: DaySpending, say: Say = english): string[] {
+  const left: string[] = [];
+  if (limits.cost !== undefined) left.push(formatCost(Math.max(0, limits.cost - cost)));
+  if (limits.tokens !== undefined)
+    left.push(say('{0} tokens', Math.max(0, limits.tokens - tokens).toLocaleString('en-US')));
+  if (limits.minutes !== undefined) {
+    const rest = Math.max(0, Math.floor((limits.minutes - minutes) * 10) / 10);
+    left.push(rest === 1 ? say('1 minute') : say('{0} minutes', rest));
+  }
+  return left.length > 0 ? [say('{0} left today', left.join(', '))] : [];
+}
+
+/** US dollars as people read them: small amounts with the digits that matter. */
+export function formatCost(dollars: number): string {
+  if (dollars > 0 && dollars < 0.0001) return 'under $0.0001';
+  return `$${dollars.toFixed(dollars > 0 && dollars < 1 ? 4 : 2)}`;
+}
+
+export const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+/** Both together; a cost of which a part is unknown is unknown. */
+export function addedUsage(sum: Usage | undefined, usage: Usage): Usage {
+  if (!sum) return usage;
+  const known = sum.cost !== 'unknown' && usage.cost !== 'unknown';
+  return {
+    inputTokens: sum.inputTokens + usage.inputTokens,
+    outputTokens: sum.outputTokens + usage.outputTokens,
+    cacheReadTokens: sum.cacheReadTokens + usage.cacheReadTokens,
+    cacheWriteTokens: sum.cacheWriteTokens + usage.cacheWriteTokens,
+    cost: known ? Number(sum.cost) + Number(usage.cost) : 'unknown',
+  };
+}

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type KeepOptions, kept } from '../../../src/engine/records/record.ts';
+import { parseLine, type RunLine } from '../../../src/engine/records/runFile.ts';
+import type { Message, RunEvent } from '../../../src/protocol/run.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+const start: RunEvent = { type: 'run_start', runId: 'r1', text: 'go', startedAt: '2026-01-02T03:04:05.000Z' };
+const routed: RunEvent = {
+  type: 'routed',
+  agent: 'kairos',
+  skill: 'kickoff',
+  description: 'Morning',
+  reason: { rule: 'name' },
+  provider: 'anthropic',
+  model: 'm',
+  workingDir: '/w',
+  hasMcp: false,
+};
+const call: RunEvent = { type: 'tool_start', call: { id: 't1', name: 'read_file', input: { path: 'a' } } };
+const result: RunEvent = {
+  type: 'tool_end',
+  callId: 't1',
+  name: 'read_file',
+  result: { content: 'ok', isError: false },
+};
+const text = (words: string): RunEvent => ({ type: 'text', text: words });
+const end = (messages: Message[]): RunEvent => ({
+  type: 'run_end',
+  outcome: 'completed',
+  rounds: 2,
+  toolCalls: 1,
+  durationMs: 5,
+  messages,
+});
+
+describe('kept', () => {
+  let folder: TempFolder;
+  const file = (): string => join(folder.path, 'runs', 'r1.jsonl');
+  const lines = (): RunLine[] =>
+    readFileSync(file(), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map(line => parseLine(line) ?? assert.fail(`no line of a run: ${line}`));
+  const options = (more: Partial<KeepOptions> = {}): KeepOptions => ({
+    dataDir: folder.path,
+    redact: words => words.replaceAll('sesame-1234', '[redacted]'),
+    transcript: { messages: [] },
+    door: 'cli',
+    ...more,
+  });
+  const typesIn = (): string[] => lines().map(({ type }) => type);
+
+  beforeEach(() => {
+    folder = tempFolder();
+  });
+  afterEach(() => folder.remove());
+
+  it('keeps what was said before, too, where that stands in no run before it', async () => {
+    const messages: Message[] = [{ role: 'user', content: 'said elsewhere' }];
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      messages.push({ role: 'user', content: 'go' });
+      yield text('Yes.');
+      messages.push({ role: 'assistant', content: 'Yes.' });
+      yield end(messages);
+    }
+    for await (const _ of kept(run(), options({ transcript: { messages, earlier: 1 } })));
+    const written = lines().flatMap(line => (line.type === 'messages' ? [line] : []));
+    assert.deepEqual(
+      written.map(({ earlier }) => earlier),
+      [0],
+    );
+    assert.deepEqual(
+      written.flatMap(line => line.messages.map(({ content }) => content)),
+      ['said elsewhere', 'go', 'Yes.'],
+    );
+  });
+
+  it('keeps the events with neighbouring text as one, the transcript without secrets, and what it all comes to', async () => {
+    const messages: Message[] = [{ role: 'user', content: 'said before' }];
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      yield routed;
+      messages.push({ role: 'user', content: 'go with sesame-1234' });
+      yield text('Look');
+      yield text('ing.');
+      messages.push({ role: 'assistant', content: 'Looking.' });
+      yield call;
+      yield result;
+      yield { type: 'usage', round: 1, usage: { ...tokens, cost: 0.5 } };
+      yield { type: 'usage', round: 2, usage: { ...tokens, cost: 0.25 } };
+      yield text('Done.');
+      messages.push({ role: 'assistant', content: 'Done.' });
+      yield end(messages);
+    }
+    const tokens = { inputTokens: 10, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
+    const transcript = { messages, earlier: 1 };
+    const seen: RunEvent[] = [];
+    for await (const event of kept(run(), options({ transcript, conversation: 'c1', after: 'r0' }))) {
+      seen.push(event);
+      if (event.type === 'run_end') assert.equal(typesIn().at(-1), 'run_end', 'written before it is seen');
+    }
+    assert.equal(seen.filter(({ type }) => type === 'text').length, 3, 'events pass as they came');
+    const all = lines();
+    const { pid, ...header } = all[0] as Extract<RunLine, { type: 'run' }>;
+    assert.equal(pid, process.pid);
+    assert.deepEqual(header, {
+      type: 'run',
+      version: 1,
+      runId: 'r1',
+      conversation: 'c1',
+      after: 'r0',
+      door: 'cli',
+      startedAt: '2026-01-02T03:04:05.000Z',
+      request: 'go',
+    });
+    assert.deepEqual(
+      all.flatMap(line => (line.type === 'text' ? [line.text] : [])),
+      ['Looking.', 'Done.'],
+    );
+    const own = all.flatMap(line => (line.type === 'messages' ? line.messages : []));
+    assert.deepEqual(
+      own.map(({ content }) => content),
+      ['go with [redacted]', 'Looking.', 'Done.'],
+    );
+    const [totals, last] = all.slice(-2);
+    assert.equal(totals?.type === 'totals' && totals.usage.cost, 0.75);
+    assert.equal(totals?.type === 'totals' && totals.usage.inputTokens, 20);
+    assert.deepEqual(last, { ...end([]) });
+    assert.equal(statSync(file()).mode & 0o777, 0o600);
+    assert.equal(statSync(join(folder.path, 'runs')).mode & 0o777, 0o700);
+  });
+
+  it('has written what a long step is about while that goes on, and streaming text after a while', async () => {
+    let go = (): void => undefined;
+    const gate = new Promise<void>(resolve => {
+      go = resolve;
+    });
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      yield routed;
+      yield text('So far');
+      await gate;
+      yield end([]);
+    }
+    const reading = (async () => {
+      for await (const _ of kept(run(), options()));
+    })();
+    while (!existsSync(file()) || !readFileSync(file(), 'utf8').includes('So far')) await wait(20);
+    assert.deepEqual(typesIn(), ['run', 'run_start', 'routed', 'text']);
+    go();
+    await reading;
+    assert.deepEqual(typesIn(), ['run', 'run_start', 'routed', 'text', 'totals', 'run_end']);
+  });
+
+  it('keeps a run whose reader walks away as cancelled, with what it had said', async () => {
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      yield routed;
+      yield text('half');
+      yield call;
+    }
+    for await (const event of kept(run(), options())) if (event.type === 'tool_start') break;
+    const last = lines().at(-1);
+    assert.equal(last?.type === 'run_end' && last.outcome, 'cancelled');
+    assert.ok(typesIn().includes('text'));
+  });
+
+  it('says once that the folder cannot be written, and lets the run go on', async () => {
+    writeFileSync(join(folder.path, 'runs'), 'a file where the folder should be');
+    const seen: RunEvent[] = [];
+    const isSaid = (): boolean => seen.some(({ type }) => type === 'notice');
+    let yielded = 0;
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      for (let index = 0; index < 20 || !isSaid(); index++) {
+        await wait(1);
+        yield call;
+        yield result;
+        yielded += 2;
+      }
+      yield end([]);
+    }
+    for await (const event of kept(run(), options())) seen.push(event);
+    const notices = seen.flatMap(event => (event.type === 'notice' ? [event.message] : []));
+    assert.equal(notices.length, 1);
+    assert.match(notices[0] ?? '', /cannot be kept in .*r1\.jsonl \(.+\)/);
+    assert.equal(seen.at(-1)?.type, 'run_end');
+    assert.equal(seen.length, yielded + 3);
+  });
+
+  it('goes on with the file, nothing lost, when the disk takes writes again', async () => {
+    const blocked = join(folder.path, 'runs');
+    writeFileSync(blocked, '');
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield start;
+      yield call;
+      await wait(20);
+      rmSync(blocked);
+      yield result;
+      yield end([]);
+    }
+    for await (const _ of kept(run(), options()));
+    assert.deepEqual(typesIn(), ['run', 'run_start', 'tool_start', 'tool_end', 'totals', 'run_end']);
+  });
+
+  it('never makes a path of an id that is none', async () => {
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield { type: 'run_start', runId: '../../evil', text: '', startedAt: '' };
+      yield end([]);
+    }
+    for await (const _ of kept(run(), options()));
+    assert.equal(existsSync(join(folder.path, 'runs')), false);
+  });
+});

@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  logPath,
+  maxRecordBytes,
+  readLog,
+  type SkillEndRecord,
+  type ToolCallRecord,
+} from '../../../src/engine/records/logFile.ts';
+import { recorded } from '../../../src/engine/records/record.ts';
+import type { Message, RunEvent } from '../../../src/protocol/run.ts';
+
+const conversation: Message[] = [
+  { role: 'user', content: 'Body\n\nUser request: go' },
+  {
+    role: 'assistant',
+    content: [{ type: 'tool_use', id: 't1', name: 'write_file', input: { path: 'o.md' } }],
+  },
+  { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content: 'ok', is_error: false }] },
+  { role: 'assistant', content: [{ type: 'text', text: 'All done with token-12345.' }] },
+];
+
+const start: RunEvent = { type: 'run_start', runId: 'r1', text: 'go', startedAt: '2026-01-02T03:04:05.000Z' };
+const routed: RunEvent = {
+  type: 'routed',
+  agent: 'kairos',
+  skill: 'kickoff',
+  description: 'Morning',
+  reason: { rule: 'name' },
+  provider: 'anthropic',
+  model: 'm',
+  workingDir: '/w',
+  hasMcp: true,
+};
+const toolEnd: RunEvent = {
+  type: 'tool_end',
+  callId: 't1',
+  name: 'write_file',
+  result: { content: 'ok', isError: false },
+};
+const end: RunEvent = {
+  type: 'run_end',
+  outcome: 'completed',
+  rounds: 2,
+  toolCalls: 1,
+  durationMs: 1500,
+  messages: conversation,
+};
+const usage = (cost: number | 'unknown'): RunEvent => ({
+  type: 'usage',
+  round: 1,
+  usage: { inputTokens: 10, outputTokens: 5, cacheReadTokens: 1, cacheWriteTokens: 2, cost },
+});
+
+async function* eventsOf(...events: RunEvent[]): AsyncGenerator<RunEvent> {
+  yield* events;
+}
+
+async function collect(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
+  const seen: RunEvent[] = [];
+  for await (const event of events) seen.push(event);
+  return seen;
+}
+
+describe('log', () => {
+  let dataDir: string;
+  const redact = (text: string): string => text.replaceAll('token-12345', '[redacted]');
+  const records = async () => (await readLog(logPath(dataDir))).records;
+  const lastRecord = async () => (await records()).at(-1) as SkillEndRecord;
+
+  beforeEach(() => {
+    dataDir = mkdtempSync(join(tmpdir(), 'telos-log-'));
+  });
+  afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
+
+  it('passes every event on and writes start, call and end with the specification’s keys first', async () => {
+    const events = [start, routed, toolEnd, usage(0.25), usage(0.5), end];
+    const seen = await collect(recorded(eventsOf(...events), { dataDir, redact }));
+    assert.deepEqual(seen, events);
+    const [first, second, third, ...more] = await records();
+    assert.equal(more.length, 0);
+    assert.deepEqual(Object.keys(first!).slice(0, 5), ['ts', 'event', 'provider', 'model', 'has_mcp']);
+    assert.deepEqual(
+      { ...first, ts: '' },
+      {
+        ts: '',
+        event: 'skill_start',
+        provider: 'anthropic',
+        model: 'm',
+        has_mcp: true,
+        run_id: 'r1',
+        agent: 'kairos',
+        skill: 'kickoff',
+        pid: process.pid,
+      },
+    );
+    assert.deepEqual(Object.keys(second!).slice(0, 4), ['ts', 'event', 'tool', 'is_error']);
+    assert.deepEqual(Object.keys(third!).slice(0, 7), [
+      'ts',
+      'event',
+      'duration_s',
+      'rounds',
+      'tool_calls',
+      'error',
+      'messages',
+    ]);
+    const { ts, messages, ...rest } = third as SkillEndRecord;
+    assert.ok(Math.abs(Date.parse(ts) - Date.now()) < 60_000);
+    assert.equal(messages.length, 4);
+    assert.deepEqual(messages.at(-1)?.content, [{ type: 'text', text: 'All done with [redacted].' }]);
+    assert.deepEqual(rest, {
+      event: 'skill_end',
+      duration_s: 1.5,
+      rounds: 2,
+      tool_calls: 1,
+      error: null,
+      run_id: 'r1',
+      agent: 'kairos',
+      skill: 'kickoff',
+      outcome: 'completed',
+      input_tokens: 20,
+      output_tokens: 10,
+      cache_read_tokens: 2,
+      cache_write_tokens: 4,
+      cost: 0.75,
+    });
+  });
+
+  it('keeps the file to its owner', async () => {
+    await collect(recorded(eventsOf(start, end), { dataDir, redact }));
+    assert.equal(statSync(logPath(dataDir)).mode & 0o077, 0);
+  });
+
+  it('calls the cost unknown when a price or the tokens are not known, and 0 only when no model was asked', async () => {
+    await collect(recorded(eventsOf(start, routed, usage(0.25), usage('unknown'), end), { dataDir, redact }));
+    assert.equal((await lastRecord()).cost, 'unknown');
+    await collect(recorded(eventsOf(start, routed, end), { dataDir, redact }));
+    assert.equal((await lastRecord()).cost, 'unknown');
+    const early: RunEvent = {
+      ...end,
+      outcome: 'failed',
+      rounds: 0,
+      error: { code: 'auth', message: 'no key' },
+    };
+    await collect(recorded(eventsOf(start, early), { dataDir, redact }));
+    const { cost, error, agent } = await lastRecord();
+    assert.deepEqual([cost, error, agent], [0, 'no key', null]);
+  });
+
+  it('writes down who allowed a call by which rule', async () => {
+    const request: RunEvent = {
+      type: 'approval_request',
+      request: {
+        callId: 't1',
+        token: 't',
+        tool: 'run_command',
+        subject: 'ls',
+        rule: 'command',
+        reason: 'r',
+        scopes: ['once'],
+      },
+    };
+    const response: RunEvent = {
+      type: 'approval_response',
+      callId: 't1',
+      decision: { allow: true, scope: 'run' },
+    };
+    await collect(recorded(eventsOf(start, routed, request, response, toolEnd, end), { dataDir, redact }));
+    const call = (await records())[1] as ToolCallRecord;
+    assert.deepEqual(call.approval, { rule: 'command', answer: 'run' });
+  });
+
+  it('does not take the answer to one call for that to a later one of the same id, as some servers number them', async () => {
+    const request: RunEvent = {
+      type: 'approval_request',
+      request: { callId: 't1', token: 't', tool: 'x', subject: 's', rule: 'r', reason: '', scopes: ['once'] },
+    };
+    await collect(recorded(eventsOf(start, routed, request, toolEnd, toolEnd, end), { dataDir, redact }));
+    const [, first, second] = (await records()) as ToolCallRecord[];
+    assert.equal(first?.approval?.rule, 'r');
+    assert.equal(second?.approval, undefined);
+  });
+
+  it('writes a cancelled end with the transcript when the reader walks away', async () => {
+    const endless = async function* (): AsyncGenerator<RunEvent> {
+      yield start;
+      yield routed;
+      yield usage(0.5);
+      for (;;) yield toolEnd;
+    };
+    for await (const event of recorded(endless(), { dataDir, redact, messages: conversation })) {
+      if (event.type === 'tool_end') break;
+    }
+    const { outcome, messages, tool_calls, rounds, error } = await lastRecord();
+    assert.deepEqual([outcome, messages.length, tool_calls, rounds, error], ['cancelled', 4, 1, 1, null]);
+  });
+
+  it('writes a failed end when the events break off with an exception', async () => {
+    const breaking = async function* (): AsyncGenerator<RunEvent> {
+      yield start;
+      throw new Error('broken with token-12345');
+    };
+    await assert.rejects(collect(recorded(breaking(), { dataDir, redact })), /broken/);
+    const { outcome, error } = await lastRecord();
+    assert.deepEqual([outcome, error], ['failed', 'broken with [redacted]']);
+  });
+
+  it('says once that it cannot write, and lets the run go on', async () => {
+    writeFileSync(join(dataDir, 'logs'), 'a file where the folder should be');
+    const seen = await collect(recorded(eventsOf(start, routed, toolEnd, end), { dataDir, redact }));
+    assert.deepEqual(
+      seen.map(event => event.type),
+      ['run_start', 'notice', 'routed', 'tool_end', 'run_end'],
+    );
+    const said = seen[1] as Extract<RunEvent, { type: 'notice' }>;
+    assert.match(said.message, /cannot be written/);
+    assert.ok(said.message.includes(logPath(dataDir)));
+  });
+
+  it('begins on a line of its own behind a line that a crash cut off', async () => {
+    mkdirSync(join(dataDir, 'logs'));
+    writeFileSync(logPath(dataDir), '{"ts":"2026-01-02T03:04:05Z","event":"tool_c');
+    await collect(recorded(eventsOf(start, routed, end), { dataDir, redact }));
+    const { records, skipped } = await readLog(logPath(dataDir));
+    assert.deepEqual([records.map(record => record.event), skipped], [['skill_start', 'skill_end'], 1]);
+  });
+
+  it('keeps a record under 8 MiB and says what it left out, first and last message kept', async () => {
+    const shapes: Message[][] = [
+      [conversation[0]!, { role: 'assistant', content: 'x'.repeat(maxRecordBytes) }, conversation[3]!],
+      [
+        conversation[0]!,
+        ...Array.from({ length: 1200 }, (): Message => ({ role: 'user', content: '"'.repeat(4096) })),
+        conversation[3]!,
+      ],
+    ];
+    for (const messages of shapes) {
+      await collect(recorded(eventsOf(start, routed, { ...end, messages } as RunEvent), { dataDir, redact }));
+      const kept = (await lastRecord()).messages;
+      assert.deepEqual(kept[0], conversation[0]);
+      assert.match(JSON.stringify(kept.at(-1)), /All done/);
+      assert.match(JSON.stringify(kept), /left out of the log/);
+    }
+    const lines = readFileSync(logPath(dataDir)).toString('latin1').split('\n');
+    assert.ok(lines.every(line => line.length < maxRecordBytes));
+  });
+});

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { kept } from '../../../src/engine/records/record.ts';
+import { readAlong, type WentAlong } from '../../../src/engine/records/runAttachments.ts';
+import { RunHistory } from '../../../src/engine/records/runHistory.ts';
+import type { Attachment } from '../../../src/protocol/attachment.ts';
+import type { RunEvent } from '../../../src/protocol/run.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+const image = (name: string, data = 'AAAA'): Attachment => ({
+  ...{ kind: 'image', name, mediaType: 'image/png', data },
+});
+const text = (name: string, content: string, path?: string): Attachment => ({
+  ...{ kind: 'text', name, language: 'markdown', text: content, ...(path !== undefined && { path }) },
+});
+
+describe('what went along with a request', () => {
+  let folder: TempFolder;
+  const file = (): string => join(folder.path, 'runs', 'r1.attached');
+  beforeEach(() => {
+    folder = tempFolder();
+  });
+  afterEach(() => folder.remove());
+
+  /** A run that fails before any model is asked, as one without a key does. */
+  async function keep(along: WentAlong): Promise<RunEvent[]> {
+    async function* run(): AsyncGenerator<RunEvent> {
+      yield { type: 'run_start', runId: 'r1', text: 'go', startedAt: '2026-01-02T03:04:05.000Z' };
+      const counts = { rounds: 0, toolCalls: 0, durationMs: 1 };
+      yield { type: 'run_end', outcome: 'failed', ...counts, messages: [] };
+    }
+    const redact = (words: string): string => words.replaceAll('sesame-1234', '[redacted]');
+    const options = {
+      dataDir: folder.path,
+      redact,
+      transcript: { messages: [] },
+      door: 'chat',
+      along,
+    } as const;
+    const events: RunEvent[] = [];
+    for await (const event of kept(run(), options)) events.push(event);
+    return events;
+  }
+
+  const read = ({ attachments }: WentAlong) =>
+    readAlong(
+      folder.path,
+      'r1',
+      attachments.map(({ kind, name }) => ({ kind, name })),
+    );
+
+  it('is there again as it was, for its owner alone, and goes with its run', async () => {
+    const along: WentAlong = {
+      attachments: [image('bed.png'), text('plan.md', 'sow\n', '/w/plan.md')],
+      selection: { file: '/w/a.ts', text: 'const a = 1;', line: 3, language: 'typescript' },
+    };
+    await keep(along);
+    assert.deepEqual(await read(along), { ...along, missing: [], hidden: [] });
+    assert.equal(statSync(file()).mode & 0o777, 0o600);
+    const history = new RunHistory(folder.path);
+    assert.equal((await history.list()).length, 1);
+    await history.delete('r1');
+    assert.equal(existsSync(file()), false);
+    assert.deepEqual((await read(along)).missing.length, 2);
+  });
+
+  it('is kept without secrets: a text with holes that are told, a picture not at all', async () => {
+    const along: WentAlong = {
+      attachments: [
+        text('sesame-1234.md', 'the word is sesame-1234', '/w/sesame-1234.md'),
+        image('key.png', 'sesame-1234'),
+      ],
+      selection: { file: '/w/.env', text: 'KEY=sesame-1234', line: 1, language: '' },
+    };
+    await keep(along);
+    assert.doesNotMatch(readFileSync(file(), 'utf8'), /sesame-1234/);
+    const { attachments, selection, missing, hidden } = await read(along);
+    assert.deepEqual(attachments, [text('[redacted].md', 'the word is [redacted]')]);
+    assert.equal(selection?.text, 'KEY=[redacted]');
+    assert.deepEqual(missing, [{ kind: 'image', name: 'key.png' }]);
+    assert.deepEqual(hidden, ['[redacted].md', '/w/.env']);
+  });
+
+  it('is kept by name alone where it is too much', async () => {
+    const large = 'A'.repeat(5_000_000);
+    const attachments = ['a', 'b', 'c', 'd'].map(name => image(name, large));
+    await keep({ attachments: [...attachments, text('plan.md', 'sow')] });
+    const again = await read({ attachments: [...attachments, text('plan.md', 'sow')] });
+    assert.deepEqual(
+      again.attachments.map(({ name }) => name),
+      ['a', 'b', 'c', 'plan.md'],
+    );
+    assert.deepEqual(again.missing, [{ kind: 'image', name: 'd' }]);
+  });
+
+  it('leaves nothing where nothing went along, and takes nothing that was broken by hand', async () => {
+    await keep({ attachments: [] });
+    assert.equal(existsSync(file()), false);
+    const lines = [
+      { type: 'attachment', attachment: { ...image('a.png'), mediaType: 'image/svg+xml' } },
+      { type: 'attachment', attachment: { kind: 'text', name: 'b.md', language: '', text: 1 } },
+      { type: 'attachment', attachment: text('c.md', 'sow') },
+    ];
+    folder.add({ 'runs/r1.attached': `${lines.map(line => JSON.stringify(line)).join('\n')}\n{"type":` });
+    const { attachments, missing } = await read({
+      attachments: [image('a.png'), text('b.md', ''), text('c.md', '')],
+    });
+    assert.deepEqual(attachments, [text('c.md', 'sow')]);
+    assert.deepEqual(
+      missing.map(({ name }) => name),
+      ['a.png', 'b.md'],
+    );
+  });
+
+  it('that cannot be kept is said, and the run goes on', async () => {
+    folder.add({ 'runs/r1.attached/in-the-way': '' });
+    const events = await keep({ attachments: [text('plan.md', 'sow')] });
+    const notice = events.find(event => event.type === 'notice');
+    assert.match(
+      notice?.message ?? '',
+      /^What went along with this request cannot be kept .*attach it again\.$/,
+    );
+    assert.equal(events.at(-1)?.type, 'run_end');
+  });
+});

@@ -1,0 +1,176 @@
+/** A limit stops a run before the call that would go over it, and says how to go on. */
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
+import { TelosError } from '../../../src/engine/errors.ts';
+import { appendRecord, logPath, type SkillEndRecord } from '../../../src/engine/records/logFile.ts';
+import { DayUse, openBudget } from '../../../src/engine/run/budget.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+describe('openBudget', () => {
+  let folder: TempFolder;
+  beforeEach(() => {
+    folder = tempFolder();
+  });
+  afterEach(() => folder.remove());
+
+  const open = (overrides: ConfigOverrides = {}, env: Record<string, string> = {}) =>
+    openBudget(
+      loadConfig({
+        env: { TELOS_DATA_DIR: 'data', ...env },
+        home: folder.path,
+        cwd: folder.path,
+        ...overrides,
+      }),
+    );
+
+  const usage = (cost: number | 'unknown') => ({
+    inputTokens: 100,
+    outputTokens: 50,
+    cacheReadTokens: 20,
+    cacheWriteTokens: 10,
+    cost,
+  });
+
+  function ended(day: Date, more: Partial<SkillEndRecord>): void {
+    appendRecord(logPath(join(folder.path, 'data'), day), {
+      ts: day.toISOString(),
+      event: 'skill_end',
+      duration_s: 60,
+      rounds: 1,
+      tool_calls: 0,
+      error: null,
+      messages: [],
+      run_id: 'r',
+      agent: 'a',
+      skill: 's',
+      outcome: 'completed',
+      input_tokens: 1000,
+      output_tokens: 500,
+      cache_read_tokens: 0,
+      cache_write_tokens: 0,
+      cost: 0.4,
+      ...more,
+    });
+  }
+
+  const refusal = (message: RegExp) => (error: unknown) =>
+    error instanceof TelosError && error.code === 'budget' && message.test(error.message);
+
+  it('is nothing where nothing is limited', () => {
+    assert.equal(open(), undefined);
+    assert.equal(open({}, { TELOS_MAX_COST: '' }), undefined);
+  });
+
+  it('lets calls through until the cost of the run is reached', async () => {
+    const budget = open({ maxCost: '0.05' });
+    budget?.add(usage(0.04));
+    assert.deepEqual(await budget?.check(), []);
+    budget?.add(usage(0.011));
+    await assert.rejects(
+      async () => budget?.check(),
+      refusal(
+        /^The budget of this run is reached: \$0\.0510 of \$0\.05\. It is set by --max-cost; raise it there/,
+      ),
+    );
+  });
+
+  it('counts every token that a model has read or written', async () => {
+    const budget = open({}, { TELOS_MAX_TOKENS: '360' });
+    budget?.add(usage('unknown'));
+    assert.deepEqual(await budget?.check(), []);
+    budget?.add(usage('unknown'));
+    await assert.rejects(
+      async () => budget?.check(),
+      refusal(/360 of 360 tokens\. It is set by TELOS_MAX_TOKENS;/),
+    );
+  });
+
+  it('counts the time since the run began, and lets nothing through a limit of 0', async () => {
+    await assert.rejects(async () => open({ maxMinutes: '0' })?.check(), refusal(/0\.0 of 0 minutes/));
+    await assert.rejects(async () => open({ maxCost: '0' })?.check(), refusal(/\$0\.0000 of \$0/));
+    assert.deepEqual(await open({ maxMinutes: '60' })?.check(), []);
+  });
+
+  it('says once that a price is not known, and only where a cost is limited', () => {
+    const budget = open({ maxCost: '1' });
+    assert.match(budget?.add(usage('unknown')).join() ?? '', /only tokens and minutes count/);
+    assert.deepEqual(budget?.add(usage('unknown')), []);
+    assert.deepEqual(open({ maxTokens: '9' })?.add(usage('unknown')), []);
+    assert.match(open({ maxTokens: '9' })?.add(undefined).join() ?? '', /only the minutes count/);
+    assert.deepEqual(open({ maxMinutes: '9' })?.add(undefined), []);
+  });
+
+  it('adds what ended today, also while the run goes on, and leaves yesterday out', async () => {
+    const now = new Date();
+    ended(new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1, 12), { cost: 50 });
+    ended(now, {});
+    const budget = open({ overridesAre: 'setting', maxCostPerDay: '1', maxCost: '10' });
+    assert.deepEqual(await budget?.check(), []);
+    ended(now, { cost: 0.5 });
+    assert.deepEqual(await budget?.check(), []);
+    budget?.add(usage(0.1));
+    await assert.rejects(
+      async () => budget?.check(),
+      refusal(
+        /^Today's budget is reached: \$1\.0000 of \$1\. It is set by the setting telos\.budget\.maxCostPerDay;.* tomorrow/,
+      ),
+    );
+    await assert.rejects(
+      async () => open({ maxTokensPerDay: '3000' })?.check(),
+      refusal(/3000 of 3000 tokens/),
+    );
+    await assert.rejects(async () => open({ maxMinutesPerDay: '2' })?.check(), refusal(/2\.0 of 2 minutes/));
+  });
+
+  it('says that runs of today had no known cost', async () => {
+    ended(new Date(), { cost: 'unknown' });
+    const budget = open({ maxCostPerDay: '1' });
+    assert.match((await budget?.check())?.join() ?? '', /one run of today cost is not known/);
+    assert.deepEqual(await budget?.check(), []);
+  });
+
+  it('goes on, and says so, when the log cannot be read', async () => {
+    mkdirSync(logPath(join(folder.path, 'data')), { recursive: true });
+    assert.match((await open({ maxCostPerDay: '1' })?.check())?.join() ?? '', /log cannot be read/);
+  });
+
+  it('lets nothing run under a limit that is no number, and names the file that has it', async () => {
+    folder.add({ '.config/telos/.env': 'TELOS_MAX_COST=five\n' });
+    await assert.rejects(
+      async () => open()?.check(),
+      (error: TelosError) =>
+        error.code === 'config' &&
+        /limit TELOS_MAX_COST in .*\.env is 'five', which is no number/.test(error.message),
+    );
+  });
+
+  it('tells what the day has used as runs end, and which of its limits are set', async () => {
+    const day = new DayUse(join(folder.path, 'data'));
+    const limits = { maxCost: 1, maxCostPerDay: 5, maxTokensPerDay: Number.NaN };
+    ended(new Date(), {});
+    assert.deepEqual(await day.spending(limits), {
+      cost: 0.4,
+      tokens: 1500,
+      minutes: 1,
+      unknownRuns: 0,
+      limits: { cost: 5 },
+    });
+    ended(new Date(), { cost: 'unknown' });
+    const { cost, unknownRuns, minutes } = await day.spending({});
+    assert.deepEqual([cost, unknownRuns, minutes], [0.4, 1, 2]);
+  });
+
+  it('counts each run once, and goes on counting, when two ask at the same time', async () => {
+    const day = new DayUse(join(folder.path, 'data'));
+    ended(new Date(), {});
+    const both = await Promise.all([day.spending({}), day.spending({})]);
+    assert.deepEqual(
+      both.map(({ cost }) => cost),
+      [0.4, 0.4],
+    );
+    ended(new Date(), { cost: 0.1 });
+    assert.equal((await day.spending({})).cost, 0.5);
+  });
+});

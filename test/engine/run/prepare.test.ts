@@ -1,0 +1,119 @@
+/** What a skill from elsewhere meets when it runs: its folders, its tools, and what it is told about this machine. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { loadConfig } from '../../../src/engine/config.ts';
+import { nobody } from '../../../src/engine/human.ts';
+import { findSkill } from '../../../src/engine/routing/routeName.ts';
+import { runSkill } from '../../../src/engine/run/prepare.ts';
+import { discoverAgents } from '../../../src/engine/skills/discover.ts';
+import type { RunEvent } from '../../../src/protocol/run.ts';
+import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+describe('runSkill', () => {
+  let folder: TempFolder;
+  beforeEach(() => {
+    folder = tempFolder();
+  });
+  afterEach(() => folder.remove());
+
+  async function run(skill: string, words: string, turns: readonly ScriptedTurn[] = [[says('ok'), done()]]) {
+    folder.add({ 'skills/pack/skills/one/SKILL.md': skill });
+    const config = loadConfig({
+      env: {
+        TELOS_SKILLS_DIR: join(folder.path, 'skills'),
+        TELOS_CONFIG_DIR: join(folder.path, 'config'),
+        PATH: '',
+      },
+      home: folder.path,
+      cwd: folder.path,
+    });
+    const match = findSkill(discoverAgents(config), { agent: 'pack', skill: 'one' });
+    assert.ok(match);
+    const provider = scriptedProvider(turns);
+    const asked: string[] = [];
+    const human = {
+      ...nobody,
+      approve: async ({ subject }: { subject: string }) => {
+        asked.push(subject);
+        return { allow: false, reason: 'no' } as const;
+      },
+    };
+    const { signal } = new AbortController();
+    const events: RunEvent[] = [];
+    const state = { runId: 'run', messages: [], counts: { rounds: 0, toolCalls: 0 } };
+    for await (const event of runSkill(match, words, { provider, human, state, config }, signal))
+      events.push(event);
+    const [request] = provider.requests;
+    const [first] = request?.messages ?? [];
+    return {
+      asked,
+      notices: events.flatMap(event => (event.type === 'notice' ? event.message : [])),
+      results: events.flatMap(event => (event.type === 'tool_end' ? event.result.content : [])),
+      system: request?.system ?? '',
+      tools: request?.tools ?? [],
+      message: String(first?.content),
+    };
+  }
+
+  it('offers all tools, names the files beside the skill and puts its folder in', async () => {
+    folder.add({ 'skills/pack/skills/one/scripts/go.py': 'print()' });
+    const dir = join(folder.path, 'skills/pack/skills/one');
+    const { tools, system, message, notices } = await run(
+      '---\ndescription: d\n---\nRun {baseDir}/scripts/go.py on $ARGUMENTS',
+      'my file',
+    );
+    assert.deepEqual(tools.sort(), [
+      ...[
+        'edit_file',
+        'fetch_url',
+        'glob',
+        'list_directory',
+        'read_file',
+        'run_command',
+        'search_files',
+        'write_file',
+      ],
+    ]);
+    assert.ok(message.startsWith(`Run ${dir}/scripts/go.py on my file\n`), message);
+    assert.doesNotMatch(message, /User request/);
+    assert.ok(system.includes(`Commands run in ${dir}.`), system);
+    assert.match(system, /- scripts\/go\.py \(7 bytes\)/);
+    assert.match(system, /Grep, .* are search_files/);
+    assert.deepEqual(notices, []);
+  });
+
+  it('says before the run, to the person and to the model, what is missing', async () => {
+    const { notices, system } = await run(
+      '---\ndescription: d\nmetadata: {"openclaw":{"requires":{"bins":["ffmpeg"]},"install":[{"kind":"brew","formula":"ffmpeg"}]}}\n---\nB',
+      'go',
+    );
+    assert.match(
+      notices.join(),
+      /ffmpeg, which is not on the PATH\. Install it; the author gives: brew install ffmpeg/,
+    );
+    assert.match(system, /ffmpeg, which is not on the PATH/);
+    assert.match(system, /install nothing unless the person asks/);
+  });
+
+  it('narrows the tools and the commands to those that the skill allows, without asking anybody', async () => {
+    const { tools, results, asked, system } = await run(
+      '---\ndescription: d\nallowed-tools: Read, Bash(git *)\n---\nB',
+      'go',
+      [
+        [
+          calls('1', 'run_command', { command: 'git status; rm -rf .' }),
+          calls('2', 'run_command', { command: 'git status' }),
+          calls('3', 'write_file', { path: 'a', content: 'b' }),
+          done('tool_use'),
+        ],
+        [says('ok'), done()],
+      ],
+    );
+    assert.deepEqual(tools, ['read_file', 'run_command']);
+    assert.doesNotMatch(system, /write_file/);
+    assert.deepEqual(asked, ['git status']);
+    assert.match(results[0] ?? '', /skill\.allowed-tools/);
+    assert.match(results[2] ?? '', /Unknown tool: write_file/);
+  });
+});

@@ -1,0 +1,148 @@
+/** A run without a chosen skill over the wire: it finds and reads skills, and nothing it is told makes it do more. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ConfigOverrides, loadConfig } from '../../../src/engine/config.ts';
+import { nobody } from '../../../src/engine/human.ts';
+import { Telos } from '../../../src/engine/telos.ts';
+import { describeRoute, type RunEvent, type ToolResultBlock } from '../../../src/protocol/run.ts';
+import { startAnthropicServer } from '../../fakes/anthropicServer.ts';
+import { startOpenaiServer } from '../../fakes/openaiServer.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+const calls = [
+  { name: 'run_command', input: { command: "find .claude/skills -name 'SKILL.md'" } },
+  { name: 'list_directory', input: { path: '~/.claude/skills' } },
+  { name: 'read_file', input: { path: '~/.claude/skills/tides/SKILL.md' } },
+  { name: 'run_command', input: { command: 'rm -r .claude' } },
+  { name: 'run_command', input: { command: 'cat ../secret.txt' } },
+  { name: 'write_file', input: { path: 'made.txt', content: 'x' } },
+];
+
+/** In the order of the calls. */
+function resultsIn(events: readonly RunEvent[]): ToolResultBlock[] {
+  const end = events.at(-1);
+  const contents = end?.type === 'run_end' ? end.messages.map(message => message.content) : [];
+  return contents
+    .flatMap(content => (typeof content === 'string' ? [] : content))
+    .filter(block => block.type === 'tool_result');
+}
+
+describe('runWithoutSkill', () => {
+  let folder: TempFolder;
+  beforeEach(() => {
+    folder = tempFolder({
+      'work/.claude/skills/tides/SKILL.md': 'PROJECT',
+      'home/.claude/skills/tides/SKILL.md': 'USER',
+      'secret.txt': 'SECRET',
+    });
+  });
+  afterEach(() => folder.remove());
+
+  async function ask(env: Record<string, string>, more: ConfigOverrides = {}) {
+    const config = loadConfig({
+      env: {
+        PATH: process.env['PATH'],
+        TELOS_DATA_DIR: join(folder.path, 'data'),
+        TELOS_CONFIG_DIR: join(folder.path, 'config'),
+        ...env,
+      },
+      home: join(folder.path, 'home'),
+      cwd: join(folder.path, 'work'),
+      ...more,
+    });
+    const events: RunEvent[] = [];
+    const request = { text: 'When is $tides?', withoutSkill: true };
+    for await (const event of Telos.open(config).run(request, nobody, new AbortController().signal))
+      events.push(event);
+    return events;
+  }
+
+  const providers = {
+    async anthropic() {
+      const server = await startAnthropicServer({ turns: [{ toolCalls: calls }, { text: ['At noon.'] }] });
+      const env = { ANTHROPIC_API_KEY: 'k-0123456789', ANTHROPIC_BASE_URL: server.url };
+      return { server, env: { ...env, TELOS_PROVIDER: 'anthropic' } };
+    },
+    async openai() {
+      const server = await startOpenaiServer({ turns: [{ toolCalls: calls }, { text: ['At noon.'] }] });
+      const env = { OPENAI_API_KEY: 'k-0123456789', OPENAI_BASE_URL: server.url };
+      return { server, env: { ...env, TELOS_PROVIDER: 'openai' } };
+    },
+    async gemini() {
+      const server = await startOpenaiServer({ turns: [{ toolCalls: calls }, { text: ['At noon.'] }] });
+      const env = { GEMINI_API_KEY: 'k-0123456789', GEMINI_BASE_URL: server.url };
+      return { server, env: { ...env, TELOS_PROVIDER: 'gemini' } };
+    },
+  };
+
+  for (const [name, start] of Object.entries(providers)) {
+    it(`tells ${name} where skills are, lets it read them, and refuses the rest without ending the turn`, async () => {
+      const { server, env } = await start();
+      try {
+        const events = await ask(env);
+        const routed = events.find(event => event.type === 'routed');
+        assert.ok(routed);
+        assert.equal(
+          describeRoute(routed.agent, routed.skill, routed.reason),
+          'no skill: Telos looks for one itself',
+        );
+        const sent = JSON.stringify(server.requests[0]?.body);
+        for (const place of ['work', 'home'])
+          assert.ok(sent.includes(join(folder.path, place, '.claude', 'skills')));
+        assert.match(sent, /project skills override user skills/);
+        assert.match(sent, /User request: When is \$tides\?/);
+        assert.doesNotMatch(sent, /"(write_file|edit_file|fetch_url|list_skills|load_skill)"/);
+
+        const results = resultsIn(events);
+        assert.deepEqual(
+          results.map(result => result.is_error),
+          [false, false, false, true, true, true],
+        );
+        assert.deepEqual(
+          results.slice(0, 3).map(({ content }) => content),
+          ['.claude/skills/tides/SKILL.md', 'tides', 'USER'],
+        );
+        const refusal = JSON.parse(String(results[3]?.content));
+        assert.match(refusal.error, /"rm" is not run here/);
+        assert.equal(refusal.command, 'rm -r .claude');
+        assert.doesNotMatch(JSON.stringify(results), /SECRET/);
+        assert.ok(!existsSync(join(folder.path, 'work', 'made.txt')));
+
+        const end = events.at(-1);
+        assert.ok(end?.type === 'run_end' && end.outcome === 'completed');
+      } finally {
+        await server.close();
+      }
+    });
+  }
+
+  it('runs without any folder of skills, and says nothing of skills then', async () => {
+    const { server, env } = await providers.anthropic();
+    try {
+      const roots = {
+        project: '',
+        user: join(folder.path, 'absent'),
+        builtin: join(folder.path, 'secret.txt'),
+      };
+      const end = (await ask(env, { skillRoots: roots })).at(-1);
+      assert.ok(end?.type === 'run_end' && end.outcome === 'completed');
+      assert.doesNotMatch(JSON.stringify(server.requests[0]?.body.system), /SKILL\.md/);
+    } finally {
+      await server.close();
+    }
+  });
+
+  it('does not take a home folder for its working folder', async () => {
+    const { server, env } = await providers.anthropic();
+    try {
+      const home = join(folder.path, 'home');
+      const events = await ask(env, { cwd: home, workingRoot: join(home, 'work') });
+      const routed = events.find(event => event.type === 'routed');
+      assert.equal(routed?.workingDir, join(home, 'work'));
+      assert.match(String(resultsIn(events)[0]?.content), /No such file/);
+    } finally {
+      await server.close();
+    }
+  });
+});

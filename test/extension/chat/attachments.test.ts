@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import {
+  AttachmentList,
+  attachmentOf,
+  mentionsIn,
+  NotAttached,
+} from '../../../src/extension/chat/attachments.ts';
+import { maxImageBytes } from '../../../src/protocol/attachment.ts';
+
+const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
+const text = (content: string, name = 'a.ts') => attachmentOf({ name, bytes: Buffer.from(content) });
+
+describe('attachmentOf', () => {
+  it('takes an image for one by its bytes, whatever its name', () => {
+    const image = attachmentOf({ name: 'notes.txt', bytes: png });
+    assert.deepEqual(image, {
+      kind: 'image',
+      name: 'notes.txt',
+      mediaType: 'image/png',
+      data: png.toString('base64'),
+    });
+  });
+
+  it('refuses what a model cannot read, and says what and why', () => {
+    const zip = Buffer.concat([Buffer.from('PK\x03\x04'), Buffer.alloc(40)]);
+    assert.throws(() => attachmentOf({ name: 'photo.png', bytes: zip }), {
+      message: /^photo\.png was not attached: it is neither text nor an image/,
+    });
+    const large = Buffer.concat([png, Buffer.alloc(maxImageBytes)]);
+    assert.throws(() => attachmentOf({ name: 'wall.png', bytes: large }), /wall\.png .* 3\.8 MB/);
+    assert.throws(() => attachmentOf({ name: 'part.png', bytes: png, size: 2_000 }), NotAttached);
+  });
+
+  it('cuts a long text, and says how long it was', () => {
+    const whole = text('x'.repeat(1_000));
+    assert.ok(whole.kind === 'text' && whole.wholeSize === undefined);
+    const cut = text('y'.repeat(100_000));
+    assert.ok(cut.kind === 'text' && cut.text.length === 64_000 && cut.wholeSize === 100_000);
+    const start = attachmentOf({ name: 'log', bytes: Buffer.from('z\n'), size: 5_000_000 });
+    assert.ok(start.kind === 'text' && start.wholeSize === 5_000_000);
+  });
+});
+
+describe('AttachmentList', () => {
+  it('gives everything to one request, then nothing', () => {
+    const list = new AttachmentList();
+    list.add(text('one'));
+    list.add(attachmentOf({ name: 'b.png', bytes: png }), { thumbnail: 'data:image/png;base64,AA' });
+    assert.deepEqual(
+      list.chips.map(({ name, detail, thumbnail }) => [name, detail, thumbnail !== undefined]),
+      [
+        ['a.ts', '1 line', false],
+        ['b.png', '1 KB, image', true],
+      ],
+    );
+    assert.deepEqual(
+      list.take().map(({ name }) => name),
+      ['a.ts', 'b.png'],
+    );
+    assert.deepEqual([list.chips, list.take()], [[], []]);
+  });
+
+  it('holds a mention once, as it is now, and lets it be taken away', () => {
+    const list = new AttachmentList();
+    list.add(text('old', 'Selection of a'), { mention: 'selection' });
+    list.add(text('new\nlines', 'Selection of b'), { mention: 'selection' });
+    assert.deepEqual(
+      list.chips.map(({ name, detail }) => [name, detail]),
+      [['Selection of b', '2 lines']],
+    );
+    assert.ok(list.holds('selection'));
+    list.remove(list.chips[0]?.id ?? '');
+    assert.equal(list.holds('selection'), false);
+  });
+
+  it('takes no more than a request can carry', () => {
+    const list = new AttachmentList();
+    for (let count = 0; count < 20; count++) list.add(text('x', `${count}`));
+    assert.throws(() => list.add(text('x', 'one more')), /one more was not attached: 20 are/);
+  });
+});
+
+describe('mentionsIn', () => {
+  it('finds words behind an @, each once and without the end of a sentence', () => {
+    assert.deepEqual(mentionsIn('see @src/a.ts, (@selection) and @src/a.ts. Or @b.md?'), [
+      'src/a.ts',
+      'selection',
+      'b.md',
+    ]);
+  });
+
+  it('finds none in addresses', () => {
+    assert.deepEqual(mentionsIn('ada@example.com, npm i x@2, @ and https://a.b/@c'), []);
+  });
+});

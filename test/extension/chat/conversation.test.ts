@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { Conversation } from '../../../src/extension/chat/conversation.ts';
+import type { RunEvent } from '../../../src/protocol/run.ts';
+
+const text = (delta: string): RunEvent => ({ type: 'text', text: delta });
+const step = (detail: string): RunEvent => ({ type: 'step', skill: 's', detail });
+
+describe('Conversation', () => {
+  it('joins the text of one batch and numbers the batches without a hole', () => {
+    const conversation = new Conversation();
+    for (const event of [step('a'), text('He'), text('llo'), step('b')]) conversation.append(event);
+    assert.deepEqual(conversation.nextBatch(), { from: 0, events: [step('a'), text('Hello'), step('b')] });
+    assert.equal(conversation.nextBatch(), undefined);
+    conversation.append(text('!'));
+    assert.deepEqual(conversation.nextBatch(), { from: 3, events: [text('!')] });
+  });
+
+  it('never changes an event that has its number', () => {
+    const conversation = new Conversation();
+    conversation.append(text('a'));
+    const first = conversation.nextBatch();
+    conversation.append(text('b'));
+    assert.deepEqual(conversation.nextBatch(), { from: 1, events: [text('b')] });
+    assert.deepEqual(first, { from: 0, events: [text('a')] });
+  });
+
+  it('gives a view what it lacks, what still waits too', () => {
+    const conversation = new Conversation();
+    for (const detail of ['a', 'b', 'c']) {
+      conversation.append(step(detail));
+      conversation.nextBatch();
+    }
+    conversation.append(step('d'));
+    assert.deepEqual(conversation.since(2), { from: 2, events: [step('c'), step('d')] });
+    assert.deepEqual(conversation.since(4), { from: 4, events: [] });
+  });
+
+  it('gives a new view everything with its text joined, and goes on from there', () => {
+    const conversation = new Conversation();
+    for (const delta of ['a', 'b', 'c']) {
+      conversation.append(text(delta));
+      conversation.nextBatch();
+    }
+    assert.deepEqual(conversation.since(0), { from: 0, events: [text('abc')] });
+    conversation.append(text('d'));
+    assert.deepEqual(conversation.nextBatch(), { from: 1, events: [text('d')] });
+  });
+
+  it('starts from the beginning for a number that was never given', () => {
+    const conversation = new Conversation();
+    conversation.append(step('a'));
+    assert.deepEqual(conversation.since(99), { from: 0, events: [step('a')] });
+  });
+});

@@ -1,0 +1,97 @@
+/** `npm run map`: the rooms of the house by floor, and the figures that CONTRIBUTING limits, from the import lines alone. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { floorOf, floors, importsOf, roomOf } from './importRules.ts';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+export interface HouseFigures {
+  rooms: number;
+  floors: number;
+  /** Pairs of rooms of which one imports from the other. */
+  arrows: number;
+  arrowsUp: number;
+  /** Pairs of rooms that import each other. */
+  circles: number;
+  files: number;
+  /** Files that only one other file imports, one of the same folder. A file that loads later is a chunk of its own and does not count. */
+  oneImporter: number;
+}
+
+/** Lower a figure here when it has become lower; the aim is 240 files, and 50 with one importer. */
+export const limits: HouseFigures = {
+  rooms: 22,
+  floors: 9,
+  arrows: 120,
+  arrowsUp: 0,
+  circles: 0,
+  files: 277,
+  oneImporter: 63,
+};
+
+/** The source files of the project by path from its root. */
+export function projectSources(): Map<string, string> {
+  const sources = new Map<string, string>();
+  for (const top of ['src', 'webview']) {
+    for (const name of readdirSync(join(root, top), { recursive: true, encoding: 'utf8' })) {
+      const path = `${top}/${name.replaceAll('\\', '/')}`;
+      if (/(?<!\.d)\.tsx?$/.test(path)) sources.set(path, readFileSync(join(root, path), 'utf8'));
+    }
+  }
+  return sources;
+}
+
+export function figuresOf(sources: ReadonlyMap<string, string>): HouseFigures {
+  const imports = [...sources].flatMap(([path, text]) => importsOf(path, text));
+  const arrows = new Set<string>();
+  const importers = new Map<string, Set<string>>();
+  const later = new Set<string>();
+  for (const { from, file, kind } of imports) {
+    if (file === undefined || !sources.has(file)) continue;
+    if (kind === 'later') later.add(file);
+    importers.set(file, (importers.get(file) ?? new Set()).add(from));
+    if (roomOf(from) !== roomOf(file)) arrows.add(`${roomOf(from)} ${roomOf(file)}`);
+  }
+  const pairs = [...arrows].map(arrow => arrow.split(' ') as [string, string]);
+  const lonely = [...importers].filter(([file, from]) => {
+    const [only = ''] = from;
+    return from.size === 1 && !later.has(file) && dirname(only) === dirname(file);
+  });
+  return {
+    rooms: new Set([...sources.keys()].map(roomOf)).size,
+    floors: new Set([...sources.keys()].map(floorOf)).size,
+    arrows: arrows.size,
+    arrowsUp: pairs.filter(([here, there]) => floorOf(there) > floorOf(here)).length,
+    circles: pairs.filter(([here, there]) => here < there && arrows.has(`${there} ${here}`)).length,
+    files: sources.size,
+    oneImporter: lonely.length,
+  };
+}
+
+/** The rooms by floor, the top one first, with the number of their files. */
+export function drawMap(sources: ReadonlyMap<string, string>): string {
+  const rooms = new Map<string, number>();
+  for (const path of sources.keys()) rooms.set(roomOf(path), (rooms.get(roomOf(path)) ?? 0) + 1);
+  const lines = floors.map((_, floor) => {
+    const here = [...rooms].filter(([room]) => floorOf(room) === floor).sort();
+    return `${floor + 1}  ${here.map(([room, files]) => `${shortName(room)} ${files}`).join(' · ')}`;
+  });
+  return lines.reverse().join('\n');
+}
+
+const shortName = (room: string): string =>
+  room === 'src/engine/' ? 'engine' : room.replace(/^src\/(engine\/)?|\/$/g, '');
+
+export const drawFigures = (figures: HouseFigures): string =>
+  Object.entries(figures)
+    .map(([name, value]) => `${name.replace(/[A-Z]/g, letter => ` ${letter.toLowerCase()}`)} ${value}`)
+    .join(', ');
+
+if (import.meta.main) {
+  const sources = projectSources();
+  const figures = figuresOf(sources);
+  console.log(`${drawMap(sources)}\n\n${drawFigures(figures)}\n(limits: ${drawFigures(limits)})`);
+  const over = (Object.keys(limits) as (keyof HouseFigures)[]).filter(name => figures[name] > limits[name]);
+  if (over.length > 0) process.exitCode = 1;
+}

@@ -1,0 +1,208 @@
+/**
+ * Draws a stream of Markdown without a virtual DOM: closed blocks are attached once and never touched again, the open
+ * one is parsed anew or, if it is code, appended to. Blocks lie in sections, so that those out of sight can be left
+ * out of the layout.
+ */
+
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { announce } from './announcer.tsx';
+import { CodeBlock } from './codeBlock.ts';
+import { post } from './host.ts';
+import { completeMarkdown, renderMarkdown, sanitize } from './markdown.ts';
+import {
+  codeParts,
+  type MarkdownBlock,
+  type MarkdownStream,
+  openBlock,
+  showMore,
+  splitLong,
+} from './markdownBlocks.ts';
+
+const blocksPerSection = 12;
+
+/** Parsing the open block may take this share of the time at most; a huge open block is drawn less often. */
+const parseShare = 0.2;
+
+export class MarkdownSurface {
+  readonly #root: HTMLElement;
+  #section: HTMLElement | undefined;
+  #drawn = 0;
+  #prose: HTMLElement | undefined;
+  #code: CodeBlock | undefined;
+  #notBefore = 0;
+  #later: ReturnType<typeof setTimeout> | undefined;
+  /** Level of the last heading; the ones after it may go down one level at a time, whatever the model wrote. */
+  #headingLevel = 2;
+
+  constructor(root: HTMLElement) {
+    this.#root = root;
+  }
+
+  /** Draws what is new in `markdown`, which must be a continuation of what was drawn before. */
+  update(markdown: MarkdownStream): void {
+    clearTimeout(this.#later);
+    for (; this.#drawn < markdown.closed.length; this.#drawn += 1) {
+      this.#drawClosed(markdown.closed[this.#drawn]!);
+    }
+    const open = openBlock(markdown);
+    if (open?.kind === 'code') this.#drawOpenCode(open);
+    else if (open) this.#drawOpenProse(open);
+    else this.#dropOpen();
+  }
+
+  dispose(): void {
+    clearTimeout(this.#later);
+  }
+
+  #drawClosed(block: MarkdownBlock): void {
+    if (block.kind === 'code') {
+      this.#drawOpenCode(block, false);
+      this.#code?.finish();
+    } else if (block.source.trim() !== '') {
+      const { head, rest } = splitLong(block.source);
+      const { nodes, level } = proseNodes(head, this.#headingLevel);
+      if (rest) nodes.append(showMore(rest));
+      this.#headingLevel = level;
+      const element = this.#proseElement();
+      element.replaceChildren(nodes);
+      if (block.cut) element.classList.add('cut');
+    } else {
+      this.#dropOpen();
+    }
+    this.#code = undefined;
+    this.#prose = undefined;
+    this.#notBefore = 0;
+    if ((this.#drawn + 1) % blocksPerSection === 0) {
+      this.#section?.classList.add('full');
+      this.#section = undefined;
+    }
+  }
+
+  #drawOpenCode(block: MarkdownBlock, growing = true): void {
+    if (!this.#code) {
+      this.#dropOpen();
+      this.#code = new CodeBlock();
+      this.#attach(this.#code.element);
+    }
+    const { code, language } = codeParts(block.source, growing);
+    this.#code.grow(code, language);
+  }
+
+  #drawOpenProse(block: MarkdownBlock): void {
+    const now = performance.now();
+    if (now < this.#notBefore) {
+      this.#later = setTimeout(() => this.#drawOpenProse(block), this.#notBefore - now);
+      return;
+    }
+    const { head, rest } = splitLong(block.source);
+    // Of a block that grows beyond that, what is seen stays as it is.
+    if (rest && this.#prose?.dataset['long']) return;
+    const { nodes } = proseNodes(completeMarkdown(head), this.#headingLevel);
+    const element = this.#proseElement();
+    element.replaceChildren(nodes);
+    if (rest) element.dataset['long'] = 'true';
+    const end = performance.now();
+    this.#notBefore = end - now > 4 ? end + (end - now) / parseShare : 0;
+  }
+
+  #proseElement(): HTMLElement {
+    if (!this.#prose) {
+      this.#dropOpen();
+      this.#prose = document.createElement('div');
+      this.#prose.className = 'prose';
+      this.#attach(this.#prose);
+    }
+    return this.#prose;
+  }
+
+  #dropOpen(): void {
+    this.#code?.element.remove();
+    this.#prose?.remove();
+    this.#code = undefined;
+    this.#prose = undefined;
+  }
+
+  #attach(element: HTMLElement): void {
+    if (!this.#section) {
+      this.#section = document.createElement('div');
+      this.#section.className = 'section';
+      this.#root.append(this.#section);
+    }
+    this.#section.append(element);
+  }
+}
+
+/** Nodes of a block of prose, with the level at which its headings end. */
+function proseNodes(source: string, headingLevel: number): { nodes: DocumentFragment; level: number } {
+  const nodes = sanitize(renderMarkdown(source));
+  let level = headingLevel;
+  for (const heading of nodes.querySelectorAll('h1,h2,h3,h4,h5,h6')) {
+    level = Math.min(Number(heading.localName[1]) + 2, level + 1, 6);
+    heading.setAttribute('aria-level', String(level));
+  }
+  for (const frame of nodes.querySelectorAll('pre')) {
+    const language = /language-(\S+)/.exec(frame.firstElementChild?.className ?? '')?.[1] ?? '';
+    const block = new CodeBlock();
+    block.grow(frame.textContent ?? '', language);
+    block.finish();
+    frame.replaceWith(block.element);
+  }
+  for (const item of nodes.querySelectorAll('li')) {
+    if (/^\s*[☐☑]/.test(item.textContent ?? '')) item.classList.add('task');
+  }
+  for (const table of nodes.querySelectorAll('table')) {
+    const frame = document.createElement('div');
+    frame.className = 'table-frame';
+    frame.tabIndex = 0;
+    table.replaceWith(frame);
+    frame.append(table);
+  }
+  return { nodes, level };
+}
+
+export function MarkdownView({ markdown }: { markdown: MarkdownStream }) {
+  const element = useRef<HTMLDivElement>(null);
+  const surface = useRef<MarkdownSurface>(null);
+  useLayoutEffect(() => {
+    surface.current ??= new MarkdownSurface(element.current!);
+    surface.current.update(markdown);
+  }, [markdown]);
+  useEffect(() => () => surface.current?.dispose(), []);
+  return <div class="markdown" ref={element} />;
+}
+
+/** Listens on the whole page, before the editor's own listener would open a link by itself. */
+export function takeClicks(page: Document): void {
+  for (const type of ['click', 'auxclick'] as const) page.addEventListener(type, onClick, { capture: true });
+}
+
+function onClick(event: MouseEvent) {
+  if (!(event.target instanceof Element)) return;
+  const link = event.target.closest('a[href]');
+  if (link) {
+    event.preventDefault();
+    event.stopPropagation();
+    const isRightButton = event.button === 2;
+    if (!isRightButton) post({ type: 'open_link', url: link.getAttribute('href')! });
+  }
+  const action = event.target.closest<HTMLButtonElement>('button.code-action');
+  if (action && event.button === 0) takeCode(action);
+}
+
+function takeCode(button: HTMLButtonElement) {
+  const block = button.closest('.code-block');
+  const text = block?.querySelector('code')?.textContent ?? '';
+  if (button.classList.contains('insert')) post({ type: 'insert_code', text });
+  else if (button.classList.contains('new-file')) {
+    post({ type: 'new_file', text, language: block?.querySelector('.code-language')?.textContent ?? '' });
+  } else copyCode(button, text);
+}
+
+function copyCode(button: HTMLButtonElement, text: string) {
+  post({ type: 'copy', text });
+  announce(['Copied.']);
+  button.textContent = 'Copied';
+  setTimeout(() => {
+    button.textContent = 'Copy';
+  }, 1_500);
+}
