@@ -26,7 +26,7 @@ export const limits: HouseFigures = {
   arrows: 120,
   arrowsUp: 0,
   circles: 0,
-  files: 277,
+  files: 278,
   oneImporter: 63,
 };
 

@@ -1,13 +1,14 @@
 /** Where the editor starts Telos: everything is made, registered and subscribed here, and nothing is loaded before it is used. */
+
 import * as vscode from 'vscode';
 import { registerApiKeys } from './base/apiKeys.ts';
 import { CurrentTelos } from './base/currentTelos.ts';
 import { editorRipgrep } from './base/editorRipgrep.ts';
 import { speak } from './base/labels.ts';
+import { LastEditor } from './base/lastEditor.ts';
 import { StatusBar } from './base/statusBar.ts';
 import { BrowserSignIn, registerUriHandler, signInPath } from './browserSignIn.ts';
 import { registerChatPanels, registerChatView } from './chat/chatPlaces.ts';
-import { LastEditor } from './chat/editorMaterial.ts';
 import { OpenChats } from './chat/openChats.ts';
 import { RunChangesView } from './chat/runChanges.ts';
 import { KeptConversations } from './chat/storedConversations.ts';

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { createWhole } from '../files/atomicWrite.ts';
-import { checkPackName } from './copyPack.ts';
 import { discover } from './discover.ts';
-import { agentNameProblem, skillNameProblem, writeNewSkill } from './scaffold.ts';
+import { agentNameProblem, checkPackName, skillNameProblem, writeNewSkill } from './scaffold.ts';
 
 /** Returns the path of the new SKILL.md. Throws TelosError `pack` for names that will not do and a skill that is there already. */
 export async function addSkill(agentName: string, skillName: string, config: Config): Promise<string> {

@@ -19,9 +19,10 @@ import { readSettings } from '../files/settingsFile.ts';
 import { exists, identityOf, recoverFolders } from '../files/swapFolder.ts';
 import type { AgentEntry } from './agentsToml.ts';
 import { readAgentToml } from './agentToml.ts';
-import { checkPackName, copyPack } from './copyPack.ts';
+import { copyPack } from './copyPack.ts';
 import { findSkills } from './findSkills.ts';
 import { checkApart, type InstallOrigin, installPlace, readOrigin, withAgentName } from './installPlace.ts';
+import { checkPackName } from './scaffold.ts';
 import { skillFileIn } from './skillFile.ts';
 
 /** A plan with what only the install itself needs. */

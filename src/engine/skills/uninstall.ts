@@ -8,10 +8,10 @@ import { listFolder } from '../files/folderRecord.ts';
 import { ReplacedFolders } from '../files/replacedFolders.ts';
 import { exists, swapFolder } from '../files/swapFolder.ts';
 import { readAgentsToml, removeAgentEntry } from './agentsToml.ts';
-import { checkPackName } from './copyPack.ts';
 import { discover, type FileAgent } from './discover.ts';
 import { originFile } from './installPlace.ts';
 import { originOf } from './planInstall.ts';
+import { checkPackName } from './scaffold.ts';
 
 export interface UninstallTarget {
   name: string;

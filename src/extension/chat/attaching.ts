@@ -6,11 +6,11 @@ import { isSensitive } from '../../engine/files/sensitiveNames.ts';
 import type { Attachment } from '../../protocol/attachment.ts';
 import type { ToHost, ToWebview } from '../../protocol/webview.ts';
 import { plainLabel } from '../base/labels.ts';
+import type { LastEditor } from '../base/lastEditor.ts';
 import { AttachmentList, attachmentOf, mentionsIn, NotAttached } from './attachments.ts';
 import {
   fileMaterial,
   findFiles,
-  type LastEditor,
   mentionedFile,
   nameOf,
   problemsMaterial,

@@ -1,4 +1,5 @@
 /** One chat in one webview, wherever that stands: draws it, and decides what its messages may have the editor do. */
+
 import * as vscode from 'vscode';
 import { TelosError } from '../../engine/errors.ts';
 import type { Telos } from '../../engine/telos.ts';
@@ -6,13 +7,13 @@ import type { ApprovalRequest } from '../../protocol/run.ts';
 import type { ChatInfo, ToHost, ToWebview } from '../../protocol/webview.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
+import type { LastEditor } from '../base/lastEditor.ts';
 import { descriptionOf, pickableSkills } from '../skills/pickableSkills.ts';
 import { previewRouting } from '../skills/previewRouting.ts';
 import type { Attaching } from './attaching.ts';
 import { Chat } from './chat.ts';
 import { readToHost } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
-import type { LastEditor } from './editorMaterial.ts';
 import type { OpenChats, PlacedChat } from './openChats.ts';
 import type { RunChangesView } from './runChanges.ts';
 import type { KeptConversations, KeptPlace } from './storedConversations.ts';

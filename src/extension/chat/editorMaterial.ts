@@ -166,28 +166,3 @@ export function nameOf(uri: vscode.Uri): string {
   const name = isInside ? vscode.workspace.asRelativePath(uri) : basename(uri.path) || uri.path;
   return plainLabel(name.replaceAll('\\', '/'), 500);
 }
-
-export class LastEditor implements vscode.Disposable {
-  #editor: vscode.TextEditor | undefined = vscode.window.activeTextEditor;
-  readonly #following: vscode.Disposable;
-
-  constructor() {
-    this.#following = vscode.window.onDidChangeActiveTextEditor(editor => {
-      if (editor) this.#editor = editor;
-    });
-  }
-
-  /** Undefined when it is closed, or out of sight. */
-  get editor(): vscode.TextEditor | undefined {
-    const { activeTextEditor, visibleTextEditors } = vscode.window;
-    if (activeTextEditor) return activeTextEditor;
-    const last = this.#editor;
-    return visibleTextEditors.find(
-      one => one === last || (one.document === last?.document && one.viewColumn === last.viewColumn),
-    );
-  }
-
-  dispose(): void {
-    this.#following.dispose();
-  }
-}

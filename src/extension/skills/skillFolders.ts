@@ -4,10 +4,10 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import type { Agent } from '../../engine/skills/agent.ts';
-import { packNameProblem } from '../../engine/skills/copyPack.ts';
 import {
   addSamplePack,
   agentNameProblem,
+  packNameProblem,
   skillNameProblem,
   writeNewSkill,
 } from '../../engine/skills/scaffold.ts';

@@ -1,6 +1,7 @@
 /** A name becomes a folder only if it can be nothing else. */
+
 import assert from 'node:assert/strict';
-import { packNameProblem } from '../../../src/engine/skills/copyPack.ts';
+import { packNameProblem } from '../../../src/engine/skills/scaffold.ts';
 
 describe('packNameProblem', () => {
   it('has nothing against ordinary names', () => {
