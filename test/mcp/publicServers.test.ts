@@ -62,7 +62,9 @@ describe('a run with public MCP servers', () => {
   ) {
     folder.add({ 'skills/helper/mcp.json': JSON.stringify({ mcpServers }) });
     const skillsDir = join(folder.path, 'skills');
-    const config = loadConfig({ env: { PATH: process.env['PATH'] }, home: folder.path, skillsDir });
+    // Not the folder of the tests: a server below the folder that a run may change is asked about at every start.
+    const cwd = join(folder.path, 'elsewhere');
+    const config = loadConfig({ env: { PATH: process.env['PATH'] }, home: folder.path, skillsDir, cwd });
     const agent = discoverAgents(config).find(({ name }) => name === 'helper');
     const skill = agent?.skills[0];
     assert.ok(agent && skill);
