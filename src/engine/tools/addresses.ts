@@ -1,13 +1,17 @@
-/** Tells addresses that anybody may reach from those that only this machine or its network can. */
+/** Distinguishes public addresses from those that only this machine or its network can reach. */
 import { BlockList, isIP } from 'node:net';
 
 /**
- * `loopback` and `private` may be reached when a person names exactly that host and port. The last three are never reached:
- * `link-local`, `metadata` (where clouds hand out credentials) and `reserved` (no single host, or a tunnel to any other kind).
+ * `loopback` and `private` may be reached if a person names exactly that host and port. The last three are never reached:
+ * `link-local`, `metadata` (where clouds hand out credentials) and `reserved`. A `reserved` address is not a single host,
+ * or is a tunnel to any other kind.
  */
 export type AddressKind = 'public' | 'loopback' | 'private' | 'link-local' | 'metadata' | 'reserved';
 
-/** The first kind that holds an address counts. Sources: the IANA special-purpose registries, and each cloud's own manual. */
+/**
+ * The first kind whose ranges contain an address applies. Sources: the IANA special-purpose registries, and each cloud's
+ * own manual.
+ */
 const ranges: readonly [AddressKind, readonly string[]][] = [
   [
     'metadata',
@@ -36,14 +40,17 @@ const ranges: readonly [AddressKind, readonly string[]][] = [
     [
       ...['0.0.0.0/8', '192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '198.51.100.0/24', '203.0.113.0/24'],
       ...['224.0.0.0/4', '240.0.0.0/4'],
-      // IETF protocol assignments with Teredo, documentation, 6to4; then all that is no global unicast.
+      // IETF protocol assignments with Teredo, documentation, 6to4. Then everything that is not global unicast.
       ...['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
       ...['::/3', '4000::/2', '8000::/1'],
     ],
   ],
 ];
 
-/** One list per family: a list of both would take an IPv4 address for an IPv6 one that holds it. */
+/**
+ * Returns one list per kind for one family. A list of both families would match an IPv4 address against an IPv6 range that
+ * contains it.
+ */
 function listsOf(family: 4 | 6): [AddressKind, BlockList][] {
   return ranges.map(([kind, subnets]) => {
     const list = new BlockList();
@@ -55,10 +62,13 @@ function listsOf(family: 4 | 6): [AddressKind, BlockList][] {
   });
 }
 
-/** Made at the first address, because filling them costs a cold start some milliseconds. */
+/** Created at the first address, because filling them costs a cold start some milliseconds. */
 let lists: { 4: [AddressKind, BlockList][]; 6: [AddressKind, BlockList][] } | undefined;
 
-/** The kind of an IPv4 or IPv6 address; an IPv6 one that stands for an IPv4 one (mapped, NAT64) is of that one's kind. */
+/**
+ * Returns the kind of an IPv4 or IPv6 address. An IPv6 address that represents an IPv4 one (mapped, NAT64) has the kind of
+ * the latter.
+ */
 export function addressKind(address: string): AddressKind {
   const bare = address.split('%', 1)[0]!;
   const family = isIP(bare);
@@ -79,7 +89,7 @@ function embeddedIPv4(address: string): string | undefined {
     .join('.');
 }
 
-/** The eight groups in hexadecimal without leading zeros. */
+/** Returns the eight groups in hexadecimal without leading zeros. */
 function ipv6Groups(address: string): string[] {
   const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1);
   const [before = '', after] = canonical.split('::');
@@ -99,8 +109,9 @@ const privateEndings = [
 ];
 
 /**
- * What the host of a parsed URL says about itself, without asking the network: a literal address is known exactly, a name by how it
- * looks. A name that looks public can still lead elsewhere, so its addresses are checked when it is resolved.
+ * Returns the kind that the host of a parsed URL suggests, without asking the network. A literal address is known exactly,
+ * a name is judged by its form. A public-looking name can still lead elsewhere, so its addresses are checked when it is
+ * resolved.
  */
 export function hostKind(hostname: string): AddressKind {
   const host = hostname
@@ -114,11 +125,11 @@ export function hostKind(hostname: string): AddressKind {
   return 'public';
 }
 
-/** Kinds that no answer of a person opens. */
+/** Returns true for the kinds that no approval opens. */
 export const isNeverReached = (kind: AddressKind): boolean =>
   kind === 'link-local' || kind === 'metadata' || kind === 'reserved';
 
-/** A URL that may be thought about at all, in its normal form without fragment; or a sentence on why not. */
+/** Returns the URL in its normal form without fragment, or a sentence that says why it is refused. */
 export function parseWebAddress(
   given: string,
   base?: URL,
@@ -136,7 +147,7 @@ export function parseWebAddress(
     return { problem: `Only http and https addresses are fetched, not ${scheme}.`, scheme };
   if (url.username !== '' || url.password !== '')
     return { problem: `The address holds a user name or password before ${url.host}. Leave it out.` };
-  // The protocol of names takes no longer one, and a question that names it must stay readable.
+  // DNS allows no longer names, and a question that shows the name must stay readable.
   if (url.hostname.length > 254)
     return { problem: `The host has a name of ${url.hostname.length} characters, which none can have.` };
   url.hash = '';

@@ -1,4 +1,4 @@
-/** The five tools that every run offers, and the check of a call's input before anything else is done with it. */
+/** Lists the tools that runs offer, and checks a call's input before anything else is done with it. */
 import type { JsonObject } from '../../protocol/run.ts';
 import { grouped } from '../files/plainText.ts';
 import { createCommandTool } from './command.ts';
@@ -9,7 +9,10 @@ import { searchFilesTool } from './search.ts';
 import { type Tool, toolError } from './tool.ts';
 import { editFileTool, writeFileTool } from './writeFile.ts';
 
-/** Each checks its own input too, so that no caller can make it act on a missing argument. */
+/**
+ * The five tools that every run offers. Each also checks its own input, so that no caller can make it act on a missing
+ * argument.
+ */
 export const builtinTools: readonly Tool[] = [
   readFileTool,
   writeFileTool,
@@ -18,7 +21,7 @@ export const builtinTools: readonly Tool[] = [
   createFetchTool(),
 ].map(withCheckedInput);
 
-/** The five, and those beside them that skills written for other runners expect. */
+/** The five built-in tools, and the further ones that skills written for other runners expect. */
 export const skillTools: readonly Tool[] = [
   ...builtinTools,
   ...[editFileTool, searchFilesTool, globTool].map(withCheckedInput),
@@ -35,8 +38,9 @@ function withCheckedInput(tool: Tool): Tool {
 }
 
 /**
- * What is wrong with a call's input and what is wanted instead, for the model; undefined when nothing is. Looks at the required
- * and the string properties of the tool's schema; properties that the schema does not know are no fault.
+ * Returns what is wrong with a call's input and what is expected instead, for the model. Returns undefined if the input is
+ * valid. Checks the required and the string properties of the tool's schema. Properties that are missing from the schema
+ * are allowed.
  */
 export function inputProblem(tool: Tool, input: Readonly<Record<string, unknown>>): string | undefined {
   const { longest, definition } = tool;

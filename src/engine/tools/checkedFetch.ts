@@ -1,4 +1,4 @@
-/** Sends requests to MCP servers and their sign-ins, and only to addresses that were checked, whatever a name means. */
+/** Sends the requests for MCP servers and their sign-ins, only to addresses that were checked. */
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { LookupFunction } from 'node:net';
@@ -10,15 +10,16 @@ import { type AddressKind, addressKind, hostKind, isNeverReached } from './addre
 import { type Resolve, resolveName } from './fetchPage.ts';
 
 /**
- * As the global `fetch`, but follows no redirect, and reaches no link-local, metadata or reserved address: a literal is refused, and of a
- * name exactly the addresses are dialled that were looked up and checked. Those of this machine and its network are reached, as the user's
- * configuration wants it. Rejects with TelosError `mcp` for an address that is never reached.
+ * Behaves like the global `fetch`, but follows no redirect and reaches no link-local, metadata or reserved address. Such a
+ * literal address is refused. A name is resolved once, and only the addresses that were checked are dialled. Addresses of
+ * this machine and its network are reached, because the user's configuration asks for them. Rejects with TelosError `mcp`
+ * for an address that is never reached.
  */
 export async function checkedFetch(input: string | URL, init: RequestInit = {}): Promise<Response> {
   const url = new URL(input);
   const kind = hostKind(url.hostname);
   if (isNeverReached(kind)) throw neverReached(url.hostname, kind);
-  // It knows what a body and headers can be given as.
+  // `Request` accepts every form in which a body and headers can be given.
   const request = new Request(url, { ...init, redirect: 'manual' });
   const body = request.body === null ? undefined : Buffer.from(await request.arrayBuffer());
   const answer = await send(url, request, body, init.signal ?? undefined);
@@ -35,7 +36,7 @@ const neverReached = (place: string, kind: AddressKind): TelosError =>
 const isRedirect = ({ statusCode = 0, headers }: IncomingMessage): boolean =>
   statusCode >= 300 && statusCode < 400 && headers.location !== undefined;
 
-/** What a name means is decided here once for each connection: a second answer would come too late. */
+/** Resolves and checks a name once for each connection: a later, second answer would bypass the check. */
 const lookupWith =
   (resolve: Resolve): LookupFunction =>
   (hostname, options, callback) => {
@@ -65,7 +66,7 @@ function send(
     const request = (isSecure ? requestHttps : requestHttp)({
       ...urlToHttpOptions(url),
       method,
-      // An agent of its own: a connection that others have opened to the name was not checked.
+      // A separate agent: a connection that others have opened to the name was not checked.
       agent: isSecure ? new HttpsAgent() : new HttpAgent(),
       lookup: lookupWith(resolveName),
       ...(signal ? { signal } : {}),
@@ -94,7 +95,7 @@ function responseOf(answer: IncomingMessage): Response {
   return new Response(Readable.toWeb(stream) as ReadableStream, { status, statusText, headers });
 }
 
-/** Some servers pack what they were asked to send as it is. */
+/** Decompresses the answer. Some servers compress it although `identity` was requested. */
 function unpacked(answer: IncomingMessage, encoding: string | null): Readable {
   if (!encoding || encoding === 'identity') return answer;
   const flush = { finishFlush: constants.Z_SYNC_FLUSH };

@@ -1,4 +1,4 @@
-/** The command tool: one shell command in its folder, with a bare environment, and nothing left behind when it ends. */
+/** Runs one shell command in its folder with a minimal environment, and leaves nothing running when it ends. */
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,12 +29,15 @@ import {
 import { type TreeLimits, watchTree } from './processWatch.ts';
 import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
 
-/** Characters of a line. Linux takes no argument of more than 128 KiB, and nobody reads that much on a card. */
+/** In characters. Linux takes no argument of more than 128 KiB, and no person reads that much on a card. */
 const longestCommand = 100_000;
 /** Bytes kept of the two streams, 1 MiB together. */
 const stdoutLimit = 768 * 1024;
 const stderrLimit = 256 * 1024;
-/** How long the streams may stay open after the command's end before what holds them is ended, in milliseconds. */
+/**
+ * In milliseconds. How long the streams may stay open after the command's end. After that, the processes that hold them are
+ * ended.
+ */
 const drainTime = 150;
 
 const allowedNames = new Set(['PATH', 'HOME', 'LANG', 'TERM', 'TMPDIR', 'TZ', 'USER', 'SHELL']);
@@ -65,8 +68,8 @@ const allowedOnWindows = new Set([
 ]);
 
 /**
- * The whole environment of a command: a short list of harmless variables and the skill's folders, so no key of anybody. Python keeps what it compiles
- * below `dataDir`, or not at all without one.
+ * Returns the whole environment of a command: a short list of harmless variables and the skill's folders. It contains no
+ * keys. Python keeps its compiled files below `dataDir`, or writes none if that is missing.
  */
 export function commandEnvironment(
   env: Readonly<Record<string, string>>,
@@ -89,18 +92,21 @@ export function commandEnvironment(
 }
 
 /**
- * Beside a script, compiled files would change the folder that its agent's card is bound to; and ones that lie there already could hold anything, whatever
- * the script says.
+ * Returns where Python keeps compiled files. Next to a script they would change the folder that the agent's card is bound
+ * to. Compiled files that already exist there could contain anything, regardless of the script's source.
  */
 const pythonCache = (dataDir: string | undefined): Record<string, string> =>
   dataDir === undefined
     ? { PYTHONDONTWRITEBYTECODE: '1' }
     : { PYTHONPYCACHEPREFIX: join(dataDir, 'python-cache') };
 
-/** A relative place, or an empty one, means the folder of the command: what lies there by the name of a program is not that program. */
+/**
+ * Drops relative and empty entries of a PATH, since they mean the command's folder. A file there with a program's name is
+ * not that program.
+ */
 const wholePlaces = (path: string): string => path.split(delimiter).filter(isAbsolute).join(delimiter);
 
-/** What one command may take, at a time and in time. */
+/** Limits of one command: what it may use at a time, and how long it may take. */
 export interface CommandLimits extends TreeLimits {
   timeoutMs: number;
 }
@@ -164,7 +170,7 @@ async function runCommand(command: string, context: ToolContext, limits: Command
       if (end.unended.length > 0 && note !== undefined) context.onProgress?.(note);
       throw context.signal.reason;
     }
-    // A stopped command's own end may never come, when it has become another user's process.
+    // A stopped command may never exit if it has become another user's process.
     const code = end.stopped === undefined ? await exited : undefined;
     return reportOn(streams, code, note ?? (code ? programs.noteOn(command) : undefined));
   } finally {
@@ -188,7 +194,10 @@ function reasonNotToStart(command: string, context: ToolContext): string | undef
   return undefined;
 }
 
-/** Collects output until the command's own process has ended, or until it must be stopped; undefined in the first case. */
+/**
+ * Collects output until the command's own process exits, or until the command must be stopped. Returns undefined in the
+ * first case.
+ */
 async function untilExitOrStop(
   child: ChildProcessByStdio<null, Readable, Readable>,
   exited: Promise<number>,
@@ -211,7 +220,7 @@ async function untilExitOrStop(
   const onAbort = (): void => stop('abort');
   signal.addEventListener('abort', onAbort);
   const watching = new AbortController();
-  // Where processes cannot be listed the command still runs.
+  // The command still runs if processes cannot be listed.
   watchTree(tree, limits, stop, watching.signal).catch(() => undefined);
   try {
     return await Promise.race([stopped, exited.then(() => undefined)]);
@@ -222,7 +231,7 @@ async function untilExitOrStop(
   }
 }
 
-/** Ends what still lives and waits for the rest of the output. */
+/** Ends the processes that are still alive and waits for the rest of the output. */
 async function endAllOf(
   tree: ProcessTree,
   stopped: Stop | undefined,
@@ -241,7 +250,7 @@ async function endAllOf(
   return { stopped: why, leftBehind: why === undefined, unended };
 }
 
-/** Returns when `pending` has settled well, or after that time. */
+/** Resolves when `pending` has resolved, or after that time. */
 export async function settledWithin(pending: Promise<unknown>, milliseconds: number): Promise<void> {
   const timer = new AbortController();
   const timeout = delay(milliseconds, undefined, { signal: timer.signal }).catch(() => undefined);

@@ -1,4 +1,4 @@
-/** Keeps the beginning and the end of what a command prints, however much it is, and puts it into words for the model. */
+/** Keeps the beginning and the end of a command's output, whatever its size, and words it for the model. */
 
 import type { ToolResult } from '../../protocol/run.ts';
 import { codePointOf, unseen } from '../../protocol/text.ts';
@@ -13,12 +13,14 @@ import {
 import type { ProcessRow } from './processTable.ts';
 import type { Exceeded, TreeLimits } from './processWatch.ts';
 
-/** One stream of a command; keeps at most `limit` bytes (an even number), half of them from the beginning. */
+/** One stream of a command. Keeps at most `limit` bytes (an even number), half of them from the beginning. */
 export class OutputCapture {
   readonly #half: number;
   readonly #head: Buffer[] = [];
   #headSize = 0;
-  /** The last bytes in a ring, made when the head is full; the next byte goes to `#total - #headSize` modulo its size. */
+  /**
+   * The last bytes in a ring, created when the head is full. The next byte goes to `#total - #headSize` modulo its size.
+   */
   #tail: Buffer | undefined;
   #total = 0;
 
@@ -26,12 +28,12 @@ export class OutputCapture {
     this.#half = limit / 2;
   }
 
-  /** All bytes that came, kept or not. */
+  /** All bytes received, kept or not. */
   get total(): number {
     return this.#total;
   }
 
-  /** Something between its beginning and its end was not kept. */
+  /** True if a part between the beginning and the end was not kept. */
   get isCut(): boolean {
     return this.#total > 2 * this.#half;
   }
@@ -55,7 +57,10 @@ export class OutputCapture {
     this.#total = end;
   }
 
-  /** What was kept, as text without its last newlines; says what was left out, and says binary output instead of showing it. */
+  /**
+   * Returns the kept output as text without its last newlines. Says how much was left out, and describes binary output
+   * instead of showing it.
+   */
   text(): string {
     const head = Buffer.concat(this.#head);
     if (looksBinary(head)) return describeBinary('output', head, this.#total);
@@ -77,15 +82,15 @@ export class OutputCapture {
 
 const trimmed = (text: string): string => text.replace(/(?:\r?\n)+$/, '');
 
-/** Why a command was ended. */
+/** Why a command was stopped. */
 export type Stop = 'timeout' | 'flood' | 'abort' | Exceeded;
 
-/** `stopped` is undefined for one that ended by itself. */
+/** How a command ended. `stopped` is undefined if it ended by itself. */
 export interface CommandEnd {
   stopped: Stop | undefined;
-  /** It left something running. */
+  /** True if it left a process running. */
   leftBehind: boolean;
-  /** What runs on, as it belongs to another user or the system holds it. */
+  /** Processes that keep running, because they belong to another user or the system holds them. */
   unended: readonly Pick<ProcessRow, 'pid' | 'name'>[];
 }
 
@@ -96,7 +101,7 @@ export interface CommandStreams {
 
 /** A command that prints more bytes than this is ended. */
 export const floodLimit = 64 * 1024 * 1024;
-/** Processes that are named. */
+/** Number of processes that a note names. */
 const namedProcesses = 10;
 
 export function noteOn(end: CommandEnd, limits: TreeLimits & { timeoutMs: number }): string | undefined {
@@ -132,10 +137,10 @@ function reasonOf(
   }
 }
 
-/** A process chooses its name. */
+/** Escapes unseen characters, since a process chooses its own name. */
 const plainName = (name: string): string => name.replace(new RegExp(unseen.source, 'gu'), codePointOf);
 
-/** `code` is undefined when the command was stopped. */
+/** Returns the result for the model. `code` is undefined if the command was stopped. */
 export function reportOn(
   { stdout, stderr }: CommandStreams,
   code: number | undefined,

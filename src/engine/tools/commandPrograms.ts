@@ -1,4 +1,4 @@
-/** The programs that a shell command finds by their names, and what is said where one of them was left out. */
+/** Determines the programs that a shell command finds by name, and reports those that were left out. */
 import { accessSync, chmodSync, constants, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -13,14 +13,14 @@ import {
   withPath,
 } from './programPath.ts';
 
-/** Words of a command that are looked at when it has failed. */
+/** Number of words that are examined when a command has failed. */
 const mostWords = 200;
 const mostSentences = 3;
 
 export interface CommandPrograms {
   /** The environment with the PATH that the command gets. */
   env: Record<string, string>;
-  /** For a command that failed: which of the programs that it names were not used, and what to do; undefined for none. */
+  /** For a failed command: which of its programs were not used, and what to do. Undefined if there are none. */
   noteOn(command: string): string | undefined;
 }
 
@@ -50,12 +50,13 @@ export function commandPrograms(context: ProgramPlaces): CommandPrograms {
 const onPosix = process.platform !== 'win32';
 
 let ownFolder: string | undefined;
-/** By what they stand in for. */
+/** Folders of stand-ins, by the scripts they contain. */
 const known = new Map<string, string>();
 
 /**
- * A folder for the front of a PATH, with a program in place of each of the links: it runs the next of that name, or says why there is none. So
- * the rest of a folder of the user's programs stays in use. Undefined where none can be made.
+ * Returns a folder for the front of a PATH, with a stand-in program for each of the links. A stand-in runs the next program
+ * of that name, or says why there is none. This keeps the rest of a folder of the user's programs in use. Returns undefined
+ * if no folder can be made.
  */
 function standIns(links: readonly LeftOut[], context: ProgramPlaces): string | undefined {
   const scripts = links.map(link => [basename(link.path), standIn(link, context)] as const);
@@ -71,7 +72,7 @@ function standIns(links: readonly LeftOut[], context: ProgramPlaces): string | u
     mkdirSync(folder, { mode: 0o700 });
     for (const [name, script] of scripts) {
       writeFileSync(join(folder, name), script, { mode: 0o700 });
-      // Where nothing may be executed, a shell would go on to the next folder.
+      // If nothing may be executed in this folder, a shell would continue with the next one.
       accessSync(join(folder, name), constants.X_OK);
     }
     chmodSync(folder, 0o500);

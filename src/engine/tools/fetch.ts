@@ -1,11 +1,11 @@
-/** The web tool: what the model sees of it, its time limit and its errors. */
+/** Defines the web tool: its schema, its time limit and its errors. */
 import type { Address } from './fetchPage.ts';
 import { type Tool, toolError } from './tool.ts';
 
-/** Characters of an address; servers take no longer one. */
+/** In characters. Servers accept no longer addresses. */
 const longestAddress = 8000;
 
-/** `resolve` finds all addresses of a name; `timeoutMs` is for the whole call with its redirects. */
+/** `resolve` finds all addresses of a name. `timeoutMs` covers the whole call with its redirects. */
 export interface FetchOptions {
   resolve: (hostname: string) => Promise<readonly Address[]>;
   timeoutMs: number;

@@ -1,4 +1,4 @@
-/** Gets one page from an address that was checked first, and from nowhere else, whatever names and redirects say. */
+/** Fetches one page from an address that was checked first, and from no other, whatever names and redirects say. */
 import { lookup as systemLookup } from 'node:dns/promises';
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
@@ -11,10 +11,10 @@ import { describeBinary, grouped, looksBinary } from '../files/plainText.ts';
 import { addressKind, hostKind, isNeverReached, parseWebAddress } from './addresses.ts';
 import { htmlToText } from './htmlText.ts';
 
-/** Bytes of a page after decompression; nothing beyond is read. */
+/** Bytes of a page after decompression. Nothing beyond is read. */
 const bodyLimit = 1024 * 1024;
 const maximumRedirects = 5;
-/** No honest page is packed that tightly. */
+/** Highest ratio of unpacked to packed size. No honest page is packed more tightly. */
 const mostUnpacked = 100;
 
 export interface Address {
@@ -27,12 +27,12 @@ export type Resolve = (hostname: string) => Promise<readonly Address[]>;
 
 export const resolveName: Resolve = hostname => systemLookup(hostname, { all: true });
 
-/** A fetch that ends with a sentence for the model in place of a page. */
+/** Thrown to end a fetch with a sentence for the model in place of a page. */
 class FetchProblem extends Error {}
 
 /**
- * The text behind an address. `approved` is the address that was decided on; another one is refused. Throws Error with a
- * sentence for the model, and the abort reason on abort.
+ * Fetches the text of an address. `approved` is the address that was decided on; any other is refused. Throws Error with a
+ * sentence for the model, or the abort reason on abort.
  */
 export async function fetchPage(
   given: string,
@@ -50,7 +50,7 @@ export async function fetchPage(
     if (location === undefined) return await readAnswer(response, url, redirects > 0);
     response.destroy();
     const next = webAddress(location, url);
-    // Whoever agreed to one host has not agreed to where it sends us; the next call is decided on by itself.
+    // Approval of one host does not cover the host that it redirects to. The next call is decided on separately.
     if (!staysAt(url, next) && !isNeverReached(hostKind(next.hostname))) return elsewhere(url, next);
     url = next;
   }
@@ -68,8 +68,8 @@ function webAddress(given: string, base?: URL): URL {
 }
 
 /**
- * Resolves the host once; every address must be allowed, since any of them may be dialled. A host on this machine or its
- * network counts only when the person saw and approved it as such: a public-looking name that leads there is a trap.
+ * Resolves the host once. Every address must be allowed, since any of them may be dialled. A host on this machine or its
+ * network is allowed only if the person saw and approved it as such. A public-looking name that leads there is a trap.
  */
 async function checkedAddresses(
   url: URL,
@@ -98,7 +98,7 @@ async function checkedAddresses(
   return addresses;
 }
 
-/** A name's resolution cannot be called off, but it need not be waited for. */
+/** Rejects with the abort reason on abort, since a name's resolution itself cannot be cancelled. */
 function untilAborted<Value>(pending: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((settle, fail) => {
     const onAbort = (): void => fail(signal.reason);
@@ -108,14 +108,14 @@ function untilAborted<Value>(pending: Promise<Value>, signal: AbortSignal): Prom
 }
 
 function get(url: URL, addresses: readonly Address[], signal: AbortSignal): Promise<IncomingMessage> {
-  // Only the checked addresses are dialled, whatever the name means by now.
+  // Only the checked addresses are dialled, even if the name resolves differently by now.
   const lookup: LookupFunction = (_hostname, options, callback) => {
     if (options.all) callback(null, [...addresses]);
     else callback(null, addresses[0]!.address, addresses[0]!.family);
   };
   const secure = url.protocol === 'https:';
   return new Promise((settle, fail) => {
-    // An agent of its own: the shared one may send everything through a proxy that the environment names.
+    // A separate agent: the shared one may send everything through a proxy that the environment names.
     const request = (secure ? requestHttps : requestHttp)({
       ...urlToHttpOptions(url),
       agent: secure ? new HttpsAgent() : new HttpAgent(),
@@ -131,11 +131,14 @@ function get(url: URL, addresses: readonly Address[], signal: AbortSignal): Prom
   });
 }
 
-/** True for a redirect within what was agreed to; whoever agreed to https has not agreed to be read on the way. */
+/**
+ * Returns true for a redirect within what was approved. Approval of https does not cover plain http, which others can read
+ * in transit.
+ */
 export const staysAt = (from: URL, to: URL): boolean =>
   siteOf(from) === siteOf(to) && !(from.protocol === 'https:' && to.protocol === 'http:');
 
-/** With or without `www.`, and by https in place of http, it is the same place; another port is another server. */
+/** Returns what identifies a site. `www.` and the scheme do not matter, but another port is another server. */
 const siteOf = ({ hostname, port }: URL): string =>
   `${hostname.replace(/^www\./, '').replace(/\.$/, '')}:${port}`;
 
@@ -187,7 +190,7 @@ async function readBody(response: IncomingMessage): Promise<{ bytes: Buffer; cut
 
 function decompressed(response: IncomingMessage): Readable {
   const encoding = (response.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
-  // The callback only keeps an error from being thrown twice: the reader of the last stream sees it too.
+  // The callback only prevents a second throw of the same error, which the reader of the last stream also gets.
   if (encoding === 'gzip' || encoding === 'x-gzip')
     return pipeline(response, createGunzip(), () => undefined);
   if (encoding === 'br') return pipeline(response, createBrotliDecompress(), () => undefined);
@@ -207,7 +210,7 @@ function bodyText(bytes: Buffer, contentType: string, url: URL): string {
   return isPage ? htmlToText(text, url) : text;
 }
 
-/** The encoding that a byte order mark names. */
+/** Returns the encoding that a byte order mark names. */
 function markedCharset(bytes: Buffer): string | undefined {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return 'utf-8';
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';

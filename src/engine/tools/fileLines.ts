@@ -11,7 +11,7 @@ import {
   withoutPartialStart,
 } from '../files/plainText.ts';
 
-/** Lines counted from 1; `last` may be infinite. `fromEnd` is how many of the last ones. */
+/** A range of lines, counted from 1; `last` may be infinite. `fromEnd` is a number of lines at the end. */
 export type LineRange = { first: number; last: number } | { fromEnd: number };
 
 const chunkSize = 64 * 1024;
@@ -19,14 +19,14 @@ const newline = 0x0a;
 
 interface Piece {
   bytes: Buffer;
-  /** The number of its first line; undefined where the lines before it were not counted. */
+  /** The number of its first line. Undefined if the lines before it were not counted. */
   firstLine: number | undefined;
   isCut: boolean;
 }
 
 /**
- * The lines of the regular file at the real path `path`, with a note where there would be more than `limit` bytes; `size` is how many bytes of
- * the file they are. `checkTime` is called before each read and may throw. Throws PathProblem.
+ * Reads lines of the regular file at the real path `path`. Adds a note if they have more than `limit` bytes. `size` is the
+ * number of bytes that were taken from the file. `checkTime` is called before each read and may throw. Throws PathProblem.
  */
 export async function readFileLines(
   path: string,
@@ -100,7 +100,7 @@ async function lastLines(
   const { bytesRead } = await handle.read(buffer, 0, buffer.length, begin);
   const bytes = buffer.subarray(0, bytesRead);
   if (count === 0) return { bytes: Buffer.alloc(0), firstLine: undefined, isCut: false };
-  // The newline at the very end ends a line and begins none.
+  // The newline at the very end ends a line and does not begin one.
   let at = bytes.length - 1;
   for (let found = 0; found < count; found++) {
     at = at > 0 ? bytes.lastIndexOf(newline, at - 1) : -1;

@@ -1,4 +1,4 @@
-/** The three file tools, held in the run's folders whatever a path says. */
+/** Defines the tools that read a file and list a folder, confined to the run's folders. */
 
 import { type FileHandle, readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -68,7 +68,7 @@ export const listDirectoryTool: Tool = {
 };
 
 async function readText(handle: FileHandle, size: number, path: string): Promise<ToolResult> {
-  // One byte more than there is: a read that does not fill it has come to the end, and needs no second one to know.
+  // One byte more than the file's size. A read that does not fill it has reached the end, without a second read.
   const buffer = Buffer.allocUnsafe(Math.min(readLimit, size + 1));
   let filled = 0;
   for (let isWhole = false; !isWhole && filled < buffer.length; ) {
@@ -96,7 +96,10 @@ async function namesIn(path: string): Promise<string[]> {
   }
 }
 
-/** The names as the model sees them, sorted and at most 2,000. Exported for its test, which needs no folder of that size. */
+/**
+ * Returns the names as the model sees them, sorted and at most 2,000. Exported for its test, which needs no folder of that
+ * size.
+ */
 export function listing(names: readonly string[]): string {
   if (names.length === 0) return '(empty)';
   const shown = [...names].sort().slice(0, listLimit).map(escapeInvisible);

@@ -1,4 +1,4 @@
-/** The tool that finds files by their names. */
+/** Defines the tool that finds files by their names, and walks folders for it. */
 
 import { opendir, readdir } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
@@ -12,7 +12,7 @@ import type { Tool, ToolContext } from './tool.ts';
 
 /** Names of one call. */
 const maxFiles = 1000;
-/** How long what is found beyond that is still counted, in milliseconds. */
+/** How long further matches are still counted, in milliseconds. */
 export const countTime = 1_000;
 
 export const globTool: Tool = {
@@ -68,33 +68,36 @@ export const globTool: Tool = {
     }),
 };
 
-/** What stands before a name below `root`, so that read_file takes the whole as a path. */
+/** Returns the prefix for a name below `root`, so that read_file accepts the whole as a path. */
 export async function prefixOf(root: string, context: Parameters<typeof shownPath>[1]): Promise<string> {
   const shown = await shownPath(root, context);
   return shown === '' ? '' : `${shown.replaceAll('\\', '/').replace(/\/$/, '')}/`;
 }
 
-/** Never looked into: they hold other people's files in thousands. */
+/** Never searched: they contain thousands of files that are not the person's own. */
 const skippedFolders = new Set(['.git', 'node_modules']);
-/** Names that are looked at in one walk, and how long it may take in milliseconds. */
+/** Names that one walk examines, and how long it may take in milliseconds. */
 const maxNames = 100_000;
 const maxTime = 10_000;
-/** So long may be done with what was found before anything else gets its turn, in milliseconds. */
+/** How long found files are processed before other work gets its turn, in milliseconds. */
 const turnTime = 50;
 
 export interface FoundFile {
   /** Absolute and real. */
   path: string;
-  /** Below the root, with `/`. */
+  /** Path below the root, with `/`. */
   name: string;
 }
 
 export interface WalkState {
-  /** Set when the walk ended before it had seen everything. */
+  /** True if the walk ended before it had seen everything. */
   isCut: boolean;
 }
 
-/** The regular files below the real folder `root`, sorted within each folder, files before folders. Throws the abort reason on abort. */
+/**
+ * Yields the regular files below the real folder `root`, sorted within each folder, files before folders. Throws the abort
+ * reason on abort.
+ */
 export async function* walkFiles(
   root: string,
   context: ToolContext,
@@ -134,7 +137,10 @@ export async function* walkFiles(
   }
 }
 
-/** What no call reads whatever anybody answers: Telos's own files, and what is no stored file. */
+/**
+ * Returns true for paths that no call reads, whatever the person approves. These are Telos's own files, and files that are
+ * not stored on disk.
+ */
 export function isOffLimits(path: string, { protectedDirs = [] }: ToolContext): boolean {
   return isSpecialPlace(path) || protectedDirs.some(folder => isInsideFolded(folder, path));
 }
@@ -148,23 +154,23 @@ async function entriesOf(folder: string) {
     }
     return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   } catch {
-    // A folder that may not be read is one without files.
+    // A folder that cannot be read counts as empty.
     return [];
   }
 }
 
-/** Different names beyond this are more than a command line holds. */
+/** More different names than this do not fit on a command line. */
 const mostNames = 2000;
 
-/** Names of files, and of folders with all that lies in them. */
+/** Names of files, and of folders with everything in them. */
 export interface SecretsBelow {
   files: readonly string[];
   folders: readonly string[];
 }
 
 /**
- * Looks at the names below real folders as `grep -r` does: links are not followed. Undefined when `isOver` says that it took too long, or
- * there are too many.
+ * Collects the sensitive names below real folders like `grep -r`, without following links. Returns undefined if `isOver`
+ * reports that it took too long, or if there are too many.
  */
 export async function walkForSecrets(
   roots: readonly string[],
@@ -187,7 +193,10 @@ export async function walkForSecrets(
   return { files: [...files], folders: [...folders] };
 }
 
-/** Of the files that a search would look at, as ripgrep lists them from `cwd`. Undefined when there are too many. */
+/**
+ * Collects the sensitive names among the files that a search would read, as ripgrep lists them from `cwd`. Returns
+ * undefined if there are too many.
+ */
 export function secretsAmong(listed: readonly string[], cwd: string): SecretsBelow | undefined {
   const secret = listed.filter(path => isSensitive(resolve(cwd, path)));
   const files = [...new Set(secret.map(path => basename(path)))];
@@ -202,5 +211,5 @@ export const flagsForGrep = ({ files, folders }: SecretsBelow): string[] => [
 export const flagsForRipgrep = ({ files }: SecretsBelow): string[] =>
   files.map(name => `--iglob=!${literal(name)}`);
 
-/** A pattern for this name: a sign that has a meaning in one, or a space that is cut at its end, is any character. */
+/** Returns a pattern for the name. Special characters, and spaces that would be cut at its end, become "any character". */
 const literal = (name: string): string => name.replace(/[*?[\]{}\\ ]/g, '?');

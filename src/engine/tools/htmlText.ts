@@ -1,4 +1,7 @@
-/** Makes a web page readable for a model: its words in order, with links, without code and markup. One pass, so any page is quick. */
+/**
+ * Converts a web page to text for a model: its words in order, with links, without code and markup. It takes one pass, so
+ * any page is quick.
+ */
 
 const rawElements = new Set(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'object', 'math']);
 const blocks = new Set(
@@ -92,7 +95,7 @@ const named: Readonly<Record<string, string>> = {
   },
 };
 
-/** The text behind character references such as `&amp;` and `&#8364;`; what is not known stays as it is. */
+/** Decodes character references such as `&amp;` and `&#8364;`. Unknown ones stay unchanged. */
 export function decodeEntities(text: string): string {
   return text.replace(
     /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([a-zA-Z]\w{1,9}));?/g,
@@ -106,10 +109,10 @@ export function decodeEntities(text: string): string {
   );
 }
 
-/** The readable text of a page; `base` is where it came from, and completes its links. */
+/** Returns the readable text of a page. `base` is the page's address, which completes its links. */
 export function htmlToText(html: string, base: URL): string {
   const page = new ReadablePage(base);
-  // A sign that begins no markup goes with the text around it.
+  // A `<` that begins no markup is treated as text.
   const markup = /<(?=[a-z/!?])/gi;
   let position = 0;
   while (position < html.length) {
@@ -148,13 +151,13 @@ function endOf(html: string, mark: string, from: number): number {
   return found === -1 ? html.length : found + mark.length;
 }
 
-/** Behind the `>` of a tag; one inside a quoted value does not count. */
+/** Returns the position after the `>` of a tag. A `>` inside a quoted value does not count. */
 function tagEnd(html: string, from: number): number {
   for (let position = from; position < html.length; position++) {
     const character = html[position];
     if (character === '>') return position + 1;
     if (character !== '"' && character !== "'") continue;
-    // Only a value's quote matters, not one that stands in the tag by mistake.
+    // Only the quote of a value matters, not one that is in the tag by mistake.
     if (html[position - 1] !== '=' && html[position - 1] !== ' ') continue;
     const quote = html.indexOf(character, position + 1);
     if (quote === -1) return html.length;
@@ -166,7 +169,7 @@ function tagEnd(html: string, from: number): number {
 class ReadablePage {
   readonly #base: URL;
   readonly #parts: string[] = [];
-  /** Line breaks that stand before the next words: neighbouring blocks share theirs. */
+  /** Line breaks before the next words. Neighbouring blocks share theirs. */
   #breaks = 0;
   #atLineStart = true;
   #preformatted = false;
@@ -216,7 +219,7 @@ class ReadablePage {
     this.#atLineStart = false;
   }
 
-  /** What begins a line; the words follow on it. */
+  /** Puts a mark at the beginning of a line; the words follow on the same line. */
   #putMark(mark: string): void {
     this.#put(mark);
     this.#atLineStart = true;

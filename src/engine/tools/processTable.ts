@@ -1,4 +1,4 @@
-/** The processes of this machine at one moment, as the system lists them. */
+/** Lists the processes of this machine at one moment, as the system reports them. */
 import { execFile } from 'node:child_process';
 import { randomInt, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -10,8 +10,8 @@ export interface ProcessMark {
   name: string;
   value: string;
   /**
-   * Linux alone: a limit that every child inherits, that only the system's administrator can raise, and that no kernel since 2.4 obeys, so it
-   * limits nothing. Anybody may read it, also of another user's process.
+   * Linux only: a limit that every child inherits and that only the system's administrator can raise. No kernel since 2.4
+   * enforces it, so it limits nothing. It can be read without any rights, even for another user's process.
    */
   lockLimit: number | undefined;
 }
@@ -24,23 +24,23 @@ export function newMark(): ProcessMark {
   };
 }
 
-/** Also where the system counts in 32 bits. */
+/** Also valid if the system counts in 32 bits. */
 const highestLimit = 2 ** 31 - 1;
 
-/** Below our own: in a command of another Telos there is a limit already, which can only be lowered. */
+/** Returns a limit below our own. In a command of another Telos a limit is already set, and it can only be lowered. */
 function newLockLimit(): number | undefined {
   const highest = Math.min(lockLimitOf(process.pid) ?? highestLimit, highestLimit);
   return highest > 1000 ? randomInt(Math.floor(highest / 2), highest) : undefined;
 }
 
-/** The shells of Linux call the limit -w or -x. The program takes the place of the shell, so the pid stays. */
+/** The shells of Linux call the limit -w or -x. The program replaces the shell, so the pid stays the same. */
 const script = `
 ulimit -w "$0" 2>/dev/null || ulimit -x "$0" 2>/dev/null
 command -v -- "$1" >/dev/null || { echo "there is no program '$1'" >&2; exit 127; }
 exec "$@"
 `;
 
-/** How to start a program so that it carries the mark, given that its environment holds the entry. */
+/** Returns how to start a program so that it carries the mark. Its environment must contain the entry. */
 export function marked(
   mark: ProcessMark,
   program: string,
@@ -55,33 +55,33 @@ export interface ProcessRow {
   parent: number;
   group: number;
   session: number;
-  /** With the pid it names a process for good: a pid alone is given out again. */
+  /** Identifies a process together with the pid, since a pid alone is reused. */
   started: string;
-  /** What the process calls itself; it may hold any character. */
+  /** The name that the process gives itself; it may contain any character. */
   name: string;
-  /** Memory that it holds; undefined where the list does not say so. */
+  /** Resident memory. Undefined if the list does not contain it. */
   residentBytes: number | undefined;
 }
 
 export interface ProcessTable {
   rows: readonly ProcessRow[];
-  /** Undefined where it cannot be read. */
+  /** Returns undefined if it cannot be read. */
   environmentOf(row: ProcessRow): Promise<Buffer | undefined>;
-  /** See `lockLimitOf`; read once for all who ask. */
+  /** See `lockLimitOf`; read once for all callers. */
   lockLimitOf(row: ProcessRow): number | undefined;
 }
 
-/** Processes that are looked at before anything else gets its turn. */
+/** Number of processes that are examined before other work gets its turn. */
 const rowsAtOnce = 100;
-/** How often new processes are looked for while some end as they are looked at. */
+/** How often the list is read again while some processes end as they are examined. */
 const passes = 8;
 
 let current: Promise<ProcessTable> | undefined;
 let next: Promise<ProcessTable> | undefined;
 
 /**
- * Going through all processes takes milliseconds, and many commands may end at once: who asks while that is being done shares the next
- * time with all others who do, since each must see what is there after they asked.
+ * Returns a listing that starts after the call. Listing all processes takes milliseconds, and many commands may end at
+ * once. Callers that arrive during a listing share the next one, since each must see the state after its call.
  */
 export function processTable(): Promise<ProcessTable> {
   next ??= Promise.resolve(current).then(() => {
@@ -98,8 +98,8 @@ export function processTable(): Promise<ProcessTable> {
 async function linuxTable(): Promise<ProcessTable> {
   const rows: ProcessRow[] = [];
   const seen = new Set<number>();
-  // One that ended before it was looked at may have started another one that the list does not hold yet.
-  // Where they come by the hundred, the next look sees them.
+  // A process that ended before it was examined may have started another one that is not in the list yet. If new processes
+  // come by the hundred, the next look sees them.
   for (let [pass, missed, before] = [0, true, 0]; missed && pass < passes; pass++) {
     if (pass > 1 && seen.size - before > rowsAtOnce) break;
     missed = false;
@@ -129,14 +129,17 @@ async function linuxTable(): Promise<ProcessTable> {
   };
 }
 
-/** Every process that Linux lists, in the order in which pids are given out, unless they have begun again from below. */
+/** Returns every process that Linux lists, in the order in which pids are given out, unless pids have wrapped around. */
 export function listedPids(): number[] {
   return readdirSync('/proc').filter(isNumber).map(Number);
 }
 
 const isNumber = (name: string): boolean => /^\d+$/.test(name);
 
-/** Linux alone. Undefined for a process that has ended. No disk is asked, so this takes 10 microseconds, and five times that if it is done aside. */
+/**
+ * Linux only. Returns undefined for a process that has ended. It reads no disk, so it takes 10 microseconds; asynchronously
+ * it would take five times that.
+ */
 export function rowOf(pid: number): ProcessRow | undefined {
   try {
     return linuxRow(pid, readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -145,12 +148,14 @@ export function rowOf(pid: number): ProcessRow | undefined {
   }
 }
 
-/** The fields behind the name in parentheses, which may itself hold spaces and parentheses: see proc_pid_stat(5). */
+/**
+ * Parses the fields after the name in parentheses, which may itself contain spaces and parentheses. See proc_pid_stat(5).
+ */
 function linuxRow(pid: number, stat: string): ProcessRow | undefined {
   const nameEnd = stat.lastIndexOf(')');
   const [state, parent, group, session, ...rest] = stat.slice(nameEnd + 2).split(' ');
   const [threads, started] = [rest[13], rest[15]];
-  // One whose first thread has ended looks dead while its other threads go on.
+  // A process whose first thread has ended looks dead while its other threads continue.
   const isDead = state === 'X' || (state === 'Z' && !(Number(threads) > 1));
   if (isDead || started === undefined) return undefined;
   return {
@@ -164,7 +169,10 @@ function linuxRow(pid: number, stat: string): ProcessRow | undefined {
   };
 }
 
-/** Linux alone: to how many file locks a process may raise its limit, which no kernel has obeyed for twenty years; undefined without a limit. */
+/**
+ * Linux only. Returns the number of file locks to which a process may raise its limit, or undefined without a limit. No
+ * kernel has enforced this limit for twenty years.
+ */
 export function lockLimitOf(pid: number): number | undefined {
   try {
     const [, limit] =
@@ -190,9 +198,9 @@ async function posixTable(): Promise<ProcessTable> {
         pid: Number(pid),
         parent: Number(parent),
         group: Number(group),
-        // ps names no session on every system; what left its group is found through its parent.
+        // ps does not report sessions on every system. A process that left its group is found through its parent.
         session: 0,
-        // A date as "Mon Jan 5 10:44:04 2026".
+        // A date such as "Mon Jan 5 10:44:04 2026".
         started: rest.slice(0, 5).join(' '),
         name: rest.slice(5).join(' ').replace(/^.*\//, ''),
         residentBytes: Number(kibibytes) * 1024,

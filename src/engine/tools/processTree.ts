@@ -1,4 +1,4 @@
-/** Finds and ends everything that a command has started, also what has left its process group, its parent and its environment. */
+/** Finds and ends every process that a command has started, even outside its group, its parent and its environment. */
 
 import { spawn } from 'node:child_process';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
@@ -12,48 +12,54 @@ import {
   rowOf,
 } from './processTable.ts';
 
-/** A command's first process and what is known of those that it has started. Each look at it makes that more. */
+/** A command's first process and what is known of the processes that it has started. Each look adds to that. */
 export interface ProcessTree {
   pid: number;
   mark: ProcessMark;
-  /** The start of the first process as the system counts it; what is older cannot belong to the tree. */
+  /** Start of the first process as the system counts it. An older process cannot belong to the tree. */
   started: number;
-  /** Pid and start of the members of the last look: they stay members when their parent is gone. */
+  /** Pid and start of the members of the last look. They stay members when their parent is gone. */
   known: Map<number, string>;
-  /** Groups and sessions that a member leads: nothing else can be in them as long as one of them lives. */
+  /** Groups and sessions that a member leads. No other process can join them while a member is alive. */
   led: Set<number>;
-  /** Pid and start of processes without the mark: it is inherited, so they never get it. */
+  /** Pid and start of processes without the mark. The mark is inherited, so they never get it. */
   strangers: Map<number, string>;
-  /** The last look at it; one waits for the other, since each goes on from what is known. */
+  /** The last look. Looks run one after another, since each continues from what is known. */
   latest: Promise<unknown>;
 }
 
-/** Call it in the turn in which the process was started: later its start may be forgotten. */
+/**
+ * Creates the tree. Must be called in the turn in which the process was started: later its start may no longer be
+ * available.
+ */
 export function processTree(pid: number, mark: ProcessMark): ProcessTree {
-  // One that could not be started has no tree.
+  // A process that could not be started has no tree.
   const started = process.platform === 'linux' ? Number(rowOf(pid)?.started ?? 0) : 0;
   const known = new Map(started === 0 ? [] : [[pid, String(started)]]);
   return { pid, mark, started, known, led: new Set([pid]), strangers: new Map(), latest: Promise.resolve() };
 }
 
-/** Between TERM and KILL, in milliseconds; a cancelled run must be over within half a second or so. */
+/** Time between TERM and KILL, in milliseconds. A cancelled run must be over within about half a second. */
 const grace = 400;
 const pollInterval = 40;
-/** How long it is tried to end what KILL does not end at once, in milliseconds. */
+/** How long KILL is repeated for processes that do not end at once, in milliseconds. */
 const killTime = 2000;
-/** Passes over the processes in which new members may turn up while all are being stopped. */
+/** Passes over the processes in which new members may appear while all are being stopped. */
 const stopPasses = 50;
-/** Of those, how many are made before anything else gets its turn. */
+/** Number of these passes before other work gets its turn. */
 const passesAtOnce = 5;
-/** How often a pass reads the list again for what has come meanwhile. */
+/** How often a pass reads the list again for new processes. */
 const listings = 20;
 
-/** The processes of the tree that live, except for those that have ended and wait to be collected. */
+/** Returns the living processes of the tree, without those that have ended and wait to be collected. */
 export async function livingProcesses(tree: ProcessTree): Promise<readonly ProcessRow[]> {
   return [...(await findMembers(tree)).values()];
 }
 
-/** Stops all of it before it counts, since what multiplies leaves no time for that; if it is more than so many, it stays stopped. */
+/**
+ * Returns true if the tree has more than `count` processes; then it stays stopped. Stops everything before it counts, since
+ * a tree that multiplies leaves no time for that.
+ */
 export async function isMoreThan(count: number, tree: ProcessTree): Promise<boolean> {
   const members = await stopAll(tree);
   if (members.size > count) return true;
@@ -62,8 +68,8 @@ export async function isMoreThan(count: number, tree: ProcessTree): Promise<bool
 }
 
 /**
- * Ends the tree by TERM, then KILL, and returns when it is gone, with what cannot be ended, being another user's. With `atOnce` there is no TERM,
- * as for what must not grow any more.
+ * Ends the tree by TERM, then KILL, and resolves when it is gone. Returns the processes that cannot be ended because they
+ * belong to another user. With `atOnce` there is no TERM, for trees that must not grow any further.
  */
 export async function endProcessTree(
   tree: ProcessTree,
@@ -81,12 +87,12 @@ export async function endProcessTree(
   return [...left.values()];
 }
 
-/** What is left when everything had its time to end in good order, or would not. */
+/** Returns the members that are left after they had time to end in an orderly way. */
 async function endGently(tree: ProcessTree): Promise<Map<number, ProcessRow>> {
   let members = await findMembers(tree);
   const most = 2 * members.size;
   signalAll(members, 'SIGTERM');
-  // What is stopped heeds it only when it goes on.
+  // A stopped process handles TERM only when it continues.
   signalAll(members, 'SIGCONT');
   for (const deadline = Date.now() + grace; members.size > 0 && Date.now() < deadline; ) {
     await delay(pollInterval);
@@ -96,12 +102,12 @@ async function endGently(tree: ProcessTree): Promise<Map<number, ProcessRow>> {
   return members;
 }
 
-/** Those that belong to another user. */
+/** Sends the signal and returns the members that belong to another user. */
 function signalAll(members: ReadonlyMap<number, ProcessRow>, signal: NodeJS.Signals): Set<number> {
   return new Set([...members.keys()].filter(pid => !send(pid, signal)));
 }
 
-/** False when it belongs to another user; true also when it has ended by itself. */
+/** Returns false if the process belongs to another user. Also returns true if it has already ended. */
 function send(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(pid, signal);
@@ -112,11 +118,11 @@ function send(pid: number, signal: NodeJS.Signals): boolean {
 }
 
 /**
- * Stops the whole tree, so that nothing starts another process while the others are ended. Each is stopped in the moment in which it is
- * found: one that starts its successor and ends, again and again, is elsewhere a millisecond later.
+ * Stops the whole tree, so that nothing starts another process while the others are ended. Each process is stopped at the
+ * moment it is found. One that keeps starting its successor and ending is elsewhere a millisecond later.
  */
 async function stopAll(tree: ProcessTree): Promise<Map<number, ProcessRow>> {
-  // A whole group takes one call. What is no group, or has ended, is passed by.
+  // A whole group takes one call. Ids that are not a group, or have ended, are skipped.
   for (const pid of [...tree.led].map(id => -id).concat(...tree.known.keys())) send(pid, 'SIGSTOP');
   const stopped = new Map(tree.known);
   for (let pass = 1; pass <= stopPasses && process.platform === 'linux'; pass++) {
@@ -126,13 +132,13 @@ async function stopAll(tree: ProcessTree): Promise<Map<number, ProcessRow>> {
   return findMembers(tree);
 }
 
-/** Returns how many there were, together with those that ended before anything could be seen of them. */
+/** Stops new members. Returns their number, including those that ended before anything could be read of them. */
 function stopNew(tree: ProcessTree, stopped: Map<number, string>): number {
   let count = 0;
   const seen = new Set<number>();
   for (let listing = 0, before = -1; before !== seen.size && listing < listings; listing++) {
     before = seen.size;
-    // The newest first: the oldest have been stopped.
+    // The newest first: the oldest are already stopped.
     for (const pid of listedPids().reverse()) {
       if (seen.has(pid)) continue;
       seen.add(pid);
@@ -152,7 +158,7 @@ function isMember(row: ProcessRow, tree: ProcessTree, stopped: ReadonlyMap<numbe
   return mayBelong(row, tree) && hasLimit(lockLimitOf(row.pid), tree);
 }
 
-/** By what is known already. */
+/** Returns true if the process is a member by what is already known. */
 function belongs({ pid, group, session, started }: ProcessRow, tree: ProcessTree): boolean {
   if (tree.started === 0 && pid === tree.pid) return true;
   return tree.led.has(group) || tree.led.has(session) || tree.known.get(pid) === started;
@@ -164,7 +170,7 @@ const mayBelong = ({ pid, started }: ProcessRow, tree: ProcessTree): boolean =>
 const hasLimit = (limit: number | undefined, { mark }: ProcessTree): boolean =>
   limit !== undefined && limit === mark.lockLimit;
 
-/** All members by pid; the tree knows them from now on. */
+/** Returns all members by pid, and records them in the tree. */
 function findMembers(tree: ProcessTree): Promise<Map<number, ProcessRow>> {
   const look = tree.latest.then(() => lookAt(tree));
   tree.latest = look.catch(() => undefined);
@@ -214,17 +220,18 @@ function endWindowsTree(pid: number): Promise<readonly ProcessRow[]> {
 }
 
 export interface OrphanGuard {
-  /** The first process of what is guarded, which leads its own group. */
+  /** Takes the first process of the guarded tree, which leads its own group. */
   watch(pid: number): void;
-  /** Nothing is left to guard. */
+  /** Ends the guard when nothing is left to guard. */
   release(): void;
 }
 
 const unguarded: OrphanGuard = { watch: () => undefined, release: () => undefined };
 
 /**
- * A shell whose input ends with this process, however that ends. Then it does what processTree.ts would have done: by group, and where the
- * system has /proc by the mark, TERM once and KILL for two seconds more, since what is hit may start others.
+ * A shell whose input ends with this process, however this process ends. It then does the work of processTree.ts: by group
+ * and, if the system has /proc, by the mark. It sends TERM once and KILL for two more seconds, since processes may start
+ * others meanwhile.
  */
 const script = `
 read -r leader
@@ -241,14 +248,16 @@ for round in 1 2 3 4 5 6; do
 done
 `;
 
-/** `mark` is that of what will be started; call it before that, so that no moment is without a guard. */
+/**
+ * Starts the guard. `mark` is the mark of what will be started. Must be called before that, so that no moment is unguarded.
+ */
 export function guardOrphans({ name, value, lockLimit }: ProcessMark): OrphanGuard {
   if (process.platform === 'win32') return unguarded;
   const guard = spawn('/bin/sh', ['-c', script, 'sh', `${name}=${value}`, String(lockLimit)], {
     cwd: '/',
     env: { PATH: '/usr/bin:/bin:/usr/sbin:/sbin' },
     stdio: ['pipe', 'ignore', 'ignore'],
-    // A group of its own: what ends the group of Telos must not end its guard.
+    // A separate group: a signal that ends the group of Telos must not end its guard.
     detached: true,
   });
   // Without a guard the command still runs, and ends with its run.

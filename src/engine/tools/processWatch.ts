@@ -1,11 +1,11 @@
-/** Follows what a command starts while it runs, and says when that is more than a command may have. */
+/** Follows what a command starts while it runs, and reports when that exceeds the limits. */
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ProcessRow } from './processTable.ts';
 import { isMoreThan, livingProcesses, type ProcessTree } from './processTree.ts';
 
-/** What a command and all that it starts may have at a time. */
+/** Limits of a command and everything that it starts, at any one time. */
 export interface TreeLimits {
   processes: number;
   memoryBytes: number;
@@ -13,18 +13,21 @@ export interface TreeLimits {
 
 export type Exceeded = 'processes' | 'memory';
 
-/** Between two glances at how much was started on the machine, which take microseconds, in milliseconds. */
+/** Time between two glances at how much was started on the machine, in milliseconds. A glance takes microseconds. */
 const glance = 20;
-/** Between two looks at the tree while something is started, and while nothing is; the memory is looked at in the latter. In milliseconds. */
+/**
+ * Time between two looks at the tree: while something is started, and while nothing is. In milliseconds. Memory is checked
+ * at the slower interval.
+ */
 const interval = 50;
 const slowInterval = 250;
-/** A look may take this share of the time, unless that makes them rarer than `longest`, in milliseconds. */
+/** Share of the time that looks may take. `longest` limits the pause between them, in milliseconds. */
 const shareOfTime = 0.05;
 const longest = 200;
-/** How long it is waited for a process to say which of its memory it shares, in milliseconds. */
+/** How long to wait for a process to report which of its memory it shares, in milliseconds. */
 const patience = 300;
 
-/** Looks at the tree again and again until the signal aborts. `onExceeded` is called once at most. */
+/** Checks the tree repeatedly until the signal aborts. `onExceeded` is called at most once. */
 export async function watchTree(
   tree: ProcessTree,
   limits: TreeLimits,
@@ -53,11 +56,14 @@ export async function watchTree(
   }
 }
 
-/** False when the signal aborts before. */
+/** Resolves to false if the signal aborts earlier. */
 const passed = (milliseconds: number, signal: AbortSignal): Promise<boolean> =>
   delay(milliseconds, true, { signal, ref: false }).catch(() => false);
 
-/** How many processes and threads there are, and the pid that was given out last: as long as that stays, nothing was started. */
+/**
+ * Returns the number of processes and threads, and the last pid given out. While that pid stays the same, nothing was
+ * started.
+ */
 function startedSoFar(): { tasks: number; newest: string } {
   try {
     const [, tasks, newest] = /\/(\d+) (\d+)/.exec(readFileSync('/proc/loadavg', 'latin1')) ?? [];
@@ -67,7 +73,10 @@ function startedSoFar(): { tasks: number; newest: string } {
   }
 }
 
-/** What processes share, as children do with their parent, counts once; finding that out takes time, so it is asked last. */
+/**
+ * Returns true if the processes use more memory than `bytes`. Shared memory, as between children and their parent, counts
+ * once. Finding that out takes time, so it is checked last.
+ */
 async function isLarger(members: readonly ProcessRow[], bytes: number): Promise<boolean> {
   const resident = members.map(row => row.residentBytes ?? kibibytes(statusOf(row.pid), 'VmRSS'));
   if (sum(resident) <= bytes) return false;
@@ -87,7 +96,7 @@ function statusOf(pid: number): string {
   }
 }
 
-/** A line such as `VmRSS:     1234 kB`, in bytes. */
+/** Parses a line such as `VmRSS: 1234 kB` and returns bytes. */
 function kibibytes(text: string, name: string): number {
   const [, count = '0'] = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text) ?? [];
   return Number(count) * 1024;

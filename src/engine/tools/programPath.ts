@@ -1,17 +1,17 @@
 /**
- * Says which program a name means: the user's, never one that a run could have put there. So a PATH is used without the folders that lie in a
- * folder of work, and without the programs that lead into one.
+ * Finds the program that a name means: the user's, never one that a run could have put there. The PATH is used without
+ * folders that are inside a work folder, and without programs that lead into one.
  */
 import { accessSync, constants, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { basename, delimiter, dirname, isAbsolute, join, parse, sep } from 'node:path';
 import { folded } from '../files/sensitiveNames.ts';
 import type { ToolContext } from './tool.ts';
 
-/** Where runs write; all absolute, and may be links. */
+/** Folders in which runs write. All are absolute and may be links. */
 export type ProgramPlaces = Pick<ToolContext, 'env'> &
   Partial<Pick<ToolContext, 'workingDir' | 'packDir' | 'skillDir' | 'workFolders'>>;
 
-/** A folder of the PATH, or a program in one, that is not used, since runs can change what is in `place`. */
+/** A folder of the PATH, or a program in one, that is not used because runs can change `place`. */
 export interface LeftOut {
   path: string;
   place: string;
@@ -25,7 +25,10 @@ export interface TrustedPath {
 
 const onWindows = process.platform === 'win32';
 
-/** The PATH without what runs can change. An empty or relative folder would mean the one of the command, and is left out as well. */
+/**
+ * Returns the PATH without what runs can change. Empty and relative entries would mean the command's folder, and are left
+ * out too.
+ */
 export function trustedPath(context: ProgramPlaces): TrustedPath {
   const places = placesOf(context);
   const folders: string[] = [];
@@ -39,7 +42,10 @@ export function trustedPath(context: ProgramPlaces): TrustedPath {
   return { folders, leftOut };
 }
 
-/** Absolute path of the program that `name` means; undefined where there is none. `endings` are those of programs on Windows. */
+/**
+ * Returns the absolute path of the program that `name` means, or undefined if there is none. `endings` are those of
+ * programs on Windows.
+ */
 export function findProgram(
   name: string,
   context: ProgramPlaces,
@@ -53,17 +59,20 @@ export function findProgram(
   return undefined;
 }
 
-/** What Windows takes for a program, by the end of its name. */
+/** Returns the file endings that Windows treats as programs. */
 export const programEndings = (env: Readonly<Record<string, string>>): string[] =>
   (env['PATHEXT'] || '.COM;.EXE;.BAT;.CMD').toLowerCase().split(';').filter(Boolean);
 
-/** Windows minds no case in the names of variables. */
+/** Returns the PATH. Windows ignores case in the names of variables. */
 export function pathIn(env: Readonly<Record<string, string>>): string | undefined {
   const name = onWindows ? Object.keys(env).find(each => each.toUpperCase() === 'PATH') : 'PATH';
   return name === undefined ? undefined : env[name];
 }
 
-/** The environment with `path` for its PATH. Without any folder it is one in which nothing is found: an empty one means the current folder. */
+/**
+ * Returns the environment with `folders` as its PATH. Without folders it gets a PATH in which nothing is found, since an
+ * empty one means the current folder.
+ */
 export function withPath(
   env: Readonly<Record<string, string>>,
   folders: readonly string[],
@@ -77,7 +86,7 @@ export function withPath(
   };
 }
 
-/** Programs of the folders that are links into a folder of work. Windows has hardly any. */
+/** Returns the programs in the folders that are links into a work folder. Windows has hardly any. */
 export function linksIntoWork(folders: readonly string[], context: ProgramPlaces): LeftOut[] {
   if (onWindows) return [];
   const places = placesOf(context);
@@ -89,7 +98,7 @@ export function linksIntoWork(folders: readonly string[], context: ProgramPlaces
   );
 }
 
-/** Why a program of one of `names` is not used, each in a sentence. */
+/** Returns one sentence for each program of `names` that is not used, with the reason. */
 export function sentencesAbout(names: readonly string[], { leftOut }: TrustedPath): string[] {
   return names.flatMap(name =>
     leftOut.flatMap(({ path, place }) => {
@@ -118,7 +127,7 @@ interface Place {
   start: string;
 }
 
-/** Each as it is written and as it really is. A folder that holds the whole disk says nothing: then no program would be left. */
+/** Returns each folder as written and as resolved. A root folder is dropped, since it would exclude every program. */
 function placesOf({ workingDir, packDir, skillDir, workFolders = [] }: ProgramPlaces): Place[] {
   const written = [workingDir, packDir, skillDir, ...workFolders].filter(folder => folder !== undefined);
   const all = new Set(written.flatMap(folder => [folder, wayTo(folder).at(-1) ?? folder]));
@@ -127,15 +136,15 @@ function placesOf({ workingDir, packDir, skillDir, workFolders = [] }: ProgramPl
     .map(path => ({ path, start: `${folded(path)}/` }));
 }
 
-/** The place that a way leads into or through. */
+/** Returns the place that a path leads into or through. */
 function placeOn(way: readonly string[], places: readonly Place[]): string | undefined {
   const starts = way.map(each => `${folded(each)}/`);
   return places.find(({ start }) => starts.some(each => each.startsWith(start)))?.path;
 }
 
 /**
- * The project whose own programs lie in the folder. npm puts them on the PATH, and who has worked in the project is not always known. What
- * package managers keep for the user lies in hidden folders.
+ * Returns the project whose own programs the folder contains. npm puts them on the PATH, and it is not always known who has
+ * worked in the project. Package managers keep the user's programs in hidden folders, so those do not count.
  */
 function projectOf(way: readonly string[]): string | undefined {
   for (const folder of way) {
@@ -148,7 +157,7 @@ function projectOf(way: readonly string[]): string | undefined {
 
 const mostLinks = 40;
 
-/** Everything that the path leads over, links and folders: last what it really is, as far as it exists. */
+/** Returns every link and folder on the path. The last entry is the resolved path, as far as it exists. */
 function wayTo(path: string): string[] {
   const { root } = parse(path);
   const way: string[] = [path];
@@ -189,7 +198,7 @@ interface ProgramLink {
   way: readonly string[];
 }
 
-/** By folder, as long as it has not changed: a folder of the system has thousands of names. */
+/** Links by folder, valid while the folder is unchanged: a system folder has thousands of names. */
 const knownLinks = new Map<string, { stamp: string; links: readonly ProgramLink[] }>();
 
 function linksIn(folder: string): readonly ProgramLink[] {

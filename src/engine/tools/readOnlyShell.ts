@@ -1,4 +1,4 @@
-/** A command line that can only look at files: one program at a time, without a shell, held in time and size. */
+/** Runs commands that only look at files: one program at a time, without a shell, limited in time and size. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { delimiter } from 'node:path';
@@ -13,22 +13,22 @@ import { type Tool, type ToolContext, toolError } from './tool.ts';
 
 export type ReadOnlyProgram = 'pwd' | 'ls' | 'find' | 'rg' | 'grep' | 'cat' | 'head' | 'tail' | 'sed';
 
-/** A command that has been checked word by word; see `parseReadOnlyCommand` in policy/readOnlyCommand.ts. */
+/** A command that was checked word by word. See `parseReadOnlyCommand` in policy/readOnlyCommand.ts. */
 export interface ReadOnlyCommand {
   program: ReadOnlyProgram;
-  /** Everything behind the program's name, to be given to it as it is. */
+  /** All words after the program's name, passed on unchanged. */
   argv: readonly string[];
-  /** Everything that it names, real and absolute. */
+  /** All paths that it names, real and absolute. */
   paths: readonly string[];
   /** Which lines of its files `cat`, `head`, `tail` and `sed` show. */
   lines: LineRange;
   /** Real and absolute. */
   cwd: string;
-  /** Of a search through all that lies below: its paths as they are in `argv`. */
+  /** For a recursive search: its paths as they are in `argv`. */
   searched?: readonly string[];
 }
 
-/** Bytes of one result, and of what a program says of its errors. */
+/** Bytes of one result, and of a program's error output. */
 const outputLimit = 256 * 1024;
 const errorLimit = 16 * 1024;
 /** A program that prints more bytes than this is ended. */
@@ -36,7 +36,7 @@ const floodLimit = 16 * 1024 * 1024;
 /** How long the streams may stay open after the program's end, in milliseconds. */
 const drainTime = 150;
 
-/** What to do where a program is not there. */
+/** Tools to use if a program is missing. */
 const instead: Readonly<Record<string, string>> = {
   ls: 'list_directory',
   find: 'glob',
@@ -45,8 +45,8 @@ const instead: Readonly<Record<string, string>> = {
 };
 
 /**
- * The command tool of a run that only looks. The policy has to check each of its lines, and what it checked is then carried out by
- * `runReadOnly`; a line that comes here by another way is not run.
+ * The command tool of a run that only looks. The policy checks each line, and `runReadOnly` then executes what was checked.
+ * A line that arrives in any other way is not run.
  */
 export const readOnlyShellTool: Tool = {
   definition: {
@@ -70,7 +70,10 @@ export const readOnlyShellTool: Tool = {
   },
 };
 
-/** What the command shows, or why it shows nothing, in a sentence. `timeoutMs` is how long it may take. Throws the abort reason on abort. */
+/**
+ * Returns the command's output, or a sentence that says why there is none. `timeoutMs` is how long it may take. Throws the
+ * abort reason on abort.
+ */
 export async function runReadOnly(
   command: ReadOnlyCommand,
   context: ToolContext,
@@ -119,7 +122,7 @@ async function showFiles(
   return { content: parts.join('') || '(no output)' };
 }
 
-/** A search that reads all that lies below leaves out what holds secrets there. */
+/** Runs a program. A recursive search leaves out files and folders that contain secrets. */
 async function runProgram(
   command: ReadOnlyCommand,
   context: ToolContext,
@@ -140,7 +143,7 @@ async function runProgram(
   return runOne(careful, file, context, Math.max(0, timeoutMs - (Date.now() - begun)));
 }
 
-/** Undefined when they could not all be found in time. */
+/** Returns the flags that exclude secrets, or undefined if they could not all be found in time. */
 async function hidingFlags(
   { program, argv, paths, searched = [], cwd }: ReadOnlyCommand,
   file: string,
@@ -226,7 +229,7 @@ async function runOne(
   }
 }
 
-/** The commands of that name on Windows are others. */
+/** Returns the program's file. On Windows the commands of these names are different ones. */
 function programFile(program: string, context: ToolContext): string | undefined {
   if (program === 'rg') return findRipgrep(context);
   return process.platform === 'win32' ? undefined : findProgram(program, context);
@@ -248,7 +251,7 @@ function report(
   code: number | null,
   stopped: string | undefined,
 ): { content: string } | { problem: string } {
-  // To find nothing is an answer.
+  // Finding nothing is a valid answer.
   const isFine = code === 0 || (code === 1 && (program === 'rg' || program === 'grep'));
   if (stopped === undefined && isFine && stderr === '') return { content: stdout || '(no output)' };
   if (stdout === '') return { problem: stopped ?? (stderr || `${program} ended with exit code ${code}.`) };

@@ -1,4 +1,4 @@
-/** Searches with ripgrep, where there is one: it is many times faster and knows what a project ignores. */
+/** Searches with ripgrep if there is one: it is many times faster and knows what a project ignores. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { findProgram, isProgram, type ProgramPlaces } from './programPath.ts';
@@ -8,33 +8,36 @@ export { findProgram } from './programPath.ts';
 
 export interface SearchRequest {
   pattern: string;
-  /** Absolute and real: the folder, or the one that holds the file. */
+  /** Absolute and real: the folder, or the one that contains the file. */
   base: string;
-  /** The file's name, where it is one file alone. */
+  /** The file's name, if a single file is searched. */
   file: string | undefined;
   glob: string | undefined;
   ignoreCase: boolean;
 }
 
-/** Takes a line that matches; false ends the search. */
+/** Receives a line that matches; returns false to end the search. */
 export type TakeLine = (path: string, line: number, text: string) => boolean;
 
 export type SearchEnd = { isCut: boolean } | { problem: string };
 
-/** What a search may take, in milliseconds. */
+/** Time limit of a search, in milliseconds. */
 export const searchTime = 10_000;
-/** Larger files are left out; bytes. */
+/** In bytes. Larger files are left out. */
 export const maxFileSize = 4 * 1024 * 1024;
-/** Bytes of a line that are looked at in the result. */
+/** Bytes of a line that are kept in the result. */
 const maxColumns = 2000;
 
-/** Absolute path of ripgrep; undefined where there is none. */
+/** Returns the absolute path of ripgrep, or undefined if there is none. */
 export function findRipgrep(context: ProgramPlaces & Pick<ToolContext, 'ripgrep'>): string | undefined {
   const { ripgrep } = context;
   return ripgrep !== undefined && isProgram(ripgrep) ? ripgrep : findProgram('rg', context);
 }
 
-/** `program` never runs another one: it reads no configuration file, and gets no option from a model but a pattern and a glob. */
+/**
+ * Searches with ripgrep. `program` never runs another one: it reads no configuration file. The only options from a model
+ * are a pattern and a glob.
+ */
 export async function searchWithRipgrep(
   program: string,
   request: SearchRequest,
@@ -110,7 +113,7 @@ function argumentsFor({ pattern, base, file, glob, ignoreCase }: SearchRequest):
   ];
 }
 
-/** `path NUL line : text`, one a line. */
+/** Parses `path NUL line : text`, one match a line. */
 function readLines(stream: NodeJS.ReadableStream, base: string, take: TakeLine): void {
   let rest = '';
   let goesOn = true;

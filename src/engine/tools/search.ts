@@ -1,4 +1,6 @@
-/** The tool that finds text in files: by ripgrep where there is one, else line by line with the same result. */
+/**
+ * Defines the tool that finds text in files. Uses ripgrep if there is one, else searches line by line with the same result.
+ */
 
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, sep } from 'node:path';
@@ -26,9 +28,9 @@ const maxLines = 200;
 const maxLineLength = 300;
 /** Characters of an expression. */
 const longestPattern = 10_000;
-/** What one file may take in our own search, in milliseconds: a pattern can be written so that it would never end. */
+/** Time limit per file in our own search, in milliseconds: a pattern can be written so that it never ends. */
 const fileTime = 250;
-/** Characters of a line that our own search looks at. */
+/** Characters of a line that our own search examines. */
 const searchedLength = 10_000;
 
 export const searchFilesTool: Tool = {
@@ -80,7 +82,7 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
   let countUntil = Number.POSITIVE_INFINITY;
   let last = { path: '', isHidden: false };
   const take: TakeLine = (path, line, text) => {
-    // A file that was named is one that the policy has decided on.
+    // A file that the call names was decided on by the policy.
     if (path !== last.path)
       last = { path, isHidden: path !== root && (isSensitive(path) || isOffLimits(path, context)) };
     if (last.isHidden) return true;
@@ -136,7 +138,7 @@ async function searchByOurselves(
   return { isCut: state.isCut };
 }
 
-/** The expression, or what is wrong with it. */
+/** Returns the expression, or what is wrong with it. */
 function expressionOf(pattern: string, ignoreCase: boolean): RegExp | string {
   const flags = ignoreCase ? 'i' : '';
   try {
@@ -150,12 +152,12 @@ function expressionOf(pattern: string, ignoreCase: boolean): RegExp | string {
   }
 }
 
-/** A regular expression cannot be stopped from within, but the machine that runs it can. */
+/** A regular expression cannot be stopped from within, but the VM context that runs it can. */
 const script = new Script(
   'lines.map((line, index) => (expression.test(line) ? index : -1)).filter(index => index >= 0)',
 );
 
-/** Tells which lines match; undefined when that took too long. */
+/** Returns a function that finds the matching lines. It returns undefined if that took too long. */
 function lineMatcher(expression: RegExp): (lines: readonly string[]) => readonly number[] | undefined {
   const world = createContext({ lines: [] as readonly string[], expression });
   return lines => {
@@ -168,7 +170,7 @@ function lineMatcher(expression: RegExp): (lines: readonly string[]) => readonly
   };
 }
 
-/** None for a file that cannot be read, is too large or is no text. */
+/** Returns no lines for a file that cannot be read, is too large or is not text. */
 async function linesOf(path: string): Promise<string[]> {
   try {
     const { handle, size } = await openRegularFile(path);

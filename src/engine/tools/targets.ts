@@ -1,4 +1,4 @@
-/** The path that a file tool works on: resolved, checked against what was decided, and shown as the model knows it. */
+/** Resolves the path that a file tool works on, checks it against the decision, and shows it to the model. */
 
 import { lstat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -26,8 +26,8 @@ export const homeOf = (context: ToolContext): string =>
   context.env['HOME'] ?? context.env['USERPROFILE'] ?? homedir();
 
 /**
- * The real path that a call may touch. An approval binds the call to exactly what was shown; without one it stays in `folders`.
- * Throws PathProblem.
+ * Returns the real path that a call may touch. An approval binds the call to exactly what was shown. Without one the path
+ * must be in `folders`. Throws PathProblem.
  */
 export async function targetOf(
   given: unknown,

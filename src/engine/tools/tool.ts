@@ -1,9 +1,9 @@
-/** The contract of everything that a model can have done. */
+/** Defines the contract of a tool: what a model can call, and what a call gets. */
 
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 
-/** A tool as a model sees it; `inputSchema` is a JSON Schema of type object. */
+/** A tool as a model sees it. `inputSchema` is a JSON Schema of type object. */
 export interface ToolDefinition {
   name: string;
   description: string;
@@ -12,42 +12,44 @@ export interface ToolDefinition {
 
 /** The folders and limits of one run, the same for all of its calls. */
 export interface RunFolders {
-  /** Root of the file tools; created at the first write. Absolute. */
+  /** Root of the file tools, created at the first write. Absolute. */
   workingDir: string;
   /** The agent's own folder; readable. Absolute. */
   packDir: string;
   /** The folder of the skill that runs; readable. Absolute. */
   skillDir: string;
-  /** Where commands run. Absolute. */
+  /** Folder in which commands run. Absolute. */
   commandDir: string;
-  /** Further folders that are readable. Absolute. */
+  /** Further readable folders. Absolute. */
   alsoReadable?: readonly string[];
-  /** Where any agent works, the folder of the call, the workspace: a program in them is not found by its name. Absolute. */
+  /**
+   * Working folders of any agent, the folder of the call, the workspace. Programs in them are not found by name. Absolute.
+   */
   workFolders?: readonly string[];
 }
 
 export interface ToolContext extends RunFolders {
-  /** The whole environment of a command: no provider keys in it. */
+  /** The whole environment of a command. It contains no provider keys. */
   env: Readonly<Record<string, string>>;
   signal: AbortSignal;
   /**
-   * The real path, the address in its normal form, or the command that was decided on or approved for this one call. The tool then does
-   * exactly that, also outside the folders, and refuses when the call means something else by now.
+   * The subject that was decided on or approved for this one call: a real path, a normalized address, or a command. The
+   * tool then does exactly that, even outside the folders. It refuses if the call means something else by now.
    */
   approvedSubject?: string;
-  /** Of a command: the folder that was decided on with it. Real and absolute. */
+  /** For a command: the folder that was decided on with it. Real and absolute. */
   approvedFolder?: string;
-  /** Telos's own folders: searches pass them by, as the policy lets no call read in them. Absolute and real. */
+  /** Telos's own folders. Searches skip them, since the policy lets no call read in them. Absolute and real. */
   protectedDirs?: readonly string[];
-  /** The ripgrep that the editor brings; absolute. Otherwise one on the PATH is used, where there is one. */
+  /** The ripgrep that the editor brings. Absolute. If missing, one on the PATH is used, if there is one. */
   ripgrep?: string | undefined;
-  /** Missing where nothing can be undone. */
+  /** Missing if nothing can be undone. */
   changes?: WriteKeeper | undefined;
-  /** Tells the person how far a long call has come; may be called often. */
+  /** Reports the progress of a long call to the person; may be called often. */
   onProgress?: (message: string) => void;
   /**
-   * Has the person sign in where a call needs it; missing where nobody can. Returns why they would not, undefined when they have. Throws what
-   * went wrong.
+   * Has the person sign in when a call needs it. Missing if there is no person to ask. Returns why they declined, or
+   * undefined if they signed in. Throws what went wrong.
    */
   askSignIn?: (wanted: WantedSignIn) => Promise<string | undefined>;
 }
@@ -57,11 +59,11 @@ export type ToolAccess = 'read' | 'write' | 'execute' | 'network';
 export interface Tool {
   definition: ToolDefinition;
   access: ToolAccess;
-  /** Characters that an input may have at most, by its name; a longer one is no honest one, and nothing is done with it. */
+  /** Maximum characters of an input, by its name. A longer input is not an honest one, and nothing is done with it. */
   longest?: Readonly<Record<string, number>>;
-  /** Words why a call of it was refused or failed, where the model wants that in another form than a sentence. */
+  /** Words the reason why a call was refused or failed, if the model needs another form than a sentence. */
   wordFailure?(input: Readonly<Record<string, unknown>>, reason: string): string;
-  /** Never throws for what the model did wrong: that is a result with `isError`. Throws the abort reason on abort. */
+  /** Never throws for a mistake of the model: that is a result with `isError`. Throws the abort reason on abort. */
   execute(input: Readonly<Record<string, unknown>>, context: ToolContext): Promise<ToolResult>;
 }
 
@@ -72,10 +74,16 @@ export interface WantedSignIn {
   server: string;
   /** The server's own address. */
   place: string;
-  /** Set when the person is signed in and what they want done takes more: the rights, as the server calls them; may be empty. */
+  /**
+   * Set if the person is signed in, but the request needs more rights. Holds those rights as the server names them; may be
+   * empty.
+   */
   more?: string;
-  /** Where it leads, the page for the browser first; undefined where it must not be made, for a reason that is told elsewhere. */
+  /**
+   * Returns where the sign-in leads, the page for the browser first. Returns undefined if it must not be made; the reason
+   * is reported elsewhere.
+   */
   origins(signal: AbortSignal): Promise<readonly string[] | undefined>;
-  /** Has the person sign in. Why it failed is told elsewhere. Throws the abort reason on abort. */
+  /** Has the person sign in. A failure is reported elsewhere. Throws the abort reason on abort. */
   signIn(signal: AbortSignal): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** The tool that changes one place of a file, so that a model need not write the whole of it again. */
+/** Defines the tools that write a file, or edit one place so that a model need not write it whole again. */
 
 import { basename } from 'node:path';
 import { replaceFile } from '../files/atomicWrite.ts';
@@ -50,7 +50,7 @@ async function edit(input: Readonly<Record<string, unknown>>, context: ToolConte
     return toolError(
       `old_text stands ${count} times in ${name}. Give more of what is around it, or set replace_all to true.`,
     );
-  // Counted before it is put together, which could take more memory than there is.
+  // Calculated before the text is joined, which could take more memory than there is.
   const size =
     Buffer.byteLength(read.text) + count * (Buffer.byteLength(newText) - Buffer.byteLength(oldText));
   if (size > writeLimit)
@@ -67,7 +67,10 @@ async function edit(input: Readonly<Record<string, unknown>>, context: ToolConte
   };
 }
 
-/** A model writes one kind of line break whatever the file has; what it saw as the same is the same. */
+/**
+ * Adapts line breaks to the file. A model writes one kind regardless of the file, and text that looked the same to it must
+ * match.
+ */
 function asInFile(text: string, oldText: string, newText: string): { oldText: string; newText: string } {
   const unix = (part: string): string => part.replaceAll('\r\n', '\n');
   const windows = (part: string): string => unix(part).replaceAll('\n', '\r\n');
@@ -76,7 +79,7 @@ function asInFile(text: string, oldText: string, newText: string): { oldText: st
   return { oldText: found, newText: endsLikeWindows ? windows(newText) : unix(newText) };
 }
 
-/** The text to its last byte, mark and line ends included; only what can be written back exactly is taken. */
+/** Reads the whole text, byte order mark and line ends included. Only text that can be written back exactly is accepted. */
 async function readWhole(path: string): Promise<{ text: string } | { problem: string }> {
   const { handle, size } = await openRegularFile(path);
   try {
