@@ -1,4 +1,4 @@
-/** From the options of the command line to the engine's configuration. */
+/** Builds the engine's configuration from the options of the command line. */
 
 import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -7,12 +7,12 @@ import { isSecretName } from '../engine/redact.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalText } from './terminalText.ts';
 
-/** As they were given; paths may be relative to the folder of the call. */
+/** Options as they were given. Paths may be relative to the folder of the call. */
 export interface ConfigOptions {
   model?: string;
   provider?: string;
   cwd?: string;
-  /** How a skill is found, where the command lets one say so. */
+  /** How a skill is found, for commands that accept it. */
   mode?: string;
   replay?: string;
   maxCost?: string;
@@ -20,7 +20,7 @@ export interface ConfigOptions {
   maxMinutes?: string;
 }
 
-/** Absolute; undefined where there is none any more. */
+/** Returns the absolute folder of the call, or undefined if it no longer exists. */
 function folderOfCall(wanted: string | undefined): string | undefined {
   try {
     return resolve(wanted ?? process.cwd());
@@ -29,7 +29,10 @@ function folderOfCall(wanted: string | undefined): string | undefined {
   }
 }
 
-/** Undefined when the folder of the call, or that of `--cwd`, is none; that has been said then, and is wrong usage. */
+/**
+ * Returns the configuration. Returns undefined if the folder of the call, or that of `--cwd`, does not exist. That was then
+ * reported, and is wrong usage.
+ */
 export function configFor(options: ConfigOptions, terminal: Terminal): Config | undefined {
   const cwd = folderOfCall(options.cwd);
   if (cwd === undefined) {
@@ -55,10 +58,13 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
   return config;
 }
 
-/** In /proc/self/stat, counted behind the program's name in brackets. */
+/** Index in /proc/self/stat, counted after the program's name in parentheses. */
 const addressOfEnvironment = 47;
 
-/** Overwrites the values of the variables that `isSecret` names, where the system keeps them; `process.env` stays as it is. Never throws. */
+/**
+ * Overwrites the values of the variables that `isSecret` names in the memory where the system keeps them. `process.env`
+ * keeps its values. Never throws.
+ */
 export function hideStartEnvironment(isSecret: (name: string) => boolean): void {
   if (process.platform !== 'linux') return;
   try {
@@ -71,7 +77,7 @@ export function hideStartEnvironment(isSecret: (name: string) => boolean): void 
     const memory = openSync('/proc/self/mem', 'r+');
     try {
       for (const { name, from, to } of spans) {
-        // Set anew, the variable lies elsewhere, and what lay here is nobody's any more.
+        // Setting the variable again moves it elsewhere, so its old place is no longer in use.
         const value = process.env[name];
         if (value === undefined) continue;
         process.env[name] = value;
@@ -81,11 +87,11 @@ export function hideStartEnvironment(isSecret: (name: string) => boolean): void 
       closeSync(memory);
     }
   } catch {
-    // A system that does not let a process at its own memory shows no worse than it did before.
+    // If the system denies access to our own memory, nothing is worse than before.
   }
 }
 
-/** Where in the block the values of secrets are, in bytes. */
+/** Yields the positions of secret values in the block, in bytes. */
 function* secretSpans(
   block: Buffer,
   isSecret: (name: string) => boolean,

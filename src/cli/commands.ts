@@ -1,6 +1,6 @@
 /**
- * Reads the arguments and hands each command to its file. All are imported at once: they are small, and a start that looks up fewer files is
- * faster. What is heavy (providers, MCP, the reader of web pages) loads where it is used.
+ * Reads the arguments and hands each command to its file. Most are imported at once: they are small, and a start that looks
+ * up fewer files is faster. Heavy parts (providers, MCP, the reader of web pages) are loaded where they are used.
  */
 
 import { readFileSync } from 'node:fs';
@@ -50,10 +50,10 @@ Examples:
 
 Exit codes: 0 completed, 1 no match or failed, 2 wrong usage, 130 cancelled.`;
 
-/** A request may begin with the word of a command. */
+/** Shown because a request may begin with the name of a command. */
 const requestHint = '(A request that begins with this word goes in quotes, as in: telos "agents of change")';
 
-/** Returns the exit code. `packageFile` is where the version stands. */
+/** Runs the command line and returns the exit code. `packageFile` contains the version. */
 export async function runCommandLine(args: readonly string[], packageFile: URL): Promise<number> {
   let exitCode = 0;
   const terminal = openTerminal();
@@ -125,7 +125,7 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
   return program;
 }
 
-/** What looks at the set-up, and what shells want. */
+/** Adds the commands that inspect the set-up, and the one that shells use. */
 function addInspectionCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
   program
     .command('doctor')
@@ -214,7 +214,7 @@ function addRouteCommand(program: Command, terminal: Terminal, exit: (code: numb
     });
 }
 
-/** Each command is one statement; that there are many of them makes it long. */
+/** Adds the set-up commands. It is long because each command is one statement. */
 export function addSetupCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
   program
     .command('init')
@@ -292,7 +292,7 @@ export function addTrustCommands(program: Command, terminal: Terminal, exit: (co
     });
 }
 
-/** Each is one statement, or a few that belong together. */
+/** Adds the commands for records. Each is one statement, or a few that belong together. */
 export function addRecordCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
   addRunsCommands(program, terminal, exit);
   addLogsCommands(program, terminal, exit);
@@ -307,7 +307,7 @@ export function addRecordCommands(program: Command, terminal: Terminal, exit: (c
     });
 }
 
-/** Unlike the log, which has one line for each event of every run, these are whole runs that one can read and hand on. */
+/** Adds the commands for stored runs. A log has one line per event; these are whole runs to read and share. */
 function addRunsCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
   const commands = (): Promise<typeof import('./runsCommand.ts')> => import('./runsCommand.ts');
   const runs = program

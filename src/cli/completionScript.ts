@@ -1,19 +1,25 @@
-/** What a shell needs to complete our commands, options and the names of agents. */
+/** Writes the script that lets a shell complete commands, options and the names of agents. */
 
 export interface CompletedCommand {
   name: string;
   description: string;
   /** Its own commands and options. */
   words: readonly string[];
-  /** What its first argument is called; folders and agents are completed too. */
+  /** Name of its first argument. Folders and agents are completed too. */
   argument: string | undefined;
 }
 
-/** The first column of `telos agents`, without its heading. Plain names alone, since bash carries out what it finds in words to complete. */
+/**
+ * Prints the first column of `telos agents`, without its heading. Only plain names, since bash executes what it finds in
+ * words to complete.
+ */
 const agentNames =
   "telos agents 2>/dev/null | awk -F '  +' 'NR > 1 && $1 ~ /^[A-Za-z0-9._-]+$/ { print $1 }'";
 
-/** A script to be read by the shell; `options` are those before any command, and `withWord` all behind which a word of the person's stands. */
+/**
+ * Returns a script for the shell to read. `options` are the ones before any command. `withWord` are all options that take a
+ * value.
+ */
 export function completionScript(
   shell: 'bash' | 'zsh' | 'fish',
   commands: readonly CompletedCommand[],

@@ -1,4 +1,4 @@
-/** `telos cost`: what the runs of the last days have used, by day, agent, skill and model. */
+/** Implements `telos cost`: the usage of the last days' runs by day, agent, skill and model. */
 
 import { readSpending, type Spending, type Spent, type SpentBy } from '../engine/records/spending.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
@@ -11,7 +11,7 @@ export interface CostOptions extends ConfigOptions {
   json?: boolean;
 }
 
-/** Returns the exit code. */
+/** Prints the cost tables and returns the exit code. */
 export async function costCommand(options: CostOptions, terminal: Terminal): Promise<number> {
   const days = Number(options.days ?? 30);
   if (!Number.isInteger(days) || days < 1 || days > 100_000) {
@@ -65,7 +65,7 @@ function cells(name: string, spent: Spent): string[] {
   return [name, String(runs), ...tokens.map(String), costText(spent)];
 }
 
-/** What is not known is never left out of a sum in silence. */
+/** Words a cost. An unknown part is never silently left out of a sum. */
 function costText({ cost, knownCost, runs, unknownRuns }: Spent): string {
   if (cost !== 'unknown') return `$${cost.toFixed(4)}`;
   return unknownRuns === runs ? 'unknown' : `$${knownCost.toFixed(4)} + ${unknownRuns} unknown`;

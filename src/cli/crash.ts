@@ -1,9 +1,9 @@
-/** What the command line says when it falls over a defect of its own: all that helps to find it, and no key. */
+/** Words the message for a defect of the command line itself: everything that helps to find it, and no keys. */
 import { loadConfig } from '../engine/config.ts';
 import { redactor, secretsIn } from '../engine/redact.ts';
 import { terminalText } from './terminalText.ts';
 
-/** Message and stack, without the values of keys. Never throws. */
+/** Returns message and stack, without the values of keys. Never throws. */
 export function lastWords(error: unknown): string {
   const said = error instanceof Error ? (error.stack ?? error.message) : String(error);
   try {

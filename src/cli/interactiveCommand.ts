@@ -1,4 +1,4 @@
-/** `telos` alone on a terminal: an agent and one of its skills from numbered lists, then a look at it or a run. */
+/** Implements `telos` alone on a terminal: choose an agent and a skill from numbered lists, then dry-run or run it. */
 import type { Agent, Skill } from '../engine/skills/agent.ts';
 import { Telos } from '../engine/telos.ts';
 import type { SkillRef } from '../protocol/run.ts';
@@ -11,17 +11,20 @@ import { columnsOf, terminalLine } from './terminalText.ts';
 
 interface Dialog {
   terminal: Terminal;
-  /** Undefined at the end of the input, or at Ctrl-C. */
+  /** Resolves to undefined at the end of the input, or at Ctrl-C. */
   ask(prompt: string): Promise<string | undefined>;
 }
 
-/** Returns the exit code: that of the run, or 0 when there was none. */
+/** Returns the exit code: that of the run, or 0 if there was none. */
 export async function interactiveCommand(options: RequestOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
   return config ? chooseAndRun(Telos.open(config), options, terminal) : 2;
 }
 
-/** With `options.agent` its skills come at once. `readAnswer` is for tests; the default reads a line from stdin. */
+/**
+ * Lets the person choose a skill and runs it. With `options.agent`, the skills are listed at once. `readAnswer` is for
+ * tests; the default reads a line from stdin.
+ */
 export async function chooseAndRun(
   telos: Telos,
   options: RequestOptions,
@@ -30,7 +33,7 @@ export async function chooseAndRun(
 ): Promise<number> {
   const agents = await wantedAgents(telos, options, terminal);
   if (!agents) return 1;
-  // Behind the ^C that a terminal shows.
+  // Ends the line on which a terminal shows ^C.
   const interrupts = abortOnInterrupt(() => terminal.say(''));
   const { signal } = interrupts;
   const dialog: Dialog = {
@@ -38,7 +41,7 @@ export async function chooseAndRun(
     async ask(prompt) {
       terminal.flush();
       const answer = await readAnswer(prompt, signal);
-      // The end of the input leaves the cursor behind the question.
+      // The end of the input leaves the cursor after the question.
       if (answer === undefined && !signal.aborted) terminal.say('');
       return answer;
     },
@@ -85,7 +88,7 @@ interface Entry {
   description: string;
 }
 
-/** Asks until the answer means an entry; undefined for q and at the end of the input. */
+/** Asks until the answer matches an entry. Returns undefined for q and at the end of the input. */
 async function chooseName(
   what: 'agent' | 'skill',
   entries: readonly Entry[],
@@ -105,7 +108,7 @@ async function chooseName(
   }
 }
 
-/** True for y; d says what would run, and asks again. */
+/** Returns true for y. On d it says what would run, and asks again. */
 async function wantsRun(
   ref: SkillRef,
   telos: Telos,

@@ -1,4 +1,4 @@
-/** `telos lint`: checks skill files, says what each needs, and mends what a program can mend. */
+/** Implements `telos lint`: checks skill files, says what each needs, and fixes what a program can fix. */
 
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
@@ -29,7 +29,7 @@ interface Checked extends Readiness {
   diagnostics: readonly Diagnostic[];
 }
 
-/** Returns the exit code: 1 for an error in a file, or when there are no skills; 2 when the folder is none. */
+/** Returns the exit code: 1 for an error in a file or if there are no skills. It is 2 if the folder does not exist. */
 export async function lintCommand(
   folder: string | undefined,
   options: LintOptions,
@@ -56,7 +56,7 @@ export async function lintCommand(
     : new Set<string>();
   const machine = thisMachine(config.env);
   const checked = found.map(({ skill, agent }: { skill: FileSkill; agent?: string }) => {
-    // What was mended is read anew; a Skill reads its file once.
+    // A fixed file is read again, since a Skill reads its file only once.
     const current = mended.has(skill.file)
       ? openSkill(skill.file, skill.source, skill.id, skill.within)
       : skill;
@@ -95,7 +95,7 @@ function check(skill: FileSkill, agent: string | undefined, machine: Machine): C
   };
 }
 
-/** The files that are different now. */
+/** Fixes skill files and returns those that were changed. */
 async function mend(skills: readonly FileSkill[], terminal: Terminal): Promise<Set<string>> {
   const mended = new Set<string>();
   for (const skill of skills) {
@@ -103,7 +103,7 @@ async function mend(skills: readonly FileSkill[], terminal: Terminal): Promise<S
     if (mended.has(file) || !lintSkill(skill).some(({ edit }) => edit)) continue;
     try {
       const bytes = readFileSync(file);
-      // Written back as UTF-8, letters of another encoding would be lost for good.
+      // Skipped: written back as UTF-8, letters of another encoding would be lost permanently.
       if (!isUtf8(bytes)) continue;
       const text = bytes.toString('utf8');
       const better = mendText(text, file);
@@ -111,7 +111,7 @@ async function mend(skills: readonly FileSkill[], terminal: Terminal): Promise<S
       await writeWhole(file, better);
       mended.add(file);
     } catch (error) {
-      // One file that may not be written keeps no other from being mended.
+      // A file that cannot be written does not keep the others from being fixed.
       const reason = error instanceof Error ? error.message : String(error);
       terminal.say(terminal.style.red(terminalText(`${file} was not mended: ${reason}`)));
     }
@@ -119,7 +119,7 @@ async function mend(skills: readonly FileSkill[], terminal: Terminal): Promise<S
   return mended;
 }
 
-/** What `--json` prints of a skill. */
+/** Returns what `--json` prints about a skill. */
 function record({ agent, skill, bodyBytes, ready, missing, diagnostics }: Checked) {
   return {
     path: skill.file,

@@ -1,4 +1,4 @@
-/** `telos agents` and `telos list-skills`: what there is to run, as a table or as JSON. */
+/** Implements `telos agents` and `telos list-skills`, which print a table or JSON. */
 
 import type { Config } from '../engine/config.ts';
 import type { Diagnostic } from '../engine/files/diagnostic.ts';
@@ -14,7 +14,7 @@ export interface ListOptions extends ConfigOptions {
   json?: boolean;
 }
 
-/** Where an agent comes from, in the words of `mode` in agents.toml where it has one. */
+/** Names where an agent comes from, in the words of `mode` in agents.toml if it has one. */
 const modes: Readonly<Record<Agent['source'], string>> = {
   user: 'installed',
   linked: 'linked',
@@ -22,7 +22,7 @@ const modes: Readonly<Record<Agent['source'], string>> = {
   builtin: 'built-in',
 };
 
-/** Returns the exit code: 1 when there are no agents. */
+/** Returns the exit code: 1 if there are no agents. */
 export async function agentsCommand(options: ListOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
@@ -55,7 +55,7 @@ export async function agentsCommand(options: ListOptions, terminal: Terminal): P
   return 0;
 }
 
-/** Returns the exit code: 1 when there are no agents, or none of that name. */
+/** Returns the exit code: 1 if there are no agents, or none of that name. */
 export async function listSkillsCommand(options: ListOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
@@ -83,7 +83,7 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
     return 0;
   }
   const several = agents.length > 1;
-  // Where nothing is missing anywhere, a column that says so would only take room.
+  // If no skill lacks anything, the column would only take room.
   const someLack = skills.some(({ ready }) => !ready);
   const rows = skills.map(({ agent, skill, missing }) => [
     skill.id,
@@ -100,7 +100,7 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
   return 0;
 }
 
-/** Undefined when there are none, or none of the name in `options`; that has been said then. */
+/** Returns the agents. Returns undefined if there are none, or none of the name in `options`; that was then reported. */
 export async function wantedAgents(
   telos: Telos,
   options: Pick<ListOptions, 'agent'>,
@@ -120,7 +120,7 @@ function readyText(missing: readonly Missing[]): string {
   return `no: ${terminalLine(first, 24)}${others.length > 0 ? ` +${others.length}` : ''}`;
 }
 
-/** Beside a description that is missing stands what the text itself says first. */
+/** Returns the description. If the skill has none, adds the synopsis from its text. */
 function describedAs({ description, synopsis }: Skill): string {
   return synopsis === undefined ? description : `${description} [from its text] ${synopsis}`.trim();
 }
@@ -136,10 +136,10 @@ function missingText(wanted: string | undefined, all: readonly Agent[], config: 
   ].join('\n');
 }
 
-/** More of them would push the list that was asked for off the screen. */
+/** More of them would push the requested list off the screen. */
 const shownDefects = 5;
 
-/** Errors first; of many, `telos lint` tells more. */
+/** Reports defects, errors first. If there are many, it refers to `telos lint`. */
 function sayDefects(diagnostics: readonly Diagnostic[], terminal: Terminal): void {
   const defects = ['error', 'warning'].flatMap(wanted =>
     diagnostics.filter(({ severity }) => severity === wanted),

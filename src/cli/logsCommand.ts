@@ -1,4 +1,4 @@
-/** `telos logs`: which runs there were, what was said in one of them, and what happens now. */
+/** Implements `telos logs`: lists runs, shows the conversation of one, and follows the log. */
 
 import { watch } from 'node:fs';
 import { join } from 'node:path';
@@ -22,10 +22,10 @@ export interface LogsOptions extends ConfigOptions {
   limit?: string;
 }
 
-/** What the records of one run come to. */
+/** The summary of one run's records. */
 interface LoggedRun {
   id: string;
-  /** ISO 8601: its first record. */
+  /** ISO 8601 time of its first record. */
   ts: string;
   agent: string | null;
   skill: string | null;
@@ -34,11 +34,11 @@ interface LoggedRun {
   end?: SkillEndRecord;
 }
 
-/** A run without an end goes on, or its process is gone. */
+/** Returns the outcome. A run without an end is still running, or its process is gone. */
 const outcomeOf = (run: LoggedRun): string =>
   run.end?.outcome ?? (mayStillRun(run) ? 'running' : 'interrupted');
 
-/** The last runs, the newest first. Returns the exit code. */
+/** Lists the last runs, the newest first. Returns the exit code. */
 export async function logsCommand(options: LogsOptions, terminal: Terminal): Promise<number> {
   const limit = Number(options.limit ?? 20);
   if (!Number.isInteger(limit) || limit < 1) {
@@ -70,7 +70,7 @@ export async function logsCommand(options: LogsOptions, terminal: Terminal): Pro
   return 0;
 }
 
-/** The conversation of one run, named by the beginning of its id; the last run when none is named. Returns the exit code. */
+/** Prints the conversation of one run, named by the beginning of its id, or of the last run. Returns the exit code. */
 export async function logsShowCommand(
   id: string | undefined,
   options: LogsOptions,
@@ -96,7 +96,7 @@ export async function logsShowCommand(
   return 0;
 }
 
-/** Each record of today's log as it is written, until Ctrl-C. Returns the exit code. */
+/** Prints each record of today's log as it is written, until Ctrl-C. Returns the exit code. */
 export async function logsFollowCommand(options: LogsOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
@@ -125,7 +125,7 @@ async function lastRuns(
     for (const run of runsOf(records).reverse()) {
       if (!run.id.startsWith(idPrefix)) continue;
       const later = runs.get(run.id);
-      // It went on over midnight.
+      // The run continued past midnight.
       if (later) later.ts = run.ts;
       else runs.set(run.id, run);
     }
@@ -134,7 +134,7 @@ async function lastRuns(
   return [...runs.values()].slice(0, limit);
 }
 
-/** Of what they are lines: `the log`, or one of its files. */
+/** Words how many lines were skipped. `of` names their source: `the log`, or one of its files. */
 export function skippedLogText(lines: number, of: string): string {
   return lines === 1
     ? `One line of ${of} cannot be read and was skipped.`
@@ -144,7 +144,7 @@ export function skippedLogText(lines: number, of: string): string {
 function runsOf(records: readonly LogRecord[]): LoggedRun[] {
   const runs = new Map<string, LoggedRun>();
   for (const record of records) {
-    // Nothing ran: `telos cost` has what the question cost.
+    // No run took place. `telos cost` shows what the question cost.
     if (record.event === 'skill_end' && (record.routing?.alone || record.call)) continue;
     const id = String(record.run_id ?? '');
     const run = runs.get(id) ?? { id, ts: record.ts, agent: null, skill: null };
@@ -211,11 +211,11 @@ function recordText(record: LogRecord): string {
   }
 }
 
-/** Whose question it was, of one that no run has put. */
+/** Names who asked a question that did not come from a run. */
 const callText = ({ call }: SkillEndRecord): string =>
   call ? `${call.provider} ${call.model}, asked by the ${call.door}: ` : '';
 
-/** Ends when the signal aborts. Throws what the file system says. */
+/** Passes on new records until the signal aborts. Throws what the file system reports. */
 export async function followLog(
   dataDir: string,
   signal: AbortSignal,

@@ -1,11 +1,14 @@
-/** The argument parser, set up once: how help looks, where it is written, and that wrong usage is an error and not the end of the process. */
+/**
+ * Sets up the argument parser: the form of help, and where it is written. Wrong usage is an error and does not end the
+ * process.
+ */
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { amountIn } from '../engine/config.ts';
 import type { Terminal } from './terminal.ts';
 
 export { Argument, type Command, CommanderError, Option };
 
-/** The command `telos`, without options and commands. */
+/** Returns the command `telos`, without options and commands. */
 export function openParser(terminal: Terminal): Command {
   return new Command('telos')
     .helpOption('-h, --help', 'print this')
@@ -20,7 +23,7 @@ export function openParser(terminal: Terminal): Command {
     .exitOverride();
 }
 
-/** Name and arguments; that each has options goes without saying. */
+/** Returns name and arguments. Options are left out, since every command has some. */
 function subcommandTerm(command: Command): string {
   const inner = command.commands.map(one => one.name()).join('|');
   const words = command.registeredArguments.map(one =>
@@ -29,29 +32,29 @@ function subcommandTerm(command: Command): string {
   return [command.name(), ...(inner ? [inner] : []), ...words].join(' ');
 }
 
-/** For options that take a number from 0 on. Throws an error of the parser for anything else. */
+/** Parses options that take a number from 0 on. Throws an error of the parser for anything else. */
 export function amount(text: string): string {
   if (Number.isNaN(amountIn(text))) throw new InvalidArgumentError('It takes a number from 0 on.');
   return text;
 }
 
-/** The options of one command, as `--name`. */
+/** Returns the options of one command, as `--name`. */
 export function longOptions(command: Command): string[] {
   return command.options.flatMap(option => (option.long ? [option.long] : []));
 }
 
-/** Those of them behind which a word of the person's own stands. */
+/** Returns the options that take a value from the person. */
 export function optionsWithWord(command: Command): string[] {
   return command.options.flatMap(option => (option.long && option.required ? [option.long] : []));
 }
 
-/** What every command reads of its set-up, and what only `ask` takes because it is a run as well. */
+/** Options that every command reads for its set-up, and options that only `ask` takes because it is also a run. */
 const everywhere = ['--cwd', '--model', '--provider'];
 const notInRuns = ['--version', '--agent'];
 
 /**
- * Lets commands take options of `telos` behind their names too, as in `telos ask "..." --json`. To be called when all commands are there.
- * `runs` names the commands that run a request, which take all that a run takes.
+ * Lets commands take options of `telos` after their names too, as in `telos ask "..." --json`. Must be called when all
+ * commands are defined. `runs` names the commands that run a request; they take all options of a run.
  */
 export function shareOptions(program: Command, runs: readonly string[]): void {
   const share = (command: Command): void => {
@@ -64,7 +67,7 @@ export function shareOptions(program: Command, runs: readonly string[]): void {
     for (const inner of command.commands) share(inner);
   };
   for (const command of program.commands) share(command);
-  // Whoever says that nothing is to happen must not see it happen because a command knows no such thing.
+  // A dry run must not turn into a real one because the command has no dry run.
   program.hook('preAction', (_program, command) => {
     if (!program.opts()['dryRun'] || command === program || [...runs, 'route'].includes(command.name()))
       return;

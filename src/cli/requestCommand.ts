@@ -1,4 +1,4 @@
-/** `telos "<request>"`: one run from words to exit code. */
+/** Implements `telos "<request>"`: one run from words to exit code. */
 
 import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
@@ -12,7 +12,7 @@ import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.t
 import { terminalHuman } from './terminalHuman.ts';
 import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
-/** The options of the command line, as they were given; paths may be relative to the folder of the call. */
+/** Options of the command line, as they were given. Paths may be relative to the folder of the call. */
 export interface RequestOptions extends ConfigOptions {
   agent?: string;
   dryRun?: boolean;
@@ -22,7 +22,7 @@ export interface RequestOptions extends ConfigOptions {
   record?: string;
 }
 
-/** Returns the exit code. */
+/** Runs the request and returns the exit code. */
 export async function requestCommand(
   text: string,
   options: RequestOptions,
@@ -49,7 +49,7 @@ export async function carryOut(
   const recordTo = options.record === undefined ? undefined : resolve(options.record);
   const request: RunRequest = { ...wanted, door: 'cli', ...(recordTo === undefined ? {} : { recordTo }) };
   const interrupts = abortOnInterrupt(() => {
-    // Behind the ^C that a terminal shows.
+    // The newline ends the line on which a terminal shows ^C.
     terminal.say(
       `${terminal.canAsk ? '\n' : ''}${terminal.style.dim('Stopping; Ctrl-C again ends at once.')}`,
     );

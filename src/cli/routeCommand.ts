@@ -1,4 +1,7 @@
-/** `telos route`: which skill a request means and why, without running it; or how well skills are told apart, measured. */
+/**
+ * Implements `telos route`: explains which skill a request means without running it, or measures how well skills are
+ * distinguished.
+ */
 
 import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
@@ -9,7 +12,7 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
-/** Paths may be relative to the folder of the call. */
+/** Options of `telos route`. Paths may be relative to the folder of the call. */
 export interface RouteOptions extends ConfigOptions {
   agent?: string;
   json?: boolean;
@@ -20,10 +23,10 @@ export interface RouteOptions extends ConfigOptions {
   negatives?: string;
 }
 
-/** That many of the ranking are shown. */
+/** Entries of the ranking that are shown. */
 const shownRanking = 3;
 
-/** Returns the exit code: 1 when no skill fits; 2 when it is not clear what is wanted. */
+/** Returns the exit code: 1 if no skill fits, 2 if it is unclear what is wanted. */
 export async function routeCommand(text: string, options: RouteOptions, terminal: Terminal): Promise<number> {
   const { pairs, packs, corpus, negatives } = options;
   const measures = [pairs, packs, corpus, negatives].some(option => option !== undefined);
@@ -110,7 +113,7 @@ async function explain(
 
 const scored = (score: number | undefined): string => (score === undefined ? '' : ` with ${score}`);
 
-/** Without a mode no model is asked, since each sentence would be a call that costs. */
+/** Measures the routing. Without a mode no model is asked, since each sentence would be a call that costs. */
 async function measure(
   telos: Telos,
   options: RouteOptions & Required<Pick<RouteOptions, 'pairs' | 'packs' | 'corpus'>>,

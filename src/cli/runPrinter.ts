@@ -1,4 +1,4 @@
-/** Shows a run on the terminal: the model's words on stdout as they come, what happens around them on stderr. */
+/** Shows a run on the terminal: the model's words on stdout as they come, everything else on stderr. */
 import {
   describeRoute,
   type RunEvent,
@@ -11,12 +11,12 @@ import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export type RunPrinter = (event: RunEvent) => void;
 
-/** Each event as one line of JSON on stdout. */
+/** Prints each event as one line of JSON on stdout. */
 export function jsonPrinter(terminal: Terminal): RunPrinter {
   return event => terminal.out(`${terminalJson(event)}\n`);
 }
 
-/** With `verbose`: what a tool gave back, tokens and cost of each round, and how long it took. */
+/** Prints a run as text. With `verbose` it adds tool results, tokens and cost of each round, and the duration. */
 export function textPrinter(terminal: Terminal, verbose: boolean): RunPrinter {
   const { style } = terminal;
   const say = (line: string): void => terminal.say(line);
@@ -33,7 +33,7 @@ export function textPrinter(terminal: Terminal, verbose: boolean): RunPrinter {
       case 'text':
         return terminal.out(terminalText(event.text));
       case 'tool_start':
-        // What the model says next is another turn. A pipe gets its words alone.
+        // The model's next text is another turn. A pipe gets only its words.
         if (terminal.outWidth !== undefined) terminal.endLine();
         return say(`${style.bold('→')} ${toolLine(event.call, terminal.sayWidth - 2)}`);
       case 'tool_end':
@@ -71,7 +71,9 @@ function routedText(event: EventOf<'routed'>, { style }: Terminal, verbose: bool
   return lines.join('\n');
 }
 
-/** `write_file today.md`: the name and the one argument that says most, else all of them. */
+/**
+ * Returns the name and the most telling argument, as in `write_file today.md`. If there is none, it shows all arguments.
+ */
 function toolLine(call: ToolCall, width: number): string {
   const { input } = call;
   const telling = ['path', 'command', 'url']
@@ -81,10 +83,10 @@ function toolLine(call: ToolCall, width: number): string {
   return terminalLine(`${call.name} ${rest}`, width);
 }
 
-/** Why a call failed may take more than one line of the screen, but not a screen, in characters. */
+/** In characters. The reason of a failed call may take more than one line of the screen, but not all of it. */
 const failureLength = 400;
 
-/** A failed call is always shown, in one line; a result only when asked for. */
+/** Shows a failed call always, in one line. Shows a result only with `verbose`. */
 function sayResult(name: string, result: ToolResult, terminal: Terminal, verbose: boolean): void {
   const { style } = terminal;
   if (result.isError && !verbose) {
@@ -133,10 +135,10 @@ function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, verbose: boolean)
   }
 }
 
-/** That many suggestions fit on a screen; the rest is counted. */
+/** Suggestions that fit on a screen; the rest is counted. */
 const shownSuggestions = 40;
 
-/** The sentence, and what there is to choose from. */
+/** Returns the sentence and the skills to choose from. */
 export function noMatchText(
   sentence: string,
   suggestions: readonly SkillRef[],

@@ -1,4 +1,4 @@
-/** `telos runs`: the runs that are kept, each readable as a whole; to look into one, hand it on, play it again, name or delete it. */
+/** Implements `telos runs`: lists, shows, exports, replays, renames and deletes stored runs. */
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -35,7 +35,7 @@ export interface RunsOptions extends ConfigOptions {
   verbose?: boolean;
 }
 
-/** The newest first. Returns the exit code, as all of these do. */
+/** Lists stored runs, the newest first. Like all commands here, it returns the exit code. */
 export async function runsCommand(options: RunsOptions, terminal: Terminal): Promise<number> {
   const limit = Number(options.limit ?? 20);
   if (!Number.isInteger(limit) || limit < 1) {
@@ -84,7 +84,7 @@ async function wantedRuns(
   }
 }
 
-/** What was asked, done and answered. */
+/** Shows what was asked, done and answered. */
 export async function runsShowCommand(
   id: string | undefined,
   options: RunsOptions,
@@ -105,7 +105,7 @@ export async function runsShowCommand(
   });
 }
 
-/** Lines of a result that are shown; `--json` has all of them. */
+/** Lines of a result that are shown. `--json` has all of them. */
 const shownLines = 20;
 
 function partText(part: RunPart): string {
@@ -134,7 +134,7 @@ function partText(part: RunPart): string {
   }
 }
 
-/** The conversation up to the run, to a file or to stdout. */
+/** Writes the conversation up to the run, to a file or to stdout. */
 export async function runsExportCommand(
   id: string | undefined,
   options: RunsOptions,
@@ -145,7 +145,7 @@ export async function runsExportCommand(
     const { text: redact } = await Telos.open(config).fullRedactor();
     const text = await exportedConversation(await history.conversation(runId, runId), format, redact);
     if (output === undefined) {
-      // A page is for a browser, and lines of JSON escape what could steer; Markdown is read here, too.
+      // HTML is for a browser, and JSON lines escape steering characters. Markdown is also read on the terminal.
       terminal.out(format === 'md' && terminal.outWidth !== undefined ? terminalText(text) : text);
       return 0;
     }
@@ -165,7 +165,7 @@ function whenOf({ startedAt }: RunSummary): string {
   return Number.isNaN(time.getTime()) ? '' : ` of ${time.toLocaleString()}`;
 }
 
-/** Shows what happened once more, at a speed that one can read; no model is asked, and no tool runs. */
+/** Replays the events at a readable speed. No model is asked, and no tool runs. */
 export async function runsReplayCommand(
   id: string | undefined,
   options: RunsOptions,
@@ -175,7 +175,7 @@ export async function runsReplayCommand(
     if (!options.json)
       terminal.say(terminalText(`This is a replay of a run${whenOf(summary)}: nothing runs.`));
     const print = options.json ? jsonPrinter(terminal) : textPrinter(terminal, options.verbose ?? false);
-    // Who stops it has seen enough.
+    // An interrupt only ends the replay.
     const { signal, release } = abortOnInterrupt(() => {});
     try {
       for await (const event of paced(events, signal)) {
@@ -191,7 +191,7 @@ export async function runsReplayCommand(
   });
 }
 
-/** An empty title gives the run its first words back. */
+/** Renames a run. An empty title restores the run's first words. */
 export async function runsRenameCommand(
   id: string,
   title: string,
@@ -207,7 +207,7 @@ export async function runsRenameCommand(
   });
 }
 
-/** Asks, unless `--yes` says not to. */
+/** Deletes a run. Asks first, unless `--yes` is given. */
 export async function runsDeleteCommand(
   id: string,
   options: RunsOptions,
@@ -223,7 +223,7 @@ export async function runsDeleteCommand(
   });
 }
 
-/** Says what cannot be done and why, with exit code 1. */
+/** Calls `use` with the history. Reports a failure and its reason, and returns exit code 1. */
 async function withHistory(
   options: ConfigOptions,
   terminal: Terminal,
@@ -240,7 +240,7 @@ async function withHistory(
   }
 }
 
-/** The run whose id begins like this, the latest where none is named. */
+/** Calls `use` with the run whose id begins with `id`, or with the latest run if `id` is missing. */
 async function withRun(
   id: string | undefined,
   options: ConfigOptions,

@@ -1,4 +1,6 @@
-/** What changes what there is to run: `telos init`, `skill add`, `install` and `uninstall`. */
+/**
+ * Implements the commands that change or check the set-up: `telos init`, `skill add`, `install`, `uninstall` and `doctor`.
+ */
 
 import { basename, resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
@@ -12,7 +14,7 @@ import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.t
 import { agrees } from './terminalHuman.ts';
 import { exactText, terminalJson, terminalText } from './terminalText.ts';
 
-/** Returns the exit code. */
+/** Creates the configuration and the skills folder. Returns the exit code. */
 export async function initCommand(options: ConfigOptions, terminal: Terminal): Promise<number> {
   return withTelos(options, terminal, async telos => {
     const { configFile, configWritten, skillsDir } = await telos.init();
@@ -25,7 +27,7 @@ export async function initCommand(options: ConfigOptions, terminal: Terminal): P
   });
 }
 
-/** Returns the exit code. */
+/** Writes a first skill. Returns the exit code. */
 export async function skillAddCommand(
   agent: string,
   skill: string,
@@ -45,7 +47,10 @@ export interface InstallCommandOptions extends ConfigOptions {
   yes?: boolean;
 }
 
-/** `folder` may be relative to the folder of the call. Asks first where an agent is replaced. Returns the exit code. */
+/**
+ * Installs a pack or a skill. `folder` may be relative to the folder of the call. Asks first if an agent is replaced.
+ * Returns the exit code.
+ */
 export async function installCommand(
   folder: string,
   options: InstallCommandOptions,
@@ -78,7 +83,7 @@ export async function installCommand(
 
 const keptText = `The old folder is kept for ${keptDays} days. To bring it back:`;
 
-/** Shows what would be replaced. A `--yes` counts only where it is known what it was said about. */
+/** Shows what would be replaced. `--yes` counts only if it is known what it refers to. */
 async function mayReplace(
   plan: InstallPlan,
   folder: string,
@@ -87,7 +92,7 @@ async function mayReplace(
 ): Promise<boolean> {
   const { name, replaces } = plan;
   for (const line of describeReplacement(plan, timeText)) terminal.say(exactText(line));
-  // A pack chooses its name itself; a person who has typed it knows which agent goes.
+  // A pack chooses its own name. A person who has typed the name knows which agent is replaced.
   const isTyped = replaces?.origin.kind === 'by hand' && basename(resolve(folder)) === name;
   if (yes && (replaces?.isSameSource || isTyped || as === name)) return true;
   const command = `telos install ${exactText(folder)} --yes`;
@@ -98,7 +103,7 @@ async function mayReplace(
   return agrees(`${keptText} telos undo`, `Replace agent '${exactText(name)}'?`, unattended, terminal);
 }
 
-/** Asks first, unless `yes`; without a terminal to ask on that is a no. Returns the exit code. */
+/** Uninstalls an agent. Asks first, unless `yes`; without a terminal to ask on, the answer is no. Returns the exit code. */
 export async function uninstallCommand(
   name: string,
   options: ConfigOptions & { yes?: boolean },
@@ -121,7 +126,7 @@ export async function uninstallCommand(
   });
 }
 
-/** Says what the engine refuses and why, with exit code 1. */
+/** Calls `use` with the engine. Reports what the engine refuses and why, and returns exit code 1. */
 async function withTelos(
   options: ConfigOptions,
   terminal: Terminal,
@@ -138,7 +143,7 @@ async function withTelos(
   }
 }
 
-/** Returns the exit code: 1 when something is broken. */
+/** Returns the exit code: 1 if something is broken. */
 export async function doctorCommand(
   options: ConfigOptions & { json?: boolean },
   terminal: Terminal,

@@ -1,19 +1,22 @@
-/** The three standard streams as the commands see them: answers go out, everything else to the side, colours only where they can be seen. */
+/**
+ * Wraps the three standard streams. Answers go to stdout, everything else to stderr; colours are used only where they can
+ * be seen.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 
 export interface Terminal {
-  /** To stdout: what was asked for. */
+  /** Writes requested output to stdout. */
   out(text: string): void;
-  /** To stderr: everything that is said about it. A line that stdout left open on the same screen is ended first. */
+  /** Writes everything else to stderr. First ends a line that stdout left open on the same screen. */
   say(line: string): void;
   /** Ends an open line on stdout. */
   endLine(): void;
   /** Writes what `out` still holds. */
   flush(): void;
-  /** A person sits there: stdin and stderr are terminals. */
+  /** True if there is a person to ask: stdin and stderr are terminals. */
   readonly canAsk: boolean;
-  /** Width of what stdout is shown on, in characters; undefined when it is no terminal. */
+  /** Width of the terminal behind stdout, in characters. Undefined if stdout is not a terminal. */
   readonly outWidth: number | undefined;
   /** Width for lines on stderr, in characters. */
   readonly sayWidth: number;
@@ -42,8 +45,8 @@ function same(text: string): string {
 }
 
 /**
- * A reader that has gone (`| head`) is no reason to stop half-way through a run: what would be written is dropped, quietly. A disk that is
- * full drops it too, but whoever counts on the file has to hear of it.
+ * Returns a writer that drops text once the stream is broken. A closed reader (`| head`) does not stop a run half-way; the
+ * rest is dropped silently. A full disk drops it too, but that is reported, since the file may be needed.
  */
 function droppingBrokenPipe(stream: NodeJS.WriteStream): (text: string) => void {
   let broken = false;
@@ -60,12 +63,12 @@ function droppingBrokenPipe(stream: NodeJS.WriteStream): (text: string) => void 
   };
 }
 
-/** Memory for text that waits, in characters. */
+/** Most text that is held back, in characters. */
 const collectedCharacters = 64 * 1024;
 
 /**
- * What comes in one go is written in one go: a network packet holds hundreds of tokens, and a system call for each would cost more
- * than reading them. Written before anything else is waited for, and at the end of the process.
+ * Collects text that arrives together and writes it at once. A network packet contains hundreds of tokens, and a system
+ * call for each would cost more than reading them. Writes before anything else is waited for, and when the process exits.
  */
 function collecting(write: (text: string) => void): { add(text: string): void; flush(): void } {
   let waiting = '';
@@ -85,7 +88,7 @@ function collecting(write: (text: string) => void): { add(text: string): void; f
   };
 }
 
-/** For terminals that do not say how wide they are. */
+/** For terminals that do not report their width. */
 const usualWidth = 80;
 
 export function openTerminal(): Terminal {
@@ -104,7 +107,7 @@ export function openTerminal(): Terminal {
     say(line) {
       collected.flush();
       writeSide(`${oneScreen && open ? '\n' : ''}${line}\n`);
-      // Only the screen's line is ended: what stdout receives is the same whether or not somebody watches stderr.
+      // Only the screen's line is ended. Stdout receives the same text whether or not stderr is a terminal.
       if (oneScreen) open = false;
     },
     endLine() {
@@ -123,7 +126,10 @@ export const cancelledExitCode = 130;
 
 const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** `signal` aborts at the first interrupt, after `onFirst`; `release` gives the signals back to the process. */
+/**
+ * Turns signals into an abort. `signal` aborts at the first interrupt, after `onFirst`. `release` gives the signals back to
+ * the process.
+ */
 export function abortOnInterrupt(onFirst: () => void): { signal: AbortSignal; release: () => void } {
   const controller = new AbortController();
   const interrupt = (): void => {
@@ -140,13 +146,16 @@ export function abortOnInterrupt(onFirst: () => void): { signal: AbortSignal; re
   };
 }
 
-/** A terminal as an input, which can be read key by key. */
+/** A terminal as an input that can be read key by key. */
 export interface KeyInput extends NodeJS.ReadableStream {
   isTTY: true;
   setRawMode(raw: boolean): unknown;
 }
 
-/** How long a question stands there before an answer counts, in milliseconds, and how long a pause ends what is typed without a look at it. */
+/**
+ * How long a question is shown before an answer counts, in milliseconds. A pause of this length also ends text that is
+ * typed without reading.
+ */
 const readingTime = 200;
 
 /** Keys that the terminal turns into signals when it is read line by line. */
@@ -160,9 +169,9 @@ export function isKeyInput(input: NodeJS.ReadableStream): input is KeyInput {
 }
 
 /**
- * Drops what the terminal holds and what comes within the first moment; call it when the question is shown. Read key by key, since a line
- * that was begun is given out only then. Returns when an answer counts, or the signal aborts: true when a line was begun whose end is still
- * to come.
+ * Drops text typed before the question could be read. Must be called when the question is shown. Drops what the terminal
+ * holds and what comes within the first moment. Reads key by key, since a begun line is otherwise delivered only when it
+ * ends. Resolves when an answer counts, or the signal aborts. Returns true if a line was begun whose end is still to come.
  */
 export async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Promise<boolean> {
   let line = '';
@@ -172,7 +181,7 @@ export async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Prom
     line = (line + typed).split(/[\r\n]/).at(-1)!;
     for (const [key, name] of signalKeys) if (typed.includes(key)) process.kill(process.pid, name);
   };
-  // A terminal that is gone is the end of the input, which whoever reads next notices.
+  // A lost terminal is the end of the input, which the next reader notices.
   const ignore = (): void => undefined;
   input.on('error', ignore);
   input.on('data', drop);
@@ -189,6 +198,6 @@ export async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Prom
     input.pause();
     input.off('error', ignore);
   }
-  // A terminal may report something by itself.
+  // A terminal may send control sequences by itself.
   return /\P{Cc}/u.test(stripVTControlCharacters(line));
 }

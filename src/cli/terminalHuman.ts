@@ -1,4 +1,4 @@
-/** Asks the person at the terminal, on stderr, so that stdout stays what was asked for. */
+/** Asks the person at the terminal, on stderr, so that stdout contains only requested output. */
 
 import { createInterface } from 'node:readline';
 import type { Human } from '../engine/human.ts';
@@ -7,24 +7,24 @@ import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protoc
 import { abortOnInterrupt, dropTypedAhead, isKeyInput, type Terminal } from './terminal.ts';
 import { exactText, terminalText } from './terminalText.ts';
 
-/** How much of what is to be approved is shown, half of it from the beginning; what is between is counted, and shown when asked for. */
+/** Most that is shown of a subject, half of it from the beginning. The part between is counted, and shown on request. */
 const shownCharacters = 4000;
 const shownLines = 40;
 
-/** What is kept for good takes a word: a letter slips. */
+/** A permanent choice takes a whole word, since a single letter is easily mistyped. */
 const keys: Record<ApprovalScope, { key: string; label: string }> = {
   once: { key: 'y', label: 'y = yes, once' },
   run: { key: 'r', label: 'r = for this run' },
   always: { key: 'always', label: 'always = do not ask again' },
 };
 
-/** What `always` means where the question is a card. */
+/** Label of `always` if the question includes a card. */
 const acceptLabel = 'always = accept the card, as long as no file of the agent changes';
 
-/** Undefined at the end of the input, or when the signal aborts. */
+/** Resolves to undefined at the end of the input, or when the signal aborts. */
 export type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
 
-/** `readAnswer` is for tests; the default reads a line from stdin. */
+/** Returns the person at the terminal. `readAnswer` is for tests; the default reads a line from stdin. */
 export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readLine): Human {
   return {
     async approve(request, signal) {
@@ -51,7 +51,7 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
   };
 }
 
-/** The question comes behind the card, so that the end of a command stands where the answer is typed. */
+/** Words the question. It follows the card, so that the end of a command is next to where the answer is typed. */
 function approvalText(
   request: ApprovalRequest,
   { style }: Terminal,
@@ -103,7 +103,7 @@ function shown(part: Excerpt | undefined, indent: string, style: Terminal['style
   return [...indented(part.head), style.red(note), ...indented(part.tail)];
 }
 
-/** The whole card, since `always` accepts all of it. */
+/** Returns the whole card, since `always` accepts all of it. */
 function cardLines(card: AgentCard): string[] {
   return describeCard(card).map(line => `  | ${exactText(line.replaceAll('\n', ' '))}`);
 }
@@ -113,7 +113,7 @@ function approvalPrompt({ scopes, card }: ApprovalRequest, isCut: boolean): stri
   return `  Allow? [${[...labels, ...(isCut ? ['s = show all of it'] : []), 'N = no'].join(', ')}] `;
 }
 
-/** Anything but the word of an offered scope is a no; so is the end of the input. */
+/** Returns a denial for anything but the word of an offered scope, and for the end of the input. */
 function decisionOf(word: string, scopes: readonly ApprovalScope[]): ApprovalDecision {
   const scope = scopes.find(
     candidate => keys[candidate].key === word || (candidate === 'once' && word === 'yes'),
@@ -121,7 +121,10 @@ function decisionOf(word: string, scopes: readonly ApprovalScope[]): ApprovalDec
   return scope ? { allow: true, scope } : { allow: false, reason: 'The person at the terminal said no.' };
 }
 
-/** One line of input; undefined at its end, or when the signal aborts. On a terminal only what is typed behind the question counts. */
+/**
+ * Reads one line of input. Returns undefined at its end, or when the signal aborts. On a terminal, only text typed after
+ * the question counts.
+ */
 export async function readLine(
   prompt: string,
   signal: AbortSignal,
@@ -136,7 +139,7 @@ export async function readLine(
   const reader = createInterface({ input, output, terminal: false });
   return new Promise(resolve => {
     const finish = (answer: string | undefined): void => {
-      resolve(answer); // before closing, which ends here again without an answer
+      resolve(answer); // Before closing, which calls `finish` again without an answer.
       signal.removeEventListener('abort', stop);
       reader.close();
     };
@@ -154,7 +157,10 @@ export async function readLine(
 const hasEnded = (input: NodeJS.ReadableStream): boolean =>
   'readableEnded' in input && input.readableEnded === true;
 
-/** `about` says what would happen, `question` asks; `unattended` is said where nobody sits. Anything but a yes is a no, and is said to be one. */
+/**
+ * Asks a yes-or-no question. `about` says what would happen, `question` asks. `unattended` is shown if there is no person
+ * to ask. Any answer but yes is a no, and is confirmed as one.
+ */
 export async function agrees(
   about: string,
   question: string,
@@ -169,7 +175,7 @@ export async function agrees(
   try {
     terminal.say(about);
     const answer = await readLine(`${question} [y/N] `, signal);
-    // The end of the input, and Ctrl-C, leave the cursor behind the question.
+    // The end of the input and Ctrl-C leave the cursor after the question.
     if (answer === undefined) terminal.say('');
     if (['y', 'yes'].includes(answer?.trim().toLowerCase() ?? '')) return true;
     terminal.say('Nothing was changed.');
@@ -179,7 +185,10 @@ export async function agrees(
   }
 }
 
-/** By its number, counted from 1, or by its name in any case; undefined for anything else. */
+/**
+ * Returns the name that the answer means: by its number, counted from 1, or by name in any case. Returns undefined for
+ * anything else.
+ */
 export function pick(answer: string, names: readonly string[]): string | undefined {
   const wanted = answer.trim();
   if (/^\d+$/.test(wanted)) return names[Number(wanted) - 1];

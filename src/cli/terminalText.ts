@@ -1,22 +1,25 @@
-/** What a model, a tool or a file says must not steer the terminal: such characters are shown as escapes, not sent. */
+/** Escapes characters with which a model, a tool or a file could steer the terminal. */
 import { steering, unseen } from '../protocol/text.ts';
 
 const steeringCharacters = new RegExp(steering.source, 'g');
 
-/** Harmless in prose, where languages need them, but not in what is to be approved. */
+/** Harmless in prose, where languages need them, but not in a subject to approve. */
 const unseenCharacters = new RegExp(`(?![\\n\\t])(?:${unseen.source})`, 'gu');
 
-/** Text for a terminal: newlines and tabs stay, a carriage return before a newline goes, what could steer is shown as `\x1b`. */
+/**
+ * Returns text for a terminal. Newlines and tabs stay, a carriage return before a newline is removed. Steering characters
+ * are shown as `\x1b`.
+ */
 export function terminalText(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(steeringCharacters, escaped);
 }
 
-/** Text that somebody decides about: invisible characters are shown too. */
+/** Returns text for a person to decide about: invisible characters are shown too. */
 export function exactText(text: string): string {
   return text.replace(unseenCharacters, escaped);
 }
 
-/** The same on one line, cut to a number of columns with an ellipsis. */
+/** Returns terminal text on one line, cut to a number of columns with an ellipsis. */
 export function terminalLine(text: string, columns = Number.POSITIVE_INFINITY): string {
   const line = terminalText(text).trim().replace(/\s+/g, ' ');
   if (columnsOf(line) <= columns) return line;
@@ -29,14 +32,14 @@ export function terminalLine(text: string, columns = Number.POSITIVE_INFINITY): 
   return `${cut}…`;
 }
 
-/** Letters of East Asia and pictures, which take two columns. */
+/** East Asian letters and pictures, which take two columns. */
 const wideCharacter =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 
-/** Marks on the letter before, and joiners. */
+/** Combining marks and joiners. */
 const columnlessCharacter = /[\p{Mn}\p{Me}\p{Cf}]/u;
 
-/** How much room a line takes on a terminal. */
+/** Returns the number of columns that a line takes on a terminal. */
 export function columnsOf(line: string): number {
   if (/^[ -~]*$/.test(line)) return line.length;
   let columns = 0;
@@ -45,7 +48,7 @@ export function columnsOf(line: string): number {
   return columns;
 }
 
-/** One line of JSON; characters that could steer a terminal are written as JSON escapes, so that nothing is lost. */
+/** Returns one line of JSON. Steering characters are written as JSON escapes, so that nothing is lost. */
 export function terminalJson(value: unknown): string {
   return JSON.stringify(value).replace(steeringCharacters, unicodeEscape);
 }
@@ -59,12 +62,12 @@ function escaped(character: string): string {
 const unicodeEscape = (character: string): string =>
   `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** The last column is not cut to fewer columns of the terminal; a row that needs more goes on in the next line. */
+/** Minimum columns of the last column. A row that needs more continues on the next line. */
 const narrowest = 12;
 
 /**
- * Lines of text without a newline at the end. With `width`, in columns of the terminal, the last column is cut so that each row stays on
- * its line.
+ * Returns lines of text without a newline at the end. With `width`, in columns of the terminal, the last column is cut so
+ * that each row fits on one line.
  */
 export function table(
   headings: readonly string[],

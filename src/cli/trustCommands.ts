@@ -1,4 +1,7 @@
-/** `telos trust <agent>`: shows what an agent's files name, and binds a yes to exactly those bytes. */
+/**
+ * Implements `telos trust <agent>` and `telos policy`. `trust` shows what an agent's files name, and binds a yes to exactly
+ * those bytes.
+ */
 
 import {
   describePermission,
@@ -20,7 +23,7 @@ export interface TrustOptions extends ConfigOptions {
   json?: boolean;
 }
 
-/** Returns the exit code: 0 when the agent is reviewed, 1 when it is not or there is none of that name. */
+/** Returns the exit code: 0 if the agent is reviewed, 1 if it is not or does not exist. */
 export async function trustCommand(name: string, options: TrustOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
@@ -45,7 +48,9 @@ export async function trustCommand(name: string, options: TrustOptions, terminal
   return 0;
 }
 
-/** Names, paths and lines come from files of unknown origin: what cannot be seen in them is written as escapes. */
+/**
+ * Returns the card as text. Names, paths and lines come from files of unknown origin, so invisible characters are escaped.
+ */
 function cardText(card: AgentCard): string {
   return describeCard(card)
     .map(line => exactText(line.replaceAll('\n', ' ')))
@@ -54,7 +59,7 @@ function cardText(card: AgentCard): string {
 
 async function saysYes(terminal: Terminal): Promise<boolean> {
   if (!terminal.canAsk) return false;
-  // It counts from now on, so a letter that slips is not enough.
+  // It takes effect from now on, so a single mistyped letter must not be enough.
   const answer = await readLine('Accept it? [yes/N] ', new AbortController().signal);
   return answer?.trim().toLowerCase() === 'yes';
 }
@@ -64,7 +69,7 @@ export interface PolicyOptions extends ConfigOptions {
   json?: boolean;
 }
 
-/** Returns the exit code: 2 for input that is no JSON object. */
+/** Returns the exit code: 2 if the input is not a JSON object. */
 export async function policyExplainCommand(
   tool: string,
   json: string,
@@ -93,7 +98,7 @@ export async function policyExplainCommand(
   return 0;
 }
 
-/** Returns the exit code. */
+/** Lists the granted permissions. Returns the exit code. */
 export async function policyListCommand(options: PolicyOptions, terminal: Terminal): Promise<number> {
   const config = configFor(options, terminal);
   if (!config) return 2;
@@ -114,7 +119,7 @@ export async function policyListCommand(options: PolicyOptions, terminal: Termin
   return 0;
 }
 
-/** Takes back what the list names by this id, and all that grants the same. Returns the exit code. */
+/** Revokes the permission with this id, and all that grant the same. Returns the exit code. */
 export async function policyRevokeCommand(
   id: string,
   options: PolicyOptions,

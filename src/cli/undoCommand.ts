@@ -1,4 +1,4 @@
-/** `telos undo [change]`: shows what a run, an install or an uninstall has changed, and brings that back to what it was. */
+/** Implements `telos undo [change]`: shows what a run, an install or an uninstall has changed, and reverts it. */
 
 import { readFile } from 'node:fs/promises';
 import type { ChangedFile, ChangeStore, RunChanges } from '../engine/changes/changeStore.ts';
@@ -22,7 +22,7 @@ export interface UndoOptions extends ConfigOptions {
   others?: boolean;
 }
 
-/** Returns the exit code: 0 when the files are as before the run, 1 when they are not. */
+/** Returns the exit code: 0 if the files are as before the run, 1 if they are not. */
 export async function undoCommand(
   id: string | undefined,
   options: UndoOptions,
@@ -92,7 +92,10 @@ async function undo(
 const commandsToo =
   'The run also ran commands or tools of others. What they have changed is not known, and is not undone.';
 
-/** Neither for no change at all. Throws TelosError `config` for an id that fits none, or several. */
+/**
+ * Returns the run or the folder that `id` means. Both are missing if there is no change at all. Throws TelosError `config`
+ * for an id that matches none, or several.
+ */
 async function changeNamed(
   id: string | undefined,
   { changes, replaced }: Telos,
@@ -109,7 +112,7 @@ async function changeNamed(
   if (found.length + meant.length > 1)
     throw new TelosError('config', `Several changes begin with '${id}'; give more of the id.`);
   if (meant[0]) return { folderId: meant[0].id };
-  // An unknown one is told about by the store.
+  // The store reports an unknown id.
   return { runId: found[0] ?? (await changes.of(id)).runId };
 }
 
@@ -118,7 +121,7 @@ const lineFor = (file: ChangedFile): string => {
   return exactText(`${file.before ? 'M' : 'A'} ${file.path}${words ? `  (${words})` : ''}`);
 };
 
-/** Why the file cannot be undone; undefined where it can be, or need not be. */
+/** Returns why the file cannot be undone, or undefined if it can be or need not be. */
 function wordsFor({ state, isUndone }: ChangedFile): string | undefined {
   if (isUndone) return undefined;
   switch (state) {
@@ -165,10 +168,10 @@ export interface UndoFolderOptions {
   force?: boolean;
 }
 
-/** Lines of a list that are shown with a question; `--show` has all of them. */
+/** Lines of a list that are shown with a question. `--show` has all of them. */
 const shownLines = 20;
 
-/** Returns the exit code: 0 when the folder is as before, 1 when it is not. */
+/** Returns the exit code: 0 if the folder is as before, 1 if it is not. */
 export async function undoFolderCommand(
   id: string,
   { yes = false, show = false, force = false }: UndoFolderOptions,
@@ -242,7 +245,7 @@ function capped(lines: readonly string[], limit: number): string[] {
     : [...lines.slice(0, limit), `and ${lines.length - limit} more; --show lists them`];
 }
 
-/** Runs, installs and uninstalls, the newest first. Returns the exit code. */
+/** Lists runs, installs and uninstalls, the newest first. Returns the exit code. */
 export async function listChanges({ changes, replaced }: Telos, terminal: Terminal): Promise<number> {
   const runIds = await changes.find('');
   const runs = await Promise.all(runIds.map(id => changes.of(id)));

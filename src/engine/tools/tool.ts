@@ -33,8 +33,8 @@ export interface ToolContext extends RunFolders {
   env: Readonly<Record<string, string>>;
   signal: AbortSignal;
   /**
-   * The subject that was decided on or approved for this one call: a real path, a normalized address, or a command. The
-   * tool then does exactly that, even outside the folders. It refuses if the call means something else by now.
+   * The subject that was decided on or approved for this call: a real path, a normalized address, or a command. The tool
+   * then does exactly that, even outside the folders. It refuses if the call means something else by now.
    */
   approvedSubject?: string;
   /** For a command: the folder that was decided on with it. Real and absolute. */

@@ -1,4 +1,4 @@
-/** Defines the tools that write a file, or edit one place so that a model need not write it whole again. */
+/** Defines the tools that write a file, and that edit one place so it need not be written whole again. */
 
 import { basename } from 'node:path';
 import { replaceFile } from '../files/atomicWrite.ts';
