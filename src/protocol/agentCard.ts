@@ -1,7 +1,7 @@
-/** An agent's card as it travels: what its files name, and the words in which every frontend shows it. */
+/** Defines an agent's card as it is sent to frontends, and the words in which each of them shows it. */
 import { codePointOf, english, type Say, unseen } from './text.ts';
 
-/** Something in a file that a person should look at before they trust it. Lines count from 1. */
+/** A place in a file that a person should look at before trusting the file. Lines count from 1. */
 export interface RedFlag {
   kind:
     | 'pipe-to-shell'
@@ -26,48 +26,48 @@ export interface RedFlag {
     | 'hidden-repository'
     | 'link-out'
     | 'special-file';
-  /** As in the digest: below the agent's folder, or absolute when it lies elsewhere. */
+  /** Path as in the digest: below the agent's folder, or absolute if the file is elsewhere. */
   file: string;
   line: number;
-  /** The line with what cannot be seen written as escapes, cut; may be empty. */
+  /** The line, shortened, with invisible characters written as escapes. May be empty. */
   text: string;
 }
 
-/** A folder that an agent's files chose; the path is real and absolute. `write` is read as well. */
+/** A folder that an agent's files chose. The path is real and absolute. `write` includes reading. */
 export interface CardFolder {
   path: string;
   access: 'read' | 'write';
 }
 
-/** Accepting a card grants exactly what it names, as long as no byte of the agent's files changes. */
+/** The card of one agent. Accepting it grants exactly what it names, as long as no byte of the agent's files changes. */
 export interface AgentCard {
   agent: string;
   /** The agent's own folder. Absolute. */
   folder: string;
-  /** Where it came from, in words. */
+  /** Where the agent came from, in words. */
   origin: string;
-  /** `new`: never accepted. `changed`: accepted, and its files are others since. */
+  /** `new`: never accepted. `changed`: accepted, but its files have changed since. */
   state: 'new' | 'reviewed' | 'changed';
-  /** SHA-256 over the sorted `path:sha256` lines of its files, and over `folders` where there are any, hexadecimal. */
+  /** SHA-256, hexadecimal, over the sorted `path:sha256` lines of the files. Includes `folders` if there are any. */
   digest: string;
-  /** Where its files are read and written. Absolute. */
+  /** Folder in which the agent reads and writes its files. Absolute. */
   workingDir: string;
-  /** Why that is not the folder that its files ask for, as a sentence. */
+  /** Why `workingDir` is not the folder that the agent's files ask for, as a sentence. */
   workingDirNote?: string;
-  /** Folders outside of its own that its files chose. */
+  /** Folders outside the agent's own that its files chose. */
   folders: readonly CardFolder[];
   hosts: readonly string[];
   scripts: readonly string[];
-  /** Environment variables that its commands will see where the user has set them. */
+  /** Environment variables that the agent's commands see if the user has set them. */
   variables: readonly string[];
-  /** MCP servers with the exact command line or address, as it is written. */
+  /** MCP servers, each with its exact command line or address as written. */
   servers: readonly { name: string; place: string }[];
   redFlags: readonly RedFlag[];
-  /** What lies in the agent's folder and is not covered by the digest. */
+  /** Parts of the agent's folder that the digest does not cover. */
   leftOut?: readonly { path: string; why: 'repository' | 'work' }[];
-  /** Against what was accepted; empty unless `changed`. */
+  /** Changes since the accepted version. Empty unless `state` is `changed`. */
   changes: readonly { path: string; change: 'added' | 'changed' | 'removed' }[];
-  /** ISO time of the last acceptance. */
+  /** Time of the last acceptance, in ISO format. */
   reviewedAt?: string;
 }
 
@@ -138,7 +138,7 @@ export function describeFlag({ kind, file, line, text }: RedFlag, say: Say = eng
   return `${place} ${flagWords(kind, say)}${text ? `: ${text}` : ''}`;
 }
 
-/** Flags about a file as such, where a line says nothing. */
+/** Flags that are about a whole file, so that a line number says nothing. */
 const aboutWholeFile: readonly RedFlag['kind'][] = [
   ...([
     'not-looked-into',
@@ -150,11 +150,11 @@ const aboutWholeFile: readonly RedFlag['kind'][] = [
   ...(['hidden-repository', 'link-out', 'special-file'] as const),
 ];
 
-/** False where something that the card does not cover can run beside what it does. */
+/** Returns false if something that the card does not cover can run beside what it covers. */
 export const coversAll = ({ redFlags }: Pick<AgentCard, 'redFlags'>): boolean =>
   !redFlags.some(({ kind }) => /^(hidden-repository|link-out|special-file)$/.test(kind));
 
-/** One line for each part of the agent that its card says nothing about. */
+/** Returns one line for each part of the agent that its card does not cover. */
 export function describeLeftOut({ leftOut = [] }: Pick<AgentCard, 'leftOut'>, say: Say = english): string[] {
   return leftOut.map(({ path, why }) =>
     why === 'work'
@@ -171,7 +171,10 @@ export function describeFolder({ path, access }: CardFolder): string {
   return `${access === 'write' ? 'reads and writes' : 'reads'} in ${path} without asking again`;
 }
 
-/** The card in lines of plain text; the lists are complete, but for long ones of changes and flags, which say how many are left out. */
+/**
+ * Returns the card as lines of plain text. The lists are complete, except long ones of changes and flags.
+ * Those say how many entries are left out.
+ */
 export function describeCard(card: AgentCard): string[] {
   const list = (title: string, items: readonly string[]): string[] =>
     items.length > 0 ? [`${title}:`, ...items.map(item => `  ${item}`)] : [`${title}: none`];
@@ -196,7 +199,7 @@ export function describeCard(card: AgentCard): string[] {
     ...(changes.length > 0 ? ['What has changed:', ...capped(changes, shownChanges)] : []),
     `Digest: ${card.digest}`,
   ];
-  // A name can hold a line break, and what comes behind it would pass for a line of the card.
+  // A name can contain a line break, and the text after it would look like a line of the card.
   return lines.map(line => line.replace(everyUnseen, codePointOf));
 }
 

@@ -1,15 +1,15 @@
-/** What a person hands over with a request: pictures, and text of files, selections and problems. */
+/** Defines what a person attaches to a request: pictures, and text of files, selections and problems. */
 
 export interface TextAttachment {
   kind: 'text';
-  /** What a person and a model call it, for example `src/main.ts` or `Selection of src/main.ts, line 3 on`. */
+  /** Name for the person and the model, for example `src/main.ts` or `Selection of src/main.ts, line 3 on`. */
   name: string;
-  /** Absolute path of the file that it is, where tools can read that. */
+  /** Absolute path of the attached file, if tools can read it. */
   path?: string;
-  /** As the editor calls it; empty where it is not known. */
+  /** The editor's name for the language. Empty if unknown. */
   language: string;
   text: string;
-  /** Set where `text` is but the beginning: how much there was, in bytes. */
+  /** Size of the whole text, in bytes. Set if `text` is only its beginning. */
   wholeSize?: number;
 }
 
@@ -23,20 +23,20 @@ export interface ImageAttachment {
 
 export type Attachment = TextAttachment | ImageAttachment;
 
-/** A text that the user had selected when they asked. */
+/** A text that the user had selected when they made the request. */
 export interface Selection {
   /** Absolute path, or the name of an unsaved document. */
   file: string;
   text: string;
-  /** First line, counted from 1. */
+  /** First line of the selection. Lines count from 1. */
   line: number;
   language: string;
 }
 
-/** The smallest limit of the providers for one image, before base64. In bytes. */
+/** Maximum size of one image before base64, in bytes. The smallest limit of the providers. */
 export const maxImageBytes = 3_750_000;
-/** So much of a file is looked at when it is no image. In bytes. */
+/** Maximum size that is read of a file that is not an image, in bytes. */
 export const maxTextBytes = 256_000;
 
-/** What a request that was made shows of it. */
+/** The part of an attachment that is shown with the request it was made with. */
 export type AttachedName = Pick<Attachment, 'kind' | 'name'>;

@@ -1,28 +1,28 @@
-/** What a look at the whole set-up has shown, as it travels, and the words in which every frontend shows it. */
+/** Defines the doctor's report on the whole set-up, and the words in which every frontend shows it. */
 import { counted } from './text.ts';
 
 export interface DoctorFinding {
   /** `error`: something that is set up does not work. */
   severity: 'error' | 'warning';
-  /** What is wrong, with what, and what to do. */
+  /** States the problem, what it affects, and what to do. */
   message: string;
 }
 
 export interface DoctorValue {
-  /** The name of a setting, or of a variable. */
+  /** Name of a setting or a variable. */
   name: string;
-  /** Of a secret only whether it is set; empty where nothing is. */
+  /** The value; for a secret, only whether it is set. Empty if nothing is set. */
   value: string;
   origin: 'flag' | 'setting' | 'environment' | '.env' | 'default';
-  /** The file it stands in, where there is one. */
+  /** The file that contains the value, if it comes from a file. */
   file?: string;
 }
 
 export interface DoctorFolder {
-  /** What it is for. */
+  /** Purpose of the folder. */
   name: string;
   path: string;
-  /** `missing`: not there yet, and can be made. */
+  /** `missing`: the folder does not exist yet, and can be made. */
   state: 'ok' | 'missing' | 'not readable' | 'not writable' | 'not a folder';
 }
 
@@ -31,7 +31,7 @@ export interface DoctorAgent {
   /** `user`, `linked`, `project` or `builtin`. */
   source: string;
   skills: number;
-  /** Of its own files and those of its skills. */
+  /** Number of errors in the agent's own files and those of its skills. */
   errors: number;
   warnings: number;
 }
@@ -39,27 +39,27 @@ export interface DoctorAgent {
 export interface DoctorProvider {
   name: string;
   model: string;
-  /** Why it is the one, in a sentence. */
+  /** Why this provider is used, in a sentence. */
   why: string;
   baseUrl?: string;
-  /** Undefined where there is nothing to ask: a recording, or models of the editor. */
+  /** Undefined if there is nothing to ask: a recording, or models of the editor. */
   answer?: { ok: true; milliseconds: number; models: number } | { ok: false; problem: string };
 }
 
 export interface DoctorServer {
   agent: string;
   server: string;
-  /** Its command line or its address, without the values of variables; empty when it was not looked at. */
+  /** Command line or address, without the values of variables. Empty if the server was not examined. */
   place: string;
   outcome:
     | { state: 'ok'; name: string; version: string; tools: readonly string[]; milliseconds: number }
     | { state: 'failed'; problem: string }
-    /** Left alone, and why. */
+    /** The server was not started or reached; `why` is the reason. */
     | { state: 'not tried'; why: string };
 }
 
 export interface DoctorReport {
-  /** `Node 24.1.0 on linux x64`. */
+  /** For example `Node 24.1.0 on linux x64`. */
   platform: string;
   values: readonly DoctorValue[];
   folders: readonly DoctorFolder[];
@@ -69,11 +69,11 @@ export interface DoctorReport {
   findings: readonly DoctorFinding[];
 }
 
-/** True when something that is set up does not work. */
+/** Returns true if something that is set up does not work. */
 export const isBroken = ({ findings }: DoctorReport): boolean =>
   findings.some(({ severity }) => severity === 'error');
 
-/** The lines that a person reads. Text of files and servers stands in them as it is: who shows them takes care of that. */
+/** Returns the report as lines for a person. Text of files and servers is included as is: the caller makes it safe to show. */
 export function describeReport(report: DoctorReport): string[] {
   const { platform, values, folders, agents, servers, findings } = report;
   const skills = agents.reduce((sum, agent) => sum + agent.skills, 0);
@@ -115,7 +115,7 @@ export function describeReport(report: DoctorReport): string[] {
   ];
 }
 
-/** What it means that nothing is set; all others are limits. */
+/** Words shown for a setting without a value. All settings that are not listed are limits. */
 const emptyWords: Readonly<Record<string, string>> = {
   provider: 'chosen by Telos',
   model: 'the usual one',
@@ -152,7 +152,7 @@ function outcomeText(outcome: DoctorServer['outcome']): string {
   }
 }
 
-/** Indented; every column but the last as wide as its widest cell. */
+/** Returns indented lines. Every column but the last is as wide as its widest cell. */
 function columns(rows: readonly (readonly string[])[]): string[] {
   const width = (column: number): number =>
     rows.reduce((widest, row) => Math.max(widest, (row[column] ?? '').length), 0);

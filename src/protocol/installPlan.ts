@@ -1,53 +1,59 @@
-/** What installing a pack would do, as it travels, and the words in which every frontend shows it. */
+/** Defines the plan of installing a pack, and the words in which every frontend shows it. */
 import { codePointOf, english, type Say, unseen } from './text.ts';
 
-/** Where the agent that is there now came from; of one that was made by hand nothing is noted. */
+/** Origin of the existing agent. No source is recorded for an agent that was made by hand. */
 export type AgentOrigin = { kind: 'installed'; source: string; at: string } | { kind: 'by hand' };
 
 export interface PlannedChange {
-  /** Below the agent's folder; one that ends with `/` stands for all that is in it. Empty for what is itself no folder. */
+  /**
+   * Path below the agent's folder. A path that ends with `/` means everything in that folder. Empty if the target is not a
+   * folder.
+   */
   path: string;
   change: 'removed' | 'changed' | 'added';
-  /** Added or edited since it was installed; always false for an agent that was made by hand, which is the user's as a whole. */
+  /** Added or edited by the user since the install. Always false for an agent made by hand, which is entirely the user's. */
   isYours: boolean;
-  /** How many files lie below a folder. */
+  /** Number of files below a folder. */
   files?: number;
 }
 
-/** The agent that is there now. */
+/** The existing agent that would be replaced. */
 export interface Replacement {
   kind: 'folder' | 'link' | 'file';
-  /** Where a link leads. */
+  /** Target of the link. */
   linkTo?: string;
   origin: AgentOrigin;
-  /** It came from where the new one comes from. */
+  /** True if the existing agent came from the same source as the new one. */
   isSameSource: boolean;
-  /** Nothing would change. */
+  /** True if nothing would change. */
   isSame: boolean;
   changes: readonly PlannedChange[];
-  /** There are more files in it than were looked at. */
+  /** True if the folder contains more files than were examined. */
   isCut: boolean;
 }
 
 export interface InstallPlan {
   name: string;
-  /** Real and absolute. */
+  /** Real and absolute path. */
   source: string;
-  /** Where it goes. Absolute. */
+  /** Folder to which the pack is installed. Absolute. */
   target: string;
   skillCount: number;
   /** Links and special files that are not copied, as paths below the source. */
   leftOut: readonly string[];
-  /** Missing where nothing is at the target. */
+  /** Missing if nothing is at the target. */
   replaces?: Replacement;
-  /** Stands for all of this; agreeing to it counts for nothing else. */
+  /** Identifies this exact plan. An approval given for it does not apply to any other plan. */
   token: string;
 }
 
 const mostShown = 12;
 const everyUnseen = new RegExp(unseen.source, 'gu');
 
-/** What is replaced and what becomes of it, in lines of plain text; none where nothing is replaced. `time` says an ISO time. */
+/**
+ * Returns lines of plain text about the agent that is replaced and the changes to it.
+ * Returns an empty list if nothing is replaced. `time` formats an ISO time.
+ */
 export function describeReplacement(
   { name, source, target, replaces }: InstallPlan,
   time: (iso: string) => string,
@@ -67,7 +73,7 @@ export function describeReplacement(
     ...listed(say('Added:'), changesOf(replaces, 'added'), say),
     ...(isCut ? [say('There are more files in it than are listed here.')] : []),
   ];
-  // A name can hold a line break, and what comes behind it would pass for a line of ours.
+  // A name can contain a line break, and the text after it would look like a line of Telos.
   return lines.map(line => line.replace(everyUnseen, codePointOf));
 }
 
@@ -86,7 +92,7 @@ const changesOf = ({ changes, kind }: Replacement, wanted: PlannedChange['change
 
 function listed(title: string, changes: readonly PlannedChange[], say: Say): string[] {
   if (changes.length === 0) return [];
-  // The user's own come first, so that none of them is among those that are only counted.
+  // The user's own changes come first, so that they are listed rather than only counted.
   const sorted = [...changes].sort((one, other) => Number(other.isYours) - Number(one.isYours));
   const lines = sorted.slice(0, mostShown).map(change => `  ${describeChange(change, say)}`);
   const left = changes.length - mostShown;

@@ -1,16 +1,16 @@
 /**
- * The data of a run, as it travels between the engine and every frontend. Types and constants only, so that
- * the host, the chat view, the command line and a log reader can share one ground.
+ * Defines the data of a run, as it is sent between the engine and every frontend.
+ * Types and constants only: the host, the chat view, the command line and a log reader share them.
  */
 
 import type { AgentCard } from './agentCard.ts';
 import type { AttachedName } from './attachment.ts';
 import { english, type Say } from './text.ts';
 
-/** A value that survives JSON.stringify; tool inputs and schemas are such objects. */
+/** An object that survives JSON.stringify. Tool inputs and schemas are such objects. */
 export type JsonObject = { readonly [key: string]: unknown };
 
-// ---- Messages: Anthropic's format inside; each provider translates at its own edge. ----
+// ---- Messages: in Anthropic's format; each provider translates them to its own. ----
 
 export interface TextBlock {
   type: 'text';
@@ -22,7 +22,7 @@ export interface ImageBlock {
   source: { type: 'base64'; media_type: string; data: string };
 }
 
-/** Reasoning that a model wants back unchanged in later rounds; `signature` is the provider's seal on it. */
+/** Reasoning that a model wants back unchanged in later rounds. `signature` is the provider's seal on it. */
 export interface ThinkingBlock {
   type: 'thinking';
   thinking: string;
@@ -63,25 +63,25 @@ export interface Message {
 
 // ---- Tools ----
 
-/** One thing that the model wants done. */
+/** One tool call that the model requests. */
 export interface ToolCall {
   id: string;
   name: string;
   input: JsonObject;
-  /** Set when the model's arguments could not be read; such a call never runs, and the model is told this. */
+  /** Set if the model's arguments could not be read. Such a call never runs, and the model receives this text. */
   problem?: string;
 }
 
-/** What the model reads back. A failing tool is a result with `isError`, never an exception. */
+/** Result that the model reads. A failing tool returns a result with `isError` and never throws. */
 export interface ToolResult {
   content: string;
   isError: boolean;
   images?: ImageBlock[];
-  /** Files that the call created or changed, absolute paths. */
+  /** Files that the call created or changed. Absolute paths. */
   changedFiles?: string[];
-  /** Of the file that was changed: how many lines came and went, where it is a text. */
+  /** Number of lines added to and removed from the changed file, if it is text. */
   changedLines?: { added: number; removed: number };
-  /** How many bytes there were, where the tool itself has kept less of them. */
+  /** Size of the whole result in bytes, if the tool itself has kept less of it. */
   wholeSize?: number;
 }
 
@@ -93,17 +93,19 @@ export interface SkillRef {
 }
 
 /**
- * Why a skill was picked: `chosen` by the person in a list, `explicit` by `/name`, `$name` or `agent:name`, `name`
- * because its name stands in the request, `index` by the search index, `model` by a question to a model,
- * `continued` because the conversation goes on with its skill, and `without_skill` for none: the run looks for one itself.
+ * Why a skill was picked:
+ * `chosen` by the person in a list; `explicit` by `/name`, `$name` or `agent:name`;
+ * `name` because its name is in the request; `index` by the search index; `model` by a question to a model;
+ * `continued` because the conversation continues with its skill;
+ * `without_skill` if no skill was picked: the run looks for one itself.
  */
 export type RouteRule = 'chosen' | 'explicit' | 'name' | 'index' | 'model' | 'continued' | 'without_skill';
 
 export interface RouteReason {
   rule: RouteRule;
-  /** The words of the request that decided, where there are any. */
+  /** The words of the request that decided, if any. */
   matched?: string;
-  /** The index's score, larger is better; only comparable within one request. */
+  /** The index's score; larger is better. Only comparable within one request. */
   score?: number;
   runnerUp?: SkillRef & { score?: number };
 }
@@ -112,27 +114,32 @@ export interface RouteReason {
 
 export type ApprovalScope = 'once' | 'run' | 'always';
 
-/** A question to the person, shown exactly as it will be done. */
+/** A question to the person. It shows the call exactly as it will be done. */
 export interface ApprovalRequest {
   callId: string;
-  /** By which an answer from elsewhere names this question: nobody can guess it, and it counts once. A call's id is the model's own choice. */
+  /**
+   * Names this question in an answer from elsewhere. It cannot be guessed and is valid once. A call's id is chosen by the model.
+   */
   token: string;
   tool: string;
   /** The exact command, resolved path or URL that will be used if the answer is yes. */
   subject: string;
-  /** The folder in which it happens, where there is one. */
+  /** The folder in which the call runs, if it has one. */
   folder?: string;
-  /** The policy rule that asked, and its reason in a sentence. */
+  /** The policy rule that asked, with its reason in a sentence. */
   rule: string;
   reason: string;
   scopes: readonly ApprovalScope[];
-  /** What a yes for the run covers, where that is more than this very call: a name for it, which changes when it should be asked about again. */
+  /** Name for what a yes for the run covers, if that is more than this one call. A different name is asked about again. */
   grant?: string;
-  /** The agent's card, when the question is about all that its files name: then `always` accepts the card, and `once` is for this call alone. */
+  /**
+   * The agent's card, if the question is about everything that its files name.
+   * Then `always` accepts the card, and `once` is for this call alone.
+   */
   card?: AgentCard;
-  /** For a write: the lines that would change, each behind `-`, `+` or a blank. */
+  /** For a write: the lines that would change, each after `-`, `+` or a blank. */
   diff?: string;
-  /** What can be done beforehand so that this is not asked, in a sentence. */
+  /** What the person can do beforehand so that this is not asked, in a sentence. */
   toAllow?: string;
 }
 
@@ -140,7 +147,7 @@ export type ApprovalDecision = { allow: true; scope: ApprovalScope } | { allow: 
 
 // ---- Usage and outcome ----
 
-/** One round's tokens. `cost` is in US dollars, or `unknown` when no price of the model is known. */
+/** One round's tokens. `cost` is in US dollars, or `unknown` if the model's price is not known. */
 export interface Usage {
   inputTokens: number;
   outputTokens: number;
@@ -149,7 +156,7 @@ export interface Usage {
   cost: number | 'unknown';
 }
 
-/** The model that was asked which skill fits; it may be another one than the run's. */
+/** The model that was asked which skill fits. It can differ from the model of the run. */
 export interface RoutingModel {
   provider: string;
   model: string;
@@ -170,22 +177,22 @@ export type ErrorCode =
 
 export interface RunError {
   code: ErrorCode;
-  /** What happened, to what, and what to do next; free of secrets. */
+  /** States what happened, to what, and what to do next. Contains no secrets. */
   message: string;
-  /** For `no_match`: what could have been meant, best first. */
+  /** For `no_match`: skills that could have been meant, best first. */
   suggestions?: readonly SkillRef[];
 }
 
-/** Set when a recorded run answers in place of a model. */
+/** Set if a recorded run answers in place of a model. */
 export interface RecordingInfo {
   model: string;
-  /** ISO 8601 time at which the run was recorded. */
+  /** Time at which the run was recorded, in ISO 8601 format. */
   recordedAt: string;
 }
 
 /**
- * Everything that leaves the engine. A run's first event is `run_start`, its last `run_end`, exactly one of each.
- * `text` carries a delta, never the text so far.
+ * An event of the engine, its only output. The first event of a run is `run_start`, the last `run_end`, exactly one of each.
+ * `text` contains a delta, never the text so far.
  */
 export type RunEvent =
   | {
@@ -193,7 +200,7 @@ export type RunEvent =
       runId: string;
       text: string;
       startedAt: string;
-      /** What was handed over with the request, where anything was. */
+      /** Attachments of the request, if there are any. */
       attached?: readonly AttachedName[];
     }
   | {
@@ -221,12 +228,12 @@ export type RunEvent =
       callId: string;
       name: string;
       result: ToolResult;
-      /** How the policy decided, and by which rule; missing for a call that could not be decided on, as its input made no sense. */
+      /** The policy's decision and its rule. Missing if the call could not be decided on because its input was not valid. */
       policy?: { action: 'allow' | 'ask' | 'deny'; rule: string };
     }
   | {
       type: 'usage';
-      /** From 1; 0 for what the choice of the skill has used. */
+      /** Counts from 1. Round 0 is the choice of the skill. */
       round: number;
       usage: Usage;
       /** The model that chose the skill, with round 0. */
@@ -241,11 +248,11 @@ export type RunEvent =
       durationMs: number;
       messages: Message[];
       error?: RunError;
-      /** Set for a cancelled run that nobody stopped: the program in which it ran came to its end. */
+      /** Set for a cancelled run that was not stopped by a person: the program in which it ran ended. */
       interrupted?: boolean;
     };
 
-/** The sentence that every frontend shows for a choice: "kickoff of kairos: its name is in your request". */
+/** Returns the sentence that every frontend shows for a choice: "kickoff of kairos: its name is in your request". */
 export function describeRoute(agent: string, skill: string, reason: RouteReason, say: Say = english): string {
   if (reason.rule === 'without_skill') return describeReason(reason, say);
   return say('{0} of {1}: {2}', skill, agent, describeReason(reason, say));

@@ -1,19 +1,19 @@
-/** What the runs of today have used and what is left of the day's budget, in numbers and in words. */
+/** Describes what today's runs have used and what is left of the day's budget, in numbers and in words. */
 import type { Usage } from './run.ts';
 import { english, type Say } from './text.ts';
 
 export interface DaySpending {
-  /** US dollars, as far as they are known. */
+  /** In US dollars, as far as known. */
   cost: number;
-  /** Runs of which it is not known what they cost. */
+  /** Number of runs with an unknown cost. */
   unknownRuns: number;
   tokens: number;
   minutes: number;
-  /** The limits of a day that are set: US dollars, tokens, minutes. */
+  /** The day's limits that are set, in US dollars, tokens and minutes. */
   limits: { cost?: number; tokens?: number; minutes?: number };
 }
 
-/** For example `today $0.1200` and `$4.88 left today`; nothing where nothing was used and nothing is limited. */
+/** Returns for example `today $0.1200` and `$4.88 left today`. Each is left out if nothing was used or nothing is limited. */
 export const describeDay = (day: DaySpending, say: Say = english): string[] => [
   ...describeUsed(day, say),
   ...describeLeft(day, say),
@@ -32,7 +32,7 @@ function describeUsed({ cost, unknownRuns }: DaySpending, say: Say): string[] {
   return used ? [say('today {0}', used)] : [];
 }
 
-/** Nothing where the day has no limit. */
+/** Returns an empty list if the day has no limit. */
 export function describeLeft({ cost, tokens, minutes, limits }: DaySpending, say: Say = english): string[] {
   const left: string[] = [];
   if (limits.cost !== undefined) left.push(formatCost(Math.max(0, limits.cost - cost)));
@@ -45,7 +45,7 @@ export function describeLeft({ cost, tokens, minutes, limits }: DaySpending, say
   return left.length > 0 ? [say('{0} left today', left.join(', '))] : [];
 }
 
-/** US dollars as people read them: small amounts with the digits that matter. */
+/** Formats US dollars as people read them: small amounts with the digits that matter. */
 export function formatCost(dollars: number): string {
   if (dollars > 0 && dollars < 0.0001) return 'under $0.0001';
   return `$${dollars.toFixed(dollars > 0 && dollars < 1 ? 4 : 2)}`;
@@ -53,7 +53,7 @@ export function formatCost(dollars: number): string {
 
 export const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
-/** Both together; a cost of which a part is unknown is unknown. */
+/** Returns the sum of both. The cost is unknown if a part of it is unknown. */
 export function addedUsage(sum: Usage | undefined, usage: Usage): Usage {
   if (!sum) return usage;
   const known = sum.cost !== 'unknown' && usage.cost !== 'unknown';

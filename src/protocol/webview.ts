@@ -1,40 +1,40 @@
-/** Every message between the extension host and the chat view, so that both ends are checked against one list. */
+/** Defines every message between the extension host and the chat view, so that both sides are checked against one list. */
 import type { AttachedName } from './attachment.ts';
 import type { ApprovalDecision, RunEvent, SkillRef } from './run.ts';
 import type { DaySpending } from './usage.ts';
 
-/** What the view shows around the conversation. */
+/** Information that the view shows around the conversation. */
 export interface ChatInfo {
   /** Name and model that the next run will use, for example `anthropic` and `claude-haiku-4-5`. */
   provider: string;
   model: string;
-  /** True when a recorded run answers because no model is set up. */
+  /** True if a recorded run answers because no model is set up. */
   recording: boolean;
   skills: readonly (SkillRef & { description: string })[];
-  /** The workspace is trusted; without trust nothing runs. */
+  /** True if the workspace is trusted. Nothing runs without trust. */
   trusted: boolean;
 }
 
-/** A request that waits for the end of the run that goes on. */
+/** A request that waits for the current run to end. */
 export interface QueuedRequest {
   id: string;
   text: string;
 }
 
-/** Something that goes along with the next request. */
+/** An attachment of the next request, as the view shows it. */
 export interface AttachmentChip extends AttachedName {
   id: string;
-  /** How much it is, for example `12 lines`. */
+  /** Size of the attachment, for example `12 lines`. */
   detail: string;
-  /** The word of the request behind `@` that stands for it. */
+  /** The word after `@` in the request that refers to it. */
   mention?: string;
   /** A small picture of an image, as a `data:` address. */
   thumbnail?: string;
 }
 
 /**
- * Host to view. Events are numbered from 0 in one conversation; `from` is the number of the first one in `events`.
- * A view that sees a gap asks again with `ready`.
+ * Messages from host to view. Events are numbered from 0 in one conversation; `from` is the number of the first one in `events`.
+ * A view that sees a gap sends `ready` again.
  */
 export type ToWebview =
   | {
@@ -44,30 +44,30 @@ export type ToWebview =
       draft: string;
       from: number;
       events: readonly RunEvent[];
-      /** False when no run is going on: a last run without `run_end` among the events was interrupted. */
+      /** False if no run is in progress. A last run without `run_end` among the events was then interrupted. */
       running?: boolean;
-      /** Where the last run goes on, in words, when it is not this chat's and cannot be stopped or answered from here. */
+      /** Where the last run continues, in words. Set if it is not this chat's and cannot be stopped or answered from here. */
       elsewhere?: string;
       queued?: readonly QueuedRequest[];
     }
   | { type: 'events'; id: string; from: number; events: readonly RunEvent[] }
   | { type: 'info'; info: ChatInfo }
-  /** What all runs of the day have used; comes when a run has ended. */
+  /** Usage of all runs of the day. Sent when a run has ended. */
   | { type: 'today'; today: DaySpending }
-  /** The files of these runs are as they were before them. */
+  /** The files of these runs have been restored to their state before the runs. */
   | { type: 'undone'; runIds: readonly string[] }
-  /** All that wait now, in the order in which they will be run. */
+  /** All waiting requests, in the order in which they will run. */
   | { type: 'queued'; queued: readonly QueuedRequest[] }
-  /** The person has chosen the skill of the next request; null is the choice by its words. */
+  /** The person has chosen the skill of the next request. Null means that its words choose the skill. */
   | { type: 'next_skill'; skill: SkillRef | null }
-  /** Words for the textbox; those that are only `suggested` do not take the place of what was typed. */
+  /** Words for the textbox. Words that are only `suggested` do not replace typed text. */
   | { type: 'draft'; text: string; suggested?: true }
-  /** All that goes along with the next request; `problem` says why something does not. */
+  /** All attachments of the next request. `problem` says why something was not attached. */
   | { type: 'attached'; attachments: readonly AttachmentChip[]; problem?: string }
-  /** Paths below the workspace that fit what was typed behind `@`. */
+  /** Paths below the workspace that match the text typed after `@`. */
   | { type: 'files_found'; query: string; files: readonly string[] };
 
-/** Commands that a button in the view may ask for; anything else is refused by the host. */
+/** Commands that a button in the view may request. The host refuses any other command. */
 export const viewCommands = [
   'telos.setApiKey',
   'telos.chooseModel',
@@ -79,12 +79,13 @@ export const viewCommands = [
 ] as const;
 export type ViewCommand = (typeof viewCommands)[number];
 
-/** View to host. `ready` asks for everything from event number `have` on of conversation `id`. */
+/** Messages from view to host. `ready` requests all events of conversation `id` from event number `have` on. */
 export type ToHost =
   | { type: 'ready'; id: string | null; have: number }
   /**
-   * While a run goes on, the request waits for its end; `instead` stops that run and runs this one. `withoutSkill` has Telos look for a skill
-   * itself; `anew` chooses one by the words, although the conversation has a skill.
+   * While a run is in progress, the request waits for its end; `instead` stops that run and runs this request.
+   * `withoutSkill` makes Telos look for a skill itself.
+   * `anew` chooses a skill by the words, although the conversation has one.
    */
   | {
       type: 'submit';
@@ -94,11 +95,14 @@ export type ToHost =
       anew?: boolean;
       instead?: boolean;
     }
-  /** Runs a request of the conversation again, in other words or the same; what came behind it is dropped. A run that goes on is stopped. */
+  /**
+   * Runs a request of the conversation again, in the same or other words. Everything after it is dropped. A run in progress is
+   * stopped.
+   */
   | { type: 'resend'; runId: string; text: string }
-  /** Goes on with the latest run, which was interrupted. */
+  /** Continues the latest run, which was interrupted. */
   | { type: 'resume'; runId: string }
-  /** Takes a waiting request away, or runs it now that nothing goes on. */
+  /** Removes a waiting request, or runs it now that no run is in progress. */
   | { type: 'unqueue'; id: string }
   | { type: 'run_queued'; id: string }
   /** The person wants to choose the skill of the next request. */
@@ -106,11 +110,11 @@ export type ToHost =
   /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
   | { type: 'pick_skill'; text: string }
   | { type: 'stop' }
-  /** The person wants to choose what goes along. */
+  /** The person wants to choose attachments. */
   | { type: 'attach' }
-  /** Pasted or dropped: base64, of an image whole, of anything else the beginning of `size` bytes. */
+  /** Pasted or dropped content as base64: a whole image, or the beginning of anything else. `size` is the whole size in bytes. */
   | { type: 'attach_bytes'; name: string; data: string; size: number; thumbnail?: string }
-  /** Files that were dropped out of the editor. */
+  /** Files that were dropped from the editor. */
   | { type: 'attach_uris'; uris: readonly string[] }
   /** `selection`, `problems` or the path of a file below the workspace. */
   | { type: 'attach_mention'; mention: string }
@@ -120,12 +124,12 @@ export type ToHost =
   | { type: 'approve'; token: string; decision: ApprovalDecision }
   | { type: 'open_link'; url: string }
   | { type: 'open_file'; path: string }
-  /** The difference that a run has made to its files, or to one of them. */
+  /** Shows the changes that a run has made to its files, or to one of them. */
   | { type: 'show_changes'; runId: string; path?: string }
-  /** The person wants the files of a run as they were before it; the host asks once more. */
+  /** The person wants to restore the files of a run to their state before it. The host asks for confirmation. */
   | { type: 'undo_run'; runId: string }
   | { type: 'copy'; text: string }
-  /** A code block goes to the cursor, or into a new document; `language` is what stood at its fence. */
+  /** Inserts a code block at the cursor, or opens it in a new document. `language` is the text after its fence. */
   | { type: 'insert_code'; text: string }
   | { type: 'new_file'; text: string; language: string }
   | { type: 'command'; command: ViewCommand };
