@@ -1,4 +1,4 @@
-/** Where everything is and what is set: environment and overrides in, plain data out. Nothing here is read again later. */
+/** Reads the configuration from the environment and overrides into plain data. Nothing here is read again later. */
 import { homedir, userInfo } from 'node:os';
 import { isAbsolute, join, resolve } from 'node:path';
 import { type EnvFile, envFileWins, mergeEnvironment, readEnvFile } from './envFile.ts';
@@ -8,28 +8,28 @@ export interface WorkspaceFolder {
   path: string;
 }
 
-/** Where a value comes from, the strongest first. */
+/** Sources of a value, the strongest first. */
 export type Origin = 'flag' | 'setting' | 'environment' | '.env' | 'default';
 
 export interface ValueInForce {
-  /** As it is shown to people; a secret is only `(set)`, and what is not set is empty. */
+  /** The value as shown to people. A secret is shown as `(set)`; empty if the value is not set. */
   value: string;
   origin: Origin;
-  /** The file it stands in, where there is one. */
+  /** The file that contains the value, if it comes from a file. */
   file?: string;
 }
 
 /**
- * `name` looks at names alone, `local` at the search index too, `model` asks the model, and `auto` asks it where there is one
- * and else does as `local`.
+ * `name` uses names alone, `local` the search index too, and `model` asks the model.
+ * `auto` asks the model if there is one, and otherwise works as `local`.
  */
 export type RoutingMode = 'auto' | 'name' | 'local' | 'model';
 
-/** Where a run without a chosen skill looks for skills; of two with one name the first of these wins. */
+/** Where a run without a chosen skill looks for skills. Of two skills with one name, the first of these wins. */
 export const skillRootKinds = ['project', 'user', 'builtin'] as const;
 export type SkillRootKind = (typeof skillRootKinds)[number];
 
-/** What a run, or all runs of a day, may use at most: US dollars, tokens, minutes. Each with the variable that sets it. */
+/** Limits of a run, or of all runs of a day, in US dollars, tokens and minutes. Each with the variable that sets it. */
 export const budgetVariables = {
   maxCost: 'TELOS_MAX_COST',
   maxTokens: 'TELOS_MAX_TOKENS',
@@ -42,54 +42,54 @@ export type BudgetName = keyof typeof budgetVariables;
 
 /** Plain data; one Telos is opened on one Config. All paths are absolute. */
 export interface Config {
-  /** The variables in force: the process's own, or what the host has put over them, with those of `.env`. */
+  /** The variables in force: those of the process or the host's overrides, together with those of `.env`. */
   env: Readonly<Record<string, string>>;
   home: string;
-  /** The folder of the call: what a working_dir of `.` means. */
+  /** The folder of the call, to which a working_dir of `.` refers. */
   cwd: string;
   /** `~/.skills`, or `TELOS_SKILLS_DIR`. */
   skillsDir: string;
-  /** `~/.config/telos`, or `TELOS_CONFIG_DIR`; `.env` and `agents.toml` lie in it. */
+  /** `~/.config/telos`, or `TELOS_CONFIG_DIR`. Contains `.env` and `agents.toml`. */
   configDir: string;
-  /** `~/.local/share/telos`, or `TELOS_DATA_DIR`; logs and run files lie below it. */
+  /** `~/.local/share/telos`, or `TELOS_DATA_DIR`. Contains logs and run files. */
   dataDir: string;
-  /** An agent without a working_dir works in a folder of its name here: `~/obsidian/telos`, or `TELOS_WORKING_ROOT`. */
+  /** `~/obsidian/telos`, or `TELOS_WORKING_ROOT`. An agent without a working_dir works in a folder of its name here. */
   workingRoot: string;
-  /** The skills that ship with Telos; undefined where none do. */
+  /** The skills that ship with Telos. Undefined if there are none. */
   builtinSkillsDir: string | undefined;
   /**
-   * `.claude/skills` in the folder of the call, `~/.claude/skills`, and the skills that ship with Telos; or
-   * `TRANSACTOID_AGENT_SKILLS_PROJECT_DIR`, `..._USER_DIR` and `..._BUILTIN_DIR`, where empty means none. They need not exist.
+   * `.claude/skills` in the folder of the call, `~/.claude/skills`, and the skills that ship with Telos.
+   * Set by `TRANSACTOID_AGENT_SKILLS_PROJECT_DIR`, `..._USER_DIR` and `..._BUILTIN_DIR`; empty means none. They need not exist.
    */
   skillRoots: Readonly<Record<SkillRootKind, string | undefined>>;
-  /** Trusted workspace folders only; the host leaves the others out. */
+  /** Trusted workspace folders only. The host leaves out the others. */
   workspaceFolders: readonly WorkspaceFolder[];
-  /** `TELOS_PROVIDER`, a flag or a setting; undefined lets Telos choose. */
+  /** `TELOS_PROVIDER`, a flag or a setting. If undefined, Telos chooses. */
   provider: string | undefined;
-  /** `TELOS_MODEL`, a flag or a setting; undefined means the provider's default. */
+  /** `TELOS_MODEL`, a flag or a setting. If undefined, the provider's default is used. */
   model: string | undefined;
   /** A recorded run to play back with the provider `replay`. */
   replayFile: string | undefined;
   /** `TELOS_ROUTING_MODE`: how a skill is found for a request that does not name one exactly. */
   routingMode: RoutingMode;
-  /** `TELOS_ROUTING_MODEL`: the model that is asked which skill fits; undefined means the provider's usual one. */
+  /** `TELOS_ROUTING_MODEL`: the model that is asked which skill fits. If undefined, the provider's usual one. */
   routingModel: string | undefined;
-  /** The limits that are set. NaN is one that cannot be read: nothing runs then, since somebody wanted a limit. */
+  /** The limits that are set. NaN means that a limit cannot be read: then nothing runs, since the user wanted a limit. */
   budget: Readonly<Partial<Record<BudgetName, number>>>;
-  /** What is in force and where it was set, by the name of the field above or of the variable. */
+  /** The values in force and where each was set, by the name of the field above or of the variable. */
   origins: Readonly<Record<string, ValueInForce>>;
-  /** What was wrong on the way, in sentences; nothing of it stops Telos. */
+  /** Problems found while reading, in sentences. None of them stops Telos. */
   problems: readonly string[];
 }
 
-/** What a frontend knows better than the environment; undefined leaves the environment in force. */
+/** Values that a frontend knows better than the environment. Undefined leaves the environment in force. */
 export interface ConfigOverrides extends Partial<Record<BudgetName, string | undefined>> {
   env?: Readonly<Record<string, string | undefined>>;
   home?: string;
   cwd?: string;
   workspaceFolders?: readonly WorkspaceFolder[];
   builtinSkillsDir?: string | undefined;
-  /** Paths, where an empty one means none. */
+  /** Paths; an empty one means none. */
   skillRoots?: Partial<Record<SkillRootKind, string | undefined>>;
   provider?: string | undefined;
   model?: string | undefined;
@@ -98,20 +98,20 @@ export interface ConfigOverrides extends Partial<Record<BudgetName, string | und
   routingModel?: string | undefined;
   skillsDir?: string | undefined;
   workingRoot?: string | undefined;
-  /** Variables that the frontend keeps itself, such as keys; they win over the environment. */
+  /** Variables that the frontend keeps itself, such as keys. They win over the environment. */
   variables?: Readonly<Record<string, string>>;
-  /** What the overrides are called when someone asks where a value comes from; flags if not said. */
+  /** Origin that is shown for the overrides. Defaults to `flag`. */
   overridesAre?: 'flag' | 'setting';
 }
 
-/** A leading `~` is the home folder; a relative path starts at `base`. Returns an absolute path. */
+/** Returns an absolute path. A leading `~` is the home folder; a relative path starts at `base`. */
 export function expandPath(path: string, home: string, base: string): string {
   if (path === '~') return home;
   if (path.startsWith('~/') || path.startsWith('~\\')) return join(home, path.slice(2));
   return resolve(base, path);
 }
 
-/** Reads the `.env` of the config folder and nothing else. Never throws. */
+/** Returns the configuration. Reads the `.env` of the config folder and no other file. Never throws. */
 export function loadConfig(overrides: ConfigOverrides = {}): Config {
   const environment = { ...definedOnly(overrides.env ?? process.env), ...overrides.variables };
   const home = overrides.home ?? homeIn(environment);
@@ -163,7 +163,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   return { ...config, origins, problems };
 }
 
-/** A HOME that is empty or no whole path would put the user's files wherever they happen to be. */
+/** Returns the home folder. An empty or relative HOME is ignored: it would put the user's files in an arbitrary place. */
 function homeIn(environment: Readonly<Record<string, string>>): string {
   const said = environment['HOME'] ?? homedir();
   return isAbsolute(said) ? said : userInfo().homedir;
@@ -204,7 +204,7 @@ interface Sources {
   envFile: EnvFile;
   env: Readonly<Record<string, string>>;
   overrides: ConfigOverrides;
-  /** Filled on the way. */
+  /** Filled while the values are read. */
   origins: Record<string, ValueInForce>;
 }
 
@@ -219,13 +219,13 @@ function budgetOf(value: (field: BudgetName, variable: string) => string | undef
   return budget;
 }
 
-/** `5`, `0.50`, `$5` or `1_000_000`; NaN for anything else. */
+/** Parses `5`, `0.50`, `$5` or `1_000_000`. Returns NaN for anything else. */
 export function amountIn(text: string): number {
   const amount = Number(text.trim().replace(/^\$/, '').replaceAll('_', '') || Number.NaN);
   return Number.isFinite(amount) && amount >= 0 ? amount : Number.NaN;
 }
 
-/** Those of `problems` for which nothing runs. */
+/** Returns those of `problems` that keep every run from starting. */
 export function budgetProblems({ budget, origins }: Pick<Config, 'budget' | 'origins'>): string[] {
   return budgetNames
     .filter(name => Number.isNaN(budget[name]))
@@ -235,7 +235,7 @@ export function budgetProblems({ budget, origins }: Pick<Config, 'budget' | 'ori
     );
 }
 
-/** The strongest source that has a value that is not empty. */
+/** Returns the value of the strongest source with a value that is not empty. */
 function find(field: Setting, variable: string, sources: Sources): string | undefined {
   const { env, overrides, origins } = sources;
   const own = field === 'dataDir' ? undefined : overrides[field];
@@ -256,7 +256,7 @@ function originOf(
   return { origin: overrides.variables?.[variable] === undefined ? 'environment' : 'setting' };
 }
 
-/** Keys and addresses of providers: of a key it is only told that it is set. */
+/** Records the origin of providers' keys and addresses. A key is only shown as set. */
 function noteProviderVariables(sources: Sources): void {
   for (const [name, value] of Object.entries(sources.env)) {
     const kind = /_(API_KEY|TOKEN|BASE_URL)$/.exec(name)?.[1];
@@ -266,7 +266,7 @@ function noteProviderVariables(sources: Sources): void {
   }
 }
 
-/** An address without what may be secret in it. */
+/** Returns an address without the parts that may be secret. */
 export const withoutPassword = (url: string): string =>
   url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/, '');
 

@@ -1,4 +1,7 @@
-/** Looks at the whole set-up: what is in force and why, folders, agents, the provider and the MCP servers. Runs nothing that is not accepted. */
+/**
+ * Examines the whole set-up: values and their origins, folders, agents, the provider and the MCP servers.
+ * Runs nothing that is not accepted.
+ */
 
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -25,12 +28,15 @@ import type { Discovery, FileAgent } from './skills/discover.ts';
 import { workFoldersOf } from './skills/workFolders.ts';
 import { commandEnvironment } from './tools/command.ts';
 
-/** Milliseconds; a server that takes longer would make every run wait. */
+/** In milliseconds. A server that takes longer would make every run wait. */
 const serverPatienceMs = 10_000;
-/** That many defects of files are listed; `telos lint` has all. */
+/** Maximum number of defects of files that are listed. `telos lint` lists all. */
 const shownDefects = 20;
 
-/** `choose` throws why there is no provider. Throws the abort reason on abort, and nothing else. */
+/**
+ * Returns the report. `choose` throws the reason if there is no provider.
+ * Throws the abort reason on abort, and nothing else.
+ */
 export async function examine(
   config: Config,
   { agents, diagnostics }: Pick<Discovery, 'agents' | 'diagnostics'>,
@@ -68,7 +74,7 @@ export async function examine(
 
 const rank = ({ severity }: DoctorFinding): number => (severity === 'error' ? 0 : 1);
 
-/** Also says of each provider's key that it is not set. */
+/** Returns the values in force, and a line for each provider's key that is not set. */
 function valuesOf({ origins }: Config): DoctorValue[] {
   const unset = keyedProviders.filter(({ keyVariable }) => !Object.hasOwn(origins, keyVariable));
   return [
@@ -100,13 +106,13 @@ function foldersOf(config: Config, agents: readonly FileAgent[], findings: Docto
   });
 }
 
-/** A folder that is missing is fine as long as it can be made. */
+/** Returns the state of a folder. A missing folder is fine if it can be made. */
 function stateOf(path: string, write: boolean): DoctorFolder['state'] {
   let stats: Stats | undefined;
   try {
     stats = statSync(path, { throwIfNoEntry: false });
   } catch {
-    return 'not readable'; // a folder above it may not be looked into
+    return 'not readable'; // a folder above it cannot be read
   }
   if (stats && !stats.isDirectory()) return 'not a folder';
   if (stats) {
@@ -141,7 +147,7 @@ function describeAgent(agent: FileAgent): DoctorAgent {
   return { name, source, skills: skills.length, errors: count('error'), warnings: count('warning') };
 }
 
-/** Errors alone: what works in spite of a warning is not the doctor's business. */
+/** Returns errors only. A file with a warning still works. */
 function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
   const shown = errors.slice(0, shownDefects).map(({ file, line, message, fix }) => ({
@@ -192,7 +198,7 @@ async function lookAtProvider(
   return { ...provider, answer: { ...ping, models: ping.models.length } };
 }
 
-/** Ollama has what was loaded and nothing else; elsewhere a list may leave out models that are there. */
+/** Returns a finding if the model is not listed. Ollama lists all that it has; other lists may be incomplete. */
 function missingModel({ name, model }: ProviderChoice, models: readonly string[]): DoctorFinding | undefined {
   if (name === 'ollama') {
     if (models.some(id => id === model || id === `${model}:latest`)) return undefined;
@@ -202,13 +208,13 @@ function missingModel({ name, model }: ProviderChoice, models: readonly string[]
     };
   }
   if (models.length === 0 || models.some(id => id === model || id === `models/${model}`)) return undefined;
-  // Names without a date stand for the latest of their kind.
+  // Names without a date mean the latest of their kind.
   if (models.some(id => id.startsWith(`${model}-`))) return undefined;
   const message = `${name} does not list the model ${model}. Check its name (TELOS_MODEL).`;
   return { severity: 'warning', message };
 }
 
-/** One agent after the other, since each server may be a program that starts. */
+/** Examines one agent after the other, since each server may be a program that starts. */
 async function lookAtServers(
   config: Config,
   agents: readonly FileAgent[],

@@ -1,15 +1,21 @@
-/** Reads the `.env` of the config folder, where people keep keys and what their MCP servers need, and lays it over the environment. */
+/**
+ * Reads the `.env` of the config folder, where people keep keys and variables of their MCP servers.
+ * Merges it into the environment.
+ */
 import { readFileSync, statSync } from 'node:fs';
 
 export interface EnvFile {
   file: string;
-  /** No prototype, so that every name is only a name. */
+  /** Has no prototype, so that a name never refers to an inherited property. */
   variables: Readonly<Record<string, string>>;
-  /** Why the file could not be read, or should not stay as it is, in a sentence; undefined when all is well, or there is none. */
+  /**
+   * Why the file could not be read, or should not stay as it is, in a sentence.
+   * Undefined if there is no problem or no file.
+   */
   problem?: string;
 }
 
-/** Never throws: a file that is there and cannot be read is a problem to show. */
+/** Reads the file. Never throws: a file that exists but cannot be read is a problem to show. */
 export function readEnvFile(file: string): EnvFile {
   try {
     const variables = parseEnvText(readFileSync(file, 'utf8'));
@@ -28,8 +34,9 @@ export function readEnvFile(file: string): EnvFile {
 }
 
 /**
- * One `NAME=value` a line, an `export` before it or not. Quotes around a whole value are taken off; nothing else in it is special:
- * no escapes, no comments behind it, no other variables. The last of equal names wins; lines without `=` are skipped.
+ * Parses one `NAME=value` a line, with or without `export`. Quotes around a whole value are removed.
+ * Nothing else is special: no escapes, no comments after a value, no other variables.
+ * The last of equal names wins; lines without `=` are skipped.
  */
 export function parseEnvText(text: string): Record<string, string> {
   const variables = emptyVariables();
@@ -44,13 +51,14 @@ export function parseEnvText(text: string): Record<string, string> {
 }
 
 /**
- * The variables that are settings of Telos. For these the process's own value wins, as for every setting; any other variable is
- * what the user has written down for Telos's skills and servers, and wins over what happens to be exported in the shell.
+ * Matches the variables that are settings of Telos. For these the process's own value wins, as for every setting.
+ * Any other variable is one that the user has written for Telos's skills and servers.
+ * It wins over a value that happens to be exported in the shell.
  */
 const settingVariable =
   /^(?:TELOS|ANTHROPIC|OPENAI|OLLAMA|GEMINI|GOOGLE|OPENROUTER|CLAWHUB|DISCORD|TRANSACTOID)_/;
 
-/** True when `name` comes from `.env` rather than from the process. A setting that is exported empty counts as not set. */
+/** Returns true if `name` comes from `.env` rather than from the process. A setting that is exported empty counts as not set. */
 export function envFileWins(
   name: string,
   variables: EnvFile['variables'],
@@ -60,7 +68,7 @@ export function envFileWins(
   return !settingVariable.test(name) || !environment[name];
 }
 
-/** The variables in force: the process's own with those of the file in their place. */
+/** Returns the variables in force: those of the process, replaced by those of the file if the file wins. */
 export function mergeEnvironment(
   environment: Readonly<Record<string, string>>,
   { variables }: EnvFile,

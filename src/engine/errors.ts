@@ -1,10 +1,10 @@
-/** The one error type that the engine throws on purpose; `framed` in telos.ts turns it into the run's end. */
+/** Defines the one error type that the engine throws on purpose. `framed` in run/start.ts turns it into the run's end. */
 import type { ErrorCode, SkillRef } from '../protocol/run.ts';
 
-/** The reason for aborting a run whose process ends: nobody wanted it to stop, and it can be gone on with. */
+/** The abort reason of a run whose process ends. No person stopped the run, and it can be continued. */
 export class Interruption extends Error {}
 
-/** `message` says what happened, to what, and what to do next, and holds no secret. */
+/** An error of the engine. `message` states what happened, to what, and what to do next. It contains no secret. */
 export class TelosError extends Error {
   readonly code: ErrorCode;
   readonly suggestions: readonly SkillRef[] | undefined;

@@ -1,18 +1,18 @@
-/** The port through which the engine asks a person; each frontend brings its own. */
+/** Defines the port through which the engine asks a person. Each frontend brings its own. */
 import { randomBytes } from 'node:crypto';
 import type { ApprovalDecision, ApprovalRequest } from '../protocol/run.ts';
 import { mapStrings } from './redact.ts';
 
-/** For a new question, see `ApprovalRequest.token`: 128 bits of chance. */
+/** Returns 128 random bits for a new question, see `ApprovalRequest.token`. */
 export const newToken = (): string => randomBytes(16).toString('base64url');
 
-/** Both calls settle when the signal aborts: `approve` with a denial, `ask` with empty answers. */
+/** A person who answers. Both calls settle when the signal aborts: `approve` with a denial, `ask` with empty answers. */
 export interface Human {
   approve(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision>;
   ask(questions: readonly string[], signal: AbortSignal): Promise<readonly string[]>;
 }
 
-/** Nobody is there to ask: every question is answered with a no that names the rule. */
+/** Used if no person can be asked: every question is answered with a no that names the rule. */
 export const nobody: Human = {
   approve: async request => ({
     allow: false,
@@ -21,13 +21,16 @@ export const nobody: Human = {
   ask: async questions => questions.map(() => ''),
 };
 
-/** Says yes to everything that may be asked at all; denials by policy never reach a Human. */
+/** Answers yes to every question. Denials by policy never reach a Human. */
 export const yesToAll: Human = {
   approve: async () => ({ allow: true, scope: 'once' }),
   ask: async questions => questions.map(() => ''),
 };
 
-/** Shows questions without the values of secrets, as every event is shown; what is done stays what was decided on. */
+/**
+ * Returns a Human whose questions are shown without the values of secrets, like every event.
+ * The call itself stays as it was decided on.
+ */
 export function withoutSecrets(human: Human, redact: (text: string) => string): Human {
   return {
     approve: (request, signal) =>

@@ -1,15 +1,15 @@
-/** Bounds how deep JSON of strangers goes: what walks through it calls itself at each level, and so does what writes it. */
+/** Limits the depth of JSON from outside. Code that reads or writes it calls itself at each level. */
 
-/** Lists and objects inside each other. No tool and no schema that people write takes so many. */
+/** Maximum number of nested lists and objects. No tool and no schema that people write needs more. */
 export const deepestJson = 100;
 
-/** Says whether the value holds more than `levels` lists and objects inside each other. */
+/** Returns true if the value contains more than `levels` nested lists and objects. */
 export function isDeeper(value: unknown, levels = deepestJson): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some(inner => isDeeper(inner, levels - 1));
 }
 
-/** Returns the value, or a copy of it in which a note stands in place of what lies deeper. */
+/** Returns the value, or a copy with a note in place of each part that is too deep. */
 export function withinDepth<Value>(value: Value, levels = deepestJson): Value {
   return isDeeper(value, levels) ? (cutBelow(value, levels) as Value) : value;
 }
@@ -21,5 +21,5 @@ function cutBelow(value: unknown, levels: number): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, cutBelow(item, levels - 1)]));
 }
 
-/** Stands in place of what lies too deep. */
+/** Note in place of a part that is too deep. */
 export const tooDeep = '[left out: too many lists and objects inside each other]';

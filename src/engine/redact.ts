@@ -1,4 +1,4 @@
-/** Keeps the values of secrets out of everything that is shown or kept, in whatever form they come by. */
+/** Keeps the values of secrets, in every form, out of everything that is shown or stored. */
 import type { RunEvent } from '../protocol/run.ts';
 import { deepestJson, tooDeep } from './jsonDepth.ts';
 import { secretFinder } from './secretFinder.ts';
@@ -10,17 +10,19 @@ const redactionMark = '[redacted]';
 
 export interface Redactor {
   text(text: string): string;
-  /** From now on these are hidden as well. */
+  /** Adds secrets. From now on these are hidden as well. */
   learn(secrets: readonly string[]): void;
-  /** See `secretFinder`. */
+  /** Returns true if the text contains a secret, see `secretFinder`. */
   finds(text: string): boolean;
-  /** The events without the secrets, a secret that is split over text deltas included. */
+  /** Yields the events without the secrets, including a secret that is split over text deltas. */
   events(events: AsyncIterable<RunEvent>): AsyncIterable<RunEvent>;
 }
 
 /**
- * Replaces every secret of at least eight characters with `[redacted]`: as it is, URL-encoded, JSON-escaped, in hexadecimal, and in base64
- * at any alignment inside a longer base64 text, also one that is broken into lines. Of a secret of several lines, each long one alone too.
+ * Returns a redactor that replaces every secret of at least eight characters with `[redacted]`.
+ * Forms: as it is, URL-encoded, JSON-escaped, in hexadecimal, and in base64.
+ * Base64 is found at any alignment inside a longer base64 text, also one that is broken into lines.
+ * Each long line of a secret of several lines is also replaced alone.
  */
 export function redactor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets);
@@ -50,10 +52,12 @@ export function redactor(secrets: readonly string[]): Redactor {
   };
 }
 
-/** The end of a line, as it is or as JSON writes it, with what indents the next; bounded, so that no text makes it slow. */
+/**
+ * Matches a line break, as it is or as JSON writes it, with the indent of the next line. Bounded, so that no text makes it slow.
+ */
 const lineBreak = /(?:\r?\n|\\r\\n|\\n)[ \t]{0,40}/g;
 
-/** Without the secrets that are broken into lines, as programs do it with what they encode; indents do not hide them either. */
+/** Redacts secrets that are broken into lines, as programs do with encoded text. Indents do not hide them either. */
 function withoutBroken(text: string, matches: Matches): string {
   const joined = text.replace(lineBreak, '');
   if (joined.length === text.length) return text;
@@ -66,7 +70,7 @@ function withoutBroken(text: string, matches: Matches): string {
 
 type Matches = ReturnType<typeof formMatcher>;
 
-/** The text with a mark in place of each match; `placed` says where a match lies in it. */
+/** Returns the text with a mark in place of each match. `placed` returns the place of a match in the text. */
 function withMarks(text: string, matches: Iterable<FormMatch>, placed = (match: FormMatch) => match): string {
   let safe = '';
   let done = 0;
@@ -78,7 +82,7 @@ function withMarks(text: string, matches: Iterable<FormMatch>, placed = (match: 
   return safe + text.slice(done);
 }
 
-/** Where in the text stands what stands at a place of it once its lines are joined; to be asked in order. */
+/** Returns a function that maps a place in the joined text to its place in the original. Must be called in order. */
 function placesIn(text: string): (at: number) => number {
   const breaks = text.matchAll(lineBreak);
   let leftOut = 0;
@@ -92,31 +96,37 @@ function placesIn(text: string): (at: number) => number {
   };
 }
 
-/** By what its name says. */
+/** Returns true if the name of a variable suggests a secret. */
 export const isSecretName = (name: string): boolean =>
   /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|_(PAT|PASS|PWD|AUTH|JWT|COOKIE)$/i.test(
     name,
   );
 
-/** Values of variables that are named like keys, and addresses with a password in them; they must not reach an event, a log or an address. */
+/**
+ * Returns the values of variables that are named like keys, and addresses with a password in them.
+ * They must not reach an event, a log or an address.
+ */
 export function secretsIn(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).flatMap(([name, value]) => {
     if (isSecretName(name)) return [value];
     const login = /^[a-z][\w+.-]*:\/\/[^\s/@:]*:([^\s/@]+)@/i.exec(value);
-    // A short password is a word of other texts too.
+    // A short password is often a word of other texts too.
     return login ? [value, ...(login[1]!.length >= 12 ? [login[1]!] : [])] : [];
   });
 }
 
-/** Redacts a text that arrives in pieces, holding back only what could be the beginning of a secret. */
+/** Redacts a text that arrives in pieces. Holds back only a part that could be the beginning of a secret. */
 export interface StreamRedactor {
-  /** Takes the next piece and returns what is safe to show now; may be empty. */
+  /** Takes the next piece and returns the text that is safe to show now. May be empty. */
   push(delta: string): string;
-  /** Returns what was held back; the next piece begins a new text. */
+  /** Returns the text that was held back. The next piece begins a new text. */
   flush(): string;
 }
 
-/** However the text is cut, the pieces together read as `redactor` would have made of the whole, but for a secret that is broken into lines. */
+/**
+ * Returns a redactor for pieces of a text. However the text is cut, the result is what `redactor` makes of the whole.
+ * The exception is a secret that is broken into lines.
+ */
 export function streamRedactor(secrets: readonly string[]): StreamRedactor {
   const forms = formsOf(secrets);
   const matches = formMatcher(forms);
@@ -128,7 +138,10 @@ export function streamRedactor(secrets: readonly string[]): StreamRedactor {
   }
   let held = '';
 
-  /** Where the longest end of `text` begins that a secret could go on from; the text's length when there is none. */
+  /**
+   * Returns the start of the longest end of `text` that could be the beginning of a secret.
+   * Returns the text's length if there is none.
+   */
   const openFrom = (text: string, from: number): number => {
     for (let start = Math.max(from, text.length - longest + 1); start < text.length; start++) {
       const candidates = byFirstCharacter.get(text.charAt(start));
@@ -164,10 +177,12 @@ export function streamRedactor(secrets: readonly string[]): StreamRedactor {
   };
 }
 
-/** Far more than is ever made here. What it holds of others has a lower bound, where it comes in. */
+/** Far deeper than any value made here. Values from outside have a lower limit, applied where they are read. */
 const deepestMapped = 4 * deepestJson;
 
-/** A copy in which every string, names of properties included, went through `change`; what lies too deep becomes a note. */
+/**
+ * Returns a copy in which every string, including property names, went through `change`. A part that is too deep becomes a note.
+ */
 export function mapStrings<T>(value: T, change: (text: string) => string): T {
   return mapped(value, change, deepestMapped) as T;
 }

@@ -1,18 +1,18 @@
-/** Tells whether a text holds a secret, or a part of one, also where somebody has hidden it. */
+/** Finds a secret, or a part of one, in a text, even if it was hidden on purpose. */
 import { beginningAt, formsOf, shortestSecret } from './secretForms.ts';
 
-/** So many letters and digits of a long secret in a row are no chance. */
+/** This number of letters and digits of a long secret in a row is not chance. */
 const telling = 16;
-/** So many are none either where letters of both cases and digits take turns, as they do in no word. */
+/** This number is not chance either if upper case, lower case and digits alternate as in no word. */
 const tellingMixed = 12;
 
-/** Letters and digits alone: what stands between them only hides what they are. */
+/** Returns the letters and digits only. Characters between them only hide them. */
 const bare = (text: string): string => text.replace(/[^a-z\d]/gi, '');
 
-/** An address that is a secret is told by what comes behind its host. */
+/** Returns the form without its host. An address that is a secret is recognized by the part after its host. */
 const withoutHost = (form: string): string => form.replace(/^[a-z][\w+.-]*:\/\/[^/]*/i, '');
 
-/** First and last line of a key are the same in every key. */
+/** Returns the secret without the first and last line of a key. These are the same in every key. */
 const withoutFrames = (secret: string): string =>
   secret.replace(/-----(?:BEGIN|END) [A-Z\d ]{1,40}-----/g, '');
 
@@ -24,7 +24,7 @@ const rot13 = (text: string): string =>
     return String.fromCharCode(code + ((code & 31) <= 13 ? 13 : -13));
   });
 
-/** Every piece of that length, in lower case. */
+/** Yields every piece of that length, in lower case. */
 function* piecesOf(
   form: string,
   length: number,
@@ -42,7 +42,7 @@ const isMixed = (piece: string): boolean =>
 
 const turned = (text: string): string[] => [reversed(text), rot13(text), reversed(rot13(text))];
 
-/** Every piece by which a text is known to hold one of the secrets, in lower case. */
+/** Returns every piece that identifies one of the secrets in a text, in lower case. */
 function tellingPieces(secrets: readonly string[]): Set<string> {
   const inBase64 = secrets
     .map(secret => Buffer.from(secret).toString('base64'))
@@ -58,13 +58,14 @@ function tellingPieces(secrets: readonly string[]): Set<string> {
 }
 
 /**
- * Says whether a text holds one of the secrets, or a telling piece of a long one: in any of those spellings, in base64 of base64, in another case,
- * backwards, in ROT13, with something between the letters, or behind up to three layers of percent escapes.
+ * Returns a function that finds one of the secrets, or a telling piece of a long one, in a text.
+ * Finds any spelling of `formsOf`, base64 of base64, another case, reversed text and ROT13.
+ * Also finds letters with something between them, and text under up to three layers of percent escapes.
  */
 export function secretFinder(secrets: readonly string[]): (text: string) => boolean {
   const written = secrets.map(secret => withoutFrames(secret).trim()).filter(Boolean);
   const long = written.filter(({ length }) => length >= shortestSecret);
-  // What has many letters is found by its pieces.
+  // A form with many letters is found by its pieces.
   const whole = [...formsOf(written), ...long.flatMap(turned)]
     .filter(form => bare(withoutHost(form)).length < telling)
     .map(form => form.toLowerCase());
@@ -98,7 +99,7 @@ export function secretFinder(secrets: readonly string[]): (text: string) => bool
   };
 }
 
-/** Escapes that are no text are left as they stand. */
+/** Decodes percent escapes. Escapes that are not text are left as they are. */
 function withoutPercents(text: string): string {
   return text.replace(/(?:%[\da-f]{2})+/gi, escapes => {
     try {

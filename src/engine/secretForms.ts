@@ -1,12 +1,18 @@
-/** The spellings under which a secret is looked for, and the places of a text at which one stands. One pass, however many there are. */
+/** Lists the spellings of a secret and finds them in a text. One pass, however many there are. */
 
-/** Shorter values are ordinary words too often; replacing them would garble text without hiding anything. */
+/**
+ * Minimum length of a secret. Shorter values are ordinary words too often.
+ * Replacing them would garble text without hiding anything.
+ */
 export const shortestSecret = 8;
 
-/** A shorter line of a secret of several may be anything; this much of one is telling by itself. */
+/**
+ * Minimum length of a line of a secret of several lines. A shorter line may be anything.
+ * One of this length identifies the secret by itself.
+ */
 const shortestLine = 24;
 
-/** All spellings under which the secrets are looked for, longest first, so that no shorter one leaves a tail behind. */
+/** Returns all spellings of the secrets, longest first, so that no shorter one leaves a tail behind. */
 export function formsOf(secrets: readonly string[]): string[] {
   const forms = new Set<string>();
   for (const secret of secrets) {
@@ -17,7 +23,10 @@ export function formsOf(secrets: readonly string[]): string[] {
   return [...forms].filter(form => form.length >= shortestSecret).sort((a, b) => b.length - a.length);
 }
 
-/** The long lines of a secret of several, such as a private key; variables hold their ends also as `\n` in two characters. */
+/**
+ * Returns the long lines of a secret of several lines, such as a private key.
+ * Variables may also contain line ends as `\n` in two characters.
+ */
 function linesOf(secret: string): string[] {
   const lines = secret.split(/[\r\n]+|(?:\\r)?\\n/).map(line => line.trim());
   return lines.length > 1 ? lines.filter(line => line.length >= shortestLine) : [];
@@ -38,7 +47,10 @@ function spellings(secret: string): string[] {
   ];
 }
 
-/** The characters that stay the same wherever the secret stands in a longer base64 text, `shift` bytes behind a group's start. */
+/**
+ * Returns the characters that stay the same wherever the secret is in a longer base64 text.
+ * The secret begins `shift` bytes after the start of a group.
+ */
 function base64Inside(secret: string, shift: number): string {
   const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(secret)]);
   const whole = Math.floor((bytes.length * 8) / 6);
@@ -51,8 +63,9 @@ export interface FormMatch {
 }
 
 /**
- * Finds forms in a text from left to right, the longest at each place, none inside another. `forms` are of at least eight characters, longest
- * first. A pattern of all of them would be slow, and too large for a key of many lines.
+ * Finds forms in a text from left to right, the longest at each place, none inside another.
+ * `forms` have at least eight characters each and are sorted longest first.
+ * A pattern of all of them would be slow, and too large for a key of many lines.
  */
 export function formMatcher(forms: readonly string[]): (text: string) => Generator<FormMatch, void> {
   const byHead = new Map<string, string[]>();

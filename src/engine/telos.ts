@@ -1,4 +1,4 @@
-/** The engine's one door: what there is to run, which skill a request means, and the run itself as a stream of events. */
+/** Opens the engine: lists the agents, routes requests, and runs them as a stream of events. */
 
 import type { AgentCard } from '../protocol/agentCard.ts';
 import type { AttachedName } from '../protocol/attachment.ts';
@@ -40,21 +40,21 @@ import { type Machine, type Readiness, readinessOf, thisMachine } from './skills
 import { companionsOf } from './skills/resources.ts';
 import { describeInstalled, findInstalled, type UninstallTarget, uninstallPack } from './skills/uninstall.ts';
 
-/** What a frontend adds to the engine. */
+/** Parts that a frontend adds to the engine. */
 export interface FrontendParts {
-  /** Providers beside the engine's own, by name; tried after them when Telos chooses by itself. */
+  /** Providers besides the engine's own, by name. Tried after them if Telos chooses by itself. */
   providers?: FrontendProviders;
-  /** A ripgrep that comes with the frontend, for searches; absolute path. Without it the PATH's is used, where there is one. */
+  /** A ripgrep that comes with the frontend, for searches. Absolute path. If missing, the one on the PATH is used, if any. */
   ripgrep?: string;
-  /** Lets a person sign in at MCP servers that want it. */
+  /** Lets a person sign in at MCP servers that require it. */
   signIn?: SignInPort;
 }
 
 export class Telos {
   readonly config: Config;
-  /** What runs have changed, and the way back. */
+  /** The changes that runs have made, for undo. */
   readonly changes: ChangeStore;
-  /** The agents that were installed, replaced or removed, and the way back. */
+  /** The agents that were installed, replaced or removed, for undo. */
   readonly replaced: ReplacedFolders;
   readonly #parts: FrontendParts;
   #discovery: Promise<Discovery> | undefined;
@@ -74,36 +74,39 @@ export class Telos {
     });
   }
 
-  /** Reads nothing yet; the skills are looked for at the first question. */
+  /** Opens Telos. Reads nothing yet; skills are looked for at the first call that needs them. */
   static open(config: Config, parts: FrontendParts = {}): Telos {
     return new Telos(config, parts);
   }
 
-  /** All agents with at least one skill, sorted by name; as they were at the first call since `refresh`. */
+  /** Returns all agents with at least one skill, sorted by name, as of the first call since `refresh`. */
   async agents(): Promise<readonly Agent[]> {
     return (await this.#discovered()).agents;
   }
 
-  /** Defects of agents.toml that belong to no single agent. */
+  /** Returns the defects of agents.toml that belong to no single agent. */
   async diagnostics(): Promise<readonly Diagnostic[]> {
     return (await this.#discovered()).diagnostics;
   }
 
-  /** What the skill lacks on this machine. Programs and variables are looked for once until `refresh`. */
+  /** Returns what the skill lacks on this machine. Programs and variables are looked up once until `refresh`. */
   async readiness(skill: Skill): Promise<Readiness> {
     this.#machine ??= thisMachine(this.config.env);
     return readinessOf(skill, this.#machine);
   }
 
-  /** Which model the next run will use. Throws TelosError `config` for an unknown provider, `auth` for one without its key. */
+  /**
+   * Returns the model that the next run will use.
+   * Throws TelosError `config` for an unknown provider, `auth` for one without its key.
+   */
   async provider(): Promise<ProviderChoice> {
     this.#choice ??= chooseProvider(this.config, this.#parts.providers);
     return this.#choice;
   }
 
   /**
-   * The model that is asked which skill fits, outside of a run: what it uses counts against the budget and stands in the log. Undefined
-   * where a recording answers. Throws what `provider` throws.
+   * Returns the model that is asked which skill fits, outside of a run. Undefined if a recording answers.
+   * Its usage counts against the budget and is logged. Throws the errors of `provider`.
    */
   async routingProvider(): Promise<Provider | undefined> {
     return this.#meteredProvider(openBudget(this.config), event => recordRouting(event, this.config.dataDir));
@@ -117,20 +120,23 @@ export class Telos {
     return provider && meteredProvider(provider, budget, report);
   }
 
-  /** What the runs that ended today have used, those of other processes too. Throws what the file system says. */
+  /** Returns the usage of all runs that ended today, including those of other processes. Throws errors of the file system. */
   async today(): Promise<DaySpending> {
     this.#today ??= new DayUse(this.config.dataDir);
     return this.#today.spending(this.config.budget);
   }
 
-  /** The next request sees the files, and the models that answer, as they are then. */
+  /** Makes the next request read the files and choose the model again. */
   refresh(): void {
     this.#discovery = undefined;
     this.#choice = undefined;
     this.#machine = undefined;
   }
 
-  /** Which skill a request means, and why. Throws TelosError `config` when `request.agent` or `request.skill` is not known. */
+  /**
+   * Returns the skill that a request means, and why.
+   * Throws TelosError `config` if `request.agent` or `request.skill` is not known.
+   */
   async route(request: RunRequest, signal: AbortSignal): Promise<RouteResult> {
     return this.#route(request, signal, () => this.routingProvider());
   }
@@ -160,31 +166,37 @@ export class Telos {
     return this.#router.route(request.text, all, request.agent, signal, model);
   }
 
-  /** The skills that fit a request by their words, best first, whatever `route` decides; at most ten. */
+  /** Returns the skills that fit a request by their words, best first, whatever `route` decides. At most ten. */
   async ranking(request: Pick<RunRequest, 'text' | 'agent'>): Promise<readonly Ranked[]> {
     return this.#router.rank(request.text, (await this.#discovered()).agents, request.agent);
   }
 
-  /** What `install` would do with a pack or a bare skill in a folder, for a question beforehand. Throws TelosError `pack` when it will not do. */
+  /**
+   * Returns what `install` would do with a pack or a bare skill in a folder, to ask the person beforehand.
+   * Throws TelosError `pack` if `install` would refuse.
+   */
   async planInstall(path: string, options: InstallOptions = {}): Promise<InstallPlan> {
     return planInstall(path, this.config, options);
   }
 
-  /** Installs it. Throws the same, and when an agent would be replaced without the yes to this very plan. */
+  /** Installs the pack. Throws the same errors, and if an agent would be replaced without approval of this exact plan. */
   async install(path: string, options: AgreedInstall = {}): Promise<InstalledPack> {
     const installed = await installPack(path, this.config, options);
     this.refresh();
     return installed;
   }
 
-  /** Removes an installed agent, without asking, and keeps it for undo. Throws TelosError `pack` for one that was not installed. */
+  /**
+   * Removes an installed agent without asking, and keeps it for undo.
+   * Throws TelosError `pack` for an agent that was not installed.
+   */
   async uninstall(name: string): Promise<UninstallTarget & { undoId: string }> {
     const removed = await uninstallPack(name, this.config);
     this.refresh();
     return removed;
   }
 
-  /** What `uninstall` would remove, and where that came from. Throws the same. */
+  /** Returns what `uninstall` would remove, and its origin. Throws the same errors. */
   async installed(
     name: string,
   ): Promise<UninstallTarget & { origin: AgentOrigin; edited: number | undefined }> {
@@ -193,43 +205,52 @@ export class Telos {
     return { ...target, ...(await describeInstalled(target, this.config)) };
   }
 
-  /** Takes an install or uninstall back. Throws what `replaced.undo` throws. */
+  /** Undoes an install or uninstall. Throws the errors of `replaced.undo`. */
   async undoFolder(id: string, options: { force?: boolean } = {}): Promise<UndoneFolder> {
     const undone = await this.replaced.undo(id, options);
     this.refresh();
     return undone;
   }
 
-  /** Makes the config folder with its agents.toml, and the skills folder, where they are missing. */
+  /** Makes the config folder with its agents.toml, and the skills folder, if they are missing. */
   async init(): Promise<InitialFolders> {
     return initFolders(this.config);
   }
 
-  /** Writes a SKILL.md to start from; a new agent comes with it. Returns its path. Throws TelosError `pack`. */
+  /** Writes a SKILL.md to start from, and its agent if that is new. Returns the path of the file. Throws TelosError `pack`. */
   async addSkill(agent: string, skill: string): Promise<string> {
     const file = await addSkill(agent, skill, this.config);
     this.refresh();
     return file;
   }
 
-  /** What the agent's files name, for somebody who decides whether to trust it. Throws TelosError `config` for an unknown agent. */
+  /**
+   * Returns the agent's card, for a person who decides whether to trust it.
+   * Throws TelosError `config` for an unknown agent.
+   */
   async agentCard(name: string): Promise<AgentCard> {
     return openReviews(this.config).cardOf(await this.#agentNamed(name));
   }
 
-  /** Accepts the card that was shown. Throws TelosError `config` when the agent's files have changed since. */
+  /** Accepts the card that was shown. Throws TelosError `config` if the agent's files have changed since. */
   async acceptCard(card: Pick<AgentCard, 'agent' | 'digest'>): Promise<void> {
     await openReviews(this.config).accept(await this.#agentNamed(card.agent), card, new Date());
   }
 
-  /** What is in force, and what of it works. Starts the MCP servers of accepted agents alone; no call of it costs. Throws the abort reason on abort. */
+  /**
+   * Returns a report on the values in force and on what works. Starts the MCP servers of accepted agents only.
+   * None of its calls costs anything. Throws the abort reason on abort.
+   */
   async doctor(signal: AbortSignal): Promise<DoctorReport> {
     const { examine } = await import('./doctor.ts');
     this.refresh();
     return examine(this.config, await this.#discovered(), () => this.provider(), signal, this.#parts.signIn);
   }
 
-  /** Hides the keys of this set-up and all that the MCP servers of its agents are given, also in what was kept before it was known. */
+  /**
+   * Returns a redactor for the keys of this set-up and all values given to the MCP servers of its agents.
+   * Also hides them in texts that were stored before the values were known.
+   */
   async fullRedactor(): Promise<Redactor> {
     const redact = redactor(secretsIn(this.config.env));
     for (const { mcpConfig } of await this.agents())
@@ -237,7 +258,10 @@ export class Telos {
     return redact;
   }
 
-  /** How a call would be decided on in a run of this agent's first skill, or of none. Throws TelosError `config` for an unknown agent. */
+  /**
+   * Returns how a call would be decided on in a run of this agent's first skill, or of none.
+   * Throws TelosError `config` for an unknown agent.
+   */
   async explain(tool: string, input: JsonObject, agentName?: string): Promise<Decision> {
     if (agentName === undefined) return explainCall(tool, input, this.config, undefined);
     const agent = await this.#agentNamed(agentName);
@@ -251,7 +275,10 @@ export class Telos {
     );
   }
 
-  /** Deletes what is kept of a run, and of the files as they were before it. Throws TelosError `config` for a run that goes on or is gone. */
+  /**
+   * Deletes the stored run and the stored state of the files before it.
+   * Throws TelosError `config` for a run that is in progress or does not exist.
+   */
   async deleteRun(runId: string): Promise<void> {
     const { RunHistory } = await import('./records/runHistory.ts');
     await new RunHistory(this.config.dataDir).delete(runId);
@@ -259,8 +286,9 @@ export class Telos {
   }
 
   /**
-   * Runs a request. Never throws: whatever goes wrong is in the last event. To stop, abort the signal and read on to the end;
-   * the run's log record is written even if the reader walks away.
+   * Runs a request. Never throws: an error is reported in the last event.
+   * To stop, abort the signal and read on to the end.
+   * The run's log record is written even if the caller stops reading.
    */
   run(request: RunRequest, human: Human, signal: AbortSignal): AsyncIterable<RunEvent> {
     const redact = redactor(secretsIn(this.config.env));
@@ -304,7 +332,7 @@ export class Telos {
   }
 
   #discovered(): Promise<Discovery> {
-    // An agent that a killed install has moved aside comes back first.
+    // First restores an agent that a killed install has moved aside.
     this.#discovery ??= recoverFolders(this.config.dataDir).then(() => discoverInSlices(this.config));
     return this.#discovery;
   }

@@ -1,7 +1,7 @@
 /**
- * Lists the characters of a hostile text that a person would not see as they are. One list for every place that shows such a
- * text:
- * the chat view, the editor's own dialogs, a terminal, an exported page and the findings of an agent's card.
+ * Lists the characters of a hostile text that a person would not see as they are.
+ * One list for every place that shows such a text: the chat view, the editor's own dialogs, a terminal,
+ * an exported page and the findings of an agent's card.
  */
 
 /**
