@@ -1,4 +1,4 @@
-/** May this call run? The policy decides, the person is asked where it says so, and the answer is kept as long as it is meant. */
+/** Decides if a call may run. The policy decides, asks the person if needed, and the answer is kept for its scope. */
 import type { ApprovalRequest, RunEvent, ToolCall } from '../../protocol/run.ts';
 import { writeDiff } from '../changes/lineDiff.ts';
 import { escapeInvisible } from '../files/plainText.ts';
@@ -11,7 +11,7 @@ import { inputProblem } from '../tools/builtin.ts';
 import { type ReadOnlyCommand, runReadOnly } from '../tools/readOnlyShell.ts';
 import { type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
 
-/** Milliseconds. */
+/** In milliseconds. */
 const readOnlyTimeoutMs = 10_000;
 
 export interface Gate {
@@ -28,19 +28,19 @@ export interface DecidedBy {
 export interface Granted {
   granted: true;
   tool: Tool;
-  /** What was decided on; the tool does exactly that, so that nothing can be swapped in between. */
+  /** The subject of the decision. The tool does exactly that, so that nothing can be swapped in between. */
   approvedSubject: string;
-  /** Of a command: the folder that was decided on. */
+  /** For a command: the folder of the decision. */
   approvedFolder?: string;
   /** Variables that the agent's accepted card names, for a command's environment. */
   variables: Readonly<Record<string, string>>;
   policy: DecidedBy;
 }
 
-/** `refusal` is for the model. */
+/** Outcome of the check. The model reads `refusal`. */
 export type Permit = Granted | { granted: false; refusal: string; policy?: DecidedBy };
 
-/** Checks, decides and asks. Tells what goes on as events. */
+/** Checks the call, decides on it, and asks the person if needed. Reports progress as events. */
 export async function* permitFor(
   call: ToolCall,
   gate: Gate,
@@ -73,7 +73,7 @@ export async function* permitFor(
   return { granted: true, tool: done, approvedSubject: subject, ...where, variables, policy };
 }
 
-/** Runs what was checked, word by word, instead of handing the line to a shell. */
+/** Returns a tool that runs the checked command word by word, instead of passing the line to a shell. */
 function lookingOnly(tool: Tool, command: ReadOnlyCommand): Tool {
   return {
     ...tool,
@@ -86,12 +86,12 @@ function lookingOnly(tool: Tool, command: ReadOnlyCommand): Tool {
   };
 }
 
-/** What is wrong with the user's own rules, once for each state of the file. */
+/** Yields the problems of the user's own rules, once for each state of the file. */
 export function* policyNotices({ rules }: PolicyContext): Generator<RunEvent, void> {
   for (const message of rules?.newProblems() ?? []) yield { type: 'notice', level: 'warning', message };
 }
 
-/** True when the agent's MCP servers may be started and reached. */
+/** Returns true if the agent's MCP servers may be started and connected to. */
 export async function* mayConnectServers(
   { human, policy }: Pick<Gate, 'human' | 'policy'>,
   signal: AbortSignal,
@@ -113,7 +113,7 @@ export async function* mayConnectServers(
   return false;
 }
 
-/** Has the person sign in at a server that wants it, once they have agreed to where that leads. Returns why they have not. */
+/** Asks the person, then signs in at a server that requires it. Returns the reason if the person refuses. */
 export async function* signInAt(
   wanted: WantedSignIn,
   { human, policy }: Pick<Gate, 'human' | 'policy'>,
@@ -144,7 +144,10 @@ export async function* signInAt(
   return refusal;
 }
 
-/** Undefined for a yes, else why not. The question is put before it is announced, or an early answer is lost. */
+/**
+ * Returns undefined for a yes, otherwise the reason of the refusal.
+ * The question is asked before its event is yielded, or an early answer would be lost.
+ */
 async function* askPerson(
   call: ToolCall,
   question: Ask,
@@ -173,7 +176,7 @@ function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
     subject,
     ...(folder ? { folder } : {}),
     rule,
-    // It names what a stranger has named; a line of it is to stay one, and to look like what it is.
+    // The reason contains names from outside. No name may break its line or hide characters.
     reason: escapeInvisible(reason),
     scopes,
     ...(grant ? { grant } : {}),

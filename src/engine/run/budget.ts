@@ -1,4 +1,4 @@
-/** Stops a run, before it asks the model again, when it or the day has used what it may. */
+/** Stops a run before its next model call if the run or the day has reached a limit. */
 
 import type { Usage } from '../../protocol/run.ts';
 import type { DaySpending } from '../../protocol/usage.ts';
@@ -7,23 +7,23 @@ import { TelosError } from '../errors.ts';
 import { figureIn, LogReader } from '../records/logFile.ts';
 
 export interface Budget {
-  /** To be called before each call of a model. Returns what a person should know. Throws TelosError `budget` when a limit is reached. */
+  /** Must be called before each model call. Returns notices for the person. Throws TelosError `budget` if a limit is reached. */
   check(): Promise<string[]>;
-  /** To be called after it; undefined where the model says nothing about tokens. Returns what a person should know. */
+  /** Must be called after each model call; undefined if the model does not report tokens. Returns notices for the person. */
   add(usage: Usage | undefined): string[];
 }
 
 interface Amounts {
-  /** US dollars, as far as they are known. */
+  /** In US dollars, as far as known. */
   cost: number;
-  /** All that a model has read and written. */
+  /** All tokens that a model has read and written. */
   tokens: number;
   minutes: number;
 }
 
 type BudgetConfig = Pick<Config, 'budget' | 'origins' | 'dataDir'>;
 
-/** For one run, which starts now; undefined where nothing is limited. */
+/** Returns the budget of one run, which starts now. Undefined if nothing is limited. */
 export function openBudget(config: BudgetConfig): Budget | undefined {
   return Object.keys(config.budget).length > 0 ? new RunBudget(config) : undefined;
 }
@@ -94,14 +94,14 @@ class RunBudget implements Budget {
 
 interface DaySoFar {
   use: Amounts;
-  /** Runs of which it is not known what they cost. */
+  /** Number of runs with an unknown cost. */
   unknown: number;
   problem?: string;
 }
 
 const nothingYet: DaySoFar = { use: { cost: 0, tokens: 0, minutes: 0 }, unknown: 0 };
 
-/** What the runs that ended today have used, those of other processes too; one that goes on beside this one is counted at its end. */
+/** Usage of the runs that ended today, including those of other processes. A run in progress counts when it ends. */
 export class DayUse {
   readonly #dataDir: string;
   #reader: LogReader | undefined;
@@ -112,7 +112,7 @@ export class DayUse {
     this.#dataDir = dataDir;
   }
 
-  /** For a person: what was used, and the limits of a day that are set. Throws what the file system says. */
+  /** Returns the usage and the limits of a day that are set, for a person. Throws errors of the file system. */
   async spending({
     maxCostPerDay,
     maxTokensPerDay,
@@ -132,7 +132,7 @@ export class DayUse {
     };
   }
 
-  /** Behind whoever reads already: two at once would add up the same lines. */
+  /** Waits for a read in progress: two at once would add up the same lines. */
   read(): Promise<DaySoFar> {
     const reading = this.#last.then(() => this.#readOn());
     this.#last = reading;
@@ -205,7 +205,7 @@ function shown(used: number, limit: number, amount: keyof Amounts): string {
   }
 }
 
-/** Where a person changes the limit that is in force. */
+/** Returns the place where a person changes the limit that is in force. */
 function placeOf(name: BudgetName, origins: Config['origins']): string {
   const { origin = 'default', file = '' } = origins[name] ?? {};
   switch (origin) {

@@ -1,4 +1,4 @@
-/** The loop of a run: ask the model, do what it asks, tell it what happened, until it asks for nothing more. */
+/** Runs the loop of a run: asks the model, does its tool calls, returns their results, until no calls are left. */
 import type {
   ApprovalDecision,
   ApprovalRequest,
@@ -22,20 +22,20 @@ import {
 import type { Budget } from './budget.ts';
 import { runTools, type ToolBench } from './toolCalls.ts';
 
-/** Rounds of one run, at most. */
+/** Maximum number of rounds of one run. */
 export const maxRounds = 20;
 
 export interface RunSpec extends ToolBench {
   provider: Provider;
   system: string;
-  /** Of the skill that runs, where there is one. */
+  /** Folder of the skill that runs, if any. */
   skillDir?: string;
-  /** Filled as the run goes on, so that a run that fails still has its transcript; the first message is there already. */
+  /** Filled during the run, so that a failed run still has its transcript. The first message is already there. */
   messages: Message[];
-  /** Counted up as the run goes on. */
+  /** Increased during the run. */
   counts: { rounds: number; toolCalls: number };
   priceOf(tokens: TokenCount): number | 'unknown';
-  /** Undefined where nothing is limited. */
+  /** Undefined if nothing is limited. */
   budget?: Budget | undefined;
 }
 
@@ -45,7 +45,7 @@ interface Reply {
   stopReason: string;
 }
 
-/** Returns how it ended; throws what a provider throws, and the abort reason on abort. */
+/** Returns how the run ended. Throws the errors of the provider, and the abort reason on abort. */
 export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, RunOutcome> {
   const { notice, quota } = spec.provider;
   if (notice) yield { type: 'notice', level: 'info', message: notice };
@@ -62,7 +62,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     const reply = yield* streamReply(spec, signal);
     if (reply.blocks.length > 0) spec.messages.push({ role: 'assistant', content: reply.blocks });
     const isCut = reply.stopReason === 'max_tokens';
-    // Half an answer is no success; what it asked for while it was whole is still done.
+    // Half an answer is not a success. Calls that arrived whole are still done.
     if (isCut && reply.calls.length === 0) throw new TelosError('provider', cutOff);
     if (isCut) yield { type: 'notice', level: 'warning', message: cutOff };
     if (reply.stopReason === 'refusal') yield refused;
@@ -81,7 +81,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
 const isDue = ({ roundsBeforeAsking }: Quota, { counts }: RunSpec): boolean =>
   roundsBeforeAsking > 0 && counts.rounds > 0 && counts.rounds % roundsBeforeAsking === 0;
 
-/** A loop that nobody watches can use up in minutes what somebody has for a month. */
+/** Asks the person before further rounds. An unattended loop can use up a month's quota in minutes. */
 async function* askForMore(
   { whose, roundsBeforeAsking }: Quota,
   { provider, counts, human }: RunSpec,
@@ -114,7 +114,7 @@ const tooMuch =
 const isSilent = ({ blocks }: Reply): boolean =>
   blocks.every(block => block.type !== 'text' || block.text.trim() === '');
 
-/** Behind work that is done a model may well say nothing, but not where nothing was done at all. */
+/** A model may say nothing after work is done, but not if nothing was done at all. */
 const silence = (model: string, stopReason: string): RunEvent => ({
   type: 'notice',
   level: 'warning',
@@ -127,7 +127,7 @@ const refused: RunEvent = {
   message: 'The model declined to go on. Say it in other words, or try another model.',
 };
 
-/** One model turn. What has arrived of a turn that fails is kept in the transcript as text; half a tool call is not. */
+/** Streams one model turn. If it fails, the text that has arrived is kept in the transcript; half a tool call is not. */
 async function* streamReply(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, Reply> {
   const reply: Reply = { blocks: [], calls: [], stopReason: 'end_turn' };
   try {
@@ -148,7 +148,10 @@ async function* streamReply(spec: RunSpec, signal: AbortSignal): AsyncGenerator<
   return reply;
 }
 
-/** A first turn that fails for no known reason is asked once more without tools, since some local models know none. */
+/**
+ * Returns true if a first turn failed for an unknown reason.
+ * It is then repeated without tools, since some local models have none.
+ */
 function mayLackTools(error: unknown, spec: RunSpec, signal: AbortSignal): boolean {
   return spec.counts.rounds === 1 && !signal.aborted && !(error instanceof TelosError);
 }

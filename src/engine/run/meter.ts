@@ -1,4 +1,4 @@
-/** Counts what it costs to have a model choose the skill: against the budget, and for whoever writes it down. */
+/** Counts the cost of a single model call, such as the choice of a skill, against the budget and for the log. */
 
 import type { RunEvent, Usage } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
@@ -11,7 +11,10 @@ import { type Budget, openBudget } from './budget.ts';
 
 const none: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
-/** The provider, but that a question throws TelosError `budget` when a limit is reached. `report` is told what was used and what a person should know. */
+/**
+ * Returns the provider, with a check of the budget. A call throws TelosError `budget` if a limit is reached.
+ * `report` receives the usage and the notices for the person.
+ */
 export function meteredProvider(
   provider: Provider,
   budget: Budget | undefined,
@@ -41,14 +44,14 @@ export function meteredProvider(
   };
 }
 
-/** A model that does not say what it has read still costs something, unless it is the person's own. */
+/** Returns the cost. It is unknown for a model that does not report its tokens, unless it runs on the person's own machine. */
 function costOf({ name, model }: Provider, tokens: TokenCount | undefined): number | 'unknown' {
   return tokens || name === 'ollama' ? priceOf(name, model, tokens ?? none) : 'unknown';
 }
 
 /**
- * Streams the answer. Throws TelosError `budget` where a limit is reached, and then asks nobody; else what the provider throws. However it
- * ends, it stands in the log; what an answer has cost that was not heard to its end nobody knows.
+ * Streams the answer. Throws TelosError `budget` before any call if a limit is reached, otherwise the errors of the provider.
+ * The call is logged however it ends. The cost of an answer that was not read to its end is unknown.
  */
 export async function* countedCall(
   provider: Provider,

@@ -1,4 +1,4 @@
-/** Runs one skill: announces it, gives the model its prompt, its tools and its folders, and lets the loop go. */
+/** Runs one skill: announces it, prepares its prompt, tools and folders, and starts the loop. */
 
 import { existsSync } from 'node:fs';
 import type { Attachment } from '../../protocol/attachment.ts';
@@ -40,35 +40,35 @@ import {
 } from './prompt.ts';
 import type { RunState } from './request.ts';
 
-/** The model is told of so many files beside the skill. */
+/** Maximum number of files beside the skill that are listed for the model. */
 const maxCompanions = 100;
 
-/** What a run is carried out with. */
+/** Everything that a run is carried out with. */
 export interface SkillBench {
   provider: Provider;
   human: Human;
-  /** Learns what the run must hide besides. */
+  /** Learns further secrets that the run must hide. */
   redact?: Redactor;
   state: RunState;
-  /** What was said before; the run's own messages come behind it. */
+  /** Messages of the conversation so far. The run's own messages are added after them. */
   earlier?: readonly Message[];
-  /** What was said before lacks the text of the skill that goes on. */
+  /** True if the earlier messages lack the text of the skill that continues. */
   skillIsUnread?: boolean;
-  /** What the person has handed over with the request. */
+  /** Attachments of the request. */
   attachments?: readonly Attachment[];
   config: Config;
-  /** Undefined where nothing is limited. */
+  /** Undefined if nothing is limited. */
   budget?: Budget | undefined;
-  /** Keeps what files were before the run. */
+  /** Keeps the state of files before the run. */
   changes?: WriteKeeper | undefined;
   /** See `FrontendParts`. */
   ripgrep?: string | undefined;
   signIn?: SignInPort | undefined;
-  /** As of `RunFolders`; those of this agent alone if not said. */
+  /** See `RunFolders`. Defaults to those of this agent alone. */
   workFolders?: readonly string[];
 }
 
-/** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
+/** Returns how the run ended. Throws errors that prevent it. `words` is the request with the selection. */
 export async function* runSkill(
   match: Match,
   words: string,
@@ -108,7 +108,7 @@ export async function* runSkill(
   if (notice) yield { type: 'notice', level: 'warning', message: notice };
   const invokedAs = match.reason.rule === 'explicit' ? match.reason.matched : undefined;
   const filled = fillBody(skill.body, skill.dir, words, invokedAs);
-  // A skill that goes on has been read by the model already.
+  // The model has already read a skill that continues.
   const goesOn = match.reason.rule === 'continued' && earlier.length > 0 && !skillIsUnread;
   const text = firstMessage(goesOn ? '' : filled.body, goesOn ? words : filled.words, new Date());
   state.messages.push(...earlier, { role: 'user', content: withAttachments(text, attachments) });
@@ -179,7 +179,7 @@ function announcement({ agent, skill, reason }: Match, provider: Provider): RunE
   };
 }
 
-/** `allowed-tools` narrows what there is, and never widens it. */
+/** Returns the tools that are offered. `allowed-tools` narrows them and never adds any. */
 function keptTools(allowed: AllowedTools | undefined, mcp: McpServers | undefined): readonly Tool[] {
   const merged = mcp?.merged();
   const tools = merged?.tools ?? skillTools;
@@ -187,12 +187,15 @@ function keptTools(allowed: AllowedTools | undefined, mcp: McpServers | undefine
   return tools.filter(({ definition: { name } }) => keepsTool(allowed, name, merged?.facts.get(name)));
 }
 
-/** A search meets real paths. */
+/** Returns the real paths of the protected folders, since a search compares real paths. */
 export async function realFolders({ protectedDirs, home }: PolicyContext): Promise<string[]> {
   return Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home).catch(() => folder)));
 }
 
-/** Commands run in the pack's folder, or in the skill's own when files lie there that its text may name. */
+/**
+ * Returns the folders of a run. Commands run in the pack's folder.
+ * If the skill's own folder has files that its text may name, they run there.
+ */
 export function foldersOf(agent: Agent, skill: Skill, { files }: Companions): RunFolders {
   return {
     workingDir: agent.workingDir,
@@ -202,13 +205,16 @@ export function foldersOf(agent: Agent, skill: Skill, { files }: Companions): Ru
   };
 }
 
-/** What such a run is offered. */
+/** Tools that are offered to a run without a skill. */
 export const lookingTools: readonly Tool[] = [
   ...skillTools.filter(tool => tool.access === 'read'),
   readOnlyShellTool,
 ];
 
-/** Returns how the run ended; throws what stands in its way. `words` is the request with what was selected. */
+/**
+ * Runs a request without a skill. Returns how the run ended; throws errors that prevent it.
+ * `words` is the request with the selection.
+ */
 export async function* runWithoutSkill(
   words: string,
   {
@@ -266,11 +272,14 @@ export async function* runWithoutSkill(
   );
 }
 
-/** The folder of the call; but a home folder is more than anybody wants to show, so there it is the folder where agents work. */
+/**
+ * Returns the folders of a run without a skill. The working folder is the folder of the call.
+ * It is `workingRoot` if the folder of the call is the home folder or above it: that shows more than a person wants.
+ */
 function foldersWithoutSkill({ cwd, home, workingRoot }: Config, roots: readonly SkillRoot[]): RunFolders {
   const workingDir = isInside(cwd, home) ? workingRoot : cwd;
   const paths = roots.map(({ path }) => path);
-  // A program needs a folder that is there.
+  // A program needs a folder that exists.
   const commandDir = [workingDir, ...paths].find(path => existsSync(path)) ?? workingDir;
   return { workingDir, packDir: workingDir, skillDir: workingDir, commandDir, alsoReadable: paths };
 }

@@ -1,4 +1,4 @@
-/** Turns a skill and a request into what the model reads: the system text and the first message. */
+/** Turns a skill and a request into the text for the model: the system text and the first message. */
 
 import type { Attachment, ImageAttachment, TextAttachment } from '../../protocol/attachment.ts';
 import type { Message } from '../../protocol/run.ts';
@@ -11,7 +11,7 @@ import type { Companions } from '../skills/resources.ts';
 import { toolAliases } from '../skills/toolNames.ts';
 import type { RunFolders } from '../tools/tool.ts';
 
-/** The first message: the skill's body where there is one, the date, and the words of the user where there are any. */
+/** Returns the first message: the skill's body if there is one, the date, and the user's words if any. */
 export function firstMessage(body: string, words: string, now: Date): string {
   const parts = [`Current date/time: ${dateAndTime(now)}`];
   if (body) parts.unshift(withoutTagCharacters(body));
@@ -19,7 +19,10 @@ export function firstMessage(body: string, words: string, now: Date): string {
   return parts.join('\n\n');
 }
 
-/** Earlier messages for a further run. Reasoning is sealed for the model that it came from, and is no use once its run is over. */
+/**
+ * Returns earlier messages for a further run, without reasoning.
+ * Reasoning is sealed for the model that produced it, and is of no use after its run.
+ */
 export function withoutReasoning(messages: readonly Message[]): Message[] {
   return messages.flatMap(({ role, content }): Message[] => {
     if (typeof content === 'string') return [{ role, content }];
@@ -28,13 +31,13 @@ export function withoutReasoning(messages: readonly Message[]): Message[] {
   });
 }
 
-/** A text that was selected when the user asked, as a part of the request. */
+/** Returns a text that was selected when the user made the request, as a part of the request. */
 export function selectionText(file: string, line: number, language: string, text: string): string {
   const fence = '`'.repeat(Math.max(3, longestRun(text, '`') + 1));
   return `The selected text, from ${file}, line ${line} on:\n${fence}${language}\n${text}\n${fence}`;
 }
 
-/** The first message with what was handed over behind it: texts between marks of their own, then the images. */
+/** Returns the first message with the attachments after it: texts between marks of their own, then the images. */
 export function withAttachments(text: string, attachments: readonly Attachment[]): Message['content'] {
   if (attachments.length === 0) return text;
   const texts = attachments.filter(each => each.kind === 'text');
@@ -68,8 +71,9 @@ function attachmentText(attachment: TextAttachment): string {
 const nameOfAttachment = ({ name }: TextAttachment | ImageAttachment): string => escapeInvisible(name);
 
 /**
- * A skill's body as it is meant for this run: `{baseDir}` and its kin are the skill's folder, and `$ARGUMENTS` the words of the user, which
- * are then not said again. `invokedAs` is what the skill was called by at the start of the words, such as `/plan`.
+ * Fills in a skill's body for this run. `{baseDir}` and its variants become the skill's folder.
+ * `$ARGUMENTS` becomes the user's words, which are then not repeated.
+ * `invokedAs` is the name used for the skill at the start of the words, such as `/plan`.
  */
 export function fillBody(
   body: string,
@@ -91,7 +95,7 @@ export function fillBody(
   return { body: filled, words: isTaken ? '' : words };
 }
 
-/** What the model is told beside the skill itself. */
+/** Information for the model besides the skill itself. */
 export interface SkillSurroundings {
   companions: Companions;
   missing: readonly Missing[];
@@ -99,7 +103,7 @@ export interface SkillSurroundings {
   tools: readonly string[];
 }
 
-/** Says where the model is and which rules hold, the same for every skill; the skill itself is the first message. */
+/** Returns the system text: where the model works and which rules apply. The skill itself is the first message. */
 export function systemPrompt(
   agent: Agent,
   skill: Skill,
@@ -123,7 +127,7 @@ export function systemPrompt(
     .join('\n\n');
 }
 
-/** For a run without a chosen skill: what it is, what it may do, and where skills are. */
+/** Returns the system text of a run without a chosen skill: its task, its permissions, and the folders of skills. */
 export function withoutSkillPrompt(folders: RunFolders, roots: readonly SkillRoot[]): string {
   return [
     'You answer a request for which no skill has been chosen, for a person who is watching. You can look at files, and neither write nor run anything.',
@@ -147,7 +151,7 @@ const rootNames: Readonly<Record<SkillRoot['kind'], string>> = {
   builtin: 'built-in',
 };
 
-/** How skills are found, read and told apart; the same text for the same folders, and none without any. */
+/** Returns how skills are found, read and distinguished. The same text for the same folders; empty without folders. */
 export function skillSearchText(roots: readonly SkillRoot[]): string {
   if (roots.length === 0) return '';
   return [
@@ -160,7 +164,7 @@ export function skillSearchText(roots: readonly SkillRoot[]): string {
   ].join('\n');
 }
 
-/** What is missing, in lines for a person; undefined where nothing is. */
+/** Returns the missing requirements as lines for a person. Undefined if nothing is missing. */
 export function missingNotice(skill: Skill, missing: readonly Missing[]): string | undefined {
   if (missing.length === 0) return undefined;
   const lines = missing.map(({ reason, nextStep }) => `- ${reason} ${nextStep}`);
@@ -174,10 +178,10 @@ function companionText({ files, isCut }: Companions, skillDir: string): string {
   return [`Files beside the skill, in ${skillDir}:`, ...lines, ...more].join('\n');
 }
 
-/** Skills are written with the names of other runners. */
+/** Lists the names of the tools in other runners, since skills are written with those names. */
 function aliasText(tools: readonly string[]): string {
   const names = tools.flatMap(tool => {
-    // The tools of a server have any name, that of a property of every object too.
+    // A server's tool can have any name, including that of a property of every object.
     const aliases = Object.hasOwn(toolAliases, tool) ? toolAliases[tool] : undefined;
     return aliases ? `${aliases.join(', ')} ${aliases.length === 1 ? 'is' : 'are'} ${tool}` : [];
   });
@@ -193,19 +197,22 @@ function missingText(missing: readonly Missing[]): string {
   ].join('\n');
 }
 
-/** Unicode tag characters are invisible to a reader and legible to a model, so they never reach one. */
+/** Removes Unicode tag characters. They are invisible to a person but legible to a model, so no model receives them. */
 function withoutTagCharacters(text: string): string {
   return text.replace(/[\u{E0000}-\u{E007F}]/gu, '');
 }
 
-/** `2026-11-20 09:08:07 EST` in the process's own zone; a zone without a common abbreviation shows its offset, `GMT+5:45`. */
+/**
+ * Returns for example `2026-11-20 09:08:07 EST`, in the process's own zone.
+ * A zone without a common abbreviation shows its offset, `GMT+5:45`.
+ */
 export function dateAndTime(now: Date): string {
   const two = (value: number): string => String(value).padStart(2, '0');
   const date = `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`;
   return `${date} ${two(now.getHours())}:${two(now.getMinutes())}:${two(now.getSeconds())} ${zoneName(now)}`;
 }
 
-/** The zones that English readers know by letters, as `Date.toString` calls them in full. */
+/** Matches the zones that English readers know by letters, in the full names of `Date.toString`. */
 const lettered =
   /\((?:(Eastern|Central|Mountain|Pacific|Alaska|Hawaii-Aleutian) (Standard|Daylight) Time)\)$/;
 
@@ -214,7 +221,7 @@ function zoneName(now: Date): string {
   const offset = -now.getTimezoneOffset();
   if (offset === 0) return full.endsWith('(Coordinated Universal Time)') ? 'UTC' : 'GMT';
   const [, zone, season] = lettered.exec(full) ?? [];
-  // Mexico, Cuba and others share the word but not the letters; their full names begin differently.
+  // Mexico, Cuba and others share the word but not the letters. Their full names begin differently.
   if (zone && season) return zone === 'Alaska' ? `AK${season[0]}T` : `${zone[0]}${season[0]}T`;
   const minutes = Math.abs(offset) % 60;
   const hours = Math.floor(Math.abs(offset) / 60);

@@ -1,55 +1,61 @@
-/** What a frontend asks for: the words, what goes along with them, and what was said before. */
+/** Defines a frontend's request: the words, their attachments, and the conversation so far. */
 import { randomUUID } from 'node:crypto';
 import type { Attachment, Selection } from '../../protocol/attachment.ts';
 import type { Message, SkillRef } from '../../protocol/run.ts';
 import type { RunDoor } from '../records/runFile.ts';
 import { selectionText } from './prompt.ts';
 
-/** What has been said before a request. */
+/** The conversation before a request. */
 export interface EarlierConversation {
-  /** As the last `run_end` had them. */
+  /** The messages of the last `run_end`. */
   messages: readonly Message[];
-  /** As its `routed` event named it, so an empty name means that it ran without a skill. Missing: the request is routed like a first one. */
+  /**
+   * The skill of the last `routed` event; an empty name means that it ran without a skill.
+   * If missing, the request is routed like a first one.
+   */
   skill?: SkillRef;
-  /** The messages lack the skill's own text, so that it is said again; true for those that were told from the events of a run. */
+  /**
+   * The messages lack the skill's own text, so that it is sent again.
+   * True for messages that were rebuilt from the events of a run.
+   */
   skillIsUnread?: boolean;
 }
 
 export interface RunRequest {
-  /** What the person said; may be empty when `skill` is set. */
+  /** The person's words. May be empty if `skill` is set. */
   text: string;
-  /** Only this agent's skills are considered. */
+  /** If set, only this agent's skills are considered. */
   agent?: string;
-  /** This skill runs, without routing. */
+  /** If set, this skill runs without routing. */
   skill?: SkillRef;
-  /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` do not count then. */
+  /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` are then ignored. */
   withoutSkill?: boolean;
   selection?: Selection;
-  /** What the person hands over; the model reads it as material, behind the words. */
+  /** Attachments of the request. The model reads them as material, after the words. */
   attachments?: readonly Attachment[];
-  /** The run goes on from here: with its skill, unless the request names another one. */
+  /** The conversation that the run continues, with its skill unless the request names another one. */
   conversation?: EarlierConversation;
-  /** Under which conversation the run is kept, and behind which of its runs. Missing: one of its own. */
+  /** The conversation under which the run is stored, and its run that this one follows. If missing, a conversation of its own. */
   conversationId?: string;
   after?: string;
-  /** Who asks. Missing: `other`. */
+  /** The door through which the request came. Defaults to `other`. */
   door?: RunDoor;
-  /** The run's model turns are written to this file, for the provider `replay`. Absolute path. */
+  /** File to which the run's model turns are written, for the provider `replay`. Absolute path. */
   recordTo?: string;
 }
 
-/** The words with what was selected. */
+/** Returns the words together with the selection. */
 export function wordsOf({ text, selection }: RunRequest): string {
   if (!selection) return text;
   const { file, line, language } = selection;
   return [text, selectionText(file, line, language, selection.text)].filter(Boolean).join('\n\n');
 }
 
-/** What a run fills as it goes on, so that its end can be told however it ends. */
+/** Filled during a run, so that its end can be reported however it ends. */
 export interface RunState {
   runId: string;
   messages: Message[];
-  /** So many of the messages were said before this run. */
+  /** Number of messages that precede this run. */
   earlier?: number;
   counts: { rounds: number; toolCalls: number };
 }

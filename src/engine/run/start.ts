@@ -1,4 +1,4 @@
-/** One request from the budget's yes over the choice of its skill to the run of it, or to a run without one. */
+/** Performs one request: opens its budget, chooses its skill, and runs it, or runs without a skill. */
 
 import type { AttachedName } from '../../protocol/attachment.ts';
 import type { RunError, RunEvent, RunOutcome, SkillRef } from '../../protocol/run.ts';
@@ -21,12 +21,12 @@ import { runSkill, runWithoutSkill, type SkillBench } from './prepare.ts';
 import { withoutReasoning } from './prompt.ts';
 import { type RunRequest, type RunState, wordsOf } from './request.ts';
 
-/** What of the engine a request needs. */
+/** The parts of the engine that a request needs. */
 export interface Performing {
   readonly config: Config;
   readonly changes: ChangeStore;
   agents(): Promise<readonly FileAgent[]>;
-  /** `report` is told what a model that chooses uses, and what a person should know of the budget. */
+  /** `report` receives the usage of a model that chooses the skill, and notices about the budget. */
   route(
     request: RunRequest,
     signal: AbortSignal,
@@ -38,14 +38,17 @@ export interface Performing {
   readonly signIn: SignInPort | undefined;
 }
 
-/** Who is asked, what is hidden, and what is known of the run so far. */
+/** The person who is asked, the redactor, and the state of the run so far. */
 export interface RunParts {
   readonly human: Human;
   readonly redact: Redactor;
   readonly state: RunState;
 }
 
-/** Throws what ends the run: TelosError `no_match`, `config`, `auth`, `budget`, and what a provider says; the abort reason on abort. */
+/**
+ * Performs a request. Throws TelosError `no_match`, `config`, `auth` or `budget`, and the errors of a provider.
+ * Throws the abort reason on abort.
+ */
 export async function* performRequest(
   request: RunRequest,
   engine: Performing,
@@ -56,7 +59,7 @@ export async function* performRequest(
   if (request.withoutSkill || (await goesOnWithoutSkill(request, engine))) {
     const provider = await providerFor(undefined, request, engine);
     const agents = await engine.agents();
-    // It may read whatever lies in the folders of skills.
+    // The run may read any file in the folders of skills.
     for (const { mcpConfig } of agents)
       if (mcpConfig) parts.redact.learn(hiddenIn(mcpConfig, engine.config.env));
     return yield* runWithoutSkill(
@@ -73,7 +76,7 @@ export async function* performRequest(
   return yield* runSkill(match, wordsOf(request), bench, signal);
 }
 
-/** The choice may be a call of a model already, which counts however it ends. */
+/** Chooses the skill. This may already be a model call, which counts however it ends. */
 async function* route(
   request: RunRequest,
   engine: Performing,
@@ -149,7 +152,7 @@ function noMatch(text: string, suggestions: readonly SkillRef[]): TelosError {
   );
 }
 
-/** Yields `run_start`, the events of `body`, and `run_end`; never throws. Who opens the run owns its state. */
+/** Yields `run_start`, the events of `body`, and `run_end`. Never throws. The caller owns the state. */
 export async function* framed(
   text: string,
   state: RunState,

@@ -1,35 +1,36 @@
-/** Carries out the tool calls of one model turn: checked, decided, asked about, run; each gets exactly one result. */
+/** Carries out the tool calls of one model turn: checks, decides, asks and runs. Each call gets exactly one result. */
 
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
 import { type Gate, type Granted, type Permit, permitFor, signInAt } from './approval.ts';
 
-/** What the calls of a run work with. */
+/** Everything that the calls of a run work with. */
 export interface ToolBench extends Gate {
   context: Omit<ToolContext, 'signal' | 'approvedSubject' | 'approvedFolder' | 'onProgress' | 'askSignIn'>;
   messages: Message[];
 }
 
-/** A model reads at most this much of one result, in bytes: the head, the tail and the exact size. */
+/** Maximum size of one result that a model reads, in bytes. A longer one is cut to its head, its tail and the exact size. */
 const maxResultBytes = 64 * 1024;
 
-/** So many calls of a turn run at the same time, however many a model asks for. */
+/** Maximum number of calls of a turn that run at the same time, however many a model requests. */
 const maxAtOnce = 8;
 
-/** Between two of a call's notices, in milliseconds. */
+/** Minimum time between two notices of a call, in milliseconds. */
 const progressInterval = 1000;
 
 /**
- * Runs the calls in their order, neighbours that only read or fetch at the same time. The results go into the transcript as one
- * message, also when the run is cancelled in the middle: a call without a result would make the transcript unusable.
+ * Runs the calls in their order. Neighbours that only read or fetch run at the same time.
+ * The results are added to the transcript as one message, also if the run is cancelled in the middle.
+ * A call without a result would make the transcript unusable.
  */
 export async function* runTools(
   calls: readonly ToolCall[],
   bench: ToolBench,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, void> {
-  // By the call itself: a model may give two of them the same id.
+  // Keyed by the call itself: a model may give two calls the same id.
   const results = new Map<ToolCall, ToolResult>();
   const running: Promise<RunEvent>[] = [];
   const progress = new Progress();
@@ -65,7 +66,7 @@ export async function* runTools(
   }
 }
 
-/** Waits for the first `count` of them, all when it is not said; what was waited for is no longer in `running`. */
+/** Waits for the first `count` promises, or all by default. Removes them from `running`. */
 async function* drained(
   running: Promise<RunEvent>[],
   progress: Progress,
@@ -78,12 +79,12 @@ async function* drained(
   }
 }
 
-/** What calls say about how far they have come, while somebody waits for them to end. */
+/** Collects progress notices of calls while the run waits for the calls to end. */
 class Progress {
   #waiting: RunEvent[] = [];
   #wake: () => void = () => undefined;
 
-  /** For one call; what it says more often than once in `progressInterval` is left out. */
+  /** Returns the notice function of one call. Notices more often than once in `progressInterval` are dropped. */
   of(call: ToolCall): (message: string) => void {
     let last = Number.NEGATIVE_INFINITY;
     return message => {
@@ -94,7 +95,7 @@ class Progress {
     };
   }
 
-  /** Something for a person, in the middle of a call. */
+  /** Adds an event for the person in the middle of a call. */
   add(event: RunEvent): void {
     this.#waiting.push(event);
     this.#wake();
@@ -107,7 +108,7 @@ class Progress {
       this.#wake();
     });
     for (;;) {
-      // More may come while one of them is read.
+      // More may arrive while one of them is read.
       for (let event = this.#waiting.shift(); event; event = this.#waiting.shift()) yield event;
       if (over) return;
       await new Promise<void>(resolve => {
@@ -117,7 +118,7 @@ class Progress {
   }
 }
 
-/** What a person should know of files that cannot be brought back. */
+/** Yields warnings about files that cannot be restored. */
 function* problemsOf(changes: WriteKeeper | undefined): Generator<RunEvent, void> {
   for (let problem = changes?.takeProblem(); problem !== undefined; problem = changes?.takeProblem())
     yield { type: 'notice', level: 'warning', message: problem };
@@ -164,7 +165,7 @@ function resultBlock(call: ToolCall, result: ToolResult): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: call.id, content, is_error: result.isError };
 }
 
-/** Keeps head and tail of a long result, cut at whole characters, and says how long it was. */
+/** Keeps the head and the tail of a long result, cut at whole characters, and adds its full length. */
 function withinLimit(result: ToolResult): ToolResult {
   const bytes = Buffer.from(result.content, 'utf8');
   if (bytes.length <= maxResultBytes) return result;
