@@ -59,7 +59,8 @@ export interface Config {
   builtinSkillsDir: string | undefined;
   /**
    * `.claude/skills` in the folder of the call, `~/.claude/skills`, and the skills that ship with Telos.
-   * Set by `TRANSACTOID_AGENT_SKILLS_PROJECT_DIR`, `..._USER_DIR` and `..._BUILTIN_DIR`; empty means none. They need not exist.
+   * Overridden by `TRANSACTOID_AGENT_SKILLS_PROJECT_DIR`, `..._USER_DIR` and `..._BUILTIN_DIR`; empty means none.
+   * They need not exist.
    */
   skillRoots: Readonly<Record<SkillRootKind, string | undefined>>;
   /** Trusted workspace folders only. The host leaves out the others. */
