@@ -1,4 +1,4 @@
-/** Makes an agent's card: what its files name, and what in them deserves a look. */
+/** Makes an agent's card: lists what its files name, and flags what a person should look at. */
 
 import { readFile } from 'node:fs/promises';
 import { extname, relative } from 'node:path';
@@ -14,28 +14,28 @@ import { type AgentFile, isBelow, namesRepositoryFile, repositoryFlags } from '.
 import { findRedFlags } from './redFlags.ts';
 import { lookalikesIn } from './riskyCode.ts';
 
-/** What accepting a card grants. */
+/** The permissions that accepting a card grants. */
 export type CardFacts = Pick<AgentCard, 'hosts' | 'scripts' | 'variables' | 'servers' | 'folders'> & {
-  /** The working folder inside the agent's own, where it is empty: what comes there is work, and not covered by the digest. */
+  /** Working folder inside the agent's own folder, if empty. The digest does not cover files added later, which are work. */
   workFolder?: string;
 };
 
-/** Larger files are not looked into, in bytes; a script of that size is no script that a person would read. */
+/** In bytes. Larger files are not read; no person would read a script of that size. */
 const longestRead = 512 * 1024;
 
-/** A skill names some ten. */
+/** Upper limit. A typical skill names about ten. */
 const mostHosts = 200;
-/** Every frontend shows so many flags in any case. */
+/** Number of flags that every frontend shows in any case. */
 const manyFlags = 20;
 
-/** Code that programs load, and that a person cannot read. */
+/** Code that programs load and that a person cannot read. */
 const compiledEnding =
   /\.(py[cdo]|so(\.\d+)*|dylib|dll|node|exe|com|class|jar|war|wasm|luac|beam|elc|[oa])$/i;
 const proseEnding = /\.(md|markdown|txt|rst)$/i;
 
 const scriptEnding = /\.(sh|bash|zsh|fish|py|js|mjs|cjs|ts|mts|rb|pl|php|ps1|bat|cmd)$/i;
 
-/** Reads the files that `files` lists; one that has changed since is noticed by its digest when the card is accepted. */
+/** Reads the files that `files` lists. A file that has changed since is noticed by its digest when the card is accepted. */
 export async function cardOf(
   agent: ReviewedAgent,
   files: AgentFiles,
@@ -76,7 +76,7 @@ export async function cardOf(
   const grantsNoScript = files.escapes.length > 0 || redFlags.some(({ kind }) => kind === 'repository-file');
   const workFolder = workFolderOf(files, scripts);
   return {
-    // Where a host is named in both ways, plain http is the wider one.
+    // If a host is named with http and with https, plain http is the wider permission.
     hosts: crowded ? [] : [...hosts].filter(host => !hosts.has(unprotected + host)).sort(),
     scripts: grantsNoScript ? [] : scripts,
     variables: [...variables].filter(name => !isTelosKey(name)).sort(),
@@ -90,13 +90,16 @@ export async function cardOf(
 
 const hasRepository = ({ leftOut }: AgentFiles): boolean => leftOut.some(({ why }) => why === 'repository');
 
-/** Also what will be left out once the card is accepted. */
+/** Returns the parts that are left out, including the working folder that is left out once the card is accepted. */
 function leftOutOf({ leftOut }: AgentFiles, workFolder: string | undefined): AgentFiles['leftOut'] {
   const known = workFolder === undefined || leftOut.some(({ path }) => path === workFolder);
   return known ? leftOut : [...leftOut, { path: workFolder, why: 'work' }];
 }
 
-/** A program loads what lies beside it by itself, but a shell does not: so work is left out only where no such script is near. */
+/**
+ * Returns the label of the working folder if it can be left out. Programs load files next to them by themselves, but a shell does
+ * not. So the folder is left out only if no script of such a program is near.
+ */
 function workFolderOf({ work }: AgentFiles, scripts: readonly string[]): string | undefined {
   if (work === undefined || work.state === 'used') return undefined;
   const around = work.label.slice(0, work.label.lastIndexOf('/') + 1);
@@ -105,7 +108,7 @@ function workFolderOf({ work }: AgentFiles, scripts: readonly string[]): string 
   return isNear || scripts.some(label => isBelow(work.label, label)) ? undefined : work.label;
 }
 
-/** Names of files and folders; of those within each other, the outermost. */
+/** Flags names of files and folders. If one is inside another, only the outermost is flagged. */
 function lookalikeNames(names: readonly string[]): RedFlag[] {
   const found = new Set<string>();
   const isInFound = (name: string): boolean =>
@@ -119,7 +122,7 @@ function lookalikeNames(names: readonly string[]): RedFlag[] {
   return [...found].slice(0, manyFlags).map(file => ({ kind: 'lookalike-letters', file, line: 1, text: '' }));
 }
 
-/** Nothing in a repository's own folder is granted, and its samples do nothing. */
+/** Returns the flags of a file in a repository's own folder. Nothing in there is granted, and its samples do nothing. */
 function flagsOfRepository(label: string, text: string | undefined): RedFlag[] {
   if (label.endsWith('.sample')) return [];
   return text === undefined
@@ -132,7 +135,10 @@ function flagsOfUnread(label: string, { size }: AgentFile, isScript: boolean): R
   return isScript || size > longestRead || isMeantToBeRead(label) ? [notRead(label)] : [];
 }
 
-/** Where a long list is cut, one of each kind is still seen: nobody hides the worst behind many of another. */
+/**
+ * Sorts one flag of each kind to the front. A list that is cut still shows every kind, so the worst cannot hide behind many of
+ * another kind.
+ */
 function withAllKindsFirst(flags: readonly RedFlag[]): RedFlag[] {
   if (flags.length <= manyFlags) return [...flags];
   const seen = new Map<RedFlag['kind'], number>();
@@ -144,7 +150,7 @@ function withAllKindsFirst(flags: readonly RedFlag[]): RedFlag[] {
   return ranked.sort((one, other) => one.rank - other.rank).map(({ flag }) => flag);
 }
 
-/** A model, or Telos itself, takes it for text, whatever bytes stand in it. */
+/** Returns true if a model, or Telos itself, takes the file for text, whatever bytes it contains. */
 const isMeantToBeRead = (label: string): boolean => /\.(md|markdown|txt|json|toml|ya?ml)$/i.test(label);
 
 const notRead = (file: string): RedFlag => ({ kind: 'not-looked-into', file, line: 1, text: '' });
@@ -155,35 +161,38 @@ async function textOf(path: string, size: number): Promise<string | undefined> {
   return bytes === undefined || looksBinary(bytes) ? undefined : bytes.toString('utf8');
 }
 
-/** Before the name of a host that the files name with plain http: anybody on the way can read and change what it answers. */
+/** Prefix of a host that the files name with plain http. Anyone on the network path can read and change what it answers. */
 const unprotected = 'http://';
 
-/** True when the hosts of a card name the one of `url`, and plain http where that is how it is asked. */
+/** Returns true if the hosts of a card include the host of `url`. For an http address, they must name it with plain http. */
 export function namesHost(hosts: readonly string[], { protocol, hostname }: URL): boolean {
   return (protocol === 'https:' && hosts.includes(hostname)) || hosts.includes(unprotected + hostname);
 }
 
-/** Public hosts of the web addresses in a text, as a URL parser reads them; those of plain http with that before them. */
+/** Returns the public hosts of the web addresses in a text, as a URL parser reads them. Hosts of plain http have that prefix. */
 function hostsIn(text: string): string[] {
   const found: string[] = [];
   for (const [address] of text.matchAll(/\bhttps?:\/\/[^\s"'`<>)\]}\\|,;]+/gi)) {
     if (!URL.canParse(address)) continue;
     const { hostname, protocol } = new URL(address);
-    // A name such as example.$DOMAIN is a pattern, no host.
+    // A name such as example.$DOMAIN is a pattern, not a host.
     if (/^[\w.-]+$/.test(hostname) && hostname.includes('.') && hostKind(hostname) === 'public')
       found.push((protocol === 'http:' ? unprotected : '') + hostname.replace(/\.$/, ''));
   }
   return found;
 }
 
-/** The environment variables that a skill's frontmatter says it needs. */
+/** Returns the environment variables that a skill's frontmatter says it needs. */
 function declaredVariables(text: string, file: string): string[] {
   const { requires, primaryEnv } = readRuntimeMetadata(parseSkillFile(text, file).fields);
   const names = primaryEnv === undefined ? requires.env : [...requires.env, primaryEnv];
   return names.filter(name => /^[A-Za-z_]\w*$/.test(name));
 }
 
-/** `inClear` are the servers that are sent a variable's value, or a sign-in, over plain http to another machine. */
+/**
+ * Returns the servers of the agent's MCP configuration. `inClear` lists those that are sent a variable's value, or credentials,
+ * over plain http to another machine.
+ */
 function serversOf(agent: ReviewedAgent): {
   servers: { name: string; place: string }[];
   used: string[];
@@ -213,8 +222,8 @@ function sendsInClear(server: McpServer): boolean {
 }
 
 /**
- * As it is written, with quotes where a word is not plain: a query or a blank is part of what is agreed to, as are the folder and the variables
- * that a program is started with, which can change what it does.
+ * Returns the server's address or command as it is written, with quotes around a word that is not plain. A query or a blank is
+ * part of what is agreed to. So are the folder and the variables that a program is started with, which can change what it does.
  */
 function exactPlace(server: McpServer): string {
   if (server.type !== 'stdio') return server.url;
@@ -225,13 +234,13 @@ function exactPlace(server: McpServer): string {
 
 const shownWord = (word: string): string => (/^[\w./:@=+-]+$/.test(word) ? word : JSON.stringify(word));
 
-/** A key that stands there in plain text is not shown once more. */
+/** Returns the setting for display. A secret in plain text is not shown again. */
 function settingOf([name, value]: [string, string]): string {
   if (isSecretName(name) && !value.includes('${')) return `${shownWord(name)}=…`;
   return `${shownWord(name)}=${/^\$\{\w+\}$/.test(value) ? value : shownWord(value)}`;
 }
 
-/** Programs that run a script which is given to them as their first word. */
+/** Programs that run a script given as their first word, with the file endings they take. */
 const interpreters: Readonly<Record<string, readonly string[]>> = {
   sh: ['.sh', ''],
   bash: ['.sh', '.bash', ''],
@@ -245,7 +254,10 @@ const interpreters: Readonly<Record<string, readonly string[]>> = {
   php: ['.php', ''],
 };
 
-/** The script that plain words run, as it is written: directly (with a `/`), or by an interpreter without flags before it. */
+/**
+ * Returns the script that plain words run, as it is written. They run it directly (with a `/`), or by an interpreter without
+ * flags before the script.
+ */
 export function scriptIn(words: readonly string[]): string | undefined {
   const [program = '', first = ''] = words;
   if (program.includes('/')) return program;

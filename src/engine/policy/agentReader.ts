@@ -1,4 +1,4 @@
-/** Goes through the folders of an agent and takes down every file of it, what is left out, and what leads out. */
+/** Walks the folders of an agent and records every file, everything left out, and every link that leads out. */
 
 import { createHash } from 'node:crypto';
 import { lstat, readdir, readFile, readlink, realpath, stat } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import type { RedFlag } from '../../protocol/agentCard.ts';
 import { goesDownAndUp, isInside, resolvePath } from '../files/paths.ts';
 import { folded } from '../files/sensitiveNames.ts';
 
-/** Remembers digests while a file's times, size and inode stay; one per run or window. */
+/** Caches digests by a file's times, size and inode. One per run or window. */
 export class FileDigests {
   readonly #known = new Map<string, { stamp: string; sha256: string }>();
 
@@ -22,16 +22,16 @@ export class FileDigests {
     const sha256 = createHash('sha256')
       .update(await readFile(path))
       .digest('hex');
-    // A second write within one tick of the file system's clock would look like this one.
+    // A second write within one tick of the file system's clock would look the same as this one.
     if (!fresh) this.#known.set(path, { stamp, sha256 });
     return { sha256, size, mode };
   }
 }
 
-/** True for a name that some file system takes for `.git`. */
+/** Returns true for a name that some file system takes for `.git`. */
 export const isRepositoryName = (name: string): boolean => /^(\.git|git~\d)$/.test(folded(name));
 
-/** True for a folder, not a link to one, with what Git needs to take it for a repository. */
+/** Returns true for a folder that Git would take for a repository. A link to a folder does not count. */
 export async function isRepository(path: string): Promise<boolean> {
   const [own, head, ...folders] = await Promise.all(
     ['', 'HEAD', 'objects', 'refs'].map(name => lstat(join(path, name)).catch(() => undefined)),
@@ -43,15 +43,18 @@ export async function isRepository(path: string): Promise<boolean> {
   );
 }
 
-/** Names at the top of a repository that ordinary work with Git changes. Hooks and settings are not among them: they can start programs. */
+/**
+ * Names at the top of a repository that ordinary work with Git changes. Hooks and settings are not among them, because they can
+ * start programs.
+ */
 export const rewrittenByGit =
   /^(objects|refs|logs|lfs|reftable|rebase-(merge|apply)|sequencer|HEAD|[A-Z]+_(HEAD|MSG|MODE|RR)|COMMIT_EDITMSG|index|sharedindex\.\w+|packed-refs|shallow|gc\.(pid|log)|[\w-]+\.lock|fsmonitor--daemon(\.\w+)?)$/;
 
-/** Settings of Git whose value is a program, a folder of programs, or a file with more settings. */
+/** Git settings whose value is a program, a folder of programs, or a file with more settings. */
 const startsProgram =
   /^\s*(?:\[[^\]]*\]\s*)?(?:fsmonitor|sshcommand|hookspath|pager|editor|askpass|gitproxy|textconv|command|clean|smudge|process|driver|external|cmd|program|uploadpack|receivepack|path)\s*=\s*(?!(?:true|false|yes|no|on|off|\d+)?\s*$)/i;
 
-/** Red flags of a repository's file that only Git reads; `label` is its path, with `/`. */
+/** Returns the red flags of a repository's file that only Git reads. `label` is its path, with `/`. */
 export function repositoryFlags(label: string, text: string): RedFlag[] {
   const kind = 'repository-program';
   if (/\/hooks\//.test(label))
@@ -65,44 +68,47 @@ export function repositoryFlags(label: string, text: string): RedFlag[] {
   });
 }
 
-/** True for a text that names a file inside `.git`. */
+/** Returns true for a text that names a file inside `.git`. */
 export const namesRepositoryFile = (text: string): boolean => /(?<![\w-])\.git["']?[\\/]/i.test(text);
 
 export interface AgentFile {
-  /** Real and absolute. */
+  /** Real and absolute path. */
   path: string;
   sha256: string;
   size: number;
   executable: boolean;
-  /** A link is bound to what it says, and its target is no file of the agent; what is neither file, folder nor link has no content here either. */
+  /**
+   * True for a link, and for anything that is not a file or a folder. A link is recorded by its target path, and the target is
+   * not a file of the agent. Anything else has no content here.
+   */
   isLink: boolean;
-  /** It lies in the repository of the agent's own folder: Git's settings and hooks. */
+  /** True if it is in the repository of the agent's own folder: Git's settings and hooks. */
   ofRepository: boolean;
 }
 
 const mostFiles = 5000;
 const mostBytes = 256 * 1024 * 1024;
-/** Every frontend shows so many in any case. */
+/** Number of escapes that every frontend shows in any case. */
 const mostEscapes = 100;
-/** Of where a link leads, in characters. */
+/** Length of a link's target, in characters. */
 const longestTarget = 200;
 
-/** True for the label of a file below the folder of that label. */
+/** Returns true if `label` is a file below the folder with the label `folder`. */
 export const isBelow = (folder: string, label: string): boolean => label.startsWith(`${folder}/`);
 
-/** For one look at one agent. */
+/** Reads the files of one agent once. */
 export class Reader {
   readonly files = new Map<string, AgentFile>();
   readonly leftOut: { path: string; why: 'repository' | 'work' }[] = [];
   tooLarge = false;
   readonly #base: string;
   readonly #folders: readonly string[];
-  /** Where a repository is the agent's own. */
+  /** Folders in which a repository is the agent's own. */
   readonly #tops: readonly string[];
   readonly #digests: FileDigests;
   readonly #flags: RedFlag[] = [];
   readonly #links: string[] = [];
-  /** Real and absolute. */
+  /** Real and absolute paths. */
   readonly #notRead: string[] = [];
   #work = '';
   #shippedInWork: readonly string[] = [];
@@ -119,7 +125,7 @@ export class Reader {
     return isInside(this.#base, path) ? relative(this.#base, path).split(sep).join('/') : path;
   }
 
-  /** What was there when the agent was accepted stays a part of it. */
+  /** Leaves out the work in a folder. Files that were there when the agent was accepted stay a part of it. */
   leaveOutWork(folder: string, accepted: readonly string[]): void {
     const label = this.labelOf(folder);
     this.#work = folder;
@@ -149,10 +155,10 @@ export class Reader {
     }
   }
 
-  /** A file that is read wherever it lies. */
+  /** Adds a file that is read wherever it is. */
   async addRead(path: string): Promise<void> {
     const real = await realpath(path).catch(() => undefined);
-    // What is no file holds nothing that could be reviewed, and reading it might never end.
+    // Anything that is not a file holds nothing to review, and reading it might never end.
     const isFile = real !== undefined && (await stat(real).catch(() => undefined))?.isFile();
     if (isFile) await this.#addFile(real).catch(() => undefined);
   }
@@ -165,10 +171,10 @@ export class Reader {
         !this.#notRead.some(folder => isInside(folder, path)));
     for (const path of this.#links) {
       const target = await readlink(path).catch(() => '');
-      // Each link on the way is held to this as well, so that no step of it leads out.
+      // Each link on the way is checked as well, so that no step of it leads out.
       const step = resolve(dirname(path), target);
       const end = await resolvePath(step, step, step).catch(() => undefined);
-      // In words such a way can stay inside where the system goes out.
+      // By its text alone, such a path can stay inside while the system resolves it to a place outside.
       if (goesDownAndUp(target) || !isRead(step) || end === undefined || !isRead(end))
         this.#flag('link-out', path, target);
     }

@@ -1,4 +1,4 @@
-/** Remembers which agents the user has looked at and accepted, each bound to the bytes that it had then. */
+/** Stores which agents the user has reviewed and accepted, each bound to the bytes that its files had then. */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,26 +9,26 @@ import { type CardFacts, cardOf } from './agentCard.ts';
 import { type AgentFiles, type ReviewedAgent, readAgentFiles } from './agentFiles.ts';
 import { FileDigests } from './agentReader.ts';
 
-/** What was accepted, and when. */
+/** An accepted card, with the time of its acceptance. */
 export interface Review extends CardFacts {
   agent: string;
-  /** The agent's own folder. Absolute. */
+  /** The agent's own folder. Absolute path. */
   folder: string;
   digest: string;
   /** ISO time. */
   reviewedAt: string;
-  /** Digest of each file then, for telling what has changed. */
+  /** Digest of each file at that time, to find out what has changed. */
   files: Readonly<Record<string, string>>;
 }
 
 export interface ReviewState {
   state: AgentCard['state'];
   files: AgentFiles;
-  /** The accepted one; it grants something only while `state` is `reviewed`. */
+  /** The accepted review. It grants something only while `state` is `reviewed`. */
   review?: Review;
 }
 
-/** One file for each agent in a folder of the user's configuration, so that two windows never write over each other's. */
+/** Stores one file per agent in a folder of the user's configuration. So two windows never overwrite each other's reviews. */
 export class AgentReviews {
   readonly #folder: string;
   readonly #digests = new FileDigests();
@@ -37,18 +37,18 @@ export class AgentReviews {
     this.#folder = folder;
   }
 
-  /** How the agent stands now; its files are read, as far as they have changed. Throws what the file system says. */
+  /** Returns the current state of the agent. Reads its files as far as they have changed. Throws errors of the file system. */
   async stateOf(agent: ReviewedAgent): Promise<ReviewState> {
     const review = await readReview(this.#fileOf(agent));
     const files = await readAgentFiles(agent, this.#digests, review);
     if (!review) return { state: 'new', files };
     if (review.digest === files.digest && !files.tooLarge) return { state: 'reviewed', files, review };
-    // An update can have laid something into the folder of the work, so the next card is about all that is there.
+    // An update can have put something into the working folder, so the next card covers everything in it.
     const all = review.workFolder === undefined ? files : await readAgentFiles(agent, this.#digests);
     return { state: 'changed', files: all, review };
   }
 
-  /** The card as it is to be shown now. Throws what the file system says. */
+  /** Returns the card as it is to be shown now. Throws errors of the file system. */
   async cardOf(agent: ReviewedAgent): Promise<AgentCard> {
     const { state, files, review } = await this.stateOf(agent);
     const note = agent.diagnostics?.find(({ code }) => code === 'agent-working-dir')?.message;
@@ -68,8 +68,8 @@ export class AgentReviews {
   }
 
   /**
-   * Accepts the card that was shown. Throws TelosError `config` when the agent's files are others by now, or too many to be reviewed at
-   * all, and what the file system says.
+   * Accepts the card that was shown. Throws TelosError `config` if the agent's files have changed by now, or are too many to be
+   * reviewed. Throws errors of the file system.
    */
   async accept(agent: ReviewedAgent, shown: Pick<AgentCard, 'digest'>, now: Date): Promise<void> {
     const { files } = await this.stateOf(agent);
@@ -95,7 +95,7 @@ export class AgentReviews {
     await writeWhole(this.#fileOf(agent), `${JSON.stringify(review, null, 2)}\n`);
   }
 
-  /** All that was ever accepted and not revoked, whether or not the agents are still there. */
+  /** Returns everything that was accepted and not revoked, whether or not the agents still exist. */
   async list(): Promise<Review[]> {
     const names = await readdir(this.#folder).catch(() => []);
     const found = await Promise.all(
@@ -106,7 +106,7 @@ export class AgentReviews {
     return found.filter(review => review !== undefined).sort((a, b) => (a.agent < b.agent ? -1 : 1));
   }
 
-  /** The agent is as new again. False when it was not accepted. */
+  /** Makes the agent new again. Returns false if it was not accepted. */
   async revoke(review: Pick<Review, 'agent' | 'folder'>): Promise<boolean> {
     const file = this.#fileOf({ name: review.agent, packDir: review.folder });
     const was = (await readReview(file)) !== undefined;
@@ -114,14 +114,14 @@ export class AgentReviews {
     return was;
   }
 
-  /** By name and folder: another folder with the same name is another agent. */
+  /** Returns the file for a name and folder. Another folder with the same name is another agent. */
   #fileOf({ name, packDir }: Pick<ReviewedAgent, 'name' | 'packDir'>): string {
     const key = createHash('sha256').update(`${packDir}\0${name}`).digest('hex').slice(0, 24);
     return join(this.#folder, `${key}.json`);
   }
 }
 
-/** Undefined for a file that is not there or is no review: then nothing was accepted. */
+/** Returns undefined if the file is missing or is not a review. Then nothing was accepted. */
 async function readReview(file: string): Promise<Review | undefined> {
   try {
     const value = JSON.parse(await readFile(file, 'utf8')) as Partial<Record<keyof Review, unknown>>;
@@ -133,7 +133,7 @@ async function readReview(file: string): Promise<Review | undefined> {
       (value.workFolder === undefined || typeof value.workFolder === 'string') &&
       typeof value.files === 'object' &&
       value.files !== null;
-    // A review of an earlier version names no folders: it covers none.
+    // A review of an earlier version names no folders, so it covers none.
     return whole ? ({ folders: [], ...value } as unknown as Review) : undefined;
   } catch {
     return undefined;

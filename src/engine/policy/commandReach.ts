@@ -1,4 +1,4 @@
-/** Which paths a command could reach, as far as its words say it, and what of it they do not say. */
+/** Finds the paths that a command could reach by its words, and reports what its words do not say. */
 import { basename } from 'node:path';
 import { foldersTold, givenCode, goesThroughFolder, showsNames, staysAbove } from './programHabits.ts';
 import {
@@ -14,30 +14,30 @@ import {
 import { mostAlternatives, type SimpleCommand, simpleCommands, withoutBraces } from './shellCommands.ts';
 import { readLine, signs } from './shellWords.ts';
 
-/** In characters, commands and words; nobody writes such a line, and nobody reads it. */
+/** Limits in characters, commands and words. No person writes or reads such a line. */
 const longestRead = 100_000;
 const mostCommands = 2000;
 const mostWords = 30_000;
 const mostFolders = 16;
 const deepest = 8;
 
-/** Change what variables hold in ways that are not followed here. */
+/** Words that change the value of variables in ways that are not followed here. */
 const changesVariables =
   /\b(for|while|until|select|read|mapfile|readarray|getopts|let|printf|declare|typeset|local|export|readonly|eval|source|unset|set|trap)\b|\b(CDPATH|IFS|HOME|OLDPWD|PWD)=|\+=/;
-/** Make something else of the name of a program. */
+/** Words that change the meaning of a program's name. */
 const renamesPrograms = /\b(function|alias|enable|hash)\b|\(\s*\)|\bPATH=/;
 
-/** Say where `~` and a `cd` lead. */
+/** Names that decide where `~` and a `cd` lead. */
 const movesHome = /(?<![\w${])HOME\b/;
 const movesFolders = /\bCDPATH\b/;
 
-/** `folder` is where the command runs; both are real and absolute. Never throws. */
+/** Returns what a command could reach. `folder` is where it runs; `folder` and `home` are real and absolute. Never throws. */
 export function commandReach(line: string, folder: string, home: string): Reach {
   if (line.length > longestRead)
     return { paths: [], unread: [`${line.length} characters, more than are looked at`], code: [] };
   const reader = new CommandReader(line, folder, home);
   reader.read(line, 0);
-  // Once more, since a folder to which a later part goes counts for all.
+  // Reads it again, because a folder that a later part changes to counts for all parts.
   reader.read(line, 0);
   reader.readLoosely(line);
   const dots = /dotglob|globdots|GLOBIGNORE|\bzsh\b|\bfish\b/.test(line);
@@ -83,12 +83,12 @@ class CommandReader {
     for (const token of read.tokens) {
       if (token.kind !== 'heredoc') continue;
       this.code.push(token.text);
-      // What it is made of is put in as within double quotes.
+      // Its content is expanded as within double quotes.
       for (const inner of readLine(`"${token.text.replaceAll('"', '')}"`).inner) this.read(inner, depth + 1);
     }
   }
 
-  /** Whatever looks like a path, also within quotes: in the text of a program, say. */
+  /** Names every piece that looks like a path, also within quotes, such as in the text of a program. */
   readLoosely(line: string): void {
     const plain = line.replace(/\\(?:\r?\n)|["'\\]/g, '').replace(/[\ue000-\ue01f]/g, signs.one);
     for (const text of new Set([line, plain])) {
@@ -127,17 +127,17 @@ class CommandReader {
     if (goesThroughFolder(program, operands)) this.#name('.', 'forbidden');
   }
 
-  /** A word, and what stands in it behind `=`, `:`, `,` and `@`, or behind the letter of a flag. */
+  /** Names a word, and its parts after `=`, `:`, `,` and `@`, or after the letter of a flag. */
   #word(word: string, ifAbove: Consequence): void {
     const flag = /^-[A-Za-z](.+)$/.exec(word)?.[1];
     for (const part of new Set([word, ...word.split(/[=:,@]/), ...(flag === undefined ? [] : [flag])])) {
-      // What parts the fields of a line is written just like the root.
+      // A field separator can be written just like the root.
       const isSign = part === '/' && part !== word;
       if (part !== '') this.#name(part, isSign ? 'nothing' : ifAbove);
       if (/%[\da-f]{2}/i.test(part)) this.#name(withoutPercents(part), ifAbove);
-      // The host of an address of files stands before the path.
+      // In the address of a file, the host comes before the path.
       if (part.startsWith('//')) this.#name(withoutPercents(part.replace(/^\/+[^/]*/, '')), 'nothing');
-      // The view that a process has of the disk.
+      // A path through a process's view of the disk.
       const seen = throughProcess(part);
       if (seen !== undefined) this.#name(seen, ifAbove);
     }
@@ -177,7 +177,7 @@ class CommandReader {
       }
   }
 
-  /** All that a word can become. */
+  /** Returns everything that a word can become. */
   #expanded(pattern: string): string[] {
     const all = withoutBraces(pattern).flatMap(one => this.#withVariables(one));
     if (all.length > mostAlternatives) return [signs.any];
@@ -208,12 +208,12 @@ class CommandReader {
     if (begin < 0) return pattern;
     const [, user = '', rest = ''] = /^([^/:]*)(.*)$/s.exec(pattern.slice(begin + 1))!;
     const isOwn = (user === '' && !this.#movesHome) || user === basename(this.#home);
-    // Whose home that is stands elsewhere.
+    // The home folder of another user is not known here.
     const home = isOwn ? this.#home : signs.any;
     return pattern.slice(0, begin) + home + rest.replaceAll(signs.tilde, home);
   }
 }
 
-/** As a shell would be given it. */
+/** Returns the line as a shell would receive it. */
 const lineOf = (pattern: string): string =>
   pattern.replaceAll(signs.star, '*').replaceAll(signs.one, '?').replaceAll(signs.any, '$_');

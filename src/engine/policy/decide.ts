@@ -1,4 +1,4 @@
-/** The one place that says what a tool call may do: allow it, ask a person, or refuse it. */
+/** Decides what a tool call may do: allow it, ask a person, or refuse it. No other file decides this. */
 
 import type { JsonObject, ToolCall } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
@@ -20,8 +20,9 @@ import { isAbout, isExact, prohibitionBy, ruleFits, unreadIn } from './ruleMatch
 import { grantName, type Wanted, whatItWants } from './subject.ts';
 
 /**
- * Decides on a call of a built-in tool, or of one of an MCP server, whose input has been checked: by the floor, the user's deny rules, the
- * step's role, the surface, what was granted for the run, the user's allow rules, and else by default. Asks nobody, changes nothing, and sends nothing.
+ * Decides on a call of a built-in tool or of an MCP server's tool, whose input has been checked. These count in this order: the
+ * floor, the user's deny rules, the step's role, the surface. Then grants for the run, the user's allow rules, and the default.
+ * Asks no person, changes nothing, and sends nothing.
  */
 export async function decide(call: ToolCall, context: PolicyContext): Promise<Decision> {
   const wanted = await whatItWants(call, context);
@@ -52,21 +53,23 @@ async function decideOn(wanted: Wanted, context: PolicyContext): Promise<Decisio
     [];
   const rule = await firstThatCounts(fitting, context);
   if (rule) return allow(nameOf(rule), wanted.subject);
-  // A rule for every agent answers it as soon as this one has been reviewed.
+  // A rule for every agent answers the question as soon as this agent has been reviewed.
   return fitting.some(({ agent }) => agent === '*') ? askWithCard(byDefault, context) : byDefault;
 }
 
-/** What a file forbids that cannot be read whole is not known, so nothing runs that it might forbid. */
+/**
+ * Refuses every call. If the file cannot be read in full, its prohibitions are not known, so nothing runs that it might forbid.
+ */
 export const brokenRules = (problem: string): Deny =>
   deny(
     'policy.broken',
     `The user's policy file cannot be read whole, and it could forbid this. ${problem} telos policy list shows all that is wrong with it.`,
   );
 
-/** Greppable, and leads to the place. */
+/** Returns a name that can be searched for and that leads to the line of the rule. */
 const nameOf = ({ effect, line }: PolicyRule): string => `policy.${effect}:${line}`;
 
-/** What the user's deny rules say to it. What they may be about is asked about each time: what was granted was not granted for that. */
+/** Applies the user's deny rules. A call that a rule may be about is asked about each time: earlier grants were not for that. */
 async function prohibition(
   wanted: Wanted,
   rules: PolicyRules | undefined,
@@ -125,7 +128,10 @@ async function beyondSurface(
   );
 }
 
-/** What secrets could leave by is asked about each time, whatever has been granted, as is what may reach Telos's own files. */
+/**
+ * Asks each time about calls through which secrets could leave, whatever has been granted. The same holds for calls that may
+ * reach Telos's own files.
+ */
 async function alwaysAsked(wanted: Wanted, context: PolicyContext): Promise<Ask | undefined> {
   if (wanted.kind === 'mcp' && (wanted.aboveTelos || wanted.reach.unread.length > 0)) {
     const why = wanted.aboveTelos
@@ -138,7 +144,7 @@ async function alwaysAsked(wanted: Wanted, context: PolicyContext): Promise<Ask 
   const holds = context.holdsSecret?.(wanted.subject) === true;
   const sensitive = context.memory?.sensitive;
   if (!holds && sensitive === undefined) return undefined;
-  // What only looks at files runs here, without a shell.
+  // A command that only looks at files runs here, without a shell.
   if (wanted.kind === 'command' && (await readOnlyCommand(wanted, context)).action === 'allow')
     return undefined;
   if (holds) {
@@ -152,7 +158,7 @@ async function alwaysAsked(wanted: Wanted, context: PolicyContext): Promise<Ask 
 const askEachTime = (wanted: Wanted, rule: string, reason: string, context: PolicyContext): Ask =>
   ask(wanted, { rule, reason: reason + ownWords(wanted), never: 'run and always' }, context);
 
-/** How what a call holds can leave this machine. */
+/** Returns how the content of a call can leave this machine; undefined if it cannot. */
 function wayOut(wanted: Wanted): { kind: string; what: string; where: string; whom: string } | undefined {
   switch (wanted.kind) {
     case 'fetch':
@@ -169,8 +175,8 @@ function wayOut(wanted: Wanted): { kind: string; what: string; where: string; wh
 }
 
 /**
- * A rule for a whole folder is about ordinary files; what holds secrets or is obeyed is named one by one. So is a place of secrets that is
- * handed to a command: what reads it can send it away at once.
+ * Returns true if the rule answers the question. A rule for a whole folder covers ordinary files only. Files that hold secrets or
+ * are obeyed must be named one by one. So must a place of secrets that is passed to a command, which can send it away at once.
  */
 function lifts(rule: PolicyRule, question: Ask, wanted: Wanted, { home }: PolicyContext): boolean {
   if (wanted.kind === 'command')
@@ -178,7 +184,7 @@ function lifts(rule: PolicyRule, question: Ask, wanted: Wanted, { home }: Policy
   return !rule.path?.endsWith('/**') || /^((read|write)\.outside$|card\.)/.test(question.rule);
 }
 
-/** Without an agent, the rules for every agent and the folder of the call count. Asks nobody. */
+/** Decides on a call for an explanation. Without an agent, rules for every agent and the call's folder count. Asks no person. */
 export async function explainCall(
   tool: string,
   input: JsonObject,

@@ -1,4 +1,4 @@
-/** What a decision is made from and what comes out of it: data that the parts of the policy share. */
+/** Defines the context and the result of a decision, which the parts of the policy share. */
 
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
@@ -13,53 +13,56 @@ import { AgentReviews } from './agentReviews.ts';
 import type { RuleDraft } from './policyEdit.ts';
 import { PolicyFile } from './policyFile.ts';
 
-/** What one run has been allowed and has seen, as far as later decisions of it depend on that. */
+/** Grants and sensitive reads of one run, as far as its later decisions depend on them. */
 export class RunMemory {
-  /** By the name of what was granted, see `grantName`. */
+  /** Names of what was granted, see `grantName`. */
   readonly grants = new Set<string>();
-  /** A file with secrets that the run has read; from then on its fetches are asked about. */
+  /** A file with secrets that the run has read. From then on its fetches are asked about. */
   sensitive: string | undefined;
-  /** The card has been shown, so that what it would not cover is asked about alone. */
+  /** True if the card has been shown. Calls that it would not cover are then asked about without it. */
   cardShown = false;
 }
 
 export interface PolicyContext extends RunFolders {
-  /** What `~` means. Absolute. */
+  /** Folder that `~` means. Absolute path. */
   home: string;
-  /** The folder that Telos was started in, where it is known. Absolute. */
+  /** Folder that Telos was started in, if it is known. Absolute path. */
   currentDir?: string;
-  /** Telos's own configuration and data; no call reads or writes in them. Absolute. */
+  /** Folders of Telos's own configuration and data. No call reads or writes in them. Absolute paths. */
   protectedDirs: readonly string[];
-  /** The server and the tool behind a name; undefined for the names of other tools. */
+  /** Returns the server and the tool behind a name; undefined for the names of other tools. */
   mcpTool?: (name: string) => McpToolFacts | undefined;
-  /** Whose run it is; without it no rule for a named agent fits, and no card is shown. */
+  /** The agent of the run. Without it, no rule for a named agent fits and no card is shown. */
   agent?: ReviewedAgent;
   /** The user's own rules. */
   rules?: PolicyFile;
   reviews?: AgentReviews;
   memory?: RunMemory;
-  /** The skill's own limit on its commands, such as `git *`: no other one may even be asked for. */
+  /** The skill's own limit on its commands, such as `git *`. No other command may even be asked for. */
   commandPatterns?: readonly string[] | undefined;
-  /** A step that looks and changes nothing. */
+  /** Set for a step that looks and changes nothing. */
   role?: 'read-only';
-  /** Where the question would be asked, where that counts. */
+  /** Where the question would be asked, if that matters. */
   surface?: 'discord';
-  /** True for a text that holds the value of a loaded secret, in any usual encoding. */
+  /** Returns true for a text that contains the value of a loaded secret, in any usual encoding. */
   holdsSecret?: (text: string) => boolean;
-  /** What the user has set; agents see the variables that their accepted card names. */
+  /** Variables that the user has set. Agents see those that their accepted card names. */
   env?: Readonly<Record<string, string>>;
 }
 
-/** What an answer of `always` writes down: one rule in policy.toml, the acceptance of the card that was shown, or both where that card does not cover the call. */
+/**
+ * Permissions that an answer of `always` stores: one rule in policy.toml, or the acceptance of the card that was shown. Both if
+ * that card does not cover the call.
+ */
 export interface LastingGrant {
   rule?: RuleDraft;
   card?: AgentCard;
 }
 
 /**
- * `rule` is stable and greppable; one that begins with `floor.` is lifted by no answer. `subject` is exactly what the call would touch: the
- * real path, the normal form of the address, or the command. Whoever carries out the call hands it to the tool as `approvedSubject`, so that what was decided on
- * is what is done.
+ * The result of a decision. `rule` is stable and can be searched for; no answer lifts one that begins with `floor.`. `subject` is
+ * exactly what the call would touch: the real path, the normal form of the address, or the command. The caller passes it to the
+ * tool as `approvedSubject`, so that the tool does exactly what was decided on.
  */
 export type Decision = Allow | Ask | Deny;
 
@@ -67,9 +70,9 @@ export interface Allow {
   action: 'allow';
   rule: string;
   subject: string;
-  /** Of a command: where it was decided that it may run. Real and absolute. */
+  /** For a command: the folder in which it may run. Real and absolute path. */
   folder?: string;
-  /** A command that only looks at files, as it was checked: to be run in place of the line, without a shell. */
+  /** A command that only looks at files, as it was checked. It is run in place of the line, without a shell. */
   readOnly?: ReadOnlyCommand;
 }
 
@@ -78,15 +81,15 @@ export interface Ask {
   rule: string;
   reason: string;
   subject: string;
-  /** As of `Allow`. */
+  /** See `Allow`. */
   folder?: string;
   scopes: readonly ApprovalScope[];
   /** See `ApprovalRequest`. */
   grant?: string;
   card?: AgentCard;
-  /** Present when `always` is offered. */
+  /** Present if `always` is offered. */
   lasting?: LastingGrant;
-  /** What the user can do beforehand so that it is not asked, in a sentence. */
+  /** A sentence that says what the user can do beforehand to avoid the question. */
   toAllow?: string;
 }
 
@@ -101,14 +104,14 @@ export const deny = (rule: string, reason: string): Deny => ({ action: 'deny', r
 
 type PolicyPlaces = Pick<Config, 'configDir' | 'home'>;
 
-/** The user's own rules, in the user's own folder and nowhere else. */
+/** Opens the user's own rules, which are in the user's own folder and nowhere else. */
 export const openPolicyFile = ({ configDir, home }: PolicyPlaces): PolicyFile =>
   new PolicyFile(join(configDir, 'policy.toml'), home);
 
 export const openReviews = ({ configDir }: PolicyPlaces): AgentReviews =>
   new AgentReviews(join(configDir, 'reviews'));
 
-/** For one run of an agent; without one only rules for every agent hold. */
+/** Returns the context for one run of an agent. Without an agent, only rules for every agent hold. */
 export function runPolicy(
   config: Pick<Config, 'configDir' | 'dataDir' | 'home' | 'env'> & Partial<Pick<Config, 'cwd'>>,
   agent: ReviewedAgent | undefined,

@@ -1,4 +1,4 @@
-/** What holds where the user has said nothing: which calls need no question, and the question for all others. */
+/** Decides by default, if no rule of the user applies: which calls need no question, and the question for all others. */
 
 import { realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, relative, sep } from 'node:path';
@@ -31,11 +31,11 @@ import { writtenServer } from './serverPrograms.ts';
 import { grantName, hostAndPort, type Wanted, type WantedOf } from './subject.ts';
 
 type Question = Pick<Ask, 'rule' | 'reason'> & {
-  /** Nothing is written down for it, since a lasting yes would be too wide or too seldom meant. */
+  /** Set if no rule is stored for it, because a lasting yes would be too wide or is seldom meant. */
   never?: 'always' | 'run and always';
 };
 
-/** Of what a tool of a server says of itself, in characters; all that is longer hides the rest of the question. */
+/** Length of the description that a server gives of its tool, in characters. A longer one would hide the rest of the question. */
 const longestDescription = 1000;
 
 export async function defaultDecision(wanted: Wanted, context: PolicyContext): Promise<Decision> {
@@ -56,7 +56,7 @@ export async function defaultDecision(wanted: Wanted, context: PolicyContext): P
   }
 }
 
-/** What the tool of a server says of itself, for every question about it; empty for other calls. */
+/** Returns the description that a server gives of its tool, for every question about it. Empty for other calls. */
 export function ownWords(wanted: Wanted): string {
   const { description = '' } = wanted.kind === 'mcp' ? wanted.facts : {};
   if (description === '') return '';
@@ -65,7 +65,7 @@ export function ownWords(wanted: Wanted): string {
   return ` It says of itself: ${escapeInvisible(JSON.stringify(description.slice(0, longestDescription)))}${more}`;
 }
 
-/** The question about a call. */
+/** Returns the question about a call. */
 export function ask(wanted: Wanted, question: Question, context: PolicyContext): Ask {
   const { never, rule, reason } = question;
   const draft = never ? undefined : draftFor(wanted, context);
@@ -106,7 +106,7 @@ async function decideOnRead(wanted: WantedOf<'read' | 'write'>, context: PolicyC
   return ask(wanted, { rule: 'read.outside', reason }, context);
 }
 
-/** The folders that the agent's files chose, as far as no accepted card covers them now. */
+/** Returns the folders that the agent's files chose and that no accepted card covers now. */
 async function unacceptedFolders(context: PolicyContext): Promise<readonly CardFolder[]> {
   const chosen = context.agent ? chosenFolders(context.agent) : [];
   if (chosen.length === 0) return chosen;
@@ -117,7 +117,7 @@ async function unacceptedFolders(context: PolicyContext): Promise<readonly CardF
   );
 }
 
-/** What is read unasked: no folder that the agent's files chose, before its card is accepted. */
+/** Returns the folders read without a question. A folder that the agent's files chose counts only once its card is accepted. */
 function acceptedFolders(context: PolicyContext, unaccepted: readonly CardFolder[]): string[] {
   const chosen = new Set(unaccepted.map(({ path }) => path));
   return readableFolders(context).filter(folder => !chosen.has(realPlace(folder) ?? folder));
@@ -135,10 +135,10 @@ async function askAboutFolder(wanted: Wanted, { path }: CardFolder, context: Pol
 async function decideOnWrite(wanted: WantedOf<'read' | 'write'>, context: PolicyContext): Promise<Decision> {
   const written = await decideOnPlace(wanted, context);
   if (wanted.tool !== 'edit_file') return written;
-  // Whether an edit succeeds tells what the file holds, so it has to be readable as well.
+  // The success of an edit shows what the file contains, so the file has to be readable as well.
   const read = await decideOnRead(wanted, context);
   if (read.action !== 'ask' || written.action === 'deny') return written;
-  // Of two questions the one that fewer rules answer is put, and says what the other would have said.
+  // If there are two questions, the one that fewer rules answer is asked. It includes the reason of the other one.
   const isStricter = written.action === 'ask' && !/^(read|write)\.outside$/.test(written.rule);
   if (isStricter) return { ...written, reason: `${written.reason} ${read.reason}` };
   return read.rule === 'read.outside' && written.action === 'ask' ? written : read;
@@ -151,7 +151,7 @@ async function decideOnPlace(wanted: WantedOf<'read' | 'write'>, context: Policy
   const inWork = isInside(work, path);
   const ownFolder = await folderHolding(path, [packDir, skillDir], home);
   const whose = ownFolder === undefined ? 'another agent' : 'this agent';
-  // Where the agent's files chose to work inside such a folder, its user did not: so the name of that folder counts too.
+  // If the agent's files chose to work inside such a folder, the user did not choose it. So the name of that folder counts too.
   const around = agent?.unaskedWithin === undefined ? [] : [dirname(agent.unaskedWithin), packDir];
   const bases = [...around.flatMap(each => [realPlace(each) ?? each, each]), work, workingDir];
   const below = (file: string): string => {
@@ -169,7 +169,7 @@ async function decideOnPlace(wanted: WantedOf<'read' | 'write'>, context: Policy
       context,
     );
   }
-  // A working folder inside the pack is for work; a pack inside the working folder is still the pack.
+  // A working folder inside the pack is for work. A pack inside the working folder is still the pack.
   const worksInside = ownFolder !== undefined && (await folderHolding(work, [ownFolder], home)) !== undefined;
   const isWork = inWork && worksInside && (await isNoPartOf(path, context));
   if (isWork && isCode(path) && (await reviewOf(context))?.files.work?.state === 'left out') {
@@ -203,7 +203,7 @@ function obeyedReason(path: string, inWork: string, whose: string): string | und
     : `Other programs (${obeyed.by}) run or obey ${path}: what is written there can act later.`;
 }
 
-/** True for a file that is no part of the agent although it lies in its folder: the user's own, or the agent's work. */
+/** Returns true for a file in the agent's folder that is not a part of the agent: the user's own, or the agent's work. */
 async function isNoPartOf(path: string, context: PolicyContext): Promise<boolean> {
   const { agent } = context;
   if (!agent) return true;
@@ -215,15 +215,18 @@ async function isNoPartOf(path: string, context: PolicyContext): Promise<boolean
 
 const whateverIsWritten = 'A yes for the run is for this file, whatever is written to it.';
 
-/** An interpreter can as well, whatever its program is about. */
+/** Programs that can reach the network. Interpreters are among them, because their programs can do it as well. */
 const networkPrograms =
   /(^|[\s;&|(`/>])(dev\/(?:tcp|udp)|(?:curl|wget|aria2c|https?|xh|lynx|w3m|ssh|scp|sftp|rsync|nc|ncat|netcat|socat|telnet|ftp|openssl|dig|nslookup|ping6?|git|gh|npm|npx|pnpm|yarn|bun|bunx|deno|node|python[\d.]*|perl|ruby|php|pip3?|pipx|uvx?|cargo|go|gem|brew|apt(-get)?|docker|podman)(?=$|[\s;&|)`]))/;
 
-/** A program of those that a command names, also with quotes and escapes within its name. */
+/** Returns a network program that a command names, also with quotes and escapes within its name. */
 const networkProgramIn = (command: string): string | undefined =>
   networkPrograms.exec(command.replace(/["'\\]/g, ''))?.[2];
 
-/** Places of secrets that a command names, as it names them; also those that its quotes, patterns, variables and links come to. */
+/**
+ * Returns the places of secrets that a command names, as it names them. Includes those that its quotes, patterns, variables and
+ * links lead to.
+ */
 export function sensitiveWords(command: string, folder: string, home: string): string[] {
   const words = command.split(/[\s;&|<>()'"`=@:,]+/).filter(word => word !== '' && holdsSecrets(word));
   if (words.length > 0) return words;
@@ -233,7 +236,7 @@ export function sensitiveWords(command: string, folder: string, home: string): s
   // Alternatives in braces have commas between them.
   const alternatives = plain.split(/[\s;&|<>()`]+/).filter(word => word.includes('{') && holdsSecrets(word));
   if (alternatives.length > 0) return alternatives;
-  // A folder that is secret by its own name says nothing of each name in it.
+  // If a folder is secret by its own name, that says nothing about each name in it.
   const first = isSensitive(folder) ? 1 : 0;
   const meant = commandReach(command, folder, home).paths.flatMap(({ meanings }) => meanings.slice(first));
   return [...new Set(meant.map(path => path.slice(0, -1)))].filter(isSensitive);
@@ -246,20 +249,23 @@ function holdsSecrets(word: string): boolean {
   const name = folders.pop() ?? '';
   return (
     isPatternFor(name, ['.env', '.npmrc', '.netrc', '.git-credentials', 'id_rsa', 'id_ed25519']) ||
-    // All hidden folders are what one leaves out of a search more often than what one looks for.
+    // A pattern for all hidden folders more often excludes them from a search than looks for them.
     folders.some(folder => !/^\.[*?]+$/.test(folder) && isPatternFor(folder, hiddenSecretFolders))
   );
 }
 
 const hiddenSecretFolders = secretFolderNames.filter(name => name.startsWith('.'));
 
-/** A pattern that takes everything says nothing; one that is too long to be read may be for anything. */
+/**
+ * Returns true if the pattern fits one of the names. A pattern that matches everything does not count. One that is too long to be
+ * read may match anything.
+ */
 function isPatternFor(pattern: string, names: readonly string[]): boolean {
   if (!/[*?[{]/.test(pattern) || /^[*?]+$/.test(pattern)) return false;
   return pattern.length > longestGlob || names.some(globMatcher(pattern));
 }
 
-/** What only looks into the agent's own folders needs no question; the denial is for a step that may do nothing else. */
+/** Allows a command that only looks into the agent's own folders. The denial is for a step that may do nothing else. */
 export async function readOnlyCommand(
   wanted: WantedOf<'command'>,
   context: PolicyContext,
@@ -282,7 +288,7 @@ async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyConte
   const escapes = review?.files.escapes ?? [];
   const isReviewed =
     review?.state === 'reviewed' && escapes.length === 0 && review.review?.scripts.includes(script ?? '');
-  // What was reviewed is the script, not what it does with a file of secrets that a model hands to it.
+  // The review covers the script, not what it does with a file of secrets that a model passes to it.
   if (isReviewed && secrets.length === 0) return allow('card.script', wanted.subject);
   const program = networkProgramIn(wanted.subject);
   const reasons = ['A command can do whatever you can do on this machine.'];
@@ -296,8 +302,8 @@ async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyConte
 }
 
 /**
- * The label of the agent's own file that the command runs, directly or by its interpreter; undefined for any other command. The words behind it
- * are the script's, whatever they are.
+ * Returns the label of the agent's own file that the command runs, directly or by its interpreter; otherwise undefined. The words
+ * after it are arguments of the script, whatever they are.
  */
 async function ownScript(
   { words, folder }: WantedOf<'command'>,
@@ -306,7 +312,7 @@ async function ownScript(
 ): Promise<string | undefined> {
   const written = words && scriptIn(words);
   if (written === undefined || !files) return undefined;
-  // Not made shorter in words: the system goes up from where a link leads.
+  // The path is not normalized as text, because the system goes up from the target of a link.
   const way = isAbsolute(written) ? written : folder + sep + written;
   const path = await realpath(way).catch(() => undefined);
   if (path === undefined) return undefined;
@@ -317,13 +323,13 @@ async function ownScript(
   return found && !found.isLink ? label : undefined;
 }
 
-/** As many as are read; the command itself shows them all. */
+/** Returns as many names as a person reads. The command itself shows them all. */
 function someOf(names: readonly string[]): string {
   const few = names.slice(0, 3).map(name => (name.length > 200 ? `${name.slice(0, 200)}…` : name));
   return [...few, ...(names.length > 3 ? [`${names.length - 3} more`] : [])].join(' and ');
 }
 
-/** Looks at the address alone and resolves no name: that question would itself leave the machine before anybody has agreed. */
+/** Decides by the address alone. Resolving its name would itself leave the machine before a person has agreed. */
 async function decideOnFetch(wanted: WantedOf<'fetch'>, context: PolicyContext): Promise<Decision> {
   const { url, host } = wanted;
   if (host !== 'public') {
@@ -342,15 +348,15 @@ async function decideOnFetch(wanted: WantedOf<'fetch'>, context: PolicyContext):
   return withCard(question, context, review, card => usualPort && isNamed(card.hosts));
 }
 
-/** How the agent stands; undefined where that cannot be known, and then nothing is granted for it. */
+/** Returns the state of the agent; undefined if it cannot be known, and then nothing is granted for the agent. */
 export async function reviewOf({ agent, reviews }: PolicyContext): Promise<ReviewState | undefined> {
   if (!agent || !reviews) return undefined;
   return reviews.stateOf(agent).catch(() => undefined);
 }
 
 /**
- * Of an agent that is new, or has changed, the whole card is shown in place of a single question: at its first call that needs one, and at each
- * that accepting the card would answer.
+ * Replaces a question by the whole card if the agent is new or has changed. This happens at its first call that needs a question,
+ * and at each call that accepting the card would answer.
  */
 async function withCard(
   question: Ask,
@@ -383,12 +389,12 @@ async function withCard(
   };
 }
 
-/** The question with the agent's card, which accepting would answer; the question as it is where there is no card to accept. */
+/** Returns the question with the agent's card, whose acceptance would answer it. Unchanged if there is no card to accept. */
 export async function askWithCard(question: Ask, context: PolicyContext): Promise<Ask> {
   return question.card ? question : withCard(question, context, await reviewOf(context), () => true);
 }
 
-/** Before the servers of an agent are started or reached: what they are stands on its card. */
+/** Decides whether the servers of an agent may be started or reached. Its card lists them. */
 export async function decideOnServers(context: PolicyContext): Promise<Allow | Ask> {
   const { agent } = context;
   const subject = agent?.mcpConfig ?? '';

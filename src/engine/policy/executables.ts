@@ -1,4 +1,4 @@
-/** What a write turns into a program, or changes of one: nobody who has agreed to files has agreed to that. */
+/** Detects writes that make or change a program. A person who agreed to file writes has not agreed to that. */
 import { lstatSync, realpathSync, statfsSync } from 'node:fs';
 import { delimiter, dirname, extname, isAbsolute } from 'node:path';
 import { folded } from '../files/sensitiveNames.ts';
@@ -9,11 +9,11 @@ interface Write {
   tool: string;
   /** The real path. */
   subject: string;
-  /** The whole new content; undefined where the call does not say it. */
+  /** The whole new content; undefined if the call does not contain it. */
   content?: string;
 }
 
-/** Why the write is one of a program, as a sentence; undefined for a write of an ordinary file. */
+/** Returns a sentence on why the write is one of a program; undefined for a write of an ordinary file. */
 export function programProblem(
   { subject, content, tool }: Write,
   { env = {} }: PolicyContext,
@@ -23,14 +23,14 @@ export function programProblem(
   if (isExecutable(subject, endsAsProgram))
     return `${subject} is a program that can be executed: what is written there runs in its place.`;
   if (!isOnPath(dirname(subject), env)) return undefined;
-  // What an edit comes to is known only when it is done.
+  // The result of an edit is known only after it is done.
   const begins = tool === 'edit_file' || content === undefined || /^\uFEFF?#!/.test(content);
   if (begins || endsAsProgram)
     return `${dirname(subject)} is on your PATH: a script that is written there can be run by its name.`;
   return undefined;
 }
 
-/** File systems of other systems, by the number that the kernel gives them. They keep no execute bit, and show one for every file. */
+/** File systems of other systems, by the kernel's number for them. They store no execute bit, and show one for every file. */
 const withoutModes = new Set([
   0x4d44, 0x2011bab0, 0x5346544e, 0x65735546, 0x01021997, 0xff534d42, 0xfe534d42, 0x517b, 0x53464846,
 ]);
@@ -43,7 +43,7 @@ function isExecutable(path: string, endsAsProgram: boolean): boolean {
     const isOfAll = mode === 0o111 && process.platform === 'linux' && withoutModes.has(statfsSync(path).type);
     return mode !== 0 && !isOfAll;
   } catch {
-    // There is no file, or none that can be written.
+    // The file is missing, or cannot be written.
     return false;
   }
 }

@@ -1,4 +1,4 @@
-/** What follows from an answer, and from a call that is let through: later decisions of the run, or of all runs, know of it. */
+/** Records answers, and calls that are let through, for later decisions of one run or of all runs. */
 
 import { createHash } from 'node:crypto';
 import type { ApprovalScope, Message, ToolCall } from '../../protocol/run.ts';
@@ -15,8 +15,8 @@ import { LinkFollower, writtenSegments } from './reach.ts';
 import { grantName, isBuiltin, whatItWants } from './subject.ts';
 
 /**
- * Keeps a yes as long as its scope says. `notice` tells the person that it could not be written down, and `refusal` the model that the call
- * must not run after all: the agent's files are others than those on the card that was answered.
+ * Stores a yes for as long as its scope says. `notice` informs the person that it could not be stored. `refusal` informs the
+ * model that the call must not run after all: the agent's files differ from those on the answered card.
  */
 export async function keepAnswer(
   call: ToolCall,
@@ -54,13 +54,16 @@ export async function keepAnswer(
 const changedMeanwhile =
   'Your answer holds for this call only: the files of the agent changed while the question was open.';
 
-/** Call it when a call is let through, before it runs. */
+/** Records a call that is let through. Call it before the call runs. */
 export function noteGranted(call: ToolCall, subject: string, context: PolicyContext): void {
   if (context.memory)
     context.memory.sensitive = secretPlaceIn(call, subject, context) ?? context.memory.sensitive;
 }
 
-/** What was read in earlier runs of a conversation, and what the person hands over, is as well known to this run as what it reads itself. */
+/**
+ * Records what was read in earlier runs of a conversation, and what the person passes to the run. This run knows both as well as
+ * what it reads itself.
+ */
 export function noteEarlier(
   messages: readonly Message[],
   handedOver: readonly string[],
@@ -81,7 +84,7 @@ export function noteEarlier(
 
 const readers = ['read_file', 'search_files', 'edit_file'];
 
-/** The place of secrets that a call reads, as far as the call says it. */
+/** Returns the place of secrets that a call reads, as far as the call says it. */
 function secretPlaceIn(
   { name, input }: Pick<ToolCall, 'name' | 'input'>,
   subject: string,
@@ -89,11 +92,11 @@ function secretPlaceIn(
 ): string | undefined {
   if (name === 'run_command') return sensitiveWords(subject, commandDir, home)[0];
   if (readers.includes(name)) return [subject, String(input['path'] ?? '')].find(isSensitive);
-  // The servers of an earlier run need not be there any more for their results to be.
+  // Results of an earlier run can still be there when its servers are not.
   return isBuiltin(name) ? undefined : placesToldIn(input).find(leadsToSecrets(workingDir, packDir));
 }
 
-/** A test for paths, also those that are links, relative to one of these folders. */
+/** Returns a test for paths relative to one of these folders, including paths that are links. */
 function leadsToSecrets(...folders: string[]): (path: string) => boolean {
   const follower = new LinkFollower();
   const isLinkToSecrets = (path: string): boolean =>
@@ -106,7 +109,7 @@ function leadsToSecrets(...folders: string[]): (path: string) => boolean {
   return path => isSensitive(path) || (path.length <= 1024 && isLinkToSecrets(path));
 }
 
-/** The variables that the agent's accepted card names and the user has set: its commands see them. */
+/** Returns the variables that the agent's accepted card names and the user has set. The agent's commands see them. */
 export async function grantedVariables(context: PolicyContext): Promise<Record<string, string>> {
   const review = await reviewOf(context);
   const names = review?.state === 'reviewed' ? (review.review?.variables ?? []) : [];
@@ -120,7 +123,10 @@ export type Permission = { kind: 'rule'; rule: PolicyRule } | { kind: 'card'; re
 
 type Places = Pick<Config, 'configDir' | 'home'>;
 
-/** Accepted cards, then the rules of policy.toml in the file's order. `problems` are sentences that name file and line; also those about rules that are wider than they look. */
+/**
+ * Returns the accepted cards, then the rules of policy.toml in the order of the file. `problems` are sentences that name file and
+ * line, including those about rules that are wider than they look.
+ */
 export async function listPermissions(
   places: Places,
 ): Promise<{ file: string; permissions: readonly Permission[]; problems: readonly string[] }> {
@@ -134,15 +140,16 @@ export async function listPermissions(
   return { file, permissions, problems: [...problems, ...warnings] };
 }
 
-/** False when it is not there any more. Throws TelosError `config` when the file cannot be changed safely. */
+/** Returns false if the permission no longer exists. Throws TelosError `config` if the file cannot be changed safely. */
 export async function revokePermission(permission: Permission, places: Places): Promise<boolean> {
   if (permission.kind === 'card') return openReviews(places).revoke(permission.review);
   return removeRule(openPolicyFile(places).file, permission.rule, places.home);
 }
 
 /**
- * A short name that stays with a permission wherever in the file it comes to stand, and whatever is granted beside it. Two of the same content
- * share it, since they grant the same. It begins with a letter, so that it is never taken for a place in a list.
+ * Returns a short name that stays the same wherever the permission is in the file. Other permissions do not affect it. Two
+ * permissions with the same content share it, since they grant the same. It begins with a letter, so that it is never taken for a
+ * position in a list.
  */
 export function permissionId(permission: Permission): string {
   const parts =
@@ -158,7 +165,7 @@ const ruleParts = [
   ...(['folder', 'host', 'path', 'server', 'digest'] as const),
 ];
 
-/** What a permission is about, on one line. */
+/** Describes a permission on one line. */
 export function describePermission(permission: Permission): string {
   if (permission.kind === 'card') {
     const { hosts, scripts, variables, servers, folders } = permission.review;

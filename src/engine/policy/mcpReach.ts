@@ -1,4 +1,4 @@
-/** Which places and addresses the input of an MCP tool could mean, in whatever way they are written. */
+/** Finds the places and addresses that the input of an MCP tool could mean, however they are written. */
 
 import { basename } from 'node:path';
 import type { JsonObject } from '../../protocol/run.ts';
@@ -15,30 +15,33 @@ import {
 import { signs } from './shellWords.ts';
 
 export interface McpReach extends Reach {
-  /** The web addresses that it names. */
+  /** The web addresses that the input names. */
   urls: readonly URL[];
 }
 
-/** What a relative path can be relative to. All absolute. */
+/** Folders that a relative path can be relative to. All absolute. */
 export interface McpPlaces {
   home: string;
-  /** The folders that a server takes for its own: the one it runs in, and those that it was started with. */
+  /** The folders that a server treats as its own: the one it runs in, and those that it was started with. */
   own: readonly string[];
   others: readonly string[];
-  /** The server is on another machine: a folder that it is told is not one of here. */
+  /** True if the server is on another machine. A folder in its input is then not one of this machine. */
   isRemote: boolean;
 }
 
-/** In characters, in texts, and in paths; a model hardly writes as much, and what is not looked at is asked about. */
+/** Limits in characters, texts and paths. A model hardly writes as much, and input beyond them is asked about. */
 const longestRead = 256 * 1024;
 const mostTexts = 20_000;
 const mostPaths = 20_000;
-/** Values within values; one more cannot be shown either. */
+/** Levels of nested values. Deeper ones cannot be shown either. */
 export const deepestInput = 200;
-/** Escapes of escapes. */
+/** Levels of escapes within escapes. */
 const mostLayers = 5;
 
-/** Undefined for an input that is nested too deeply. Takes a time that grows with the size of what is looked at alone. Never throws. */
+/**
+ * Returns what the input could reach; undefined if it is nested too deeply. The time it takes depends only on the size of the
+ * text. Never throws.
+ */
 export function mcpReach(input: JsonObject, places: McpPlaces): McpReach | undefined {
   const texts = textsIn(input);
   if (texts === undefined) return undefined;
@@ -52,14 +55,14 @@ export function mcpReach(input: JsonObject, places: McpPlaces): McpReach | undef
   return { paths, urls: forms.flatMap(urlsIn), code: [], unread: [...unread] };
 }
 
-/** Every text of an input that can be a path, as it is written and without what it is wrapped in. */
+/** Returns every text of an input that can be a path, as it is written and without its wrapping. */
 export function placesToldIn(input: JsonObject): string[] {
   const texts = textsIn(input) ?? [];
   const size = texts.reduce((sum, text) => sum + text.length, 0);
   return size > longestRead || texts.length > mostTexts ? texts : allForms(texts, new Set());
 }
 
-/** Every text, names of properties among them; undefined where they are nested too deeply. */
+/** Returns every text, including names of properties; undefined if they are nested too deeply. */
 function textsIn(input: unknown): string[] | undefined {
   const texts = new Set<string>();
   const open: [value: unknown, depth: number][] = [[input, 0]];
@@ -77,7 +80,7 @@ function textsIn(input: unknown): string[] | undefined {
   return [...texts];
 }
 
-/** The texts as they stand, and as they are once what they are wrapped in is taken off. */
+/** Returns the texts as they are written, and as they are once their wrapping is removed. */
 function allForms(texts: readonly string[], unread: Set<string>): string[] {
   const forms = new Set(texts);
   let layer = [...forms];
@@ -102,7 +105,7 @@ function unwrapped(text: string): string[] {
   const invisible = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g;
   const forms = [text.normalize('NFKC').replace(invisible, ''), withoutPercents(text)];
   if (/\\(x[\da-f]{2}|u[\da-f]{4})/i.test(text)) forms.push(withoutCodes(text));
-  // As a shell would read it.
+  // The text as a shell would read it.
   if (/["'`\\]/.test(text)) forms.push(text.replace(/["'`\\]/g, ''));
   if (/^\s*["[{]/.test(text)) forms.push(...(jsonIn(text) ?? []));
   return forms;
@@ -121,7 +124,7 @@ function jsonIn(text: string): string[] | undefined {
   }
 }
 
-/** Paths as they are written: `sure` for what is a value by itself, or one of a list. */
+/** Finds the paths in the texts. A path is `sure` if it is a value by itself, or one of a list. */
 function namedIn(forms: readonly string[], places: McpPlaces, unread: Set<string>): NamedPath[] {
   const found = new Map<string, boolean>();
   const add = (text: string, sure: boolean): void => {
@@ -156,7 +159,7 @@ function addFrom(line: string, add: (text: string, sure: boolean) => void): void
   for (const [at, piece] of pieces.entries()) {
     if (isList || looksRooted(piece)) add(piece, isList);
     else if (/[\\/]/.test(piece)) add(piece, false);
-    // The host of an address of files stands before the path.
+    // In the address of a file, the host comes before the path.
     if (/^[\\/]{2}/.test(piece) && !/(https?|wss?)$/i.test(pieces[at - 1] ?? ''))
       add(piece.replace(/^[\\/]+[^\\/]*/, ''), isList);
     if (isList) continue;
@@ -166,7 +169,7 @@ function addFrom(line: string, add: (text: string, sure: boolean) => void): void
 
 const looksRooted = (text: string): boolean => /^([\\/~]|\$(HOME|PWD)\b)/i.test(text);
 
-/** With `/` alone, without the prefixes of Windows, and with the home folder in place of its signs. */
+/** Returns the path with `/` alone, without Windows prefixes, and with the home folder in place of its signs. */
 function plainPath(text: string, home: string): string {
   const path = text
     .trim()
@@ -178,11 +181,11 @@ function plainPath(text: string, home: string): string {
   const [, user, rest = ''] = /^~([^/]*)(.*)$/s.exec(path) ?? [];
   if (user === undefined) return path;
   if (user === '' || user === basename(home)) return home + rest;
-  // Whose home that is stands elsewhere.
+  // The home folder of another user is not known here.
   return /^[a-z_][\w.-]*$/i.test(user) && rest !== '' ? `/${signs.any}${rest}` : path;
 }
 
-/** With `signs` for what a pattern of file names leaves open; stars in a text are signs of many other things. */
+/** Replaces the wildcards of file name patterns by `signs`. In a text, stars can mean many other things. */
 function withPatterns(path: string, isText: boolean): string {
   // A star without any folder is hardly a pattern of paths.
   if (!path.includes('/')) return path;
@@ -198,19 +201,20 @@ function meaningsOf(written: string, sure: boolean, places: McpPlaces, follower:
   const named = (base: Segments, isOwn: boolean, isRooted: boolean): NamedPath => ({
     meanings: follower.meaningsOf(writtenSegments(path, base)).map(foldedPath),
     ifBelow: isRooted || (sure && !isOpen) ? 'forbidden' : 'unclear',
-    // What a tool is handed it may go through, down to the last folder; whether it does is not known, so a folder above is asked about.
+    // A tool may go through a folder it is given, down to the last one. Whether it does is not known, so a folder above is asked
+    // about.
     ifAbove:
       isRemote || !isOwn || (!sure && /^\/+$/.test(path)) || (isText && isOpen) ? 'nothing' : 'unclear',
     isProse: !sure,
   });
   if (path.startsWith('/')) return [named([], true, true)];
-  // Where a pattern is relative to is the server's to say.
+  // The server decides which folder a pattern is relative to.
   const folders = new Map((isOpen ? [] : [home, ...others]).map(folder => [folder, false]));
   for (const folder of own) folders.set(folder, true);
   return [...folders].map(([folder, isOwn]) => named(writtenSegments(folder), isOwn && sure, false));
 }
 
-/** Hosts are compared as a URL parser reads them, whichever scheme they are asked by. */
+/** Returns the addresses in a text. Hosts are compared as a URL parser reads them, whatever their scheme. */
 function urlsIn(text: string): URL[] {
   const found: URL[] = [];
   const add = (rest: string): void => {

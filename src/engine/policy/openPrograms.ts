@@ -1,6 +1,6 @@
-/** Which programs an open rule lets do more than it says: they write files or start other programs when their arguments say so. */
+/** Warns about open rules for programs that, with other arguments, write files or start other programs. */
 
-/** Whatever words follow. */
+/** Programs that can do so whatever words follow. */
 const always = words(`
   env xargs find fd parallel sudo doas su nohup time timeout nice ionice setsid stdbuf watch script expect flock chroot unshare nsenter
   strace ltrace gdb lldb entr at batch crontab systemctl systemd-run launchctl ssh scp sftp rsync socat nc ncat netcat telnet
@@ -10,14 +10,14 @@ const always = words(`
   open xdg-open start osascript busybox toybox screen tmux eval exec command source
 `);
 
-/** Where nothing fixed stands behind them that says which program they run. */
+/** Programs that can do so unless a fixed word after them says which program they run. */
 const unlessFixed = words(`
   sh bash dash zsh fish ksh csh tcsh python python2 python3 pypy3 node deno bun ruby perl php lua Rscript julia java tclsh pwsh powershell cmd
   npm pnpm yarn pip pip3 pipx uv poetry cargo go gem bundle composer dotnet apt apt-get brew dnf yum pacman apk git gh svn hg
   docker podman nerdctl kubectl helm terraform ansible ansible-playbook vagrant aws gcloud az conda nix rustup code
 `);
 
-/** By program, behind which of its own commands the arguments still say what is run or written. */
+/** By program: its own commands whose arguments still say what is run or written. */
 const commandsOf: Readonly<Record<string, ReadonlySet<string>>> = {
   git: words(`
     am archive bisect blame branch bundle checkout cherry-pick clean clone commit config diff diff-files diff-index diff-tree difftool fetch
@@ -53,7 +53,7 @@ const commandsOf: Readonly<Record<string, ReadonlySet<string>>> = {
   conda: words('run install create'),
 };
 
-/** A sentence about an allow rule that ends in `*` behind such a program; undefined for any other rule. */
+/** Returns a sentence about an allow rule that ends in `*` after such a program; undefined for any other rule. */
 export function openRuleWarning(
   { argv, line }: { argv?: readonly string[]; line: number },
   file: string,
@@ -62,7 +62,7 @@ export function openRuleWarning(
   const [written = '', ...fixed] = argv.slice(0, -1);
   const program = /[^/\\]*$/.exec(written)![0].replace(/\.exe$/i, '');
   const [first] = fixed;
-  // Options can say anything, so what stands behind them is not fixed either.
+  // Options can say anything, so the words after them are not fixed either.
   const isOpen = first === undefined || first.startsWith('-') || commandsOf[program]?.has(first) === true;
   if (!always.has(program) && !(unlessFixed.has(program) && isOpen)) return undefined;
   const meant = [program, ...fixed].join(' ');

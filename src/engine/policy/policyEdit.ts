@@ -6,18 +6,18 @@ import { parseToml, tomlString } from '../files/settingsFile.ts';
 import { editShared } from '../files/sharedEdit.ts';
 import { headerLines, type PolicyRule, type RuleSubject } from './policyFile.ts';
 
-/** A rule as Telos writes it down for an answer of the user. */
+/** A rule as Telos writes it for an answer of the user. */
 export interface RuleDraft extends RuleSubject {
   agent: string;
   pack: string;
   tool: string;
-  /** Of the agent's files when the answer was given. */
+  /** Digest of the agent's files when the answer was given. */
   agent_digest?: string;
 }
 
 /**
- * Appends an allow rule, unless the same one is there; one that Telos wrote about other files of the agent is replaced. Throws TelosError `config` for a
- * file that is broken or held up.
+ * Appends an allow rule, unless the same one is there. A rule that Telos wrote for other files of the agent is replaced. Throws
+ * TelosError `config` if the file is broken or stays locked.
  */
 export async function addRule(file: string, draft: RuleDraft, now: Date): Promise<void> {
   await edit(file, text => {
@@ -33,7 +33,10 @@ export async function addRule(file: string, draft: RuleDraft, now: Date): Promis
   });
 }
 
-/** Removes the rule of this content, wherever in the file it stands by now. False when it is not there any more. Throws TelosError `config`. */
+/**
+ * Removes the rule with this content, wherever it is in the file by now. Returns false if it is no longer there. Throws
+ * TelosError `config`.
+ */
 export async function removeRule(file: string, rule: PolicyRule, home: string): Promise<boolean> {
   let removed = false;
   await edit(file, text => {
@@ -67,7 +70,7 @@ const sameRule = (lines: readonly string[], wanted: readonly string[]): boolean 
   wanted.every(line => lines.includes(line)) &&
   lines.slice(1).every(line => wanted.includes(line) || /^(granted =.*|\s*(#.*)?)$/.test(line));
 
-/** Written by Telos for the same, about whatever files. */
+/** Returns true for a rule that Telos wrote for the same subject, whatever the files were. */
 const isStale = (lines: readonly string[], wanted: readonly string[]): boolean =>
   lines.some(line => line.startsWith('granted = ')) &&
   sameRule(
@@ -84,12 +87,12 @@ function withBlock(text: string, { start, lines }: Block, written: readonly stri
 }
 
 interface Block {
-  /** Of its header, from 1. */
+  /** Line of its header, from 1. */
   start: number;
   lines: string[];
 }
 
-/** The entries with their header; empty lines and comments before the next header stay with that one. */
+/** Returns the entries with their headers. Empty lines and comments before the next header belong to that one. */
 function blocksOf(text: string, effect: PolicyRule['effect']): Block[] {
   const lines = text.split('\n');
   return headerLines(text, effect).map(start => {
@@ -109,7 +112,7 @@ function tableIn(lines: readonly string[], effect: PolicyRule['effect']): object
   }
 }
 
-/** What tells one rule from another, in a fixed order. */
+/** Returns the values that distinguish one rule from another, in a fixed order. */
 function contentOf(rule: object, home: string): unknown[] {
   const {
     agent = '*',

@@ -1,21 +1,21 @@
-/** Reads policy.toml, the user's own rules on what agents may do; a rule that is not understood in full grants nothing. */
+/** Reads policy.toml, the user's own rules on what agents may do. A rule that is not understood in full grants nothing. */
 import { type BigIntStats, existsSync, lstatSync, statSync } from 'node:fs';
 import { expandPath } from '../config.ts';
 import { readToml, type TomlTable } from '../files/settingsFile.ts';
 import { hostKind, isNeverReached } from '../tools/addresses.ts';
 import { openRuleWarning } from './openPrograms.ts';
 
-/** What a rule is about besides its tool; an allow rule has exactly one of argv, command, host, path and digest. */
+/** The subject of a rule besides its tool. An allow rule has exactly one of argv, command, host, path and digest. */
 export interface RuleSubject {
-  /** Exact words; a last `*` opens the arguments. */
+  /** Exact words. A `*` at the end allows any further arguments. */
   argv?: readonly string[];
   /** Exact text of a command. */
   command?: string;
-  /** With `command`: only in this folder. Absolute. */
+  /** With `command`: the only folder in which the rule holds. Absolute path. */
   folder?: string;
-  /** `example.com`, `*.example.com`, or `localhost:3000`: a host on this machine or its network only with its port. */
+  /** `example.com`, `*.example.com`, or `localhost:3000`. A host on this machine or its network needs its port. */
   host?: string;
-  /** A file, or everything in a folder where it ends in `/**`. Absolute. */
+  /** A file, or everything in a folder if it ends in `/**`. Absolute path. */
   path?: string;
   /** The MCP server's name and the digest of the tool's description and schema. */
   server?: string;
@@ -26,15 +26,15 @@ export interface PolicyRule extends RuleSubject {
   effect: 'allow' | 'deny';
   /** `*` for every agent. */
   agent: string;
-  /** Only for the agent in this folder. Absolute. */
+  /** Folder of the only agent for which the rule holds. Absolute path. */
   pack?: string;
   /** `*` only in a deny rule. */
   tool: string;
-  /** When Telos wrote it down for an answer. ISO time. */
+  /** Time when Telos wrote the rule for an answer. ISO time. */
   granted?: string;
-  /** Of the agent's files when Telos wrote it down; it counts only for these. */
+  /** Digest of the agent's files when Telos wrote the rule. The rule counts only for these files. */
   agent_digest?: string;
-  /** Of its header in the file, from 1. */
+  /** Line of its header in the file, from 1. */
   line: number;
 }
 
@@ -46,17 +46,17 @@ export interface PolicyRules {
   problems: readonly string[];
   /** Sentences about rules that are in force and wider than they look. */
   warnings: readonly string[];
-  /** Set when the file cannot be read whole, so that what it forbids is not known: the first reason. Then nothing may run. */
+  /** The first reason why the file cannot be read in full. What it forbids is then not known, so nothing may run. */
   broken?: string;
 }
 
 /**
- * By file: the rules as this process last read them whole. A slip of the pen in an open window changes no rule; a process that has read
- * nothing yet has nothing to go by.
+ * Rules by file, as this process last read them in full. So a typing error in an open window changes no rule. A process that has
+ * read nothing yet has no earlier rules to keep.
  */
 const lastWhole = new Map<string, PolicyRules>();
 
-/** Reads again whenever the file has changed, so that what one window grants or revokes holds in every other. */
+/** Reads the file again whenever it has changed. So a rule that one window grants or revokes holds in every other. */
 export class PolicyFile {
   readonly file: string;
   readonly #home: string;
@@ -70,13 +70,13 @@ export class PolicyFile {
     this.#rules = { file, allow: [], deny: [], problems: [], warnings: [] };
   }
 
-  /** Never throws. */
+  /** Returns the current rules. Never throws. */
   read(): PolicyRules {
     let stats: BigIntStats | undefined;
     try {
       stats = statSync(this.file, { bigint: true, throwIfNoEntry: false });
     } catch {
-      // Reading it says why it cannot be looked at.
+      // Reading it reports why it cannot be examined.
       this.#stamp = '';
       this.#rules = this.#readOrKeep();
       return this.#rules;
@@ -84,7 +84,7 @@ export class PolicyFile {
     const stamp = stats ? `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}` : 'none';
     if (stamp === this.#stamp) return this.#rules;
     this.#rules = this.#readOrKeep();
-    // Two writes within one tick of the file system's clock look the same: what is that fresh is read again.
+    // Two writes within one tick of the file system's clock look the same. A file this fresh is read again.
     const fresh = stats !== undefined && Date.now() - Number(stats.ctimeMs) < 100;
     this.#stamp = fresh || !stats ? '' : stamp;
     return this.#rules;
@@ -95,13 +95,13 @@ export class PolicyFile {
     const until = kept ? 'its rules as they were read before hold' : 'nothing runs';
     const rules = readPolicy(this.file, this.#home, until);
     if (rules.broken !== undefined) return kept ? { ...kept, problems: rules.problems } : rules;
-    // Where there is no file, nothing was ever forbidden by it.
+    // If the file is missing, it never forbade anything.
     if (rules.isThere) lastWhole.set(this.file, rules);
     else lastWhole.delete(this.file);
     return rules;
   }
 
-  /** What is wrong with the file, or wider than it looks, and has not been told by this method before. */
+  /** Returns the problems and warnings of the file, unless this method has returned the same ones before. */
   newProblems(): readonly string[] {
     const { problems, warnings } = this.read();
     const all = [...problems, ...warnings];
@@ -113,8 +113,8 @@ export class PolicyFile {
 }
 
 /**
- * Never throws. An allow rule that is not understood is left out: it forbids nothing. Anything else that is not understood could be a
- * prohibition of anything, so the file counts as broken. `until` says what holds until it is corrected.
+ * Reads a policy file. Never throws. An allow rule that is not understood is left out, because it forbids nothing. Anything else
+ * that is not understood could forbid anything, so the file counts as broken. `until` says what holds until it is fixed.
  */
 export function readPolicy(
   file: string,
@@ -123,13 +123,13 @@ export function readPolicy(
 ): PolicyRules & { isThere: boolean } {
   const { text, table, diagnostics } = readToml(file, 'policy', `Until it is corrected, ${until}.`);
   const problems = diagnostics.map(({ message, line }) => `${file}, line ${line}: ${message}`);
-  // A link whose target is missing is a file of the user that cannot be read, not one that was never written.
+  // A link whose target is missing is a file of the user that cannot be read. It does not count as a file that was never written.
   const isThere = isListed(file);
   if (isThere && text === '' && diagnostics.length === 0 && !existsSync(file))
     problems.push(
       `${file} is a link to nothing. Restore its target, or delete the link. Until then, ${until}.`,
     );
-  // A place whose name was read wrongly would be another place.
+  // A path that was read wrongly would name another place.
   for (const line of linesMatching(text, /\ufffd/))
     problems.push(
       `${file}, line ${line}: there are bytes that are not UTF-8. Save the file as UTF-8. Until it is corrected, ${until}.`,
@@ -170,7 +170,7 @@ function isListed(file: string): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   } catch {
-    // Reading it has failed as well, and has said why.
+    // Reading it has failed as well, and has reported why.
     return true;
   }
 }
@@ -180,7 +180,7 @@ const linesMatching = (text: string, pattern: RegExp): number[] =>
 
 const escapedForPattern = (text: string): string => text.replace(/[^\w]/g, '\\$&');
 
-/** Numbers of the lines that begin an entry, in the order of the entries. */
+/** Returns the numbers of the lines that begin an entry, in the order of the entries. */
 export function headerLines(text: string, effect: PolicyRule['effect']): number[] {
   return linesMatching(text, new RegExp(`^\\s*\\[\\[\\s*${effect}\\s*\\]\\]`));
 }
@@ -199,7 +199,7 @@ const textKeys = [
   'agent_digest',
 ];
 
-/** The rule, or what is wrong with it. */
+/** Returns the rule, or a text that says what is wrong with it. */
 function ruleOf(
   entry: unknown,
   effect: PolicyRule['effect'],
@@ -222,7 +222,7 @@ function ruleOf(
     const path = rule[key];
     if (path === undefined) continue;
     if (!/^(~([\\/]|$)|[\\/]|[A-Za-z]:)/.test(path)) return `has a '${key}' that is no absolute path`;
-    // It would be taken by the letter, and forbid nothing.
+    // The pattern would be taken literally, and forbid nothing.
     if (effect === 'deny' && /[*?]/.test(path.replace(/\/\*\*$/, '')))
       return `has a '${key}' with a pattern; only /** at its end is understood`;
     rule[key] = expandPath(path, home, home);

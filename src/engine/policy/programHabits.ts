@@ -1,28 +1,28 @@
-/** What is known of programs by their names: which read below a folder, which read none, and which are given code to run. */
+/** Knows programs by their names: which read below a folder, which read no folder, and which are given code to run. */
 import { signs } from './shellWords.ts';
 
-/** Show or change nothing but names: to hand them a folder is not to hand them what lies below it. */
+/** Programs that show or change only names. A folder passed to them does not expose its content. */
 const namesOnly =
   /^(cd|pushd|popd|chdir|echo|printf|pwd|mkdir|rmdir|touch|test|\[|\[\[|stat|dirname|basename|realpath|readlink|df|type|which|true|false|:|export)$/;
-/** Read files, and no folder. */
+/** Programs that read files, but no folder. */
 const filesOnly =
   /^(cat|head|tail|cut|tr|sed|[gmn]?awk|sort|uniq|wc|paste|column|nl|tac|rev|fold|tee|comm|join|\w+sum|xxd|od|hexdump|jq|file|strings|less|more)$/;
 const shells = /^(ba|z|da|k|mk|a|fi)?sh$/;
 const interpreters =
   /^(python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit|tclsh|osascript|pwsh|powershell|Rscript|R|julia|groovy|ghci|runghc|irb|guile|racket|elixir|erl|swift|jshell)$/;
-/** What they do is said in a language of their own, or comes from elsewhere. */
+/** Programs whose actions are written in a language of their own, or come from elsewhere. */
 const unreadable =
   /^(eval|xargs|parallel|cpio|su|script|watch|flock|expect|at|batch|crontab|tmux|screen|entr|ssh|vim?|nvim|ex|ed|emacs|sqlite3|duckdb|psql|mysql|gdb|lldb|busybox)$/;
-/** Run the program that stands behind them. */
+/** Programs that run the program named after them. */
 const carriers = /^(exec|command|env|sudo|doas|nohup|nice|time|timeout|builtin|setsid|stdbuf|ionice)$/;
 
 const isRecursive = (words: readonly string[]): boolean =>
   words.some(word => /^(-\w*[rRad]|--(dereference-)?recursive|--archive|--directories)/.test(word));
 
-/** True when the program shows no file's content, whatever it is handed. */
+/** Returns true if the program shows no file's content, whatever it is given. */
 export const showsNames = (program: string): boolean => namesOnly.test(program);
 
-/** Of which operands the program reads nothing that lies below them: of each, of the last alone, or of none. */
+/** Returns for which operands the program reads nothing below them: each, only the last, or none. */
 export function staysAbove(program: string, words: readonly string[]): 'each' | 'last' | 'none' {
   if (namesOnly.test(program) || filesOnly.test(program)) return 'each';
   if (program === 'ls') return words.some(word => /^(-\w*R|--recursive)/.test(word)) ? 'none' : 'each';
@@ -31,7 +31,7 @@ export function staysAbove(program: string, words: readonly string[]): 'each' | 
   return program === 'mv' && words.length > 1 && !hasTarget ? 'last' : 'none';
 }
 
-/** True when the program goes through the folder that it runs in. */
+/** Returns true if the program goes through the folder that it runs in. */
 export function goesThroughFolder(program: string, words: readonly string[]): boolean {
   const named = words.filter(word => !word.startsWith('-'));
   if (/^(find|tree|du|ncdu|tokei|cloc)$/.test(program))
@@ -42,7 +42,7 @@ export function goesThroughFolder(program: string, words: readonly string[]): bo
   return program === 'git' && words.some(word => /^(grep|stash|archive|-A|--all|-a|-am)$/.test(word));
 }
 
-/** Folders that a command is told to run in, by flags that many programs share. */
+/** Returns folders in which a command is to run, as given by flags that many programs share. */
 export function foldersTold(words: readonly string[]): string[] {
   return words.flatMap((word, at) => {
     if (/^(-C|-D|--(directory|chdir|cwd|work-tree|git-dir))$/.test(word)) return [words[at + 1] ?? ''];
@@ -50,19 +50,22 @@ export function foldersTold(words: readonly string[]): string[] {
   });
 }
 
-/** `shell` is a line to be read as this one; `unread` what is run and cannot be read, and `code` what is known of it. */
+/**
+ * Code that a command is given. `shell` contains lines to be read like this one. `unread` describes code that is run and cannot
+ * be read; `code` is its known text.
+ */
 export interface GivenCode {
   shell: readonly string[];
   unread: readonly string[];
   code: readonly string[];
 }
 
-/** Nobody names more of them in one command. */
+/** Limit. No person names more programs in one command. */
 const mostPrograms = 20;
 
 const nameOf = (word = ''): string => word.slice(word.lastIndexOf('/') + 1);
 
-/** What the command is given to run, by words in it or from elsewhere. */
+/** Returns the code that the command is given to run, by its words or from elsewhere. */
 export function givenCode(words: readonly string[], isPiped: boolean): GivenCode {
   const given = { shell: [] as string[], unread: [] as string[], code: [] as string[] };
   let programs = 0;
@@ -89,11 +92,11 @@ export function givenCode(words: readonly string[], isPiped: boolean): GivenCode
 const awk = /^[gmn]?awk$/;
 const sourcing = /^(\.|source)$/;
 
-/** True for a program that is given code to run, or the file that holds it. */
+/** Returns true for a program that is given code to run, or a file that contains it. */
 export const takesCode = (program: string): boolean =>
   [shells, interpreters, awk, sourcing, unreadable].some(kind => kind.test(program));
 
-/** Puts lines that a shell is given into `shell`. */
+/** Returns true if the code cannot be read. Adds lines that a shell is given to `shell`. */
 function isOpaque(
   program: string,
   behind: readonly string[],

@@ -1,55 +1,55 @@
-/** What a call could reach by what it says: data that those who read calls hand to those who hold them against prohibitions. */
+/** Describes what a call could reach. The code that reads calls passes this to the code that checks them against prohibitions. */
 
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { matchesParts, type WildcardPart } from '../files/globPattern.ts';
 import { folded } from '../files/sensitiveNames.ts';
 import { signs } from './shellWords.ts';
 
-/** What follows where a path touches a place that is forbidden: the call is refused, or asked about, or nothing. */
+/** Consequence if a path touches a forbidden place: the call is refused, or asked about, or nothing happens. */
 export type Consequence = 'forbidden' | 'unclear' | 'nothing';
 
 /** A path that a call names. */
 export interface NamedPath {
-  /** All that it could mean. */
+  /** Everything that the path could mean. */
   meanings: readonly FoldedPath[];
   ifBelow: Consequence;
   ifAbove: Consequence;
-  /** Behind `>`: nothing is read of it. */
+  /** True if it is after `>`. Nothing of it is read. */
   isWritten?: boolean;
-  /** It stands in the middle of a text, which may only speak of it. */
+  /** True if it is in the middle of a text, which may only speak of it. */
   isProse?: boolean;
 }
 
 export interface Reach {
   paths: readonly NamedPath[];
-  /** What cannot be read in the call, for a sentence; empty where all can. */
+  /** Parts of the call that cannot be read, as words for a sentence. Empty if all can be read. */
   unread: readonly string[];
-  /** Texts in which the pieces of a path can stand beside each other. */
+  /** Texts in which the pieces of a path can be next to each other. */
   code: readonly string[];
-  /** Patterns take hidden names as well. */
+  /** True if patterns match hidden names as well. */
   dots?: boolean;
 }
 
-/** The names of an absolute path from its root, with `signs` for what is not known. */
+/** The names of an absolute path from its root, with `signs` for unknown parts. */
 export type Segments = readonly string[];
 
 /**
- * How a path lies to a place: `below` it or it itself, `above` it, or `maybe` any of these since a part of it is not known. Undefined where
- * it lies elsewhere.
+ * Position of a path relative to a place. `below`: it is below the place or the place itself. `above`: it is above the place.
+ * `maybe`: any of these, because a part of the path is not known. A path that is elsewhere has no relation (undefined).
  */
 export type Relation = 'below' | 'above' | 'maybe';
 
 const isAbsolute = (path: string): boolean =>
   path.startsWith('/') || (process.platform === 'win32' && /^[a-z]:/i.test(path));
 
-/** The names of `path`, which is absolute or relative to `base`, `..` among them. */
+/** Returns the names of `path`, which is absolute or relative to `base`. `..` is among them. */
 export function writtenSegments(path: string, base: Segments = []): Segments {
   const plain = path.replaceAll('\\', '/');
   const parts = plain.split('/').filter(part => part !== '' && part !== '.');
   return isAbsolute(plain) ? parts : [...base, ...parts];
 }
 
-/** As the names alone say: `..` takes away the name before it. */
+/** Resolves `..` by the names alone: it removes the name before it. */
 export function plainSegments(written: Segments): Segments {
   const stack: string[] = [];
   for (const part of written) {
@@ -64,7 +64,7 @@ function goUp(stack: string[]): void {
   else stack.pop();
 }
 
-/** An absolute path as a tolerant file system sees it, `/` at both its ends, with `signs` for what is not known. */
+/** An absolute path as a tolerant file system sees it, with `/` at both ends and `signs` for unknown parts. */
 export type FoldedPath = string;
 
 export const foldedPath = (segments: Segments): FoldedPath =>
@@ -72,7 +72,7 @@ export const foldedPath = (segments: Segments): FoldedPath =>
 
 const anySign = new RegExp(`[${signs.any}${signs.star}${signs.one}]`);
 
-/** `dots` for a shell whose patterns take hidden names as well. */
+/** Returns the position of a path relative to a place. `dots` is for a shell whose patterns match hidden names as well. */
 export function relationOf(path: FoldedPath, place: FoldedPath, dots = false): Relation | undefined {
   if (path.startsWith(place)) return 'below';
   if (!anySign.test(path)) return place.startsWith(path) ? 'above' : undefined;
@@ -88,7 +88,7 @@ export function relationOf(path: FoldedPath, place: FoldedPath, dots = false): R
   return names.length < wanted.length ? 'above' : 'below';
 }
 
-/** Does a name fit, with `star` and `one` in the pattern? */
+/** Returns true if a name fits. The pattern can contain `star` and `one`. */
 function matchesName(pattern: string, text: string, dots: boolean): boolean {
   if (!isPattern(pattern)) return pattern === text;
   if (!dots && text.startsWith('.') && !pattern.startsWith('.')) return false;
@@ -101,11 +101,11 @@ function matchesName(pattern: string, text: string, dots: boolean): boolean {
 
 const isPattern = (name: string): boolean => name.includes(signs.star) || name.includes(signs.one);
 
-/** What is no text is one character of it. */
+/** Decodes percent escapes. Bytes that are not text become one character. */
 export const withoutPercents = (text: string): string =>
   text.replace(/(?:%[\da-f]{2})+/gi, escapes => Buffer.from(escapes.replaceAll('%', ''), 'hex').toString());
 
-/** Where a path leads that goes over a process's view of the disk, relative to the folder that it runs in; undefined for any other path. */
+/** Returns the target of a path over a process's view of the disk, relative to its folder; undefined for any other path. */
 export function throughProcess(path: string): string | undefined {
   const seen = /^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(cwd|root)(?:\/(.*))?$/s.exec(path);
   return seen ? `${seen[1] === 'root' ? '/' : './'}${seen[2] ?? ''}` : undefined;
@@ -115,18 +115,18 @@ const mostLinks = 40;
 const mostMeanings = 100;
 const rootSign = process.platform === 'win32' ? '' : '/';
 
-/** Follows the links on the way of many paths, and asks the disk once for each name. */
+/** Follows the links in many paths, and asks the disk once for each name. */
 export class LinkFollower {
   readonly #targets = new Map<string, string | undefined | null>();
   readonly #linksIn = new Map<string, readonly string[]>();
-  /** There were more ways than are followed. */
+  /** True if there were more paths than are followed. */
   gaveUp = false;
 
-  /** All that a path could mean by its names and over links; the first is what the names alone say. */
+  /** Returns everything that a path could mean by its names and over links. The first one follows from the names alone. */
   meaningsOf(written: Segments): Segments[] {
     const plain = plainSegments(written);
     const found: Segments[] = [plain];
-    // A shell follows a link before it goes up from there; other programs do it the other way round.
+    // A shell follows a link before it goes up from there. Other programs do it the other way round.
     if (plain.length !== written.length) this.#walk([], written, mostLinks, false, found);
     this.#walk([], plain, mostLinks, false, found);
     return found;
@@ -145,7 +145,7 @@ export class LinkFollower {
       for (const name of isOpen ? this.#linksLike(folder, part) : [part]) {
         const target = this.#target(folder.endsWith('/') ? folder + name : `${folder}/${name}`);
         if (target === undefined && !isOpen) {
-          // Nothing is there, so no link is behind it either.
+          // Nothing is there, so no link can follow either.
           if (moved) found.push(plainSegments([...stack, ...rest.slice(at)]));
           return;
         }
@@ -163,7 +163,7 @@ export class LinkFollower {
     if (moved) found.push(stack);
   }
 
-  /** What a link says; null for what is none, undefined where nothing is. */
+  /** Returns the target of a link; null if the path is not a link, undefined if nothing is there. */
   #target(path: string): string | undefined | null {
     if (!this.#targets.has(path)) this.#targets.set(path, targetOf(path));
     return this.#targets.get(path);

@@ -1,4 +1,4 @@
-/** Accepts a command line that can only look at files in given folders, and refuses every other with the word at fault. */
+/** Accepts a command line that can only look at files in given folders. Refuses every other line, and names the word at fault. */
 import { resolve } from 'node:path';
 import {
   folderHolding,
@@ -13,34 +13,34 @@ import type { ReadOnlyCommand, ReadOnlyProgram } from '../tools/readOnlyShell.ts
 import { forms, Refusal, shown, type WrittenCommand } from './readOnlyFlags.ts';
 import { readWords } from './shellCommands.ts';
 
-/** Where a command may look. All absolute; folders need not exist and may be links. */
+/** Scope of a command. All paths absolute; folders can be missing and can be links. */
 export interface ReadOnlyScope {
-  /** Every path has to lie in one of these. Without any, nothing is allowed but `pwd`. */
+  /** Every path must be in one of these. If there are none, only `pwd` is allowed. */
   roots: readonly string[];
   /** The folder in which the command runs. */
   cwd: string;
   home: string;
-  /** Telos's own folders, never looked into; a root inside one of them is none. */
+  /** Telos's own folders, which are never read. A root inside one of them does not count as Telos's own. */
   protectedDirs?: readonly string[];
 }
 
 /**
- * `reason` is a sentence that names what was refused; shorter than 1 KiB. `named` are the paths that the line names as far as it could
- * be read, as they are written.
+ * Result of the check. `reason` is a sentence that names what was refused; shorter than 1 KiB. `named` contains the paths that
+ * the line names, as they are written and as far as it could be read.
  */
 export type ReadOnlyVerdict =
   | { allowed: true; command: ReadOnlyCommand; named: readonly string[] }
   | { allowed: false; reason: string; named: readonly string[] };
 
-/** Characters of a line. */
+/** In characters of a line. */
 const longestCommand = 8192;
 
 const programs = Object.keys(forms).join(', ');
 
 /**
- * Reads a line as plain words, checks every flag against the list of its program, and every path, with its links followed, against the
- * scope. What is allowed is not the line but `command`, to be run without a shell: `runReadOnly` in tools/readOnlyShell.ts does.
- * Runs nothing; throws for nothing that a line can say.
+ * Reads a line as plain words. Checks every flag against the list of its program, and every path, with its links followed,
+ * against the scope. The allowed result is not the line but `command`, which is run without a shell by `runReadOnly` in
+ * tools/readOnlyShell.ts. Runs nothing. Throws for nothing that a line can say.
  */
 export async function parseReadOnlyCommand(line: string, scope: ReadOnlyScope): Promise<ReadOnlyVerdict> {
   const named: string[] = [];
@@ -95,7 +95,7 @@ const nothing: WrittenCommand = {
 
 const isKnown = (program: string): program is ReadOnlyProgram => Object.hasOwn(forms, program);
 
-/** For a line that is refused anyway: what it seems to name. */
+/** Returns the paths that a refused line seems to name. */
 function pathsNamed(program: string, words: readonly string[]): readonly string[] {
   if (!isKnown(program)) return words.filter(word => !word.startsWith('-'));
   try {
@@ -106,7 +106,7 @@ function pathsNamed(program: string, words: readonly string[]): readonly string[
   }
 }
 
-/** The real path. Throws Refusal or PathProblem. */
+/** Returns the real path. Throws Refusal or PathProblem. */
 async function checkedPath(
   path: string,
   cwd: string,
@@ -114,7 +114,7 @@ async function checkedPath(
   { roots, home, protectedDirs = [] }: ReadOnlyScope,
 ): Promise<string> {
   if (path === '-') throw new Refusal('"-" would read what is typed in, and nothing is. Name a file.');
-  // A quoted tilde is a name for a program, and the home folder for us.
+  // Programs take a quoted tilde for a name; Telos takes it for the home folder.
   if (path.startsWith('~')) throw new Refusal(`${shown(path)}: write the path without a tilde.`);
   const real = await resolvePath(path, cwd, home);
   if ((await folderHolding(real, roots, home)) === undefined)
@@ -132,7 +132,10 @@ async function checkedPath(
   return real;
 }
 
-/** Agents that stand in the data folder are not Telos's own files for their own runs. */
+/**
+ * Returns true if a root inside Telos's own folder contains the path. For its own runs, an agent in the data folder is not among
+ * Telos's own files.
+ */
 async function hasRootInside(
   own: string,
   real: string,
@@ -147,8 +150,9 @@ async function hasRootInside(
 }
 
 /**
- * The arguments of the program, with what keeps it from running others and from reading files of secrets on its way down, as far as that is known
- * before a look at the folders. Paths stand as they were written where that is what they mean, so that the output does too, and behind `--`.
+ * Returns the arguments of the program. Some keep it from running other programs, or from reading files of secrets below its
+ * paths. Such files count as far as they are known before a look at the folders. Paths come after `--`. They stay as written if
+ * that is what they mean, so that the output shows them as written too.
  */
 function argvOf(
   program: ReadOnlyProgram,
@@ -177,12 +181,12 @@ function argvOf(
   }
 }
 
-/** grep knows no globs without case; what stands in brackets already has both. */
+/** grep has no globs that ignore case. A choice in brackets already has both cases. */
 const inAnyCase = (glob: string): string =>
   glob.replace(/\[[^\]]*\]|[a-z]/gi, sign =>
     sign.length > 1 ? sign : `[${sign.toLowerCase()}${sign.toUpperCase()}]`,
   );
 
-/** False for a way over a link: the program gets what the link meant when it was checked. */
+/** Returns false for a path over a link. The program then gets the target that the link had when it was checked. */
 const meansItself = (written: string, real: string, cwd: string): boolean =>
   resolve(cwd, written) === real && !goesDownAndUp(written);

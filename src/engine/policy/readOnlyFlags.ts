@@ -1,36 +1,36 @@
-/** What each program may be told that only looks at files: a list of flags for each, and everything that is not on it is refused. */
+/** Lists the flags of each program that only looks at files. Every flag that is not on the list is refused. */
 import type { LineRange } from '../tools/fileLines.ts';
 import type { ReadOnlyProgram } from '../tools/readOnlyShell.ts';
 
-/** What is refused, and why; the message is for the model and for a person. */
+/** Says what is refused, and why. The message is for the model and for a person. */
 export class Refusal extends Error {}
 
-/** A command as its words say it; no path has been looked at. */
+/** A command as its words say it. No path has been looked at. */
 export interface WrittenCommand {
-  /** Before the paths, without `--`. */
+  /** Flags before the paths, without `--`. */
   flags: readonly string[];
-  /** What is looked for, where it is no flag's value. */
+  /** Patterns to search for, if they are not the value of a flag. */
   patterns: readonly string[];
-  /** As written. */
+  /** Paths as they are written. */
   paths: readonly string[];
-  /** Behind the paths. */
+  /** Tests after the paths. */
   tests: readonly string[];
   lines: LineRange;
-  /** It shows the content of every file below its paths. */
+  /** True if it shows the content of every file below its paths. */
   readsBelow: boolean;
-  /** Without a path it goes through the folder in which it runs. */
+  /** True if it goes through the folder in which it runs when no path is given. */
   goesThroughFolder?: boolean;
 }
 
 type Form = (words: readonly string[]) => Partial<WrittenCommand>;
 
-/** Flags of a program. Long ones are written out: an abbreviation could mean one that is not here. */
+/** Flags of a program. Long ones are written in full, because an abbreviation could mean one that is not listed. */
 interface Flags {
   letters: string;
-  /** Letters that a value belongs to. */
+  /** Letters that take a value. */
   valueLetters?: string;
   names?: readonly string[];
-  /** Names that a value belongs to, as `--name=value` or in the next word. */
+  /** Names that take a value, as `--name=value` or in the next word. */
   valueNames?: readonly string[];
 }
 
@@ -60,7 +60,7 @@ const lsFlags: Flags = {
   names: ['all', 'almost-all', 'human-readable', 'recursive', 'reverse', 'directory', 'classify', 'size'],
 };
 
-/** Only `sed -n A,Bp FILE`, word for word: sed takes flags anywhere, and its scripts write files and run programs. */
+/** Accepts only `sed -n A,Bp FILE`, word for word. sed takes flags anywhere, and its scripts write files and run programs. */
 function sed(words: readonly string[]): Partial<WrittenCommand> {
   const [flag, script = '', file, ...more] = words;
   const range = /^(\d{1,9})(?:,(\d{1,9}|\$))?p$/.exec(script);
@@ -165,11 +165,11 @@ function grep(words: readonly string[]): Partial<WrittenCommand> {
   const hasPattern = flags.some(flag => /^(-e|--regexp=)/.test(flag));
   const readsBelow = flags.some(flag => flag === '-r' || flag === '--recursive');
   const { patterns, paths } = split('grep', operands, hasPattern);
-  // Without a path grep would read what is typed in.
+  // Without a path, grep would read standard input.
   return { flags, patterns, paths: readsBelow ? orHere(paths) : files('grep', paths), readsBelow };
 }
 
-/** Flags one by one, each with its value: `-nA3` is `-n`, `-A3`. Throws Refusal. */
+/** Returns the flags one by one, each with its value: `-nA3` is `-n`, `-A3`. Throws Refusal. */
 function readFlags(
   program: string,
   words: readonly string[],
@@ -232,6 +232,6 @@ function refused(program: string, word: string, more = 'Only flags that look at 
   return new Refusal(`${program} is not run with ${shown(word)}. ${more}`);
 }
 
-/** As much of a word as a message needs. */
+/** Returns as much of a word as a message needs. */
 export const shown = (word: string): string =>
   JSON.stringify(word.length > 80 ? `${word.slice(0, 80)}…` : word);

@@ -1,4 +1,4 @@
-/** Looks through the text of an agent's files for what a person should see before they trust it. A hint, never a decision. */
+/** Searches the text of an agent's files for content that a person should see before they trust it. A hint, never a decision. */
 import type { RedFlag } from '../../protocol/agentCard.ts';
 import { codePointOf, unseen } from '../../protocol/text.ts';
 import { bringsUnpinnedCode, FetchedCode, riskyHostsIn } from './riskyCode.ts';
@@ -11,13 +11,13 @@ const decoding =
   /base64\s+(?:-\w*d|-D|--decode)|base32\s+-d|xxd\s+-\w*r|openssl\s+(?:base64|enc)\b[^|]{0,200}\s-d|atob\s*\(|b64decode|frombase64string|fromCharCode|unhexlify|bytes\.fromhex|gunzip\s+-c|zcat|\b(?:printf|echo)\s[^|]{0,20}\\{1,2}(?:x[\da-f]{2}|[0-7]{3})|\|\s*(?:rev|tr)\s/i;
 const startupFile = String.raw`\.(?:bashrc|bash_profile|bash_login|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|kshrc|config\/fish\/config\.fish)\b`;
 
-/** One pattern behind the other within a line. */
+/** Matches one pattern directly after the other within a line. */
 const then = (first: string, more: RegExp): RegExp => new RegExp(`${first}(?:${more.source})`, 'i');
 const substitution = String.raw`\s+["']?[$<\x60(]+\s*`;
 
 /**
- * What tells a kind, as a look at one line. Nothing here may be tried from each of many places to the end of the line: the text is a
- * stranger's, who could make that take as long as they like.
+ * Tests that detect a kind, each on one line. No test may search from many places to the end of the line. The text comes from a
+ * stranger, who could make that take as long as they like.
  */
 const looks: readonly [Kind, (line: string) => boolean][] = [
   ['pipe-to-shell', line => isPiped(behind(downloading, line))],
@@ -72,7 +72,7 @@ function matching(pattern: RegExp): (line: string) => boolean {
   return line => pattern.test(line);
 }
 
-/** What stands behind the first match. */
+/** Returns the text after the first match. */
 function behind(pattern: RegExp, line: string): string | undefined {
   const match = pattern.exec(line);
   return match ? line.slice(match.index + match[0].length) : undefined;
@@ -80,15 +80,18 @@ function behind(pattern: RegExp, line: string): string | undefined {
 
 const interpreter =
   /^(?:(?:ba|z|da|k|c|fi)?sh|\$\{?shell\}?|python[\d.]*|node|deno|bun|perl|ruby|php|osascript|pwsh|powershell|iex|invoke-expression)$/i;
-/** Words that may stand before the program that is run. */
+/** Words that can come before the program that is run. */
 const carrier = /^(?:sudo|env|exec|command|nohup|time|nice|xargs|busybox|toybox|-\S*|\w+=\S*)$/i;
-/** A program of its own, given with `-c` and the like or as a file, reads what is piped to it as data; unless it runs that in turn. */
+/**
+ * An interpreter with a program of its own, given with `-c` or the like or as a file. It reads the piped text as data, unless its
+ * program runs that text in turn.
+ */
 const ownProgram =
   /^\s*(?:sudo\s+)?(?:\S*\/)?(?:python[\d.]*|node|deno|bun|perl|ruby|php)\s+(?:-m\s+json\.tool\b|(?:-[a-z]{1,3}\s+)?[\w./~$-]+\.(?:py|js|mjs|cjs|ts|rb|pl|php)\b|-[a-z]{0,3}[cepr]\b)/i;
 const runsInTurn =
   /\b(?:exec|eval|compile|system|popen|spawn\w*|subprocess|Function|child_process|runpy|vm)\b/i;
 
-/** The program and what it is given first, without flags and without the folders that they lie in. */
+/** Returns the program and its first operand, without flags and without their folders. */
 function programIn(command: string): [program: string, operand: string] {
   const words = command.trim().split(/\s+/, 16);
   const [program = '', operand = ''] = words.filter(word => !carrier.test(word)).map(fileName);
@@ -107,7 +110,7 @@ function isPiped(rest: string | undefined): boolean {
   );
 }
 
-/** `curl -o install.sh … && sh install.sh`. */
+/** Returns true for a line such as `curl -o install.sh … && sh install.sh`. */
 function isSavedAndRun(rest: string | undefined): boolean {
   if (rest === undefined) return false;
   const [first = '', ...later] = rest.split(/&&|;/);
@@ -119,7 +122,7 @@ function isSavedAndRun(rest: string | undefined): boolean {
   });
 }
 
-/** How many lines further on a saved file may be run. */
+/** Number of lines after the download in which a saved file can be run. */
 const soon = 6;
 
 function isSavedAndRunLater(lines: readonly string[], start: number): boolean {
@@ -132,23 +135,23 @@ function isSavedAndRunLater(lines: readonly string[], start: number): boolean {
 const archive = /[\w-]\.(?:zip|7z|rar|tar\.gz|tgz|dmg)\b/i;
 const password =
   /\b(?:pass(?:word|code|phrase)?|pwd|pw)\b\s*\S|пароль|密码|contraseña|mot de passe|passwort/i;
-/** How far apart archive and password may stand, in lines. */
+/** Largest distance between archive and password, in lines. */
 const near = 3;
 
 /** Tags, zero-width characters, direction marks, blank letters, and selectors beyond those that emoji use. */
 const invisible =
   /[\u{e0000}-\u{e007f}]|[\u{e0100}-\u{e01ef}]|[\ufe00-\ufe0f]{2}|[\u200b\u2060-\u2065\u202a-\u202e\u2066-\u206f\u180e\u115f\u1160\u3164\uffa0\ufff9-\ufffb]|(?<!^)\ufeff/u;
 
-/** So much of a line is looked at at once, in characters; what goes on is looked at with some of what was before it. */
+/** Length of a line that is examined at once, in characters. The next piece repeats some of the text before it. */
 const piece = 5000;
 const overlap = 1000;
-/** A command goes on over so many lines at most. */
+/** Largest number of lines of one command. */
 const mostJoined = 8;
 
 const longestText = 200;
 const mostOfKind = 10;
 
-/** At most ten of a kind per file. `file` is the name that they are shown with. */
+/** Returns at most ten flags of a kind per file. `file` is the name that they are shown with. */
 export function findRedFlags(text: string, file: string): RedFlag[] {
   const flags: RedFlag[] = [];
   const count = new Map<Kind, number>();
@@ -162,11 +165,11 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
   const isNear = lines.map(line => line !== '' && password.test(line));
   const fetched = new FetchedCode();
   for (const [index, line] of lines.entries()) {
-    // Without a letter there is nothing but a sign that a command goes on.
+    // Without any other character, the line only says that a command continues.
     if (!/[^ \t\r\\|&]/.test(line)) continue;
     const found = new Set<Kind>();
     for (const looked of piecesOf(joinedFrom(lines, index))) {
-      // As a shell reads it, quotes and escapes within a word are nothing.
+      // To a shell, quotes and escapes within a word do not matter.
       const plain = looked.replace(/["'\\]/g, '');
       for (const [kind, tells] of looks) {
         if (found.has(kind) || !(tells(looked) || (plain !== looked && tells(plain)))) continue;
@@ -187,18 +190,18 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
   return flags;
 }
 
-/** A program that begins in a line with `-c "` and goes on over further ones. */
+/** A program that begins in a line with `-c "` and continues over further lines. */
 const openProgram = /\|\s*(?:python[\d.]*|node|perl|ruby|php)\s+-[cepr]\s+(["'])(?:(?!\1).){0,500}$/;
 const mostOfProgram = 40;
 
-/** A command over several lines, as a shell reads it. */
+/** Returns a command over several lines, as a shell reads it. */
 function joinedFrom(lines: readonly string[], start: number): string {
   let joined = lines[start] ?? '';
   const [, quote] = (joined.includes('|') && openProgram.exec(joined.slice(-1000))) || [];
   if (quote !== undefined) {
     const rest = lines.slice(start + 1, start + 1 + mostOfProgram);
     const end = rest.findIndex(line => line.includes(quote));
-    // One whose end is not seen may do anything.
+    // A program whose end is not seen could do anything.
     return end < 0 ? `${joined} exec` : [joined, ...rest.slice(0, end + 1)].join('\n');
   }
   for (let at = start + 1; at < lines.length && at < start + mostJoined; at++) {

@@ -1,21 +1,21 @@
-/** Finds names that read like others: letters of another script in the middle of a word, or a whole word of letters that look like Latin ones. */
+/** Finds lookalike names, fetched code that is run, packages without a fixed version, and risky hosts. */
 
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import type { RedFlag } from '../../protocol/agentCard.ts';
 import { hostKind } from '../tools/addresses.ts';
 
-/** Letters of other scripts that look like a Latin one, as the Unicode table of confusables has them. */
+/** Letters of other scripts that look like a Latin letter, as listed in the Unicode table of confusables. */
 const latinLike =
   /^[аеорсухіјѕһԁԛԝӏгвкмнтАВЕКМНОРСТУХІЈЅԌԚԜҮҺαοριυνκχγτωΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϳᎪᎬᎳᎢᏃᎡօսոհցզՕՍⅼⅰⅴⅹｏ]+$/u;
 
 const otherScripts =
   /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}\p{Script=Coptic}\p{Script=Lisu}\p{Script=Deseret}]/u;
 
-/** Units and the like: µ stands before Latin letters in honest names. */
+/** Units and the like: µ comes before Latin letters in honest names. */
 const honest = /^[µμΩΔ]\p{Script=Latin}/u;
 
-/** True for a word that mixes Latin letters with ones of another script, or that only looks Latin. */
+/** Returns true for a word that mixes Latin letters with letters of another script, or that only looks Latin. */
 function isLookalike(word: string): boolean {
   const mixes = /\p{Script=Latin}/u.test(word) && otherScripts.test(word) && !honest.test(word);
   const onlyLooks = word.length > 3 && latinLike.test(word);
@@ -23,40 +23,46 @@ function isLookalike(word: string): boolean {
   return mixes || onlyLooks || isStyled;
 }
 
-/** The words of a file's, a host's or a skill's name that read like another one. A host may be in the form that the network uses. */
+/** Returns the words in the name of a file, host or skill that read like others. A host can be in the network's form. */
 export function lookalikesIn(name: string): string[] {
   const read = /\bxn--/i.test(name) ? domainToUnicode(name) || name : name;
   if (/^[\0-\x7f]*$/.test(read)) return [];
   return (read.match(/[\p{L}\p{N}\p{M}]{1,200}/gu) ?? []).filter(isLookalike);
 }
 
-/** What a shell fetches with, and what programs do. Names of the second are followed, those of the first only out of a substitution. */
+/**
+ * Ways to fetch, in a shell and in a program. Names that hold text fetched by a program are followed. For a shell, only names
+ * assigned from a substitution are followed.
+ */
 const ofShell = /\b(?:curl|wget|aria2c)\b/i;
 const ofProgram =
   /\burlopen\b|\burlretrieve\b|\b(?:requests|httpx|axios|got|http|https|session)\.(?:get|post|request|read)\b|\b(?:fetch|axios|got)\s*\(|\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)\b|\bNet::HTTP\b|\bfile_get_contents\s*\(\s*["']?https?:/i;
 
-/** What takes text for code. `exec` behind a dot is a pattern's. */
+/** Functions that run text as code. `exec` after a dot belongs to a pattern. */
 const evaluating = /(?:(?<![\w.$-])(?:exec|eval|Function|execScript)|\bvm\.run\w{1,30}|\._compile)\s*\(/g;
 const thenEvaluating =
   /\.then\s*\(\s*(?:async\s*)?(?:\(?\w{0,40}\)?\s*=>\s*\{?\s*(?:return\s+)?)?(?:window\.|globalThis\.|global\.)?(?:eval|(?:new\s+)?Function|vm\.run\w{1,30})\b/;
 const runningWord =
   /(?:\b(?:eval|source|iex)|(?:^|[\s;&|])\.|\b(?:ba|z|da|k)?sh\s+-\w{0,8}c|<<<)\s*["'\x60]?\$\{?(\w{1,60})/g;
-/** A word alone, where a command is expected. */
+/** A variable alone, at a position where a command is expected. */
 const wordAsCommand = /(?:^|[;&|]\s{0,9})["']?\$(?:\{(\w{1,60})\}|(\w{1,60}))["']?\s{0,9}(?=$|[;&|])/g;
 const assignment = /(?<![\w.])\$?([A-Za-z_]\w{0,60})\s{0,9}=(?![=>~])/g;
 
-/** How far behind a name or a bracket is looked, in characters; and how many names are followed. */
+/** Number of characters that are read after a name or a bracket, and number of names that are followed. */
 const reach = 200;
 const mostNames = 100;
-/** How many lines a promise may take from being made to being used. */
+/** Number of lines between the creation of a promise and its use. */
 const promiseLines = 6;
 
-/** For the lines of one file, in their order. */
+/** Finds fetched code that is run. Takes the lines of one file, in their order. */
 export class FetchedCode {
   readonly #names = new Set<string>();
   #promised = 0;
 
-  /** True for a line that runs what it, or a line before it, has fetched. `isPiped` tells whether a shell gets what stands before this rest. */
+  /**
+   * Returns true for a line that runs code that it, or a line before it, has fetched. `isPiped` returns whether a shell receives
+   * the output before the given rest of the line.
+   */
   isRunBy(line: string, isPiped: (rest: string) => boolean): boolean {
     if (!/[=($]/.test(line)) {
       this.#promised--;
@@ -77,7 +83,7 @@ export class FetchedCode {
     return this.#namesOneOf(printed) && isPiped(rest);
   }
 
-  /** Takes down what names hold fetched text, or something made of it. */
+  /** Records which names hold fetched text, or a value made from it. */
   #follow(line: string): void {
     for (const { index, 0: start, 1: name = '' } of line.matchAll(assignment)) {
       if (this.#names.size >= mostNames) return;
@@ -93,16 +99,16 @@ export class FetchedCode {
   }
 }
 
-/** Programs that fetch a package and run it without asking; `npx` only with a flag. */
+/** Programs that fetch a package and run it without a question; `npx` only with a flag. */
 const runner = /\b(npx|bunx|pnpx|uvx|pnpm\s{1,9}dlx|yarn\s{1,9}dlx|pipx\s{1,9}run)\s+/gi;
 const installing =
   /\b(?:pip[\d.]{0,5}|pipx|uv|poetry|npm|pnpm|yarn|bun)\s(?:[\w.-]{1,20}\s){0,3}?(?:install|i|add|inject)\s/gi;
 const cargo = /\bcargo\s+install\s[^|;&]{0,200}--git\b([^|;&]{0,200})/i;
-/** How much of a command is read, in characters and words. */
+/** Length of a command that is read, in characters and words. */
 const reachUnpinned = 300;
 const mostWords = 16;
 
-/** True for a line with such a command. */
+/** Returns true for a line with a command that fetches code without a fixed version. */
 export function bringsUnpinnedCode(line: string): boolean {
   if (!/npx|bunx|uvx|dlx|run|install|\sadd|\si\s|inject/i.test(line)) return false;
   const behind = ({ index, 0: start }: RegExpExecArray): string[] =>
@@ -135,7 +141,7 @@ function runsUnpinned(program: string, words: readonly string[]): boolean {
   return false;
 }
 
-/** Of a package that is named; a place on this machine, or a word to be filled in, is none. */
+/** Returns true for a package without a fixed version. A place on this machine, or a word to be filled in, does not count. */
 function isUnpinned(name: string): boolean {
   if (isUnpinnedPlace(name)) return true;
   const [, version] =
@@ -143,7 +149,7 @@ function isUnpinned(name: string): boolean {
   return version !== undefined && !/^v?\d+\.\d+(\.\d+)?([-+][\w.-]+)?$/.test(version);
 }
 
-/** A repository or an archive on the web, but for one that names its commit or its version. */
+/** Returns true for a repository or an archive on the web, unless it names its commit or its version. */
 function isUnpinnedPlace(word: string): boolean {
   if (
     /^(?:[\w.[\]-]{1,80}@)?(?:git\+|github:|gitlab:|bitbucket:|git:\/\/|git@)/i.test(word) ||
@@ -160,7 +166,7 @@ function isUnpinnedPlace(word: string): boolean {
 
 type Kind = RedFlag['kind'];
 
-/** With everything below them. One with a path is meant there alone. */
+/** Hosts with everything below them. A host with a path is meant only at that path. */
 const hosts: Readonly<Partial<Record<Kind, readonly string[]>>> = {
   'paste-host': [
     ...[
@@ -224,19 +230,19 @@ const hosts: Readonly<Partial<Record<Kind, readonly string[]>>> = {
 const kindOf = new Map(
   Object.entries(hosts).flatMap(([kind, names]) => names.map(name => [name, kind as Kind] as const)),
 );
-/** How much of a path tells a place, in characters. */
+/** Length of a path that identifies a place, in characters. */
 const longestPath = 40;
 
 const addressHost =
   /\bhttps?:\/\/(?:[^\s/@"'`<>]{0,60}@)?(\[[\da-f:.]{2,45}\]|[^\s/?#"'`<>()[\]{}\\|,;:]{1,253})/gi;
 
-/** The kinds of hosts in one line that deserve a look. */
+/** Returns the kinds of hosts in one line that deserve a look. */
 export function riskyHostsIn(line: string): Kind[] {
   if (!/[./]/.test(line)) return [];
   const kinds = new Set<Kind>();
   for (const { index, 0: name } of line.matchAll(/[\w.-]+/g)) {
     const end = index + name.length;
-    // In prose a bare name is no address.
+    // In prose, a bare name is not an address.
     const isAddress = line.startsWith('://', index - 3) || line[index - 1] === '@' || line[end] === '/';
     const kind =
       isAddress && name.length < 254 && name.includes('.')
@@ -251,7 +257,7 @@ export function riskyHostsIn(line: string): Kind[] {
   return [...kinds];
 }
 
-/** Of the host itself or of one that it lies below. */
+/** Returns the kind of the host itself, or of a host that it is below. */
 function kindOfHost(name: string, path: string): Kind | undefined {
   const labels = name.toLowerCase().replace(/\.+$/, '').split('.');
   for (let at = Math.max(0, labels.length - 3); at < labels.length - 1; at++) {
@@ -263,7 +269,7 @@ function kindOfHost(name: string, path: string): Kind | undefined {
   return undefined;
 }
 
-/** As a URL parser reads it: also a number alone, or in another base, is an address. */
+/** Reads the host as a URL parser does: a number alone, or in another base, is an address too. */
 function isPublicAddress(host: string): boolean {
   const address = `http://${host}/`;
   if (!URL.canParse(address)) return false;

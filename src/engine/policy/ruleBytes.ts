@@ -1,4 +1,4 @@
-/** Binds what the user has allowed for good to the files that an agent had then. */
+/** Binds lasting permissions of the user to the files that an agent had when they were given. */
 import type { AgentFiles } from './agentFiles.ts';
 import type { ReviewState } from './agentReviews.ts';
 import type { Ask, PolicyContext } from './decision.ts';
@@ -6,8 +6,9 @@ import { reviewOf } from './defaults.ts';
 import type { PolicyRule } from './policyFile.ts';
 
 /**
- * The first of these allow rules that counts for the agent as its files are now: one that Telos wrote only for the files that it was written about, and one
- * for every agent only where this one has been reviewed. A rule that the user wrote for the agent by name counts always.
+ * Returns the first of these allow rules that counts for the agent as its files are now. A rule that Telos wrote counts only for
+ * the files that it was written about. A rule for every agent counts only if this agent has been reviewed. A rule that the user
+ * wrote for the agent by name always counts.
  */
 export async function firstThatCounts(
   rules: readonly PolicyRule[],
@@ -27,10 +28,13 @@ function countsFor({ agent, granted, agent_digest }: PolicyRule, { state, files 
   return agent_digest === undefined ? granted === undefined : agent_digest === wholeDigest(files);
 }
 
-/** Undefined where the digest does not cover all that the agent is. */
+/** Returns the digest; undefined if it does not cover the whole agent. */
 const wholeDigest = ({ digest, tooLarge }: AgentFiles): string | undefined => (tooLarge ? undefined : digest);
 
-/** The question whose rule, if it offers to write one down, names the agent's files as they are now; without that offer where they cannot be named. */
+/**
+ * Returns the question. If it offers to store a rule, the rule names the agent's files as they are now. If the files cannot be
+ * named, the offer is removed.
+ */
 export async function bound(question: Ask, context: PolicyContext): Promise<Ask> {
   const { rule, ...rest } = question.lasting ?? {};
   if (!rule) return question;

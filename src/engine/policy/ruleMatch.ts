@@ -1,4 +1,4 @@
-/** Does a rule of the user fit what a call wants? */
+/** Checks whether a rule of the user fits a call. */
 
 import { isInside } from '../files/paths.ts';
 import { folded, isSensitive } from '../files/sensitiveNames.ts';
@@ -22,7 +22,7 @@ import { looseCommands, withoutBraces, wordsMatch, wordsOccur } from './shellCom
 import { fileWildcards } from './shellWords.ts';
 import { hostAndPort, hostFits, type Wanted, type WantedOf } from './subject.ts';
 
-/** True for a rule that allows exactly this call. */
+/** Returns true for a rule that allows exactly this call. */
 export function ruleFits(rule: PolicyRule, wanted: Wanted, context: PolicyContext): boolean {
   if (!isAbout(rule, context)) return false;
   const tool = wanted.kind === 'mcp' && rule.server !== undefined ? wanted.facts.tool : wanted.tool;
@@ -31,7 +31,7 @@ export function ruleFits(rule: PolicyRule, wanted: Wanted, context: PolicyContex
   return rule.tool === tool && covers(rule, wanted);
 }
 
-/** An agent of the workspace can call itself anything, so a rule for a name alone is not for it. */
+/** Returns true if the rule is for this agent. A workspace agent can use any name, so an allow rule must also name its folder. */
 export function isAbout({ effect, agent, pack }: PolicyRule, context: PolicyContext): boolean {
   if (agent === '*') return pack === undefined || pack === context.agent?.packDir;
   if (context.agent?.name !== agent) return false;
@@ -39,7 +39,7 @@ export function isAbout({ effect, agent, pack }: PolicyRule, context: PolicyCont
   return effect === 'deny' || context.agent.source !== 'project';
 }
 
-/** Exactly what an allow rule names, and nothing that only looks like it. */
+/** Returns true for exactly what an allow rule names, and for nothing that only looks like it. */
 function covers(rule: PolicyRule, wanted: Wanted): boolean {
   switch (wanted.kind) {
     case 'command':
@@ -55,18 +55,18 @@ function covers(rule: PolicyRule, wanted: Wanted): boolean {
     case 'read':
     case 'write':
       if (rule.path === undefined) return false;
-      // What holds secrets or gets executed in an open folder is named one by one, or asked about.
+      // Files in an open folder that hold secrets or get executed are named one by one, or asked about.
       return rule.path.endsWith('/**')
         ? isInside(rule.path.slice(0, -3), wanted.subject) && !isSensitive(wanted.subject)
         : rule.path === wanted.subject;
   }
 }
 
-/** True for a rule that names one command and no open arguments. */
+/** Returns true for a rule that names one command without open arguments. */
 export const isExact = ({ command, argv }: PolicyRule): boolean =>
   command !== undefined || (argv !== undefined && argv.at(-1) !== '*');
 
-/** The rule that an answer of `always` stores for exactly this; undefined without an agent to bind it to. */
+/** Returns the rule that an answer of `always` stores for exactly this call; undefined without an agent to bind it to. */
 export function draftFor(wanted: Wanted, context: PolicyContext): RuleDraft | undefined {
   if (!context.agent) return undefined;
   const { name: agent, packDir: pack } = context.agent;
@@ -86,7 +86,7 @@ export function draftFor(wanted: Wanted, context: PolicyContext): RuleDraft | un
   }
 }
 
-/** `unclear`: what the rule forbids may be meant, and only a person can tell. */
+/** `unclear`: the call may mean what the rule forbids, and only a person can decide. */
 export type Prohibition = 'forbidden' | 'unclear';
 
 /** Tools that do the same as the one that a rule names. */
@@ -96,13 +96,13 @@ const alsoMeant: Readonly<Record<string, readonly string[]>> = {
   list_directory: ['glob'],
   glob: ['list_directory'],
 };
-/** A rule of one of these for a place holds for all that could do the same: commands, and the tools of MCP servers. */
+/** If a rule names one of these and a place, it also holds for everything that could do the same: commands and MCP tools. */
 const fileTools = /^(\*|read_file|write_file|edit_file|list_directory|search_files|glob)$/;
-/** A rule of one of these for a place is about the names below it as well. */
+/** If a rule names one of these and a place, it also covers the names below the place. */
 const lists = /^(\*|list_directory|glob)$/;
 const writes = /^(write_file|edit_file)$/;
 
-/** What a rule has to say to a call. `looking` is the command where it only looks, so that its paths are known for certain. */
+/** Returns what a rule forbids of a call. `looking` is the command if it only looks at files, so that its paths are certain. */
 export function prohibitionBy(
   rule: PolicyRule,
   wanted: Wanted,
@@ -123,7 +123,7 @@ export function prohibitionBy(
   return isMeant ? 'forbidden' : undefined;
 }
 
-/** An MCP tool has its own name, and the one that the model knows it by. */
+/** Returns true if the rule names the tool. An MCP tool has its own name, and the one that the model knows it by. */
 function namesTool({ tool, server }: PolicyRule, wanted: Wanted): boolean {
   if (server !== undefined && (wanted.kind !== 'mcp' || wanted.facts.server !== server)) return false;
   const names = wanted.kind === 'mcp' ? [wanted.tool, wanted.facts.tool] : [wanted.tool];
@@ -161,14 +161,14 @@ function byPlace(
         return 'forbidden';
       const path = foldedPath(writtenSegments(wanted.subject));
       const relations = places.map(place => relationOf(path, place));
-      // A search shows what the files below its folder hold.
+      // A search shows the content of the files below its folder.
       const searches = wanted.tool === 'search_files' && relations.includes('above');
       return relations.includes('below') || searches ? 'forbidden' : undefined;
     }
   }
 }
 
-/** True when a search for names could find one in these places. It follows no links. */
+/** Returns true if a search for names could find one in these places. It follows no links. */
 function finds(folder: string, pattern: string, places: readonly FoldedPath[]): boolean {
   const base = writtenSegments(folder);
   return withoutBraces(fileWildcards(pattern)).some(one => {
@@ -177,7 +177,10 @@ function finds(folder: string, pattern: string, places: readonly FoldedPath[]): 
   });
 }
 
-/** Links were followed when the command was checked. With `names` for a rule that is about names, too. */
+/**
+ * Returns true if the command shows content in these places. Its links were followed when it was checked. `names` is for a rule
+ * that also covers names.
+ */
 function shows(
   { program, paths, argv }: ReadOnlyCommand,
   places: readonly FoldedPath[],
@@ -205,7 +208,7 @@ function byReach(
     const relation = strongest(named, places, reach.dots);
     const consequence = relation === 'below' ? ifBelow : relation === 'above' ? ifAbove : 'unclear';
     if (relation === undefined || consequence === 'nothing') continue;
-    // Whether a program writes what it is handed is not known; a file behind `>` is written for certain.
+    // Whether a program writes the files it is given is not known. A file after `>` is certainly written.
     if (consequence === 'forbidden' && (!isWriting || isWritten)) return 'forbidden';
     found = 'unclear';
   }
@@ -219,7 +222,7 @@ function strongest({ meanings }: NamedPath, places: readonly FoldedPath[], dots?
   return (['below', 'above', 'maybe'] as const).find(one => relations.includes(one));
 }
 
-/** Pieces of a path that code puts together: quotes, signs and blanks between them are taken away. */
+/** Returns true if the code contains the place in pieces that it joins. Quotes, signs and blanks between them are removed. */
 function standsInPieces(code: string, place: FoldedPath, home: string): boolean {
   const own = foldedPath(writtenSegments(home));
   const below = place.slice(place.startsWith(own) ? own.length : 1, -1);
@@ -231,13 +234,13 @@ function standsInPieces(code: string, place: FoldedPath, home: string): boolean 
   });
 }
 
-/** The place as it is written, and where that leads. */
+/** Returns the place as it is written, and the places that its links lead to. */
 function placesOf({ path = '' }: PolicyRule): FoldedPath[] {
   const written = writtenSegments(path.replace(/\/\*\*$/, ''));
   return new LinkFollower().meaningsOf(written).map(foldedPath);
 }
 
-/** Of a command, for all rules. */
+/** Reach of a command, computed once for all rules. */
 const reaches = new WeakMap<Wanted, Reach>();
 
 function reachOf(wanted: WantedOf<'command'>, home: string): Reach {
@@ -246,13 +249,16 @@ function reachOf(wanted: WantedOf<'command'>, home: string): Reach {
   return known;
 }
 
-/** What of the call could not be read, for the question about it. */
+/** Returns the parts of the call that could not be read, for the question about it. */
 export function unreadIn(wanted: Wanted, home: string): readonly string[] {
   if (wanted.kind === 'mcp') return wanted.reach.unread;
   return wanted.kind === 'command' ? reachOf(wanted, home).unread : [];
 }
 
-/** A command, or the tool of a server, can fetch as well; an address is one with and without `www.`. */
+/**
+ * Returns true if the call can reach the rule's host. A command, or the tool of a server, can fetch as well. An address with
+ * `www.` is the same as the one without.
+ */
 function byHost({ tool, host = '', server }: PolicyRule, wanted: Wanted): boolean {
   const pattern = host.replace(/:\d+$/, '');
   const means = (url: URL): boolean =>

@@ -1,4 +1,4 @@
-/** Which programs of MCP servers a run could have written: the card covers the bytes of the agent, and not those. */
+/** Finds programs of MCP servers that a run could have written. The card covers the bytes of the agent, but not those. */
 
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -10,23 +10,26 @@ import { ownFolders } from './agentFiles.ts';
 import type { PolicyContext } from './decision.ts';
 import { takesCode } from './programHabits.ts';
 
-/** A server that starts, or loads, what a run can change without a question. */
+/** A server that starts or loads a file that a run can change without a question. */
 export interface WrittenServer {
   server: string;
-  /** Real and absolute. */
+  /** Real and absolute path. */
   path: string;
 }
 
-/** Variables by which programs are told what to load, to run, or to obey. */
+/** Variables that say what programs load, run, or obey. */
 const loadingVariable =
   /^(?:LD_|DYLD_|NODE_|PYTHON|PERL5|RUBY|LUA_|PHP|GEM_|BUNDLE_|CLASSPATH|_?JAVA_|JDK_|DOTNET_|CARGO|RUST|GO|GIT_|NPM_|UV_|PIP_|DENO_|BUN_|R_|BASH_ENV$|ENV$|ZDOTDIR$|SHELL$|EDITOR$|PAGER$)/i;
-/** Behind these stands the folder in which a program runs, or code. */
+/** Flags followed by the folder in which a program runs, or by code. */
 const folderFlag = /^(?:-C|--(?:directory|cwd|chdir|prefix|project|working-dir(?:ectory)?))(?:=|$)/;
 const loadingFlag =
   /^(?:-r|--(?:require|import|loader|experimental-loader|preload|env-file|config|init-file|rcfile))(?:=|$)/;
 const codeFlag = /^-\w*[ce]$|^--(?:eval|print)$/;
 
-/** The first one; undefined where all that the servers name lies elsewhere. What a folder of data holds is for the server to read. */
+/**
+ * Returns the first such server; undefined if everything that the servers name is elsewhere. The content of a data folder is for
+ * the server to read.
+ */
 export async function writtenServer(context: PolicyContext): Promise<WrittenServer | undefined> {
   const { agent, home, packDir, env = {} } = context;
   if (agent?.mcpConfig === undefined) return undefined;
@@ -45,7 +48,7 @@ export async function writtenServer(context: PolicyContext): Promise<WrittenServ
   return undefined;
 }
 
-/** Everything that the server's words name as what is run or loaded. */
+/** Returns everything that the server's words name as a program to run or a file to load. */
 function programsOf(
   { command, args, env: own }: StdioServer,
   inCwd: (path: string) => string,
@@ -58,7 +61,7 @@ function programsOf(
     const loads = [folderFlag, loadingFlag, codeFlag].some(flag => flag.test(before) || flag.test(word));
     const isOperand = !word.startsWith('-');
     const counts = loads || (takes && isOperand);
-    // Behind its program stands what that is told.
+    // The words after a program are its arguments.
     takes = isOperand ? takesCode(basename(word)) : takes;
     for (const path of pathsIn(word, env))
       if (counts || isCode(path) || isPlainFile(inCwd(path))) found.push(path);
@@ -69,18 +72,21 @@ function programsOf(
   return found;
 }
 
-/** The word, and the pieces of it that can be paths. */
+/** Returns the word, and the pieces of it that can be paths. */
 function pathsIn(word: string, env: Readonly<Record<string, string>>): string[] {
   const plain = word.replace(/\$(\w+)/g, (sign, name: string) => env[name] ?? sign);
   return [plain, ...interpolate(plain, env).split(/[\s=:;,'"`()&|<>]+/)].filter(Boolean);
 }
 
-/** A file whose name does not say that it is data. */
+/** Returns true for a file whose name does not say that it is data. */
 function isPlainFile(path: string): boolean {
   return !basename(path).includes('.') && statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
-/** The files that its card covers are not changed without a question, but for those in its working folder. */
+/**
+ * Returns true if a run can change the file without a question. It cannot change the files that the agent's card covers, except
+ * those in its working folder.
+ */
 function canBeWritten(
   path: string,
   reviewed: readonly string[],

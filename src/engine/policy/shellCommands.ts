@@ -1,18 +1,18 @@
-/** The simple commands of a line, and what the braces in a word stand for. */
+/** Splits a line into its simple commands, and expands the braces in a word. */
 import { matchesWildcard } from '../files/globPattern.ts';
 import { type ShellLine, signs } from './shellWords.ts';
 
 export interface SimpleCommand {
   words: string[];
   redirections: { pattern: string; isWritten: boolean }[];
-  /** Its input is the output of the command before it. */
+  /** True if its input is the output of the command before it. */
   isPiped: boolean;
 }
 
 const keyword =
   /^(if|then|elif|else|fi|do|done|while|until|for|in|case|esac|time|!|\ue010|\ue012|function|coproc)$/;
 
-/** One after the other, whatever joins them. */
+/** Returns the commands one after the other, whatever joins them. */
 export function simpleCommands({ tokens }: ShellLine): SimpleCommand[] {
   const commands: SimpleCommand[] = [];
   let current: SimpleCommand = { words: [], redirections: [], isPiped: false };
@@ -34,10 +34,10 @@ export function simpleCommands({ tokens }: ShellLine): SimpleCommand[] {
   return [...commands, current];
 }
 
-/** Of one word: so many cannot be told one by one. */
+/** Alternatives of one word. More cannot be listed one by one. */
 export const mostAlternatives = 64;
 
-/** All words that the braces of one make; `any` where they are too many. */
+/** Returns all words that the braces of one make; `any` if there are too many. */
 export function withoutBraces(pattern: string): string[] {
   let done = [''];
   for (let at = 0; at < pattern.length; ) {
@@ -59,7 +59,7 @@ const plainSigns: Readonly<Record<string, string>> = {
 };
 const plain = (character: string): string => plainSigns[character] ?? character;
 
-/** Nobody writes a longer choice; what is longer is none. */
+/** In characters. No person writes a longer choice, so a longer text does not count as one. */
 const longestChoice = 2000;
 
 function closingBrace(pattern: string, from: number): number {
@@ -71,7 +71,7 @@ function closingBrace(pattern: string, from: number): number {
   return -1;
 }
 
-/** Undefined where the braces are no choice. */
+/** Returns the alternatives; undefined if the braces are not a choice. */
 function choiceIn(inside: string): string[] | undefined {
   if (/^[^\ue010-\ue012]{1,12}\.\.[^\ue010-\ue012]{1,24}$/.test(inside)) return [signs.star];
   const parts = [''];
@@ -92,14 +92,15 @@ const reserved =
 const special = /[;&|<>()$`\\*?[\]{}!^%\r]/;
 
 /**
- * The words of a line in which only blanks part words and quotes hold one together. `refused` is the first thing that is more than that:
- * an operator, an expansion, a glob, an escape, a comment, a control character or a quote without its end; `words` are then those before it.
+ * Returns the words of a line in which only blanks separate words and quotes hold one together. `refused` is the first part that
+ * is more than that. It can be an operator, an expansion, a glob, an escape, a comment, a control character or an unclosed quote.
+ * `words` then contains the words before it.
  */
 export function readWords(command: string): { words: string[]; refused?: string } {
   const words: string[] = [];
   let word: string | undefined;
   const stop = (refused: string) => ({ words: word === undefined ? words : [...words, word], refused });
-  // Also within quotes: a line is a line.
+  // Control characters are refused within quotes too, so that a line stays one line.
   const control = /[\0-\x1f\x7f-\x9f]/.exec(command)?.[0];
   for (let at = 0; at < command.length; at++) {
     const character = command[at]!;
@@ -124,7 +125,10 @@ export function readWords(command: string): { words: string[]; refused?: string 
   return control === undefined ? { words: stop('').words } : stop(control);
 }
 
-/** The words of one simple command; undefined for a line that is more, also by an assignment before it or a word of the shell. Then no rule about words fits it. */
+/**
+ * Returns the words of one simple command. Undefined for a line that is more than that, including an assignment before it or a
+ * word of the shell. Then no rule about words fits it.
+ */
 export function plainWords(command: string): string[] | undefined {
   if (process.platform === 'win32' && /['%^]/.test(command)) return undefined;
   const { words, refused } = readWords(command);
@@ -133,7 +137,7 @@ export function plainWords(command: string): string[] | undefined {
   return words;
 }
 
-/** True when the words are those of the pattern, whose last `*` stands for any further words. */
+/** Returns true if the words are those of the pattern. A `*` at the end of the pattern matches any further words. */
 export function wordsMatch(pattern: readonly string[], words: readonly string[]): boolean {
   const open = pattern.length > 1 && pattern.at(-1) === '*';
   const fixed = open ? pattern.slice(0, -1) : pattern;
@@ -141,7 +145,7 @@ export function wordsMatch(pattern: readonly string[], words: readonly string[])
   return fixed.every((word, index) => word === words[index]);
 }
 
-/** True when the words of the pattern stand anywhere in `words`: behind `sudo` or `env`, say, or with a path before the program. */
+/** Returns true if the pattern's words occur in `words`: after `sudo` or `env`, say, or with a path before the program. */
 export function wordsOccur(pattern: readonly string[], words: readonly string[]): boolean {
   const open = pattern.length > 1 && pattern.at(-1) === '*';
   const fixed = open ? pattern.slice(0, -1) : pattern;
@@ -154,8 +158,8 @@ export function wordsOccur(pattern: readonly string[], words: readonly string[])
 }
 
 /**
- * Every word sequence in a line that could be a command, read generously: for rules that forbid, where a guess too many is harmless. What a
- * program or a script does inside cannot be seen here.
+ * Returns every word sequence in a line that could be a command, read generously. It is for rules that forbid, for which a wrong
+ * guess is harmless. The actions inside a program or a script cannot be seen here.
  */
 export function looseCommands(command: string): string[][] {
   return command
@@ -173,7 +177,7 @@ export function looseCommands(command: string): string[][] {
     .filter(words => words.length > 0);
 }
 
-/** Why the command may not be asked for; undefined when every part of it matches a pattern. */
+/** Returns why the command may not be asked for; undefined if every part of it matches a pattern. */
 export function patternProblem(command: string, patterns: readonly string[]): string | undefined {
   const allowed = patterns.map(pattern => `\`${pattern}\``).join(', ');
   const parts = commandParts(command);
@@ -182,13 +186,13 @@ export function patternProblem(command: string, patterns: readonly string[]): st
   return other === undefined ? undefined : `The skill allows only the commands ${allowed}, not \`${other}\`.`;
 }
 
-/** `git *` means `git` alone too. */
+/** Returns true if the part matches. `git *` means `git` alone too. */
 const matches = (pattern: string, part: string): boolean =>
   matchesWildcard(pattern, part) || (pattern.endsWith(' *') && part === pattern.slice(0, -2));
 
 /**
- * The commands that a shell would run one after the other or side by side; undefined where it would run one that cannot be told
- * from the text: a substitution, a group, or a quote that does not end.
+ * Returns the commands that a shell would run one after the other or side by side. Undefined if the text does not show which
+ * commands run: a substitution, a group, or an unclosed quote.
  */
 function commandParts(command: string): string[] | undefined {
   const parts: string[] = [];

@@ -1,8 +1,8 @@
-/** Cuts a command line into words as a POSIX shell does, and keeps what only the shell will know apart from what stands there. */
+/** Splits a command line into words as a POSIX shell does. Parts that only the shell will know are marked by signs. */
 
-/** A pattern that nothing else can be taken for: these stand in `ShellWord.pattern` for what a shell makes of it. */
+/** Characters in `ShellWord.pattern` for the parts that a shell expands. No other text can be taken for them. */
 export const signs = {
-  /** Anything at all, `/` too: the result of a command, or a variable that is not known. */
+  /** Anything at all, including `/`: the result of a command, or an unknown variable. */
   any: '\ue000',
   /** `*`: anything within a name. */
   star: '\ue001',
@@ -19,7 +19,7 @@ export const signs = {
   end: '\ue015',
 } as const;
 
-/** A pattern of file names, as search tools take it, with `signs`. */
+/** Returns a pattern of file names, as search tools take it, with `signs`. */
 export const fileWildcards = (pattern: string): string =>
   pattern
     .replace(reservedSigns, signs.one)
@@ -33,33 +33,33 @@ export const fileWildcards = (pattern: string): string =>
 
 export interface ShellWord {
   kind: 'word';
-  /** Without quotes and escapes, with `signs` for the rest. */
+  /** Text without quotes and escapes, with `signs` for the rest. */
   pattern: string;
-  /** Some of it was quoted. */
+  /** True if some of it was quoted. */
   quoted: boolean;
 }
 
 export interface ShellText {
-  /** `heredoc` is the text behind `<<`. */
+  /** `heredoc` is the text after `<<`. */
   kind: 'operator' | 'comment' | 'heredoc';
   text: string;
 }
 
 export interface ShellLine {
   tokens: readonly (ShellWord | ShellText)[];
-  /** The lines inside of substitutions, which run as well. */
+  /** The lines inside substitutions, which run as well. */
   inner: readonly string[];
-  /** Why not all of it could be read: a quote or a parenthesis without its end. */
+  /** Why not all of it could be read: an unclosed quote or parenthesis. */
   unread?: string;
 }
 
 const operator = /;;&|;;|;&|&&|\|\||\|&|&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||[;&|()<>\n]/y;
 const name = /[A-Za-z_]\w*/y;
 const reservedSigns = /[\ue000-\ue01f]/g;
-/** A substitution in a substitution, and so on. */
+/** Levels of substitutions within substitutions. */
 const deepest = 30;
 
-/** Reads the line once, from its beginning to its end. Never throws. */
+/** Reads the line once, from beginning to end. Never throws. */
 export function readLine(line: string): ShellLine {
   const reader = new Reader(line.replace(reservedSigns, signs.one));
   reader.read();
@@ -74,10 +74,10 @@ class Reader {
   #at = 0;
   readonly #line: string;
   #word: string | undefined;
-  /** Of the word so far: to look into the word itself would take ever longer. */
+  /** The last character of the word so far. Searching the word itself would take ever longer. */
   #last = '';
   #quoted = false;
-  /** Ends of texts that begin on the next line. */
+  /** End markers of the texts that begin on the next line. */
   #heredocs: string[] = [];
 
   constructor(line: string) {
@@ -113,7 +113,7 @@ class Reader {
       this.#choiceOfNames();
       return;
     }
-    // The number of a stream belongs to the redirection behind it.
+    // The number of a stream belongs to the redirection after it.
     if (/[<>]/.test(this.#line[this.#at]!) && /^\d+$/.test(this.#word ?? '')) this.#word = undefined;
     this.#endWord();
     operator.lastIndex = this.#at;
@@ -124,7 +124,7 @@ class Reader {
     if (text === '\n') this.#heredocBodies();
   }
 
-  /** `@(a|b)`, and `(a|b)` within a path, which some shells know. */
+  /** Reads `@(a|b)`, and `(a|b)` within a path, which some shells support. */
   #choiceOfNames(): void {
     if (this.#last !== '/') this.#word = this.#word?.slice(0, -1);
     this.#at++;
@@ -155,7 +155,7 @@ class Reader {
     }
   }
 
-  /** One more piece of a word. */
+  /** Reads one more piece of a word. */
   #piece(character: string): void {
     switch (character) {
       case '\\': {
@@ -195,13 +195,13 @@ class Reader {
     else this.#add(character);
   }
 
-  /** A choice of characters; a bracket without its end is one. */
+  /** Reads a choice of characters. A bracket without its end is a character itself. */
   #brackets(): void {
     const choice = /^[!^]?\]?(?:\[([:.=])[a-z]{1,20}\1\]|[^\]\s/]){0,200}\]/.exec(
       this.#line.slice(this.#at, this.#at + 204),
     )?.[0];
     this.#at += choice?.length ?? 0;
-    // Which characters are meant matters less than that it is one of them.
+    // It matters less which characters are meant than that it is one of them.
     this.#add(choice === undefined ? '[' : signs.one);
   }
 
@@ -287,7 +287,7 @@ class Reader {
       this.#add(signs.variable + inside + signs.end);
       return;
     }
-    // What is put in for a missing value can be a path, or a command.
+    // The replacement for a missing value can be a path, or a command.
     this.inner.push(inside.replace(/^[!#]?\w*(?:\[[^\]]*\])?[:#%/^,@=+?-]*/, ''));
     this.#add(signs.any);
   }
@@ -300,7 +300,7 @@ class Reader {
     this.#at = end + 1;
   }
 
-  /** Where what is open here ends, quotes and whatever opens within it taken into account. */
+  /** Returns the end of the open construct. Takes quotes and nested constructs into account. */
   #closing(close: string): number | undefined {
     const open = [close];
     for (let at = this.#at; at < this.#line.length; at++) {
@@ -322,7 +322,7 @@ class Reader {
     return undefined;
   }
 
-  /** `$'…'`, in which characters can be written by their numbers. */
+  /** Reads `$'…'`, in which characters can be written by their numbers. */
   #ansi(): void {
     let end = this.#at;
     while (end < this.#line.length && this.#line[end] !== "'") end += this.#line[end] === '\\' ? 2 : 1;

@@ -1,4 +1,4 @@
-/** Says exactly what a call would touch, and refuses what no rule and no answer may open: the floor. */
+/** Says exactly what a call would touch. Refuses what no rule and no answer may open: the floor. */
 import type { JsonObject, ToolCall } from '../../protocol/run.ts';
 import { expandPath } from '../config.ts';
 import { isInside, PathProblem, refuseSpecialFile, resolvePath } from '../files/paths.ts';
@@ -10,22 +10,25 @@ import { deepestInput, type McpReach, mcpReach } from './mcpReach.ts';
 import { foldedPath, relationOf, writtenSegments } from './reach.ts';
 import { patternProblem, plainWords } from './shellCommands.ts';
 
-/** `subject` is the real path, the whole command, the address in its normal form, or the server's tool with its input. */
+/**
+ * Describes what a call would touch. `subject` is the real path, the whole command or the address in its normal form. For an MCP
+ * tool, it is the server's tool with its input.
+ */
 export type Wanted = { tool: string; subject: string } & (
   | {
       kind: 'read' | 'write';
-      /** The path as the call names it, absolute, before its links are followed; missing where that is the same. */
+      /** The path as the call names it, absolute, before its links are followed. Missing if it is the same. */
       named?: string;
-      /** Of a search for names: theirs, relative to the folder. */
+      /** For a search for names: their pattern, relative to the folder. */
       pattern?: string;
-      /** Of a write: the whole new content, as far as the call says it. */
+      /** For a write: the whole new content, as far as the call contains it. */
       content?: string;
     }
   | {
       kind: 'command';
-      /** Real and absolute. */
+      /** Real and absolute path. */
       folder: string;
-      /** Undefined for a command that is more than plain words. */
+      /** The plain words; undefined for a command that is more than that. */
       words: readonly string[] | undefined;
     }
   | { kind: 'fetch'; url: URL; host: AddressKind }
@@ -33,14 +36,14 @@ export type Wanted = { tool: string; subject: string } & (
       kind: 'mcp';
       facts: McpToolFacts;
       reach: McpReach;
-      /** A folder that it names, below which Telos's own files lie. */
+      /** True if it names a folder that contains Telos's own files. */
       aboveTelos: boolean;
     }
 );
 
 export type WantedOf<Kind extends Wanted['kind']> = Extract<Wanted, { kind: Kind }>;
 
-/** Of the built-in tools; every other name is that of an MCP server's tool. */
+/** Kinds of the built-in tools. Every other name is that of an MCP server's tool. */
 const kinds: Readonly<Record<string, 'read' | 'write' | 'command' | 'fetch'>> = {
   read_file: 'read',
   list_directory: 'read',
@@ -54,7 +57,7 @@ const kinds: Readonly<Record<string, 'read' | 'write' | 'command' | 'fetch'>> = 
 
 export const isBuiltin = (tool: string): boolean => Object.hasOwn(kinds, tool);
 
-/** Looks at files, resolves no host name, and sends nothing. */
+/** Returns what a call would touch, or why it is refused. Reads files, resolves no host name, and sends nothing. */
 export async function whatItWants(call: ToolCall, context: PolicyContext): Promise<Wanted | Deny> {
   const { name: tool, input } = call;
   const kind = Object.hasOwn(kinds, tool) ? kinds[tool] : undefined;
@@ -102,8 +105,9 @@ const patternOf = (tool: string, given: unknown): { pattern?: string } =>
 const contentOf = (given: unknown): { content?: string } =>
   typeof given === 'string' ? { content: given } : {};
 /**
- * A server does what it does: only what its tool is told can be looked at. A place of Telos's own among that is refused, however it is
- * written; a folder above one is not, since it is not known whether the tool goes down that far, but it is asked about each time.
+ * Checks the input of an MCP tool, because the actions of a server cannot be checked. An input that names a place of Telos's own
+ * is refused, however it is written. A folder above one is not refused, since it is not known whether the tool goes down that
+ * far. It is asked about each time.
  */
 async function mcp(
   tool: string,
@@ -154,7 +158,7 @@ function relationsTo(
 const ownFolders = ({ protectedDirs, home }: PolicyContext): Promise<string[]> =>
   Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home)));
 
-/** Agents that stand in the data folder are not Telos's own files for their own runs. */
+/** Returns the agent's folder if inside `folder`. For its own runs, an agent in the data folder is not Telos's own. */
 async function packInside(folder: string, { packDir, home }: PolicyContext): Promise<string | undefined> {
   const pack = await resolvePath(packDir, packDir, home);
   return pack !== folder && isInside(folder, pack) ? pack : undefined;
@@ -189,13 +193,13 @@ function fetch(tool: string, given: unknown): Wanted | Deny {
   return { kind: 'fetch', tool, subject: url.href, url, host };
 }
 
-/** An address can be whole and still be refused: for its scheme, or for a login that only hides where it leads. */
+/** Returns the rule of the refusal. Complete addresses are refused for their scheme, or for a login that hides the host. */
 function refusalOf(given: string, scheme: string | undefined): string {
   if (scheme !== undefined) return 'floor.fetch-scheme';
   return URL.canParse(given) ? 'floor.fetch-login' : 'input.invalid';
 }
 
-/** The name under which a yes for the run is remembered: this very call, or the MCP tool as it is described now. */
+/** Returns the name under which a yes for the run is stored: this exact call, or the MCP tool as it is described now. */
 export function grantName(wanted: Wanted): string {
   if (wanted.kind === 'mcp') {
     const { server, tool, digest } = wanted.facts;
@@ -204,12 +208,15 @@ export function grantName(wanted: Wanted): string {
   return JSON.stringify([wanted.tool, wanted.subject, wanted.kind === 'command' ? wanted.folder : '']);
 }
 
-/** `host:port` with the port that counts when none is written. */
+/** Returns `host:port`, with the default port if none is written. */
 export function hostAndPort(url: URL): string {
   return `${url.hostname}:${url.port || (url.protocol === 'https:' ? '443' : '80')}`;
 }
 
-/** A host on this machine or its network is meant only with its port; a wildcard means names below, never the name itself. */
+/**
+ * Returns true if the pattern matches the host. A host on this machine or its network matches only with its port. A wildcard
+ * matches names below a host, never the host itself.
+ */
 export function hostFits(pattern: string, url: URL, isPublic: boolean): boolean {
   const host = pattern.toLowerCase();
   if (host === hostAndPort(url)) return true;
