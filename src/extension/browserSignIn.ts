@@ -1,25 +1,28 @@
-/** Has the person sign in at an MCP server in their own browser, and takes the browser's way back into the editor; what is given out lies in the secret storage. */
+/**
+ * Lets the person sign in to an MCP server in their own browser, and receives the browser's return to the editor. The
+ * credentials are kept in the secret storage.
+ */
 import * as vscode from 'vscode';
 import type { SignInPort } from '../engine/mcp/signIn.ts';
 import { plainLabel } from './base/labels.ts';
 
-/** The path of the address that the browser comes back to. */
+/** The path of the address to which the browser returns. */
 export const signInPath = '/mcp/callback';
 
-/** Two factors, a forgotten password: longer than that takes nobody who is still at it. Milliseconds. */
+/** Long enough for two factors or a forgotten password. In milliseconds. */
 const patienceMs = 5 * 60_000;
 
-/** What of the editor a sign-in needs. */
+/** The parts of the editor that a sign-in needs. */
 export interface SignInEditor {
   secrets: Pick<vscode.SecretStorage, 'get' | 'store' | 'delete'>;
-  /** Resolves to false where no browser was opened. */
+  /** Resolves to false if no browser was opened. */
   open(url: string): Thenable<boolean>;
   patienceMs: number;
 }
 
 export class BrowserSignIn implements SignInPort {
   readonly #editor: SignInEditor;
-  /** By the state that the browser brings back. Each is answered once. */
+  /** Waiting sign-ins by the state that the browser brings back. Each is answered once. */
   readonly #waiting = new Map<string, (answer: URLSearchParams) => void>();
 
   constructor(secrets: vscode.SecretStorage, editor: Partial<SignInEditor> = {}) {
@@ -41,7 +44,7 @@ export class BrowserSignIn implements SignInPort {
       this.#waiting.set(state, resolve);
       stop.addEventListener('abort', () => reject(whyNot(signal, late.signal)), { once: true });
     });
-    // It may end before anybody listens.
+    // It may reject before anything listens.
     coming.catch(() => undefined);
     const title = vscode.l10n.t('Waiting for you to sign in at {0} in your browser', new URL(url).origin);
     const shown = { location: vscode.ProgressLocation.Notification, cancellable: true, title };
@@ -60,7 +63,7 @@ export class BrowserSignIn implements SignInPort {
     }
   }
 
-  /** The browser has come back. `query` as the editor hands it over, which has undone its escapes already. */
+  /** Handles the browser's return. The editor has already unescaped `query`. */
   async answer(query: string): Promise<void> {
     const answer = new URLSearchParams(query.replaceAll('%', '%25').replaceAll('+', '%2B'));
     const state = answer.get('state') ?? '';
@@ -88,14 +91,14 @@ function whyNot(signal: AbortSignal, late: AbortSignal): unknown {
   );
 }
 
-/** As text: an address that went through `Uri` has lost the difference between its own `&` and one inside a value. */
+/** Opens the address as text. `Uri` loses the difference between the address's own `&` and one inside a value. */
 function openBrowser(url: string): Thenable<boolean> {
   return vscode.env.openExternal(url as unknown as vscode.Uri);
 }
 
 /**
- * By path, such as `/run`. An address comes from anywhere, so an answer shows something at most, and never runs it. `written` is the query as the
- * editor gives it, its escapes undone.
+ * Handlers by path, such as `/run`. An address can come from anywhere, so a handler may show something but never runs
+ * it. `written` is the query as the editor passes it, already unescaped.
  */
 export type UriAnswers = Readonly<Record<string, (query: URLSearchParams, written: string) => Promise<void>>>;
 

@@ -1,4 +1,4 @@
-/** The commands about trust; what they do loads with their first use. */
+/** Registers the commands about trust and the log. Their code is loaded on first use. */
 
 import { access } from 'node:fs/promises';
 import * as vscode from 'vscode';
@@ -6,7 +6,7 @@ import type { CurrentTelos } from './base/currentTelos.ts';
 import { plainLabel } from './base/labels.ts';
 import type { AgentNode } from './skills/skillTree.ts';
 
-/** `Telos: Manage Permissions...`, `Telos: Review Agent...` and `Telos: Doctor`. */
+/** Registers `Telos: Manage Permissions...`, `Telos: Review Agent...` and `Telos: Doctor`. */
 export function registerPermissions(current: CurrentTelos): vscode.Disposable {
   return vscode.Disposable.from(
     vscode.commands.registerCommand('telos.managePermissions', async () =>

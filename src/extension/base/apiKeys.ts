@@ -1,11 +1,14 @@
-/** Keys of model providers, in the editor's secret storage; the engine sees them under their variables' names. */
+/**
+ * Stores the API keys of model providers in the editor's secret storage. The engine reads them under the names of their
+ * variables.
+ */
 import * as vscode from 'vscode';
 
 interface ApiKey {
   provider: string;
-  /** The environment variable in whose place the key stands. */
+  /** The environment variable that the key replaces. */
   variable: string;
-  /** Where a person gets one. */
+  /** The page on which a person creates a key. */
   page: string;
 }
 
@@ -23,10 +26,10 @@ const apiKeys: readonly ApiKey[] = [
 const keyPlace = 'telos.key.';
 const secretName = (variable: string): string => `${keyPlace}${variable}`;
 
-/** False for what else lies in the secret storage. */
+/** Returns false for every other secret in the storage. */
 export const isApiKey = (name: string): boolean => name.startsWith(keyPlace);
 
-/** The keys that are set, by variable. Rejects when the secret storage cannot be read. */
+/** Returns the keys that are set, by variable. Rejects if the secret storage cannot be read. */
 export async function readApiKeys(secrets: vscode.SecretStorage): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const { variable } of apiKeys) {
@@ -36,7 +39,7 @@ export async function readApiKeys(secrets: vscode.SecretStorage): Promise<Record
   return found;
 }
 
-/** The commands `Telos: Set API Key...` and `Telos: Clear Secrets`. */
+/** Registers the commands `Telos: Set API Key...` and `Telos: Clear Secrets`. */
 export function registerApiKeys(secrets: vscode.SecretStorage): vscode.Disposable {
   return vscode.Disposable.from(
     vscode.commands.registerCommand('telos.setApiKey', () => setApiKey(secrets)),
@@ -57,7 +60,7 @@ async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
   }
 }
 
-/** Everything that Telos keeps in the secret storage, whatever it is; keys in the environment and in `.env` are not ours. */
+/** Clears everything that Telos keeps in the secret storage. Keys in the environment and in `.env` are left alone. */
 async function clearSecrets(secrets: vscode.SecretStorage): Promise<void> {
   const names = await secrets.keys();
   if (names.length === 0) {

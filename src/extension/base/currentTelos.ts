@@ -1,4 +1,4 @@
-/** The engine as the extension uses it: opened at the first question, and anew when what it was opened with has changed. */
+/** Opens the engine for the extension on first use. Reopens it after a change to anything that it was opened with. */
 
 import { homedir } from 'node:os';
 import * as vscode from 'vscode';
@@ -15,11 +15,11 @@ export class CurrentTelos implements vscode.Disposable {
   readonly #subscriptions: vscode.Disposable;
   #telos: Promise<Telos> | undefined;
 
-  /** A Telos has been opened; what it reads is known now. */
+  /** Fires when a Telos has been opened. Its configuration is then known. */
   readonly onDidOpen = this.#opened.event;
-  /** The files of skills have changed; the engine that is open has been told. */
+  /** Fires when files of skills have changed and the open engine has been refreshed. */
   readonly onDidRefresh = this.#refreshed.event;
-  /** What there is to run, or what runs it, may be different from now on. */
+  /** Fires when the available skills, or whatever runs them, may have changed. */
   readonly onDidChange = this.#changed.event;
 
   constructor(secrets: vscode.SecretStorage, parts: FrontendParts) {
@@ -40,7 +40,10 @@ export class CurrentTelos implements vscode.Disposable {
     );
   }
 
-  /** Rejects when the engine cannot be loaded, or the secrets cannot be read; the next call tries again. */
+  /**
+   * Returns the open engine. Rejects if the engine cannot be loaded or the secrets cannot be read. The next call tries
+   * again.
+   */
   openTelos(): Promise<Telos> {
     if (this.#telos) return this.#telos;
     const opening = this.#open();
@@ -56,18 +59,21 @@ export class CurrentTelos implements vscode.Disposable {
     return opening;
   }
 
-  /** The files have changed. */
+  /** Makes the engine read the files again after they have changed. */
   async refresh(): Promise<void> {
     const telos = await this.#telos;
     telos?.refresh();
-    // Looking for thousands of skills takes a while; what the listeners then do comes in another turn of the event loop.
+    // Finding thousands of skills takes a while. The listeners therefore run in another turn of the event loop.
     await telos?.agents();
     await new Promise(resolve => setImmediate(resolve));
     this.#refreshed.fire();
     this.#changed.fire();
   }
 
-  /** Settings, secrets, folders or trust have changed. A run that goes on keeps what it started with. */
+  /**
+   * Drops the engine after a change of settings, secrets, folders or trust. An active run keeps the engine it started
+   * with.
+   */
   reopen(): void {
     this.#telos = undefined;
     this.#changed.fire();
@@ -86,7 +92,7 @@ export class CurrentTelos implements vscode.Disposable {
   }
 }
 
-/** The settings, keys and folders of the editor over the environment of its process. */
+/** Lays the editor's settings, keys and folders over the environment of its process. */
 function configWith(keys: Readonly<Record<string, string>>): Config {
   const settings = vscode.workspace.getConfiguration('telos');
   const setting = (name: string): string | undefined => settings.get<string>(name)?.trim() || undefined;
@@ -116,7 +122,7 @@ function configWith(keys: Readonly<Record<string, string>>): Config {
   });
 }
 
-/** An empty setting is no limit of its own. */
+/** Returns the limits that are set. An empty setting sets no limit. */
 function limitsIn(settings: vscode.WorkspaceConfiguration): Partial<Record<BudgetName, string>> {
   const limits: Partial<Record<BudgetName, string>> = {};
   for (const name of budgetNames) {

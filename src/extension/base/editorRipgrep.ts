@@ -1,8 +1,11 @@
-/** Finds the ripgrep that an editor brings for its own search, so that a skill's searches need no other one. */
+/** Finds the ripgrep that the editor ships for its own search. A skill's searches then need no other one. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** `appRoot` is where the editor's application lies. Absolute; undefined where there is none, as in a browser's editor. */
+/**
+ * Returns the absolute path of ripgrep, or undefined if the editor ships none, as in a browser. `appRoot` is the folder
+ * of the editor's application.
+ */
 export function editorRipgrep(
   appRoot: string,
   platform: NodeJS.Platform = process.platform,
@@ -13,7 +16,7 @@ export function editorRipgrep(
     ['@vscode', 'ripgrep-universal', 'bin', `${platform}-${architecture}`],
     ['@vscode', 'ripgrep', 'bin'],
   ];
-  // Programs cannot be started out of the archive, so they are kept beside it.
+  // Programs cannot be started from inside the archive, so they are kept next to it.
   const folders = ['node_modules', 'node_modules.asar.unpacked'];
   return folders
     .flatMap(folder => packages.map(parts => join(appRoot, folder, ...parts, file)))

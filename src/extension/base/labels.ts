@@ -1,12 +1,15 @@
-/** Names and texts from skills, models and files are hostile where the editor reads links and icons out of them; this disarms them. */
+/**
+ * Disarms names and texts from skills, models and files. They are hostile if the editor reads links and icons out of
+ * them.
+ */
 import { codePointOf, english, type Say, unseen } from '../../protocol/text.ts';
 
-/** Without the joiners and selectors that emoji and some scripts are written with. */
+/** Matches invisible characters except the joiners and selectors that emoji and some scripts need. */
 const invisible = new RegExp(`(?![\\u200c\\u200d\\ufe0e\\ufe0f])${unseen.source}`, 'gu');
 
 /**
- * One line that the editor shows as it is: no `[text](command:...)` link, no `$(icon)` code, nothing invisible. Longer texts are cut
- * to `limit` characters, the last of them an ellipsis.
+ * Returns one line that the editor shows literally: no `[text](command:...)` link, no `$(icon)` code, nothing
+ * invisible. Longer texts are cut to `limit` characters, the last of them an ellipsis.
  */
 export function plainLabel(text: string, limit = 200): string {
   const line = text
@@ -21,20 +24,23 @@ export function plainLabel(text: string, limit = 200): string {
 
 const hidden = new RegExp(`(?!\\n)(?:${unseen.source})`, 'gu');
 
-/** Each hidden character as its code point, `<U+200B>`; lines stay lines. */
+/** Replaces each hidden character with its code point, such as `<U+200B>`. Line breaks are kept. */
 export const visibleText = (text: string): string => text.replace(hidden, codePointOf);
 
 let say: Say = english;
 let locale = 'en';
 
-/** To be called once, before anything is said; `name` is the language's, as `vscode.env.language`. */
+/**
+ * Sets the language. Call it once, before any text is shown. `name` is the language's name, in the form of
+ * `vscode.env.language`.
+ */
 export function speak(language: Say, name: string): void {
   say = language;
   locale = name;
 }
 
-/** Day and time of day as the reader writes them. */
+/** Formats the date and time of day for the reader's language. */
 export const describeTime = (time: Date): string => time.toLocaleString(locale);
 
-/** As `vscode.l10n.t`; the first argument is the English text as it stands, so that a test can find it. */
+/** Translates like `vscode.l10n.t`. The first argument is the literal English text, so that a test can find it. */
 export const t: Say = (text, ...values) => say(text, ...values);

@@ -1,4 +1,7 @@
-/** The text editor that the person used last: while a chat in an editor has the focus, no text editor is the active one. */
+/**
+ * Remembers the text editor that the person used last. While a chat in an editor has the focus, no text editor is
+ * active.
+ */
 import * as vscode from 'vscode';
 
 export class LastEditor implements vscode.Disposable {
@@ -11,7 +14,7 @@ export class LastEditor implements vscode.Disposable {
     });
   }
 
-  /** Undefined when it is closed, or out of sight. */
+  /** The editor used last. Undefined if it is closed or out of sight. */
   get editor(): vscode.TextEditor | undefined {
     const { activeTextEditor, visibleTextEditors } = vscode.window;
     if (activeTextEditor) return activeTextEditor;

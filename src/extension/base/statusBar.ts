@@ -1,20 +1,20 @@
-/** The status bar's word on Telos: which model the next run uses, and whether one runs now. */
+/** Shows in the status bar which model the next run uses, and whether one is active now. */
 import * as vscode from 'vscode';
 import { describeDay, formatCost } from '../../protocol/usage.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { plainLabel } from './labels.ts';
 
-/** A click on it chooses the model, or while something runs, shows what, to stop it. */
+/** The status bar item. A click chooses the model. While runs are active, it lists them so that one can be stopped. */
 export class StatusBar implements vscode.Disposable {
   readonly #item: vscode.StatusBarItem;
   readonly #current: CurrentTelos;
   readonly #following: vscode.Disposable;
-  /** Empty until it is known. */
+  /** Empty until the model is known. */
   #model = '';
   #why = '';
   #hasModel = true;
   #running = 0;
-  /** What ended today, and what goes on now, in US dollars. */
+  /** Cost of the runs that ended today, and of those that are active. In US dollars. */
   #dayCost = 0;
   #runningCost = 0;
   #day = '';
@@ -25,7 +25,7 @@ export class StatusBar implements vscode.Disposable {
     this.#item = vscode.window.createStatusBarItem('telos.model', vscode.StatusBarAlignment.Right, 100);
     this.#item.name = vscode.l10n.t('Telos Model');
     this.#following = vscode.Disposable.from(
-      // Nobody has used Telos before it was opened, and then there is nothing to say.
+      // Until Telos has been opened, it has not been used and there is nothing to show.
       current.onDidOpen(() => void this.update()),
       current.onDidChange(() => {
         if (this.#model !== '') void this.update();
@@ -33,12 +33,12 @@ export class StatusBar implements vscode.Disposable {
     );
   }
 
-  /** What the item says, for tests. */
+  /** The text of the item, for tests. */
   get text(): string {
     return this.#item.text;
   }
 
-  /** Asks which model the next run will use. */
+  /** Reads which model the next run will use. */
   async update(): Promise<void> {
     try {
       const { name, model, why, recording } = await (await this.#current.openTelos()).provider();
@@ -54,7 +54,10 @@ export class StatusBar implements vscode.Disposable {
     this.#draw();
   }
 
-  /** How many runs go on, how many questions wait for the person, and what the runs have cost so far, in US dollars. */
+  /**
+   * Shows how many runs are active, how many questions wait for the person, and what the runs have cost so far. In US
+   * dollars.
+   */
   sayRunning(running: number, waiting: number, cost: number): void {
     const hasEnded = running < this.#running;
     this.#running = running;
@@ -64,7 +67,7 @@ export class StatusBar implements vscode.Disposable {
     if (hasEnded) void this.#readDay().then(() => this.#draw());
   }
 
-  /** A day that cannot be read is no reason to say nothing of the model. */
+  /** Reads the day's usage. A day that cannot be read does not keep the model from being shown. */
   async #readDay(): Promise<void> {
     try {
       const today = await (await this.#current.openTelos()).today();

@@ -1,4 +1,7 @@
-/** How things come to the chips over the textbox: pasted, dropped, mentioned or chosen, with a question before what may hold secrets. */
+/**
+ * Adds attachments to the chips above the textbox: pasted, dropped, mentioned or chosen. Asks before attaching anything
+ * that may hold secrets.
+ */
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
@@ -34,7 +37,7 @@ export class Attaching {
     this.#editors = editors;
   }
 
-  /** Tells the view what goes along; `problem` is why something does not. */
+  /** Sends the view the attachments. `problem` says why something was not attached. */
   show(problem?: string): void {
     this.#post({ type: 'attached', attachments: this.#list.chips, ...(problem && { problem }) });
   }
@@ -70,8 +73,8 @@ export class Attaching {
   }
 
   /**
-   * All that goes along with a request, which the chips then no longer show. Undefined when something that its words name cannot go
-   * along; then the view has been told why.
+   * Takes everything attached to a request and clears the chips. Returns undefined if something that the words mention
+   * cannot be attached. The view then shows why.
    */
   async takeFor(text: string): Promise<Attachment[] | undefined> {
     try {
@@ -87,7 +90,10 @@ export class Attaching {
     return taken;
   }
 
-  /** What the words name that `before` did not; the chips stay for the next request. Undefined as for `takeFor`. */
+  /**
+   * Returns the attachments that `text` mentions and `before` did not. The chips stay for the next request. Returns
+   * undefined like `takeFor`.
+   */
   async newlyNamed(text: string, before: string): Promise<Attachment[] | undefined> {
     const known = mentionsIn(before);
     const found: Attachment[] = [];
@@ -112,14 +118,14 @@ export class Attaching {
     }
   }
 
-  /** False for a word that stands for nothing. Throws NotAttached. */
+  /** Returns false if the word is not a mention of anything. Throws NotAttached. */
   async #addMention(mention: string): Promise<boolean> {
     const material = await this.#mentioned(mention);
     if (material && material !== 'declined') this.#list.add(material, { mention });
     return material !== undefined;
   }
 
-  /** Undefined for a word that stands for nothing. Throws NotAttached. */
+  /** Returns undefined if the word is not a mention of anything. Throws NotAttached. */
   async #mentioned(mention: string): Promise<Attachment | 'declined' | undefined> {
     if (mention === 'selection') return selectionMaterial(this.#editors.editor);
     if (mention === 'problems') return problemsMaterial(this.#editors.editor);
@@ -128,7 +134,10 @@ export class Attaching {
     return (await mayAttach(file.fsPath, true)) ? fileMaterial(file) : 'declined';
   }
 
-  /** What a page says was dropped is asked about when it lies outside the workspace; what the person chose in a dialog is not. */
+  /**
+   * Attaches a file. Asks first if a page reports it as dropped and it is outside the workspace. A file chosen in a
+   * dialog needs no question.
+   */
   async #addFile(uri: vscode.Uri, how: 'dropped' | 'chosen'): Promise<void> {
     if (uri.scheme !== 'file')
       throw new NotAttached(vscode.l10n.t('{0} was not attached: it is no file on the disk.', nameOf(uri)));
@@ -148,7 +157,7 @@ export class Attaching {
     }
   }
 
-  /** The way for who has no mouse and knows no mention. */
+  /** Offers a list, for people without a mouse who know no mentions. */
   async #choose(): Promise<void> {
     const editor = this.#editors.editor;
     const fromDisk = {
@@ -197,7 +206,10 @@ export class Attaching {
   }
 }
 
-/** Asks before a file leaves the machine whose name says that it holds secrets, and, where `asksOutside`, before one that is not of the workspace. */
+/**
+ * Asks before a file leaves the machine if its name suggests secrets. With `asksOutside`, also asks if the file is
+ * outside the workspace.
+ */
 async function mayAttach(path: string, asksOutside = false): Promise<boolean> {
   const folders = (vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath);
   const real = await openableFile(path, folders, undefined);
@@ -227,7 +239,7 @@ const sentenceOf = (error: unknown): string =>
         plainLabel(error instanceof Error ? error.message : String(error)),
       );
 
-/** A file of the machine on which Telos runs, however the window far away calls it. */
+/** Returns the address of a file on the machine on which Telos runs, even if the window is remote. */
 function ownUri(address: string): vscode.Uri {
   const uri = vscode.Uri.parse(address);
   return uri.scheme === 'vscode-remote' ? vscode.Uri.file(uri.path) : uri;

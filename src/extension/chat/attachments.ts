@@ -1,4 +1,6 @@
-/** What goes along with the next request: each thing checked by its bytes, named, and small enough for a model to read. */
+/**
+ * Holds the attachments of the next request. Each is checked by its bytes, named, and small enough for a model to read.
+ */
 
 import { randomUUID } from 'node:crypto';
 import { decodeUtf8, looksBinary, withoutPartialEnd } from '../../engine/files/plainText.ts';
@@ -12,24 +14,24 @@ import {
 import type { AttachmentChip } from '../../protocol/webview.ts';
 import { t } from '../base/labels.ts';
 
-/** Of one text, in characters: some fifteen thousand tokens. */
+/** Limit of one text, in characters: about fifteen thousand tokens. */
 const maxTextLength = 64_000;
 const maxAttachments = 20;
 
-/** Bytes as they came; `size` is the whole size where they are but the beginning of a file. */
+/** The bytes as received. `size` is the whole size if they are only the beginning of a file. */
 export interface Handed {
   name: string;
   bytes: Buffer;
   size?: number;
-  /** Absolute path, where tools can read it. */
+  /** Absolute path, if tools can read the file. */
   path?: string;
   language?: string;
 }
 
-/** Says in a sentence for the person why something cannot go along. */
+/** Says in a sentence for the person why something cannot be attached. */
 export class NotAttached extends Error {}
 
-/** Throws NotAttached for what a model cannot read. */
+/** Returns the bytes as an attachment. Throws NotAttached if a model cannot read them. */
 export function attachmentOf({ name, bytes, size = bytes.length, path, language }: Handed): Attachment {
   const mediaType = imageTypeOf(bytes);
   if (mediaType) {
@@ -56,7 +58,7 @@ export function attachmentOf({ name, bytes, size = bytes.length, path, language 
   };
 }
 
-/** A text that no file holds as it is: a selection, a list of problems. */
+/** Returns a text that is not a file's whole content as an attachment: a selection, a list of problems. */
 export function textAttachment(name: string, text: string, language = ''): TextAttachment {
   const isCut = text.length > maxTextLength;
   return {
@@ -78,7 +80,7 @@ const tooLarge = (name: string, size: number): string =>
 
 const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
 
-/** By its first bytes: a name and a type that a page gives say nothing. */
+/** Recognizes an image by its first bytes. A name and a type that a page gives prove nothing. */
 export function imageTypeOf(bytes: Buffer): ImageAttachment['mediaType'] | undefined {
   const head = bytes.subarray(0, 12).toString('latin1');
   if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png';
@@ -93,7 +95,7 @@ interface Held {
   attachment: Attachment;
 }
 
-/** What the chips over the textbox stand for, in the order in which it came. */
+/** The attachments behind the chips above the textbox, in the order in which they were added. */
 export class AttachmentList {
   #held: Held[] = [];
 
@@ -101,7 +103,10 @@ export class AttachmentList {
     return this.#held.map(({ chip }) => chip);
   }
 
-  /** `mention` is the word of the request that stands for it. The same thing twice is there once, as it is now. Throws NotAttached. */
+  /**
+   * Adds an attachment. `mention` is the request's word for it. Adding the same thing again replaces the older one.
+   * Throws NotAttached.
+   */
   add(attachment: Attachment, { mention, thumbnail }: { mention?: string; thumbnail?: string } = {}): void {
     const held = this.#held.filter(one => !isSame(one, attachment, mention));
     if (held.length >= maxAttachments) {
@@ -128,7 +133,7 @@ export class AttachmentList {
     return this.#held.some(({ chip }) => chip.mention === mention);
   }
 
-  /** All of it, which then no longer waits. */
+  /** Returns all attachments and clears the list. */
   take(): Attachment[] {
     const taken = this.#held.map(({ attachment }) => attachment);
     this.#held = [];
@@ -153,7 +158,7 @@ function detailOf(attachment: Attachment): string {
 
 const kilobytes = (bytes: number): string => `${Math.max(1, Math.round(bytes / 1000))} KB`;
 
-/** The words of a request that stand for something else: `@selection`, `@problems`, `@path/of/a/file`. */
+/** Returns the mentions in a request: `@selection`, `@problems`, `@path/of/a/file`. */
 export function mentionsIn(text: string): string[] {
   const found = [...text.matchAll(/(?<![\p{L}\p{N}_.@/-])@([^\s@,;:!?"'`()[\]{}<>]+)/gu)];
   return [...new Set(found.map(match => (match[1] ?? '').replace(/[.]+$/, '')).filter(Boolean))];

@@ -1,4 +1,4 @@
-/** The chat without its window: takes a request, runs it, and posts what happens in numbered batches. */
+/** Runs the requests of a chat without its window, and posts the events in numbered batches. */
 
 import { randomUUID } from 'node:crypto';
 import { paced } from '../../engine/records/playback.ts';
@@ -11,19 +11,19 @@ import { ActiveRuns, type RequestPorts, type RunKind, requestRun } from './chatR
 import { ChatFeed, type ChatRequest, Conversation, type KeptRun, type RunElsewhere } from './conversation.ts';
 import { PendingApprovals } from './pendingApprovals.ts';
 
-/** What the chat needs of the editor around it. */
+/** The parts of the editor that the chat needs. */
 export interface ChatPorts extends RequestPorts {
-  /** Sends to the view, if there is one; never waits for it. */
+  /** Sends to the view, if there is one. Never waits for it. */
   post(message: ToWebview): void;
   /** Never throws. */
   readInfo(): Promise<ChatInfo>;
-  /** A run has started or ended, a question was put or answered, or another conversation is shown. */
+  /** Called when a run starts or ends, a question is asked or answered, or another conversation is shown. */
   changed(): void;
-  /** A question waits; the chat may be out of sight. */
+  /** Called when a question waits. The chat may be out of sight. */
   approvalAsked(request: ApprovalRequest): void;
 }
 
-/** What a run that goes on is told. */
+/** The request that resumes a run. */
 const resumingWords = 'Go on where you were interrupted.';
 
 export class Chat {
@@ -34,7 +34,7 @@ export class Chat {
   readonly #runs: ActiveRuns;
   /** Requests that wait for the end of the active run. */
   #queue: { id: string; request: ChatRequest }[] = [];
-  /** The person has been given a draft in this conversation; a second one could overwrite their own words. */
+  /** True once a draft was shown in this conversation. A second one could overwrite the person's own words. */
   #drafted = false;
 
   constructor(ports: ChatPorts) {
@@ -47,37 +47,37 @@ export class Chat {
     );
   }
 
-  /** A run of the shown conversation goes on. */
+  /** True while a run of the shown conversation is active. */
   get isRunning(): boolean {
     return this.#runs.kind !== undefined;
   }
 
-  /** The same, and it is this chat's own. */
+  /** True while the active run is this chat's own. */
   get isWorking(): boolean {
     return this.#runs.kind === 'own';
   }
 
-  /** The same, and it can be stopped from here. */
+  /** True while the active run can be stopped from here. */
   get canStop(): boolean {
     return this.isRunning && this.#runs.kind !== 'elsewhere';
   }
 
-  /** How many questions wait for the person's answer. */
+  /** The number of questions that wait for the person's answer. */
   get waiting(): number {
     return this.#approvals.count;
   }
 
-  /** What the runs of the shown conversation are kept under. */
+  /** The id under which the runs of the shown conversation are stored. */
   get keptId(): string {
     return this.#conversation.keptId;
   }
 
-  /** The runs of the shown conversation, in their order. */
+  /** The ids of the shown conversation's runs, in their order. */
   get runIds(): readonly string[] {
     return this.#conversation.runIds;
   }
 
-  /** What the shown conversation is called; empty before its first request. */
+  /** The title of the shown conversation. Empty before its first request. */
   get title(): string {
     return this.#conversation.title;
   }
@@ -87,7 +87,7 @@ export class Chat {
     return this.#conversation.workingDir;
   }
 
-  /** Starts a run. While one goes on, the request waits for its end. */
+  /** Starts a run. If one is active, the request waits for its end. */
   submit(request: ChatRequest): void {
     if (request.text.trim() === '' && !request.skill) return;
     if (!this.isRunning) {
@@ -98,13 +98,13 @@ export class Chat {
     this.#postQueue();
   }
 
-  /** Takes a waiting request away. */
+  /** Removes a waiting request. */
   unqueue(id: string): void {
     this.#queue = this.#queue.filter(waiting => waiting.id !== id);
     this.#postQueue();
   }
 
-  /** Runs a waiting request before the others, as soon as nothing goes on. */
+  /** Runs a waiting request before the others. Does nothing while a run is active. */
   runQueued(id: string): void {
     const waiting = this.#queue.find(one => one.id === id);
     if (!waiting || this.isRunning) return;
@@ -130,16 +130,18 @@ export class Chat {
     this.#runs.start(kind, work, {
       flush: () => this.#feed.now(),
       next: isStopped => {
-        // Who stops a run wants to look first; what waits then waits for them.
+        // A person who stops a run wants to look first. Waiting requests then keep waiting.
         const [next] = this.#queue;
         if (next && !isStopped) this.runQueued(next.id);
       },
     });
   }
 
-  /** Stops the run that is going on, waits for its end, and runs this one; of the run that it takes the place of, the model hears nothing. */
+  /**
+   * Stops the active run, waits for its end, and runs this request. The model is not shown the run that it replaces.
+   */
   async submitInstead(request: ChatRequest): Promise<void> {
-    // What cannot be stopped from here is waited for.
+    // A run that cannot be stopped from here has to end first.
     if (this.#runs.kind === 'elsewhere') return this.submit(request);
     this.stop();
     await this.#runs.done;
@@ -147,14 +149,17 @@ export class Chat {
     else this.#start(this.#conversation.completed(request), this.#conversation.earlierInstead(request.text));
   }
 
-  /** Goes on with the latest run where that was interrupted. */
+  /** Continues the latest run if it was interrupted. */
   resume(runId: string): void {
-    // A list may have seen its end sooner than this chat.
+    // A list may have seen the run's end before this chat did.
     if (this.#runs.kind === 'elsewhere') void this.#runs.done.then(() => this.resume(runId));
     if (!this.isRunning && this.#conversation.isInterrupted(runId)) this.submit({ text: resumingWords });
   }
 
-  /** Shows a kept conversation in place of this one; not while a run of its own goes on. One that goes on elsewhere is watched to its end. */
+  /**
+   * Shows a stored conversation in place of this one, unless a run of its own is active. A run that is active elsewhere
+   * is watched to its end.
+   */
   async open(conversation: Conversation): Promise<void> {
     this.#watchNoMore();
     if (this.isRunning) return;
@@ -164,7 +169,7 @@ export class Chat {
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
-  /** Hands the shown conversation to another chat and shows an empty one; undefined while a run goes on. */
+  /** Hands the shown conversation to another chat and shows an empty one. Returns undefined while a run is active. */
   async give(): Promise<Conversation | undefined> {
     if (this.isRunning) return undefined;
     const given = this.#conversation;
@@ -173,8 +178,8 @@ export class Chat {
   }
 
   /**
-   * Plays kept runs into an empty conversation; nothing runs. Stopping it shows the rest at once. A request behind them begins a conversation
-   * of its own, which goes on from there. `title` is the played conversation's.
+   * Plays stored runs into an empty conversation; nothing runs. Stopping shows the rest at once. A request after them
+   * starts a new conversation that continues from there. `title` is the title of the played conversation.
    */
   async replay(runs: readonly KeptRun[], title?: string): Promise<void> {
     this.#watchNoMore();
@@ -204,12 +209,15 @@ export class Chat {
     this.#ports.changed();
   }
 
-  /** What a request of this conversation said; empty for a run that is not of it. */
+  /** Returns the text of a request of this conversation. Empty if the run is not part of it. */
   wordsOf(runId: string): string {
     return this.#conversation.before(runId)?.request.text ?? '';
   }
 
-  /** Runs a request of this conversation again with `text` for its words, and `more` with it; the conversation goes on from what was before it. */
+  /**
+   * Runs a request of this conversation again with `text` as its words and `more` as further attachments. The
+   * conversation continues from what came before that request.
+   */
   async resend(runId: string, text: string, more: readonly Attachment[] = []): Promise<void> {
     if (text.trim() === '' && !this.#conversation.before(runId)?.request.skill) return;
     this.#watchNoMore();
@@ -224,12 +232,12 @@ export class Chat {
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
-  /** Aborts the shown run; it reports its own end. One that goes on elsewhere cannot be stopped from here. */
+  /** Aborts the shown run, which reports its own end. A run that is active elsewhere cannot be stopped from here. */
   stop(): void {
     if (this.canStop) this.#runs.abort();
   }
 
-  /** Nobody looks at this chat any more: what is but watched, a replay or a run elsewhere, is over for it. */
+  /** Called when the chat is no longer shown. Ends whatever was only watched: a replay or a run elsewhere. */
   close(): void {
     if (!this.isWorking) this.#runs.abort();
   }
@@ -254,14 +262,14 @@ export class Chat {
     return this.#approvals.answer(token, decision);
   }
 
-  /** Leaves the conversation behind, ending its run, and shows an empty one. */
+  /** Leaves the conversation, ends its run, and shows an empty one. */
   async startOver(): Promise<void> {
     this.#runs.leave();
     this.#replace(new Conversation());
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 
-  /** A view asks for what it does not have: `have` events of conversation `id`. */
+  /** Sends the view what it is missing. It has the first `have` events of conversation `id`. */
   async show(id: string | null, have: number): Promise<void> {
     this.#feed.leave();
     const info = await this.#ports.readInfo();
@@ -286,12 +294,12 @@ export class Chat {
     });
   }
 
-  /** The view is gone; events are kept until one asks for them. */
+  /** Called when the view is gone. Events are kept until a view asks for them. */
   hide(): void {
     this.#feed.leave();
   }
 
-  /** Provider, skills or trust may have changed; with the sample just added, its request is drafted. */
+  /** Sends the provider, skills and trust, which may have changed. If the sample was just added, drafts its request. */
   async updateInfo(): Promise<void> {
     if (!this.#feed.isFollowed) return;
     const info = await this.#ports.readInfo();
@@ -302,7 +310,7 @@ export class Chat {
     this.#feed.say({ type: 'draft', text, suggested: true });
   }
 
-  /** Ends every run and waits until each has said so. */
+  /** Ends every run and waits until each has reported its end. */
   async end(): Promise<void> {
     await this.#runs.end();
     this.#feed.dispose();
@@ -325,7 +333,7 @@ export class Chat {
   }
 }
 
-/** With nothing but a recording to answer, the first press of Send plays the sample that it belongs to. */
+/** If only a recording can answer, the first press of Send plays the sample that it belongs to. */
 export function firstDraft(info: ChatInfo): string {
   return info.recording && info.skills.some(({ skill }) => skill === 'kickoff') ? 'run daily kickoff' : '';
 }

@@ -1,4 +1,4 @@
-/** One chat in one webview, wherever that stands: draws it, and decides what its messages may have the editor do. */
+/** Draws one chat in a webview, and decides which of the view's messages make the editor act. */
 
 import * as vscode from 'vscode';
 import { TelosError } from '../../engine/errors.ts';
@@ -18,7 +18,7 @@ import type { OpenChats, PlacedChat } from './openChats.ts';
 import type { RunChangesView } from './runChanges.ts';
 import type { KeptConversations, KeptPlace } from './storedConversations.ts';
 
-/** What all chats of the window share. */
+/** The parts that all chats of the window share. */
 export interface ChatDesk {
   extensionUri: vscode.Uri;
   current: CurrentTelos;
@@ -29,12 +29,12 @@ export interface ChatDesk {
   changes: RunChangesView;
 }
 
-/** Where a chat stands. */
+/** The place in which a chat is shown. */
 export interface ChatPlace {
   isVisible(): boolean;
   /** Brings it to the front. */
   focus(): Promise<void>;
-  /** A run has started or ended, a question was put or answered, or another conversation is shown. */
+  /** Called when a run starts or ends, a question is asked or answered, or another conversation is shown. */
   changed(): void;
 }
 
@@ -44,9 +44,9 @@ export class ChatSurface implements PlacedChat {
   readonly #place: ChatPlace;
   #attaching: Promise<Attaching> | undefined;
   #webview: vscode.Webview | undefined;
-  /** While a kept conversation is read; what the view wants then waits. */
+  /** Set while a stored conversation is read. Messages from the view wait for it. */
   #restoring: Promise<void> | undefined;
-  /** What goes along with a request must be there before the request goes. */
+  /** Attachments must be complete before their request is sent. */
   #inOrder: Promise<unknown> = Promise.resolve();
 
   constructor(desk: ChatDesk, place: ChatPlace) {
@@ -68,7 +68,7 @@ export class ChatSurface implements PlacedChat {
     desk.chats.add(this);
   }
 
-  /** Draws the chat in a webview from now on. What is returned lets go of it again. */
+  /** Draws the chat in a webview from now on. The returned disposable detaches it. */
   attach(webview: vscode.Webview): vscode.Disposable {
     this.#webview = webview;
     const built = vscode.Uri.joinPath(this.#desk.extensionUri, 'dist', 'webview');
@@ -100,7 +100,7 @@ export class ChatSurface implements PlacedChat {
     await this.#place.focus();
   }
 
-  /** Shows a conversation of an earlier window again; an empty one where nothing is kept of it. */
+  /** Shows a conversation of an earlier window again, or an empty one if none is stored. */
   restore(place: KeptPlace): void {
     this.#restoring = this.#restore(place).finally(() => {
       this.#restoring = undefined;
@@ -121,7 +121,7 @@ export class ChatSurface implements PlacedChat {
   }
 
   #post(message: ToWebview): void {
-    // Not awaited: a hidden view never answers, and what is lost is asked for by its number.
+    // Not awaited: a hidden view never answers. It asks for lost events by their number.
     this.#webview?.postMessage(message).then(undefined, error => this.#desk.log.error(error));
   }
 
@@ -139,7 +139,7 @@ export class ChatSurface implements PlacedChat {
     } catch (error) {
       this.#desk.log.error(`The chat view's message '${message.type}' failed.`, error);
       if (message.type !== 'submit' && message.type !== 'resend') return;
-      // The view waits for a run that will not come.
+      // The view waits for a run that will never start.
       this.#post({ type: 'draft', text: message.text, suggested: true });
       const why = plainLabel(error instanceof Error ? error.message : String(error), 300);
       void vscode.window.showErrorMessage(vscode.l10n.t('The request was not sent: {0}', why));
@@ -220,7 +220,7 @@ export class ChatSurface implements PlacedChat {
     return done;
   }
 
-  /** Which of the shown runs are undone, here or elsewhere. */
+  /** Reports which of the shown runs are undone, here or elsewhere. */
   async #sayUndone(): Promise<void> {
     const shown = this.chat.runIds;
     if (!this.#webview || shown.length === 0) return;
@@ -238,7 +238,7 @@ export class ChatSurface implements PlacedChat {
     }
   }
 
-  /** What cannot go along keeps the request back: its words are given back to be changed. */
+  /** Sends a request. If something cannot be attached, the words are returned as a draft to be changed. */
   async #submit(message: Extract<ToHost, { type: 'submit' }>): Promise<void> {
     const { text, skill, withoutSkill, anew } = message;
     const attachments = await (await this.#attachments()).takeFor(text);
@@ -260,7 +260,7 @@ export class ChatSurface implements PlacedChat {
     await this.#place.focus();
   }
 
-  /** Puts the skill of the next request into the chip over the textbox. */
+  /** Puts the skill of the next request into the chip above the textbox. */
   async #chooseSkill(): Promise<void> {
     const { chooseNextSkill } = await import('./openFromChat.ts');
     const chosen = await chooseNextSkill(await this.#desk.current.openTelos());
@@ -290,10 +290,10 @@ function describe(value: unknown): string {
   }
 }
 
-/** The view shows one line of each, and with thousands of skills each line counts. In characters. */
+/** The view shows one line of each description. With thousands of skills, each line counts. In characters. */
 const maxListedDescription = 160;
 
-/** Never throws; what cannot be read is said, and stands in the log. */
+/** Reads models and skills for the chat. Never throws. Errors are shown in the result and logged. */
 export async function readChatInfo(current: CurrentTelos, log: vscode.LogOutputChannel): Promise<ChatInfo> {
   const trusted = vscode.workspace.isTrusted;
   try {
@@ -311,7 +311,9 @@ export async function readChatInfo(current: CurrentTelos, log: vscode.LogOutputC
   }
 }
 
-/** A provider that is not set up does not keep the skills from being shown; the run says what is missing. */
+/**
+ * Returns the provider. A missing set-up does not keep the skills from being shown. The run reports what is missing.
+ */
 async function choiceOf(
   telos: Telos,
   log: vscode.LogOutputChannel,

@@ -1,15 +1,18 @@
-/** The chat view shows what a model wrote, so whatever it sends is checked field by field before the host acts on it. */
+/**
+ * Checks every message of the chat view field by field before the host acts on it. The view shows text that a model
+ * wrote.
+ */
 
 import { maxImageBytes } from '../../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalScope, SkillRef } from '../../protocol/run.ts';
 import { type ToHost, type ViewCommand, viewCommands } from '../../protocol/webview.ts';
 
-/** More than a person types or pastes; in characters. */
+/** More than a person types or pastes. In characters. */
 const maxText = 1_000_000;
 const maxName = 1_000;
 const maxAddress = 32_000;
 
-/** Base64 of the largest image. */
+/** Length of the largest image in base64. */
 const maxData = Math.ceil(maxImageBytes / 3) * 4;
 const maxThumbnail = 60_000;
 const maxUris = 50;
@@ -18,7 +21,7 @@ const scopes: readonly ApprovalScope[] = ['once', 'run', 'always'];
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The message, with its known fields alone, or undefined for everything that the protocol does not know. */
+/** Returns the message with its known fields only, or undefined if the protocol does not know it. */
 export function readToHost(value: unknown): ToHost | undefined {
   if (!isFields(value)) return undefined;
   switch (value['type']) {

@@ -1,14 +1,14 @@
-/** The page around the chat view's script, and the policy that lets it load nothing else. */
+/** Builds the page around the chat view's script, and the policy that keeps it from loading anything else. */
 import { randomBytes } from 'node:crypto';
 
 export interface ChatPageParts {
-  /** The webview's own origin for local files, as `webview.cspSource` gives it. */
+  /** The webview's own origin for local files, the value of `webview.cspSource`. */
   cspSource: string;
   scriptUri: string;
   styleUri: string;
-  /** As BCP 47 names it, `en` or `de` for example. */
+  /** BCP 47 tag, such as `en` or `de`. */
   language?: string;
-  /** The view's texts in that language, by their English ones; none for English. */
+  /** The view's texts in that language, by their English texts. Undefined for English. */
   words?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -26,7 +26,7 @@ export function chatPage({
     `style-src ${cspSource}`,
     `img-src ${cspSource} data:`,
     `font-src ${cspSource}`,
-    // The first directive does not stand in for these two.
+    // `default-src` does not cover these two.
     `form-action 'none'`,
     `base-uri 'none'`,
   ].join('; ');

@@ -1,4 +1,4 @@
-/** The chat in the secondary sidebar, and the commands that belong to it. */
+/** Shows the chat in the secondary sidebar and in editors, and registers their commands. */
 import * as vscode from 'vscode';
 import type { RunRequest } from '../../engine/run/request.ts';
 import { plainLabel } from '../base/labels.ts';
@@ -7,7 +7,7 @@ import { type Conversation, keptIdOf } from './conversation.ts';
 
 const viewId = 'telos.chat';
 
-/** Where the workspace remembers which conversation the sidebar shows. */
+/** The workspace's key for the conversation that the sidebar shows. */
 const shownKey = 'telos.chat.shown';
 
 export class ChatView implements vscode.WebviewViewProvider {
@@ -32,7 +32,7 @@ export class ChatView implements vscode.WebviewViewProvider {
     const subscriptions = vscode.Disposable.from(
       this.#surface.attach(view.webview),
       view.onDidChangeVisibility(() => {
-        // A hidden page is thrown away; the one that comes back asks for everything.
+        // A hidden page is thrown away. The next one asks for everything.
         if (!view.visible) this.#surface.chat.hide();
       }),
       view.onDidDispose(() => {
@@ -43,13 +43,15 @@ export class ChatView implements vscode.WebviewViewProvider {
     this.#label();
   }
 
-  /** Brings the chat to the front and runs a request in it, which takes nothing from what was said there before. */
+  /**
+   * Brings the chat to the front and runs a request in it. The request does not continue what was said there before.
+   */
   async submitInFront(request: RunRequest): Promise<void> {
     this.#surface.chat.submit({ ...request, goesOn: 'from_start' });
     await this.focus();
   }
 
-  /** The same, and a run that is going on gives way to it. */
+  /** Brings the chat to the front and runs a request in it, in place of an active run. */
   async submitInstead(request: RunRequest): Promise<void> {
     await this.#surface.chat.submitInstead(request);
     await this.focus();
@@ -59,13 +61,13 @@ export class ChatView implements vscode.WebviewViewProvider {
     await vscode.commands.executeCommand(`${viewId}.focus`);
   }
 
-  /** Shows a kept conversation in place of the one that is shown. */
+  /** Shows a stored conversation in place of the shown one. */
   async open(conversation: Conversation): Promise<void> {
     await this.#surface.chat.open(conversation);
     await this.focus();
   }
 
-  /** Empties the sidebar for a chat elsewhere; undefined while a run goes on. */
+  /** Empties the sidebar for a chat elsewhere. Returns undefined while a run is active. */
   give(): Promise<Conversation | undefined> {
     return this.#surface.chat.give();
   }
@@ -75,7 +77,7 @@ export class ChatView implements vscode.WebviewViewProvider {
     await this.focus();
   }
 
-  /** A run goes on in it that can be stopped from here. */
+  /** True while it has an active run that can be stopped from here. */
   get isRunning(): boolean {
     return this.#surface.chat.canStop;
   }
@@ -85,7 +87,7 @@ export class ChatView implements vscode.WebviewViewProvider {
   }
 
   #remember(keptId: string | undefined): void {
-    // What is being read again has not been forgotten.
+    // A conversation that is being read again is still remembered.
     if (keptId === undefined && this.#surface.isRestoring) return;
     if (this.#memory.get(shownKey) !== keptId) void this.#memory.update(shownKey, keptId);
   }
@@ -118,7 +120,7 @@ export function registerChatView(
 /** Also named in package.json. */
 const panelType = 'telos.chatPanel';
 
-/** One chat, and the editor that shows it; its run outlives the editor. */
+/** One chat and the editor that shows it. Its run outlives the editor. */
 class ChatPanel {
   readonly surface: ChatSurface;
   readonly #desk: ChatDesk;
@@ -139,7 +141,7 @@ class ChatPanel {
     return this.#panel?.active === true;
   }
 
-  /** An editor that was closed while its run goes on is opened again. */
+  /** Shows the editor. Opens it again if it was closed while its run is active. */
   focus(): void {
     if (this.#panel) this.#panel.reveal();
     else this.show(newEditor());
@@ -150,7 +152,7 @@ class ChatPanel {
     const subscriptions = vscode.Disposable.from(
       this.surface.attach(panel.webview),
       panel.onDidChangeViewState(() => {
-        // A hidden page is thrown away; the one that comes back asks for everything.
+        // A hidden page is thrown away. The next one asks for everything.
         if (!panel.visible) this.surface.chat.hide();
         this.#panels.changed();
       }),
@@ -186,7 +188,10 @@ class ChatPanel {
     return { light: picture('light'), dark: picture('dark') };
   }
 
-  /** An editor cannot be kept from closing, and a run may have taken long already. */
+  /**
+   * Asks whether to stop the run of a closed editor. Closing cannot be prevented, and the run may have taken long
+   * already.
+   */
   #goOnUnseen(): void {
     const question = vscode.l10n.t(
       '“{0}” runs on, although its editor is closed.',
@@ -200,7 +205,7 @@ class ChatPanel {
   }
 }
 
-/** All of them. */
+/** All chats in editors. */
 export class ChatPanels implements vscode.WebviewPanelSerializer {
   readonly #desk: ChatDesk;
   readonly #all = new Set<ChatPanel>();
@@ -216,7 +221,7 @@ export class ChatPanels implements vscode.WebviewPanelSerializer {
     return one;
   }
 
-  /** `state` is what the page of an earlier window has kept. */
+  /** Restores a chat. `state` is the state that the page of an earlier window stored. */
   async deserializeWebviewPanel(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
     const one = new ChatPanel(this.#desk, this);
     this.#all.add(one);
@@ -234,14 +239,17 @@ export class ChatPanels implements vscode.WebviewPanelSerializer {
     this.#desk.chats.remove(one.surface);
   }
 
-  /** For the `when` clauses of package.json. */
+  /** Updates the context for the `when` clauses of package.json. */
   changed(): void {
     const isRunning = this.active?.surface.chat.canStop === true;
     void vscode.commands.executeCommand('setContext', 'telos.panelRunning', isRunning);
   }
 }
 
-/** `Telos: Open Chat in Editor`, the buttons in the editor's title, and the editors that a reloaded window had. */
+/**
+ * Registers `Telos: Open Chat in Editor`, the buttons in the editor's title, and the restoring of editors after a
+ * reload.
+ */
 export function registerChatPanels(desk: ChatDesk): { panels: ChatPanels; registration: vscode.Disposable } {
   const panels = new ChatPanels(desk);
   const registration = vscode.Disposable.from(

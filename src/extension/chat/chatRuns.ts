@@ -1,4 +1,7 @@
-/** One request of a chat as a run: what went along before goes along again, the engine runs it, and where that was never reached there is an end all the same. */
+/**
+ * Runs one request of a chat. Attaches again what was attached before. Reports an end even if the engine was never
+ * reached.
+ */
 
 import { randomUUID } from 'node:crypto';
 import { Interruption } from '../../engine/errors.ts';
@@ -10,15 +13,15 @@ import type { ErrorCode, RunEvent } from '../../protocol/run.ts';
 import { t } from '../base/labels.ts';
 import type { ChatRequest } from './conversation.ts';
 
-/** What a request needs of the editor around it. */
+/** The parts of the editor that a request needs. */
 export interface RequestPorts {
   openTelos(): Promise<Pick<Telos, 'run'>>;
-  /** What went along with a request of an earlier window. */
+  /** Reads the attachments of a request from an earlier window. */
   readAlong(kept: NonNullable<ChatRequest['keptWith']>): Promise<KeptAlong>;
   isTrusted(): boolean;
 }
 
-/** `isKept` is true for what the engine says: then the run has a file. */
+/** One event. `isKept` is true for events of the engine, whose run has a file. */
 export interface RequestEvent {
   event: RunEvent;
   isKept: boolean;
@@ -29,7 +32,7 @@ const untrustedMessage = (): string =>
     'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then send again.',
   );
 
-/** `place` is where the run is kept. What is returned runs it, and never throws. */
+/** Returns a function that runs the request and never throws. `place` is where the run is stored. */
 export function requestRun(
   { keptWith, ...request }: ChatRequest,
   earlier: EarlierConversation,
@@ -54,7 +57,7 @@ export function requestRun(
         if (event.type === 'run_start' && kept) yield* noticesOf(kept).map(own);
       }
     } catch (error) {
-      // A run never throws; what lands here is Telos itself failing to open, or a defect.
+      // A run never throws. An error here means that Telos failed to open, or a defect.
       const message = error instanceof Error ? error.message : String(error);
       const durationMs = Date.now() - startedAt;
       if (started) yield own(failedEnd('internal', message, durationMs));
@@ -63,7 +66,7 @@ export function requestRun(
   };
 }
 
-/** A request that never reached the engine is still a run with a start and an end, so that the view shows it like any other. */
+/** Returns the start and end of a request that never reached the engine. The view then shows it like any other run. */
 function refused(
   { text }: ChatRequest,
   code: ErrorCode,
@@ -81,7 +84,7 @@ function refused(
 
 const own = (event: RunEvent): RequestEvent => ({ event, isKept: false });
 
-/** The request as the engine takes it. */
+/** Converts the request to the engine's form. */
 function goingOn({ goesOn, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
   const { messages, skill, skillIsUnread } = earlier;
   if (goesOn === 'from_start' || messages.length === 0) return request;
@@ -90,7 +93,7 @@ function goingOn({ goesOn, ...request }: ChatRequest, earlier: EarlierConversati
   return { ...request, conversation: { messages, ...(stays && { skill }), ...unread } };
 }
 
-/** With what went along the first time, before what the person has added since. */
+/** Adds what was attached the first time, before the attachments that the person has added since. */
 function withAlong(request: ChatRequest, { attachments, selection }: KeptAlong): ChatRequest {
   const all = [...attachments, ...(request.attachments ?? [])];
   return {
@@ -126,7 +129,7 @@ function failedEnd(code: ErrorCode, message: string, durationMs: number): RunEve
   };
 }
 
-/** The chat's own; one that is only played again; or one of another place, which is watched. */
+/** The chat's own run, a replay, or a run elsewhere that is only watched. */
 export type RunKind = 'own' | 'replay' | 'elsewhere';
 
 interface ActiveRun {
@@ -140,24 +143,24 @@ export class ActiveRuns {
   readonly #all = new Set<ActiveRun>();
   #shown: ActiveRun | undefined;
 
-  /** `changed` is told when the shown run has started or ended. */
+  /** `changed` is called when the shown run has started or ended. */
   constructor(changed: () => void) {
     this.#changed = changed;
   }
 
-  /** What kind of run is shown; undefined while none goes on. */
+  /** The kind of the shown run. Undefined while none is active. */
   get kind(): RunKind | undefined {
     return this.#shown?.kind;
   }
 
-  /** Settles with the end of the shown run. */
+  /** Settles when the shown run ends. */
   get done(): Promise<void> {
     return this.#shown?.done ?? Promise.resolve();
   }
 
   /**
-   * Starts a run, which is the shown one from now on. `flush` is called at its end, `next` behind that where it is still shown, with whether it
-   * was stopped. `work` never throws.
+   * Starts a run and shows it. `flush` is called at its end. `next` is called after that if the run is still shown,
+   * with true if it was stopped. `work` must never throw.
    */
   start(
     kind: RunKind,
@@ -179,18 +182,18 @@ export class ActiveRuns {
     });
   }
 
-  /** Aborts the shown run; it reports its own end. */
+  /** Aborts the shown run, which reports its own end. */
   abort(): void {
     this.#shown?.controller.abort();
   }
 
-  /** The same, and it is no longer shown. */
+  /** Aborts the shown run and no longer shows it. */
   leave(): void {
     this.abort();
     this.#shown = undefined;
   }
 
-  /** Ends every run and waits until each has said so. */
+  /** Ends every run and waits until each has reported its end. */
   async end(): Promise<void> {
     for (const run of this.#all) run.controller.abort(new Interruption());
     await Promise.all([...this.#all].map(run => run.done));

@@ -1,4 +1,7 @@
-/** The events of one conversation, kept and numbered, so that a view that was closed can draw itself again, and what a next request goes on from. */
+/**
+ * Keeps and numbers the events of one conversation, so that a reopened view can draw itself again. Holds the messages
+ * from which the next request continues.
+ */
 
 import { randomUUID } from 'node:crypto';
 import { messagesFrom } from '../../engine/records/transcript.ts';
@@ -8,70 +11,76 @@ import type { Message, RunEvent, SkillRef } from '../../protocol/run.ts';
 import type { ToWebview } from '../../protocol/webview.ts';
 import { t } from '../base/labels.ts';
 
-/** `from` is the number of the first event; the next batch starts at `from + events.length`. */
+/** `from` is the number of the first event. The next batch starts at `from + events.length`. */
 export interface Batch {
   from: number;
   events: readonly RunEvent[];
 }
 
 export interface ChatRequest extends RunRequest {
-  /** It was made in an earlier window: what went along is kept with that run, and `attached` names it. */
+  /**
+   * Set if the request was made in an earlier window. Its attachments are stored with that run, and `attached` names
+   * them.
+   */
   keptWith?: { runId: string; attached: readonly AttachedName[] };
   /**
-   * How it goes on from what was said before: with the conversation's skill (the usual case), with a skill that is chosen by its words
-   * alone, or from nothing.
+   * How the request continues the conversation. Either with its skill (the usual case), with a skill chosen by the
+   * words alone, or from nothing.
    */
   goesOn?: 'with_skill' | 'anew' | 'from_start';
 }
 
-/** A request as it was made; `earlier` is what the conversation was before it. */
+/** A request as it was made. `earlier` is the conversation before it. */
 interface Turn {
   request: ChatRequest;
   earlier: EarlierConversation;
 }
 
-/** A run as it was kept: without a `run_end` it was interrupted. */
+/** A stored run. Without a `run_end` it was interrupted. */
 export interface KeptRun {
   request: ChatRequest;
   events: readonly RunEvent[];
-  /** Its own messages, as far as they were kept. */
+  /** Its own messages, as far as they were stored. */
   messages?: readonly Message[];
-  /** Nothing was said before it that it knew of. */
+  /** True if the run knew of nothing that was said before it. */
   beginsAnew?: boolean;
-  /** Set for one that goes on in another place. */
+  /** Set if the run is active elsewhere. */
   elsewhere?: RunElsewhere;
 }
 
-/** A run that can be watched, and no more. */
+/** A run that can only be watched. */
 export interface RunElsewhere {
-  /** Where, in words for a person. */
+  /** The place, in words for a person. */
   where: string;
-  /** What comes behind its kept events, up to its end; `said` is all that was said before it. Ends without a word when the signal aborts. */
+  /**
+   * Yields the events after the stored ones, up to the run's end. `said` is everything said before it. Returns silently
+   * when the signal aborts.
+   */
   follow(said: readonly Message[], isWatched: () => boolean, signal: AbortSignal): AsyncIterable<RunEvent>;
 }
 
 const nothingSaid: EarlierConversation = { messages: [] };
 
 export class Conversation {
-  /** What its runs are kept under. */
+  /** The id under which its runs are stored. */
   readonly keptId: string;
-  /** What a view knows it by: another name for each time that runs were dropped, as numbers begin anew then. */
+  /** The id that a view uses. It changes each time that runs are dropped, because the numbers then start again. */
   readonly id: string;
   readonly #dropped: number;
-  /** As they were restored; none for a conversation that began in this window. */
+  /** The runs as they were restored. Empty for a conversation that began in this window. */
   keptRuns: readonly KeptRun[] = [];
   #numbered: RunEvent[] = [];
-  /** Not numbered yet: what arrives here within one frame leaves as one batch, its text as one delta. */
+  /** Events without numbers. Those that arrive within one frame are sent as one batch, their text as one delta. */
   #waiting: RunEvent[] = [];
   /** One for each `run_start`. */
   #turns: Turn[] = [];
   #earlier = nothingSaid;
   #skill: SkillRef | undefined;
   #givenTitle: string | undefined;
-  /** So many of its turns were only played again; what comes behind them is its own. */
+  /** The number of turns that were only replayed. Later turns are the conversation's own. */
   #replayed = 0;
   #replayOf = '';
-  /** The runs that are kept, in their order. */
+  /** The stored runs, in their order. */
   #keptRuns: { runId: string; turn: number }[] = [];
 
   constructor(keptId: string = randomUUID(), dropped = 0) {
@@ -80,7 +89,10 @@ export class Conversation {
     this.id = dropped === 0 ? keptId : `${keptId}.${dropped}`;
   }
 
-  /** The conversation as it was when its latest run was kept. `title` is the one that the person has given it. */
+  /**
+   * Returns the conversation as it was when its latest run was stored. `title` is the title that the person has given
+   * it.
+   */
   static restored(keptId: string, runs: readonly KeptRun[], title?: string): Conversation {
     const conversation = new Conversation(keptId);
     conversation.#givenTitle = title;
@@ -97,12 +109,12 @@ export class Conversation {
     return conversation;
   }
 
-  /** The runs that it shows, in their order. */
+  /** The ids of the runs that it shows, in their order. */
   get runIds(): readonly string[] {
     return this.#numbered.flatMap(event => (event.type === 'run_start' ? [event.runId] : []));
   }
 
-  /** What the person calls it, else the words of the first request of its own; empty before one. */
+  /** The title that the person gave it, or else the words of its own first request. Empty before one. */
   get title(): string {
     if (this.#givenTitle) return this.#givenTitle;
     const own = this.#turns[this.#replayed]?.request;
@@ -115,29 +127,29 @@ export class Conversation {
     return this.#numbered.length + this.#waiting.length === 0;
   }
 
-  /** Its latest run, where that goes on in another place. */
+  /** Its latest run, if that is active elsewhere. */
   get elsewhere(): RunElsewhere | undefined {
     const last = this.#waiting.at(-1) ?? this.#numbered.at(-1);
     return last?.type === 'run_end' ? undefined : this.keptRuns.at(-1)?.elsewhere;
   }
 
-  /** What had been said before its latest request. */
+  /** The messages before its latest request. */
   get saidBefore(): readonly Message[] {
     return this.#turns.at(-1)?.earlier.messages ?? [];
   }
 
-  /** What a next request goes on from. */
+  /** The conversation that the next request continues. */
   get earlier(): EarlierConversation {
     return this.#earlier;
   }
 
-  /** The same for a request that takes the place of the latest one when it says the same. */
+  /** Like `earlier`, but leaves out the latest request if that has the same text. */
   earlierInstead(text: string): EarlierConversation {
     const latest = this.#turns.at(-1);
     return latest?.request.text === text ? latest.earlier : this.#earlier;
   }
 
-  /** The same words again, with another skill for example: what went along with them the first time goes along again. */
+  /** Attaches the latest request's attachments to one with the same words, for example with another skill. */
   completed(request: ChatRequest): ChatRequest {
     const before = this.#turns.at(-1)?.request;
     if (!before || before.text !== request.text || request.attachments || request.selection) return request;
@@ -150,29 +162,29 @@ export class Conversation {
     };
   }
 
-  /** To be called once for each request, before its events. */
+  /** Adds a request. Call it once for each, before its events. */
   begin(request: ChatRequest): void {
     this.#turns.push({ request, earlier: this.#earlier });
   }
 
-  /** The same for a request that is only played again, of a conversation of this title; before all others. */
+  /** Adds a request that is only replayed, from a conversation with this title. Call it before all others. */
   beginReplay(request: ChatRequest, title = ''): void {
     this.begin(request);
     this.#replayed = this.#turns.length;
     this.#replayOf = title;
   }
 
-  /** The run that has just begun is kept. */
+  /** Notes that the run that has just begun is stored. */
   noteKept(runId: string): void {
     this.#keptRuns.push({ runId, turn: this.#turns.length - 1 });
   }
 
-  /** The run that a next one comes after; undefined for the first. */
+  /** The run that the next one follows. Undefined for the first. */
   get latestKept(): string | undefined {
     return this.#keptRuns.at(-1)?.runId;
   }
 
-  /** True when its latest run came to no end of its own or was stopped, so that it can be gone on with. */
+  /** Returns true if this is the latest run and it was stopped or never ended, so that it can be resumed. */
   isInterrupted(runId: string): boolean {
     const events = [...this.#numbered, ...this.#waiting];
     const start = events.findLastIndex(event => event.type === 'run_start');
@@ -192,11 +204,14 @@ export class Conversation {
     if (event.messages.length > 0 && this.#skill) {
       this.#earlier = { messages: event.messages, skill: this.#skill };
     }
-    // The transcript stays here: what the view shows of it, it has.
+    // The transcript stays here. The view already has what it shows.
     pushJoined(this.#waiting, { ...event, messages: [] });
   }
 
-  /** The conversation as it was before a run, and that run's request; undefined for a run that is not of this conversation. */
+  /**
+   * Returns the conversation before a run, and that run's request. Undefined if the run is not part of this
+   * conversation.
+   */
   before(runId: string): { conversation: Conversation; request: ChatRequest } | undefined {
     const events = [...this.#numbered, ...this.#waiting];
     const end = events.findIndex(event => event.type === 'run_start' && event.runId === runId);
@@ -216,8 +231,8 @@ export class Conversation {
   }
 
   /**
-   * To be called behind the events of a kept run, with what was said before it: one that came to no end has said all the same what its events
-   * tell.
+   * Rebuilds the messages of a stored run without an end from its events. Call it after them, with what was said before
+   * the run.
    */
   tellAgain({ events, messages: own = [], beginsAnew }: KeptRun, said: readonly Message[]): void {
     const before = beginsAnew ? [] : said;
@@ -234,7 +249,7 @@ export class Conversation {
     };
   }
 
-  /** Numbers and returns what has come since the last call; undefined when nothing has. */
+  /** Numbers and returns the events since the last call. Undefined if there are none. */
   nextBatch(): Batch | undefined {
     if (this.#waiting.length === 0) return undefined;
     const batch = { from: this.#numbered.length, events: this.#waiting };
@@ -244,8 +259,8 @@ export class Conversation {
   }
 
   /**
-   * Everything from number `have` on. A view that has nothing yet gets the whole conversation with its text joined again, and with
-   * new numbers; a number that was never given means the same.
+   * Returns everything from number `have` on. A view with no events gets the whole conversation, its text joined and
+   * its events renumbered. So does a view whose number was never given.
    */
   since(have: number): Batch {
     this.nextBatch();
@@ -256,7 +271,7 @@ export class Conversation {
     return { from: 0, events: joined.slice() };
   }
 
-  /** The folder in which the latest skill worked; undefined before any was picked. */
+  /** The folder in which the latest skill worked. Undefined before any was picked. */
   get workingDir(): string | undefined {
     const routed = [...this.#numbered, ...this.#waiting].findLast(event => event.type === 'routed');
     return routed?.workingDir;
@@ -274,19 +289,19 @@ function pushJoined(events: RunEvent[], event: RunEvent): void {
   }
 }
 
-/** What the runs of a conversation are kept under, by what a view knows it by. */
+/** Returns the id under which a conversation's runs are stored, from the id that a view uses. */
 export const keptIdOf = (id: string): string => id.replace(/\.\d+$/, '');
 
-/** About one frame of the screen, in milliseconds. */
+/** About one frame of the screen. In milliseconds. */
 const batchInterval = 16;
-/** Text that comes faster than anybody reads is sent in larger parts, each of which is drawn but once. In milliseconds. */
+/** Text faster than reading speed is sent in larger parts, each drawn once. In milliseconds. */
 const fastBatchInterval = 48;
-/** UTF-16 units per millisecond from which text counts as fast: about 1,000 tokens a second. */
+/** The rate from which text counts as fast: about 1,000 tokens a second. In UTF-16 units per millisecond. */
 const fastText = 4;
 
 export class ChatFeed {
   readonly #post: (message: ToWebview) => void;
-  /** The conversation whose start the view has; undefined while no view waits for the rest. */
+  /** The conversation whose start the view has. Undefined while no view waits for the rest. */
   #followed: Conversation | undefined;
   #timer: NodeJS.Timeout | undefined;
   #interval = batchInterval;
@@ -300,22 +315,22 @@ export class ChatFeed {
     return this.#followed !== undefined;
   }
 
-  /** A view has the conversation's start and waits for the rest. */
+  /** Called when a view has the conversation's start and waits for the rest. */
   follow(conversation: Conversation): void {
     this.#followed = conversation;
   }
 
-  /** The view is gone; events are kept until one asks for them. */
+  /** Called when the view is gone. Events are kept until a view asks for them. */
   leave(): void {
     this.#followed = undefined;
   }
 
-  /** Something has been added to a conversation. */
+  /** Schedules a batch after an addition to a conversation. */
   soon(conversation: Conversation): void {
     if (this.#followed === conversation) this.#timer ??= setTimeout(() => this.now(), this.#interval);
   }
 
-  /** Sends what has come since the last batch. */
+  /** Sends the events since the last batch. */
   now(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -328,7 +343,7 @@ export class ChatFeed {
     this.#post({ type: 'events', id: this.#followed.id, ...batch });
   }
 
-  /** Whatever is not about the run; lost where no view follows. */
+  /** Sends a message that is not about the run. It is lost if no view follows. */
   say(message: ToWebview): void {
     if (this.#followed) this.#post(message);
   }

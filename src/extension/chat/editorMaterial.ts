@@ -1,4 +1,4 @@
-/** What the editor can hand over with a request: the selection, the problems it knows of, and files. */
+/** Collects attachments from the editor: the selection, its known problems, and files. */
 
 import { open, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -9,11 +9,11 @@ import { attachmentOf, imageTypeOf, NotAttached, textAttachment } from './attach
 
 const mostProblems = 100;
 const mostFiles = 30;
-/** The search stops at so many; the best of them are shown. */
+/** The search stops after this many files. The best of them are shown. */
 const mostFound = 400;
 const leftOut = '**/{node_modules,.git}/**';
 
-/** Throws NotAttached where nothing is selected. */
+/** Returns the selection as an attachment. Throws NotAttached if nothing is selected. */
 export function selectionMaterial(editor: vscode.TextEditor | undefined): Attachment {
   if (!editor) throw new NotAttached(vscode.l10n.t('There is no selection: no text editor is open.'));
   const { document, selection } = editor;
@@ -29,7 +29,10 @@ export function selectionMaterial(editor: vscode.TextEditor | undefined): Attach
   );
 }
 
-/** Those of the editor's file, or of the whole workspace where that has none. Throws NotAttached where there are none at all. */
+/**
+ * Returns the problems of the editor's file, or of the whole workspace if the file has none. Throws NotAttached if
+ * there are none at all.
+ */
 export function problemsMaterial(editor: vscode.TextEditor | undefined): Attachment {
   const uri = editor?.document.uri;
   const own = uri ? vscode.languages.getDiagnostics(uri) : [];
@@ -60,7 +63,7 @@ function problemLine(
   return `${place} ${severities[severity]}: ${message.replace(/\s+/g, ' ')}${from ? ` (${from})` : ''}`;
 }
 
-/** A file as it stands in the editor, unsaved changes too, else as on the disk. Throws NotAttached. */
+/** Returns a file as the editor shows it, with unsaved changes, or else as it is on disk. Throws NotAttached. */
 export async function fileMaterial(uri: vscode.Uri): Promise<Attachment> {
   const name = nameOf(uri);
   if (uri.scheme !== 'file')
@@ -83,7 +86,7 @@ export async function fileMaterial(uri: vscode.Uri): Promise<Attachment> {
   return attachmentOf({ name, path, size: about.size, bytes: await readStart(path) });
 }
 
-/** All of an image that models read, the beginning of everything else. */
+/** Reads all of an image that models can read, and the beginning of any other file. */
 async function readStart(path: string): Promise<Buffer> {
   const handle = await open(path);
   try {
@@ -106,7 +109,10 @@ async function readAt(handle: Awaited<ReturnType<typeof open>>, from: number, mo
   return bytes.subarray(0, filled);
 }
 
-/** Paths below the workspace's folders that hold the words, the best first; of files that fit as well, those that are open. */
+/**
+ * Finds files of the workspace whose paths contain the query, best match first. Among equal matches, open files come
+ * first.
+ */
 export async function findFiles(query: string, token?: vscode.CancellationToken): Promise<string[]> {
   const opened = openFiles().map(nameOf);
   const words = query.toLowerCase();
@@ -126,7 +132,7 @@ export async function findFiles(query: string, token?: vscode.CancellationToken)
   return ranked.slice(0, mostFiles).map(({ name }) => name);
 }
 
-/** Whatever the case of the letters; each part of a path may be written in part. */
+/** Returns a glob that ignores case. Each part of a path may be incomplete. */
 function globOf(query: string): string {
   const part = (text: string): string => `*${[...text].map(anyCase).join('')}*`;
   const parts = query.split('/').map(part);
@@ -140,7 +146,7 @@ function anyCase(character: string): string {
   return /[*?{}[\],!]/.test(character) ? '?' : character;
 }
 
-/** The file of the workspace that a mention names; undefined where there is none. */
+/** Returns the workspace file that a mention names, or undefined if there is none. */
 export async function mentionedFile(mention: string): Promise<vscode.Uri | undefined> {
   const folders = vscode.workspace.workspaceFolders ?? [];
   for (const { uri, name } of folders) {
@@ -160,7 +166,7 @@ function openFiles(): vscode.Uri[] {
   return uris.filter(uri => uri.scheme === 'file' && vscode.workspace.getWorkspaceFolder(uri));
 }
 
-/** Below the workspace as seen from there, elsewhere by its name alone. */
+/** Returns a file's path relative to the workspace, or its name alone if it is outside. */
 export function nameOf(uri: vscode.Uri): string {
   const isInside = vscode.workspace.getWorkspaceFolder(uri) !== undefined;
   const name = isInside ? vscode.workspace.asRelativePath(uri) : basename(uri.path) || uri.path;

@@ -1,4 +1,7 @@
-/** Every chat of the window, in the sidebar and in editors, as one: what runs, what waits for the person, and how all of it ends. */
+/**
+ * Treats all chats of the window as one, in the sidebar and in editors: what runs, what waits for the person, and how
+ * all of it ends.
+ */
 import * as vscode from 'vscode';
 import type { StatusBar } from '../base/statusBar.ts';
 import type { Chat } from './chat.ts';
@@ -32,19 +35,19 @@ export class OpenChats {
     this.#all.add(one);
   }
 
-  /** Counts these too from now on. */
+  /** Counts these runs too from now on. */
   follow(others: OtherRuns): vscode.Disposable {
     this.#others = others;
     return others.onDidChange(() => this.changed());
   }
 
-  /** To be called once nothing runs in it any more. */
+  /** Removes a chat. Call it once nothing runs in it any more. */
   remove(one: PlacedChat): void {
     this.#all.delete(one);
     this.changed();
   }
 
-  /** To be called when a run has started or ended, or a question was put or answered. */
+  /** Updates the counts. Call it when a run starts or ends, or a question is asked or answered. */
   changed(): void {
     const chats = [...this.#all].map(({ chat }) => chat);
     const others = this.#others?.running ?? [];
@@ -57,12 +60,12 @@ export class OpenChats {
     );
   }
 
-  /** The chat that shows a kept conversation now, where one does. */
+  /** Returns the chat that shows a stored conversation now, or undefined if none does. */
   holding(keptId: string): PlacedChat | undefined {
     return [...this.#all].find(({ chat }) => chat.keptId === keptId);
   }
 
-  /** Provider, skills or trust may have changed. */
+  /** Refreshes all chats after a possible change of provider, skills or trust. */
   async updateInfo(): Promise<void> {
     await Promise.all([...this.#all].map(({ chat }) => chat.updateInfo()));
   }
@@ -73,12 +76,12 @@ export class OpenChats {
     this.#others?.stop();
   }
 
-  /** How many runs the chats show. */
+  /** The number of runs that the chats show. */
   get runningInChats(): number {
     return [...this.#all].filter(({ chat }) => chat.isWorking).length;
   }
 
-  /** Stops what runs in the chats. */
+  /** Stops the runs in the chats. */
   stopChats(): void {
     for (const { chat } of this.#all) chat.stop();
   }

@@ -1,4 +1,4 @@
-/** What a press in the chat opens: links that lead nowhere but out, and files of folders that the person works with. */
+/** Opens what is pressed in the chat: web and mail links, and files in folders that the person works with. */
 import * as vscode from 'vscode';
 import type { Telos } from '../../engine/telos.ts';
 import type { SkillRef } from '../../protocol/run.ts';
@@ -18,7 +18,7 @@ export async function openLink(url: string, log: Desk['log']): Promise<void> {
   else log.warn(`A link was not opened, only http, https and mailto are: ${plainLabel(url)}`);
 }
 
-/** `workingDir` is where the conversation's latest skill worked. */
+/** Opens a file. `workingDir` is the folder in which the conversation's latest skill worked. */
 export async function openFile(
   path: string,
   workingDir: string | undefined,
@@ -49,7 +49,7 @@ async function openableFolders(current: Desk['current'], workingDir: string | un
   ];
 }
 
-/** What a fence calls some languages; the editor has its own names for them. */
+/** Language names that fences use, with the editor's own names for them. */
 const fenceNames: Readonly<Record<string, string>> = {
   bash: 'shellscript',
   sh: 'shellscript',
@@ -70,7 +70,7 @@ const fenceNames: Readonly<Record<string, string>> = {
   ps1: 'powershell',
 };
 
-/** In place of what is selected in `editor`. Where there is none, the text goes into a new document. */
+/** Replaces the selections in `editor`. Without an editor, the text goes into a new document. */
 export async function insertAtCursor(editor: vscode.TextEditor | undefined, text: string): Promise<void> {
   if (!editor) {
     await openNewFile(text, '');
@@ -89,7 +89,7 @@ export async function insertAtCursor(editor: vscode.TextEditor | undefined, text
   await vscode.window.showTextDocument(editor.document, editor.viewColumn);
 }
 
-/** An unsaved document; in plain text where the editor does not know the language. */
+/** Opens an unsaved document. It is plain text if the editor does not know the language. */
 export async function openNewFile(text: string, language: string): Promise<void> {
   const wanted = fenceNames[language.toLowerCase()] ?? language.toLowerCase();
   const known = await vscode.languages.getLanguages();
@@ -100,7 +100,7 @@ export async function openNewFile(text: string, language: string): Promise<void>
   await vscode.window.showTextDocument(document);
 }
 
-/** `skill` is null for the choice by the words; undefined when the list was left. */
+/** Asks for the next skill. `skill` is null if the words are to choose. Returns undefined if the list was closed. */
 export async function chooseNextSkill(telos: Telos): Promise<{ skill: SkillRef | null } | undefined> {
   const byWords = {
     label: vscode.l10n.t('Let Telos pick'),

@@ -1,9 +1,14 @@
-/** Decides what a click in the chat view may open: the view shows a model's words, so neither address nor path is trusted. */
+/**
+ * Decides what a click in the chat view may open. The view shows a model's words, so neither address nor path is
+ * trusted.
+ */
 
 import { realpath, stat } from 'node:fs/promises';
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 
-/** The address in normal form when its scheme is one that a browser or mail program may be handed, else undefined. */
+/**
+ * Returns the address in normal form if its scheme is safe for a browser or mail program. Otherwise returns undefined.
+ */
 export function openableLink(url: string): string | undefined {
   if (!URL.canParse(url)) return undefined;
   const parsed = new URL(url);
@@ -11,8 +16,8 @@ export function openableLink(url: string): string | undefined {
 }
 
 /**
- * The real path of a regular file that lies inside one of `folders`, links followed on both sides; undefined for everything else. A
- * relative path starts at `base`.
+ * Returns the real path of a regular file inside one of `folders`, with links resolved on both sides. Returns undefined
+ * for everything else. A relative path starts at `base`.
  */
 export async function openableFile(
   path: string,

@@ -1,4 +1,4 @@
-/** The Human of the chat view: a question is a card that waits for its button. */
+/** Implements the Human of the chat view: a question is a card that waits for its button. */
 
 import type { Human } from '../../engine/human.ts';
 import type { ApprovalDecision, ApprovalRequest } from '../../protocol/run.ts';
@@ -9,29 +9,29 @@ interface Card {
 }
 
 export class PendingApprovals implements Human {
-  /** By the token of the question. */
+  /** The waiting cards, by the token of the question. */
   readonly #cards = new Map<string, Card>();
   readonly #onAsked: (request: ApprovalRequest) => void;
 
   readonly #onChanged: () => void;
 
   /**
-   * `onAsked` hears of every question when it is put, before its event has reached the view; `onChanged` each time that another
-   * number of them waits.
+   * `onAsked` is called for each new question, before its event reaches the view. `onChanged` is called whenever the
+   * number of waiting questions changes.
    */
   constructor(onAsked: (request: ApprovalRequest) => void, onChanged: () => void = () => {}) {
     this.#onAsked = onAsked;
     this.#onChanged = onChanged;
   }
 
-  /** How many wait for an answer. */
+  /** The number of cards that wait for an answer. */
   get count(): number {
     return this.#cards.size;
   }
 
   approve(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
     if (signal.aborted) return Promise.resolve(stopped);
-    // A question that is put again is another one; the older is a no.
+    // A question that is asked again is a new one. The older one is denied.
     this.#cards.get(request.token)?.settle({ allow: false, reason: 'A later call took its place.' });
     return new Promise(resolve => {
       const onAbort = (): void => card.settle(stopped);
@@ -51,7 +51,7 @@ export class PendingApprovals implements Human {
     });
   }
 
-  /** False when no such card waits, or when it did not offer this scope; then nothing happens. */
+  /** Settles a card. Returns false and does nothing if no such card waits or it did not offer this scope. */
   answer(token: string, decision: ApprovalDecision): boolean {
     const card = this.#cards.get(token);
     if (!card) return false;
@@ -60,7 +60,7 @@ export class PendingApprovals implements Human {
     return true;
   }
 
-  /** The chat view has no form for questions yet, so they stay unanswered. */
+  /** Leaves the questions unanswered, because the chat view has no form for them yet. */
   async ask(questions: readonly string[]): Promise<readonly string[]> {
     return questions.map(() => '');
   }

@@ -1,4 +1,4 @@
-/** What a run has changed in files, in the editor's own diff editor, and the way back. */
+/** Shows a run's file changes in the editor's own diff editor, and undoes them. */
 
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
@@ -6,15 +6,15 @@ import type { ChangedFile, RunChanges } from '../../engine/changes/changeStore.t
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 
-/** Files as they were before a run: `telos-before:<path>?<run id>`. */
+/** Scheme of files as they were before a run: `telos-before:<path>?<run id>`. */
 const beforeScheme = 'telos-before';
-/** A question names so many files. */
+/** The number of files that a question names at most. */
 const mostNamed = 12;
 
-/** What the commands take; both may be missing. */
+/** The argument of the commands. Both fields may be missing. */
 interface RunFile {
   runId?: string;
-  /** Absolute. */
+  /** Absolute path. */
   path?: string;
 }
 
@@ -23,7 +23,7 @@ export class RunChangesView implements vscode.Disposable {
   readonly #undone = new vscode.EventEmitter<string>();
   readonly #registered: vscode.Disposable;
 
-  /** The files of this run are as before it. */
+  /** Fires with the id of a run whose files are as they were before it. */
   readonly onDidUndo = this.#undone.event;
 
   constructor(current: CurrentTelos) {
@@ -33,7 +33,7 @@ export class RunChangesView implements vscode.Disposable {
       vscode.workspace.registerFileSystemProvider(beforeScheme, new FilesBefore(current), {
         isReadonly: true,
       }),
-      // In the menu of a run the same command has a name that does not speak of the last one.
+      // In the menu of a run, the same command has a name that does not mention the last run.
       ...['telos.showChanges', 'telos.showRunChanges'].map(command =>
         vscode.commands.registerCommand(command, target => this.#told(() => this.show(fileIn(target)))),
       ),
@@ -47,7 +47,7 @@ export class RunChangesView implements vscode.Disposable {
     this.#registered.dispose();
   }
 
-  /** Opens the diff of one file, or of all that the run changed. */
+  /** Opens the diff of one file, or of all files that the run changed. */
   async show(target: RunFile): Promise<void> {
     const changes = await this.#changesOf(target);
     if (!changes) return;
@@ -82,7 +82,7 @@ export class RunChangesView implements vscode.Disposable {
     );
   }
 
-  /** Asks, and makes the files what they were before the run. */
+  /** Asks, and then restores the files as they were before the run. */
   async undo(target: RunFile): Promise<void> {
     const changes = await this.#changesOf(target);
     if (!changes) return;
@@ -134,14 +134,14 @@ export class RunChangesView implements vscode.Disposable {
     const isSome = changes.files.some(file => file.state === 'ready' && reasonAgainst(file) === undefined);
     const hasUnsaved = changes.files.some(({ path }) => isUnsaved(path));
     const message = vscode.l10n.t('Nothing was undone: {0}', named(reasons).join(', '));
-    // What is not saved is safe only as long as its file stays.
+    // Unsaved changes are safe only as long as their file is kept.
     const choices = isSome && !hasUnsaved ? [show, others] : [show];
     const answer = await vscode.window.showWarningMessage(message, ...choices);
     if (answer === show) await this.show({ runId: changes.runId });
     if (answer === others) await this.#undo(changes, true);
   }
 
-  /** Undefined when that has been told. */
+  /** Returns the run's changes. Returns undefined if there are none, after showing a message. */
   async #changesOf({ runId }: RunFile): Promise<RunChanges | undefined> {
     const { changes } = await this.#current.openTelos();
     const id = runId ?? (await changes.latest());
@@ -198,7 +198,7 @@ const isUnsaved = (path: string): boolean =>
     ({ isDirty, uri }) => isDirty && uri.scheme === 'file' && uri.fsPath === path,
   );
 
-/** Undefined where nothing stands in the way of undoing. */
+/** Returns why a file cannot be undone, or undefined if it can. */
 function reasonAgainst({ path, state, isUndone }: ChangedFile): string | undefined {
   const name = shortPath(path);
   if (isUndone) return undefined;
@@ -223,14 +223,14 @@ function reasonAgainst({ path, state, isUndone }: ChangedFile): string | undefin
 const beforeUri = ({ runId }: RunChanges, { path, before }: ChangedFile): vscode.Uri =>
   before ? vscode.Uri.file(path).with({ scheme: beforeScheme, query: runId }) : nothingLike(path);
 
-/** An empty file of this name, for the side of a diff on which there is none. */
+/** Returns an empty file of this name, for the side of a diff without a file. */
 const nothingLike = (path: string): vscode.Uri => vscode.Uri.file(path).with({ scheme: beforeScheme });
 
-/** A file system, and no texts alone, so that pictures are shown too. */
+/** Provides files rather than only texts, so that pictures are shown too. */
 class FilesBefore implements vscode.FileSystemProvider {
   readonly #current: CurrentTelos;
   readonly #changed = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
-  /** What was kept never changes. */
+  /** Never fires, because stored files never change. */
   readonly onDidChangeFile = this.#changed.event;
 
   constructor(current: CurrentTelos) {

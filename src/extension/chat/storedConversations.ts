@@ -1,4 +1,4 @@
-/** Conversations as their runs were kept, for a chat that shows one of them again. */
+/** Reads stored conversations, for a chat that shows one of them again. */
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { KeptAlong } from '../../engine/records/runAttachments.ts';
@@ -10,10 +10,10 @@ import type { RunEvent } from '../../protocol/run.ts';
 import { t } from '../base/labels.ts';
 import { type ChatRequest, Conversation, type KeptRun, type RunElsewhere } from './conversation.ts';
 
-/** By the conversation's own name, or by one of its runs. */
+/** A conversation by its id, or by the id of one of its runs. */
 export type KeptPlace = { conversationId: string } | { runId: string };
 
-/** A window that is reloaded ends its runs while the next one reads already. In milliseconds. */
+/** A reloaded window still ends its runs while the next one already reads. In milliseconds. */
 const endingPatience = 4_000;
 const endingPause = 250;
 
@@ -37,8 +37,8 @@ export class KeptConversations {
   }
 
   /**
-   * Undefined where nothing is kept of it. `afterReload` waits a while for the end of its latest run, which the window that is gone may still
-   * write. Throws what the history throws for a run that is gone.
+   * Returns the conversation, or undefined if none of it is stored. `afterReload` waits a while for the end of its
+   * latest run, which the closed window may still write. Throws the history's error if a run is missing.
    */
   async conversation(place: KeptPlace, afterReload = false): Promise<Conversation | undefined> {
     const history = await this.history();
@@ -53,14 +53,16 @@ export class KeptConversations {
     }
   }
 
-  /** One run alone; its end has what was said before it, too. Throws what the history throws for a run that is gone. */
+  /**
+   * Returns one run alone. Its end includes what was said before it. Throws the history's error if the run is missing.
+   */
   async run(runId: string): Promise<KeptRun> {
     const history = await this.history();
     const { runs } = await history.conversation(runId, runId);
     return keptRunOf(runs.at(-1) ?? (await history.read(runId)));
   }
 
-  /** What went along with the request of a kept run. */
+  /** Returns the attachments of a stored run's request. */
   async along({ runId, attached }: NonNullable<ChatRequest['keptWith']>): Promise<KeptAlong> {
     return (await this.history()).along(runId, attached);
   }

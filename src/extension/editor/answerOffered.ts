@@ -1,16 +1,16 @@
-/** Asks one of Telos's models what the editor wants to know of it, and passes the answer on as it comes. */
+/** Passes the editor's requests on to one of Telos's models, and streams the answer back. */
 import * as vscode from 'vscode';
 import type { CompletionRequest, StreamEvent } from '../../engine/providers/provider.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { toLmCall } from './lmMessages.ts';
 
-/** As Telos calls it. */
+/** The names that Telos uses. */
 interface AskedModel {
   provider: string;
   model: string;
 }
 
-/** Throws what the editor knows as an error of a model; a cancellation is one. */
+/** Streams the answer. Throws errors that the editor knows from models. A cancellation is one of them. */
 export async function answerOffered(
   current: CurrentTelos,
   model: AskedModel,
@@ -31,7 +31,7 @@ export async function answerOffered(
     throw toLmError(error);
   } finally {
     cancelling.dispose();
-    controller.abort(); // whoever has stopped listening leaves no request behind
+    controller.abort(); // leaves no request open when the listener has stopped
   }
 }
 

@@ -1,4 +1,4 @@
-/** `@telos` in the editor's own Chat view: it routes and runs there, and answers as it goes. */
+/** Implements `@telos` in the editor's own Chat view. It routes and runs there, and streams its answer. */
 import * as vscode from 'vscode';
 import type { RunRequest } from '../../engine/run/request.ts';
 import type { Selection } from '../../protocol/attachment.ts';
@@ -12,10 +12,10 @@ import { pickHuman } from './quickPickHuman.ts';
 
 type Routed = Extract<RunEvent, { type: 'routed' }>;
 
-/** As package.json declares it. */
+/** Must match package.json. */
 const participantId = 'telos.telos';
 
-/** A list longer than this is not read in a chat; the tree and the lists search. */
+/** People do not read longer lists in a chat. The tree and the lists can be searched. */
 const mostListed = 100;
 
 export function registerChatParticipant(
@@ -76,7 +76,7 @@ async function answer(
   return { metadata: { outcome: end.outcome }, errorDetails: { message: plainLabel(problem, 2_000) } };
 }
 
-/** The skill's name comes first behind `/run`; with a slash, or as `agent:skill`, it decides by itself. */
+/** Marks the first word after `/run` as the skill's name. With a slash, or as `agent:skill`, the words need no mark. */
 const named = (words: string): string => (/^[/$]|^\S+:\S/.test(words) ? words : `/${words}`);
 
 async function list(current: CurrentTelos, stream: vscode.ChatResponseStream): Promise<vscode.ChatResult> {
@@ -134,7 +134,7 @@ async function route(
   }
 }
 
-/** Adds what the person attached: the first piece of a file goes as the selection, whole files by their paths. */
+/** Adds the person's attachments: the first part of a file as the selection, whole files by their paths. */
 async function withReferences(
   text: string,
   references: readonly vscode.ChatPromptReference[],
@@ -164,7 +164,7 @@ async function selectionAt({ uri, range }: vscode.Location): Promise<Selection> 
   };
 }
 
-/** The Chat view folds what came before the last answer, so that why it was this skill, and what it wrote, stand below as well. */
+/** Repeats the routing and the written files at the end. The Chat view folds everything before the last answer. */
 function sayAtEnd(routed: string, changed: ReadonlySet<string>, stream: vscode.ChatResponseStream): void {
   if (routed) stream.markdown(`\n\n${emphasized(routed)}`);
   if (changed.size === 0) return;
@@ -188,7 +188,7 @@ function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
       stream.markdown(`${emphasized(routingLine(event))}\n\n`);
       return;
     case 'text':
-      // As a string it is not trusted: no command link of a model's text works.
+      // A string is not trusted, so command links in a model's text do not work.
       stream.markdown(event.text);
       return;
     case 'step':

@@ -1,4 +1,6 @@
-/** `Telos: Choose Model...`: every provider with the models it has, in one list; what is picked becomes the setting. */
+/**
+ * Implements `Telos: Choose Model...`: lists every provider with its models, and stores the picked one as the setting.
+ */
 import * as vscode from 'vscode';
 import type { ProviderModels } from '../../engine/providers/models.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -6,17 +8,17 @@ import { plainLabel } from '../base/labels.ts';
 import { lmModelName, lmModels, lmProviderName } from './lmProvider.ts';
 
 interface ModelItem extends vscode.QuickPickItem {
-  /** Absent for a separator. */
+  /** Missing for a separator. */
   choice?: Choice;
 }
 
-/** `model` is empty for the provider's usual one. */
+/** `model` is empty for the provider's default model. */
 type Choice =
   | { kind: 'model'; provider: string; model: string }
   | { kind: 'other'; provider: string }
   | { kind: 'key' };
 
-/** Of the models that a list of prices knows, as many as a person looks through. */
+/** The number of models shown from a price list: as many as a person reads through. */
 const mostCurated = 8;
 
 export function registerChooseModel(current: CurrentTelos): vscode.Disposable {
@@ -130,7 +132,9 @@ async function askName(provider: string): Promise<string | undefined> {
   return name?.trim();
 }
 
-/** Where the setting is made already, else for the user. An empty value, and `auto`, take it back. */
+/**
+ * Stores the setting in the workspace if it is set there, or else for the user. An empty value, or `auto`, resets it.
+ */
 async function store(name: 'provider' | 'model', value: string): Promise<void> {
   const settings = vscode.workspace.getConfiguration('telos');
   const target =

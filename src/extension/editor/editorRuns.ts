@@ -1,4 +1,7 @@
-/** Runs that the editor's own places start (its chat, its tools, a task, a document), so that each of them ends before the host does. */
+/**
+ * Holds the runs that the editor's own features start: its chat, its tools, a task, a document. Each of them ends
+ * before the host does.
+ */
 import * as vscode from 'vscode';
 import { Interruption } from '../../engine/errors.ts';
 import type { Human } from '../../engine/human.ts';
@@ -10,17 +13,17 @@ import { plainLabel } from '../base/labels.ts';
 
 export type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
 
-/** Said wherever something would run in Restricted Mode. */
+/** Shown wherever something would run in Restricted Mode. */
 export const untrustedMessage = vscode.l10n.t(
   'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then try again.',
 );
 
-/** One that goes on now, as far as it has said what it is. */
+/** An active run, as far as it is known yet. */
 export interface NativeRun {
   /** Empty until it is known. */
   skill: string;
   model: string;
-  /** US dollars; of rounds whose price is not known, nothing. */
+  /** In US dollars. Rounds without a known price count as zero. */
   cost: number;
   readonly controller: AbortController;
 }
@@ -30,7 +33,7 @@ export class NativeRuns implements vscode.Disposable {
   readonly #running = new Map<NativeRun, Promise<RunEnd>>();
   readonly #changed = new vscode.EventEmitter<void>();
 
-  /** A run has started, ended, or said more of itself. */
+  /** Fires when a run has started, ended, or reported more about itself. */
   readonly onDidChange = this.#changed.event;
 
   constructor(current: CurrentTelos) {
@@ -51,8 +54,8 @@ export class NativeRuns implements vscode.Disposable {
   }
 
   /**
-   * Runs a request to its end and hands every event on as it comes. Rejects where nothing may run, and when the engine cannot be
-   * opened; what goes wrong later is in the run's end.
+   * Runs a request to its end and passes on every event. Rejects if nothing may run or the engine cannot be opened.
+   * Later errors are part of the run's end.
    */
   async run(
     request: RunRequest,
@@ -77,7 +80,7 @@ export class NativeRuns implements vscode.Disposable {
     }
   }
 
-  /** Aborts what runs and waits for its end. */
+  /** Aborts the active runs and waits for their end. */
   async end(): Promise<void> {
     for (const { controller } of this.#running.keys()) controller.abort(new Interruption());
     await Promise.allSettled(this.#running.values());
@@ -115,7 +118,7 @@ export class NativeRuns implements vscode.Disposable {
   }
 }
 
-/** How a run that did not complete ended, in a sentence; undefined for one that did. */
+/** Describes in a sentence how an incomplete run ended. Returns undefined for a completed one. */
 export function describeEnd({ outcome, error, rounds }: RunEnd): string | undefined {
   if (error) return error.message;
   switch (outcome) {

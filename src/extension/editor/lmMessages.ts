@@ -1,4 +1,7 @@
-/** Writes our messages, which are Anthropic's inside, as parts of the editor's language model API, and reads its calls back. */
+/**
+ * Converts messages, which have Anthropic's form inside Telos, to the editor's language model API, and converts its
+ * calls back.
+ */
 import * as vscode from 'vscode';
 import { TelosError } from '../../engine/errors.ts';
 import { type CompletionRequest, defaultMaxTokens, readToolCall } from '../../engine/providers/provider.ts';
@@ -16,10 +19,13 @@ type AssistantPart = vscode.LanguageModelTextPart | vscode.LanguageModelToolCall
 type ResultPart = vscode.LanguageModelTextPart | vscode.LanguageModelDataPart;
 type UserPart = ResultPart | vscode.LanguageModelToolResultPart;
 
-/** What a model without eyes reads where an image was. */
+/** Replaces an image for a model that cannot see. */
 const unseenImage = '[An image was here; this model cannot see images.]';
 
-/** The API knows no system role, so the system text opens the first message of the user. `seesImages` is false where the model has said so. */
+/**
+ * Converts the messages. The API has no system role, so the system text opens the first user message. `seesImages` is
+ * false if the model has said so.
+ */
 export function toLmMessages(
   { system, messages }: Pick<CompletionRequest, 'system' | 'messages'>,
   seesImages: boolean,
@@ -42,7 +48,7 @@ function toLmMessage({ role, content }: Message, seesImages: boolean): vscode.La
     : vscode.LanguageModelChatMessage.User(toUserParts(blocks, seesImages));
 }
 
-/** Reasoning stays behind: it is sealed for the provider that it came from. */
+/** Drops reasoning, because it is sealed for the provider that it came from. */
 function toAssistantPart(block: ContentBlock): AssistantPart[] {
   if (block.type === 'text' && block.text) return [new vscode.LanguageModelTextPart(block.text)];
   if (block.type === 'tool_use') {
@@ -51,7 +57,7 @@ function toAssistantPart(block: ContentBlock): AssistantPart[] {
   return [];
 }
 
-/** Results stand before what the user said beside them, because models want them directly behind their calls. */
+/** Puts results before the user's words, because models expect them directly after their calls. */
 function toUserParts(blocks: readonly ContentBlock[], seesImages: boolean): UserPart[] {
   const results = blocks.filter(block => block.type === 'tool_result');
   const said = blocks.filter(block => block.type === 'text' || block.type === 'image');
@@ -84,7 +90,7 @@ export function toLmTools(tools: CompletionRequest['tools']): vscode.LanguageMod
   return tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
 }
 
-/** The API promises an object; what a model provider passes on instead goes back to the model as its mistake. */
+/** Converts a call. The API promises an object. Anything else is returned to the model as its mistake. */
 export function fromLmCall({ callId, name, input }: vscode.LanguageModelToolCallPart): ToolCall {
   if (typeof input === 'string') return readToolCall(callId, name, input);
   if (typeof input === 'object' && input !== null && !Array.isArray(input)) {
@@ -96,12 +102,14 @@ export function fromLmCall({ callId, name, input }: vscode.LanguageModelToolCall
 type Asked = vscode.LanguageModelChatRequestMessage;
 type Spoken = Message & { content: ContentBlock[] };
 
-/** Characters that stand for one token, near enough for prose and code in most tokenizers. */
+/** Characters per token, close enough for prose and code in most tokenizers. */
 const charactersPerToken = 4;
-/** What an image takes at a usual size. */
+/** Tokens of an image of usual size. */
 const tokensPerImage = 1_500;
 
-/** The editor's own messages may be of a role that its published types do not know: those are for the system. */
+/**
+ * Converts a request of the editor. Its messages may have a role outside its published types. Those become system text.
+ */
 export function fromLmRequest(
   messages: readonly Asked[],
   { tools = [], toolMode, modelOptions }: vscode.ProvideLanguageModelChatResponseOptions,
@@ -125,7 +133,9 @@ export function fromLmRequest(
   };
 }
 
-/** Throws for a call whose arguments could not be read: an empty object in their place could mean anything to the tool. */
+/**
+ * Converts a call. Throws if its arguments could not be read. An empty object instead could mean anything to the tool.
+ */
 export function toLmCall({ id, name, input, problem }: ToolCall): vscode.LanguageModelToolCallPart {
   if (problem)
     throw new TelosError(
@@ -135,7 +145,10 @@ export function toLmCall({ id, name, input, problem }: ToolCall): vscode.Languag
   return new vscode.LanguageModelToolCallPart(id, name, input);
 }
 
-/** An estimate: no provider's tokenizer is here, and asking one would cost a question each time. */
+/**
+ * Estimates the tokens. The providers' tokenizers are not available here, and counting remotely would cost a request
+ * each time.
+ */
 export function estimateTokens(text: string | Asked): number {
   if (typeof text === 'string') return Math.ceil(text.length / charactersPerToken);
   const blocks = blocksOf(text);
@@ -160,13 +173,13 @@ function toMessage(asked: Asked): Spoken {
 
 function blocksOf({ content }: Asked): ContentBlock[] {
   const blocks = content.flatMap(toBlock);
-  // Results stand before what was said beside them, because models want them directly behind their calls.
+  // Results come first, because models expect them directly after their calls.
   const results = blocks.filter(({ type }) => type === 'tool_result');
   const others = blocks.filter(({ type }) => type !== 'tool_result');
   return [...results, ...others];
 }
 
-/** Empty for what the editor may add, such as thoughts that only another model understands. */
+/** Returns an empty list for parts that the editor may add, such as thoughts that only another model understands. */
 function toBlock(part: unknown): ContentBlock[] {
   if (part instanceof vscode.LanguageModelToolCallPart) {
     return [{ type: 'tool_use', id: part.callId, name: part.name, input: part.input as JsonObject }];
@@ -188,7 +201,7 @@ function toShown(part: unknown): (TextBlock | ImageBlock)[] {
   return [];
 }
 
-/** Providers want user and assistant in turn, and no message without content. */
+/** Joins messages of the same role. Providers require alternating user and assistant, and reject empty messages. */
 function joined(messages: readonly Spoken[]): Message[] {
   const result: Spoken[] = [];
   for (const { role, content } of messages) {

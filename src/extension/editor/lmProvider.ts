@@ -1,4 +1,4 @@
-/** The language models that other extensions of the editor bring, as a provider that needs no key; the editor itself asks for consent. */
+/** Provides the language models that other extensions bring, without a key. The editor itself asks for consent. */
 import * as vscode from 'vscode';
 import { TelosError } from '../../engine/errors.ts';
 import type { FrontendProvider } from '../../engine/providers/create.ts';
@@ -11,24 +11,30 @@ import type {
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { fromLmCall, toLmMessages, toLmTools } from './lmMessages.ts';
 
-/** The name under which these models are chosen. */
+/** The provider's name in the settings. */
 export const lmProviderName = 'vscode';
 
-/** Under which Telos offers its own models to the editor; they are no models of the editor for Telos. */
+/**
+ * The vendor name under which Telos offers its own models to the editor. Telos does not use these as models of the
+ * editor.
+ */
 export const offeredVendor = 'telos';
 
-/** What counting tokens may take at the end of a turn, in milliseconds. */
+/** The longest time for counting tokens at the end of a turn. In milliseconds. */
 const countingPatienceMs = 2_000;
 
-/** What the editor says of a model beyond its published types; absent in editors that do not. */
+/** A model's abilities beyond the editor's published types. Missing in editors that do not report them. */
 type Capabilities = { supportsImageToText?: boolean; supportsToolCalling?: boolean };
 const capabilitiesOf = (model: vscode.LanguageModelChat): Capabilities =>
   (model as { capabilities?: Capabilities }).capabilities ?? {};
 
-/** How a model is called in settings and in the chat: an id is only unique for its vendor. */
+/** Returns a model's name in settings and in the chat. An id is only unique within its vendor. */
 export const lmModelName = ({ vendor, id }: vscode.LanguageModelChat): string => `${vendor}/${id}`;
 
-/** Every model that others bring, those first that take tools. Telos asking itself through the editor would go in a circle. */
+/**
+ * Returns all models of other extensions, those that take tools first. Telos's own are left out, because it would ask
+ * itself in a circle.
+ */
 export async function lmModels(): Promise<vscode.LanguageModelChat[]> {
   const models = (await vscode.lm.selectChatModels()).filter(({ vendor }) => vendor !== offeredVendor);
   const takesTools = (model: vscode.LanguageModelChat): boolean =>
@@ -59,7 +65,7 @@ export const lmProvider: FrontendProvider = {
   },
 };
 
-/** The provider behind one model of the editor. */
+/** Returns the provider for one model of the editor. */
 export function providerOf(model: vscode.LanguageModelChat): Provider {
   return {
     name: lmProviderName,
@@ -74,7 +80,7 @@ const roundsBeforeAsking = (): number =>
 
 const usedKey = 'telos.editorModelUsed';
 
-/** The same models, and a word on their quota before they are used for the first time. */
+/** Returns the same provider with a notice about the quota before its first use. */
 export function lmProviderWithMemory(memory: vscode.Memento): FrontendProvider {
   return {
     ...lmProvider,
@@ -104,7 +110,7 @@ async function* streamCompletion(
   signal.throwIfAborted();
   const { supportsImageToText, supportsToolCalling } = capabilitiesOf(model);
   if (request.tools.length > 0 && supportsToolCalling === false) {
-    throw new Error(`${lmModelName(model)} takes no tools.`); // the loop says so, and asks again without
+    throw new Error(`${lmModelName(model)} takes no tools.`); // the loop reports this and asks again without tools
   }
   const source = new vscode.CancellationTokenSource();
   const cancel = (): void => source.cancel();
@@ -131,12 +137,12 @@ async function* streamCompletion(
     throw explain(error, lmModelName(model));
   } finally {
     signal.removeEventListener('abort', cancel);
-    source.cancel(); // whoever has stopped listening leaves no request behind
+    source.cancel(); // leaves no request open when the listener has stopped
     source.dispose();
   }
 }
 
-/** Undefined for what the API may add, such as data that only the model's own extension understands. */
+/** Returns undefined for parts that the API may add, such as data that only the model's own extension understands. */
 function eventOf(part: unknown): StreamEvent | undefined {
   if (part instanceof vscode.LanguageModelTextPart) {
     return part.value ? { type: 'text', text: part.value } : undefined;
@@ -145,7 +151,10 @@ function eventOf(part: unknown): StreamEvent | undefined {
   return undefined;
 }
 
-/** The API does not say what a turn took, but most models can count; undefined where this one cannot, or takes too long. */
+/**
+ * Counts a turn's tokens. The API does not report them, but most models can count. Returns undefined if this one cannot
+ * or takes too long.
+ */
 async function countTokens(
   model: vscode.LanguageModelChat,
   asked: readonly vscode.LanguageModelChatMessage[],
@@ -169,7 +178,7 @@ async function countTokens(
   }
 }
 
-/** A model's extension may be slow to hear of a cancellation; we are not. */
+/** Rejects as soon as the signal aborts. A model's extension may react slowly to a cancellation. */
 async function unlessAborted<Value>(promise: PromiseLike<Value>, signal: AbortSignal): Promise<Value> {
   signal.throwIfAborted();
   let stop = (): void => {};
@@ -199,7 +208,7 @@ async function* whileNotAborted<Value>(
 function explain(error: unknown, model: string): TelosError {
   if (error instanceof TelosError) return error;
   const said = error instanceof Error ? error.message : String(error);
-  // What is no text on the other side of the editor arrives as this.
+  // An error that is not text in the other extension arrives in this form.
   const reason = said === '' || said === '[object Object]' ? 'it gave no reason.' : said;
   switch (error instanceof vscode.LanguageModelError ? error.code : '') {
     case vscode.LanguageModelError.NoPermissions.name:
@@ -225,7 +234,7 @@ function explain(error: unknown, model: string): TelosError {
   }
 }
 
-/** A model that comes or goes may change what the next run uses. */
+/** Refreshes after models come or go, because the next run may then use another one. */
 export function registerLmModels(current: CurrentTelos): vscode.Disposable {
   let known: string | undefined;
   return vscode.lm.onDidChangeChatModels(async () => {

@@ -1,4 +1,7 @@
-/** Offers the models that Telos is set up with to the editor, so that its Chat view and other extensions can use them; only where the person has asked for it. */
+/**
+ * Offers the models that are set up in Telos to the editor's Chat view and to other extensions. Only if the person has
+ * turned this on.
+ */
 import * as vscode from 'vscode';
 import type { ProviderModels } from '../../engine/providers/models.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -14,9 +17,9 @@ interface OfferedModel extends vscode.LanguageModelChatInformation {
 const setting = 'offerModels';
 const toldKey = 'telos.toldOfBilling';
 
-/** Of the models that a list of prices knows, as many as a person looks through. */
+/** The number of models shown from a price list: as many as a person reads through. */
 const mostCurated = 8;
-/** What the smallest of the known models takes; a model on this machine usually takes less. In tokens. */
+/** The input limit of the smallest known model. A local model usually takes less. In tokens. */
 const hostedInput = 128_000;
 const localInput = 32_000;
 const mostOutput = 16_384;
@@ -46,7 +49,10 @@ export function registerOfferedModels(current: CurrentTelos, memory: vscode.Meme
 
 const isOn = (): boolean => vscode.workspace.getConfiguration('telos').get<boolean>(setting) === true;
 
-/** None where nobody has asked for it: then neither a key nor a server is looked at. Models of the editor itself never are among them. */
+/**
+ * Returns the offered models. Returns none unless the person has turned this on; then no key or server is read either.
+ * Models of the editor itself are never included.
+ */
 async function offered(current: CurrentTelos): Promise<OfferedModel[]> {
   if (!isOn() || !vscode.workspace.isTrusted) return [];
   const { config } = await current.openTelos();
@@ -78,7 +84,7 @@ function modelsOf({ name: provider, models }: ProviderModels): OfferedModel[] {
   }));
 }
 
-/** The first question to a model that costs is told, since another extension may have put it. */
+/** Reports the first request to a model that costs money, since another extension may have made it. */
 function tellOnce({ provider, model }: OfferedModel, memory: vscode.Memento): void {
   if (provider === 'ollama' || memory.get(toldKey)) return;
   void memory.update(toldKey, true);

@@ -1,4 +1,7 @@
-/** Offers the MCP servers of accepted agents to the editor, which starts them itself; only where the person has asked for it. */
+/**
+ * Offers the MCP servers of accepted agents to the editor, which starts them itself. Only if the person has turned this
+ * on.
+ */
 import * as vscode from 'vscode';
 import type { McpServer } from '../../engine/mcp/config.ts';
 import type { OfferedServer } from '../../engine/mcp/offeredServers.ts';
@@ -9,11 +12,11 @@ import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import { untrustedMessage } from './editorRuns.ts';
 
-/** As package.json declares it. */
+/** Must match package.json. */
 const providerId = 'telos.servers';
 const setting = 'offerMcpServers';
 
-/** Which server of which agent a definition is. */
+/** The server and agent behind each definition. */
 type Origins = WeakMap<vscode.McpServerDefinition, OfferedServer>;
 
 export function registerOfferedServers(current: CurrentTelos): vscode.Disposable {
@@ -28,13 +31,15 @@ export function registerOfferedServers(current: CurrentTelos): vscode.Disposable
   );
 }
 
-/** What the editor asks for: the servers as they are written, and one of them with its variables filled in. */
+/**
+ * Returns the editor's two callbacks. One lists the servers as written, the other fills in the variables of one server.
+ */
 export function offeredServers(current: Pick<CurrentTelos, 'openTelos'>) {
   const origins: Origins = new WeakMap();
   const byLabel = new Map<string, OfferedServer>();
   return {
     provideMcpServerDefinitions: () => offered(current, origins, byLabel),
-    // The editor may hand in a copy of what it was given; its label is the same.
+    // The editor may pass a copy of the definition. Its label is the same.
     resolveMcpServerDefinition: (definition: vscode.McpServerDefinition) =>
       resolved(current, definition, origins.get(definition) ?? byLabel.get(definition.label)),
   };
@@ -67,13 +72,19 @@ async function offered(
   return definitions;
 }
 
-/** Undefined for an agent whose card was not accepted as its files are now, or does not cover all that it can run. */
+/**
+ * Returns the accepted digest. Undefined if the card was not accepted for the agent's present files, or does not cover
+ * everything that it can run.
+ */
 async function acceptedDigest(telos: Telos, { name }: Agent): Promise<string | undefined> {
   const card = await telos.agentCard(name);
   return card.state === 'reviewed' && coversAll(card) ? card.digest : undefined;
 }
 
-/** No variable is filled in yet, and no environment given: this is what the editor shows and remembers. */
+/**
+ * Returns the definition that the editor shows and remembers. Variables are not filled in yet, and no environment is
+ * added.
+ */
 function definitionOf(
   { agent, name, written, cwd }: OfferedServer,
   version: string,
@@ -93,7 +104,10 @@ function definitionOf(
   return definition;
 }
 
-/** Looks at the card again, since it may have been taken back, or the agent's files changed, since the server was offered. */
+/**
+ * Fills in a server. Checks the card again, since it may have been revoked, or the agent's files changed, since the
+ * offer.
+ */
 async function resolved(
   current: Pick<CurrentTelos, 'openTelos'>,
   definition: vscode.McpServerDefinition,
@@ -133,7 +147,7 @@ async function fill(
       { packDir, skillDir: packDir },
       config.dataDir,
     );
-    // The editor would hand on its own environment, with every key that is in it.
+    // The editor would pass on its own environment, with every key in it.
     const without = Object.fromEntries(Object.keys(process.env).map(name => [name, null]));
     const { workFoldersOf } = await import('../../engine/skills/workFolders.ts');
     const { serverProgram } = await import('../../engine/mcp/link.ts');

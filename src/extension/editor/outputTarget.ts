@@ -1,4 +1,4 @@
-/** Where the answer of a run on a selection or a file goes, when that is not the chat. */
+/** Puts the answer of a run on a selection or a file somewhere other than the chat. */
 import * as vscode from 'vscode';
 import type { RunRequest } from '../../engine/run/request.ts';
 import { plainLabel } from '../base/labels.ts';
@@ -16,7 +16,7 @@ export interface SelectedPlace {
 
 interface TargetItem extends vscode.QuickPickItem {
   target: OutputTarget;
-  /** Needs a selection that can be edited. */
+  /** True if it needs a selection that can be edited. */
   inPlace?: boolean;
 }
 
@@ -58,7 +58,7 @@ export const placeOf = ({ document, selection }: vscode.TextEditor): SelectedPla
   text: document.getText(selection),
 });
 
-/** The one used last stands on top. Undefined when the person has thought better of it. */
+/** Asks for the target, the last used one first. Returns undefined if the person cancels. */
 export async function pickTarget(
   memory: vscode.Memento,
   hasSelection: boolean,
@@ -79,7 +79,7 @@ export async function pickTarget(
   return picked?.target;
 }
 
-/** Runs the request with its progress as a notification, and puts what the model said last where it belongs. */
+/** Runs the request with a progress notification, and puts the model's last words at the target. */
 export async function deliver(
   runs: NativeRuns,
   request: RunRequest,
@@ -96,7 +96,7 @@ export async function deliver(
   }
 }
 
-/** Undefined when the person has stopped it. Rejects with what went wrong otherwise. */
+/** Returns the answer, or undefined if the person has stopped the run. Rejects if it failed. */
 async function answerWithProgress(runs: NativeRuns, request: RunRequest): Promise<string | undefined> {
   const title = `Telos: ${plainLabel(request.skill?.skill ?? vscode.l10n.t('finds a skill'), 60)}`;
   const place = { location: vscode.ProgressLocation.Notification, title, cancellable: true };
@@ -105,7 +105,7 @@ async function answerWithProgress(runs: NativeRuns, request: RunRequest): Promis
     const end = await runs.run(request, pickHuman, token, event => {
       if (event.type === 'routed')
         progress.report({ message: plainLabel(vscode.l10n.t('{0} of {1}', event.skill, event.agent)) });
-      // What was said before a call is about the work, not its result.
+      // Words before a call are about the work, not its result.
       if (event.type === 'tool_start') {
         answer = '';
         progress.report({ message: plainLabel(event.call.name) });
@@ -140,7 +140,7 @@ async function put(
   }
 }
 
-/** False when the text is not there any more as it was selected; then nothing is touched. */
+/** Edits the document. Returns false and changes nothing if the selected text has changed since. */
 async function edit(
   answer: string,
   target: 'replace' | 'insert',

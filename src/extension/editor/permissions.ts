@@ -1,4 +1,4 @@
-/** What the commands about trust do: what was granted and the way to take it back, an agent's card, and how the whole set-up does. */
+/** Implements the commands about trust: lists and revokes grants, shows an agent's card, and checks the set-up. */
 import * as vscode from 'vscode';
 import type { Permission } from '../../engine/policy/grants.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
@@ -11,7 +11,7 @@ interface PermissionItem extends vscode.QuickPickItem {
   permission: Permission;
 }
 
-/** A list of all that was granted; what is picked is taken back once that is confirmed. */
+/** Lists everything that was granted. A picked grant is revoked after a confirmation. */
 export async function managePermissions(current: CurrentTelos): Promise<void> {
   const engine = await import('../../engine/policy/grants.ts');
   const { config } = await current.openTelos();
@@ -63,7 +63,10 @@ function whenOf(permission: Permission): string {
   return new Date(time).toLocaleString(vscode.env.language);
 }
 
-/** `known` is the agent's name, where it needs no asking. Shows the card as a document, whole, and asks beside it; the card that was shown is the one that is accepted. */
+/**
+ * Shows the whole card as a document and asks for acceptance. The card that was shown is the one that is accepted.
+ * `known` is the agent's name if the person need not be asked.
+ */
 export async function reviewAgent(current: CurrentTelos, known: string | undefined): Promise<void> {
   const telos = await current.openTelos();
   const name = known ?? (await pickAgent((await telos.agents()).map(agent => agent.name)));
@@ -104,7 +107,7 @@ async function pickAgent(names: readonly string[]): Promise<string | undefined> 
   )?.name;
 }
 
-/** What is set up and what of it works, as a document. */
+/** Shows as a document what is set up and which parts work. */
 export async function showDoctor(current: CurrentTelos): Promise<void> {
   const telos = await current.openTelos();
   const place = {
@@ -125,7 +128,7 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
     }
   });
   if (!report) return;
-  // Plain text is not wrapped, which keeps the columns, and shows whatever stands in it as it is.
+  // Plain text is not wrapped, which keeps the columns. It also shows any content literally.
   await showText(['Telos Doctor', '', ...describeReport(report), ''].join('\n'), 'plaintext');
 }
 

@@ -1,9 +1,12 @@
-/** Text of skills and models inside Markdown: shown as it is, no link, no image, no list of its own. */
+/** Escapes text of skills and models for Markdown. It is shown literally, without links, images or lists. */
 import * as vscode from 'vscode';
 
-/** Every sign that Markdown could read gets a backslash. Blanks stay blanks, so that a narrow view can still break the line at them. */
+/**
+ * Puts a backslash before every character with a meaning in Markdown. Spaces stay spaces, so that a narrow view can
+ * still wrap the line.
+ */
 export const escapeMarkdown = (text: string): string => text.replace(/[!-/:-@[-`{-~]/g, '\\$&');
 
-/** The same as a value for the editor. */
+/** Returns the escaped text as a value for the editor. */
 export const plainMarkdown = (text: string): vscode.MarkdownString =>
   new vscode.MarkdownString(escapeMarkdown(text));

@@ -1,4 +1,7 @@
-/** The Human outside the chat view: a question is a list to pick from, with the no on top and under Escape. */
+/**
+ * Implements the Human outside the chat view. A question is a list to pick from. Denying is the first item and the
+ * effect of Escape.
+ */
 import * as vscode from 'vscode';
 import type { Human } from '../../engine/human.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
@@ -6,11 +9,11 @@ import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../../pro
 import { plainLabel } from '../base/labels.ts';
 
 interface Answer extends vscode.QuickPickItem {
-  /** Absent for the look at the whole question, after which it is put again. */
+  /** Missing for the item that shows the whole question, after which it is asked again. */
   decision?: ApprovalDecision;
 }
 
-/** What fits on a line of the list; a longer subject can be looked at as a document. In characters. */
+/** The longest subject that fits on a line of the list. A longer one can be shown as a document. In characters. */
 const shortSubject = 160;
 
 const scopeLabels: Readonly<Record<ApprovalScope, string>> = {
@@ -67,7 +70,7 @@ function answersTo(request: ApprovalRequest): Answer[] {
   return [no, ...(isWhole ? [] : [look]), ...yes];
 }
 
-/** Exactly what would be done; the list cuts it to a line. */
+/** Shows the call in full, which the list cuts to a line. */
 async function showWhole({
   tool,
   subject,
@@ -90,7 +93,7 @@ async function showWhole({
   await vscode.window.showTextDocument(document, { preview: true });
 }
 
-/** An answer that is not given is empty. */
+/** Asks the questions. A missing answer is empty. */
 async function ask(questions: readonly string[], token: vscode.CancellationToken): Promise<string[]> {
   const answers: string[] = [];
   for (const question of questions) {
@@ -105,7 +108,7 @@ async function ask(questions: readonly string[], token: vscode.CancellationToken
   return answers;
 }
 
-/** A list that waits is closed when the run is stopped. */
+/** Closes a waiting list when the run is stopped. */
 async function withToken<Result>(
   signal: AbortSignal,
   act: (token: vscode.CancellationToken) => Promise<Result>,

@@ -1,4 +1,7 @@
-/** vscode://telos.telos/run?skill=…&agent=…&text=…: shows what a link would run and where that comes from; only the person runs it. */
+/**
+ * Shows what a link vscode://telos.telos/run?skill=…&agent=…&text=… would run, and where that comes from. Only the
+ * person can run it.
+ */
 
 import { randomUUID } from 'node:crypto';
 import * as vscode from 'vscode';
@@ -11,18 +14,18 @@ import { untrustedMessage } from './editorRuns.ts';
 
 const scheme = 'telos-link';
 
-/** More than a person reads before a yes. Characters. */
+/** More than a person reads before agreeing. In characters. */
 const longestText = 4_000;
 const longestName = 200;
 const mostListed = 20;
 
 export interface LinkPreview {
   lines: readonly string[];
-  /** What the person's yes would run; undefined where nothing can. */
+  /** The request that runs if the person agrees. Undefined if nothing can run. */
   request?: RunRequest;
 }
 
-/** Answers the path `/run`, and owns the document in which a link is shown. */
+/** Handles the path `/run`, and owns the document in which a link is shown. */
 export class RunLink implements vscode.Disposable, vscode.TextDocumentContentProvider {
   readonly #current: CurrentTelos;
   readonly #chat: { submitInFront(request: RunRequest): Promise<void> };
@@ -41,7 +44,7 @@ export class RunLink implements vscode.Disposable, vscode.TextDocumentContentPro
     return this.#shown.get(uri.toString());
   }
 
-  /** Shows the link; what it asks for runs only after the person has pressed Run. */
+  /** Shows the link. Its request runs only after the person has pressed Run. */
   async preview(query: URLSearchParams): Promise<void> {
     const { lines, request } = await linkPreview(await this.#current.openTelos(), query);
     const uri = vscode.Uri.from({ scheme, path: '/Link', query: randomUUID() });
@@ -144,7 +147,7 @@ function describeSkill({ agent, skill }: PickableSkill): string[] {
   ];
 }
 
-/** By the index on this machine: no model reads a link's words before the person has. */
+/** Finds skills with the index on this machine. No model reads a link's words before the person has. */
 async function byWords(telos: Telos, text: string, agentName: string): Promise<string[]> {
   const ranking = await telos.ranking({ text, ...(agentName !== '' && { agent: agentName }) });
   const fits = ranking

@@ -1,11 +1,11 @@
-/** The task type `telos`: a skill as a task of tasks.json, so that a key or another task can start it. */
+/** Implements the task type `telos`: a skill as a task in tasks.json, so that a key or another task can start it. */
 import * as vscode from 'vscode';
 import { describeRoute, type RunEvent } from '../../protocol/run.ts';
 import { plainLabel } from '../base/labels.ts';
 import { describeEnd, type NativeRuns } from './editorRuns.ts';
 import { pickHuman } from './quickPickHuman.ts';
 
-/** As package.json declares it; what stands in tasks.json may still be of any kind. */
+/** Must match package.json. The values in tasks.json may still be of any type. */
 interface SkillTask extends vscode.TaskDefinition {
   request?: unknown;
 }
@@ -22,10 +22,10 @@ function skillTask(
   definition: SkillTask,
   scope: vscode.WorkspaceFolder | vscode.TaskScope,
 ): vscode.Task {
-  // Without a request the task says so itself; of one that is not there the editor would say that nobody provides such tasks.
+  // A task without a request reports that itself. If the task were missing, the editor would blame a missing provider.
   const request = typeof definition.request === 'string' ? definition.request.trim() : '';
   const execution = new vscode.CustomExecution(async () => new SkillTerminal(runs, request));
-  // No matchers rather than none named, for which the editor asks what to look for in the output.
+  // An empty list of matchers. If it were missing, the editor would ask what to look for in the output.
   return new vscode.Task(definition, scope, plainLabel(request, 60) || 'telos', 'telos', execution, []);
 }
 
@@ -52,7 +52,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
     void this.#run();
   }
 
-  /** The person closes the terminal, or ends the task. */
+  /** Called when the person closes the terminal or ends the task. */
   close(): void {
     this.#stop.cancel();
   }
@@ -91,7 +91,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
     }
   }
 
-  /** A model's text must not steer the terminal: of the control characters only line feeds and tabs get through. */
+  /** Writes text without control characters except line feeds and tabs. A model's text must not steer the terminal. */
   #write(text: string): void {
     const harmless = text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');
     this.#wrote.fire(harmless.replaceAll('\n', '\r\n'));

@@ -1,4 +1,7 @@
-/** `#telosListSkills` and `#telosRunSkill`: any agent in the editor can see the skills, and run one once the person has agreed. */
+/**
+ * Implements `#telosListSkills` and `#telosRunSkill`. Any agent in the editor can list the skills, and run one after
+ * the person has agreed.
+ */
 import * as vscode from 'vscode';
 import type { SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -8,7 +11,7 @@ import { describeEnd, type NativeRuns, untrustedMessage } from './editorRuns.ts'
 import { plainMarkdown } from './plainMarkdown.ts';
 import { pickHuman } from './quickPickHuman.ts';
 
-/** As package.json declares them. The input comes from a model, so every part of it may be missing or of another kind. */
+/** Must match package.json. The input comes from a model, so every field may be missing or of another type. */
 interface ListInput {
   agent?: unknown;
 }
@@ -46,7 +49,10 @@ async function listed(current: CurrentTelos, agentName: string): Promise<string>
     .join('\n');
 }
 
-/** The one skill that the input names, as `skill` with or without its agent, or as `agent:skill`. The error is for the model. */
+/**
+ * Returns the one skill that the input names: as `skill` with or without its agent, or as `agent:skill`. Errors are for
+ * the model.
+ */
 async function found(current: CurrentTelos, input: RunInput): Promise<PickableSkill> {
   if (!vscode.workspace.isTrusted) throw new Error(untrustedMessage);
   const name = words(input.skill);
@@ -82,7 +88,7 @@ function prepared({ agent, skill }: PickableSkill, request: string): vscode.Prep
   };
 }
 
-/** What the model said. A run that did not complete is an error for the calling agent, with what there was of an answer. */
+/** Returns the model's words. An incomplete run is an error for the calling agent, with the answer so far. */
 async function answerOf(
   runs: NativeRuns,
   skill: SkillRef,
