@@ -1,6 +1,6 @@
 /**
- * Lets the person sign in to an MCP server in their own browser, and receives the browser's return to the editor. The
- * credentials are kept in the secret storage.
+ * Lets the person sign in to an MCP server in their own browser, and handles the return to the editor. The credentials
+ * are kept in the secret storage.
  */
 import * as vscode from 'vscode';
 import type { SignInPort } from '../engine/mcp/signIn.ts';

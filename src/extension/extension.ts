@@ -1,4 +1,6 @@
-/** Where the editor starts Telos: everything is made, registered and subscribed here, and nothing is loaded before it is used. */
+/**
+ * Activates Telos in the editor. Everything is created and registered here, but nothing is loaded before it is used.
+ */
 
 import * as vscode from 'vscode';
 import { registerApiKeys } from './base/apiKeys.ts';
@@ -31,7 +33,7 @@ import { registerSkillLanguage } from './skills/skillProblems.ts';
 import { registerSkillTree, registerWhatIsMissing, SkillTree } from './skills/skillTree.ts';
 import { registerSkillWatch } from './skills/skillWatch.ts';
 
-/** What other extensions may look at. */
+/** The values that other extensions can use. */
 export interface ExtensionExports {
   /** The tree *Agents & Skills*. */
   skillTree: SkillTree;
@@ -106,7 +108,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   return { skillTree, status };
 }
 
-/** Ends what runs; the editor waits for it. */
+/** Ends all runs. The editor waits for it. */
 export async function deactivate(): Promise<void> {
   await Promise.all([openChats?.end(), nativeRuns?.end()]);
   openChats = undefined;

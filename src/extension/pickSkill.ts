@@ -1,4 +1,4 @@
-/** The commands that start a run outside the chat: pick a skill, say a word about it, and it runs in the chat. */
+/** Registers the commands that start a run outside the chat. The person picks a skill and adds a few words. */
 import * as vscode from 'vscode';
 import type { Agent, Skill } from '../engine/skills/agent.ts';
 import type { Selection } from '../protocol/attachment.ts';
@@ -13,24 +13,24 @@ import { offerFirstSkill } from './skills/skillFolders.ts';
 import type { SkillNode } from './skills/skillTree.ts';
 
 const lastSkillsKey = 'telos.lastSkills';
-/** As many of those used last stand on top. */
+/** The number of recently used skills at the top of the list. */
 const mostRecent = 5;
 
 interface SkillItem extends vscode.QuickPickItem {
-  /** Absent where Telos is to pick by the person's words. */
+  /** Missing if Telos is to pick by the person's words. */
   ref?: SkillRef;
 }
 
-/** What goes along with the words. */
+/** The attachments of the person's words. */
 interface Along {
   selection?: Selection;
-  /** Where that selection stands, for an answer that takes its place. */
+  /** The place of that selection, for an answer that replaces it. */
   place?: SelectedPlace;
   /** Absolute paths of files and folders. */
   files?: readonly string[];
 }
 
-/** `Telos: Run Skill...`, on a file, `Telos: Run Skill on Selection...` and Run in the tree. */
+/** Registers `Telos: Run Skill...` with its variants for files and selections, and Run in the tree. */
 export function registerRunSkill(
   current: CurrentTelos,
   chat: ChatView,
@@ -150,7 +150,7 @@ function skillItem(agent: Agent, skill: Skill): SkillItem {
   };
 }
 
-/** Undefined when the person has thought better of it. A skill that was picked needs no words. */
+/** Asks for the words. Returns undefined if the person cancels. A picked skill needs no words. */
 async function askWords(item: SkillItem, { selection, files = [] }: Along): Promise<string | undefined> {
   return vscode.window.showInputBox({
     title: item.ref ? vscode.l10n.t('Run {0}', item.label) : vscode.l10n.t('Run a skill'),
@@ -167,7 +167,10 @@ async function askWords(item: SkillItem, { selection, files = [] }: Along): Prom
   });
 }
 
-/** The first selection of the editor with the lines that a model needs to find it again; undefined when nothing is selected. */
+/**
+ * Returns the editor's first selection with its file and line, so that a model can find it again. Returns undefined if
+ * nothing is selected.
+ */
 function selectedText(editor: vscode.TextEditor | undefined): Selection | undefined {
   if (!editor || editor.selection.isEmpty) return undefined;
   const { document, selection } = editor;
@@ -179,7 +182,10 @@ function selectedText(editor: vscode.TextEditor | undefined): Selection | undefi
   };
 }
 
-/** The editor tells no extension what is selected in a terminal, so that it is copied, and what the clipboard held is put back. */
+/**
+ * Returns the selection in the terminal. The editor does not expose it, so it is copied, and the clipboard is restored
+ * afterwards.
+ */
 async function terminalSelection(): Promise<Selection | undefined> {
   const { clipboard } = vscode.env;
   const before = await clipboard.readText();

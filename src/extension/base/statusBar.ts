@@ -55,7 +55,7 @@ export class StatusBar implements vscode.Disposable {
   }
 
   /**
-   * Shows how many runs are active, how many questions wait for the person, and what the runs have cost so far. In US
+   * Shows how many runs are active, how many questions wait for the person, and the cost of the runs so far. In US
    * dollars.
    */
   sayRunning(running: number, waiting: number, cost: number): void {

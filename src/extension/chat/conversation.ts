@@ -184,7 +184,7 @@ export class Conversation {
     return this.#keptRuns.at(-1)?.runId;
   }
 
-  /** Returns true if this is the latest run and it was stopped or never ended, so that it can be resumed. */
+  /** Returns true if this is the latest run and it can be resumed: it was stopped or never ended. */
   isInterrupted(runId: string): boolean {
     const events = [...this.#numbered, ...this.#waiting];
     const start = events.findLastIndex(event => event.type === 'run_start');

@@ -1,6 +1,6 @@
 /**
- * Treats all chats of the window as one, in the sidebar and in editors: what runs, what waits for the person, and how
- * all of it ends.
+ * Treats all chats of the window as one, in the sidebar and in editors. Tracks what runs and what waits for the person,
+ * and ends all runs.
  */
 import * as vscode from 'vscode';
 import type { StatusBar } from '../base/statusBar.ts';

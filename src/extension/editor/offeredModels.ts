@@ -50,7 +50,7 @@ export function registerOfferedModels(current: CurrentTelos, memory: vscode.Meme
 const isOn = (): boolean => vscode.workspace.getConfiguration('telos').get<boolean>(setting) === true;
 
 /**
- * Returns the offered models. Returns none unless the person has turned this on; then no key or server is read either.
+ * Returns the offered models. Unless the person has turned this on, there are none, and no key or server is read.
  * Models of the editor itself are never included.
  */
 async function offered(current: CurrentTelos): Promise<OfferedModel[]> {

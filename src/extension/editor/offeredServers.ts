@@ -73,8 +73,8 @@ async function offered(
 }
 
 /**
- * Returns the accepted digest. Undefined if the card was not accepted for the agent's present files, or does not cover
- * everything that it can run.
+ * Returns the accepted digest. Undefined if the present files were not reviewed, or the card does not cover everything
+ * that the agent can run.
  */
 async function acceptedDigest(telos: Telos, { name }: Agent): Promise<string | undefined> {
   const card = await telos.agentCard(name);

@@ -1,4 +1,4 @@
-/** Implements the task type `telos`: a skill as a task in tasks.json, so that a key or another task can start it. */
+/** Implements the task type `telos`: a skill as a task in tasks.json. A key or another task can start it. */
 import * as vscode from 'vscode';
 import { describeRoute, type RunEvent } from '../../protocol/run.ts';
 import { plainLabel } from '../base/labels.ts';
@@ -22,7 +22,7 @@ function skillTask(
   definition: SkillTask,
   scope: vscode.WorkspaceFolder | vscode.TaskScope,
 ): vscode.Task {
-  // A task without a request reports that itself. If the task were missing, the editor would blame a missing provider.
+  // A task without a request reports that itself. If no task were returned, the editor would say that none is provided.
   const request = typeof definition.request === 'string' ? definition.request.trim() : '';
   const execution = new vscode.CustomExecution(async () => new SkillTerminal(runs, request));
   // An empty list of matchers. If it were missing, the editor would ask what to look for in the output.

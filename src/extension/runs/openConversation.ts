@@ -1,4 +1,7 @@
-/** `Telos: Open Conversation...`: a kept conversation in the sidebar or in an editor, or a replay of it; and the sidebar's own into an editor. */
+/**
+ * Implements `Telos: Open Conversation...`: opens or replays a stored conversation in the sidebar or in an editor. Also
+ * moves the sidebar's conversation into an editor.
+ */
 import * as vscode from 'vscode';
 import { plainLabel } from '../base/labels.ts';
 import type { ChatDesk } from '../chat/chatHost.ts';
@@ -7,19 +10,19 @@ import type { Conversation } from '../chat/conversation.ts';
 import type { KeptPlace } from '../chat/storedConversations.ts';
 import { outcomeLabel } from './runItem.ts';
 
-/** What the command takes; without an id the person is asked which conversation. */
+/** The argument of the command. Without an id, the person is asked for a conversation. */
 interface Wanted {
   conversationId?: string;
   runId?: string;
-  /** In an editor; the sidebar stays as it is. */
+  /** Opens it in an editor. The sidebar stays unchanged. */
   panel?: boolean;
-  /** Plays what was said and done again, of one run where that is named; nothing runs. */
+  /** Replays the conversation, or only the run if one is named. Nothing runs. */
   replay?: boolean;
-  /** Goes on with its latest run, where that was interrupted or stopped. */
+  /** Continues its latest run if that was interrupted or stopped. */
   resume?: boolean;
 }
 
-/** So many are offered; the runs view finds the others. */
+/** The number of conversations in the list. The runs view finds the others. */
 const mostOffered = 200;
 
 export function registerOpenConversation(
@@ -74,7 +77,7 @@ async function openPlace(
   if (resume && 'runId' in place) desk.chats.holding(conversation.keptId)?.chat.resume(place.runId);
 }
 
-/** A run that goes on in the sidebar is not pushed aside. */
+/** Opens the conversation without replacing an active run in the sidebar. */
 async function openShown(
   conversation: Conversation,
   inPanel: boolean,
@@ -88,7 +91,7 @@ async function openShown(
   else await view.open(conversation);
 }
 
-/** The command is open to other extensions and to links. */
+/** Reads the argument field by field, because other extensions and links can call the command. */
 function readWanted(given: unknown): Wanted {
   if (typeof given !== 'object' || given === null) return {};
   const { conversationId, runId, panel, replay, resume } = given as Record<string, unknown>;

@@ -1,4 +1,7 @@
-/** What is done with a kept run: open, resume, replay, rename, delete, export, compare. Each takes a node of the tree *Runs*. */
+/**
+ * Implements the actions on stored runs: open, resume, replay, rename, delete, export, compare. Each takes a node of
+ * the tree *Runs*.
+ */
 
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +28,7 @@ export class RunActions {
     this.#tree = tree;
   }
 
-  /** In the chat: a whole conversation, or the one that a run belongs to. */
+  /** Opens in the chat a whole conversation, or the one that a run belongs to. */
   async open(node: Node, how: { panel?: boolean; resume?: boolean; replay?: boolean } = {}): Promise<void> {
     const [{ conversation, runId }] = node.runs as readonly [RunSummary];
     const place = node.kind === 'conversation' && !how.resume ? { conversationId: conversation } : { runId };
@@ -41,12 +44,12 @@ export class RunActions {
     if (given === undefined || given.trim() === title) return;
     const history = await this.#kept.history();
     await history.rename(runId, given);
-    // Another run of the conversation may have been named before.
+    // Another run of the conversation may have been renamed before.
     for (const run of runs) if (run.title && run.runId !== runId) await history.rename(run.runId, '');
     await this.#tree.refresh();
   }
 
-  /** A conversation goes with all of its runs. */
+  /** Deletes runs after a confirmation. A conversation is deleted with all of its runs. */
   async delete(nodes: readonly Node[]): Promise<void> {
     const runs = [...new Map(nodes.flatMap(node => node.runs).map(run => [run.runId, run])).values()];
     const [first] = nodes;
@@ -109,7 +112,7 @@ export class RunActions {
     else await vscode.window.showTextDocument(target);
   }
 
-  /** Two that are selected, or this one with another run of its skill; the older on the left. */
+  /** Compares two selected runs, or this one with another run of its skill. The older one is on the left. */
   async compare(node: Node, selected: readonly Node[]): Promise<void> {
     const [run] = node.runs as readonly [RunSummary];
     const [one, two] = selected.map(({ runs }) => runs[0]);
@@ -152,7 +155,7 @@ export class RunActions {
     return picked?.run;
   }
 
-  /** A run as a document, for the diff editor. */
+  /** Returns a run as a document, for the diff editor. */
   async documentOf(uri: vscode.Uri): Promise<string> {
     const history: RunHistory = await this.#kept.history();
     const [{ runMarkdown }, { mapStrings }, redact] = await Promise.all([

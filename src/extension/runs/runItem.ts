@@ -1,18 +1,18 @@
-/** What a person reads of a kept run in the tree *Runs*: its name, how it ended, when, and what it took. */
+/** Describes a stored run in the tree *Runs*: its name, how it ended, when, and its usage. */
 import * as vscode from 'vscode';
 import type { KeptOutcome, RunSummary } from '../../engine/records/runSummary.ts';
 import { plainLabel } from '../base/labels.ts';
 
-/** A conversation, standing for its latest run; `runId` is what commands of other files take. */
+/** A conversation, represented by its latest run. Commands of other files take its `runId`. */
 export interface ConversationNode {
   kind: 'conversation';
   runId: string;
   title: string;
-  /** The newest first, never empty. */
+  /** Newest first, never empty. */
   runs: readonly RunSummary[];
 }
 
-/** One run of a conversation that has several. */
+/** One run of a conversation with several runs. */
 export interface RunNode {
   kind: 'run';
   runId: string;
@@ -20,7 +20,7 @@ export interface RunNode {
   title: string;
 }
 
-/** How a conversation or one of its runs stands in the tree. */
+/** Returns the tree item of a conversation or of one of its runs. */
 export function runItem(node: ConversationNode | RunNode): vscode.TreeItem {
   const [run] = node.runs as readonly [RunSummary];
   const { None, Collapsed } = vscode.TreeItemCollapsibleState;
@@ -42,7 +42,10 @@ export function runItem(node: ConversationNode | RunNode): vscode.TreeItem {
   return item;
 }
 
-/** `conversation.interrupted.skill`: what it is, how it ended, whether there may be others of its skill, and whether it may have changed files. */
+/**
+ * Returns the context value, such as `conversation.interrupted.skill`. It gives the kind, the outcome, whether others
+ * of its skill may exist, and whether files may have changed.
+ */
 function contextOf({ kind }: ConversationNode | RunNode, run: RunSummary): string {
   const { outcome, skill, toolCalls } = run;
   const canGoOn = outcome === 'interrupted' || outcome === 'cancelled' ? '.resumable' : '';
@@ -65,7 +68,7 @@ const icons: Readonly<Record<KeptOutcome, readonly [icon: string, color?: string
   interrupted: ['debug-disconnect', 'list.warningForeground'],
 };
 
-/** Of the address under which a run is a document. */
+/** Scheme of the address under which a run is a document. */
 export const documentScheme = 'telos-run';
 
 export function outcomeLabel(outcome: KeptOutcome): string {
@@ -89,7 +92,7 @@ export function outcomeLabel(outcome: KeptOutcome): string {
   }
 }
 
-/** Plain text on purpose: the editor reads no links out of a string that is not Markdown. */
+/** Returns plain text on purpose: the editor reads no links out of a string that is not Markdown. */
 function tooltipOf(title: string, run: RunSummary): string {
   const { request, agent, skill, provider, model, outcome, error, startedAt, rounds, toolCalls, usage } = run;
   const seconds = run.durationMs === undefined ? undefined : (run.durationMs / 1000).toFixed(1);
@@ -117,7 +120,7 @@ function costLabel({ usage, isRecording, rounds }: RunSummary): string {
   return vscode.l10n.t('Cost: {0}', `$${usage.cost.toFixed(4)}`);
 }
 
-/** `2026-01-31` by the local calendar; empty for what is no time. */
+/** Returns the local date, such as `2026-01-31`. Empty if the date is not valid. */
 export function dayOf(date: Date): string {
   if (Number.isNaN(date.getTime())) return '';
   const two = (value: number): string => String(value).padStart(2, '0');
@@ -140,7 +143,7 @@ export function dayLabel(day: string): string {
   });
 }
 
-/** How long ago, as long as that says more than the time of the day. */
+/** Returns the time that has passed, or the time of day once that says more. */
 export function timeLabel(iso: string): string {
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return '';

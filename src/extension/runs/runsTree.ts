@@ -1,4 +1,4 @@
-/** The tree *Runs*: what was asked of Telos and what came of it, by day; conversations of several runs unfold into them. */
+/** Provides the tree *Runs*: requests and their outcomes by day. Conversations of several runs unfold into them. */
 import * as vscode from 'vscode';
 import type { RunHistory } from '../../engine/records/runHistory.ts';
 import type { RunSummary } from '../../engine/records/runSummary.ts';
@@ -7,14 +7,14 @@ import { type ConversationNode, dayLabel, dayOf, type RunNode, runItem, timeLabe
 
 export interface DayNode {
   kind: 'day';
-  /** `2026-01-31`, local. */
+  /** Local date, such as `2026-01-31`. */
   day: string;
   conversations: readonly ConversationNode[];
 }
 
 export type RunsNode = DayNode | ConversationNode | RunNode;
 
-/** Days that start unfolded; the others are a click away. */
+/** The number of days that start unfolded. The others open with a click. */
 const unfoldedDays = 2;
 
 export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Disposable {
@@ -22,13 +22,13 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
   readonly #log: vscode.LogOutputChannel;
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #listed = new vscode.EventEmitter<number>();
-  /** What the tree showed last, to tell whether anything is different. */
+  /** The tree's content when it was last shown, to detect changes. */
   #shown = '';
   #days: readonly DayNode[] = [];
   #search = '';
   #finding: { words: string; controller: AbortController; runs: Promise<RunSummary[]> } | undefined;
   readonly onDidChangeTreeData = this.#changed.event;
-  /** The number of conversations that the editor has just been given. */
+  /** Fires with the number of conversations that were just listed. */
   readonly onDidList = this.#listed.event;
 
   constructor(kept: KeptConversations, log: vscode.LogOutputChannel) {
@@ -36,7 +36,7 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
     this.#log = log;
   }
 
-  /** The words that are looked for; empty when all runs are shown. */
+  /** The words to search for. Empty if all runs are shown. */
   get search(): string {
     return this.#search;
   }
@@ -46,7 +46,7 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
     this.#changed.fire();
   }
 
-  /** Looks at the files again, and has the editor draw what is different. */
+  /** Reads the files again, and redraws the tree if anything has changed. */
   async refresh(): Promise<void> {
     try {
       const shown = lookOf(await this.#load());
@@ -89,7 +89,7 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
     return byDay(conversationsOf(runs, titleOf));
   }
 
-  /** Who looks while the same words are looked for already waits for the same answer. */
+  /** Searches the history. A second search for the same words waits for the first one's result. */
   #found(history: RunHistory): Promise<RunSummary[]> {
     const words = this.#search;
     if (this.#finding?.words === words) return this.#finding.runs;
@@ -120,13 +120,13 @@ function conversationsOf(runs: readonly RunSummary[], titleOf: TitleOf): Convers
   }
   return [...byConversation.values()].map(together => {
     const [latest] = together as [RunSummary];
-    // What the person called it, else what it began with.
+    // The title that the person gave it, or else its first request.
     const named = together.find(({ title }) => title) ?? together.at(-1) ?? latest;
     return { kind: 'conversation', runId: latest.runId, title: titleOf(named), runs: together };
   });
 }
 
-/** By the day of each one's latest run. */
+/** Groups the conversations by the day of their latest run. */
 function byDay(conversations: readonly ConversationNode[]): DayNode[] {
   const days = new Map<string, ConversationNode[]>();
   for (const one of conversations) {
@@ -143,7 +143,7 @@ function runNode(run: RunSummary): RunNode {
   return { kind: 'run', runId: run.runId, runs: [run], title };
 }
 
-/** Everything of it that a person sees; the day, too, as *Today* moves on. */
+/** Returns everything that a person sees of the tree. It includes the day's label, since *Today* moves on. */
 function lookOf(days: readonly DayNode[]): string {
   const look = (node: ConversationNode): unknown[] => [
     node.title,

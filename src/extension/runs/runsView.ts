@@ -1,4 +1,4 @@
-/** The view *Runs*: its tree, kept up to date while somebody looks, and the commands of its menus. */
+/** Shows the view *Runs*. Keeps its tree up to date while it is visible, and registers the commands of its menus. */
 
 import { type FSWatcher, mkdirSync, watch } from 'node:fs';
 import * as vscode from 'vscode';
@@ -9,12 +9,12 @@ import type { RunActions } from './runActions.ts';
 import { type ConversationNode, documentScheme, type RunNode } from './runItem.ts';
 import { type RunsNode, RunsTree } from './runsTree.ts';
 
-/** A run writes many times a second; in milliseconds. */
+/** A run writes many times a second. In milliseconds. */
 const settleTime = 300;
-/** Times pass, and a process that is killed says nothing; in milliseconds. */
+/** Shown times age, and a killed process reports nothing. In milliseconds. */
 const lookInterval = 10_000;
 
-/** Follows the folder of runs while the view is open, for runs of this process and of others. */
+/** Watches the folder of runs while the view is open, for runs of this process and of others. */
 class RunsWatch implements vscode.Disposable {
   readonly #current: CurrentTelos;
   readonly #tree: RunsTree;
@@ -104,7 +104,7 @@ export function registerRunsView(
     }),
     tree.onDidList(count => {
       view.message = tree.search ? foundMessage(tree.search, count) : '';
-      // Until somebody has looked, an empty tree says nothing about what there is.
+      // Set only after a listing. An empty tree alone does not mean that no runs exist.
       void vscode.commands.executeCommand('setContext', 'telos.noRuns', count === 0 && !tree.search);
     }),
     vscode.commands.registerCommand('telos.refreshRuns', () => tree.refresh()),
@@ -172,7 +172,7 @@ export function registerRunActions(
   );
 }
 
-/** Commands are open to other extensions and to keys without arguments. */
+/** Checks the argument. Other extensions, and keys without arguments, can call the commands. */
 function isNode(value: unknown): value is Node {
   const { kind, runs } = (value ?? {}) as Partial<RunsNode & Node>;
   return (kind === 'conversation' || kind === 'run') && Array.isArray(runs) && runs.length > 0;

@@ -1,4 +1,4 @@
-/** Completion and hover in the frontmatter of a SKILL.md. */
+/** Provides completion and hover in the frontmatter of a SKILL.md. */
 import * as vscode from 'vscode';
 import { toolAliases } from '../../engine/skills/toolNames.ts';
 import {
@@ -17,7 +17,7 @@ export const completionProvider: vscode.CompletionItemProvider = {
     const place = lines && frontmatterLines(lines);
     if (!place || position.line < place.first || position.line >= place.end) return undefined;
     const before = (lines[position.line] ?? '').slice(0, position.character);
-    // What the editor offers by itself would stand there twice.
+    // Keys that the editor offers itself would be listed twice.
     const offered = frontmatterKeys.filter(key => document.languageId !== 'skill' || !key.editorOffers);
     if (/^[\w-]*$/.test(before)) return keyItems(offered, lines, position, before.length);
     const [, key = ''] = /^([\w-]+):\s*/.exec(before) ?? [];
@@ -27,7 +27,7 @@ export const completionProvider: vscode.CompletionItemProvider = {
   },
 };
 
-/** Every key that the file does not have yet, in the order in which they matter. */
+/** Returns every key that the file does not have yet, most important first. */
 function keyItems(
   offered: readonly FrontmatterKey[],
   lines: readonly string[],
@@ -40,7 +40,7 @@ function keyItems(
       .map(({ name }) => name),
   );
   const range = new vscode.Range(position.translate(0, -typed), position);
-  // A colon that is there already is not written twice.
+  // An existing colon is not inserted again.
   const hasColon = (lines[position.line] ?? '').slice(position.character).includes(':');
   return offered
     .filter(({ name }) => !used.has(name))
@@ -73,7 +73,7 @@ export const hoverProvider: vscode.HoverProvider = {
   },
 };
 
-/** Undefined for a file that is no skill. */
+/** Returns the lines, or undefined if the file is not a skill. */
 function linesOf(document: vscode.TextDocument): string[] | undefined {
   return isSkillFile(document.uri.path) ? document.getText().split(/\r?\n/) : undefined;
 }

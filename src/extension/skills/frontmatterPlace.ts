@@ -1,14 +1,14 @@
-/** Where in a SKILL.md one is: which line belongs to the frontmatter, and to which of its keys. */
+/** Locates the frontmatter of a SKILL.md: its lines and the keys on them. */
 import keys from './frontmatterKeys.json' with { type: 'json' };
 
 export interface FrontmatterLines {
-  /** The first line behind the opening fence, counted from 0. */
+  /** The first line after the opening fence, counted from 0. */
   first: number;
-  /** The line of the closing fence, or the one behind the last where there is none. */
+  /** The line of the closing fence, or the one after the last line if there is none. */
   end: number;
 }
 
-/** Undefined where the text has no frontmatter. Empty lines and comments may stand before it. */
+/** Returns the place of the frontmatter, or undefined if there is none. Empty lines and comments may come before it. */
 export function frontmatterLines(lines: readonly string[]): FrontmatterLines | undefined {
   let open = 0;
   while (open < lines.length && /^\uFEFF?\s*(<!--.*-->\s*)?$/.test(lines[open] ?? '')) open++;
@@ -17,7 +17,7 @@ export function frontmatterLines(lines: readonly string[]): FrontmatterLines | u
   return { first: open + 1, end: close === -1 ? lines.length : close };
 }
 
-/** The top-level keys of the frontmatter with their lines, counted from 0. */
+/** Returns the top-level keys of the frontmatter with their lines, counted from 0. */
 export function keysIn(lines: readonly string[]): { name: string; line: number }[] {
   const place = frontmatterLines(lines);
   if (!place) return [];
@@ -27,22 +27,25 @@ export function keysIn(lines: readonly string[]): { name: string; line: number }
   });
 }
 
-/** True for a file that is read as a skill, by its name. */
+/** Returns true if a file of this name is read as a skill. */
 export function isSkillFile(path: string): boolean {
   return /(^|[\\/])skills?\.md$/i.test(path);
 }
 
 export interface FrontmatterKey {
   name: string;
-  /** One line, as a person reads it beside the key; Markdown. */
+  /** One line of Markdown that explains the key. */
   says: string;
-  /** What is inserted behind the key and its colon, in the editor's snippet syntax. */
+  /** The text to insert after the key and its colon, in the editor's snippet syntax. */
   value: string;
-  /** The values that it can have, where they can be counted. */
+  /** All possible values, if they are a fixed set. */
   values?: readonly string[];
-  /** Editors that know skills as a language complete this key by themselves; hover stays ours, since it says what Telos makes of it. */
+  /**
+   * True if editors that know skills as a language complete this key themselves. Telos still shows its hover, which
+   * says how Telos uses the key.
+   */
   editorOffers: boolean;
 }
 
-/** Those that matter most first. */
+/** All keys, most important first. */
 export const frontmatterKeys: readonly FrontmatterKey[] = keys;

@@ -1,4 +1,4 @@
-/** The skills that lists offer, read in short pieces so that thousands of them do not hold the editor up. */
+/** Collects the skills for lists. Reads them in short slices, so that thousands of them do not block the editor. */
 import type { Agent, Skill } from '../../engine/skills/agent.ts';
 
 export interface PickableSkill {
@@ -6,7 +6,10 @@ export interface PickableSkill {
   skill: Skill;
 }
 
-/** All but those whose authors keep them out of lists, and those whose text cannot be read. What a skill says of itself has been read when it is handed on. */
+/**
+ * Returns all skills except those that their authors keep out of lists and those whose text cannot be read. The text of
+ * the returned skills has been read already.
+ */
 export async function pickableSkills(agents: readonly Agent[]): Promise<PickableSkill[]> {
   const found: PickableSkill[] = [];
   for await (const pair of inSlices(agents.flatMap(agent => agent.skills.map(skill => ({ agent, skill }))))) {
@@ -16,15 +19,15 @@ export async function pickableSkills(agents: readonly Agent[]): Promise<Pickable
   return found;
 }
 
-/** The author's description, or what the text says first. */
+/** Returns the author's description, or the beginning of the text. */
 export const descriptionOf = ({ description, synopsis }: Skill): string => synopsis ?? description;
 
-/** The work between two pauses, in milliseconds; several readers may be at work in turn. */
+/** The time of work between two pauses. Several readers may take turns. In milliseconds. */
 const sliceMs = 4;
 
-/** Hands the values on one by one, and lets everybody else have a turn whenever the reader has been busy for a slice. */
+/** Yields the values one by one. Pauses after each slice of work so that other code can run. */
 export async function* inSlices<Value>(values: Iterable<Value>): AsyncGenerator<Value> {
-  await othersTurn(); // whoever calls has often just done something long
+  await othersTurn(); // the caller has often just done something long
   let start = performance.now();
   for (const value of values) {
     yield value;

@@ -1,4 +1,7 @@
-/** `Telos: Preview Routing...`: which skill a request would run and why, before anything runs; picking one runs it. */
+/**
+ * Implements `Telos: Preview Routing...`: shows which skill a request would run and why. Nothing runs until the person
+ * picks one.
+ */
 import * as vscode from 'vscode';
 import type { RunRequest } from '../../engine/run/request.ts';
 import type { Agent } from '../../engine/skills/agent.ts';
@@ -9,11 +12,11 @@ import { plainLabel } from '../base/labels.ts';
 import { descriptionOf, pickableSkills } from './pickableSkills.ts';
 
 interface RoutingItem extends vscode.QuickPickItem {
-  /** Absent for a separator. */
+  /** Missing for a separator. */
   ref?: SkillRef;
 }
 
-/** The command takes the request where it is known already, and the SKILL.md of the skill that the person looks at. */
+/** Registers the command. It takes the request, if that is known already, and the SKILL.md that the person looks at. */
 export function registerPreviewRouting(
   current: CurrentTelos,
   chat: { submitInstead(request: RunRequest): Promise<void> },
@@ -26,7 +29,7 @@ export function registerPreviewRouting(
   });
 }
 
-/** Shows which skills fit a request; returns the one that is to run it. `file` is the SKILL.md that the person looks at. */
+/** Shows which skills fit a request, and returns the one to run it. `file` is the SKILL.md that the person looks at. */
 export async function previewRouting(
   current: CurrentTelos,
   request: string,
@@ -50,7 +53,7 @@ async function askRequest(): Promise<string | undefined> {
   });
 }
 
-/** What would run, then the ranking, then all the rest. */
+/** Returns the skill that would run, then the ranking, then all others. */
 async function listItems(
   current: CurrentTelos,
   text: string,
@@ -84,7 +87,7 @@ async function listItems(
   ];
 }
 
-/** `notice` is what to know about the choice: why the model made none, or that nothing would run. */
+/** Routes the request. `notice` explains the choice: why the model made none, or that nothing would run. */
 async function decide(telos: Telos, text: string): Promise<{ item?: RoutingItem; notice: string }> {
   const result = await telos.route({ text }, new AbortController().signal);
   const notice = plainLabel(result.notice ?? '');

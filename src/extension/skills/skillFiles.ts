@@ -1,4 +1,4 @@
-/** Tells which changes on the disk can change what there is to run, so that the tree does not follow every saved file. */
+/** Decides which changes on disk can affect the available skills, so that the tree does not follow every saved file. */
 
 import { realpathSync, statSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
@@ -9,9 +9,9 @@ export type PathChange = 'created' | 'changed' | 'deleted';
 const watchedNames = new Set(['skill.md', 'skills.md', 'agent.toml', 'agents.toml', 'mcp.json']);
 
 /**
- * True for the files that Telos reads, and for a folder that comes or goes as a whole, which the editor reports as one change of a name
- * that tells no more; one that went and came again at once, it reports as changed. `root` is the watched folder; both paths are absolute.
- * What has gone counts if it has held a skill, which `heldSkills` says.
+ * Returns true for a change to a file that Telos reads, or to a whole folder. The editor reports a folder as one
+ * change, without its contents. A folder that was removed and created again at once is reported as changed. A removed
+ * path counts if it held a skill, which `heldSkills` says. `root` is the watched folder. Both paths are absolute.
  */
 export async function changesSkills(
   root: string,
@@ -34,11 +34,14 @@ function isFolder(path: string): boolean {
 
 export interface LinkTarget {
   folder: string;
-  /** It is a skill's own folder, so that only its files count and not what lies deeper. */
+  /** True for a skill's own folder, in which only direct files count. */
   isSkill: boolean;
 }
 
-/** For skills found below the watched folders, all absolute; each target once. Never throws. */
+/**
+ * Returns the targets of links to skills found below the watched folders. Each target is listed once. All paths are
+ * absolute. Never throws.
+ */
 export function linkTargets(watched: readonly string[], skillDirs: readonly string[]): LinkTarget[] {
   const roots = watched.flatMap(root => {
     const real = realPath(root);
@@ -48,7 +51,7 @@ export function linkTargets(watched: readonly string[], skillDirs: readonly stri
   for (const dir of skillDirs) {
     const root = roots.find(each => isWithin(each.root, dir));
     if (!root || realPath(dir) === join(root.real, relative(root.root, dir))) continue;
-    // The first folder on the way that lies elsewhere is the link.
+    // The first folder on the way that is somewhere else is the link.
     let [path, expected] = [root.root, root.real];
     for (const name of relative(root.root, dir).split(sep)) {
       [path, expected] = [join(path, name), join(expected, name)];
@@ -62,7 +65,7 @@ export function linkTargets(watched: readonly string[], skillDirs: readonly stri
   return [...targets].map(([folder, isSkill]) => ({ folder, isSkill }));
 }
 
-/** Both absolute and as they are written; a folder is within itself. */
+/** Returns true if the path is the folder or is below it. Both paths are absolute, and links are not resolved. */
 export const isWithin = (folder: string, path: string): boolean =>
   path === folder || path.startsWith(folder + sep);
 

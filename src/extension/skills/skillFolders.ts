@@ -1,4 +1,4 @@
-/** The commands around the files of skills: make one, open one, show where they lie. */
+/** Implements the commands for the files of skills: create one, open one, show its folder. */
 
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,7 +17,10 @@ import { describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
 import type { AgentNode, SkillNode, TreeNode } from './skillTree.ts';
 import { undoPack } from './undoPacks.ts';
 
-/** `Telos: New Skill...`, `Telos: Add Sample Pack`, `Telos: Show Skills Folder`, and Open and Reveal in the tree. */
+/**
+ * Registers `Telos: New Skill...`, `Telos: Add Sample Pack`, `Telos: Show Skills Folder`, and Open and Reveal in the
+ * tree.
+ */
 export function registerSkillFolders(current: CurrentTelos, extensionUri: vscode.Uri): vscode.Disposable {
   const samples = vscode.Uri.joinPath(extensionUri, 'media', 'demo', 'skills').fsPath;
   return vscode.Disposable.from(
@@ -60,9 +63,9 @@ async function newSkill(current: CurrentTelos): Promise<void> {
   }
 }
 
-/** The folder of the agent that gets the skill; undefined when the person has thought better of it. */
+/** Returns the folder of the agent that gets the skill, or undefined if the person cancels. */
 async function pickPack(agents: readonly Agent[], skillsDir: string): Promise<string | undefined> {
-  // A bare skill is an agent of one; a second skill has no place beside it.
+  // A bare skill is its own agent. There is no place for a second skill next to it.
   const packs = agents.filter(
     ({ source, skills, packDir }) => source === 'user' && !skills.some(({ dir }) => dir === packDir),
   );
@@ -109,7 +112,7 @@ async function openFile(path: string): Promise<void> {
   await vscode.window.showTextDocument(vscode.Uri.file(path));
 }
 
-/** In the system's file manager, or, where the editor runs in a browser and there is none, in its own explorer. */
+/** Shows the folder in the system's file manager. If the editor runs in a browser, its own explorer is used instead. */
 async function reveal(uri: vscode.Uri): Promise<void> {
   if (vscode.env.uiKind === vscode.UIKind.Desktop && !vscode.env.remoteName) {
     await vscode.commands.executeCommand('revealFileInOS', uri);
@@ -132,7 +135,7 @@ async function reveal(uri: vscode.Uri): Promise<void> {
   }
 }
 
-/** `Telos: Install Agent Pack...` in the palette, the tree and the explorer, and Uninstall in the tree. */
+/** Registers `Telos: Install Agent Pack...` in the palette, the tree and the explorer, and Uninstall in the tree. */
 export function registerAgentPacks(current: CurrentTelos): vscode.Disposable {
   return vscode.Disposable.from(
     vscode.commands.registerCommand('telos.installPack', async (uri?: unknown) => {
@@ -252,7 +255,7 @@ async function uninstall(current: CurrentTelos, name: string): Promise<void> {
   if (next === undo) await undoPack(current, undoId);
 }
 
-/** What the engine refuses is for the person to read. */
+/** Runs an action, and shows the person an error that the engine throws. */
 async function said(act: () => Promise<void>): Promise<void> {
   try {
     await act();
@@ -263,7 +266,7 @@ async function said(act: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Returns once the person has taken one of the two ways to a first skill, or neither. */
+/** Offers two ways to a first skill. Resolves when the person has taken one or neither. */
 export async function offerFirstSkill(): Promise<void> {
   const commands: Readonly<Record<string, string>> = {
     [vscode.l10n.t('New Skill...')]: 'telos.newSkill',

@@ -1,4 +1,4 @@
-/** The lines *Run* and *Preview Routing* over a SKILL.md, and the commands behind them. */
+/** Shows the lines *Run* and *Preview Routing* above a SKILL.md, and registers their commands. */
 
 import { realpath } from 'node:fs/promises';
 import * as vscode from 'vscode';
@@ -46,7 +46,7 @@ export function registerRunSkillFile(current: CurrentTelos): vscode.Disposable {
   });
 }
 
-/** The skill of a file, links followed on both sides. */
+/** Returns the skill of a file, with links resolved on both sides. */
 async function findNode(current: CurrentTelos, file: string): Promise<SkillNode | undefined> {
   const agents = await (await current.openTelos()).agents();
   const nodes = agents.flatMap(agent =>

@@ -1,4 +1,4 @@
-/** The defects of skills in the Problems panel: of every SKILL.md that is open, and of all that are listed. */
+/** Shows the defects of skills in the Problems panel, for every open SKILL.md and for all listed ones. */
 
 import * as vscode from 'vscode';
 import type { Diagnostic } from '../../engine/files/diagnostic.ts';
@@ -9,7 +9,7 @@ import { isSkillFile } from './frontmatterPlace.ts';
 import { inSlices } from './pickableSkills.ts';
 import { lensProvider, registerRunSkillFile } from './skillLenses.ts';
 
-/** Between the last key and the look at the text, in milliseconds. */
+/** The time from the last key to the check of the text. In milliseconds. */
 const settleTime = 300;
 
 export class SkillProblems implements vscode.Disposable {
@@ -20,7 +20,7 @@ export class SkillProblems implements vscode.Disposable {
   readonly #following: vscode.Disposable;
   /** Listed files that have defects. */
   #listed = new Set<string>();
-  /** Counts the listings, so that an older one gives way to a newer. */
+  /** Counts the listings, so that an older one stops when a newer one has started. */
   #listing = 0;
 
   constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
@@ -64,7 +64,7 @@ export class SkillProblems implements vscode.Disposable {
     this.#collection.set(document.uri, shown);
   }
 
-  /** What was typed and not saved is gone with the document; the file is what counts again. */
+  /** Checks the saved file again after its document is closed. Unsaved changes no longer count. */
   #forget({ uri }: vscode.TextDocument): void {
     if (uri.scheme !== 'file' || !isSkillFile(uri.path)) return;
     clearTimeout(this.#timers.get(uri.fsPath));
@@ -82,7 +82,7 @@ export class SkillProblems implements vscode.Disposable {
     }
   }
 
-  /** Of files that nobody has open, what stands in the way of their use; hints wait until somebody looks. */
+  /** Shows errors and warnings of files that are not open. Hints wait until the file is opened. */
   async #listAll(telos: Telos, listing: number): Promise<void> {
     const isOpen = new Set(vscode.workspace.textDocuments.map(({ uri }) => uri.fsPath));
     const defective = new Set<string>();
@@ -104,7 +104,7 @@ export class SkillProblems implements vscode.Disposable {
   }
 }
 
-/** The editor cuts a range to the line that is there. */
+/** The editor cuts a range to the actual line. */
 const wholeLine = 1_000;
 
 export const diagnosticSource = 'Telos';
@@ -115,13 +115,13 @@ const severities: Readonly<Record<Diagnostic['severity'], vscode.DiagnosticSever
   info: vscode.DiagnosticSeverity.Information,
 };
 
-/** The text need not be saved; `file` says which folder's name it must match. */
+/** Returns the defects of a text, which need not be saved. `file` gives the name of the folder that it must match. */
 export async function diagnose(text: string, file: string): Promise<readonly Diagnostic[]> {
   const { lintText } = await import('../../engine/skills/lint.ts');
   return lintText(text, file);
 }
 
-/** Over the whole line: the engine knows lines, and a line of frontmatter is one thing. */
+/** Marks the whole line. The engine reports only lines, and a line of frontmatter is one unit. */
 export function toEditorDiagnostic(defect: Diagnostic, lineLength: number): vscode.Diagnostic {
   const line = Math.max(0, defect.line - 1);
   const message = defect.fix ? `${defect.message} ${defect.fix}` : defect.message;
@@ -139,7 +139,7 @@ export const quickFixProvider: vscode.CodeActionProvider = {
   async provideCodeActions(document, _range, { diagnostics }) {
     const shown = diagnostics.filter(({ source }) => source === diagnosticSource);
     if (shown.length === 0 || !isSkillFile(document.uri.path)) return [];
-    // The text may have changed since it was shown; an edit must fit the text as it is now.
+    // The text may have changed since the problem was shown. An edit must fit the present text.
     const defects = await diagnose(document.getText(), document.uri.fsPath);
     return shown.flatMap(diagnostic => {
       const defect = defects.find(
@@ -165,7 +165,7 @@ function quickFix(
   return action;
 }
 
-/** By the file's name: newer editors have a language of their own for it, older ones call it Markdown. */
+/** Matches by file name. Newer editors have their own language for it, older ones call it Markdown. */
 const skillFiles: vscode.DocumentFilter = {
   scheme: 'file',
   pattern: '**/{SKILL,Skill,skill,SKILLS,Skills,skills}.{md,MD}',

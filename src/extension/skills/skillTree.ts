@@ -1,4 +1,4 @@
-/** The tree *Agents & Skills*: what there is to run, where it comes from, and what is wrong with it. */
+/** Provides the tree *Agents & Skills*: the available skills, where they come from, and what is wrong with them. */
 
 import * as vscode from 'vscode';
 import type { Diagnostic } from '../../engine/files/diagnostic.ts';
@@ -18,9 +18,9 @@ export interface SkillNode {
   kind: 'skill';
   agent: Agent;
   skill: Skill;
-  /** What the skill lacks on this machine; empty when it is ready, absent where nobody has looked. */
+  /** Requirements that this machine lacks. Empty if the skill is ready, missing if this was not checked. */
   missing?: readonly Missing[];
-  /** Made with the node, where the tree made it. */
+  /** Set if the tree has already made the item. */
   item?: vscode.TreeItem;
 }
 
@@ -33,7 +33,7 @@ const sourceNames = {
   builtin: vscode.l10n.t('built in'),
 } as const;
 
-/** An agent with more skills than this starts folded, so that others stay in sight and nothing is read that nobody looks at. */
+/** An agent with more skills than this starts folded. Others stay in sight, and no unneeded files are read. */
 const mostUnfolded = 60;
 
 const restrictedMessage = vscode.l10n.t(
@@ -50,10 +50,10 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #listed = new vscode.EventEmitter<number | undefined>();
   readonly #following: vscode.Disposable;
-  /** As it was at the first look since the last change. */
+  /** The machine at the first check since the last change. */
   #machine: Machine | undefined;
   readonly onDidChangeTreeData = this.#changed.event;
-  /** The number of agents that the editor has just been given; undefined where they could not be listed. */
+  /** Fires with the number of agents that were just listed, or undefined if listing failed. */
   readonly onDidList = this.#listed.event;
 
   constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
@@ -83,7 +83,7 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
     return node.kind === 'agent' ? agentItem(node.agent) : (node.item ?? skillItem(node));
   }
 
-  /** The editor asks for all items in one go; so the files are read and the items made before, a few at a time. */
+  /** Reads the files and makes the items in slices, because the editor later asks for all items at once. */
   async #skillNodes(agent: Agent): Promise<SkillNode[]> {
     const { readinessOf, thisMachine } = await import('../../engine/skills/readiness.ts');
     const { config } = await this.#current.openTelos();
@@ -104,17 +104,17 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   }
 }
 
-/** Shows the tree, and says above it when Restricted Mode keeps part of it away. */
+/** Shows the tree, with a message above it if Restricted Mode hides part of it. */
 export function registerSkillTree(tree: SkillTree): vscode.Disposable {
   const view = vscode.window.createTreeView('telos.skills', {
     treeDataProvider: tree,
     showCollapseAll: true,
   });
-  // Over an empty tree the message would hide the welcome text, which says the same and more.
+  // Above an empty tree, the message would hide the welcome text, which says the same and more.
   const listed = tree.onDidList(count => {
     if (count === undefined) view.message = failedMessage;
     else view.message = vscode.workspace.isTrusted || count === 0 ? '' : restrictedMessage;
-    // Until somebody has looked, an empty tree says nothing about what there is.
+    // Set only after a listing. An empty tree alone does not mean that no skills exist.
     void vscode.commands.executeCommand('setContext', 'telos.noSkills', count === 0);
   });
   return vscode.Disposable.from(view, listed);
@@ -148,7 +148,7 @@ function skillItem({ agent, skill, missing = [] }: SkillNode): vscode.TreeItem {
   item.description = plainLabel(look.description);
   item.tooltip = tooltip(skill.name, descriptionOf(skill), skill.file, [
     ...(shadowedBy ? [shadowSentence(agent, skill, shadowedBy)] : []),
-    // What keeps the file from being read stands below, among its defects.
+    // Errors that keep the file from being read are listed below, among its defects.
     ...missing
       .filter(({ kind }) => kind !== 'file')
       .map(({ reason, nextStep }) => `Missing: ${reason} ${nextStep}`),
@@ -162,7 +162,9 @@ function skillItem({ agent, skill, missing = [] }: SkillNode): vscode.TreeItem {
   return item;
 }
 
-/** One icon and one line: a broken file before what is missing, before a skill that another one hides. */
+/**
+ * Returns one icon and one line. A broken file comes first, then a missing requirement, then a skill hidden by another.
+ */
 function lookOf(skill: Skill, missing: readonly Missing[]): { icon: vscode.ThemeIcon; description: string } {
   const { shadowedBy } = skill;
   const defect = firstDefect(skill.diagnostics);
@@ -193,7 +195,7 @@ function shadowSentence(agent: Agent, { id }: Skill, other: SkillRef): string {
 
 const agentId = (agent: Agent): string => `${agent.source}\n${agent.packDir}\n${agent.name}`;
 
-/** What the icon warns of: an error before a warning; a mere hint is left to the tooltip. */
+/** Returns the defect that the icon shows, an error before a warning. Hints are only in the tooltip. */
 function firstDefect(diagnostics: readonly Diagnostic[]): Diagnostic | undefined {
   return (
     diagnostics.find(({ severity }) => severity === 'error') ??
@@ -210,7 +212,7 @@ function defectLines(diagnostics: readonly Diagnostic[]): string[] {
   );
 }
 
-/** Plain text on purpose: the editor reads no links out of a string that is not Markdown. */
+/** Returns plain text on purpose: the editor reads no links out of a string that is not Markdown. */
 function tooltip(name: string, description: string, path: string, notes: readonly string[]): string {
   return [
     plainLabel(name),
@@ -223,7 +225,7 @@ function tooltip(name: string, description: string, path: string, notes: readonl
 }
 
 interface MissingItem extends vscode.QuickPickItem {
-  /** Put on the clipboard when it is picked; absent where there is nothing to copy. */
+  /** Copied to the clipboard when the item is picked. Missing if there is nothing to copy. */
   copy?: string;
 }
 

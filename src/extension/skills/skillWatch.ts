@@ -1,4 +1,7 @@
-/** Watches every folder that skills come from, once it is known which they are; those that are not there yet, until they are. */
+/**
+ * Watches every folder that skills come from, as soon as the folders are known. Watches for missing folders until they
+ * exist.
+ */
 
 import { existsSync, type FSWatcher, lstatSync, watch } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -9,12 +12,12 @@ import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { changesSkills, isWithin, linkTargets, type PathChange } from './skillFiles.ts';
 
-/** A checkout or an unpacked archive changes many files at once; in milliseconds. */
+/** A checkout or an unpacked archive changes many files at once. In milliseconds. */
 const settleTime = 100;
 
 interface Root {
   folder: string;
-  /** What of it counts, as a glob. */
+  /** Glob of the files that matter. */
   pattern: string;
 }
 
@@ -53,7 +56,7 @@ class SkillWatch implements vscode.Disposable {
     this.#watchers.clear();
   }
 
-  /** Roots come and go: agents.toml links folders, folders are made. */
+  /** Updates the watchers. Roots change when agents.toml links folders or folders are created. */
   async #follow(): Promise<void> {
     try {
       const roots = await rootsOf(await this.#current.openTelos());
@@ -67,10 +70,10 @@ class SkillWatch implements vscode.Disposable {
       const added = [...wanted].filter(([key]) => !this.#watchers.has(key));
       const isFirst = this.#watchers.size === 0;
       for (const [key, root] of added) this.#watchers.set(key, this.#watch(root));
-      // The editor begins in its own time.
+      // The editor's watchers start with a delay.
       for (const [, { folder, pattern }] of added)
         if (pattern === '**') await this.#newFolders.add(folder, !isFirst);
-      // What was written into a new folder before it was watched is seen by looking once more.
+      // Another look finds files that were written into a new folder before it was watched.
       if (added.length > 0 && !isFirst) this.#refreshSoon();
     } catch (error) {
       this.#log.error('The folders of skills cannot be watched.', error);
@@ -138,7 +141,10 @@ async function rootsOf(telos: Telos): Promise<Root[]> {
   ];
 }
 
-/** The editor looks for a folder that is not there every few seconds only; the folder above it tells at once. */
+/**
+ * Returns the folder, or its nearest existing parent if it is missing. The editor checks a missing folder only every
+ * few seconds, but its parent reports the change at once.
+ */
 function watchable(folder: string, pattern: string): Root {
   let above = folder;
   while (!existsSync(above) && dirname(above) !== above) above = dirname(above);
@@ -146,12 +152,12 @@ function watchable(folder: string, pattern: string): Root {
   return { folder: above, pattern: relative(above, folder).split(sep)[0] ?? '*' };
 }
 
-/** A pack in its folder, `skills` in the pack, and the depth to which skills are looked for below that. */
+/** Levels for a pack in its folder, for `skills` in the pack, and for the search below that. */
 const maxDepth = 6;
-/** As many again as the largest collections have; the system's own limit is shared with all other programs. */
+/** Twice the folders of the largest collections. All programs share the system's own limit. */
 const maxFolders = 2_000;
 
-/** What has happened to an absolute path. */
+/** Called with an absolute path and the kind of its change. */
 type Heard = (path: string, change: PathChange) => void;
 
 export class NewFolders {
@@ -161,21 +167,24 @@ export class NewFolders {
   #hasWarned = false;
   #isDisposed = false;
 
-  /** `heard` is told of every path that changes directly in a watched folder; a new folder in it is watched when it is added too. */
+  /**
+   * `heard` is called for every path that changes directly in a watched folder. A new folder in it is watched only if
+   * it is added too.
+   */
   constructor(heard: Heard, warn: (message: string) => void) {
     this.#heard = heard;
     this.#warn = warn;
   }
 
   /**
-   * Resolves when the folder, with those below it where `isDeep`, is watched: what is written from then on is heard of, what was before can
-   * be read. Does nothing for what is no folder, or a link. Never rejects.
+   * Resolves when the folder is watched, with those below it if `isDeep`. Later writes are then reported, and earlier
+   * ones can be read. Does nothing for a link or anything else that is not a folder. Never rejects.
    */
   async add(folder: string, isDeep = true): Promise<void> {
     if (process.platform === 'linux' && isFolder(folder)) await this.#add(folder, isDeep ? 0 : maxDepth);
   }
 
-  /** Watches no longer what `isWanted` does not want. */
+  /** Stops watching the folders for which `isWanted` returns false. */
   retain(isWanted: (folder: string) => boolean): void {
     for (const folder of this.#watchers.keys()) if (!isWanted(folder)) this.#forget(folder);
   }
@@ -186,7 +195,7 @@ export class NewFolders {
   }
 
   async #add(folder: string, depth: number): Promise<void> {
-    // First watched, then read: nothing is made in between.
+    // Watched first and read afterwards, so that no new entry is missed in between.
     if (!this.#watch(folder) || depth >= maxDepth) return;
     const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
     for (const entry of entries)
@@ -195,7 +204,7 @@ export class NewFolders {
   }
 
   #watch(folder: string): boolean {
-    // Under its name there may be another folder now than the one that is watched.
+    // The name may now belong to another folder than the watched one.
     this.#forget(folder);
     if (this.#isDisposed) return false;
     if (this.#watchers.size >= maxFolders) {
@@ -210,13 +219,13 @@ export class NewFolders {
       this.#watchers.set(folder, watcher);
       return true;
     } catch (error) {
-      // It is gone already, or the system watches no more folders for anybody.
+      // The folder is already removed, or the system cannot watch any more folders.
       if (existsSync(folder)) this.#warnOnce(`${folder} cannot be watched: ${String(error)}`);
       return false;
     }
   }
 
-  /** What holds for one folder holds for the many that come after it. */
+  /** Warns once, because the cause is the same for the many folders that follow. */
   #warnOnce(message: string): void {
     if (!this.#hasWarned) this.#warn(message);
     this.#hasWarned = true;

@@ -1,14 +1,14 @@
-/** Takes installs and uninstalls of agents back, after what that means has been shown. */
+/** Undoes installs and uninstalls of agents, after showing what that means. */
 import * as vscode from 'vscode';
 import type { FolderDifference } from '../../engine/files/folderRecord.ts';
 import type { FolderState } from '../../engine/files/replacedFolders.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 
-/** A question names so many files. */
+/** The number of files that a question names at most. */
 const mostNamed = 12;
 
-/** Asks, and brings back what was there before the latest install or uninstall, or the one with this id. */
+/** Asks, and then undoes the latest install or uninstall, or the one with this id. */
 export async function undoPack(current: CurrentTelos, id?: string): Promise<void> {
   const telos = await current.openTelos();
   const meant = id ?? (await telos.replaced.list())[0]?.id;
