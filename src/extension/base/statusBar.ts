@@ -54,10 +54,7 @@ export class StatusBar implements vscode.Disposable {
     this.#draw();
   }
 
-  /**
-   * Shows how many runs are active, how many questions wait for the person, and the cost of the runs so far. In US
-   * dollars.
-   */
+  /** Shows how many runs are active, how many questions wait for the person, and the cost so far. In US dollars. */
   sayRunning(running: number, waiting: number, cost: number): void {
     const hasEnded = running < this.#running;
     this.#running = running;
