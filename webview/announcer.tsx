@@ -1,11 +1,11 @@
-/** Says to screen readers what happens: sentences gathered for a second, in one polite live region. */
+/** Announces to screen readers what happens. Sentences of one second are collected in one polite live region. */
 import { signal } from './store.ts';
 
 const spoken = signal({ count: 0, text: '' });
 let waiting: string[] = [];
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Speaks the sentences within a second. */
+/** Announces the sentences within a second. */
 export function announce(sentences: readonly string[]): void {
   waiting = [...waiting, ...sentences];
   if (waiting.length === 0 || timer !== undefined) return;

@@ -1,4 +1,4 @@
-/** A question to the person before something is done: exactly what, where and why, and the answers that it offers. */
+/** Asks the person before something is done. Shows exactly what, where and why, and the possible answers. */
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import {
@@ -39,11 +39,11 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
 
 function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
   const { request } = item;
-  // The name stands somewhere in the sentence, as the language wants it.
+  // Its position in the sentence depends on the language.
   const [before, after] = t('Allow {0}?', '\n').split('\n');
   const [answered, setAnswered] = useState(false);
   const deny = useRef<HTMLButtonElement>(null);
-  // Before it is shown: later, it would be taken from where the person has gone meanwhile.
+  // Runs before the card is shown. Later, it would take the focus from where the person has moved it meanwhile.
   useLayoutEffect(() => {
     const inChat = document.hasFocus() && document.activeElement !== document.body;
     if (inChat && draft.peek() === '' && !isInAnotherApproval()) deny.current?.focus();
@@ -98,7 +98,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
             {scopeLabels[scope]}
           </button>
         ))}
-        {/* The focus goes here: a key that was meant for something else is never a yes. */}
+        {/* Gets the focus, so that a key that was meant for something else never allows anything. */}
         <button ref={deny} type="button" class="secondary" disabled={answered} onClick={() => answer(denial)}>
           {t('Deny')}
         </button>
@@ -107,7 +107,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
   );
 }
 
-/** A key that is held down, from sending the request for one, is no answer. */
+/** Ignores a key that is still held down from sending the request. */
 function ignoreHeldKeys(event: KeyboardEvent) {
   if (event.repeat && (event.key === 'Enter' || event.key === ' ')) event.preventDefault();
 }
@@ -116,7 +116,7 @@ function isInAnotherApproval(): boolean {
   return document.activeElement?.closest('.approval') != null;
 }
 
-/** Longer lists are cut, with how much is left out; the whole list is in `telos trust`. */
+/** Longer lists are cut, and the number of items left out is shown. `telos trust` shows the whole list. */
 const shownLines = 20;
 
 export function AgentCardView({ card }: { card: AgentCard }) {

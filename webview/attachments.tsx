@@ -1,4 +1,4 @@
-/** What goes along with the next request: the chips over the textbox, and what is pasted or dropped into the chat. */
+/** Draws the attachments of the next request over the textbox, and reads what is pasted or dropped into the chat. */
 
 import { useEffect, useState } from 'preact/hooks';
 import { type AttachedName, maxImageBytes, maxTextBytes } from '../src/protocol/attachment.ts';
@@ -69,7 +69,7 @@ function Chip({ chip }: { chip: AttachmentChip }) {
   );
 }
 
-/** Who goes through the chips with the keyboard stays among them. */
+/** Removes an attachment. The keyboard focus stays among the chips. */
 function remove({ id, mention }: AttachmentChip, button: HTMLElement): void {
   const item = button.closest('li');
   const neighbour = item?.nextElementSibling ?? item?.previousElementSibling;
@@ -80,7 +80,7 @@ function remove({ id, mention }: AttachmentChip, button: HTMLElement): void {
   else focusComposer();
 }
 
-/** The request without the words that stand for something that is not attached any more. */
+/** Returns the request without the mention of an attachment that was removed. */
 function withoutMention(text: string, mention: string): string {
   const words = text.split(/(?<=\s)(?=\S)/);
   return words.filter(word => word.trimEnd() !== `@${mention}`).join('');
@@ -89,11 +89,11 @@ function withoutMention(text: string, mention: string): string {
 export const iconOf = ({ kind, name }: AttachedName): 'image' | 'warning' | 'file' =>
   kind === 'image' ? 'image' : name.startsWith('Problems of ') ? 'warning' : 'file';
 
-/** The mark that something can be dropped here; it lies over the whole chat while something is dragged over it. */
+/** Shows that something can be dropped here. Covers the whole chat while something is dragged over it. */
 export function DropPlace() {
   const [isOver, setOver] = useState(false);
   useEffect(() => {
-    // The pointer goes from element to element; only what leaves the page leaves for good.
+    // The pointer moves from element to element. It has left the page only if there is no related target.
     const over = (event: DragEvent) => {
       if (!ready.peek() || !holdsFiles(event)) return;
       event.preventDefault();
@@ -127,24 +127,24 @@ const fileTypes = ['Files', 'text/uri-list', 'application/vnd.code.uri-list'];
 const holdsFiles = ({ dataTransfer }: DragEvent): boolean =>
   fileTypes.some(type => dataTransfer?.types.includes(type));
 
-/** For the textbox: pictures and files go along, text goes in. */
+/** Handles a paste into the textbox: images and files are attached, text is inserted. */
 export function onPaste(event: ClipboardEvent): void {
   const data = event.clipboardData;
-  // A table, for example, comes as text and as a picture of it; the text is what is meant.
+  // A table, for example, is pasted as text and as an image of it. The text is meant.
   if (!data || data.files.length === 0 || data.getData('text/plain') !== '') return;
   event.preventDefault();
   if (ready.peek()) handOver(data);
 }
 
-/** A picture with too many bytes is drawn again no larger than this, which is all that models look at. In pixels. */
+/** Longest edge of an image that has too many bytes and is therefore scaled down. Models use no more than this. In pixels. */
 const longestEdge = 2_000;
-/** What a chip shows, for sharp screens. In pixels. */
+/** Edge of the image in a chip, large enough for sharp screens. In pixels. */
 const thumbnailEdge = 64;
 
-/** What is still being read. */
+/** Reads that have not finished yet. */
 let reading: Promise<void> = Promise.resolve();
 
-/** Settles when all that was handed over is on its way to the host. */
+/** Resolves when everything handed over has been posted to the host. */
 export const handedOver = (): Promise<void> => reading;
 
 export function handOver(data: DataTransfer): void {
@@ -153,7 +153,7 @@ export function handOver(data: DataTransfer): void {
 }
 
 async function read(data: DataTransfer): Promise<void> {
-  // Gone after the first pause.
+  // The data is no longer available after the first await.
   const uris = urisIn(data.getData('application/vnd.code.uri-list') || data.getData('text/uri-list'));
   const files = [...data.files];
   attachProblem.value = undefined;
@@ -192,7 +192,7 @@ async function handOverFile(file: File): Promise<void> {
   }
 }
 
-/** Undefined for what the browser cannot draw. */
+/** Returns the decoded image, or undefined if the browser cannot draw the file. */
 async function decoded(file: File): Promise<ImageBitmap | undefined> {
   try {
     return await createImageBitmap(file);
@@ -201,7 +201,7 @@ async function decoded(file: File): Promise<ImageBitmap | undefined> {
   }
 }
 
-/** The picture, made smaller where an edge is longer than `edge`. */
+/** Draws the image, scaled down if an edge is longer than `edge`. */
 async function drawn(picture: ImageBitmap, edge: number, type: string): Promise<Blob> {
   const scale = Math.min(1, edge / Math.max(picture.width, picture.height));
   const width = Math.max(1, Math.round(picture.width * scale));

@@ -1,4 +1,6 @@
-/** One block of code: a head with language and buttons for what to do with it, and text that grows by appending and is coloured at its end. */
+/**
+ * Draws one block of code. Its head has the language and action buttons; its text grows by appending and is coloured at the end.
+ */
 
 import highlighter from 'highlight.js/lib/core';
 import bash from 'highlight.js/lib/languages/bash';
@@ -18,7 +20,7 @@ import yaml from 'highlight.js/lib/languages/yaml';
 import { sanitize } from './markdown.ts';
 import { t } from './words.ts';
 
-/** A growing text is laid out again as a whole with each append; in parts of this many UTF-16 units it stays cheap. */
+/** The browser lays out a growing text anew with each append. Parts of this size keep that cheap. In UTF-16 units. */
 const partSize = 4_000;
 
 export class CodeBlock {
@@ -47,7 +49,7 @@ export class CodeBlock {
     this.element.append(head, frame);
   }
 
-  /** Shows `code`, appending only what is new when the text before it is the same. */
+  /** Shows `code`. Appends only the new text if the text before it is the same. */
   grow(code: string, language: string): void {
     if (this.#label.textContent !== language) this.#label.textContent = language;
     if (!code.startsWith(this.#text)) {
@@ -68,7 +70,7 @@ export class CodeBlock {
     }
   }
 
-  /** The text is whole: colours it when the browser has time. */
+  /** Colours the complete text when the browser is idle. */
   finish(): void {
     const language = this.#label.textContent ?? '';
     const text = this.#text;
@@ -93,7 +95,7 @@ export class CodeBlock {
   }
 }
 
-/** What it does is found in `clicks.ts` by its class. */
+/** Creates a button. `clicks.ts` finds its action by its class. */
 function action(name: string, text: string, label: string): HTMLButtonElement {
   const button = document.createElement('button');
   button.type = 'button';
@@ -122,13 +124,13 @@ const languages = {
 };
 for (const [name, language] of Object.entries(languages)) highlighter.registerLanguage(name, language);
 
-/** Colouring more than this (in UTF-16 units) would be felt as a stall. */
+/** Colouring a longer text would be noticed as a stall. In UTF-16 units. */
 const longestCode = 30_000;
 
-/** Lines and gaps that are longer are not written by hand, and the patterns of a language go through them again and again. In characters. */
+/** Longer lines and gaps are not written by hand, and a language's patterns scan them repeatedly. In characters. */
 const longLineOrGap = /[^\n]{501}|\s{501}/;
 
-/** HTML of the coloured code, still to be sanitised, or undefined when it stays plain. */
+/** Returns HTML of the coloured code, not yet sanitised, or undefined if it stays plain. */
 export function highlight(code: string, language: string): string | undefined {
   if (code.length > longestCode || longLineOrGap.test(code) || !highlighter.getLanguage(language))
     return undefined;

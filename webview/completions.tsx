@@ -1,4 +1,4 @@
-/** The list over the textbox: of skills behind a slash, of things to attach behind an `@`. The textbox keeps the focus. */
+/** Shows the list over the textbox: skills after a slash, attachments after an `@`. The textbox keeps the focus. */
 
 import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
@@ -12,14 +12,14 @@ import { t } from './words.ts';
 
 export const completionsId = 'completions';
 
-/** Typing on asks again soon enough. In milliseconds. */
+/** Pause in typing before the host searches. In milliseconds. */
 const searchPause = 120;
 
 interface Option {
   key: string;
   name: string;
   description: string;
-  /** The request holds all of it already. */
+  /** True if the request already contains the whole text of the option. */
   isWritten: boolean;
   take(): void;
 }
@@ -76,14 +76,14 @@ function put(text: string, at: number): void {
 
 const optionId = (index: number): string => `${completionsId}-${index}`;
 
-/** The id of the option that Enter takes; undefined while there is no list. */
+/** Returns the id of the option that Enter takes, or undefined if no list is shown. */
 export function chosenOption(): string | undefined {
   return offered.value.length > 0 ? optionId(current()) : undefined;
 }
 
 const current = (): number => Math.min(chosen.value, offered.value.length - 1);
 
-/** True when the key was for the list. */
+/** Handles a key for the list. Returns true if the list used it. */
 export function takeKey(event: KeyboardEvent): boolean {
   const options = offered.peek();
   if (options.length === 0 || event.shiftKey || event.altKey || event.ctrlKey || event.metaKey) return false;
@@ -101,7 +101,7 @@ export function takeKey(event: KeyboardEvent): boolean {
     case 'Enter':
     case 'Tab': {
       const option = options[current()]!;
-      // A name that is written out wants to be sent, not to be written once more.
+      // A complete name is sent, not inserted again.
       if (event.key === 'Enter' && option.isWritten) return false;
       option.take();
       break;
@@ -113,7 +113,7 @@ export function takeKey(event: KeyboardEvent): boolean {
   return true;
 }
 
-/** To be called when the person has typed. */
+/** Resets the list. Called when the person has typed. */
 export function forgetChoice(): void {
   chosen.value = 0;
   closedFor.value = undefined;

@@ -1,4 +1,4 @@
-/** The textbox in which a request is written, and the button that sends it or stops the run. */
+/** Draws the textbox for the request, and the button that sends it or stops the run. */
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { Attachments, handedOver, onPaste } from './attachments.tsx';
@@ -73,7 +73,7 @@ function AttachButton() {
   );
 }
 
-/** One place for both buttons; whoever had the focus on the one that goes is brought to the textbox. */
+/** Holds both buttons. If the focused one disappears, the textbox gets the focus. */
 function RunButton({ canSend }: { canSend: boolean }) {
   const place = useRef<HTMLDivElement>(null);
   const hadFocus = useRef(false);
@@ -120,7 +120,7 @@ function RunButton({ canSend }: { canSend: boolean }) {
   );
 }
 
-/** Which model answers next; pressing it chooses another. */
+/** Shows which model answers next. Pressing it chooses another. */
 function ModelName() {
   const known = info.value;
   if (!known) return <span class="model" />;
@@ -145,7 +145,7 @@ function ModelName() {
 }
 
 function onKeyDown(event: KeyboardEvent) {
-  // 229 is what some input methods send for the Enter that ends a composition.
+  // Some input methods send 229 for the Enter that ends a composition.
   const composing = event.isComposing || event.keyCode === 229;
   if (!composing && takeKey(event)) return;
   if (event.key !== 'Enter' || event.shiftKey || event.altKey || composing) return;
@@ -153,7 +153,7 @@ function onKeyDown(event: KeyboardEvent) {
   if (!event.repeat) void send();
 }
 
-/** What was pasted right before goes along. */
+/** Sends the draft. Waits first, so that something pasted right before is attached. */
 async function send() {
   await handedOver();
   if (sendDraft()) focusComposer();

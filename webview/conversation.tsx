@@ -1,4 +1,4 @@
-/** The log of the conversation: its runs, the welcome before the first one, and the way back to its end. */
+/** Draws the log of the conversation: its runs, the welcome before the first one, and a button to its end. */
 
 import { type ComponentChild, createContext } from 'preact';
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -10,7 +10,7 @@ import { chat, conversationId, elsewhere, pending } from './store.ts';
 import { Welcome } from './welcome.tsx';
 import { t } from './words.ts';
 
-/** So many runs at the end are always drawn. */
+/** This many runs at the end are always drawn. */
 const latest = 10;
 
 const drawLatest = (run: Run) => <RunPlace keep={true} guess={0} draw={() => <RunView run={run} />} />;
@@ -18,7 +18,7 @@ const drawEarlier = (run: Run) => (
   <RunPlace keep={false} guess={guessHeight(run)} draw={() => <RunView run={run} />} />
 );
 
-/** Good enough for the scroll bar until the run is drawn. In CSS pixels. */
+/** Estimates a height for the scroll bar until the run is drawn. In CSS pixels. */
 function guessHeight(run: Run): number {
   const text = run.items.reduce(
     (sum, item) => sum + (item.kind === 'text' ? textLength(item.markdown) : 0),
@@ -58,7 +58,7 @@ export function Conversation() {
           {runs.length === 0 && !pending.value && <Welcome />}
           <NearnessContext.Provider value={nearness}>
             {runs.map((run, index) => (
-              // Runs are only ever added behind the others, so a place is a name.
+              // Runs are only ever appended, so the index identifies a run.
               <Unchanged
                 key={`${conversationId.value} ${index}`}
                 of={run}
@@ -88,16 +88,16 @@ export function Conversation() {
   );
 }
 
-/** How close to the end (in CSS pixels) still counts as being there. */
+/** Distance from the end that still counts as being there. In CSS pixels. */
 const slack = 24;
 
 export interface Following {
-  /** Goes to the end and follows it again. */
+  /** Scrolls to the end and follows it again. */
   jump(): void;
   dispose(): void;
 }
 
-/** Watches `scroller` and its `content`; `report` hears whether the end is followed, whenever that changes. */
+/** Follows the end of `content` in `scroller`. Calls `report` whenever following starts or stops. */
 export function followEnd(
   scroller: HTMLElement,
   content: HTMLElement,
@@ -116,7 +116,7 @@ export function followEnd(
   const onScroll = () => {
     const top = scroller.scrollTop;
     const atEnd = scroller.scrollHeight - top - scroller.clientHeight <= slack;
-    // Growth alone also leads away from the end; only a way up is the person's wish to stay.
+    // Growth alone also moves the view away from the end. Only scrolling up shows that the person wants to stay.
     if (atEnd) set(true);
     else if (top < lastTop - 1) set(false);
     lastTop = top;
@@ -139,10 +139,10 @@ export function followEnd(
   };
 }
 
-/** Runs are drawn from so many CSS pixels before they come into sight. */
+/** Runs are drawn from this distance before they come into sight. In CSS pixels. */
 const margin = 2_000;
 
-/** Tells elements of one scroller whether they are near to what is seen of it. */
+/** Reports to elements of one scroller whether they are near its visible part. */
 export class Nearness {
   readonly #observer: IntersectionObserver;
   readonly #listeners = new WeakMap<Element, (near: boolean) => void>();
@@ -156,7 +156,7 @@ export class Nearness {
     );
   }
 
-  /** `listener` hears at once, and at each change. Returns how to end it. */
+  /** Calls `listener` at once and at each change. Returns a function that stops it. */
   follow(element: Element, listener: (near: boolean) => void): () => void {
     this.#listeners.set(element, listener);
     this.#observer.observe(element);
@@ -171,10 +171,10 @@ export class Nearness {
   }
 }
 
-/** Undefined until the scroller is there. */
+/** Undefined until the scroller exists. */
 export const NearnessContext = createContext<Nearness | undefined>(undefined);
 
-/** `keep` draws the run wherever it is; `guess` is its height before it was ever drawn, in CSS pixels. */
+/** Draws a run while it is near. `keep` draws it always; `guess` is its height before it is first drawn, in CSS pixels. */
 export function RunPlace(props: { keep: boolean; guess: number; draw: () => ComponentChild }) {
   const nearness = useContext(NearnessContext);
   const element = useRef<HTMLElement>(null);
@@ -197,7 +197,7 @@ export function RunPlace(props: { keep: boolean; guess: number; draw: () => Comp
   );
 }
 
-/** What the person has focused or selected must not vanish. */
+/** Returns true if the person has focused or selected something in the place. It must not vanish then. */
 function isInUse(place: Element): boolean {
   const selection = document.getSelection();
   const selected = selection !== null && !selection.isCollapsed && selection.containsNode(place, true);

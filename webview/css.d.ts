@@ -1,2 +1,2 @@
-/** Lets TypeScript accept the style sheets that the bundler gathers. */
+/** Lets TypeScript accept the style sheets that the bundler collects. */
 declare module '*.css';

@@ -1,4 +1,4 @@
-/** How a run ended, and what to do next when it did not end well. */
+/** Shows how a run ended, and what to do next if it did not end well. */
 
 import type { ErrorCode, SkillRef } from '../src/protocol/run.ts';
 import { describeDay, describeLeft } from '../src/protocol/usage.ts';
@@ -22,9 +22,9 @@ import { visible, visibleLines } from './visibleText.ts';
 import { describeChanges, describeFigures, describeOutcome, describeRound } from './wording.ts';
 import { t } from './words.ts';
 
-/** Of those that could have been meant, the likeliest come first. */
+/** The likeliest of the skills that could have been meant come first. */
 const mostSkills = 6;
-/** What another model may well be the way out of. */
+/** Errors that another model may well solve. */
 const modelErrors: readonly ErrorCode[] = ['auth', 'config', 'provider', 'rate_limit'];
 
 const icons: Partial<Record<EndItem['outcome'], IconName>> = {
@@ -60,7 +60,7 @@ export function EndCard({ item }: { item: EndItem }) {
   );
 }
 
-/** Where the tokens went. */
+/** Shows how many tokens each round used. */
 function Rounds({ rounds }: { rounds: readonly RoundUsage[] }) {
   return (
     <details class="rounds">
@@ -74,7 +74,7 @@ function Rounds({ rounds }: { rounds: readonly RoundUsage[] }) {
   );
 }
 
-/** What the run has done to files, and the way back. */
+/** Shows how many files the run changed, with buttons to see and to undo the changes. */
 function Changes({ item: { runId, changedFiles } }: { item: EndItem }) {
   const isUndone = undone.value.has(runId);
   return (
@@ -103,7 +103,7 @@ function Changes({ item: { runId, changedFiles } }: { item: EndItem }) {
   );
 }
 
-/** Out of a run that nobody wanted to stop. */
+/** Offers ways to go on with an interrupted run. */
 function WaysOn({ item }: { item: EndItem }) {
   if (item.runId !== lastRunId.value || busy.value || !ready.value) return null;
   return (
@@ -141,7 +141,7 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
   );
 }
 
-/** Out of an error. Without the workspace's trust nothing else would help. */
+/** Offers ways out of an error. Without the workspace's trust nothing else would help. */
 function WaysOut({ item, code }: { item: EndItem; code: ErrorCode }) {
   const trusted = info.value?.trusted !== false;
   return (
@@ -168,7 +168,7 @@ function WaysOut({ item, code }: { item: EndItem; code: ErrorCode }) {
   );
 }
 
-/** The last answer can be had once more, in its own place. */
+/** Runs the request of the last answer again and replaces that answer. */
 function Retry({ item }: { item: EndItem }) {
   if (item.runId !== lastRunId.value || busy.value || !ready.value) return null;
   return (
@@ -184,7 +184,7 @@ function Retry({ item }: { item: EndItem }) {
   );
 }
 
-/** The skills that could have been meant, else those there are; each runs the same request. */
+/** Offers the skills that could have been meant, else all skills. Each runs the same request. */
 function OtherSkills({ item }: { item: EndItem }) {
   const suggestions: readonly SkillRef[] = item.error?.suggestions ?? [];
   const all = suggestions.length > 0 ? suggestions : (info.value?.skills ?? []);
@@ -247,7 +247,7 @@ function WithoutSkill({ item }: { item: EndItem }) {
   );
 }
 
-/** What to do where there are no skills yet. */
+/** Offers what to do if there are no skills yet. */
 export function SkillCommands() {
   return (
     <div class="buttons">

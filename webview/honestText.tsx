@@ -1,10 +1,13 @@
-/** Text of unknown origin as it is: unseen characters escaped, a long middle left out with its length, on demand all of it. */
+/**
+ * Draws text of unknown origin as it is. Unseen characters are escaped; a long middle is left out with its length, until
+ * requested.
+ */
 import { useState } from 'preact/hooks';
 import { excerpt, visibleParts } from './visibleText.ts';
 import { formatNumber } from './wording.ts';
 import { t } from './words.ts';
 
-/** `limit` is how many UTF-16 units are shown before the person asks for all. `calm` leaves line feeds and tabs without their marks. */
+/** Draws honest text. `limit` is the number of UTF-16 units shown at first; `calm` leaves line feeds and tabs unmarked. */
 export function HonestText({
   text,
   limit = 2_000,
@@ -25,7 +28,7 @@ export function HonestText({
   );
 }
 
-/** A diff, line by line; what stands in it is as honest as any text here. */
+/** Draws a diff line by line, as honestly as any text here. */
 export function DiffText({ text }: { text: string }) {
   const [whole, setWhole] = useState(false);
   const { head, hidden, tail } = excerpt(text, whole ? Number.POSITIVE_INFINITY : 2_000);
@@ -33,7 +36,7 @@ export function DiffText({ text }: { text: string }) {
     <>
       <DiffLines text={head} />
       {hidden > 0 && <HiddenPart hidden={hidden} show={() => setWhole(true)} />}
-      {/* What follows the cut may begin in the middle of a line, whose sign nobody sees. */}
+      {/* The text after the cut may begin in the middle of a line, whose sign is not visible. */}
       <DiffLines text={tail} cut />
     </>
   );
@@ -64,7 +67,7 @@ function Visible({ text, calm }: { text: string; calm: boolean }) {
   return parts.map(part => {
     if (!part.escaped) return part.text;
     const usual = part.text === '\\n' || part.text === '\\t';
-    // A line feed breaks the line behind its mark anyway; a tab is nothing but its mark.
+    // A line feed breaks the line after its mark anyway. A tab consists only of its mark.
     if (usual && calm) return part.text === '\\t' ? '\t' : null;
     return <span class={usual ? 'escaped usual' : 'escaped'}>{part.text}</span>;
   });

@@ -1,12 +1,12 @@
-/** The line to the extension host. */
+/** Connects the view to the extension host. */
 import type { SkillRef } from '../src/protocol/run.ts';
 import type { ToHost } from '../src/protocol/webview.ts';
 
-/** All that the view keeps by itself; the events come from the host again. */
+/** All state that the view keeps by itself. The host sends the events again. */
 export interface Kept {
   id: string | null;
   draft: string;
-  /** The skill that was chosen for the next request; null is the choice by its words. */
+  /** The skill chosen for the next request. Null leaves the choice to its words. */
   next?: SkillRef | null;
 }
 

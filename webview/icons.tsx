@@ -1,4 +1,4 @@
-/** Icons as inline SVG: the editor's icon font is out of reach under the page's content policy. */
+/** Draws icons as inline SVG, since the page's content policy blocks the editor's icon font. */
 
 const shapes = {
   send: 'M1.7 2.3 14.5 8 1.7 13.7 3.4 8.6 9 8 3.4 7.4z',
@@ -28,7 +28,7 @@ const shapes = {
 
 export type IconName = keyof typeof shapes;
 
-/** Decoration only: whatever an icon says stands in words beside it or in a label. */
+/** Draws an icon as decoration only. The words beside it or a label say the same. */
 export function Icon({ name }: { name: IconName }) {
   const filled = name === 'send' || name === 'stop';
   return (

@@ -1,9 +1,9 @@
-/** Puts the host's numbered batches in order: what came twice is dropped, and a gap is noticed. Pure. */
+/** Puts the host's numbered batches in order, drops duplicates and detects gaps. Pure. */
 import type { RunEvent } from '../src/protocol/run.ts';
 
 export interface Inbox {
   readonly id: string | null;
-  /** How many events of the conversation have been applied. */
+  /** Number of the conversation's events that have been applied. */
   readonly have: number;
 }
 
@@ -16,15 +16,15 @@ export interface Batch {
 
 export interface Receipt {
   readonly inbox: Inbox;
-  /** The events that are new, in order. */
+  /** The new events, in order. */
   readonly events: readonly RunEvent[];
-  /** Another conversation, or the same one from its start: forget what was drawn. */
+  /** True for another conversation, or the same one from its start: the view discards what was drawn. */
   readonly reset: boolean;
-  /** Something is missing in between: ask the host for everything from `inbox.have` on. */
+  /** True if events are missing: the view asks the host for all from `inbox.have` on. */
   readonly gap: boolean;
 }
 
-/** Takes a `conversation` message, which may begin another conversation or continue the present one. */
+/** Takes a `conversation` message, which begins another conversation or continues the present one. */
 export function receiveConversation(inbox: Inbox, batch: Batch): Receipt {
   if (batch.id === inbox.id && batch.from > 0) return receiveEvents(inbox, batch);
   if (batch.from > 0) return { inbox: { id: batch.id, have: 0 }, events: [], reset: true, gap: true };
@@ -36,7 +36,7 @@ export function receiveConversation(inbox: Inbox, batch: Batch): Receipt {
   };
 }
 
-/** Takes an `events` message; events of a conversation that is not shown are ignored. */
+/** Takes an `events` message. Ignores events of a conversation that is not shown. */
 export function receiveEvents(inbox: Inbox, batch: Batch): Receipt {
   const nothing = { inbox, events: [], reset: false, gap: false };
   if (batch.id !== inbox.id) return nothing;

@@ -1,4 +1,4 @@
-/** Entry of the chat view: takes what the host says, once per frame, and mounts the components that draw it. */
+/** Starts the chat view: applies the host's messages once per frame and mounts the components. */
 import { render } from 'preact';
 import type { ToWebview } from '../src/protocol/webview.ts';
 import { Announcer, announce } from './announcer.tsx';
@@ -35,7 +35,7 @@ import {
 
 let inbox: Inbox = { id: conversationId.peek(), have: 0 };
 let speech = silence;
-/** Set from asking for missing events until the host answers, so that one gap is asked for once. */
+/** True from a request for missing events until the host answers, so that a gap is requested only once. */
 let asking = true;
 let queue: ToWebview[] = [];
 
@@ -50,7 +50,7 @@ function take(message: ToWebview) {
     case 'conversation':
       asking = false;
       info.value = message.info;
-      // What the person has typed stays, also before the host has spoken, unless another conversation brings words of its own.
+      // The person's draft is kept, even from before the host's first message, unless another conversation brings its own.
       if (message.id !== conversationId.peek() && message.draft && !isTypedBefore())
         draft.value = message.draft;
       if (message.id !== conversationId.peek() && message.events.length === 0) next.value = undefined;
@@ -110,7 +110,7 @@ function apply(receipt: Receipt) {
   pending.value = false;
 }
 
-/** Says what is new; a conversation that is drawn again has been heard before. */
+/** Announces new events. Those of a conversation that is drawn again were announced before. */
 function speak(receipt: Receipt) {
   for (const event of receipt.events) {
     const heard = hear(speech, event);

@@ -5,12 +5,12 @@ import { Lexer, Marked, type Token, type TokensList } from 'marked';
 const marked = new Marked({
   gfm: true,
   tokenizer: {
-    // Without these two no text of a model is ever taken for a tag; what looks like one is shown as it was written.
+    // Without these two, a model's text is never taken for a tag. Tag-like text is shown as it was written.
     html: () => undefined,
     tag: () => undefined,
-    // A row has as many cells as the head, however short it is written. `false` leaves it to marked.
+    // A row gets as many cells as the head, however short it is written. `false` leaves the table to marked.
     table: src => (mayBeTable(src) ? false : undefined),
-    // Each of many may be held against all that follows it.
+    // Each of many headings or paragraphs may be compared with all text after it.
     lheading(src) {
       return (this.lexer as BoundedLexer).mayLookAhead(src) ? false : undefined;
     },
@@ -38,26 +38,29 @@ const marked = new Marked({
 });
 
 /**
- * Marks of one text within a block, such as a paragraph or a cell, that are looked at: each may have to be held against each. Behind so many,
- * it is no text that anybody has written to be read, and is shown as it is.
+ * Maximum number of marks in one text within a block, such as a paragraph or a cell.
+ * The parser may compare each with each. A text with more was not written to be read, and is shown as it is.
  */
 const mostMarks = 300;
-/** Squares of such numbers that a whole block may come to. */
+/** Maximum sum of such numbers, each squared, in a whole block. */
 const mostWork = 150_000;
-/** So few marks cost nothing that counts. */
+/** This many marks cost next to nothing. */
 const fewMarks = 8;
-/** Quotes and lists inside each other. */
+/** Maximum depth of quotes and lists inside each other. */
 const mostNested = 20;
-/** Each line of a text is put behind those before it, all of which are copied. */
+/** Maximum number of lines in a text. Each line is appended to those before it, and all of them are copied. */
 const mostLines = 3_000;
-/** Characters that the lines of a block may look at behind them, together. */
+/** Maximum number of characters that the lines of a block may look ahead at, together. */
 const mostAhead = 500_000;
-/** Cells of a table, those that are left out of its rows included. */
+/** Maximum number of cells in a table, including those left out of its rows. */
 const mostCells = 20_000;
 
 const marks = /\*+|_+|~+|[[\]!<\\`@]|https?:|ftp:|www\.| {2}\n/g;
 
-/** Takes for plain text what would take a stranger's choice of time: the parser tries many marks again and again, up to the end of their text. */
+/**
+ * Treats expensive text as plain text, so that a stranger cannot choose how long parsing takes. The parser tries many marks
+ * repeatedly, up to the end of their text.
+ */
 class BoundedLexer extends Lexer<string, string> {
   #work = 0;
   #nested = 0;
@@ -79,7 +82,7 @@ class BoundedLexer extends Lexer<string, string> {
     return super.inlineTokens(src, tokens);
   }
 
-  // Of the two ways in which it can be called, one for the whole, the last parameter is the same.
+  // It has two signatures, one of them for the whole text. The last parameter is the same in both.
   override blockTokens(src: string, tokens?: Token[], isClipped?: boolean): Token[];
   override blockTokens(src: string, tokens?: TokensList, isClipped?: boolean): TokensList;
   override blockTokens(src: string, tokens: Token[] = [], isClipped = false): Token[] {
@@ -96,7 +99,7 @@ class BoundedLexer extends Lexer<string, string> {
   }
 }
 
-/** HTML of `source`; it must still be sanitised before it is attached. */
+/** Returns HTML of `source`. It must be sanitised before it is attached. */
 export function renderMarkdown(source: string): string {
   try {
     const tokens = new BoundedLexer(marked.defaults).lex(source);
@@ -115,7 +118,10 @@ function hasLines(text: string, count: number): boolean {
   return true;
 }
 
-/** This is asked at every line, so the rows are counted only where a table begins, which takes them all. */
+/**
+ * Returns true if a table of bounded size may begin here. Runs at every line, so it counts rows only if a table begins, which
+ * takes them all.
+ */
 function mayBeTable(src: string): boolean {
   const [, head = '', delimiters = ''] = /^([^\n]*)\n([^\n]*)/.exec(src) ?? [];
   const columns = cellsOf(head).length;
@@ -153,7 +159,7 @@ function escapeHtml(text: string): string {
 const tags =
   'a blockquote br code del em h1 h2 h3 h4 h5 h6 hr img li ol p pre span strong table tbody td th thead tr ul';
 
-/** The HTML as nodes that hold no script, style, form, remote image or unknown address. */
+/** Returns the HTML as nodes without scripts, styles, forms, remote images or unknown addresses. */
 export function sanitize(html: string): DocumentFragment {
   const fragment = DOMPurify.sanitize(html, {
     ALLOWED_TAGS: ['#text', ...tags.split(' ')],
@@ -170,10 +176,10 @@ export function sanitize(html: string): DocumentFragment {
   return fragment;
 }
 
-/** A longer line is left as it is, in characters: what follows goes through it again and again. */
+/** A longer line is left as it is, since the code below goes through it repeatedly. In characters. */
 const longestLine = 2_000;
 
-/** The source with the emphasis, code span or link on its last line brought to an end. */
+/** Returns the source with the emphasis, code span or link on its last line closed. */
 export function completeMarkdown(source: string): string {
   const lineStart = source.lastIndexOf('\n') + 1;
   const line = source.slice(lineStart);
@@ -187,7 +193,7 @@ function completeLine(line: string): string {
     const last = ticks.at(-1)!;
     return line.endsWith(last) ? line.slice(0, -last.length) : line + last;
   }
-  // What lies in code spans is no emphasis; blanked out, the places of everything else stay the same.
+  // Code spans contain no emphasis. They are blanked out, which keeps all other offsets.
   const outside = line.replace(/(`+).*?\1/g, span => 'x'.repeat(span.length));
   const link = /!?\[([^\]]*)\]\([^)]*$/.exec(outside);
   if (link) {

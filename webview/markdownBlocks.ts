@@ -1,6 +1,6 @@
 /**
- * Cuts Markdown into blocks while it streams in, so that the view parses only the block that is still growing.
- * Pure text work: every closed block keeps its identity, and the sources of all blocks joined are the input again.
+ * Cuts Markdown into blocks while it streams in, so that the view parses only the block that is still growing. Pure text work:
+ * each closed block keeps its identity, and all sources joined are the input again.
  */
 import { t } from './words.ts';
 
@@ -8,20 +8,20 @@ import { t } from './words.ts';
 export interface MarkdownBlock {
   readonly kind: 'prose' | 'code';
   readonly source: string;
-  /** The block was only cut for its length; the next one goes on with its list or paragraph. */
+  /** The block was cut only for its length. The next one continues its list or paragraph. */
   readonly cut?: true;
 }
 
 export interface MarkdownStream {
   readonly closed: readonly MarkdownBlock[];
-  /** The source of the block that may still grow. */
+  /** Source of the block that may still grow. */
   readonly open: string;
   readonly scan: Scan;
 }
 
-/** What is known about the open block's whole lines, so that no line is looked at twice. */
+/** State of scanning the open block's complete lines, so that no line is scanned twice. */
 interface Scan {
-  /** Offset in `open` behind the last line that was looked at. */
+  /** Offset in `open` after the last scanned line. */
   readonly at: number;
   readonly mode: 'start' | 'prose' | 'table' | 'list' | 'indented' | 'fence';
   /** The fence that ends a fenced block, at the top level or inside a list item. */
@@ -31,19 +31,19 @@ interface Scan {
   readonly afterBlank: boolean;
 }
 
-/** A list or paragraph longer than this (in UTF-16 units) is cut at its next item or line to bound the cost of parsing. */
+/** A longer list or paragraph is cut at its next item or line, which bounds the cost of parsing. In UTF-16 units. */
 const longBlock = 2_000;
 
 const freshScan: Scan = { at: 0, mode: 'start', fence: '', contentIndent: 0, afterBlank: false };
 
 export const emptyMarkdown: MarkdownStream = { closed: [], open: '', scan: freshScan };
 
-/** The stream with `delta` behind it. */
+/** Returns the stream with `delta` appended. */
 export function appendMarkdown(stream: MarkdownStream, delta: string): MarkdownStream {
   return readLines(stream, stream.open + delta, false);
 }
 
-/** The stream at its end: its last line counts as whole, and nothing is open any more. */
+/** Returns the finished stream. Its last line counts as complete, and no block is open. */
 export function closeMarkdown(stream: MarkdownStream): MarkdownStream {
   const read = readLines(stream, stream.open, true);
   const last = openBlock(read);
@@ -75,7 +75,7 @@ function readLines(stream: MarkdownStream, source: string, atEnd: boolean): Mark
   return { closed: closed.length > 0 ? [...stream.closed, ...closed] : stream.closed, open, scan };
 }
 
-/** The block that may still grow, or undefined when there is nothing to show of it. */
+/** Returns the block that may still grow, or undefined if it has nothing to show. */
 export function openBlock(stream: MarkdownStream): MarkdownBlock | undefined {
   if (stream.open.trim() === '') return undefined;
   if (stream.scan.mode !== 'start') return makeBlock(stream.scan.mode, stream.open);
@@ -84,8 +84,8 @@ export function openBlock(stream: MarkdownStream): MarkdownBlock | undefined {
 }
 
 /**
- * Language and text of a `code` block. Of a block that still grows, a last line that looks like the beginning of the
- * closing fence is held back, so that the text only ever grows at its end.
+ * Returns language and text of a `code` block. If the block is still growing, a last line that may begin the closing fence is
+ * held back. The text therefore only grows at its end.
  */
 export function codeParts(source: string, growing = false): { language: string; code: string } {
   const start = source.search(/\S/);
@@ -181,7 +181,7 @@ function indentOf(line: string): number {
   return indent;
 }
 
-/** The fence that this line opens, for example "```"; a backtick fence has no backtick in its info string. */
+/** Returns the fence that this line opens, for example "```". A backtick fence has no backtick in its info string. */
 function fenceOf(line: string): string | undefined {
   const match = /^ {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$/.exec(line);
   return match?.[1] ?? match?.[2];
@@ -200,19 +200,25 @@ function isRule(line: string): boolean {
   return /^ {0,3}(?:(?:-[ \t]*){3,}|(?:_[ \t]*){3,}|(?:\*[ \t]*){3,})$/.test(line);
 }
 
-/** The line of `=` or `-` that turns the paragraph above it into a heading. */
+/** Returns true for a line of `=` or `-` that turns the paragraph above it into a heading. */
 function isUnderline(line: string): boolean {
   return /^ {0,3}(=+|-+)\s*$/.test(line);
 }
 
-/** The line between the head of a table and its rows; cell by cell, so that no blanks are tried in two ways. */
+/**
+ * Returns true for the line between a table's head and its rows. Matches cell by cell, so that blanks cannot be matched in two
+ * ways.
+ */
 function isDelimiterRow(line: string): boolean {
   if (!line.includes('|')) return false;
   const cells = line.trim().replace(/^\|/, '').replace(/\|$/, '').split('|');
   return cells.every(cell => /^:?-+:?$/.test(cell.trim()));
 }
 
-/** Only a bullet with text, or number one, may end a paragraph without a blank line: "1986. A good year" may not. */
+/**
+ * Returns true if a list item may end a paragraph without a blank line. Only a bullet with text, or number one, may: "1986. A
+ * good year" may not.
+ */
 function interruptsParagraph(line: string): boolean {
   return /^ {0,3}([-*+]|1[.)])\s+\S/.test(line);
 }
@@ -223,19 +229,19 @@ function listContentIndent(line: string): number | undefined {
   return match[1].length + (match[2]?.length ?? 1);
 }
 
-/** Characters of a block that are drawn without being asked for; a page of prose has some 3,000. */
+/** Characters of a block that are drawn without a request. A page of prose has some 3,000. */
 const drawnAtOnce = 20_000;
 /** Characters that one press of the button adds. */
 const addedAtOnce = 100_000;
 
-/** `rest` is empty for every block of a usual length. */
+/** Splits off the text that is not drawn at once. `rest` is empty for each block of a usual length. */
 export function splitLong(source: string): { head: string; rest: string } {
   if (source.length <= drawnAtOnce * 2) return { head: source, rest: '' };
   const at = wholeCharacters(source, drawnAtOnce);
   return { head: source.slice(0, at), rest: source.slice(at) };
 }
 
-/** A button that puts more of `rest` in front of itself, as plain text, until nothing is left. */
+/** Returns a button that inserts more of `rest` before itself, as plain text, until nothing is left. */
 export function showMore(rest: string): HTMLElement {
   const button = document.createElement('button');
   button.type = 'button';
@@ -257,7 +263,7 @@ export function showMore(rest: string): HTMLElement {
   return button;
 }
 
-/** At most `length`, and never between the halves of a character. */
+/** Returns a length of at most `length` that does not split a surrogate pair. */
 function wholeCharacters(text: string, length: number): number {
   const code = text.charCodeAt(length - 1);
   return code >= 0xd800 && code < 0xdc00 ? length - 1 : Math.min(length, text.length);

@@ -1,7 +1,6 @@
 /**
- * Draws a stream of Markdown without a virtual DOM: closed blocks are attached once and never touched again, the open
- * one is parsed anew or, if it is code, appended to. Blocks lie in sections, so that those out of sight can be left
- * out of the layout.
+ * Draws a stream of Markdown without a virtual DOM. Closed blocks are attached once and never changed. The open block is parsed
+ * anew or, if it is code, appended to. Sections hold the blocks, so that the layout can skip those out of sight.
  */
 
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
@@ -20,7 +19,7 @@ import {
 
 const blocksPerSection = 12;
 
-/** Parsing the open block may take this share of the time at most; a huge open block is drawn less often. */
+/** Largest share of the time for parsing the open block. A huge open block is drawn less often. */
 const parseShare = 0.2;
 
 export class MarkdownSurface {
@@ -31,14 +30,14 @@ export class MarkdownSurface {
   #code: CodeBlock | undefined;
   #notBefore = 0;
   #later: ReturnType<typeof setTimeout> | undefined;
-  /** Level of the last heading; the ones after it may go down one level at a time, whatever the model wrote. */
+  /** Level of the last heading. Later headings may go down one level at a time, whatever the model wrote. */
   #headingLevel = 2;
 
   constructor(root: HTMLElement) {
     this.#root = root;
   }
 
-  /** Draws what is new in `markdown`, which must be a continuation of what was drawn before. */
+  /** Draws the new part of `markdown`, which must continue the text drawn before. */
   update(markdown: MarkdownStream): void {
     clearTimeout(this.#later);
     for (; this.#drawn < markdown.closed.length; this.#drawn += 1) {
@@ -95,7 +94,7 @@ export class MarkdownSurface {
       return;
     }
     const { head, rest } = splitLong(block.source);
-    // Of a block that grows beyond that, what is seen stays as it is.
+    // If the block grows beyond that, the visible part stays as it is.
     if (rest && this.#prose?.dataset['long']) return;
     const { nodes } = proseNodes(completeMarkdown(head), this.#headingLevel);
     const element = this.#proseElement();
@@ -132,7 +131,7 @@ export class MarkdownSurface {
   }
 }
 
-/** Nodes of a block of prose, with the level at which its headings end. */
+/** Returns the nodes of a block of prose, and the level of its last heading. */
 function proseNodes(source: string, headingLevel: number): { nodes: DocumentFragment; level: number } {
   const nodes = sanitize(renderMarkdown(source));
   let level = headingLevel;
@@ -171,7 +170,7 @@ export function MarkdownView({ markdown }: { markdown: MarkdownStream }) {
   return <div class="markdown" ref={element} />;
 }
 
-/** Listens on the whole page, before the editor's own listener would open a link by itself. */
+/** Handles clicks on the whole page, before the editor's own listener would open a link by itself. */
 export function takeClicks(page: Document): void {
   for (const type of ['click', 'auxclick'] as const) page.addEventListener(type, onClick, { capture: true });
 }

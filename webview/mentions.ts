@@ -1,8 +1,8 @@
-/** Which word behind an `@` the cursor stands in, and what it can mean. Pure. */
+/** Finds the word after an `@` at the cursor, and what it can mean. Pure. */
 import type { ChatInfo } from '../src/protocol/webview.ts';
 import { t } from './words.ts';
 
-/** The mention at the cursor: where it stands in the text, its `@` included, and what is typed of it. */
+/** The mention at the cursor: its place in the text, `@` included, and what is typed of it. */
 export interface Mention {
   start: number;
   end: number;
@@ -10,13 +10,13 @@ export interface Mention {
 }
 
 export interface OfferedMention {
-  /** What stands behind the `@`. */
+  /** The word after the `@`. */
   word: string;
-  /** Empty for a file, whose path says all. */
+  /** Empty for a file, since its path says everything. */
   description: string;
 }
 
-/** What the host has found, and for which words. */
+/** Files that the host has found, and the words it searched for. */
 export interface FoundFiles {
   query: string;
   files: readonly string[];
@@ -27,7 +27,7 @@ const fixed: readonly OfferedMention[] = [
   { word: 'problems', description: t('Errors and warnings of the open file') },
 ];
 
-/** Undefined where the cursor stands in no mention; an address such as `ada@example.com` is none. */
+/** Returns the mention at the cursor, or undefined if there is none. An address such as `ada@example.com` is not a mention. */
 export function mentionAt(text: string, cursor: number): Mention | undefined {
   const match = /(?<![\p{L}\p{N}_.@/-])@([^\s@]*)$/u.exec(text.slice(0, cursor));
   if (!match) return undefined;
@@ -35,7 +35,7 @@ export function mentionAt(text: string, cursor: number): Mention | undefined {
   return { start: cursor - typed.length - 1, end: cursor, typed };
 }
 
-/** While the host searches on, what it found for fewer letters is still shown where it fits. */
+/** Returns the mentions to offer. While the host is still searching, its matching results for fewer letters are shown. */
 export function offeredMentions(typed: string, { query, files }: FoundFiles): OfferedMention[] {
   const words = typed.toLowerCase();
   const known = words.startsWith(query.toLowerCase()) ? files : [];
@@ -50,14 +50,16 @@ type ListedSkill = ChatInfo['skills'][number];
 
 export interface Completion {
   skill: ListedSkill;
-  /** What the request begins with when it is taken, the slash included: `/kickoff` or, where agents share the name, `/kairos:kickoff`. */
+  /** Beginning of the request when this is taken, slash included: `/kickoff`, or `/kairos:kickoff` if agents share the name. */
   text: string;
 }
 
-/** More than a person looks through; typing on narrows the list. */
+/** More than a person looks through. More typing narrows the list. */
 const mostCompletions = 30;
 
-/** Skills for a request of a slash and the beginning or a part of a name, the best first; undefined for any other request. */
+/**
+ * Returns skills for a request of a slash and a beginning or part of a name, best first. Returns undefined for any other request.
+ */
 export function completeSkill(request: string, skills: readonly ListedSkill[]): Completion[] | undefined {
   const typed = /^\/(\S*)$/.exec(request)?.[1]?.toLowerCase();
   if (typed === undefined) return undefined;
@@ -72,21 +74,21 @@ export function completeSkill(request: string, skills: readonly ListedSkill[]): 
   return ranked.slice(0, mostCompletions).map(({ skill, text }) => ({ skill, text }));
 }
 
-/** How a request begins that means this skill and no other of its name; undefined where its name alone says so. */
+/** Returns a beginning of the request that means only this skill. Returns undefined if its name alone is unique. */
 export function callOfShared(skill: ListedSkill, skills: readonly ListedSkill[]): string | undefined {
   return skills.some(other => other.skill === skill.skill && other.agent !== skill.agent)
     ? `${written(skill, true)} `
     : undefined;
 }
 
-/** The skill that a request begins with, written as `completeSkill` writes it. */
+/** Returns the skill at the beginning of a request, written as `completeSkill` writes it. */
 export function namedSkill(request: string, skills: readonly ListedSkill[]): ListedSkill | undefined {
   const word = /^\s*(\/\S+)/.exec(request)?.[1]?.toLowerCase();
   if (word === undefined) return undefined;
   return completeSkill(word, skills)?.find(({ text }) => text.toLowerCase() === word)?.skill;
 }
 
-/** A name is one word behind the slash; its spaces mean the same as hyphens. An agent's must stand as it is. */
+/** Writes a skill as one word after the slash. Hyphens may replace a skill's spaces, but not those of an agent. */
 function written({ agent, skill }: ListedSkill, isShared: boolean): string {
   const name = skill.replace(/\s+/g, '-');
   return isShared && !/\s/.test(agent) ? `/${agent}:${name}` : `/${name}`;

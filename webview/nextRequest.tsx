@@ -1,4 +1,4 @@
-/** What stands over the textbox: the requests that wait, and the skill that the next one will run with. */
+/** Draws what is above the textbox: the waiting requests, and the skill of the next request. */
 import { announce } from './announcer.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
@@ -8,7 +8,7 @@ import { focusComposer } from './textbox.ts';
 import { visible } from './visibleText.ts';
 import { t } from './words.ts';
 
-/** Requests that wait for the end of the run. */
+/** Shows the requests that wait for the end of the run. */
 export function Queue() {
   if (queued.value.length === 0) return null;
   return (
@@ -43,7 +43,7 @@ export function Queue() {
   );
 }
 
-/** The skill of the next request; pressing it chooses another, the cross leaves the choice to the request's words. */
+/** Shows the skill of the next request. Pressing it chooses another; the cross leaves the choice to the request's words. */
 export function NextSkill() {
   const named = namedSkill(draft.value, info.value?.skills ?? []);
   const chosen = next.value;

@@ -1,4 +1,4 @@
-/** A request of the conversation while it is written anew; sending it takes the place of all that came behind it. */
+/** Edits a request of the conversation. Sending it replaces everything after it. */
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { resend } from './store.ts';
 import { t } from './words.ts';
@@ -6,7 +6,7 @@ import { t } from './words.ts';
 export function RequestEditor({ runId, text, close }: { runId: string; text: string; close: () => void }) {
   const [words, setWords] = useState(text);
   const textbox = useRef<HTMLTextAreaElement>(null);
-  // Before it is shown: placed later, the cursor would jump under whoever types or selects at once.
+  // Runs before the editor is shown. Later, the cursor would jump while the person types or selects.
   useLayoutEffect(() => {
     textbox.current?.focus();
     textbox.current?.setSelectionRange(text.length, text.length);

@@ -1,4 +1,4 @@
-/** What the chat view shows of a conversation, as data: its runs, and the items of which a run is made. */
+/** Defines what the chat view shows of a conversation as data: its runs, and the items of a run. */
 import type { AttachedName } from '../src/protocol/attachment.ts';
 import type {
   ApprovalDecision,
@@ -14,7 +14,7 @@ import type {
 } from '../src/protocol/run.ts';
 import type { MarkdownStream } from './markdownBlocks.ts';
 
-/** `waiting` is for the person's answer; `stopped` is a call that never got a result because its run ended. */
+/** `waiting` is for the person's answer. `stopped` is a call without a result because its run ended. */
 export type ToolState = 'running' | 'waiting' | 'done' | 'failed' | 'denied' | 'stopped';
 
 export interface RouteItem extends SkillRef {
@@ -45,7 +45,7 @@ export interface ToolItem {
 export interface ApprovalItem {
   kind: 'approval';
   request: ApprovalRequest;
-  /** Missing while the question is open; `withdrawn` when the run ended before an answer. */
+  /** Missing while the question is open. `withdrawn` if the run ended before an answer. */
   answer?: ApprovalDecision | 'withdrawn';
 }
 
@@ -60,7 +60,7 @@ export interface RetryItem {
 
 export interface EndItem {
   kind: 'end';
-  /** `interrupted` is a run of which nobody saw the end. */
+  /** `interrupted` is a run whose end was never seen. */
   outcome: RunOutcome | 'interrupted';
   runId: string;
   /** The request, for trying it again. */
@@ -71,12 +71,12 @@ export interface EndItem {
   toolCalls: number;
   durationMs?: number;
   usage?: Usage;
-  /** What each round used, where there were several. */
+  /** Usage of each round, if there were several. */
   perRound?: readonly RoundUsage[];
   error?: RunError;
 }
 
-/** What one question to the model used. */
+/** Usage of one request to the model. */
 export interface RoundUsage {
   round: number;
   usage: Usage;

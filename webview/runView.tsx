@@ -1,4 +1,4 @@
-/** One run from request to end. Items that have not changed are not looked at again. */
+/** Draws one run from request to end. Unchanged items are not drawn again. */
 
 import { Component, type ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
@@ -24,7 +24,7 @@ import {
 } from './wording.ts';
 import { t } from './words.ts';
 
-/** Draws `of` again only when it, or the way it is drawn, is another than before; the reducer never changes one in place. */
+/** Draws `of` again only if it or `draw` is a different one. The reducer never changes one in place. */
 export class Unchanged<T> extends Component<{ of: T; draw: (of: T) => ComponentChildren }> {
   override shouldComponentUpdate(next: { of: T; draw: (of: T) => ComponentChildren }) {
     return next.of !== this.props.of || next.draw !== this.props.draw;
@@ -42,7 +42,7 @@ export function RunView({ run }: { run: Run }) {
       <Request runId={run.id} text={run.text} />
       {run.attached && <Attached names={run.attached} />}
       {run.items.map((item, index) => (
-        // Items are only ever added behind the others, so a place is a name.
+        // Items are only ever appended, so the index identifies an item.
         <Unchanged key={`${item.kind}${index}`} of={item} draw={drawItem} />
       ))}
       {run.running && <Activity run={run} />}
@@ -121,7 +121,7 @@ function Request({ runId, text }: { runId: string; text: string }) {
   );
 }
 
-/** What went along with the request. */
+/** Shows the attachments of the request. */
 function Attached({ names }: { names: readonly AttachedName[] }) {
   return (
     <ul class="attachments went-along" aria-label={t('Attached to your request')}>
@@ -137,7 +137,7 @@ function Attached({ names }: { names: readonly AttachedName[] }) {
 
 function RequestText({ text }: { text: string }) {
   const [whole, setWhole] = useState(false);
-  // Who picks a skill from a list needs to say nothing more.
+  // A person who picks a skill from a list needs no words.
   if (text === '') return <span class="quiet">{t('(without words)')}</span>;
   const { head, hidden, tail } = excerpt(text, whole ? Number.POSITIVE_INFINITY : 1_000);
   return (
@@ -177,7 +177,7 @@ function Route({ item }: { item: RouteItem }) {
   );
 }
 
-/** The way out of a wrong choice: the runner-up with one click, any other from a list. */
+/** Corrects a wrong choice: the runner-up with one click, any other skill from a list. */
 function OtherSkill({ item: { text, reason } }: { item: RouteItem }) {
   if (text.trim() === '' || !ready.value) return null;
   const { runnerUp } = reason;
@@ -205,7 +205,7 @@ function OtherSkill({ item: { text, reason } }: { item: RouteItem }) {
   );
 }
 
-/** What the run does while no text comes, and for how long; nothing is ever just "thinking". */
+/** Shows what the run does while no text arrives, and for how long. It never just says "thinking". */
 function Activity({ run }: { run: Run }) {
   const words = describeActivity(run);
   if (words === undefined) return null;
