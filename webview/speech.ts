@@ -1,9 +1,9 @@
-/** Turns events into what a screen reader says: whole sentences, no tokens, no code. Pure. */
+/** Turns events into what a screen reader announces: whole sentences, no tokens, no code. Pure. */
 import { describeRoute, type RunEvent } from '../src/protocol/run.ts';
 import { describeOutcome } from './wording.ts';
 import { t } from './words.ts';
 
-/** Text that has been heard but does not make a sentence yet. */
+/** Text that was received but is not a complete sentence yet. */
 export interface Speech {
   readonly rest: string;
   readonly inCode: boolean;
@@ -11,7 +11,7 @@ export interface Speech {
 
 export const silence: Speech = { rest: '', inCode: false };
 
-/** What to say now, and what is kept for later. */
+/** Returns the sentences to announce now, and the state to keep for later. */
 export function hear(speech: Speech, event: RunEvent): { speech: Speech; say: string[] } {
   if (event.type === 'text') return hearText(speech, event.text);
   const pending = endOfText(speech);
@@ -20,7 +20,9 @@ export function hear(speech: Speech, event: RunEvent): { speech: Speech; say: st
   return { speech: silence, say: announcement ? [...pending, announcement] : pending };
 }
 
-/** Undefined leaves a half sentence waiting; an empty string ends it without a word of its own. */
+/**
+ * Returns the announcement of an event. Undefined keeps a half sentence waiting; an empty string ends it without further words.
+ */
 function announce(event: RunEvent): string | undefined {
   switch (event.type) {
     case 'run_start':

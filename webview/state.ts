@@ -1,6 +1,6 @@
 /**
- * What the chat view knows: a pure reducer over run events. Nothing else holds the conversation, so a view that is
- * opened again and given the same events shows the same thing. Items that will not change keep their identity.
+ * Reduces run events to the state of the chat view. Pure. Nothing else holds the conversation, so a reopened view that gets the
+ * same events shows the same thing. Items that will not change keep their identity.
  */
 import type { ApprovalDecision, RunEvent, ToolCall, ToolResult, Usage } from '../src/protocol/run.ts';
 import { appendMarkdown, closeMarkdown, emptyMarkdown } from './markdownBlocks.ts';
@@ -18,7 +18,7 @@ import type {
 
 export const emptyChat: ChatState = { runs: [] };
 
-/** The state after one event. An event outside of a run changes nothing. */
+/** Returns the state after one event. An event outside of a run changes nothing. */
 export function reduce(state: ChatState, event: RunEvent): ChatState {
   if (event.type === 'run_start') {
     const { runId: id, text, startedAt, attached } = event;
@@ -41,7 +41,7 @@ export function reduce(state: ChatState, event: RunEvent): ChatState {
   return next === run ? state : { runs: [...state.runs.slice(0, -1), next] };
 }
 
-/** The state after many events; neighbouring text deltas are joined first, which is what makes a big batch cheap. */
+/** Returns the state after many events. Neighbouring text deltas are joined first, which makes a big batch cheap. */
 export function reduceAll(state: ChatState, events: readonly RunEvent[]): ChatState {
   let text = '';
   let next = state;
@@ -57,7 +57,7 @@ export function reduceAll(state: ChatState, events: readonly RunEvent[]): ChatSt
   return text ? reduce(next, { type: 'text', text }) : next;
 }
 
-/** Ends a run that will get no more events although its end was never seen. */
+/** Ends a run that gets no more events although its end was never seen. */
 export function interrupt(state: ChatState): ChatState {
   const run = state.runs.at(-1);
   if (!run?.running) return state;
@@ -66,7 +66,7 @@ export function interrupt(state: ChatState): ChatState {
   return { runs: [...state.runs.slice(0, -1), ended] };
 }
 
-/** True from a run's start to its end. */
+/** Returns true from a run's start to its end. */
 export function isRunning(state: ChatState): boolean {
   return state.runs.at(-1)?.running === true;
 }
@@ -119,7 +119,7 @@ function reduceRun(run: Run, event: Exclude<RunEvent, { type: 'run_start' }>): R
   }
 }
 
-/** The last item will not grow any more: text is closed, a wait is over. */
+/** Finishes the last item, which will not grow any more: closes text and ends a wait. */
 function settleTail(items: readonly Item[]): readonly Item[] {
   const last = items.at(-1);
   if (last?.kind === 'text' && last.markdown.open !== '') {
@@ -131,7 +131,7 @@ function settleTail(items: readonly Item[]): readonly Item[] {
 
 function push(run: Run, item: Item): Run {
   const last = run.items.at(-1);
-  // The fifth wait for the same answer says more than five lines that each say one.
+  // A retry replaces the one before it. The fifth wait for an answer says more than five separate lines.
   const before =
     item.kind === 'retry' && last?.kind === 'retry' ? run.items.slice(0, -1) : settleTail(run.items);
   return { ...run, items: [...before, item] };

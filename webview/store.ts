@@ -1,4 +1,4 @@
-/** The values that components draw, as signals, and the few things a person can do with them. */
+/** Holds the values that components draw as signals, and the few actions of the person. */
 import { batch, computed, effect, signal } from '@preact/signals';
 import type { ApprovalDecision, SkillRef } from '../src/protocol/run.ts';
 import type { DaySpending } from '../src/protocol/usage.ts';
@@ -10,44 +10,47 @@ import { emptyChat, isRunning } from './state.ts';
 
 export { batch, effect, signal };
 
-/** The conversation; only main.tsx writes it, from events. */
+/** The conversation. Only main.tsx writes it, from events. */
 export const chat = signal<ChatState>(emptyChat);
 export const info = signal<ChatInfo | undefined>(undefined);
 export const draft = signal(kept().draft);
 export const conversationId = signal(kept().id);
-/** A request is on its way to the host, and its run has not started yet. */
+/** True while a request is on its way to the host and its run has not started yet. */
 export const pending = signal(false);
 export const busy = computed(() => pending.value || isRunning(chat.value));
-/** False where nothing may run: before the host has spoken, and without the workspace's trust. */
+/** False if nothing may run: before the host's first message, and without the workspace's trust. */
 export const ready = computed(() => info.value?.trusted === true);
 
-/** What all runs of the day have used, as far as the host has said. */
+/** Usage of all runs of the day, if the host has reported it. */
 export const today = signal<DaySpending | undefined>(undefined);
 
-/** Runs whose files are as they were before them. */
+/** Ids of runs whose file changes were undone. */
 export const undone = signal<ReadonlySet<string>>(new Set());
 
-/** What goes along with the next request; the host has it. */
+/** Attachments of the next request. The host has their content. */
 export const attached = signal<readonly AttachmentChip[]>([]);
-/** Why something does not go along. */
+/** Reason why something was not attached. */
 export const attachProblem = signal<string | undefined>(undefined);
-/** The host's answer to what was typed behind an `@`. */
+/** The host's answer to the word typed after an `@`. */
 export const foundFiles = signal<FoundFiles>({ query: '', files: [] });
 
 /** Requests that wait for the end of the run. */
 export const queued = signal<readonly QueuedRequest[]>([]);
-/** The person's choice for the next request alone; null is the choice by its words, undefined goes on as the conversation does. */
+/**
+ * The person's choice for the next request only. Null leaves it to the request's words; undefined continues as the conversation
+ * does.
+ */
 export const next = signal<SkillRef | null | undefined>(kept().next);
-/** The skill that the conversation goes on with; of an empty name where it goes on without one. */
+/** The skill with which the conversation continues. Its name is empty if it continues without one. */
 export const continuing = computed<SkillRef | undefined>(() => {
   const route = chat.value.runs.findLast(run => run.route)?.route;
   return route && { agent: route.agent, skill: route.skill };
 });
 export const lastRunId = computed(() => chat.value.runs.at(-1)?.id);
 
-/** The run that goes on in another place, and where, as the host has said last. */
+/** The run that continues in another place, and where, as last reported by the host. */
 export const ranElsewhere = signal<{ runId: string | undefined; where: string } | undefined>(undefined);
-/** Where the last run goes on, as long as it does; undefined for one of this chat. */
+/** The place where the last run continues, while it does. Undefined for a run of this chat. */
 export const elsewhere = computed(() =>
   busy.value && ranElsewhere.value?.runId === lastRunId.value ? ranElsewhere.value?.where : undefined,
 );
@@ -60,7 +63,7 @@ effect(() =>
   }),
 );
 
-/** Sends what was written; while a run goes on, it waits in the host for its end. */
+/** Sends the draft. During a run, it waits in the host for the run's end. */
 export function sendDraft(): boolean {
   const text = draft.peek();
   if (!ready.peek() || text.trim() === '') return false;
@@ -73,28 +76,28 @@ export function sendDraft(): boolean {
   return true;
 }
 
-/** Sends a request with a skill of the person's choice. */
+/** Sends a request with a skill chosen by the person. */
 export function submit(text: string, skill: SkillRef): void {
   if (busy.value || !ready.value || text.trim() === '') return;
   pending.value = true;
   post({ type: 'submit', text, skill });
 }
 
-/** Runs a request of the conversation again and drops what came behind it; a run that goes on is stopped. */
+/** Runs a request of the conversation again and drops everything after it. Stops a run in progress. */
 export function resend(runId: string, text: string): void {
   if (!ready.value) return;
   pending.value = true;
   post({ type: 'resend', runId, text });
 }
 
-/** Goes on with a run that was interrupted. */
+/** Continues a run that was interrupted. */
 export function resume(runId: string): void {
   if (!ready.value) return;
   pending.value = true;
   post({ type: 'resume', runId });
 }
 
-/** `skill` as for `next`. */
+/** Sets the skill for the next request; `skill` as for `next`. */
 export function chooseNext(skill: SkillRef | null): void {
   const now = continuing.peek();
   const isSame = skill !== null && now?.agent === skill.agent && now.skill === skill.skill;
@@ -108,7 +111,7 @@ export function askWithoutSkill(text: string): void {
   post({ type: 'submit', text, withoutSkill: true });
 }
 
-/** Runs a request with another skill; a run that is going on gives way to it. */
+/** Runs a request with another skill. A run in progress is stopped for it. */
 export function runInstead(text: string, skill: SkillRef): void {
   if (!ready.value) return;
   pending.value = true;

@@ -1,10 +1,10 @@
-/** The one textbox of the chat view, for whatever puts the cursor into it. */
+/** Places the cursor in the one textbox of the chat view. */
 import { signal } from '@preact/signals';
 import { draft } from './store.ts';
 
 export const textboxId = 'message';
 
-/** Where the cursor stands in the request, in UTF-16 units. */
+/** Offset of the cursor in the request. In UTF-16 units. */
 export const cursor = signal(0);
 
 /** Puts the cursor at the end of the textbox. */
@@ -12,11 +12,11 @@ export function focusComposer(): void {
   putCursor(Number.POSITIVE_INFINITY);
 }
 
-/** Puts the cursor into the textbox, behind so many UTF-16 units or at its end. */
+/** Puts the cursor into the textbox, after `at` UTF-16 units or at its end. */
 export function putCursor(at: number): void {
   const textbox = document.getElementById(textboxId) as HTMLTextAreaElement | null;
   if (!textbox) return;
-  // The text may have been set just now, and is drawn later; whoever types on at once must find the cursor where it will stand.
+  // New text may not be drawn yet. A person who types at once must find the cursor in its final place.
   if (textbox.value !== draft.peek()) textbox.value = draft.peek();
   const place = Math.min(at, textbox.value.length);
   textbox.focus();

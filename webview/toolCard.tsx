@@ -1,4 +1,4 @@
-/** One tool call: a line that says what was done, and folded below it what went in and came out. */
+/** Draws one tool call: a line that says what was done, and folded below it the input and output. */
 
 import { useEffect, useState } from 'preact/hooks';
 import { HonestText } from './honestText.tsx';
@@ -45,7 +45,7 @@ export function ToolCard({ item }: { item: ToolItem }) {
   );
 }
 
-/** A long text in a frame of its own, so that what comes behind it stays near. */
+/** Shows a long text in its own scrolling frame, so that the content after it stays near. */
 function Scrolled({ text }: { text: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys scroll what has the focus
@@ -55,7 +55,7 @@ function Scrolled({ text }: { text: string }) {
   );
 }
 
-/** A file that the call has written: how much of it changed, and the way to the editor's diff. */
+/** Shows a file that the call has written: how much of it changed, and a button for the editor's diff. */
 function ChangedFile({ path, item: { result, runId, workingDir } }: { path: string; item: ToolItem }) {
   const name = visible(relativeTo(path, workingDir));
   const lines = describeLines(result?.changedLines);
@@ -96,7 +96,7 @@ function ChangedFile({ path, item: { result, runId, workingDir } }: { path: stri
   );
 }
 
-/** Arguments as a person reads them, one below the other: texts as they are, everything else as JSON. */
+/** Formats arguments for people, one below the other: texts as they are, everything else as JSON. */
 function formatInput(input: ToolItem['call']['input']): string {
   const lines = Object.entries(input).map(([name, value]) => {
     if (typeof value !== 'string') return `${name}: ${JSON.stringify(value, null, 2)}`;

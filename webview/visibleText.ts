@@ -1,16 +1,16 @@
 /**
- * Makes every character of a hostile text visible before a person says yes to it: what would reorder, hide or move
- * the text on the screen is shown as its code point.
+ * Makes each character of a hostile text visible before a person approves it. Characters that would reorder, hide or move text on
+ * the screen are shown as code points.
  */
 import { codePointOf, unseen } from '../src/protocol/text.ts';
 
-/** `escaped` parts stand for characters that would not be seen as they are. */
+/** A part of a text. `escaped` parts represent characters that would not be seen as they are. */
 export interface VisiblePart {
   readonly text: string;
   readonly escaped: boolean;
 }
 
-/** The text in parts that can all be seen; a line feed is marked and still breaks the line. */
+/** Splits the text into parts that are all visible. A line feed is marked and still breaks the line. */
 export function visibleParts(text: string): VisiblePart[] {
   const parts: VisiblePart[] = [];
   let plain = '';
@@ -27,14 +27,14 @@ export function visibleParts(text: string): VisiblePart[] {
   return parts;
 }
 
-/** The same as one string, for names and labels. */
+/** Returns the visible text as one string, for names and labels. */
 export function visible(text: string): string {
   return visibleParts(text)
     .map(part => part.text)
     .join('');
 }
 
-/** The same for prose of several lines, where a break is just a break: for messages, never for what a person says yes to. */
+/** Returns visible prose with plain line breaks and tabs. For messages, never for text that a person approves. */
 export function visibleLines(text: string): string {
   return text
     .split(/\r?\n/)
@@ -49,7 +49,7 @@ function nameOf(character: string): string {
   return codePointOf(character);
 }
 
-/** What is shown of a long text: its beginning, how many characters are left out, and its end. */
+/** The shown parts of a long text: its beginning, the number of hidden UTF-16 units, and its end. */
 export interface Excerpt {
   readonly head: string;
   readonly hidden: number;

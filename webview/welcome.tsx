@@ -1,4 +1,4 @@
-/** What stands in an empty conversation: what this is, and something to begin with. */
+/** Draws an empty conversation: what Telos is, and something to begin with. */
 
 import { CommandButton, SkillCommands, TrustButton } from './endCard.tsx';
 import { Icon } from './icons.tsx';

@@ -1,4 +1,4 @@
-/** The sentences of the chat view, kept as pure functions so that they can be read and tested without a browser. */
+/** Builds the sentences of the chat view. Pure functions, so that they can be read and tested without a browser. */
 
 import type {
   ApprovalDecision,
@@ -15,7 +15,7 @@ import { language, t } from './words.ts';
 
 const argumentsThatSayMost = ['command', 'path', 'file_path', 'url', 'pattern', 'query', 'name', 'title'];
 
-/** One line about what a call does, for example its path or command; empty when the arguments hold no text. */
+/** Returns one line about a call, for example its path or command. If the arguments contain no text, returns their names. */
 export function summarizeCall(call: ToolCall, workingDir: string): string {
   const entries = Object.entries(call.input);
   const telling = argumentsThatSayMost.find(name => typeof call.input[name] === 'string');
@@ -25,7 +25,7 @@ export function summarizeCall(call: ToolCall, workingDir: string): string {
   return line.length > 200 ? `${line.slice(0, 199)}…` : line;
 }
 
-/** A path as seen from `folder`, unchanged when it lies elsewhere. */
+/** Returns the path relative to `folder`, or unchanged if it is elsewhere. */
 export function relativeTo(path: string, folder: string): string {
   if (!folder) return path;
   for (const separator of ['/', '\\']) {
@@ -50,7 +50,7 @@ export const scopeLabels: Record<ApprovalScope, string> = {
   always: t('Always allow'),
 };
 
-/** Lines that came and went, for an eye and for an ear; empty where they are not counted. */
+/** Returns the added and removed lines, for reading and for listening. Empty if they are not counted. */
 export function describeLines(lines: ToolResult['changedLines']): { short: string[]; long: string } {
   if (!lines) return { short: [], long: '' };
   const { added, removed } = lines;
@@ -63,7 +63,7 @@ export function describeLines(lines: ToolResult['changedLines']): { short: strin
   };
 }
 
-/** The line to which an approval card folds once it is answered. */
+/** Returns the line to which an answered approval card folds. */
 export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): string {
   if (answer === 'withdrawn') return t('Not answered');
   if (!answer.allow) return t('Denied');
@@ -74,7 +74,7 @@ export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): str
   }[answer.scope];
 }
 
-/** What the model is told when the person presses Deny. */
+/** The answer sent when the person presses Deny. The model receives its reason. */
 export const denial: ApprovalDecision = { allow: false, reason: 'The person said no.' };
 
 const providerNames: Record<string, string> = {
@@ -99,7 +99,7 @@ export function describeRetry(item: RetryItem): string {
   return `${waiting}${attempt}: ${visible(item.why)}`;
 }
 
-/** The index's figures behind a choice: "score 0.62, then weekly-summary with 0.31"; empty where there are none. */
+/** Returns the scores of a choice: "score 0.62, then weekly-summary with 0.31". Empty if there are none. */
 export function describeScores({ score, runnerUp }: RouteReason): string {
   const own = score === undefined ? '' : t('score {0}', score.toFixed(2));
   if (!runnerUp) return own;
@@ -111,7 +111,7 @@ export function describeScores({ score, runnerUp }: RouteReason): string {
   return [own, other].filter(Boolean).join(', ');
 }
 
-/** The sentence about a recorded run, with its date in the reader's calendar and own words for a broken one. */
+/** Describes a recorded run with its date in the reader's calendar. An invalid date has its own words. */
 export function describeRecording(recording: { model: string; recordedAt: string }): string {
   const time = new Date(recording.recordedAt);
   const date = Number.isNaN(time.getTime())
@@ -146,7 +146,7 @@ export function describeOutcome(outcome: EndItem['outcome']): string {
   return outcomeWords[outcome];
 }
 
-/** Time, rounds, tool calls, tokens and cost of a run, as far as they are known. */
+/** Returns a run's time, rounds, tool calls, tokens and cost, if they are known. */
 export function describeFigures(end: EndItem): string[] {
   const figures: string[] = [];
   if (end.durationMs !== undefined) figures.push(formatDuration(end.durationMs));
@@ -158,7 +158,7 @@ export function describeFigures(end: EndItem): string[] {
   return end.usage ? [...figures, ...describeUsage(end.usage)] : figures;
 }
 
-/** What one round used: "Round 2: 1,200 tokens in, 80 out · $0.0012". */
+/** Returns the usage of one round: "Round 2: 1,200 tokens in, 80 out · $0.0012". */
 export function describeRound({ round, usage }: RoundUsage): string {
   const used = describeUsage(usage).join(' · ') || t('nothing known');
   return round === 0 ? t('Choice of the skill: {0}', used) : t('Round {0}: {1}', round, used);
@@ -171,7 +171,7 @@ function describeUsage(usage: Usage): string[] {
   return [tokens, usage.cost === 'unknown' ? t('cost unknown') : formatCost(usage.cost)];
 }
 
-/** What a run waits for; undefined while its text is on its way or a tool or card says it for itself. */
+/** Returns what a run waits for. Undefined while its text arrives, or a tool or card shows it. */
 export function describeActivity(run: Run): string | undefined {
   const last = run.items.at(-1);
   if (last?.kind === 'retry') return undefined;
@@ -186,7 +186,7 @@ export function describeActivity(run: Run): string | undefined {
     : t('Waiting for {0}', visible(run.route.model));
 }
 
-/** Milliseconds in words a person reads at a glance: "0.4 s", "12 s", "3 min 5 s". */
+/** Returns milliseconds as short words: "0.4 s", "12 s", "3 min 5 s". */
 export function formatDuration(ms: number): string {
   if (ms < 10_000) return `${Number((ms / 1000).toFixed(1))} s`;
   const seconds = Math.round(ms / 1000);
