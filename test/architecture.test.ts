@@ -5,7 +5,7 @@ import { drawMap, figuresOf, type HouseFigures, limits, projectSources } from '.
 
 const read = (file: string): string => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8');
 
-/** What the rules say about a house of these files alone. */
+/** Returns the rules that a project of these files alone breaks. */
 function broken(files: Record<string, string>): string[] {
   return brokenRules(new Map(Object.entries(files)), ['yaml', 'preact', 'openai']);
 }

@@ -1,11 +1,11 @@
-/** Waiting in tests for what comes by itself, but only soon on a machine that is not busy. */
+/** Waits in tests for results that arrive by themselves, soon only if the machine is not busy. */
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** What has not come by then does not come. Milliseconds; below the limit of every layer that waits for processes. */
+/** Time after which a result counts as missing. In milliseconds; below the limit of every layer that waits for processes. */
 const usualLimitMs = 18_000;
 
-/** Checks again until nothing is thrown any more; what was thrown last is the failure. Resolves with what the check returned. */
+/** Repeats the check until it throws no more, and resolves with its result. At the limit it fails with the last error. */
 export async function eventually<Value>(
   check: () => Value | Promise<Value>,
   limitMs = usualLimitMs,
@@ -20,7 +20,7 @@ export async function eventually<Value>(
   }
 }
 
-/** Asks again until it is so. `what` is said when it never was. */
+/** Repeats the question until it is true. `what` is the message if it never was. */
 export function until(
   isSo: () => boolean | Promise<boolean>,
   what = 'what was waited for has not come',
@@ -29,7 +29,7 @@ export function until(
   return eventually(async () => assert.ok(await isSo(), what), limitMs);
 }
 
-/** What waits for `opened` goes on once the test calls `open`. */
+/** Returns a promise, `opened`, that resolves when the test calls `open`. */
 export function gate(): { opened: Promise<void>; open: () => void } {
   let open: () => void = () => {};
   const opened = new Promise<void>(resolve => {
@@ -38,5 +38,5 @@ export function gate(): { opened: Promise<void>; open: () => void } {
   return { opened, open };
 }
 
-/** For what shall not go on at all. */
+/** A promise that never settles. */
 export const never: Promise<never> = new Promise(() => {});

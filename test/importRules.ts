@@ -1,9 +1,9 @@
-/** Who may import whom, as data, and a reader of import lines that finds what breaks it. */
+/** Defines as data which files may import which, and reads import lines to find violations. */
 import { posix } from 'node:path';
 
 /**
- * From the ground up. A file belongs to the first room that its path starts with. Imports go down, never to another room of the same floor;
- * only the folders of one door may import each other, in one direction.
+ * The floors from the ground up. A file belongs to the first room that its path starts with. Imports go down, never to another
+ * room of the same floor. Only the folders of one door may import each other, in one direction.
  */
 export const floors: readonly (readonly string[])[] = [
   ['src/protocol/'],
@@ -17,14 +17,14 @@ export const floors: readonly (readonly string[])[] = [
   ['src/cli/', 'src/discord/', 'src/extension/'],
 ];
 
-/** Doors do not know each other; the command line alone may start the bot. */
+/** The doors. They do not import each other, except that the command line may start the bot. */
 const doors = ['src/cli/', 'src/discord/', 'src/extension/'];
 const doorsBeside: Readonly<Record<string, string>> = { 'src/cli/': 'src/discord/' };
 
-/** Written all over the chat view: the language it is written in, not a tool that it uses. */
+/** Packages with many importers. The chat view is written in them; they are not tools that it uses. */
 const manyImporters = ['preact', '@preact/signals'];
 
-/** Libraries that take long to load; nothing that runs at the start may lead to them. */
+/** Libraries that load slowly. No file that runs at the start may lead to them. */
 const slowToLoad = ['@anthropic-ai/sdk', '@modelcontextprotocol/sdk', 'openai'];
 const entries = ['src/cli/main.ts', 'src/extension/extension.ts'];
 
@@ -32,14 +32,17 @@ const forbiddenFolders = ['util', 'utils', 'common', 'types', 'services', 'core'
 
 interface Import {
   from: string;
-  /** As written. */
+  /** The specifier as written. */
   specifier: string;
-  /** The file it means, from the root; undefined for a package. */
+  /** The imported file, relative to the root. Undefined for a package. */
   file: string | undefined;
   kind: 'value' | 'type' | 'later';
 }
 
-/** One line for each import or name that breaks a rule, with the rule. `sources` are the files of `src` and `webview` by path. */
+/**
+ * Returns one line for each import or name that breaks a rule, with the rule. `sources` are the files of `src` and `webview` by
+ * path.
+ */
 export function brokenRules(sources: ReadonlyMap<string, string>, dependencies: readonly string[]): string[] {
   const imports = [...sources].flatMap(([path, text]) => importsOf(path, text));
   return [
@@ -123,7 +126,7 @@ function sharedDependencies(imports: readonly Import[]): string[] {
     );
 }
 
-/** Circles of files; an import that loads later counts too. */
+/** Returns circles of files. An import that loads later counts too. */
 function circles(imports: readonly Import[]): string[] {
   const found: string[] = [];
   const done = new Set<string>();
@@ -164,7 +167,7 @@ function brokenByName(path: string, text: string): string[] {
   ];
 }
 
-/** Index in `floors`, or -1. The longest entry counts: a folder's own room before the loose files around it. */
+/** Returns the index in `floors`, or -1. The longest entry wins: a folder's own room before the loose files around it. */
 export function floorOf(path: string): number {
   const entries = floors.flatMap((rooms, floor) => rooms.map(room => ({ room, floor })));
   const fitting = entries.filter(({ room }) => room === path || belongsTo(path, room));
@@ -172,16 +175,16 @@ export function floorOf(path: string): number {
   return fitting[0]?.floor ?? -1;
 }
 
-/** A folder of loose files is a room without the folders in it; a door is one with them. */
+/** Returns true if the path belongs to the room. A folder of loose files excludes its subfolders; a door includes them. */
 const belongsTo = (path: string, room: string): boolean =>
   path.startsWith(room) && (room !== 'src/engine/' || !path.slice(room.length).includes('/'));
 
-/** The room that a file lies in: its folder, or the file itself where the floors name it. */
+/** Returns the room of a file: its folder, or the file itself if the floors name it. */
 export function roomOf(path: string): string {
   return floors.flat().includes(path) ? path : `${posix.dirname(path)}/`;
 }
 
-/** One line for each two rooms that import each other, and for each import between two rooms of one floor. */
+/** Returns one line for each two rooms that import each other, and for each import between rooms of one floor. */
 function betweenRooms(imports: readonly Import[]): string[] {
   const pairs = new Map<string, Import>();
   for (const one of imports) {

@@ -1,10 +1,10 @@
-/** `npm test`: runs every layer, also after one has failed, and ends with one line for each. */
+/** Runs every layer for `npm test`, even after one has failed, and ends with one line for each. */
 import { spawn } from 'node:child_process';
 
 interface LayerResult {
   name: string;
   ok: boolean;
-  /** From mocha's own summary; the checks have none. */
+  /** From mocha's own summary. Empty for the checks. */
   counts: string;
   seconds: number;
 }
@@ -22,7 +22,7 @@ const layers = [
   'test:faults',
 ];
 
-/** No layer takes longer unless it hangs. Milliseconds. */
+/** Limit for one layer. No layer takes longer unless it hangs. In milliseconds. */
 const layerLimitMs = 15 * 60_000;
 
 const results: LayerResult[] = [];

@@ -1,4 +1,4 @@
-/** `npm run map`: the rooms of the house by floor, and the figures that CONTRIBUTING limits, from the import lines alone. */
+/** Draws the rooms by floor for `npm run map`, with the figures that CONTRIBUTING limits, from the import lines alone. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,17 +9,17 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 export interface HouseFigures {
   rooms: number;
   floors: number;
-  /** Pairs of rooms of which one imports from the other. */
+  /** Ordered pairs of rooms of which the first imports from the second. */
   arrows: number;
   arrowsUp: number;
   /** Pairs of rooms that import each other. */
   circles: number;
   files: number;
-  /** Files that only one other file imports, one of the same folder. A file that loads later is a chunk of its own and does not count. */
+  /** Files with only one importer, which is in the same folder. A file that loads later is its own chunk and does not count. */
   oneImporter: number;
 }
 
-/** Lower a figure here when it has become lower; the aim is 240 files, and 50 with one importer. */
+/** Lower a limit here when its figure has become lower. The aim is 240 files, and 50 with one importer. */
 export const limits: HouseFigures = {
   rooms: 22,
   floors: 9,
@@ -30,7 +30,7 @@ export const limits: HouseFigures = {
   oneImporter: 63,
 };
 
-/** The source files of the project by path from its root. */
+/** Returns the source files of the project by path from its root. */
 export function projectSources(): Map<string, string> {
   const sources = new Map<string, string>();
   for (const top of ['src', 'webview']) {
@@ -69,7 +69,7 @@ export function figuresOf(sources: ReadonlyMap<string, string>): HouseFigures {
   };
 }
 
-/** The rooms by floor, the top one first, with the number of their files. */
+/** Draws the rooms by floor, the top one first, with the number of their files. */
 export function drawMap(sources: ReadonlyMap<string, string>): string {
   const rooms = new Map<string, number>();
   for (const path of sources.keys()) rooms.set(roomOf(path), (rooms.get(roomOf(path)) ?? 0) + 1);

@@ -1,6 +1,6 @@
 /**
- * A loopback server that speaks the wire format of Anthropic's Messages API, so that providers, the command line and benches
- * meet real sockets and real bytes. Also runs as a process: `node test/fakes/anthropicServer.ts --port 0 --script turns.json`.
+ * Fakes Anthropic's Messages API on a loopback server, in its wire format. Providers, the command line and benches thus meet real
+ * sockets and real bytes. Also runs as a process: `node test/fakes/anthropicServer.ts --port 0 --script turns.json`.
  */
 import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
@@ -19,7 +19,7 @@ import {
 
 export type { FakeServer, ReceivedRequest } from './loopback.ts';
 
-/** What the server answers to one request. All parts are optional; an empty turn is an empty answer. */
+/** The server's answer to one request. All parts are optional; an empty turn is an empty answer. */
 export interface AnthropicTurn extends Delivery {
   /** Text deltas, in order, as one text block. */
   text?: string[];
@@ -27,9 +27,9 @@ export interface AnthropicTurn extends Delivery {
   thinking?: { thinking: string; signature: string }[];
   /** Sealed reasoning, sent before the text. */
   redactedThinking?: string[];
-  /** `json` sends these raw characters as the arguments in place of `input`. */
+  /** Tool calls. `json` sends these raw characters as the arguments in place of `input`. */
   toolCalls?: { id?: string; name: string; input?: unknown; json?: string }[];
-  /** Default: `tool_use` when there are tool calls, else `end_turn`. */
+  /** Default: `tool_use` if there are tool calls, else `end_turn`. */
   stopReason?: string;
   usage?: Record<string, number>;
   /** The body ends properly, but without the `message_stop` event. */
@@ -39,12 +39,12 @@ export interface AnthropicTurn extends Delivery {
 }
 
 export interface AnthropicServerOptions {
-  /** One turn per request, in order, the last one again and again; or a function of the request. */
+  /** One turn per request, in order, with the last one repeated; or a function of the request. */
   turns: AnthropicTurn[] | ((request: ReceivedRequest, index: number) => AnthropicTurn);
-  /** Pause between two writes in milliseconds. Default 0. */
+  /** Pause between two writes. In milliseconds. Default 0. */
   chunkDelayMs?: number;
   port?: number;
-  /** Called when a request has arrived whole. */
+  /** Called when a request has arrived completely. */
   onRequest?: (request: ReceivedRequest) => void;
 }
 
@@ -80,7 +80,9 @@ async function serve(
   await sendEvents(response, lines, turn, chunkDelayMs);
 }
 
-/** The events of one answer as the API sends them: name and data. Calls without an id get one that starts with `idPrefix`. */
+/**
+ * Returns the events of one answer as the API sends them: name and data. Calls without an id get one that starts with `idPrefix`.
+ */
 export function anthropicEvents(
   turn: AnthropicTurn,
   model = 'claude-haiku-4-5',
@@ -177,9 +179,9 @@ function plausibleError(status: number): object {
 }
 
 /**
- * The script is `{ turns: AnthropicTurn[], chunkDelayMs? }` or the list alone. The URL is the first line on stdout; with `--log`
- * each request follows as one line of JSON, with `arrivedAt` in milliseconds since 1970. Ends on a signal, with the process that
- * started it, or after ten minutes.
+ * Runs the server as a process. The script is `{ turns: AnthropicTurn[], chunkDelayMs? }` or the list alone. The URL is the first
+ * line on stdout. With `--log`, each request follows as one line of JSON, with `arrivedAt` in milliseconds since 1970. Ends on a
+ * signal, with the process that started it, or after ten minutes.
  */
 async function main(): Promise<void> {
   const { values } = parseArgs({

@@ -1,4 +1,4 @@
-/** A turn's events with neighbouring text as one, since where a network cuts a text says nothing. */
+/** Joins neighbouring text events of a turn, since the places where a network cuts a text mean nothing. */
 import type { StreamEvent } from '../../src/engine/providers/provider.ts';
 
 export function joined(events: readonly StreamEvent[]): StreamEvent[] {

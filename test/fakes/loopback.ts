@@ -1,4 +1,4 @@
-/** What all our loopback model servers have in common: listening, keeping what was asked, and sending bytes as a test wants them. */
+/** Shared base of all loopback model servers: listens, keeps the requests, and sends bytes as a test requires. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -8,25 +8,25 @@ export interface ReceivedRequest {
   headers: Record<string, string>;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into the body of a request as it came
   body: any;
-  /** `performance.now()` when the whole request had arrived. */
+  /** `performance.now()` when the request had arrived completely. */
   arrivedAt: number;
-  /** Becomes true when the client went away before the answer was complete. */
+  /** Becomes true when the client disconnects before the answer is complete. */
   aborted: boolean;
   /** The client's port, the same for requests over one connection. */
   port: number | undefined;
-  /** `performance.now()` when the last byte of the answer was handed over, or the socket was closed. */
+  /** `performance.now()` when the last byte of the answer was written, or the socket was closed. */
   endedAt?: number;
 }
 
 export interface FakeServer {
-  /** What the provider takes as its base URL; without a slash at the end. */
+  /** The provider's base URL, without a slash at the end. */
   url: string;
   /** Requests for completions, in the order of their arrival. */
   requests: ReceivedRequest[];
   close(): Promise<void>;
 }
 
-/** How an answer leaves the server, whatever it says. */
+/** How the server delivers an answer, whatever its content. */
 export interface Delivery {
   /** An HTTP status other than 200 sends `errorBody` (or a plausible one) as JSON. */
   status?: number;
@@ -34,21 +34,21 @@ export interface Delivery {
   headers?: Record<string, string>;
   /** The socket is destroyed after this many bytes of the body. */
   cutAfterBytes?: number;
-  /** What happens at that byte instead: the body ends as if it were whole, or nothing comes any more while the socket stays open. */
+  /** Replaces the cut: the body ends as if complete, or no more bytes follow while the socket stays open. */
   cutBy?: 'end' | 'silence';
-  /** The connection is reset before anything is answered. */
+  /** The connection is reset before any answer. */
   reset?: boolean;
-  /** The body of the stream as it is, in place of what the turn would say. */
+  /** The unchanged body of the stream, in place of the turn's content. */
   rawBody?: Buffer;
   /** Bytes in each write; the whole body is cut into such pieces. Default: one write per event. */
   chunkBytes?: number;
-  /** Milliseconds of silence before the headers. */
+  /** Silence before the headers. In milliseconds. */
   stallMs?: number;
-  /** Milliseconds of silence after the second write. */
+  /** Silence after the second write. In milliseconds. */
   stallAfterStartMs?: number;
-  /** What breaks that silence every 10 ms without saying anything. */
+  /** Meaningless text that breaks that silence every 10 ms. */
   stallFiller?: string;
-  /** Behind the first write that holds these words nothing comes until `until` has settled. */
+  /** After the first write that contains `behind`, nothing is sent until `until` has settled. */
   hold?: { behind: string; until: Promise<unknown> };
 }
 
@@ -98,7 +98,7 @@ async function receive(incoming: IncomingMessage, response: ServerResponse): Pro
   return request;
 }
 
-/** The turn for a request: the list's next, the last one again and again; or what the function says. */
+/** Returns the turn for a request: the next in the list, with the last one repeated, or the function's result. */
 export function turnFor<Turn extends object>(
   turns: Turn[] | ((request: ReceivedRequest, index: number) => Turn),
   request: ReceivedRequest,
@@ -108,7 +108,7 @@ export function turnFor<Turn extends object>(
   return turns[Math.min(index, turns.length - 1)] ?? {};
 }
 
-/** Stalls and fails as the delivery says. True when that was the whole answer. */
+/** Stalls and fails according to the delivery. Returns true if that was the whole answer. */
 export async function failed(
   delivery: Delivery,
   response: ServerResponse,
@@ -149,7 +149,7 @@ export async function sendEvents(
     if (left <= 0 && cutBy === 'silence') return;
     if (left <= 0 && cutBy === 'end') break;
     if (left <= 0) {
-      await pause(20, response); // lets the bytes leave before the socket goes
+      await pause(20, response); // lets the bytes leave before the socket closes
       response.destroy();
       return;
     }
@@ -197,7 +197,7 @@ function cut(bytes: Buffer, size: number): Buffer[] {
   return Array.from({ length: count }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
 }
 
-/** Waits, but not for a client that has gone. */
+/** Waits, but not for a client that has disconnected. */
 function pause(milliseconds: number, response: ServerResponse): Promise<void> {
   return new Promise(resolve => {
     const timer = setTimeout(finish, milliseconds);

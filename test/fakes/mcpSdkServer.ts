@@ -1,4 +1,4 @@
-/** An MCP server over HTTP on the protocol's own SDK, with sessions that it can forget. */
+/** Fakes an MCP server over HTTP with the protocol's own SDK, whose sessions it can forget. */
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,18 +9,18 @@ import { z } from 'zod';
 
 export interface SdkServer {
   url: string;
-  /** From now on no session is known. */
+  /** Makes all present sessions unknown. */
   forget(): Promise<void>;
-  /** From now on every request is refused. */
+  /** Refuses every request from now on. */
   refuseWith(status: number): void;
-  /** How many were begun. */
+  /** Number of sessions begun. */
   sessions(): number;
-  /** How often its tool was called. */
+  /** Number of calls of its tool. */
   shouted(): number;
   close(): Promise<void>;
 }
 
-/** Requests of a session that is not known get `unknownStatus`. */
+/** Starts the server. Requests of an unknown session get `unknownStatus`. */
 export async function startSdkServer(unknownStatus = 404): Promise<SdkServer> {
   const known = new Map<string, StreamableHTTPServerTransport>();
   const all: StreamableHTTPServerTransport[] = [];

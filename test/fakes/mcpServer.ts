@@ -1,6 +1,6 @@
 /**
- * An MCP server over stdin and stdout, written from the protocol alone, with faults to choose from. `node mcpServer.ts <fault> [file]`: its processes and
- * then what it is sent, one message a line, go to `file`.
+ * Fakes an MCP server over stdin and stdout, written from the protocol alone, with selectable faults. Usage: `node mcpServer.ts
+ * <fault> [file]`. `file` receives its process ids, then each message sent to it, one a line.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { appendFileSync, existsSync } from 'node:fs';
@@ -27,7 +27,7 @@ if (fault === 'crowded')
   tools = Array.from({ length: 600 }, (_, at) => ({ name: `tool${at}`, inputSchema: { type: 'object' } }));
 if (fault === 'flutters')
   tools = [...tools, { name: 'flutter', description: 'Says that its tools change.', inputSchema: {} }];
-// Written by hand, since nothing else writes it.
+// Built by hand, since nothing else writes JSON this deep.
 const deep = (levels: number): string => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
 const raw = (id: number | undefined, result: string): void => {
   process.stdout.write(`{"jsonrpc":"2.0","id":${id},"result":${result}}\n`);
@@ -43,7 +43,7 @@ const clings = fault === 'clings' || fault === 'stubborn';
 if (clings) {
   process.on('SIGTERM', () => undefined);
   pids.push(spawn('sleep', ['60'], { stdio: 'ignore', detached: true }).pid ?? 0);
-  // Without its parent, session and environment.
+  // Has no parent, session or environment of this server.
   const orphan = 'env -i setsid sleep 60 </dev/null >/dev/null 2>&1 & echo $!';
   pids.push(Number(execFileSync('/bin/sh', ['-c', orphan], { encoding: 'utf8' })));
 }
@@ -75,7 +75,7 @@ function answer({ id, method, params }: { id?: number; method: string; params?: 
   if (method === 'tools/call') call(id, params ?? {});
 }
 
-/** In pages of three, but for crowds. */
+/** Lists the tools in pages of three, except for crowds. */
 function list(id: number | undefined, params: Fields | undefined): void {
   if (fault === 'deep') {
     const well = `{"name":"well","inputSchema":{"properties":${deep(20_000)}}}`;
@@ -133,7 +133,7 @@ function call(id: number | undefined, params: Fields): void {
       setTimeout(() => text('grown'), 30);
       break;
     case 'flutter':
-      // In one go, so that all of it is read before the first list of tools has come back.
+      // One write, so that all of it is read before the first list of tools has arrived.
       process.stdout.write(
         `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })}\n`.repeat(500),
       );

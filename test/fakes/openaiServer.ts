@@ -1,6 +1,4 @@
-/**
- * A loopback server that speaks the wire format of OpenAI's chat completions, also with the habits of the servers that imitate it.
- */
+/** Fakes OpenAI's chat completions on a loopback server, in their wire format and with the habits of imitating servers. */
 import type { ServerResponse } from 'node:http';
 import {
   type Delivery,
@@ -14,31 +12,31 @@ import {
   turnFor,
 } from './loopback.ts';
 
-/** What the server answers to one request. All parts are optional; an empty turn is an empty answer. */
+/** The server's answer to one request. All parts are optional; an empty turn is an empty answer. */
 export interface OpenaiTurn extends Delivery {
   /** Text deltas, in order. */
   text?: string[];
-  /** `json` sends these raw characters as the arguments in place of `input`. */
+  /** Tool calls. `json` sends these raw characters as the arguments in place of `input`. */
   toolCalls?: { id?: string; name: string; input?: unknown; json?: string; extraContent?: object }[];
-  /** Default: `tool_calls` when there are tool calls, else `stop`. */
+  /** Default: `tool_calls` if there are tool calls, else `stop`. */
   finishReason?: string;
   usage?: object;
-  /** Sent as they are in place of everything above. */
+  /** Chunks sent unchanged in place of everything above. */
   chunks?: object[];
-  /** Ends without the line `[DONE]`. */
+  /** The stream ends without the line `[DONE]`. */
   withoutDone?: boolean;
 }
 
 export interface OpenaiServerOptions {
-  /** One turn per request, in order, the last one again and again; or a function of the request. */
+  /** One turn per request, in order, with the last one repeated; or a function of the request. */
   turns: OpenaiTurn[] | ((request: ReceivedRequest, index: number) => OpenaiTurn);
-  /** Pause between two writes in milliseconds. Default 0. */
+  /** Pause between two writes. In milliseconds. Default 0. */
   chunkDelayMs?: number;
-  /** Answers to other paths, such as Ollama's `/api/ps`; undefined means 404. */
+  /** Answers requests for other paths, such as Ollama's `/api/ps`. Undefined means 404. */
   other?: (request: ReceivedRequest) => object | undefined;
 }
 
-/** `url` is the base URL and ends in /v1; `requests` holds those for completions, `others` the rest. */
+/** Starts the server. `url` is the base URL and ends in /v1. `requests` holds those for completions, `others` the rest. */
 export async function startOpenaiServer(
   options: OpenaiServerOptions,
 ): Promise<FakeServer & { others: ReceivedRequest[] }> {
@@ -74,7 +72,7 @@ function plausibleError(status: number): object {
   return { error: { message: `Status ${status}`, type: 'api_error', code: null } };
 }
 
-/** The chunks of one answer as the API sends them, the token counts in the last one. */
+/** Returns the chunks of one answer as the API sends them, with the token counts in the last one. */
 export function openaiChunks(turn: OpenaiTurn, model = 'gpt'): object[] {
   if (turn.chunks) return turn.chunks;
   const envelope = { id: 'chatcmpl-local', object: 'chat.completion.chunk', created: 0, model };

@@ -1,17 +1,17 @@
-/** A model whose turns are written down in the test. */
+/** Fakes a model whose turns are written in the test. */
 
 import type { CompletionRequest, Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
 import type { Message } from '../../src/protocol/run.ts';
 
-/** A turn's events; an Error among them is thrown at its place. */
+/** The events of a turn. An Error among them is thrown at its place. */
 export type ScriptedTurn = readonly (StreamEvent | Error)[];
 
 export interface ScriptedProvider extends Provider {
-  /** What was asked, as it stood then. */
+  /** The requests, copied when they arrived. */
   requests: { messages: Message[]; tools: string[]; system: string }[];
 }
 
-/** Plays the turns one after the other, and the last one again and again. */
+/** Plays the turns one after the other, and repeats the last one. */
 export function scriptedProvider(turns: readonly ScriptedTurn[]): ScriptedProvider {
   const requests: ScriptedProvider['requests'] = [];
   return {

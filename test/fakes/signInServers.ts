@@ -1,56 +1,59 @@
-/** A remote MCP server that wants a sign-in, and the authorization server to which it sends people, each with an origin of its own; written from the specifications. */
+/**
+ * Fakes a remote MCP server that requires a sign-in, and its authorization server. Each has its own origin; both are written from
+ * the specifications.
+ */
 import { createHash, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface SeenRequest {
-  /** Such as `GET /authorize`. */
+  /** Method and path, such as `GET /authorize`. */
   what: string;
   authorization: string | undefined;
   body: string;
 }
 
 export interface SignInFaults {
-  /** The person says no on the page. */
+  /** The person refuses on the page. */
   denies?: boolean;
-  /** What the page brings back in place of the state. */
+  /** Value that the page returns in place of the state. */
   state?: string;
-  /** Where the page says that it is. */
+  /** Origin of the authorization page, according to the metadata. */
   page?: string;
-  /** Where the metadata says that tokens are given out. */
+  /** Origin of the token endpoint, according to the metadata. */
   tokens?: string;
-  /** What the authorization server calls itself. */
+  /** Issuer according to the metadata. */
   issuer?: string;
-  /** Where the MCP server sends all on to. */
+  /** Address to which the MCP server redirects every request. */
   redirect?: string;
-  /** From now on no refresh token counts. */
+  /** Rejects every refresh token from now on. */
   refusesRefresh?: boolean;
-  /** Clients are known beforehand or not at all. */
+  /** Registers no clients. They are known beforehand or not at all. */
   registersNobody?: boolean;
-  /** A scope without which no tool is called. */
+  /** Scope without which no tool can be called. */
   callScope?: string;
-  /** Whatever is asked for, this scope is what is given. */
+  /** Scope that is granted, whatever is requested. */
   givesScope?: string;
 }
 
 export interface SignInServers {
-  /** Where the MCP server answers. */
+  /** Address of the MCP server. */
   url: string;
-  /** Where it does in the older of the two ways over HTTP. */
+  /** Address of the MCP server for the older of the two transports over HTTP. */
   sseUrl: string;
-  /** The authorization server's origin. */
+  /** Origin of the authorization server. */
   page: string;
   /** May be changed while it runs. */
   faults: SignInFaults;
-  /** What each of them was asked, in order. */
+  /** Requests to each server, in order. */
   seen: { mcp: SeenRequest[]; authorization: SeenRequest[] };
-  /** All that was given out and must stay hidden. */
+  /** All secrets given out. They must stay hidden. */
   given: string[];
   /** Makes a client known without a registration. */
   know(client: string, redirect: string, secret?: string): void;
-  /** Makes every access token that was given out a thing of the past. */
+  /** Expires every access token given out so far. */
   expire(): void;
-  /** What a browser does: goes to the page and says where it is sent on to. */
+  /** Acts as the browser: opens the page and resolves with the address to which it redirects. */
   browse(url: string): Promise<URL>;
   close(): Promise<void>;
 }
@@ -60,7 +63,7 @@ type Answer = (path: string, body: string, request: IncomingMessage, response: S
 export async function startSignInServers(faults: SignInFaults = {}): Promise<SignInServers> {
   const seen: SignInServers['seen'] = { mcp: [], authorization: [] };
   const given: string[] = [];
-  /** By token: its scope. */
+  /** Scope by access token. */
   const access = new Map<string, string>();
   const refresh = new Map<string, string>();
   const clients = new Map<string, { redirects: string[]; secret?: string | undefined }>();
@@ -107,7 +110,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
           target.searchParams.set('error', 'access_denied');
           target.searchParams.set('error_description', 'You have said no.');
         } else {
-          // What other servers put into codes must come through every address as well.
+          // Codes contain what other servers also put into them. It must survive every address.
           const code = give('code+/%3D=');
           const scope = faults.givesScope ?? url.searchParams.get('scope') ?? '';
           codes.set(code, { challenge, redirect, client, scope });
@@ -122,7 +125,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
     }
   });
 
-  /** With a secret in either of the usual places, where the client has one. */
+  /** Returns true if the client is known and sends its secret, if it has one, in either usual place. */
   function isClient(form: URLSearchParams, { headers }: IncomingMessage): boolean {
     const basic = Buffer.from(
       /^Basic (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '',
@@ -215,7 +218,7 @@ export async function startSignInServers(faults: SignInFaults = {}): Promise<Sig
   };
 }
 
-/** Its one tool says back all the headers with which it was called. */
+/** Returns the result of a method. The one tool returns all the headers with which it was called. */
 function resultOf(
   method: string,
   params: { protocolVersion?: string },

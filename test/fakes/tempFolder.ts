@@ -1,11 +1,11 @@
-/** A folder of files for one test, gone when the test is. */
+/** Creates a folder of files for one test, removed with the test. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 export interface TempFolder {
   path: string;
-  /** Writes files below the folder; keys are relative paths. */
+  /** Writes files below the folder. Keys are relative paths. */
   add(files: Readonly<Record<string, string | Uint8Array>>): void;
   remove(): void;
 }
