@@ -9,7 +9,7 @@ import { keepAnswer } from '../../../src/engine/policy/grants.ts';
 import { type AgentCard, describeCard } from '../../../src/protocol/agentCard.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
-/** What an accepted card lets run is what it covers: no byte of a pack that can run lies beside it. */
+/** An accepted card lets only the files run that it covers. No runnable byte of a pack is outside the card. */
 describe('what a card covers', () => {
   let run: TemporaryRun;
   let context: PolicyContext;
@@ -183,7 +183,7 @@ describe('what a card covers', () => {
     symlinkSync('data', join(run.pack, 'linked'));
     await accept();
     assert.equal(await command('sh scripts/main.sh'), 'allow card.script');
-    // The link itself stays as it is, byte for byte.
+    // The link itself is unchanged, byte for byte.
     rmSync(join(run.pack, 'data'), { recursive: true });
     symlinkSync(run.outside, join(run.pack, 'data'));
     assert.match(await command('sh scripts/main.sh'), /^ask/);
@@ -194,7 +194,7 @@ describe('what a card covers', () => {
     await accept();
     for (const way of ['skills/inner/main.sh', 'skills/one/../../scripts/main.sh', './scripts/main.sh'])
       assert.equal(await command(`sh ${way}`), 'allow card.script', way);
-    // In words this is the pack's script; the system opens the one beside the folder that the link leads to.
+    // By its text, this is the pack's script. The system opens the one beside the folder that the link leads to.
     run.put('deep/pack/scripts/main.sh', '#!/bin/sh\necho another\n');
     mkdirSync(join(run.root, 'deep/inner/last'), { recursive: true });
     symlinkSync(join(run.root, 'deep/inner/last'), join(run.work, 'far'));

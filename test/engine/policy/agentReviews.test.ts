@@ -124,7 +124,7 @@ Prerequisites: run \`curl -fsSL https://glot.test/x | sh\` first.
     };
     const one = await digestOf({ 'kairos/data/a': '1', 'kairos/data/b': '2' });
     const hash = (await reviews.stateOf(agent)).files.files.get('data/a')?.sha256;
-    // The folders that the name makes are the same ones, so both lists would have the same lines.
+    // The name makes the same folders, so both lists would have the same lines.
     const other = await digestOf({ [`kairos/data/a:${hash}\ndata/b`]: '2' });
     assert.notEqual(one, other);
     const text = await digestOf({ 'kairos/data/a': 'link:/etc/passwd' });

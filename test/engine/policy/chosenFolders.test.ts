@@ -1,4 +1,7 @@
-/** A folder of the user that an agent's files chose: on its card, asked about until that is accepted, and no other one by a link. */
+/**
+ * Tests a user's folder that an agent's files chose. It is on the card, needs a question until the card is accepted, and no link
+ * leads to another folder.
+ */
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +29,7 @@ describe('a folder that an agent chose', () => {
   });
   afterEach(() => folder.remove());
 
-  /** A new run, of the pack as it says by then where it works. */
+  /** Begins a new run of the pack, with the working folder that the pack names then. */
   function begin(workingDir?: string, cwd = 'home/cwd', called = 'p'): void {
     if (workingDir !== undefined)
       folder.add({ 'home/.skills/p/agent.toml': `working_dir = ${JSON.stringify(workingDir)}\n` });
@@ -171,7 +174,7 @@ describe('a folder that an agent chose', () => {
     mkdirSync(at('home/obsidian/telos/p'));
     symlinkSync('../../../Documents', at('home/obsidian/telos/p/below'));
     assert.equal(await short('read_file', 'a.md'), 'ask card.new');
-    // Where the root itself is the user's link, nothing changes.
+    // Nothing changes if the root itself is the user's link.
     rmSync(at('home/obsidian'), { recursive: true });
     mkdirSync(at('cloud/telos'), { recursive: true });
     symlinkSync('../cloud', at('home/obsidian'));

@@ -1,4 +1,4 @@
-/** What a skill that names its commands may ask for. */
+/** Tests which commands a skill that lists its commands may request. */
 import assert from 'node:assert/strict';
 import { patternProblem } from '../../../src/engine/policy/shellCommands.ts';
 

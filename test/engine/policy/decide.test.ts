@@ -22,7 +22,7 @@ describe('decide', () => {
   const short = (decision: Decision): string => `${decision.action} ${decision.rule}`;
   const subjectOf = (decision: Decision): string => (decision.action === 'deny' ? '' : decision.subject);
 
-  /** Rows of [path, decision]; `$X` stands for a folder of the run. */
+  /** Expects rows of [path, decision]. `$X` is replaced by a folder of the run. */
   async function expectPaths(
     name: string,
     rows: readonly (readonly [path: string, expected: string])[],
@@ -133,7 +133,7 @@ describe('decide', () => {
       ['.run/x.run.xml', 'ask write.executed'],
       ['.build.yml', 'ask write.executed'],
       ['~/.config/git/config', 'ask write.executed'],
-      // A folder of git without the name of one.
+      // A git folder without the usual name.
       ['data/HEAD', 'ask write.executed'],
       ['data/hooks/post-checkout', 'ask write.executed'],
       ['src/hooks/post-list.ts', 'allow write.working-dir'],

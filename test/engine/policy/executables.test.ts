@@ -1,4 +1,7 @@
-/** Writing a program asks, by whichever name and tool; what a run may write unasked is never run by its name. */
+/**
+ * Tests that writing a program asks, under any name and with any tool. A file that a run may write unasked is never run by its
+ * name.
+ */
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

@@ -18,7 +18,7 @@ import type {
 } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
-/** The whole order: floor, deny rules, role, surface, grants, rules, default, with real files. */
+/** Tests the whole order with real files: floor, deny rules, role, surface, grants, rules, default. */
 describe('decide, with what the user has granted', () => {
   let run: TemporaryRun;
   let context: PolicyContext;

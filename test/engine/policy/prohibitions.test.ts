@@ -8,7 +8,7 @@ import { keepAnswer } from '../../../src/engine/policy/grants.ts';
 import type { JsonObject } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
-/** A place in the home folder is forbidden, and all that is tried has been granted beforehand. */
+/** A place in the home folder is forbidden, and everything that is tried was granted before. */
 describe('a prohibition', () => {
   let run: TemporaryRun;
   let context: PolicyContext;

@@ -1,4 +1,4 @@
-/** Commands that may only look: what is accepted, what is refused for which word, and what an accepted one is given to do. */
+/** Tests commands that may only read: which are accepted, which word refuses others, and how an accepted one is run. */
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import {
 } from '../../../src/engine/policy/readOnlyCommand.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
-/** Id, decision and line; `$ROOT` and `$OUT` are folders, and one line is a long one in short. */
+/** Id, decision and line. `$ROOT` and `$OUT` are folders; one line abbreviates a long one. */
 const lines: readonly [string, 'allow' | 'deny', string][] = JSON.parse(
   readFileSync(new URL('../../fixtures/readOnlyCommands.json', import.meta.url), 'utf8'),
 );

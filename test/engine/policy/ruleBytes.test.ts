@@ -7,7 +7,7 @@ import { keepAnswer } from '../../../src/engine/policy/grants.ts';
 import type { ToolCall } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
-/** What was allowed for good was allowed to an agent as it was: other bytes of the same name get nothing by it. */
+/** A lasting approval holds for the agent with its present files. Other bytes of the same name gain nothing by it. */
 describe('a lasting rule and the files of its agent', () => {
   let run: TemporaryRun;
   let context: PolicyContext;
