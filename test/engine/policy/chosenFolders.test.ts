@@ -1,6 +1,6 @@
 /**
- * Tests a user's folder that an agent's files chose. It is on the card, needs a question until the card is accepted, and no link
- * leads to another folder.
+ * Tests a user's folder that an agent's files chose. It is on the card and asked about until the card is accepted.
+ * A link cannot lead to another folder.
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
