@@ -1,4 +1,4 @@
-/** What is kept of the files that a run writes: the lines of its index, where everything lies, and how a line is read that may be anything. */
+/** Defines the index of the files that a run writes, with its paths. Parses index lines that may contain anything. */
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
@@ -14,49 +14,52 @@ export interface OldFile {
   sha256?: string;
 }
 
-/** Appended right before the file is replaced; a crash in between leaves a line for a write that did not happen. */
+/** Appended right before the file is replaced. A crash in between leaves a line for a write that did not happen. */
 export interface WriteLine {
   type: 'write';
   /** ISO 8601, UTC. */
   at: string;
-  /** Absolute and real. */
+  /** Absolute and real path. */
   path: string;
-  /** Null where there was no file. */
+  /** Null if there was no file. */
   before: OldFile | null;
-  /** What the run leaves. */
+  /** Content that the run wrote. */
   after: { size: number; sha256: string };
-  /** The uppermost of the folders that the write had to make. */
+  /** The topmost of the folders that the write had to create. */
   made?: string;
 }
 
 export type ChangeLine =
   | WriteLine
-  /** The run has done something else that may have changed files, which nobody can tell from outside. */
+  /** The run did something else that may have changed files in unknown ways. */
   | { type: 'command' }
   /** These files are as before again. */
   | { type: 'undone'; at: string; paths: readonly string[] };
 
-/** An index of ours stays far below. Bytes. */
+/** Maximum size of an index. A real one stays far below it. In bytes. */
 const maxIndexBytes = 16 * 1024 * 1024;
 
 export const changesFolder = (dataDir: string): string => join(dataDir, 'changes');
 
-/** Undefined for what is no id of a run; nothing else may become a part of a path. */
+/** Returns undefined if `runId` is not the id of a run. Only such an id may become part of a path. */
 export const runChangesFolder = (dataDir: string, runId: string): string | undefined =>
   isRunId(runId) ? join(changesFolder(dataDir), runId) : undefined;
 
 export const indexPath = (folder: string): string => join(folder, 'index.jsonl');
 
-/** Old bytes are called by their hash, so that a file that was kept twice is there once. */
+/** Returns the path of old bytes. They are named by their hash, so that equal content is stored once. */
 export const bytesPath = (folder: string, sha256: string): string => join(folder, sha256);
 
 export const hashOf = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-/** The lines of the index in `folder` that make sense; what was cut by a crash or edited by hand is left out. Throws what the file system says. */
+/**
+ * Returns the valid lines of the index in `folder`. Lines cut by a crash or edited by hand are left out. Throws the error of the
+ * file system.
+ */
 export function readIndex(folder: string): ChangeLine[] {
   const index = indexPath(folder);
   const stats = statSync(index);
-  // Only an edited index can be that long, or something else than a file.
+  // Only an edited index is that long or is not a regular file.
   if (!stats.isFile() || stats.size > maxIndexBytes) return [];
   return readFileSync(index, 'utf8')
     .split('\n')

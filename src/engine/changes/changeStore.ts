@@ -1,4 +1,4 @@
-/** What the runs have changed: kept for each, shown, undone, and given up when it gets old or too much. */
+/** Stores the file changes of each run, shows and undoes them, and deletes them once they are too old or too large. */
 
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,41 +20,41 @@ import {
 import { KeptWrites } from './keepWrites.ts';
 import { bringBack, type FileHistory, type FileState, oldBytes, stateOf, type Undone } from './undo.ts';
 
-/** Changes are kept this long. Milliseconds. */
+/** Time that changes are kept. In milliseconds. */
 const maxAge = 30 * 24 * 60 * 60 * 1000;
-/** All runs together keep no more than this; the oldest are given up first. Bytes. */
+/** Maximum kept for all runs together. The oldest are deleted first. In bytes. */
 const maxKept = 512 * 1024 * 1024;
-/** It is looked after so often. Milliseconds. */
+/** Minimum time between two sweeps. In milliseconds. */
 const sweepInterval = 60 * 60 * 1000;
 
 /** A file that a run has created or changed. */
 export interface ChangedFile {
-  /** Absolute and real. */
+  /** Absolute and real path. */
   path: string;
-  /** As it was; null where the run created it. */
+  /** The file as it was before the run. Null if the run created it. */
   before: OldFile | null;
-  /** What the run left has been taken back. */
+  /** Whether the run's change to this file was undone. */
   isUndone: boolean;
   state: FileState;
 }
 
 export interface RunChanges {
   runId: string;
-  /** ISO 8601, UTC: the first write. */
+  /** Time of the first write. ISO 8601, UTC. */
   at: string;
   /** In the order of their first write. */
   files: readonly ChangedFile[];
-  /** Commands or tools of others ran too; what they have changed is not known and not undone. */
+  /** Whether commands or tools of others ran too. Their changes are unknown and are not undone. */
   ranCommands: boolean;
-  /** ISO 8601, UTC; set once everything is undone. */
+  /** Set once everything is undone. ISO 8601, UTC. */
   undoneAt?: string;
 }
 
 export type UndoResult =
-  /** `problem` is set when something came in between; then only the named files are undone. */
+  /** `problem` is set if something interfered. Then only the named files are undone. */
   | ({ outcome: 'undone'; changes: RunChanges } & Undone)
   | { outcome: 'already_undone'; changes: RunChanges }
-  /** Nothing was changed: these files are not as the run left them, or cannot be brought back. */
+  /** Nothing was changed. These files are not as the run left them, or cannot be restored. */
   | { outcome: 'refused'; changes: RunChanges; blocked: readonly ChangedFile[] };
 
 interface ReadChanges extends Omit<RunChanges, 'files'> {
@@ -65,35 +65,35 @@ interface ReadChanges extends Omit<RunChanges, 'files'> {
 
 export class ChangeStore {
   readonly #dataDir: string;
-  /** No run writes below these, so an index that says so is not ours. */
+  /** No run writes below these folders, so an index line that names them is not from Telos. */
   readonly #protectedDirs: readonly string[];
   #sweptAt = 0;
 
-  /** Reads nothing yet. */
+  /** Creates the store without reading anything. */
   constructor({ dataDir, configDir }: { dataDir: string; configDir: string }) {
     this.#dataDir = dataDir;
     this.#protectedDirs = [dataDir, configDir];
   }
 
-  /** Keeps the writes of a run that begins. */
+  /** Returns the keeper for the writes of a run that begins. */
   keeper(runId: string): WriteKeeper | undefined {
     const folder = runChangesFolder(this.#dataDir, runId);
     return folder === undefined ? undefined : new KeptWrites(folder, () => void this.#sweep(runId));
   }
 
-  /** The run that was the last to change a file; undefined when nothing is kept of any. */
+  /** Returns the last run that changed a file, or undefined if no changes are kept. */
   async latest(): Promise<string | undefined> {
     const found = (await this.#runIds()).flatMap(runId => this.#read(runId) ?? []);
     return found.sort((one, other) => (one.at < other.at ? 1 : -1))[0]?.runId;
   }
 
-  /** The runs whose id begins like this, of those that changed a file. */
+  /** Returns the runs that changed a file and whose id begins with the prefix. */
   async find(idPrefix: string): Promise<string[]> {
     const ids = (await this.#runIds()).filter(runId => runId.startsWith(idPrefix));
     return ids.filter(runId => this.#read(runId) !== undefined);
   }
 
-  /** Looks at the files as they are now. Throws TelosError `config` when nothing is kept of such a run. */
+  /** Compares with the files as they are now. Throws TelosError `config` if nothing is kept of such a run. */
   async of(runId: string): Promise<RunChanges> {
     const { folder, files, undone, ...facts } = this.#existing(runId);
     const looked: ChangedFile[] = [];
@@ -104,12 +104,15 @@ export class ChangeStore {
     return { ...facts, files: looked };
   }
 
-  /** Of these runs, those whose changes are all undone. */
+  /** Returns those of the runs whose changes are all undone. */
   undoneAmong(runIds: readonly string[]): string[] {
     return runIds.filter(runId => this.#read(runId)?.undoneAt !== undefined);
   }
 
-  /** The bytes of a file before a run; undefined where there was no file, or they were not kept. Throws TelosError `config` for an unknown run. */
+  /**
+   * Returns the bytes of a file before a run. Returns undefined if there was no file, or if its bytes were not kept. Throws
+   * TelosError `config` for an unknown run.
+   */
   async before(runId: string, path: string): Promise<Buffer | undefined> {
     const { folder, files } = this.#existing(runId);
     const before = files.find(file => file.path === path)?.before;
@@ -117,8 +120,9 @@ export class ChangeStore {
   }
 
   /**
-   * Makes the files of a run what they were before it. When a file is not as the run left it nothing is undone, unless `others` asks for the
-   * rest. Throws TelosError `config` when nothing is kept of such a run, when it goes on, or when what is kept cannot be written back; then nothing was changed.
+   * Restores the files of a run to their state before it. If a file is not as the run left it, nothing is undone, unless `others`
+   * requests the rest. Throws TelosError `config` if nothing is kept of such a run, if it is still running, or if the old content
+   * cannot be written back. In these cases nothing was changed.
    */
   async undo(runId: string, { others = false }: { others?: boolean } = {}): Promise<UndoResult> {
     const { folder, files } = this.#existing(runId);
@@ -147,12 +151,12 @@ export class ChangeStore {
     try {
       appendToOwn(indexPath(folder), `\n${JSON.stringify(line)}\n`);
     } catch {
-      // The files say the same: they are as before.
+      // The files themselves show that they are as before.
     }
     return { outcome: 'undone', changes, ...undone };
   }
 
-  /** Gives up what is kept of a run; it cannot be undone any more. Throws what the file system says. */
+  /** Deletes the kept changes of a run, which can then not be undone any more. Throws the error of the file system. */
   async forget(runId: string): Promise<void> {
     const folder = runChangesFolder(this.#dataDir, runId);
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
@@ -195,13 +199,13 @@ export class ChangeStore {
   }
 
   async #runIds(): Promise<string[]> {
-    // Behind a link lies something else, of which the oldest would be deleted.
+    // A link leads to a folder that is not ours, and the oldest entries in it would be deleted.
     if (isLink(changesFolder(this.#dataDir))) return [];
     const names = await readdir(changesFolder(this.#dataDir)).catch(() => []);
     return names.filter(name => runChangesFolder(this.#dataDir, name) !== undefined);
   }
 
-  /** Gives up what is old or too much; never what belongs to the run that goes on. */
+  /** Deletes changes that are too old or too large, but never those of the current run. */
   async #sweep(current: string): Promise<void> {
     const now = Date.now();
     if (now - this.#sweptAt < sweepInterval) return;
@@ -221,7 +225,7 @@ export class ChangeStore {
   }
 }
 
-/** As its own file says; a run that is kept nowhere is over for all that is known. */
+/** Whether the run's own file says that it is still running. A run without a stored file counts as over. */
 function goesOn(dataDir: string, runId: string): boolean {
   const file = runPath(dataDir, runId);
   try {
@@ -236,7 +240,7 @@ async function extentOf(folder: string): Promise<{ size: number; changedAt: numb
   const found = await Promise.all(names.map(name => stat(join(folder, name)).catch(() => undefined)));
   const size = found.reduce((sum, stats) => sum + (stats?.size ?? 0), 0);
   const times = found.flatMap(stats => (stats ? [stats.mtimeMs] : []));
-  // Another process may have made the folder this moment, and is about to put something into it.
+  // Another process may have just created the folder and be about to write into it.
   const own =
     times.length > 0
       ? 0
@@ -247,7 +251,7 @@ async function extentOf(folder: string): Promise<{ size: number; changedAt: numb
   return { size, changedAt: times.reduce((latest, time) => Math.max(latest, time), own) };
 }
 
-/** What a run writes after that is there again. */
+/** Returns the undone paths. A path that the run writes again later is not undone any more. */
 function undonePaths(lines: readonly ChangeLine[]): Set<string> {
   const undone = new Set<string>();
   for (const line of lines) {
@@ -274,6 +278,6 @@ function historiesOf(writes: readonly WriteLine[]): FileHistory[] {
   return [...byPath.values()];
 }
 
-/** A write that failed left what was there. */
+/** A write that failed left the file unchanged. */
 const isSame = (one: OldFile | null, other: OldFile | null): boolean =>
   one === null ? other === null : one.sha256 !== undefined && one.sha256 === other?.sha256;

@@ -1,4 +1,4 @@
-/** Keeps what a file was before a run writes it, so that the run can be undone to the byte. */
+/** Keeps the content of a file before a run writes it, so that the run can be undone exactly. */
 
 import { randomUUID } from 'node:crypto';
 import { constants, existsSync, type Stats } from 'node:fs';
@@ -11,29 +11,31 @@ import { grouped, looksBinary } from '../files/plainText.ts';
 import { bytesPath, type ChangeLine, hashOf, indexPath, type OldFile } from './changeFile.ts';
 import { countLines } from './lineDiff.ts';
 
-/** A larger file is not kept, in bytes. */
+/** Maximum size of a file that is kept. In bytes. */
 const maxKeptFile = 64 * 1024 * 1024;
-/** One run keeps no more than this, in bytes. */
+/** Maximum kept for one run. In bytes. */
 const maxKeptRun = 256 * 1024 * 1024;
-/** Lines are counted in texts up to this size, in bytes. */
+/** Maximum size of a text whose lines are counted. In bytes. */
 const maxCounted = 1024 * 1024;
 
-/** The writes of one run; it writes one file at a time. What cannot be kept is said once and never keeps the run from writing. */
+/**
+ * Keeps the writes of one run, which writes one file at a time. A failure is reported once and never stops the run from writing.
+ */
 export class KeptWrites implements WriteKeeper {
   readonly #folder: string;
   readonly #began: () => void;
-  /** By path, the hash of what the run left there last. */
+  /** Hash of the content that the run last wrote, by path. */
   readonly #left = new Map<string, string>();
   readonly #problems: string[] = [];
   #keptBytes = 0;
   #ranCommand = false;
-  /** The index says so. */
+  /** Whether the index contains the line about the command. */
   #isNoted = false;
   #isOpen = false;
   #isCut = false;
   #hasFailed = false;
 
-  /** `began` is called with the first write. */
+  /** `began` is called at the first write. */
   constructor(folder: string, began: () => void) {
     this.#folder = folder;
     this.#began = began;
@@ -56,7 +58,7 @@ export class KeptWrites implements WriteKeeper {
   noteCommand(): void {
     if (this.#ranCommand) return;
     this.#ranCommand = true;
-    // A run that writes nothing has nothing to be undone, and needs no folder.
+    // A run that writes nothing has nothing to undo, and needs no folder.
     if (this.#isOpen) this.#append({ type: 'command' });
   }
 
@@ -108,14 +110,14 @@ export class KeptWrites implements WriteKeeper {
     }
   }
 
-  /** Synchronous, because the file is replaced right after it, and nothing may come in between. */
+  /** Synchronous, because the file is replaced right after it, and nothing may happen in between. */
   #append(line: ChangeLine): void {
     const isSaid = this.#isNoted || !this.#ranCommand || line.type === 'command';
     const lines: ChangeLine[] = isSaid ? [line] : [{ type: 'command' }, line];
     const text = lines.map(each => `${JSON.stringify(each)}\n`).join('');
     try {
       makeOwnFolders(dirname(this.#folder), this.#folder);
-      // A line that a full disk has cut stays one line.
+      // A line that was cut by a full disk stays a line of its own.
       const index = indexPath(this.#folder);
       appendToOwn(index, this.#isCut ? `\n${text}` : text, constants.O_CREAT);
     } catch (error) {
@@ -129,7 +131,7 @@ export class KeptWrites implements WriteKeeper {
     this.#isNoted ||= this.#ranCommand;
   }
 
-  /** One disk is full for all that follow. */
+  /** Reports the first failure only: a full disk also fails all later writes. */
   #fail(what: string, error: unknown): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
@@ -143,7 +145,7 @@ export class KeptWrites implements WriteKeeper {
 const tooLarge = (path: string, size: number): string =>
   `${path} (${grouped(size)} bytes) is too large for its old content to be kept; undoing the run will not bring it back.`;
 
-/** `place` names the file in the folder that is open already, so that what is read is what will be replaced. */
+/** Reads the file at `place`, which is in the folder already open. The bytes read are then those that will be replaced. */
 async function readAnchored(place: string): Promise<Buffer> {
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
   const handle = await open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);

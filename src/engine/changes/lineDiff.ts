@@ -1,36 +1,36 @@
-/** Which lines of a text have come and gone, for the figures on a card and for a diff on the command line. */
+/** Compares texts line by line, for the figures on a card and for diffs on the command line. */
 
 import { readFile, stat } from 'node:fs/promises';
 import type { ToolCall } from '../../protocol/run.ts';
 import { grouped, looksBinary } from '../files/plainText.ts';
 
-/** How many lines a write has brought and taken. */
+/** Number of lines that a write added and removed. */
 export interface LineCounts {
   added: number;
   removed: number;
 }
 
-/** Lines end with their line break, so that a last line without one is another line than one with it. */
+/** Lines include their line break. A last line without one therefore differs from the same line with one. */
 interface LineEdit {
   kind: ' ' | '-' | '+';
   line: string;
 }
 
-/** Texts that differ more than this are told as one block out and one block in, so that no text makes it slow. */
+/** Maximum number of differing lines. Texts beyond it are shown as one removed and one added block, so that no text is slow. */
 const mostSteps = 500;
-/** Unchanged lines that stand around a change. */
+/** Number of unchanged lines around a change. */
 const around = 3;
 
 export function countLines(before: string, after: string): LineCounts {
   const { old, fresh } = changedMiddle(linesOf(before), linesOf(after));
   const steps = shortestWay(old, fresh);
   if (steps === undefined) return { added: fresh.length, removed: old.length };
-  // Each step adds or removes one line, and the lengths say how many more of the one than of the other.
+  // Each step adds or removes one line. The lengths give the difference between added and removed lines.
   const added = (steps + fresh.length - old.length) / 2;
   return { added, removed: steps - added };
 }
 
-/** As `diff -u` writes it, without a heading; empty for the same text. */
+/** Returns the diff as `diff -u` writes it, without a heading. Empty for equal texts. */
 export function unifiedDiff(before: string, after: string): string {
   const edits = lineEdits(before, after);
   const near = new Uint8Array(edits.length);
@@ -42,11 +42,11 @@ export function unifiedDiff(before: string, after: string): string {
   const close = (): void => {
     if (hunk.length === 0) return;
     const [ofOld, ofNew] = [hunk.filter(isOld).length, hunk.filter(isNew).length];
-    // An empty side is named by the line before it.
+    // An empty side is given the number of the line before it.
     const start = (line: number, count: number): number => (count === 0 ? line - 1 : line - count);
     const oldPart = `${start(oldLine, ofOld)},${ofOld}`;
     const newPart = `${start(newLine, ofNew)},${ofNew}`;
-    // One by one, since a call takes only so many arguments.
+    // One by one, because a call takes a limited number of arguments.
     out.push(`@@ -${oldPart} +${newPart} @@\n`);
     for (const edit of hunk) out.push(printed(edit));
     hunk = [];
@@ -85,7 +85,7 @@ function lineEdits(before: string, after: string): LineEdit[] {
 
 const linesOf = (text: string): string[] => text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 
-/** Without the lines at both ends that are the same. */
+/** Returns the texts without the equal lines at both ends. */
 function changedMiddle(
   old: readonly string[],
   fresh: readonly string[],
@@ -104,8 +104,8 @@ function changedMiddle(
 }
 
 /**
- * How many lines have to be added and removed at least, after Myers (1986): the furthest point on each diagonal, one step more at a time; into
- * `trace` goes how far it was before each step. Undefined when it is a long way.
+ * Returns the least number of added and removed lines, after Myers (1986). Finds the furthest point on each diagonal, one more
+ * step at a time. The points before each step are added to `trace`. Returns undefined if there are too many steps.
  */
 function shortestWay(
   old: readonly string[],
@@ -115,7 +115,7 @@ function shortestWay(
   const all = old.length + fresh.length;
   if (!trace && (old.length === 0 || fresh.length === 0)) return all;
   const most = Math.min(mostSteps, all);
-  // The middle one is diagonal 0.
+  // The middle element is diagonal 0.
   const furthest = new Int32Array(2 * most + 3);
   const zero = most + 1;
   for (let steps = 0; steps <= most; steps++) {
@@ -132,7 +132,10 @@ function shortestWay(
   return undefined;
 }
 
-/** Whether the step onto a diagonal adds a line, and does not take one away; both numbers are how far one had come beside it. */
+/**
+ * Whether the step onto a diagonal adds a line rather than removing one. `before` and `above` are the furthest points on the
+ * neighboring diagonals.
+ */
 const addsLine = (diagonal: number, steps: number, before: number, above: number): boolean =>
   diagonal === -steps || (diagonal !== steps && before < above);
 
@@ -157,12 +160,15 @@ function wayBack(trace: readonly Int32Array[], old: readonly string[], fresh: re
   return edits.reverse();
 }
 
-/** A larger old file is not shown, in bytes. */
+/** Maximum size of an old file that is shown. In bytes. */
 const longestOld = 1024 * 1024;
-/** Of a longer new text the beginning is shown, in characters: no more is ever read, and to compare it takes its time. */
+/** Maximum shown of a new text, from its beginning. More is never read, and comparing it would be slow. In characters. */
 const longestNew = 256 * 1024;
 
-/** Lines that begin with `-`, `+` or a blank, as `diff -u` writes them; undefined for a call that writes no file. `path` is real. */
+/**
+ * Returns lines that begin with `-`, `+` or a space, as `diff -u` writes them. Returns undefined for a call that writes no file.
+ * `path` is real.
+ */
 export async function writeDiff(call: ToolCall, path: string): Promise<string | undefined> {
   const { content, old_text: oldText, new_text: newText, replace_all: everywhere } = call.input;
   if (call.name === 'edit_file') {
@@ -200,11 +206,14 @@ async function oldContent(path: string): Promise<string | { note: string }> {
   return bytes.toString('utf8');
 }
 
-/** Pieces of a file, of which nobody knows the line; they end where the model has cut them. */
+/** Compares pieces of a file whose line numbers are unknown. They end where the model has cut them. */
 const pieceDiff = (before: string, after: string): string =>
   withoutLastBreak(withoutHeadings(unifiedDiff(`${before}\n`, `${after}\n`)));
 
-/** Every other line begins with what becomes of it. Lines end with a line feed alone: what only looks like one is part of what is written. */
+/**
+ * Removes the hunk headings. Each remaining line begins with its sign. Only a line feed ends a line: characters that merely look
+ * like one are content.
+ */
 const withoutHeadings = (diff: string): string =>
   diff
     .split('\n')

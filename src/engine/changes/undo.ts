@@ -1,4 +1,4 @@
-/** Brings files back to what they were before a run, to the byte, and only those that are still as the run left them. */
+/** Restores files exactly as they were before a run, but only those that are still as the run left them. */
 
 import { randomUUID } from 'node:crypto';
 import { constants, lstatSync, renameSync, type Stats, unlinkSync } from 'node:fs';
@@ -8,23 +8,24 @@ import { removeLeftTemporaries, temporaryPrefix } from '../files/atomicWrite.ts'
 import { describeFileError, isInside, openFolder, PathProblem, resolvePath } from '../files/paths.ts';
 import { bytesPath, hashOf, type OldFile, type WriteLine } from './changeFile.ts';
 
-/** All that a run has done to one file. */
+/** All writes of a run to one file. */
 export interface FileHistory {
-  /** Absolute and real. */
+  /** Absolute and real path. */
   path: string;
-  /** As it was before the first write; null where there was no file. */
+  /** The file before the first write. Null if there was no file. */
   before: OldFile | null;
-  /** What the run has left there, write by write. */
+  /** Content that the run left there, one entry per write. */
   left: readonly WriteLine['after'][];
-  /** Somebody else changed it between two writes of the run. */
+  /** Whether something else changed the file between two writes of the run. */
   isMixed: boolean;
-  /** The uppermost folders that were made for it. */
+  /** The topmost folders that were created for it. */
   made: readonly string[];
 }
 
 /**
- * `ready`: as the run left it. `as_before`: nothing to be done. The others stand in the way of undoing: `edited` or `deleted` since, `replaced`
- * by a link, a folder or something else that is no file, `not_kept` for old content that is missing, `unreachable` for what cannot be read.
+ * State of a file that is to be undone. `ready`: as the run left it. `as_before`: nothing to do. The others prevent undoing:
+ * `edited` or `deleted` since, or `replaced` by a link, a folder or another non-file. `not_kept` means that the old content is
+ * missing, `unreachable` that the file cannot be read.
  */
 export type FileState =
   | 'ready'
@@ -35,7 +36,7 @@ export type FileState =
   | 'not_kept'
   | 'unreachable';
 
-/** What the old content in `folder` and the file as it is now come to. Reads, and changes nothing. */
+/** Returns the state of a file, from its current content and the old content in `folder`. Changes nothing. */
 export async function stateOf(file: FileHistory, folder: string): Promise<FileState> {
   const { before, left } = file;
   let seen: { stats: Stats; sha256: string } | 'none' | 'other';
@@ -51,7 +52,7 @@ export async function stateOf(file: FileHistory, folder: string): Promise<FileSt
   return before && !(await oldBytes(before, folder)) ? 'not_kept' : 'ready';
 }
 
-/** The file without following any link on the way. Its hash is empty when its size alone tells that it is none of `known`. */
+/** Looks at the file without following any link on the way. The hash is empty if the size already rules out all of `known`. */
 async function look(
   path: string,
   known: readonly { size: number }[],
@@ -64,7 +65,7 @@ async function look(
   return { stats, sha256: mayBeKnown ? hashOf(await readPlain(path)) : '' };
 }
 
-/** Undefined where they are missing, or are no longer the ones that were kept. */
+/** Returns undefined if the bytes are missing, or are no longer those that were kept. */
 export async function oldBytes({ sha256, size }: OldFile, folder: string): Promise<Buffer | undefined> {
   if (sha256 === undefined) return undefined;
   try {
@@ -89,19 +90,19 @@ async function readPlain(path: string): Promise<Buffer> {
 }
 
 export interface Undone {
-  /** Absolute paths: their old content is back. */
+  /** Files whose old content is restored. Absolute paths. */
   restored: string[];
-  /** The run had created them; they are gone. */
+  /** Files that the run had created and that are now removed. */
   removed: string[];
-  /** So are these folders, which the run had made and which were empty then. */
+  /** Folders that the run had created, and that were empty and are now removed. */
   folders: string[];
-  /** Undone are only those above; this came in between, in a sentence. */
+  /** A sentence about the error that stopped the undo. Only the paths above are undone. */
   problem?: string;
 }
 
 /**
- * First everything is written beside its place; only when all of that is there, one file after the other takes its place, each in one step
- * and only if it is still as it was found. Throws PathProblem before anything has been changed.
+ * Restores the files. All of them are first written beside their places. Only then does each replace its file in one step, if
+ * that file is still as it was found. Throws PathProblem before anything has been changed.
  */
 export async function bringBack(files: readonly FileHistory[], folder: string): Promise<Undone> {
   const prepared: Prepared[] = [];
@@ -130,7 +131,7 @@ export async function bringBack(files: readonly FileHistory[], folder: string): 
 
 interface Prepared {
   file: FileHistory;
-  /** Name of a file beside it that holds the old bytes. */
+  /** Name of a file beside it that contains the old bytes. */
   temporary?: string;
 }
 
@@ -154,7 +155,10 @@ async function prepare(file: FileHistory, folder: string): Promise<Prepared> {
   return { file, temporary };
 }
 
-/** A write keeps the permissions, but not what stands above them (set-user-id and its like); what somebody has set since stays. */
+/**
+ * Returns the mode for the restored file. A write keeps the permissions but not the bits above them, such as set-user-id, so
+ * those are restored. A mode that was changed since is kept.
+ */
 function modeFor(before: OldFile, now: Stats): number {
   const mode = now.mode & 0o7777;
   return mode === (before.mode & 0o777) ? before.mode & 0o7777 : mode;
@@ -180,7 +184,7 @@ async function place({ file, temporary }: Prepared): Promise<void> {
     const isOurs = found?.isFile() && file.left.some(({ size }) => size === found.size);
     const sha256 = isOurs ? hashOf(await readPlain(target)) : undefined;
     if (!found || !file.left.some(left => left.sha256 === sha256)) throw changedMeanwhile(file.path);
-    // From here on nothing comes in between.
+    // From here on, nothing runs in between.
     const now = lstatSync(target);
     if (now.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
       throw changedMeanwhile(file.path);
@@ -194,7 +198,7 @@ async function place({ file, temporary }: Prepared): Promise<void> {
 const changedMeanwhile = (path: string): PathProblem =>
   new PathProblem('unusable', `${path} was changed while the run was being undone; it stays as it is.`);
 
-/** Folders that hold something else by now stay, as does everything above them. */
+/** Removes the folders that are empty. Folders that contain something else stay, and so do those above them. */
 async function removeFolders(files: readonly FileHistory[]): Promise<string[]> {
   const folders = new Set<string>();
   for (const { path, made } of files) {
@@ -203,14 +207,14 @@ async function removeFolders(files: readonly FileHistory[]): Promise<string[]> {
     }
   }
   const removed: string[] = [];
-  // The longer a path, the deeper it lies.
+  // Longer paths are deeper.
   for (const folder of [...folders].sort((one, other) => other.length - one.length)) {
     try {
       if ((await resolvePath(folder, folder, folder)) !== folder) continue;
       await rmdir(folder);
       removed.push(folder);
     } catch {
-      // Not empty, or gone already.
+      // Not empty, or already removed.
     }
   }
   return removed;

@@ -1,11 +1,14 @@
-/** A kept conversation as a file for other people: Markdown, lines of JSON, or a page, each without secrets. */
+/** Exports a stored conversation as a file for other people: Markdown, JSON Lines or a page. Secrets are removed from each. */
 
 import { mapStrings } from '../redact.ts';
 import type { KeptConversation } from './runHistory.ts';
 
 export type ExportFormat = 'md' | 'jsonl' | 'html';
 
-/** The runs up to and including the last of `conversation`. What was kept before a secret was known may still hold it, so all is redacted again. */
+/**
+ * Returns the runs up to and including the last one of `conversation`. Everything is redacted again, because text stored before a
+ * secret was known may still contain it.
+ */
 export async function exportedConversation(
   conversation: KeptConversation,
   format: ExportFormat,
@@ -22,7 +25,7 @@ export async function exportedConversation(
   }
 }
 
-/** For each run a line of what it came to, then its events; the messages of each stand at its end. */
+/** Writes one line per run with its summary, followed by its events. The messages of a run are in its `run_end` event. */
 function jsonLines({ id, title, runs }: KeptConversation): string {
   const lines = runs.flatMap(({ summary: { file, ...summary }, events, messages }) => [
     { type: 'run', version: 1, ...summary, conversation: id, conversationTitle: title },
@@ -31,7 +34,7 @@ function jsonLines({ id, title, runs }: KeptConversation): string {
   return lines.map(line => `${JSON.stringify(line)}\n`).join('');
 }
 
-/** A file's name made of a title: letters, digits and hyphens, never empty. */
+/** Returns a file name made from a title: letters, digits and hyphens, never empty. */
 export function exportName(title: string, startedAt: string, format: ExportFormat): string {
   const words = title
     .normalize('NFC')

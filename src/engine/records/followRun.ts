@@ -1,4 +1,4 @@
-/** A run of another process, event by event as its file grows: nothing is asked of that process, and nothing said to it. */
+/** Follows a run of another process by reading its file as it grows. Nothing is sent to that process. */
 
 import type { Stats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
@@ -9,21 +9,21 @@ import { type KeptRun, readSummary } from './runSummary.ts';
 import { messagesFrom, withoutCutImages } from './transcript.ts';
 
 export interface FollowOptions {
-  /** All that was said before the run; its end gets it back. */
+  /** All messages from before the run. They are added back to its end. */
   said: readonly Message[];
-  /** False while nobody looks, and then the file is looked at less often. */
+  /** False while the run is not being viewed. The file is then read less often. */
   isWatched(): boolean;
-  /** Between two looks at the file, in milliseconds. */
+  /** Pause between two reads of the file. In milliseconds. */
   pause?: number;
 }
 
 const watchedPause = 300;
-/** So many pauses long nobody looks, and so often it is asked whether the process is still there. */
+/** Factor for the pause while the run is not viewed. Also the number of reads between two checks that the process is alive. */
 const longPauses = 8;
 
 /**
- * What is written behind what `run` was read with, up to its end; a process that is gone without one has interrupted it. Ends without a word
- * when the signal aborts, or when the file is gone.
+ * Yields the events written after the part that `run` was read from, up to its end. If the process ended without writing an end,
+ * yields an end that is marked as interrupted. Ends without an event if the signal aborts or the file is missing.
  */
 export async function* followedRun(
   run: KeptRun,
@@ -36,7 +36,7 @@ export async function* followedRun(
   const own = [...run.messages];
   let position = run.readTo;
   for (let looks = 1; !signal.aborted; looks++) {
-    // Looked at first: what it has written before it went is then there to be read.
+    // Checked before the read, so that everything the process wrote before it ended is still read.
     const isGone = looks % longPauses === 0 && !mayGoOn(file);
     const known = await stat(file).catch(() => undefined);
     if (!known || known.size < position) return;
@@ -72,7 +72,7 @@ function mayGoOn(file: string): boolean {
   }
 }
 
-/** The whole ones; the beginning of one is read again with its rest. */
+/** Returns the complete lines. An incomplete line is read again together with its rest. */
 async function linesBehind(
   file: string,
   position: number,

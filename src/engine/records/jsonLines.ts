@@ -1,17 +1,19 @@
-/** Writes the lines of a run behind its back: in the order in which they came, a few writes for many lines, and again where the disk took none. */
+/**
+ * Writes the lines of a run in the background. Keeps their order, joins many lines into few writes, and retries failed writes.
+ */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { makeOwnFolders } from '../files/ownFolder.ts';
 
-/** So much waits for a disk that takes nothing, in bytes; what is more is given up. */
+/** Most that may wait for a disk that accepts no writes. Anything beyond it is dropped. In bytes. */
 const maxWaiting = 16 * 1024 * 1024;
 
-/** A file that only grows. What cannot be written now is tried again with what comes next. */
+/** Appends to a file. Lines that cannot be written now are tried again with the next ones. */
 export class RunWriter {
   readonly #path: string;
   readonly #folder: string;
   #lines: string[] = [];
-  /** What a write has left over. */
+  /** Bytes that the last write did not write. */
   #rest: Buffer = Buffer.alloc(0);
   #handle: FileHandle | undefined;
   #writing: Promise<void> | undefined;
@@ -29,7 +31,7 @@ export class RunWriter {
   }
 
   flush(): void {
-    // What comes while a write is under way goes with the next one.
+    // Lines added during a write are written with the next one.
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
     });

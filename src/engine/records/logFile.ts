@@ -1,4 +1,4 @@
-/** The log on disk: what its records hold, how one is added whole, and how a file is read in spite of broken lines. */
+/** Defines the records of the log on disk. Adds whole records, and reads files that contain broken lines. */
 
 import { randomUUID } from 'node:crypto';
 import {
@@ -18,7 +18,7 @@ import { noUsage } from '../../protocol/usage.ts';
 import { makeOwnFolders, openOwn } from '../files/ownFolder.ts';
 import { mapStrings } from '../redact.ts';
 
-/** A skill was picked and starts. Names and order of the first keys are those of the specification's log. */
+/** Written when a skill was chosen and starts. The first keys have the names and order of the log in the specification. */
 export interface SkillStartRecord {
   /** ISO 8601 with the offset of the local zone, `2026-01-31T09:00:00.000+01:00`, so that it agrees with the day of the file. */
   ts: string;
@@ -29,11 +29,11 @@ export interface SkillStartRecord {
   run_id: string;
   agent: string;
   skill: string;
-  /** The process that runs it; missing in older logs. */
+  /** Process that runs the skill. Missing in older logs. */
   pid?: number;
 }
 
-/** A tool call has its result. */
+/** Written when a tool call has its result. */
 export interface ToolCallRecord {
   ts: string;
   event: 'tool_call';
@@ -41,9 +41,9 @@ export interface ToolCallRecord {
   is_error: boolean;
   run_id: string;
   call_id: string;
-  /** How the policy decided, and by which rule; missing where the input made no sense. */
+  /** Decision of the policy, and the rule behind it. Missing if the input was not valid. */
   policy?: { action: 'allow' | 'ask' | 'deny'; rule: string };
-  /** Present when a person was asked: the rule that asked, and the answer. */
+  /** Present if a person was asked: the rule that asked, and the answer. */
   approval?: { rule: string; answer: string };
 }
 
@@ -52,19 +52,19 @@ export interface WrittenUsage {
   output_tokens: number;
   cache_read_tokens: number;
   cache_write_tokens: number;
-  /** US dollars. */
+  /** In US dollars. */
   cost: number | 'unknown';
 }
 
-/** What it took to have a model choose the skill. */
+/** Usage of the model call that chose the skill. */
 export interface WrittenRouting extends WrittenUsage {
   provider: string;
   model: string;
-  /** No run followed: somebody only wanted to know which skill it would be. */
+  /** No run followed: the caller only wanted to know which skill would be chosen. */
   alone?: true;
 }
 
-/** A run is over, however it ended; `agent` and `skill` are null when it never came to one. */
+/** Written when a run is over, however it ended. `agent` and `skill` are null if none was chosen. */
 export interface SkillEndRecord extends WrittenUsage {
   ts: string;
   event: 'skill_end';
@@ -72,20 +72,22 @@ export interface SkillEndRecord extends WrittenUsage {
   rounds: number;
   tool_calls: number;
   error: string | null;
-  /** The whole conversation, the last answer included; a very long one is cut, and says so. */
+  /** The whole conversation, including the last answer. A very long one is cut and contains a note about it. */
   messages: readonly Message[];
   run_id: string;
   agent: string | null;
   skill: string | null;
   outcome: RunOutcome;
-  /** Is part of the sums beside it. */
+  /** Already included in the sums of this record. */
   routing?: WrittenRouting;
-  /** No run: one question that somebody else has put to a model through Telos. Its words are not written. */
+  /**
+   * Set if the record is not a run but one question that another extension asked a model through Telos. Its text is not written.
+   */
   call?: WrittenCall;
 }
 
 export interface WrittenCall {
-  /** Through which door it came. */
+  /** Door that the question came through. */
   door: 'editor';
   provider: string;
   model: string;
@@ -93,21 +95,21 @@ export interface WrittenCall {
 
 export type LogRecord = SkillStartRecord | ToolCallRecord | SkillEndRecord;
 
-/** A record is at most this long, in bytes, its newline included. */
+/** Maximum length of a record, including its newline. In bytes. */
 export const maxRecordBytes = 8 * 1024 * 1024;
 
-/** The file of a day, by the local calendar. */
+/** Returns the path of a day's log file. Days follow the local calendar. */
 export function logPath(dataDir: string, day = new Date()): string {
   return join(dataDir, 'logs', `${dayOf(day)}.jsonl`);
 }
 
-/** `2026-01-31`, by the local calendar. */
+/** Returns the day as `2026-01-31`, by the local calendar. */
 export function dayOf(date: Date): string {
   const number = (value: number, digits: number): string => String(value).padStart(digits, '0');
   return [number(date.getFullYear(), 4), number(date.getMonth() + 1, 2), number(date.getDate(), 2)].join('-');
 }
 
-/** See `SkillStartRecord.ts`. */
+/** Returns the time in the format of `SkillStartRecord.ts`. */
 export function localTimestamp(date: Date): string {
   const minutes = -date.getTimezoneOffset();
   if (minutes === 0) return date.toISOString();
@@ -117,7 +119,7 @@ export function localTimestamp(date: Date): string {
   return `${local}${minutes < 0 ? '-' : '+'}${two(offset / 60)}:${two(offset % 60)}`;
 }
 
-/** The days of which there is a log, the first one first; none where there is no folder of logs. */
+/** Returns the days that have a log, the earliest first. Returns none if the log folder is missing. */
 export function logDays(dataDir: string): { day: string; file: string }[] {
   const folder = join(dataDir, 'logs');
   if (!existsSync(folder)) return [];
@@ -126,15 +128,18 @@ export function logDays(dataDir: string): { day: string; file: string }[] {
 }
 
 /**
- * Adds one record with one write, so that records of several processes never mix. Synchronous: the record is on its way before
- * the event is shown, also when the process ends right after it. Throws what the file system says.
+ * Adds one record with one write, so that records of several processes never mix. Synchronous: the record is written before the
+ * event is shown, even if the process ends right after it. Throws the error of the file system.
  */
 export function appendRecord(file: string, record: LogRecord): void {
   makeOwnFolders(dirname(file));
   appendLine(file, recordLine(record), constants.O_CREAT);
 }
 
-/** Adds one line with one write, behind what may be half a line. `create` is `O_CREAT` where the file may be new. Throws what the file system says. */
+/**
+ * Adds one line with one write. Starts a new line first if the file ends with half a line. `create` is `O_CREAT` if the file may
+ * be new. Throws the error of the file system.
+ */
 export function appendLine(file: string, text: string, create = 0): void {
   const handle = openOwn(file, constants.O_RDWR | constants.O_APPEND | create);
   try {
@@ -151,7 +156,7 @@ export function appendLine(file: string, text: string, create = 0): void {
   }
 }
 
-/** Strings of a record that is too long are cut to these lengths in turn, in characters, until it fits. */
+/** Lengths that the strings of a too long record are cut to, tried in turn until the record fits. In characters. */
 const cutLengths = [256 * 1024, 32 * 1024, 4 * 1024];
 
 function recordLine(record: LogRecord): string {
@@ -167,10 +172,12 @@ function recordLine(record: LogRecord): string {
   return fits(ends) ? ends : JSON.stringify({ ...shorter, messages: [leftOut(shorter.messages.length)] });
 }
 
-/** Two bytes are for the newlines around it. */
+/** Two bytes are reserved for the newlines around the line. */
 const fits = (line: string): boolean => Buffer.byteLength(line) <= maxRecordBytes - 2;
 
-/** The head and the tail of a text that is longer, with a note on what lies between. `length` in characters. */
+/**
+ * Returns the head and tail of a text longer than `length`, with a note about the part between them. `length` is in characters.
+ */
 export function cutText(text: string, length: number): string {
   if (text.length <= length) return text;
   const half = Math.floor(length / 2);
@@ -178,7 +185,7 @@ export function cutText(text: string, length: number): string {
   return `${text.slice(0, half)}\n${note}\n${text.slice(-half)}`;
 }
 
-/** The first message, and the last ones as far as there is room, with a note on what lies between. */
+/** Returns the first message and as many of the last ones as fit, with a note about the rest. */
 function endsOf(messages: readonly Message[]): Message[] {
   const [first, ...rest] = messages;
   if (!first) return [];
@@ -198,8 +205,8 @@ const leftOut = (count: number): Message => ({
 });
 
 /**
- * The records of a log file in their order. Lines that are no record (cut by a crash, edited by hand) are skipped and counted.
- * Throws what the file system says.
+ * Reads the records of a log file, in their order. Lines that are not records (cut by a crash, edited by hand) are skipped and
+ * counted. Throws the error of the file system.
  */
 export async function readLog(file: string): Promise<{ records: LogRecord[]; skipped: number }> {
   const records: LogRecord[] = [];
@@ -213,10 +220,10 @@ export async function readLog(file: string): Promise<{ records: LogRecord[]; ski
   return { records, skipped };
 }
 
-/** No run takes longer; after that, another process may have the same number. Milliseconds. */
+/** Longest time a run takes. After that, another process may have the same number. In milliseconds. */
 const longestRunMs = 24 * 3600 * 1000;
 
-/** Whether a run whose end is not in the log can still go on; otherwise its process was killed, or the machine went down. */
+/** Whether a run without an end in the log can still be running. If not, its process was killed or the machine went down. */
 export function mayStillRun({ pid, ts }: Pick<SkillStartRecord, 'pid' | 'ts'>): boolean {
   if (pid === undefined || !(Date.now() - Date.parse(ts) < longestRunMs)) return false;
   try {
@@ -227,13 +234,13 @@ export function mayStillRun({ pid, ts }: Pick<SkillStartRecord, 'pid' | 'ts'>): 
   }
 }
 
-/** A number of a record, which may have been edited by hand: 0 for what is none. */
+/** Returns a number of a record, or 0 if the value is not a number. A record may have been edited by hand. */
 export const figureIn = (value: unknown): number =>
   typeof value === 'number' && Number.isFinite(value) ? value : 0;
 
 const eventNames = new Set(['skill_start', 'tool_call', 'skill_end']);
 
-/** Undefined for a line that is no record; what is longer than any record is not even looked into. */
+/** Returns undefined for a line that is not a record. A line longer than any record is not parsed. */
 export function parseRecord(line: string): LogRecord | undefined {
   if (line.length > maxRecordBytes) return undefined;
   try {
@@ -246,7 +253,10 @@ export function parseRecord(line: string): LogRecord | undefined {
   }
 }
 
-/** What an older version did not write, or a hand has spoilt, is nothing then, and no reason for a reader to fall over it. */
+/**
+ * Replaces values that an older version did not write, or that an edit by hand has broken, with empty ones. Readers then never
+ * fail on them.
+ */
 function mended(record: LogRecord): LogRecord {
   const run_id = textIn(record.run_id, '');
   if (record.event === 'tool_call') return { ...record, run_id, tool: textIn(record.tool, '-') };
@@ -284,7 +294,7 @@ function isBlock(value: unknown): boolean {
   return typeof content === 'string' || (Array.isArray(content) && content.every(isBlock));
 }
 
-/** What the choice of a skill has used that no run follows. A log that cannot be written breaks nothing. */
+/** Writes the usage of choosing a skill when no run follows. A log that cannot be written breaks nothing. */
 export function recordRouting(event: RunEvent, dataDir: string): void {
   if (event.type !== 'usage' || !event.routing) return;
   const { routing, usage } = event;
@@ -295,19 +305,22 @@ export function recordRouting(event: RunEvent, dataDir: string): void {
   });
 }
 
-/** How a question went that no run has put. */
+/** How a question ended that did not come from a run. */
 export interface CallEnd {
   outcome: Extract<RunOutcome, 'completed' | 'cancelled' | 'budget' | 'failed'>;
-  /** The kind of the error; its message may hold words of the question. */
+  /** Kind of the error. Its message may contain words of the question. */
   error: ErrorCode | null;
   toolCalls: number;
-  /** Milliseconds. */
+  /** In milliseconds. */
   durationMs: number;
-  /** Missing where the model was never reached. */
+  /** Missing if the model was never reached. */
   usage?: Usage;
 }
 
-/** A question that somebody else has put to a model through Telos, without its words. A log that cannot be written breaks nothing. */
+/**
+ * Writes down a question that another extension asked a model through Telos, without its text. A log that cannot be written
+ * breaks nothing.
+ */
 export function recordCall(dataDir: string, call: WrittenCall, end: CallEnd): void {
   const { outcome, error, toolCalls, durationMs, usage } = end;
   appendAlone(dataDir, {
@@ -329,24 +342,27 @@ function appendAlone(dataDir: string, record: Omit<SkillEndRecord, 'ts' | 'run_i
   try {
     appendRecord(logPath(dataDir), { ts, ...record, run_id: randomUUID() });
   } catch {
-    // The next run says that its log cannot be written.
+    // The next run reports that its log cannot be written.
   }
 }
 
-/** Goes on where it stopped; a new day is a new file, which is read from its start. */
+/** Reads the log on from where it stopped. A new day is a new file, which is read from its start. */
 export class LogReader {
   readonly #dataDir: string;
   #file: string;
   #position: number;
 
-  /** `from` what is there already: from its start, or from behind it. */
+  /** `from` says where to begin in the existing file: at its start or after its content. */
   constructor(dataDir: string, from: 'start' | 'end') {
     this.#dataDir = dataDir;
     this.#file = logPath(dataDir);
     this.#position = from === 'start' ? 0 : sizeOf(this.#file);
   }
 
-  /** What has been added; `newDay` is true when the first of it stands in another file than before. Throws what the file system says. */
+  /**
+   * Returns the records added since the last call. `newDay` is true if they come from another file than before. Throws the error
+   * of the file system.
+   */
   async readOn(): Promise<{ records: LogRecord[]; newDay: boolean }> {
     const today = logPath(this.#dataDir);
     const newDay = today !== this.#file;
@@ -363,7 +379,7 @@ export class LogReader {
     } finally {
       await handle.close();
     }
-    // A line that is not complete yet is read again with its rest.
+    // An incomplete line is read again together with its rest.
     const end = bytes.lastIndexOf(0x0a) + 1;
     this.#position += end;
     const lines = bytes.subarray(0, end).toString('utf8').split('\n');

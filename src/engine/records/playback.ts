@@ -1,13 +1,13 @@
-/** Plays the events of a kept run again at a speed that can be read; nothing runs. */
+/** Replays the events of a stored run at a readable speed. Nothing is executed. */
 import type { RunEvent } from '../../protocol/run.ts';
 
-/** UTF-16 units of text in one step, and how long each step is looked at. Some 600 words a minute. */
+/** UTF-16 units of text per step, and the pause after each step. About 600 words a minute. */
 const textStep = 6;
 const textPauseMs = 12;
-/** Long enough to see that something has happened, however long it took then. */
+/** Long enough to notice that something has happened, however long it took originally. */
 const eventPauseMs = 350;
 
-/** Waits no longer once the signal aborts: the rest comes at once. */
+/** Yields the events with pauses between them. Once the signal aborts, the rest is yielded at once. */
 export async function* paced(events: readonly RunEvent[], signal: AbortSignal): AsyncGenerator<RunEvent> {
   for (const event of events) {
     if (event.type === 'text') {

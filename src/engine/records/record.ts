@@ -1,4 +1,4 @@
-/** Writes a run down as it passes by: when its skill starts, at every tool call, and how it ended. */
+/** Records a run while it goes on: in the log and in the run's own file. */
 
 import type {
   ApprovalDecision,
@@ -35,17 +35,17 @@ import {
 } from './runFile.ts';
 
 export interface LogOptions {
-  /** The file lies in `<dataDir>/logs`. Absolute path. */
+  /** The log is in `<dataDir>/logs`. Absolute path. */
   dataDir: string;
   /** Applied to every string that is written. */
   redact: (text: string) => string;
-  /** The run's transcript as far as it is, for a reader who walks away before the run has ended. */
+  /** Transcript of the run so far, used if the reader stops before the run has ended. */
   messages?: readonly Message[];
 }
 
 /**
- * Passes the events on and writes the records down before the events that they belong to. A log that cannot be written is said
- * once, as a notice, and never breaks the run. When the reader walks away, the run is written down as cancelled.
+ * Passes the events on, and writes each record before the event it belongs to. A log that cannot be written is reported once, as
+ * a notice, and never breaks the run. If the reader stops early, the run is recorded as cancelled.
  */
 export async function* recorded(
   events: AsyncIterable<RunEvent>,
@@ -80,7 +80,7 @@ export async function* recorded(
   }
 }
 
-/** What must be remembered of a run to write its records. */
+/** Holds the parts of a run that its records need. */
 class RunNotes {
   open = false;
   private runId = '';
@@ -94,7 +94,7 @@ class RunNotes {
   private routing: (RoutingModel & { usage: Usage }) | undefined;
   private readonly approvals = new Map<string, { rule: string; answer: string }>();
 
-  /** The record that an event asks for, where it asks for one. */
+  /** Returns the record for an event, or undefined if the event has none. */
   recordFor(event: RunEvent): LogRecord | undefined {
     switch (event.type) {
       case 'run_start':
@@ -134,7 +134,7 @@ class RunNotes {
     }
   }
 
-  /** The end of a run that did not say how it ended. */
+  /** Returns the end of a run that did not report one. */
   endWithout(failure: string | null, messages: readonly Message[]): SkillEndRecord {
     return this.endRecord({
       outcome: failure === null ? 'cancelled' : 'failed',
@@ -184,7 +184,7 @@ class RunNotes {
     messages: readonly Message[];
     error?: RunError;
   }): SkillEndRecord {
-    // Rounds without a word about tokens cost something nobody knows; no round at all costs nothing, and neither does a recording.
+    // Rounds without reported usage have an unknown cost. A run without rounds costs nothing, and neither does a recording.
     const isFree = end.rounds === 0 || this.isRecording;
     const rounds = this.usage ?? { ...noUsage, cost: isFree ? 0 : 'unknown' };
     const all = this.routing ? addedUsage(rounds, this.routing.usage) : rounds;
@@ -219,22 +219,23 @@ function unwritable(file: string, error: unknown): string {
 }
 
 export interface KeepOptions {
-  /** The file lies in `<dataDir>/runs`. Absolute path. */
+  /** The file is in `<dataDir>/runs`. Absolute path. */
   dataDir: string;
-  /** Applied to the transcript; the events come without secrets. */
+  /** Applied to the transcript. The events arrive without secrets. */
   redact: (text: string) => string;
-  /** What the run was given, and what it has added since. */
+  /** Messages that the run was given, and those it has added since. */
   transcript: { readonly messages: readonly Message[]; readonly earlier?: number };
   door: RunDoor;
   conversation?: string | undefined;
   after?: string | undefined;
-  /** Kept in a file beside the run's. */
+  /** Attachments and selection of the request, stored in a file beside the run's. */
   along?: WentAlong | undefined;
 }
 
 /**
- * Passes the events on and writes them down a little later; before the last event is handed on, everything is written. A file that cannot be
- * written is said once, as a notice, and never breaks the run. A run whose reader walks away is kept as cancelled.
+ * Passes the events on and writes them a little later. Everything is written before the last event is passed on. A file that
+ * cannot be written is reported once, as a notice, and never breaks the run. If the reader stops early, the run is stored as
+ * cancelled.
  */
 export async function* kept(events: AsyncIterable<RunEvent>, options: KeepOptions): AsyncGenerator<RunEvent> {
   const notes = new KeptRun(options);
@@ -251,26 +252,26 @@ export async function* kept(events: AsyncIterable<RunEvent>, options: KeepOption
   }
 }
 
-/** Text that streams is written this often, in milliseconds. */
+/** Interval at which streaming text is written. In milliseconds. */
 const textInterval = 1000;
-/** What says little by itself waits this long for what comes with it: one write for a round, in place of five. In milliseconds. */
+/** Time that small events wait for the ones after them: one write per round instead of five. In milliseconds. */
 const eventInterval = 25;
-/** These are written at once, with all before them: what was done, and what a person is asked. */
+/** Events that are written at once, with everything before them: completed actions and requests for a decision. */
 const boundaries: readonly RunEvent['type'][] = ['run_start', 'routed', 'tool_end', 'approval_request'];
 
 class KeptRun {
   readonly #options: KeepOptions;
   readonly #startedAt = performance.now();
   #file: RunWriter | undefined;
-  /** Deltas of one text that are not in a line yet. */
+  /** Text of consecutive text events that is not in a line yet. */
   #text = '';
   #timer: NodeJS.Timeout | undefined;
   #flushAt = 0;
-  /** So many messages of the transcript are written. */
+  /** Number of messages of the transcript that are written. */
   #messages: number | undefined;
   #runId = '';
   #keepingAlong: Promise<void> | undefined;
-  /** What stands in the way of keeping what went along. */
+  /** Reason why the attachments cannot be stored. */
   #alongProblem: string | undefined;
   #routed: Omit<TotalsLine, 'type' | 'usage'> = {
     agent: '',
@@ -308,7 +309,7 @@ class KeptRun {
     else this.#flushIn(eventInterval);
   }
 
-  /** The sooner of what was asked for before and now. */
+  /** Schedules a flush, unless an earlier one is already scheduled. */
   #flushIn(milliseconds: number): void {
     const at = performance.now() + milliseconds;
     if (this.#timer && at >= this.#flushAt) return;
@@ -317,7 +318,7 @@ class KeptRun {
     this.#timer = setTimeout(() => this.#flush(), milliseconds).unref();
   }
 
-  /** Settles when everything is written, or cannot be. */
+  /** Resolves when everything is written, or cannot be written. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     if (this.#file) this.#keepAlong();
@@ -325,7 +326,7 @@ class KeptRun {
     if (!this.#file?.problem) this.#file = undefined;
   }
 
-  /** For a run that was not read to its end. */
+  /** Closes a run that was not read to its end. */
   async abandon(): Promise<void> {
     if (this.#file && !this.#file.isClosed) {
       const durationMs = Math.round(performance.now() - this.#startedAt);
@@ -334,7 +335,7 @@ class KeptRun {
     await this.close();
   }
 
-  /** What stands in the way of writing; once. */
+  /** Returns the reason why writing failed, once. */
   takeProblem(): string | undefined {
     const problem = this.#file?.takeProblem() ?? this.#alongProblem;
     if (problem === this.#alongProblem) this.#alongProblem = undefined;
@@ -382,7 +383,7 @@ class KeptRun {
     this.#file.flush();
   }
 
-  /** Not before the transcript begins: by then every secret of the run is known. */
+  /** Runs only once the transcript begins, because every secret of the run is known by then. */
   #keepAlong(): void {
     const { dataDir, redact, along } = this.#options;
     if (!along) return;
@@ -400,9 +401,9 @@ class KeptRun {
   #takeMessages(file: RunWriter): void {
     const { transcript, after } = this.#options;
     const { messages } = transcript;
-    // What it was given is kept with the runs before it; where it comes after none, nobody else keeps it.
+    // The messages it was given are stored with the runs before it. If it follows no run, they are stored here.
     const earlier = after === undefined ? 0 : (transcript.earlier ?? 0);
-    // None of its own yet: what it was given comes together with its first.
+    // The run has no messages of its own yet. The messages it was given are written together with its first one.
     if (messages.length <= (transcript.earlier ?? 0)) return;
     const from = this.#messages ?? earlier;
     if (messages.length <= from) return;

@@ -1,4 +1,4 @@
-/** What went along with a request, in a file beside that of its run, so that the same can go along when the request is sent again later. */
+/** Stores the attachments of a request in a file beside its run's, so that they can be sent again later. */
 
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,11 +18,11 @@ export interface WentAlong {
   selection?: Selection;
 }
 
-/** The same as it was kept. */
+/** Attachments and selection of a request, as read back from disk. */
 export interface KeptAlong extends WentAlong {
-  /** Too much to be kept, or not to be read any more. */
+  /** Attachments that were too large to store, or that cannot be read any more. */
   missing: readonly AttachedName[];
-  /** Names of what had secrets in it, which are hidden in what is kept. */
+  /** Names of the attachments that contained secrets. The secrets are hidden in the stored copy. */
   hidden: readonly string[];
 }
 
@@ -31,14 +31,17 @@ type Line =
   | { type: 'selection'; selection: Selection; hidden?: true }
   | { type: 'left_out'; kind: Attachment['kind']; name: string };
 
-/** Characters that are kept of one request, four of the largest images; what does not fit is kept by its name. */
+/**
+ * Maximum stored for one request, four of the largest images. Of an attachment that does not fit, only the name is stored. In
+ * characters.
+ */
 const maxKept = 20_000_000;
 
-/** Undefined for what is no id of a run. The name is none of a run's own file. */
+/** Returns undefined if `runId` is not the id of a run. The name never equals that of a run's own file. */
 const alongPath = (dataDir: string, runId: string): string | undefined =>
   isRunId(runId) ? join(runsFolder(dataDir), `${runId}.attached`) : undefined;
 
-/** Throws what the file system says. Nothing is written where nothing went along. */
+/** Stores attachments and selection. Writes nothing if there are none. Throws the error of the file system. */
 export async function keepAlong(
   dataDir: string,
   runId: string,
@@ -70,7 +73,7 @@ export async function keepAlong(
 function lineOf(attachment: Attachment, redact: (text: string) => string): Line {
   const clean = mapStrings(attachment, redact);
   if (attachment.kind === 'image' || clean.kind === 'image')
-    // A picture with a hole in it is none.
+    // An image with a part removed is not a valid image.
     return JSON.stringify(clean) === JSON.stringify(attachment)
       ? { type: 'attachment', attachment }
       : leftOut(attachment, redact);
@@ -91,7 +94,9 @@ const leftOut = ({ kind, name }: Attachment, redact: (text: string) => string): 
 
 const hiddenIf = (isHidden: boolean): { hidden?: true } => (isHidden ? { hidden: true } : {});
 
-/** `names` is what the run's start says; all of it is missing where nothing is kept. Never throws. */
+/**
+ * Reads the stored attachments. `names` come from the run's start; all of them are missing if nothing is stored. Never throws.
+ */
 export async function readAlong(
   dataDir: string,
   runId: string,
@@ -104,7 +109,7 @@ export async function readAlong(
   const missing: AttachedName[] = [];
   const hidden: string[] = [];
   let selection: Selection | undefined;
-  // One line for each that went along, in the same order; behind them the selection.
+  // One line per attachment, in the same order. The selection follows them.
   for (const [index, written] of text.split('\n').filter(Boolean).entries()) {
     const line = parsed(written);
     const name = names[index];
@@ -117,7 +122,7 @@ export async function readAlong(
   return { attachments, ...(selection && { selection }), missing, hidden };
 }
 
-/** Of a run that is deleted. Throws what the file system says; nothing there is fine. */
+/** Deletes the stored attachments of a deleted run. A missing file is fine. Throws the error of the file system. */
 export async function forgetAlong(dataDir: string, runId: string): Promise<void> {
   const path = alongPath(dataDir, runId);
   if (path) await rm(path, { force: true });
@@ -125,7 +130,7 @@ export async function forgetAlong(dataDir: string, runId: string): Promise<void>
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Undefined for what is left out, and for what was edited by hand into something that no model takes. */
+/** Returns undefined for an attachment that was left out, and for one edited by hand that no model would accept. */
 function parsed(text: string): Exclude<Line, { type: 'left_out' }> | undefined {
   try {
     const line = JSON.parse(text) as Line;

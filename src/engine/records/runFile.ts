@@ -1,11 +1,11 @@
-/** What is kept of a run: the lines of its file, where the file lies, and how a line is read that may be anything. */
+/** Defines the lines of a stored run's file and its path, and parses lines that may contain anything. */
 
 import { join } from 'node:path';
 import type { Message, RunEvent, Usage } from '../../protocol/run.ts';
 import { mapStrings } from '../redact.ts';
 import { cutText, maxRecordBytes } from './logFile.ts';
 
-/** Who asked for a run. */
+/** Door that a run was requested through. */
 export type RunDoor = 'chat' | 'cli' | 'editor' | 'other';
 
 /** The first line of a run's file. */
@@ -13,27 +13,30 @@ export interface RunHeader {
   type: 'run';
   version: 1;
   runId: string;
-  /** The conversation that it belongs to; its own id where it stands alone. */
+  /** Conversation that the run belongs to. Its own id if it has no other. */
   conversation: string;
-  /** The run before it in that conversation. Runs after the same one are siblings: the later took the place of the earlier. */
+  /** The run before it in that conversation. Runs after the same one are siblings: the later one replaces the earlier one. */
   after?: string;
   door: RunDoor;
   /** ISO 8601, UTC. */
   startedAt: string;
-  /** The beginning of the request; `run_start` has all of it. */
+  /** Beginning of the request. `run_start` has all of it. */
   request: string;
-  /** The process that runs it. */
+  /** Process that runs it. */
   pid: number;
 }
 
-/** What has been added to the transcript; `earlier` is how many messages the run was given, which are kept with the runs before it. */
+/**
+ * Messages added to the transcript. `earlier` is the number of messages the run was given, which are stored with the runs before
+ * it.
+ */
 export interface MessagesLine {
   type: 'messages';
   earlier: number;
   messages: readonly Message[];
 }
 
-/** What a run comes to, right before its `run_end`, so that a list need not read the whole file. */
+/** Totals of a run, right before its `run_end`, so that a list need not read the whole file. */
 export interface TotalsLine {
   type: 'totals';
   agent: string;
@@ -44,39 +47,39 @@ export interface TotalsLine {
   usage: Usage;
 }
 
-/** The person has given the run a name; the last one counts, an empty one takes it away again. */
+/** A name that the person gave the run. The last one counts; an empty one removes the name. */
 export interface TitleLine {
   type: 'title';
   title: string;
 }
 
-/** A `run_end` in a file has no messages: they stand in lines of their own. */
+/** A line of a run's file. A `run_end` in a file has no messages, because they are in separate lines. */
 export type RunLine = RunHeader | MessagesLine | TotalsLine | TitleLine | RunEvent;
 
-/** Characters of a request that the first line holds. */
+/** Maximum length of the request in the first line. In characters. */
 export const maxHeaderRequest = 500;
 
 export const runsFolder = (dataDir: string): string => join(dataDir, 'runs');
 
-/** Nothing else may become a part of a path. */
+/** Whether the text is the id of a run. Only such a text may become part of a path. */
 export const isRunId = (text: string): boolean => /^[A-Za-z0-9][\w-]{0,99}$/.test(text);
 
-/** Undefined for what is no id of a run. */
+/** Returns undefined if `runId` is not the id of a run. */
 export function runPath(dataDir: string, runId: string): string | undefined {
   return isRunId(runId) ? join(runsFolder(dataDir), `${runId}.jsonl`) : undefined;
 }
 
-/** One line of a file, its newline included; what is too long to be read again is cut, and says so. */
+/** Returns one line of a file, including its newline. A line too long to be read again is cut and contains a note about it. */
 export function lineOf(line: RunLine): string {
   const text = `${JSON.stringify(line)}\n`;
   if (text.length <= maxRecordBytes) return text;
   return `${JSON.stringify(mapStrings(line, part => cutText(part, maxKeptPart)))}\n`;
 }
 
-/** Characters that stay of each text in a line that is too long. */
+/** Length that each text of a too long line is cut to. In characters. */
 const maxKeptPart = 32 * 1024;
 
-/** The fields without which a line of this type would break who reads it; whatever else there is, is taken as it stands. */
+/** Checks for the fields without which a line would break its readers. All other fields are taken unchecked. */
 const needed: Readonly<Record<RunLine['type'], (line: Fields) => boolean>> = {
   run: ({ runId, startedAt }) => isText(runId) && isText(startedAt),
   messages: ({ messages }) => Array.isArray(messages) && messages.every(isMessage),
@@ -100,7 +103,7 @@ const needed: Readonly<Record<RunLine['type'], (line: Fields) => boolean>> = {
   run_end: ({ outcome }) => isText(outcome),
 };
 
-/** Undefined for a line that is none: cut by a crash, edited by hand, of a version to come. */
+/** Returns undefined for an invalid line: cut by a crash, edited by hand, or written by a later version. */
 export function parseLine(text: string): RunLine | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,4 +1,4 @@
-/** The runs that are kept: listed, searched, read again, named and deleted. */
+/** Lists, searches, reads, names and deletes stored runs. */
 
 import { type Stats, statSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
@@ -15,25 +15,28 @@ import { type KeptRun, type RunSummary, readSummary, runOf, textHolds, titleOf }
 export interface KeptConversation {
   id: string;
   title: string;
-  /** In their order; runs whose place another one took are left out. */
+  /** In their order. Runs that another one replaced are left out. */
   runs: readonly KeptRun[];
   skippedLines: number;
 }
 
-/** Files are looked into so many at a time before others have their turn. */
+/** Number of files read before other work gets its turn. */
 const slice = 64;
 
 export class RunHistory {
   readonly #dataDir: string;
-  /** By file, with what tells that the file is still the same. */
+  /** By file, with a stamp that shows whether the file has changed. */
   readonly #known = new Map<string, { stamp: string; summary: RunSummary | undefined }>();
 
-  /** Reads nothing yet. */
+  /** Creates the history without reading anything. */
   constructor(dataDir: string) {
     this.#dataDir = dataDir;
   }
 
-  /** Every run, the newest first; none where there is no folder. Files that are no runs are left out. Throws what the file system says of the folder. */
+  /**
+   * Returns every run, the newest first, or none if the folder is missing. Files that are not runs are left out. Throws the error
+   * of the file system about the folder.
+   */
   async list(): Promise<readonly RunSummary[]> {
     const folder = runsFolder(this.#dataDir);
     const names = (await listed(folder)).filter(name => name.endsWith('.jsonl'));
@@ -50,12 +53,12 @@ export class RunHistory {
     return summaries.sort(newestFirst);
   }
 
-  /** The runs whose id begins like this; all for an empty text. */
+  /** Returns the runs whose id begins with the prefix. An empty prefix returns all. */
   async find(idPrefix: string): Promise<readonly RunSummary[]> {
     return (await this.list()).filter(({ runId }) => runId.startsWith(idPrefix));
   }
 
-  /** Throws TelosError `config` when there is no such run, or its file cannot be read. */
+  /** Throws TelosError `config` if there is no such run, or if its file cannot be read. */
   async read(runId: string): Promise<KeptRun> {
     const file = this.#file(runId);
     let bytes: Buffer;
@@ -71,15 +74,15 @@ export class RunHistory {
   }
 
   /**
-   * The conversation of a run: the runs behind the latest one that came after it, or behind itself alone where `upTo` names it. A run that was
-   * deleted ends the way back. Throws what `read` throws.
+   * Returns the conversation of a run. It ends with the latest run that came after this one, or with `upTo` itself if given. A
+   * deleted run ends the way back. Throws the errors of `read`.
    */
   async conversation(runId: string, upTo?: string): Promise<KeptConversation> {
     const { summary } = await this.read(upTo ?? runId);
     const members = (await this.list()).filter(({ conversation }) => conversation === summary.conversation);
     const byId = new Map(members.map(member => [member.runId, member]));
     const own = chainBehind(summary, byId);
-    // Sent again in other words, a request has a latest run of its own.
+    // A request that was sent again in other words has a latest run of its own.
     const later = members
       .map(member => chainBehind(member, byId))
       .find(runs => runs.includes(own.at(-1) ?? summary));
@@ -96,8 +99,8 @@ export class RunHistory {
   }
 
   /**
-   * The runs in whose title, request, skill or texts all the words occur, the newest first, as they are found. Ends early when the signal aborts.
-   * What a tool gave back is not looked through.
+   * Yields the runs that contain all the words in their title, request, skill or texts, the newest first. Ends early if the
+   * signal aborts. Tool results are not searched.
    */
   async *search(query: string, signal: AbortSignal): AsyncGenerator<RunSummary> {
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
@@ -110,10 +113,10 @@ export class RunHistory {
     }
   }
 
-  /** An empty title takes the name away. Throws TelosError `config` for a run that goes on or is gone. */
+  /** Names a run. An empty title removes the name. Throws TelosError `config` if the run is still running or is missing. */
   async rename(runId: string, title: string): Promise<void> {
     const { file, outcome } = (await this.read(runId)).summary;
-    // The two ends of its file are what a list reads, and it is still growing.
+    // A list reads only the two ends of the file, and this one is still growing.
     if (outcome === 'running') throw new TelosError('config', 'This run goes on; name it when it has ended.');
     appendLine(
       file,
@@ -121,7 +124,7 @@ export class RunHistory {
     );
   }
 
-  /** Throws TelosError `config` for a run that goes on, or when its file cannot be deleted. */
+  /** Throws TelosError `config` if the run is still running, or if its file cannot be deleted. */
   async delete(runId: string): Promise<void> {
     const file = this.#file(runId);
     if (this.#summary(file)?.outcome === 'running')
@@ -135,7 +138,9 @@ export class RunHistory {
     this.#known.delete(file);
   }
 
-  /** What went along with a run's request; `names` is what its start says. All of it is missing where nothing is kept. */
+  /**
+   * Returns the attachments of a run's request. `names` come from the run's start; all of them are missing if nothing is stored.
+   */
   along(runId: string, names: readonly AttachedName[]): Promise<KeptAlong> {
     return readAlong(this.#dataDir, runId, names);
   }
@@ -146,7 +151,7 @@ export class RunHistory {
     return file;
   }
 
-  /** From memory as long as the file is the same and the run is over. */
+  /** Returns the summary from memory if the file is unchanged and the run is over. */
   #summary(file: string): RunSummary | undefined {
     try {
       const stamp = stampOf(statSync(file));
@@ -156,13 +161,13 @@ export class RunHistory {
       this.#known.set(file, { stamp, summary });
       return summary;
     } catch {
-      // Deleted in between, or not ours to read.
+      // Deleted in the meantime, or not readable.
       return undefined;
     }
   }
 }
 
-/** The run and those before it, the first one first. */
+/** Returns the run and those before it, the first one first. */
 function chainBehind(last: RunSummary, byId: ReadonlyMap<string, RunSummary>): RunSummary[] {
   const chain: RunSummary[] = [];
   const seen = new Set<string>();
@@ -175,7 +180,7 @@ function chainBehind(last: RunSummary, byId: ReadonlyMap<string, RunSummary>): R
   }
 }
 
-/** Characters of a title. */
+/** Maximum length of a title. In characters. */
 const maxTitle = 200;
 
 const stampOf = ({ size, mtimeMs, ino }: Stats): string => `${size} ${mtimeMs} ${ino}`;
@@ -205,11 +210,11 @@ function gone(runId: string, error: unknown): TelosError {
   return new TelosError('config', `The file of the run ${runId} cannot be reached: ${why}`);
 }
 
-/** Each run's end gets back what was said up to there. */
+/** Puts all messages up to the end of each run into its `run_end`. */
 function withAllMessages(runs: readonly KeptRun[]): KeptRun[] {
   let said: readonly Message[] = [];
   return runs.map(run => {
-    // One that began anew was given nothing; one that never reached a model has added nothing.
+    // A run that began anew was given no messages. A run that never reached a model has added none.
     if (run.messages.length > 0) said = run.earlier > 0 ? [...said, ...run.messages] : run.messages;
     const messages = run.messages.length > 0 ? [...said] : [];
     const events = run.events.map(event => (event.type === 'run_end' ? { ...event, messages } : event));

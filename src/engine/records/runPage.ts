@@ -1,4 +1,4 @@
-/** A conversation as one page that needs nothing else and can do nothing: no script, no address, every text escaped. */
+/** Renders a conversation as one inert, self-contained page: no scripts, no addresses, all text escaped. */
 
 import { createHash } from 'node:crypto';
 import { codePointOf, steering } from '../../protocol/text.ts';
@@ -30,7 +30,7 @@ details { margin: .6rem 0; } summary { cursor: pointer; } .note { color: var(--d
 .failed { color: var(--bad); }
 `;
 
-/** A whole HTML document. */
+/** Returns a whole HTML document. */
 export function conversationPage({ title, runs }: KeptConversation): string {
   const hash = createHash('sha256').update(style).digest('base64');
   const policy = `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'`;
@@ -95,7 +95,7 @@ function partHtml(part: RunPart): string {
   }
 }
 
-/** The little of Markdown that reads badly as it is: code, headings, emphasis. Everything is escaped first. */
+/** Renders only the Markdown that reads badly as plain text: code, headings, emphasis. Everything is escaped first. */
 function proseHtml(text: string): string {
   const parts: string[] = [];
   let lines: string[] = [];
@@ -124,7 +124,7 @@ function proseHtml(text: string): string {
   return parts.join('\n');
 }
 
-/** Of text that is escaped already. */
+/** Takes text that is already escaped. */
 const inlineHtml = (text: string): string =>
   text.replace(/`([^`\n]+)`|\*\*([^*\n]+)\*\*/g, (_whole, code?: string, strong?: string) =>
     code === undefined ? `<b>${strong}</b>` : `<code>${code}</code>`,
@@ -132,7 +132,7 @@ const inlineHtml = (text: string): string =>
 
 const steeringCharacters = new RegExp(steering.source, 'g');
 
-/** Characters that steer or rearrange text are shown as code points. */
+/** Escapes text for HTML. Characters that control or reorder text are shown as code points. */
 function escaped(text: string): string {
   return text
     .replaceAll('\r\n', '\n')

@@ -1,4 +1,4 @@
-/** What a list says of a run, read from the two ends of its file, so that thousands of runs are listed at once. */
+/** Summarizes a run from the two ends of its file, so that thousands of runs are listed at once. */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import type { Message, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts
 import { mayStillRun } from './logFile.ts';
 import { parseLine, type RunDoor, type RunLine } from './runFile.ts';
 
-/** Without an end the run goes on, or its process is gone. */
+/** Outcome of a stored run. Without an end, the run is still running, or its process has ended. */
 export type KeptOutcome = RunOutcome | 'running' | 'interrupted';
 
 export interface RunSummary {
@@ -18,11 +18,11 @@ export interface RunSummary {
   door: RunDoor;
   /** ISO 8601, UTC. */
   startedAt: string;
-  /** The beginning of what was asked. */
+  /** Beginning of the request. */
   request: string;
-  /** As the person has named it. */
+  /** Name given by the person. */
   title?: string;
-  /** Empty where no skill was found, or none was asked for. */
+  /** Empty if no skill was found or none was asked for. */
   agent: string;
   skill: string;
   provider: string;
@@ -30,26 +30,26 @@ export interface RunSummary {
   outcome: KeptOutcome;
   rounds: number;
   toolCalls: number;
-  /** Milliseconds; missing for a run without an end. */
+  /** In milliseconds. Missing for a run without an end. */
   durationMs?: number;
   /** Missing for a run without an end. */
   usage?: Usage;
-  /** A recorded run answered in place of a model. */
+  /** Whether a recorded run answered in place of a model. */
   isRecording: boolean;
   error?: string;
 }
 
-/** What a run is called in a list: the name that it was given, else what was asked, else its skill. */
+/** Returns the title of a run in a list: its name, else its request, else its skill. */
 export function titleOf({ title, request, skill }: Pick<RunSummary, 'title' | 'request' | 'skill'>): string {
   return title || request.replace(/\s+/g, ' ').trim() || (skill ? `Run ${skill}` : 'A run without words');
 }
 
-/** Bytes that are read of each end. */
+/** Bytes read from each end. */
 const endBytes = 8 * 1024;
-/** So far is looked for the choice of the skill behind a long request. */
+/** Limit of the search for the choice of the skill after a long request. In bytes. */
 const maxHeadBytes = 1024 * 1024;
 
-/** Undefined for a file that does not begin like one of ours. Throws what the file system says. */
+/** Returns undefined if the file does not begin like the file of a run. Throws the error of the file system. */
 export function readSummary(file: string): RunSummary | undefined {
   const handle = openSync(file, 'r');
   try {
@@ -66,11 +66,14 @@ export function readSummary(file: string): RunSummary | undefined {
   }
 }
 
-/** Those of the file's end; from further back where names that were given later stand behind the run's own end, or one line fills it all. */
+/**
+ * Returns the lines at the end of the file. Reads further back if only later titles follow the run's end, or if one line fills
+ * the whole part.
+ */
 function lastLines(handle: number, size: number): RunLine[] {
   for (let length = endBytes; ; length *= 8) {
     const tail = read(handle, Math.max(0, size - length), Math.min(size, length)).toString('utf8');
-    // The first line of it may be the end of one.
+    // The first line may be only the end of one.
     const lines = parsed(tail.slice(tail.indexOf('\n') + 1));
     const mayBeBefore = lines.length === 0 || lines.some(({ type }) => type === 'title');
     const isFound = lines.some(({ type }) => type === 'run_end');
@@ -78,7 +81,7 @@ function lastLines(handle: number, size: number): RunLine[] {
   }
 }
 
-/** What the lines of a file come to; some in the middle may be missing. */
+/** Summarizes the lines of a file. Some in the middle may be missing. */
 export function summaryOf(file: string, lines: readonly RunLine[]): RunSummary | undefined {
   const header = lines[0];
   if (header?.type !== 'run') return undefined;
@@ -139,21 +142,23 @@ const parsed = (text: string): RunLine[] =>
 /** A run, read whole. */
 export interface KeptRun {
   summary: RunSummary;
-  /** With neighbouring text joined. The messages of a `run_end` are all that were said up to there, those of the runs before it included. */
+  /**
+   * With adjacent texts joined. The messages of a `run_end` are all messages up to there, including those of the runs before it.
+   */
   events: readonly RunEvent[];
-  /** What this run has added to them. */
+  /** Messages that this run has added. */
   messages: readonly Message[];
-  /** So many messages of the runs before it were given to it. */
+  /** Number of messages that the run was given from the runs before it. */
   earlier: number;
-  /** Lines that cannot be read: cut by a crash, or edited by hand. */
+  /** Number of lines that cannot be read: cut by a crash, or edited by hand. */
   skippedLines: number;
-  /** The process that runs it, or did. */
+  /** Process that runs it, or did. */
   pid: number;
-  /** So many bytes of its file were read, up to the end of a line; a run that goes on writes behind them. */
+  /** Bytes read from its file, up to the end of a line. A run that is still running writes after them. */
   readTo: number;
 }
 
-/** Undefined for bytes that do not begin like the file of a run. */
+/** Returns undefined if the bytes do not begin like the file of a run. */
 export function runOf(file: string, bytes: Buffer): KeptRun | undefined {
   const lines: RunLine[] = [];
   let skippedLines = 0;
@@ -188,7 +193,10 @@ function addJoined(events: RunEvent[], event: RunEvent): void {
   else events.push(event);
 }
 
-/** Looks at the raw text first: most files hold none of the words anywhere, and need not be parsed. */
+/**
+ * Whether the texts of a run contain all the words. Searches the raw text first: most files contain none of them and need not be
+ * parsed.
+ */
 export async function textHolds(file: string, words: readonly string[]): Promise<boolean> {
   const bytes = await readFile(file).catch(() => Buffer.alloc(0));
   const lower = bytes.toString('utf8').toLowerCase();

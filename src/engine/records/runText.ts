@@ -1,11 +1,11 @@
-/** A run as a document: what was asked, what was done, what was answered, and what it took. */
+/** Renders a run as a document: its request, actions, answers and usage. */
 
 import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
 import type { KeptConversation } from './runHistory.ts';
 import type { KeptRun, RunSummary } from './runSummary.ts';
 import { fenced, inertMarkdown, inlineCode, plainMarkdown } from './safeMarkdown.ts';
 
-/** What a run took and came to, each with its name; what is not known is left out. Times are local. */
+/** Returns the figures of a run, each with its name. Unknown ones are left out. Times are local. */
 export function figuresOf(summary: RunSummary): readonly (readonly [name: string, value: string])[] {
   const { agent, skill, provider, model, outcome, rounds, toolCalls, durationMs, usage, error } = summary;
   const figures: [string, string | undefined][] = [
@@ -38,14 +38,14 @@ export const outcomeText: Readonly<Record<RunSummary['outcome'], string>> = {
 
 const cachedText = (tokens: number): string => (tokens > 0 ? `, ${tokens} from the cache` : '');
 
-/** Undefined where nothing was asked of a model, or the run has no end. */
+/** Returns undefined if no model was asked, or if the run has no end. */
 export function costText({ usage, isRecording, rounds }: RunSummary): string | undefined {
   if (!usage || rounds === 0) return undefined;
   if (isRecording) return 'nothing, a recording answered';
   return typeof usage.cost === 'number' ? `$${usage.cost.toFixed(4)}` : 'unknown';
 }
 
-/** `0.4 s`, `12 s`, `3 min 5 s`. */
+/** Returns a duration as `0.4 s`, `12 s` or `3 min 5 s`. */
 function durationText(milliseconds: number): string {
   const seconds = milliseconds / 1000;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
@@ -54,7 +54,7 @@ function durationText(milliseconds: number): string {
   return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
-/** `2026-01-31 09:05`, local time; the text itself where it is no time. */
+/** Returns `2026-01-31 09:05`, local time, or the text itself if it is not a time. */
 export function timeText(iso: string): string {
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return iso;
@@ -70,7 +70,7 @@ export type RunPart =
   | { kind: 'note'; text: string }
   | { kind: 'question'; questions: readonly string[]; answers: readonly string[] };
 
-/** What a reader wants to see of the events; each call with its result and the answer to its question. */
+/** Returns the parts of a run that readers need. Each call has its result and the answer to its approval request. */
 export function partsOf(events: readonly RunEvent[]): RunPart[] {
   const parts: RunPart[] = [];
   const calls = new Map<string, Extract<RunPart, { kind: 'tool' }>>();
@@ -119,7 +119,7 @@ export function partsOf(events: readonly RunEvent[]): RunPart[] {
   return parts;
 }
 
-/** The input of a call, in one line: its path, command or address, else all of it. */
+/** Returns the input of a call in one line: its path, command or address, else all of it. */
 export function inputText({ input }: ToolCall): string {
   const telling = ['path', 'command', 'url']
     .map(name => input[name])
@@ -127,7 +127,7 @@ export function inputText({ input }: ToolCall): string {
   return String(telling ?? (Object.keys(input).length > 0 ? JSON.stringify(input) : ''));
 }
 
-/** What else the call was given; empty where its one line says it all. */
+/** Returns the rest of the input, or an empty text if the one line contains all of it. */
 export function restOfInput(call: ToolCall): string {
   const rest = Object.entries(call.input).filter(([, value]) => value !== inputText(call));
   if (rest.length === 0 || inputText(call).startsWith('{')) return '';
@@ -136,7 +136,7 @@ export function restOfInput(call: ToolCall): string {
     .join('\n');
 }
 
-/** Characters of one input or result that a document shows; a file of lines has all of it. */
+/** Maximum length of one input or result in a document. A JSON Lines file has all of it. In characters. */
 const maxShown = 20_000;
 
 export function shownPart(text: string): string {
@@ -144,19 +144,19 @@ export function shownPart(text: string): string {
   return `${text.slice(0, maxShown)}\n[... ${text.length - maxShown} more characters]`;
 }
 
-/** What was asked, in full. */
+/** Returns the whole request. */
 export function requestOf({ events, summary }: KeptRun): string {
   const start = events.find(event => event.type === 'run_start');
   return (start?.type === 'run_start' ? start.text : summary.request).trim();
 }
 
-/** What was handed over with the request. */
+/** Returns the names of the request's attachments. */
 export function attachedTo({ events }: KeptRun): string[] {
   const start = events.find(event => event.type === 'run_start');
   return start?.type === 'run_start' ? (start.attached ?? []).map(({ name }) => name) : [];
 }
 
-/** Said of lines that could not be read. */
+/** Returns the note about lines that could not be read. */
 export const skippedText = (count: number): string =>
   `${count} ${count === 1 ? 'line' : 'lines'} of the kept file cannot be read and ${count === 1 ? 'is' : 'are'} missing here.`;
 
@@ -164,7 +164,7 @@ export function conversationMarkdown({ title, runs }: KeptConversation): string 
   return [`# ${plainMarkdown(title)}`, ...runs.map(run => runMarkdown(run))].join('\n\n');
 }
 
-/** Markdown that does nothing wherever it is shown. Ends with a newline. */
+/** Returns Markdown that is harmless wherever it is shown. Ends with a newline. */
 export function runMarkdown(run: KeptRun): string {
   const request = requestOf(run);
   const attached = attachedTo(run);

@@ -1,8 +1,8 @@
-/** Makes Markdown of a model harmless wherever it is shown: no HTML, no image that is fetched, no link but to the web and to mail. */
+/** Makes Markdown of a model harmless: no HTML, no fetched images, and links only to the web and to mail. */
 
 /**
- * The text reads as before. Code between fences at the margin stays as it is; what stands in other code may show an entity. No fence is
- * believed in that another program could see differently.
+ * Makes the text inert without changing how it reads. Code between fences at the margin is unchanged; other code may show an
+ * entity. A fence that another program could read differently is not trusted.
  */
 export function inertMarkdown(text: string): string {
   const parts: string[] = [];
@@ -35,7 +35,7 @@ export function inertMarkdown(text: string): string {
   return parts.join('\n');
 }
 
-/** Returns the length of the longest run of `mark` in the text, 0 when it has none. */
+/** Returns the length of the longest run of `mark` in the text, or 0 if it has none. */
 export function longestRun(text: string, mark: '`' | '~'): number {
   let longest = 0;
   // One by one: a text can have more runs than a call takes arguments.
@@ -43,13 +43,13 @@ export function longestRun(text: string, mark: '`' | '~'): number {
   return longest;
 }
 
-/** A fence that nothing in the text can close. */
+/** Wraps the text in a fence that nothing in it can close. */
 export function fenced(text: string, language = ''): string {
   const marks = '`'.repeat(Math.max(3, longestRun(text, '`')) + 1);
   return `${marks}${language}\n${text.replace(/\n$/, '')}\n${marks}`;
 }
 
-/** One line of code in a line of prose. */
+/** Returns the text as one line of code within a line of prose. */
 export function inlineCode(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
   const longest = longestRun(line, '`');
@@ -58,7 +58,7 @@ export function inlineCode(text: string): string {
   return `${marks} ${line} ${marks}`;
 }
 
-/** Prose of other people on one line, without a meaning for Markdown. */
+/** Returns untrusted prose on one line, with its Markdown characters escaped. */
 export function plainMarkdown(text: string): string {
   return text
     .replace(/\s+/g, ' ')
@@ -75,7 +75,10 @@ function inertProse(text: string): string {
     );
 }
 
-/** `<string>` of `Array<string>`: an element that no browser knows, without attributes. */
+/**
+ * Whether the text begins with a type name such as `<string>` in `Array<string>`. It has no attributes, and no browser knows such
+ * an element.
+ */
 function isTypeName(text: string): boolean {
   const name = /^<([A-Za-z]\w*)>/.exec(text)?.[1]?.toLowerCase();
   return name !== undefined && typeNames.has(name);
@@ -87,7 +90,7 @@ const typeNames = new Set(
   ),
 );
 
-/** What could be decoded into another address is not believed. */
+/** Whether a link target is harmless. A target that could be decoded into another address is not trusted. */
 function isHarmless(target: string): boolean {
   const address = target.replace(/^</, '').replace(/^&lt;/, '');
   return /^(https?:\/\/|mailto:)/i.test(address) || !/[:&\\]/.test(address.split(/[)>]/)[0] ?? '');

@@ -1,4 +1,4 @@
-/** Adds up what runs have used, from the log: by day, agent, skill and model. */
+/** Adds up the usage of runs from the log: by day, agent, skill and model. */
 import {
   dayOf,
   figureIn,
@@ -15,35 +15,41 @@ export interface Spent {
   outputTokens: number;
   cacheReadTokens: number;
   cacheWriteTokens: number;
-  /** US dollars; `unknown` when that of any run is. */
+  /** In US dollars. `unknown` if the cost of any run is unknown. */
   cost: number | 'unknown';
-  /** The part that is known. */
+  /** The part that is known. In US dollars. */
   knownCost: number;
-  /** Runs of which it is not known what they cost. */
+  /** Number of runs with an unknown cost. */
   unknownRuns: number;
 }
 
 export interface SpentBy extends Spent {
-  /** A day as `2026-01-31`, an agent, `(editor)` for questions that came through it, a skill as `agent:skill`, or a model as `provider model`. */
+  /**
+   * A day as `2026-01-31`, an agent, a skill as `agent:skill`, or a model as `provider model`. `(editor)` for questions that came
+   * through the editor.
+   */
   name: string;
 }
 
 export interface Spending {
-  /** First and last day that were looked at. */
+  /** First and last day of the period. */
   from: string;
   to: string;
   total: Spent;
   /** The last day first. */
   byDay: readonly SpentBy[];
-  /** What has cost most first; of unknown cost, what has used most. */
+  /** The highest cost first. Among unknown costs, the highest usage first. */
   byAgent: readonly SpentBy[];
   bySkill: readonly SpentBy[];
   byModel: readonly SpentBy[];
-  /** Lines that are no records. */
+  /** Number of lines that are not records. */
   skippedLines: number;
 }
 
-/** Of the last `days` days, today included, by the local calendar. Runs that asked no model are left out; a mere question which skill it would be counts as a run. Throws what the file system says. */
+/**
+ * Sums up the last `days` days, including today, by the local calendar. Runs that asked no model are left out. A question about
+ * which skill would be chosen counts as a run. Throws the error of the file system.
+ */
 export async function readSpending(dataDir: string, days: number, now = new Date()): Promise<Spending> {
   const dayBefore = (count: number): string =>
     dayOf(new Date(now.getFullYear(), now.getMonth(), now.getDate() - count));
@@ -115,7 +121,7 @@ function noteModel(record: LogRecord, models: Map<string, string>): void {
 
 const asksModel = ({ rounds, routing }: SkillEndRecord): boolean => rounds > 0 || routing !== undefined;
 
-/** What the run's own model has used. */
+/** Returns the usage of the run's own model. */
 function without(record: WrittenUsage, routing: WrittenUsage): WrittenUsage {
   const known = typeof record.cost === 'number' && typeof routing.cost === 'number';
   return {

@@ -1,4 +1,4 @@
-/** Tells from a run's events what was said in it: the way back to the messages of a run that never came to its end. */
+/** Rebuilds the messages of a run from its events if the run never reached its end. */
 import type {
   ContentBlock,
   Message,
@@ -8,13 +8,13 @@ import type {
   ToolResultBlock,
 } from '../../protocol/run.ts';
 
-/** Said of a call of which nobody has seen the result. */
+/** Result of a call whose real result is unknown. */
 const interruptedCall =
   'The run was interrupted while this call was running; whether it was done is not known.';
 
 /**
- * The messages of `earlier` and those of the run, in an order that every provider takes: each call has its result. `own` are the run's
- * messages as far as they are known; where none is, what was handed over with the request and the text of its skill are missing.
+ * Returns the messages of `earlier` and of the run, in an order that every provider accepts: each call has its result. `own` are
+ * the known messages of the run. If there are none, the request's attachments and the text of its skill are missing.
  */
 export function messagesFrom(
   earlier: readonly Message[],
@@ -48,7 +48,7 @@ export function messagesFrom(
   return turns.whole();
 }
 
-/** An image of which a file has kept but the ends would be refused by every model, and the whole request with it. */
+/** Replaces images of which the file holds only the ends. Every model would reject them, and the whole request with them. */
 export function withoutCutImages(messages: readonly Message[]): Message[] {
   return messages.map(message => {
     const { role, content } = message;
@@ -70,7 +70,7 @@ function wholeImage<Block extends ContentBlock>(block: Block): Block | TextBlock
   return { type: 'text', text: '[An image was here; it was too large to be kept.]' };
 }
 
-/** What the run said and did behind the last of its messages that is known. */
+/** Returns the run's texts and results after the last of its known messages. */
 function ending(own: readonly Message[], events: readonly RunEvent[]): Message[] {
   const last = own.at(-1);
   const blocks = typeof last?.content === 'string' ? [] : (last?.content ?? []);
@@ -93,10 +93,10 @@ function ending(own: readonly Message[], events: readonly RunEvent[]): Message[]
   return text.trim() ? [{ role: 'assistant', content: text }] : [];
 }
 
-/** Behind these, text belongs to a turn of the model of its own. */
+/** Text after these events belongs to a separate turn of the model. */
 const turnStarts: readonly RunEvent['type'][] = ['run_start', 'routed', 'tool_start', 'tool_end'];
 
-/** One turn of the model at a time: what it said and asked for, and the results. */
+/** Collects one turn of the model at a time: its texts, its calls and their results. */
 class Turns {
   readonly #messages: Message[];
   #said: ContentBlock[] = [];
@@ -112,7 +112,7 @@ class Turns {
   }
 
   add(block: Extract<ContentBlock, { type: 'text' | 'tool_use' }>): void {
-    // Text behind a result is another answer; a call may be one of several of the same.
+    // Text after a result is another answer. A call may be one of several of the same answer.
     if (block.type === 'text' && this.#results.size > 0) this.#close();
     this.#said.push(block);
   }
@@ -122,7 +122,7 @@ class Turns {
     this.#results.set(callId, resultOf(callId, result));
   }
 
-  /** The model has been heard to its end once more. */
+  /** The model has completed another answer. */
   next(): void {
     if (this.#results.size > 0) this.#close();
   }
