@@ -1,4 +1,4 @@
-/** Stores the file changes of each run, shows and undoes them, and deletes them once they are too old or too large. */
+/** Stores the file changes of each run, shows them, and undoes them. Changes that are too old or too large are deleted. */
 
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -121,8 +121,8 @@ export class ChangeStore {
 
   /**
    * Restores the files of a run to their state before it. If a file is not as the run left it, nothing is undone, unless `others`
-   * requests the rest. Throws TelosError `config` if nothing is kept of such a run, if it is still running, or if the old content
-   * cannot be written back. In these cases nothing was changed.
+   * requests the rest. Throws TelosError `config` if nothing is kept of such a run or if it is still running. The same error is
+   * thrown if the old content cannot be written back. In all these cases nothing was changed.
    */
   async undo(runId: string, { others = false }: { others?: boolean } = {}): Promise<UndoResult> {
     const { folder, files } = this.#existing(runId);

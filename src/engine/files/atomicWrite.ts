@@ -1,4 +1,4 @@
-/** Makes and replaces a file of the user in one step: the old bytes or the new ones, whatever happens on the way. */
+/** Creates and replaces files of the user in one step: a file always has either the old bytes or the new ones. */
 
 import { randomUUID } from 'node:crypto';
 import { constants, lstatSync, renameSync, type Stats } from 'node:fs';
@@ -8,8 +8,9 @@ import type { ToolResult } from '../../protocol/run.ts';
 import { describeFileError, openFolder, PathProblem } from './paths.ts';
 
 /**
- * Creates the file, for its owner alone, or replaces it and keeps its mode; a link stays a link. `mayPlace` is asked right before the new bytes
- * take their place; after a no the file stays as it is, and false is returned. Throws what the file system says.
+ * Creates the file, readable by its owner alone, or replaces it and keeps its mode. A link stays a link. Calls `mayPlace` right
+ * before the new bytes are put in place. If it returns false, the file stays unchanged and the result is false. Throws the error
+ * of the file system.
  */
 export async function writeWhole(
   path: string,
@@ -17,21 +18,24 @@ export async function writeWhole(
   mayPlace: () => boolean = () => true,
 ): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  // As dotfile managers make them.
+  // Follows links, which dotfile managers create.
   const file = await realpath(path).catch(() => path);
   const before = await stat(file).catch(() => undefined);
   return withTemporary(file, text, before?.mode, async temporary => {
     if (!mayPlace()) return false;
-    // At once: between the answer and the place nothing may come.
+    // Synchronous: nothing may happen between the answer and the rename.
     renameSync(temporary, file);
     return true;
   });
 }
 
-/** Creates the file, for its owner alone. False when there is something by that name, which stays as it is. Throws what the file system says. */
+/**
+ * Creates the file, readable by its owner alone. Returns false if something with that name exists, which stays unchanged. Throws
+ * the error of the file system.
+ */
 export async function createWhole(path: string, text: string): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  // A link is made only where there is nothing, which renaming does not promise.
+  // A link is created only if nothing is there. A rename does not guarantee that.
   return withTemporary(path, text, undefined, temporary =>
     link(temporary, path).then(
       () => true,
@@ -68,11 +72,11 @@ async function withTemporary<Result>(
   }
 }
 
-/** A write takes seconds, so the writer of what is older is gone, whichever machine it ran on. Milliseconds. */
+/** Age after which a temporary file is abandoned. A write takes seconds, whichever machine it ran on. In milliseconds. */
 const leftAfter = 60 * 60 * 1000;
-/** A folder is looked into so often by one process. Milliseconds. */
+/** Minimum time between two looks into the same folder by one process. In milliseconds. */
 const lookInterval = 60 * 60 * 1000;
-/** Names that are looked at in a folder, and folders that are remembered. */
+/** Maximum number of names read in a folder, and of folders remembered. */
 const mostNames = 5000;
 const mostFolders = 1000;
 
@@ -80,8 +84,9 @@ const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12
 const lookedAt = new Map<string, number>();
 
 /**
- * Removes those in `folder` that are called by `prefix`, an id and `.tmp`, as this process calls its own. To be called where something is
- * written anyway, with the folder's real path; `anchor` is the way into it where it is open already. Never throws, and follows no link.
+ * Removes abandoned temporary files in `folder`. Their names are `prefix`, an id and `.tmp`, like those of this process. Call it
+ * when something is written anyway, with the real path of the folder. `anchor` is the way into a folder that is already open.
+ * Never throws, and follows no link.
  */
 export async function removeLeftTemporaries(folder: string, prefix: string, anchor = folder): Promise<void> {
   const key = join(folder, prefix);
@@ -98,25 +103,25 @@ export async function removeLeftTemporaries(folder: string, prefix: string, anch
       if (isOurs.test(entry.name.slice(prefix.length))) await removeIfLeft(join(anchor, entry.name), now);
     }
   } catch {
-    // It is only tidying up.
+    // This is only cleanup.
   }
 }
 
 async function removeIfLeft(path: string, now: number): Promise<void> {
   const stats = await lstat(path);
-  // What has a second name, or a time to come, is none of ours.
+  // A file with a second name or a time in the future is not ours.
   if (stats.isFile() && stats.nlink === 1 && now - stats.mtimeMs > leftAfter) await unlink(path);
 }
 
-/** Of the name under which a file is written beside its place. */
+/** Prefix of the temporary file that is written beside the target. */
 export const temporaryPrefix = '.telos-';
 
-/** A file that was written, as a result tells of it. */
+/** A written file, as reported in a tool result. */
 interface ReplacedFile extends Pick<ToolResult, 'changedFiles' | 'changedLines'> {
   existed: boolean;
 }
 
-/** Replaces or creates the file at the real path in one step; what was there before goes to `changes`. Throws PathProblem. */
+/** Replaces or creates the file at the real path in one step. Passes the previous content to `changes`. Throws PathProblem. */
 export async function replaceFile(path: string, bytes: Buffer, changes?: WriteKeeper): Promise<ReplacedFile> {
   const parent = dirname(path);
   let made: string | undefined;
@@ -143,10 +148,13 @@ export async function replaceFile(path: string, bytes: Buffer, changes?: WriteKe
   }
 }
 
-/** So often something else may change the file while its old content is kept. */
+/** Maximum number of attempts while something else keeps changing the file. */
 const mostLooks = 5;
 
-/** Two runs may write the same file: so what was kept is what is replaced, and nothing comes between that look and the replacing. */
+/**
+ * Puts the file in place. Two runs may write the same file, so the content that was kept must be the content that is replaced.
+ * Nothing may happen between the last look and the rename.
+ */
 async function placeFile(
   { temporary, place, path }: { temporary: string; place: string; path: string },
   before: Stats | undefined,
@@ -165,7 +173,7 @@ async function placeFile(
   return kept?.lines;
 }
 
-/** Throws PathProblem for what may not be overwritten. */
+/** Throws PathProblem if the file may not be overwritten. */
 function lookBefore(place: string, path: string): Stats | undefined {
   const before = lstatSync(place, { throwIfNoEntry: false });
   if (before !== undefined) refuseOverwrite(before, path);
@@ -198,30 +206,30 @@ async function writeNewFile(path: string, bytes: Buffer, before: Stats | undefin
 
 /** A file that is about to be created or replaced. */
 export interface PlannedWrite {
-  /** Absolute and real. */
+  /** Absolute and real path. */
   path: string;
-  /** How the file is reached through its folder, which is open. */
+  /** Path of the file through its folder, which is open. */
   place: string;
-  /** Undefined where there is no file. */
+  /** Missing if there is no file. */
   before: Stats | undefined;
-  /** What it will hold. */
+  /** New content. */
   bytes: Buffer;
-  /** The uppermost of the folders that were made for it. */
+  /** The topmost of the folders that were created for it. */
   made: string | undefined;
 }
 
 export interface KeptWrite {
-  /** Notes the write; to be called right before it, once. Never throws. */
+  /** Records the write. Call it once, right before the write. Never throws. */
   record(): void;
-  /** How many lines come and go; missing for what is no text, or too long for it. */
+  /** Number of added and removed lines. Missing for content that is not text or is too long. */
   lines?: { added: number; removed: number };
 }
 
-/** Keeps what files were before a run writes them. Whatever cannot be kept becomes a problem, never an error. */
+/** Keeps the content of files before a run writes them. Content that cannot be kept becomes a problem, never an error. */
 export interface WriteKeeper {
   keep(write: PlannedWrite): Promise<KeptWrite>;
-  /** Something runs that may change files in ways that nobody sees. */
+  /** Notes that something runs that may change files unseen. */
   noteCommand(): void;
-  /** The next thing that a person should know; each is told once. */
+  /** Returns the next problem that the person should know. Each is returned once. */
   takeProblem(): string | undefined;
 }

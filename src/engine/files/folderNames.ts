@@ -1,6 +1,6 @@
-/** Folders in which nobody looks for skills. */
+/** Names the folders that are not searched for skills. */
 
-/** How the folders begin that are being put together or taken apart beside the packs, so that nobody takes one for a pack. */
+/** Prefix of folders that are being filled or removed beside the packs, so that they are not taken for packs. */
 export const stagedPrefix = '.telos-';
 
 const skipped = new Set(['.git', 'node_modules']);

@@ -1,4 +1,7 @@
-/** What is noted of a folder of the user that was replaced, removed or put there: enough to bring the earlier state back, and to tell what was edited since. */
+/**
+ * Records folders of the user that were replaced, removed or added. A record suffices to restore the earlier state and to find
+ * later edits.
+ */
 
 import { createHash } from 'node:crypto';
 import { constants, readFileSync, type Stats } from 'node:fs';
@@ -7,12 +10,12 @@ import { isAbsolute, join, resolve } from 'node:path';
 import { writeWhole } from './atomicWrite.ts';
 
 /**
- * By path below the folder, with `/`: `sha256:<hex>` for a file and `sha256:<hex>+x` for one that can be executed, `folder`, `link:<target>`,
- * `special`, or `unreadable`. What is itself no folder has the empty path.
+ * Contents by path below the folder, with `/`. A value is `sha256:<hex>` for a file, `sha256:<hex>+x` for an executable one,
+ * `folder`, `link:<target>`, `special` or `unreadable`. An entry that is not itself a folder has the empty path.
  */
 export type FolderContents = Readonly<Record<string, string>>;
 
-/** Names that are looked at in one folder; nobody reads a list of more. */
+/** Maximum number of names read in one folder. A longer list would not be read by anyone. */
 const mostNames = 50_000;
 
 type EntryKind = 'file' | 'folder' | 'link' | 'special';
@@ -22,11 +25,14 @@ export interface Listing {
   entries: ReadonlyMap<string, { kind: EntryKind }>;
   /** Folders that cannot be listed. */
   unreadable: readonly string[];
-  /** There are more names than were looked at. */
+  /** Whether there are more names than were read. */
   isCut: boolean;
 }
 
-/** Lists what is at `root`, which may be a link or a file, too; nothing there is an empty listing. A repository `.git` is one entry. */
+/**
+ * Lists the contents of `root`, which may also be a link or a file. A missing `root` gives an empty listing. A repository's
+ * `.git` is one entry.
+ */
 export async function listFolder(root: string): Promise<Listing> {
   const entries = new Map<string, { kind: EntryKind }>();
   const unreadable: string[] = [];
@@ -39,7 +45,7 @@ export async function listFolder(root: string): Promise<Listing> {
     for (const name of names ?? []) {
       if (entries.size >= mostNames) return { entries: sorted(entries), unreadable, isCut: true };
       const below = path ? `${path}/${name}` : name;
-      // A name that is not UTF-8 cannot be looked up, and is there all the same.
+      // A name that is not UTF-8 cannot be looked up, but it exists.
       const stats = await lstat(join(root, below)).catch(() => undefined);
       entries.set(below, { kind: stats ? kindOf(stats) : 'special' });
       if (stats?.isDirectory() && name !== '.git') folders.push(below);
@@ -48,7 +54,7 @@ export async function listFolder(root: string): Promise<Listing> {
   return { entries: sorted(entries), unreadable, isCut: false };
 }
 
-/** All that is at `root`; undefined where that is more than is looked at, or a part of it cannot be listed. */
+/** Returns all contents of `root`. Returns undefined if there are too many, or if a part of them cannot be listed. */
 export async function contentsOf(root: string): Promise<FolderContents | undefined> {
   const { entries, unreadable, isCut } = await listFolder(root);
   if (isCut || unreadable.length > 0) return undefined;
@@ -57,7 +63,7 @@ export async function contentsOf(root: string): Promise<FolderContents | undefin
   return Object.fromEntries(contents);
 }
 
-/** How the contents say one entry. */
+/** Returns the value of one entry in the contents. */
 export async function textOfEntry(root: string, path: string): Promise<string> {
   try {
     const place = path ? join(root, path) : root;
@@ -70,18 +76,18 @@ export async function textOfEntry(root: string, path: string): Promise<string> {
   }
 }
 
-/** Windows keeps no such bit. */
+/** Windows has no executable bit. */
 export const fileText = (sha256: string, mode: number): string =>
   `sha256:${sha256}${(mode & 0o111) === 0 || process.platform === 'win32' ? '' : '+x'}`;
 
 export interface FolderDifference {
-  /** Below the folder; one that ends with `/` stands for all that is below it. */
+  /** Path below the folder. A path that ends with `/` includes everything below it. */
   path: string;
-  /** From the folder to the contents. */
+  /** Change that leads from the folder to the contents. */
   change: 'added' | 'changed' | 'removed';
 }
 
-/** What is different in `contents` from what is at `root` now, by path. Only files that are in both are read. */
+/** Returns the differences of `contents` from the current state of `root`, by path. Only files that are in both are read. */
 export async function differencesTo(
   contents: FolderContents,
   root: string,
@@ -118,11 +124,11 @@ async function hashOfFile(path: string): Promise<string> {
   }
 }
 
-/** A small file that changed along with a folder. */
+/** A small file that changed together with a folder. */
 export interface AlongFile {
-  /** Absolute. */
+  /** Absolute path. */
   file: string;
-  /** Null where there was, or is, no such file. */
+  /** Null if there was, or is, no such file. */
   before: string | null;
   after: string | null;
 }
@@ -133,36 +139,36 @@ export interface FolderRecord {
   id: string;
   /** ISO 8601, UTC. */
   at: string;
-  /** `undo`: an undo has moved it aside although it was edited. */
+  /** `undo`: an undo moved the folder aside although it was edited. */
   kind: 'install' | 'uninstall' | 'undo';
   agent: string;
-  /** Where the folder lies, or lay. Absolute. */
+  /** Current or former place of the folder. Absolute path. */
   target: string;
-  /** Where it came from, in words; missing where nothing was put there. */
+  /** Origin of the folder, in words. Missing if nothing was put there. */
   source?: string;
-  /** What was there before lies here now; null where nothing was. It is moved, never copied. Absolute. */
+  /** Current place of the earlier folder, which was moved and never copied. Null if there was none. Absolute path. */
   kept: string | null;
-  /** What was put there; null where nothing was, or more than can be compared. */
+  /** Contents that were put there. Null if nothing was, or if they are too many to compare. */
   left: FolderContents | null;
-  /** Tells the folder that was put there from another one in its place; null where nothing was. */
+  /** Identifies the folder that was put there, as opposed to another one in its place. Null if nothing was put there. */
   identity: string | null;
   along: readonly AlongFile[];
-  /** ISO 8601, UTC; set once the earlier state is back. */
+  /** Set once the earlier state is restored. ISO 8601, UTC. */
   undoneAt?: string;
 }
 
-/** Written before anything is done, and gone once all of it is: what is left of it says what a killed process was doing. */
+/** Written before a change starts and removed when it is complete. A remaining journal shows the work of a killed process. */
 export interface FolderJournal {
   id: string;
   pid: number;
   host: string;
   at: string;
   target: string;
-  /** The folder that was to be put there; null where none was. */
+  /** Folder that was to be put there. Null if there was none. */
   staged: string | null;
-  /** True where `staged` is of no use to anybody else. */
+  /** Whether `staged` is of use to nothing else. */
   isOwn: boolean;
-  /** The record that this takes back. */
+  /** Record that this change undoes. */
   undoes?: string;
 }
 
@@ -179,7 +185,7 @@ export async function writeRecord(dataDir: string, record: FolderRecord): Promis
   await writeWhole(recordPath(dataDir, record.id), `${JSON.stringify(record)}\n`);
 }
 
-/** Undefined where there is none, or one that makes no sense. */
+/** Returns undefined if the record is missing or not valid. */
 export function readRecord(dataDir: string, id: string): FolderRecord | undefined {
   const value = isFolderId(id) ? readJson(recordPath(dataDir, id)) : undefined;
   const { format, version, kind, agent, at, target, kept, along } = value ?? {};

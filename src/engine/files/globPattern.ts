@@ -1,13 +1,14 @@
-/** File patterns with stars, braces and sets of characters, compared without ever going back far. */
+/** Matches file patterns with stars, braces and character sets, without ever going back far. */
 
-/** Alternatives in braces beyond this are not looked at. */
+/** Maximum number of alternatives in braces. Further ones are ignored. */
 const maxAlternatives = 64;
-/** Characters of a pattern that a tool takes. */
+/** Maximum length of a pattern that a tool accepts. In characters. */
 export const longestGlob = 1000;
 
 /**
- * A test for paths with `/` between their parts. `*` and `?` stay within one part, `**` is any number of parts, `{a,b}` either, `[a-z]` one of them.
- * A pattern without `/` is for the last part alone when `anywhere` is set.
+ * Returns a test for paths with `/` between their parts. `*` and `?` stay within one part, and `**` matches any number of parts.
+ * `{a,b}` matches either, `[a-z]` one character of the set. If `anywhere` is set, a pattern without `/` applies to the last part
+ * alone.
  */
 export function globMatcher(pattern: string, anywhere = false): (path: string) => boolean {
   const normal = pattern.replaceAll('\\', '/').replace(/^(?:\.?\/)+/, '');
@@ -23,7 +24,7 @@ export function globMatcher(pattern: string, anywhere = false): (path: string) =
 
 type PathPart = '**' | readonly WildcardPart[];
 
-/** Row by row: after each part of the pattern, how many names it can have used up. */
+/** Works row by row: after each part of the pattern, keeps how many names it can have consumed. */
 function matchesPath(parts: readonly PathPart[], names: readonly string[]): boolean {
   let used = new Set([0]);
   for (const part of parts) {
@@ -40,7 +41,7 @@ function matchesPath(parts: readonly PathPart[], names: readonly string[]): bool
 
 function partsOf(text: string): WildcardPart[] {
   const parts: WildcardPart[] = [];
-  // Behind the last `]` no set can end, so that none is looked for there.
+  // No set can end after the last `]`, so none is searched for there.
   const last = text.lastIndexOf(']') + 1;
   const signs = [...text.slice(0, last).matchAll(/\[[!^]?\]?[^\]]*\]|[\s\S]/gu)].map(([sign]) => sign);
   for (const sign of [...signs, ...text.slice(last)]) {
@@ -69,7 +70,7 @@ function firstAlternatives(pattern: string): RegExpExecArray | undefined {
   return undefined;
 }
 
-/** The innermost braces first, so that nested ones need no stack. */
+/** Expands the innermost braces first, so that nested ones need no stack. */
 function expandBraces(pattern: string): string[] {
   const done: string[] = [];
   const open = [pattern];
@@ -86,16 +87,16 @@ function expandBraces(pattern: string): string[] {
   return [...done, ...open].slice(0, maxAlternatives);
 }
 
-/** What one place of a pattern stands for: any run of characters, or one that passes. */
+/** One place of a pattern: `*` for any run of characters, or a test for a single character. */
 export type WildcardPart = '*' | ((character: string) => boolean);
 
-/** `*` is any run of characters, also none; everything else is itself. */
+/** Whether the text matches the pattern. `*` matches any run of characters, including none. Everything else matches itself. */
 export function matchesWildcard(pattern: string, text: string): boolean {
   const parts = [...pattern].map((sign): WildcardPart => (sign === '*' ? '*' : other => other === sign));
   return matchesParts(parts, text);
 }
 
-/** True when all of the text is matched. The last `*` alone is ever tried again, which is enough. */
+/** Whether all of the text is matched. Only the last `*` is ever tried again, which is enough. */
 export function matchesParts(parts: readonly WildcardPart[], text: string): boolean {
   const characters = [...text];
   let part = 0;

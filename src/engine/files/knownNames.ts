@@ -1,7 +1,7 @@
 /**
- * The names that mean more than their content, as data: what holds secrets, and what somebody or something later obeys. Every check reads
- * this one table (tools/secretNames.ts and policy/fileNames.ts). Everything is written in lower case; `*` is any run of characters within one name, `?` is one
- * character, `[…]` one of a set, `+` a space.
+ * Lists names that mean more than their content, as data: names that hold secrets, and names that programs or agents later obey.
+ * Every check reads this one table (through sensitiveNames.ts). Everything is in lower case. `*` is any run of characters within
+ * one name, `?` one character, `[…]` one of a set, `+` a space.
  */
 
 const listed = (text: string): readonly string[] =>
@@ -10,7 +10,7 @@ const listed = (text: string): readonly string[] =>
     .split(/\s+/)
     .map(name => name.replaceAll('+', ' '));
 
-/** All versions of a private key's name but the one that ends in `.pub`. */
+/** Returns patterns for all variants of a private key's name, except the one that ends in `.pub`. */
 const privateKeys = (names: string): readonly string[] =>
   listed(names).flatMap(name => [
     name,
@@ -18,7 +18,7 @@ const privateKeys = (names: string): readonly string[] =>
   ]);
 
 export const secretNames = {
-  /** Folders with all that lies in them, and files that only their folder tells apart, wherever they lie. */
+  /** Folders with everything in them, and files that only their folder identifies, anywhere. */
   places: listed(`
     .ssh .gnupg .aws .azure .kube .oci .password-store .mozilla .thunderbird .bitcoin .ethereum .electrum .litecoin .vault .1password
     .openai .cloudflared .kaggle .ngrok2 .fly .aliyun .bluemix .chef .jfrog .hcloud .linode-cli .databricks .davfs2 keychains kwalletd
@@ -35,7 +35,7 @@ export const secretNames = {
     application+support/google/chrome application+support/firefox application+support/bravesoftware application+support/1password*
     appdata/*/gnupg appdata/*/mozilla appdata/*/google/chrome appdata/*/microsoft/credentials appdata/*/microsoft/protect appdata/*/gcloud
     proc/*/environ etc/shadow etc/gshadow etc/master.passwd etc/ssl/private run/secrets`),
-  /** Hidden names, of a file or of a folder with all that lies in it. */
+  /** Hidden names of files, or of folders with everything in them. */
   hidden: listed(`
     .env* .dev.vars* .flaskenv .npmrc .pypirc .netrc .git-credentials* .gitcookies .pgpass .my.cnf .mylogin.cnf .htpasswd .passwd-s3fs
     .vault-token .vault?pass* .s3cfg .s3curl .boto .dockercfg .databrickscfg .authinfo .authinfo.gpg .*_history .histfile .zhistory
@@ -60,7 +60,7 @@ export const secretNames = {
     passwords.md passwords.xlsx passwords.docx passwords.ods
     insecure_private_key`),
   ],
-  /** Last words of a file's name that, with one of `endings`, hold secrets: `prod-secrets.json`, `api_key.txt`. */
+  /** Last words of file names that hold secrets together with one of `endings`: `prod-secrets.json`, `api_key.txt`. */
   words: listed(`
     secret secrets credential credentials creds password passwords passphrase passphrases passcodes passw?rter kennw?rter contraseñas
     apikey apikeys api[_-]key api[_-]keys accesstoken access[_-]token access[_-]tokens auth[_-]token refresh[_-]token
@@ -70,18 +70,18 @@ export const secretNames = {
   endings: listed('json yaml yml toml ini csv tsv env txt xml cfg conf properties db sqlite plist enc gpg'),
 } as const;
 
-/** Who runs or obeys a group of names, in a few words, and the names. */
+/** A group of names, with a few words about the programs or agents that run or obey them. */
 export interface ObeyedGroup {
   by: string;
-  /** Folders with all that lies in them, and files below a folder of a certain name, wherever they lie. */
+  /** Folders with everything in them, and files below a folder of a certain name, anywhere. */
   anywhere?: readonly string[];
-  /** The same, but only below the folder of the work: who has chosen to work inside one knows. */
+  /** The same, but only below the working folder: a person who chose to work inside one knows about it. */
   inWork?: readonly string[];
   /** Files, by their own name. */
   files?: readonly string[];
 }
 
-/** What instructs or sets up an agent, of this product or of another. */
+/** Names that instruct or configure an agent, of this product or of another. */
 export const agentNames: ObeyedGroup = {
   by: 'agents',
   files: listed(`
@@ -99,7 +99,7 @@ export const obeyedNames: readonly ObeyedGroup[] = [
       hooks/pre-applypatch hooks/applypatch-msg hooks/update hooks/post-checkout hooks/post-commit hooks/post-merge hooks/post-receive hooks/post-rewrite
       hooks/post-update hooks/commit-msg hooks/prepare-commit-msg hooks/fsmonitor-watchman hooks/reference-transaction`),
     inWork: listed('.husky .lefthook'),
-    // Together with `config`, HEAD makes any folder one of git, whose settings run programs.
+    // Together with `config`, HEAD makes any folder a git folder, whose settings run programs.
     files: listed(`
       head .gitconfig .gitmodules .gitattributes .hgrc .pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml lefthook*.yml
       lefthook*.yaml lefthook*.toml lefthook*.json .lefthook*.yml .lefthook*.yaml .lefthook*.toml .lefthook*.json .huskyrc* husky.config.*

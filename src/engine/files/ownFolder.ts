@@ -1,12 +1,15 @@
-/** Folders and files below the data folder: Telos alone puts something there, so a link among them is somebody's way to another place. */
+/** Opens folders and files below the data folder. Only Telos writes there, so a link among them may lead to a foreign place. */
 import { appendFileSync, closeSync, constants, lstatSync, mkdirSync, openSync } from 'node:fs';
 
-/** Says whether a link lies there. The data folder itself may be one. */
+/** Whether `path` is a link. The data folder itself may be one. */
 export function isLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
 
-/** Makes the folders, for the user alone, the outermost first. Throws what the file system says, and Error with a sentence for a link. */
+/**
+ * Creates the folders for the user alone, the outermost first. Throws the error of the file system, or an Error with a sentence
+ * if one is a link.
+ */
 export function makeOwnFolders(...folders: readonly string[]): void {
   for (const folder of folders) {
     if (isLink(folder)) throw linked(folder);
@@ -14,7 +17,7 @@ export function makeOwnFolders(...folders: readonly string[]): void {
   }
 }
 
-/** Opens a file of the user alone. Throws what the file system says, and Error with a sentence for a link. */
+/** Opens a file of the user alone. Throws the error of the file system, or an Error with a sentence if it is a link. */
 export function openOwn(path: string, flags: number): number {
   try {
     return openSync(path, flags | (constants.O_NOFOLLOW ?? 0), 0o600);
@@ -23,7 +26,7 @@ export function openOwn(path: string, flags: number): number {
   }
 }
 
-/** Adds to a file's end. `create` is `O_CREAT` where it may be new. Throws what `openOwn` throws, and what the file system says. */
+/** Appends to a file. `create` is `O_CREAT` if the file may be new. Throws the errors of `openOwn` and of the file system. */
 export function appendToOwn(path: string, text: string, create = 0): void {
   const handle = openOwn(path, constants.O_WRONLY | constants.O_APPEND | create);
   try {

@@ -1,4 +1,4 @@
-/** Says which file a path really means, and opens it so that nothing can be put in its place meanwhile. */
+/** Resolves the real file of a path, and opens it so that it cannot be swapped meanwhile. */
 
 import { constants, fstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
@@ -7,8 +7,8 @@ import { expandPath } from '../config.ts';
 import { grouped } from './plainText.ts';
 
 /**
- * A path that cannot be used; the message is for the model and for a person. `special` is a place that is no stored file
- * (devices, pipes, the system's own views), `unusable` anything else.
+ * A path that cannot be used. The message is for the model and for a person. `special` is a place that is not a stored file
+ * (devices, pipes, the system's own views). `unusable` is anything else.
  */
 export class PathProblem extends Error {
   readonly kind: 'special' | 'unusable';
@@ -22,20 +22,20 @@ export class PathProblem extends Error {
 
 const specialPlaces = ['/proc', '/sys', '/dev'];
 const maximumLinks = 40;
-/** Characters; the systems' own limits are 1024, 4096 and 32,767. */
+/** In characters. The systems' own limits are 1024, 4096 and 32,767. */
 const longestPath = process.platform === 'win32' ? 32_767 : 4096;
 
 /**
- * The absolute path without any link that `given` means: relative to `base`, with `~` for `home`. What does not exist yet
- * is appended to the real path of its deepest existing parent; a link to nothing is followed too.
- * Throws PathProblem.
+ * Returns the absolute path that `given` means, without links. `given` is relative to `base`, with `~` for `home`. A part that
+ * does not exist yet is appended to the real path of its deepest existing parent. A link to nothing is followed too. Throws
+ * PathProblem.
  */
 export async function resolvePath(given: string, base: string, home: string): Promise<string> {
   if (given === '')
     throw new PathProblem('unusable', 'The path is empty. Give the path of a file or folder.');
   if (given.includes('\0'))
     throw new PathProblem('unusable', 'The path holds a NUL character. Leave it out.');
-  // Going up part by part would take long, and no system takes it.
+  // Going up part by part would take long, and no system accepts such a path.
   if (given.length > longestPath)
     throw new PathProblem(
       'unusable',
@@ -49,7 +49,10 @@ export async function resolvePath(given: string, base: string, home: string): Pr
   return real;
 }
 
-/** The real path that an absolute path leads to, also where nothing is there yet; undefined where its links cannot be followed. */
+/**
+ * Returns the real path that an absolute path leads to, even if nothing is there yet. Returns undefined if its links cannot be
+ * followed.
+ */
 export function realPlace(path: string): string | undefined {
   try {
     return followLinks(path, maximumLinks);
@@ -58,7 +61,7 @@ export function realPlace(path: string): string | undefined {
   }
 }
 
-/** Synchronous, because a path takes microseconds on a disk, and each hop through the thread pool many times that. */
+/** Synchronous: a path takes microseconds on a disk, and each hop through the thread pool takes many times that. */
 function followLinks(path: string, linksLeft: number): string {
   if (linksLeft === 0) throw new PathProblem('unusable', `${path} leads through too many links.`);
   const missing: string[] = [];
@@ -94,7 +97,7 @@ function linkTarget(path: string): string | undefined {
   }
 }
 
-/** True for a path in the system's own views and devices. */
+/** Whether a path is in the system's own views and devices. */
 export const isSpecialPlace = (path: string): boolean =>
   sep === '/' && specialPlaces.some(folder => isInside(folder, path));
 
@@ -107,7 +110,9 @@ function refuseSpecialPlace(path: string): void {
     );
 }
 
-/** Exported for its test: the rule concerns Windows only, where `CON` or `\\.\pipe\x` are devices in every folder. */
+/**
+ * Exported for its test. The rule concerns only Windows: names such as `CON` or `\\.\pipe\x` are devices in every folder there.
+ */
 export function refuseWindowsDevice(path: string): void {
   const device = /(^|[\\/])(con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)[ .]*([.:][^\\/]*)?$/i;
   if (device.test(path) || /^[\\/]{2}[.?][\\/]/.test(path) || path.slice(2).includes(':'))
@@ -117,20 +122,20 @@ export function refuseWindowsDevice(path: string): void {
     );
 }
 
-/** True for a path with a `..` behind a name: up from a link is another folder for the system than in words. */
+/** Whether a path contains a `..` after a name. Above a link, the system finds another folder than the words say. */
 export const goesDownAndUp = (path: string): boolean =>
   path
     .replace(/^(?:\.{1,2}(?:[\\/]+|$)|[\\/]+)*/, '')
     .split(/[\\/]/)
     .includes('..');
 
-/** True when `path` is `folder` or lies below it. Both absolute and real; compares names, not prefixes. */
+/** Whether `path` is `folder` or is below it. Both are absolute and real. Compares names, not prefixes. */
 export function isInside(folder: string, path: string): boolean {
   const way = relative(folder, path);
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-/** The first of the folders that holds the real path `path`. The folders need not exist and may be links. */
+/** Returns the first of the folders that contains the real path `path`. The folders need not exist and may be links. */
 export async function folderHolding(
   path: string,
   folders: readonly string[],
@@ -140,7 +145,7 @@ export async function folderHolding(
   return undefined;
 }
 
-/** Throws PathProblem `special` when something other than a regular file or a folder is there; nothing there is fine. */
+/** Throws PathProblem `special` if something other than a regular file or a folder is there. A missing file is fine. */
 export async function refuseSpecialFile(path: string): Promise<void> {
   const stats = await lstat(path).catch(() => undefined);
   if (stats !== undefined && !stats.isFile() && !stats.isDirectory()) throw notRegular(path);
@@ -151,9 +156,9 @@ const notRegular = (path: string): PathProblem =>
 
 /** Opens the regular file at the real path `path` for reading. The caller closes it. Throws PathProblem. */
 export async function openRegularFile(path: string): Promise<{ handle: FileHandle; size: number }> {
-  // Without O_NONBLOCK, opening a pipe would wait for its writer for ever.
+  // Without O_NONBLOCK, opening a pipe would wait for its writer forever.
   const handle = await openUnmoved(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  // What is known of an open file waits for no disk, so asking another thread would only take longer.
+  // The facts about an open file need no disk, so a call to another thread would only take longer.
   const stats = fstatSync(handle.fd);
   if (stats.isFile()) return { handle, size: stats.size };
   await handle.close();
@@ -163,8 +168,8 @@ export async function openRegularFile(path: string): Promise<{ handle: FileHandl
 }
 
 /**
- * Opens the folder at the real path `path`. Names below `anchor` are looked up in this very folder, even when its path
- * leads elsewhere by then (where the system can do that: on Linux). The caller closes it. Throws PathProblem.
+ * Opens the folder at the real path `path`. Names below `anchor` are looked up in this very folder, even if its path leads
+ * elsewhere by then. Only Linux can do that. The caller closes the handle. Throws PathProblem.
  */
 export async function openFolder(path: string): Promise<{ handle: FileHandle; anchor: string }> {
   const handle = await openUnmoved(path, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0));
@@ -191,11 +196,11 @@ async function openUnmoved(path: string, flags: number): Promise<FileHandle> {
   );
 }
 
-/** Between the check of a path and its opening, a parent can be swapped for a link: so the open file is asked where it is. */
+/** Whether the open file is still at `path`. Between the check of a path and its opening, a parent can be swapped for a link. */
 async function isStillAt(handle: FileHandle, path: string): Promise<boolean> {
   if (process.platform === 'linux') {
     const place = readlinkSync(`/proc/self/fd/${handle.fd}`);
-    // A file that was replaced by a newer one of the same name in the meantime is still the one that was meant.
+    // A file that was meanwhile replaced by a newer one of the same name is still the requested one.
     return place === path || place === `${path} (deleted)`;
   }
   const opened = await handle.stat({ bigint: true });
@@ -220,7 +225,7 @@ const fileErrors: Readonly<Record<string, string>> = {
   EMFILE: 'could not be opened: too many files are open',
 };
 
-/** A sentence for a failed file operation, instead of the system's call and code. */
+/** Returns a sentence for a failed file operation, instead of the system's call and code. */
 export function describeFileError(error: unknown, path: string): string {
   const known = fileErrors[errorCode(error) ?? ''];
   if (known !== undefined) return `${path} ${known}.`;

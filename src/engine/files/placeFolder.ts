@@ -1,4 +1,4 @@
-/** New folders of the user appear as a whole: what is half done has another name, and nobody takes it for a pack. */
+/** Creates folders of the user as a whole. An incomplete one has another name, so that it is not taken for a pack. */
 
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm } from 'node:fs/promises';
@@ -8,8 +8,8 @@ import { stagedPrefix } from './folderNames.ts';
 type Fill = (folder: string) => Promise<void>;
 
 /**
- * Fills a folder beside `target` and moves it there. False when `target` holds something already; then it stays as it was. Throws what
- * `fill` and the file system throw.
+ * Fills a folder beside `target` and moves it there. Returns false if `target` already contains something, which stays unchanged.
+ * Throws the errors of `fill` and of the file system.
  */
 export async function placeFolder(target: string, fill: Fill): Promise<boolean> {
   return withStaged(target, fill, async staged => {
@@ -41,7 +41,9 @@ async function withStaged(
 
 const besides = (target: string): string => join(dirname(target), `${stagedPrefix}${randomUUID()}`);
 
-/** What renaming a folder onto a file, a link or a folder with something in it fails with, on the systems that VS Code runs on. */
+/**
+ * Whether a rename failed because the target is a file, a link or a folder with content. Covers the systems that VS Code runs on.
+ */
 function isOccupied(error: unknown): boolean {
   return ['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EPERM'].includes(codeOf(error));
 }

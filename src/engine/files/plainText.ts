@@ -1,23 +1,23 @@
-/** Turns bytes from files, commands and servers into text that a model can read, and says when they are none. */
+/** Turns bytes from files, commands and servers into text for a model, and detects bytes that are not text. */
 
 const sampleSize = 8192;
 
-/** A number as people read it: `1,048,576`. */
+/** Returns a number with separators: `1,048,576`. */
 export const grouped = (count: number): string => count.toLocaleString('en-US');
 
 export const byteCount = (count: number): string => `${grouped(count)} ${count === 1 ? 'byte' : 'bytes'}`;
 
-/** True for bytes that are no text in UTF-8 or a single-byte encoding: a NUL, or many unreadable characters. */
+/** Whether the bytes are not text in UTF-8 or a single-byte encoding: they contain a NUL or many unreadable characters. */
 export function looksBinary(bytes: Buffer): boolean {
   const sample = bytes.subarray(0, sampleSize);
   if (sample.includes(0)) return true;
   const text = withoutPartialEnd(sample).toString('utf8');
   const unreadable = text.match(/[\x01-\x07\x0e-\x1a\x1c-\x1f\ufffd]/g)?.length ?? 0;
-  // A short text in another encoding has a few of them; real binary data has a third.
+  // A short text in another encoding has a few of them. In real binary data they are a third.
   return unreadable > Math.max(8, sample.length / 10);
 }
 
-/** What is said in place of binary bytes. `size` is the whole size, of which `bytes` may be the beginning only. */
+/** Returns the text shown in place of binary bytes. `size` is the whole size; `bytes` may be only the beginning. */
 export function describeBinary(what: string, bytes: Buffer, size: number): string {
   const head = bytes
     .subarray(0, 64)
@@ -26,10 +26,10 @@ export function describeBinary(what: string, bytes: Buffer, size: number): strin
   return `[${what}: binary, ${byteCount(size)}, not shown as text. It begins with (hex) ${head}]`;
 }
 
-/** UTF-8 without its byte order mark; what is not UTF-8 becomes U+FFFD. */
+/** Decodes UTF-8 and drops its byte order mark. Invalid bytes become U+FFFD. */
 export const decodeUtf8 = (bytes: Buffer): string => new TextDecoder('utf-8').decode(bytes);
 
-/** The bytes without a character that was cut in two at the end. */
+/** Returns the bytes without a character that was cut in two at the end. */
 export function withoutPartialEnd(bytes: Buffer): Buffer {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!;
@@ -42,14 +42,14 @@ export function withoutPartialEnd(bytes: Buffer): Buffer {
   return bytes;
 }
 
-/** The bytes without the rest of a character that was cut in two at the start. */
+/** Returns the bytes without the rest of a character that was cut in two at the start. */
 export function withoutPartialStart(bytes: Buffer): Buffer {
   let start = 0;
   while (start < 3 && start < bytes.length && (bytes[start]! & 0xc0) === 0x80) start++;
   return bytes.subarray(start);
 }
 
-/** Control, bidirectional and zero-width characters as `\u{...}`, so that a name cannot pose as something else. */
+/** Escapes control, bidirectional and zero-width characters as `\u{...}`, so that a name cannot pose as another. */
 export function escapeInvisible(text: string): string {
   return text.replace(
     /[\p{Cc}\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu,

@@ -1,4 +1,4 @@
-/** Folders of the user that were replaced, removed or put there: listed, and brought back as they were. */
+/** Lists and restores folders of the user that were replaced, removed or added. */
 
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -17,39 +17,39 @@ import {
 } from './folderRecord.ts';
 import { exists, recoverFolders, swapFolder } from './swapFolder.ts';
 
-/** Days that a folder is kept for. */
+/** Number of days that a folder is kept. */
 export const keptDays = 30;
 
 export interface FolderState {
   record: FolderRecord;
   /**
-   * `ready` to be undone. `edited`: what was put there is no longer as it was. `occupied`: something is where a folder was removed.
-   * `not_kept`: the old folder is gone.
+   * `ready` to be undone. `edited`: the folder that was put there has changed. `occupied`: something is at the place of a removed
+   * folder. `not_kept`: the old folder is missing.
    */
   state: 'ready' | 'edited' | 'occupied' | 'not_kept' | 'undone';
-  /** What was done since in the folder that was put there; undefined where that cannot be told. */
+  /** Edits since then in the folder that was put there. Undefined if they are unknown. */
   edits: readonly FolderDifference[] | undefined;
-  /** What undoing does to the folder that was put there; undefined where the whole folder comes or goes. */
+  /** Changes that undoing makes to the folder that was put there. Undefined if the whole folder is added or removed. */
   brings: readonly FolderDifference[] | undefined;
 }
 
 export interface UndoneFolder {
   record: FolderRecord;
-  /** What was edited is kept, and comes back when this is undone. */
+  /** Whether the edited folder is kept. It is restored when this undo is undone. */
   editedKept: boolean;
-  /** Files that were not put back, since they were edited since. */
+  /** Files that were not restored, because they were edited since. */
   leftAlone: readonly string[];
 }
 
 export class ReplacedFolders {
   readonly #dataDir: string;
 
-  /** Reads nothing yet. */
+  /** Creates the object without reading anything. */
   constructor({ dataDir }: { dataDir: string }) {
     this.#dataDir = dataDir;
   }
 
-  /** The newest first, those that are undone too. */
+  /** Returns all records, the newest first, including those that are undone. */
   async list(): Promise<FolderRecord[]> {
     await recoverFolders(this.#dataDir);
     const ids = (await readdir(replacedFolder(this.#dataDir)).catch(() => [])).filter(isFolderId);
@@ -57,7 +57,7 @@ export class ReplacedFolders {
     return records.sort((one, other) => (one.at < other.at ? 1 : -1));
   }
 
-  /** Looks at the folders as they are now. Throws TelosError `config` for an id that is none. */
+  /** Compares with the folders as they are now. Throws TelosError `config` if the id is unknown. */
   async look(id: string): Promise<FolderState> {
     const record = readRecord(this.#dataDir, id);
     if (!record) throw new TelosError('config', `No install or uninstall is kept under '${id}'.`);
@@ -74,8 +74,8 @@ export class ReplacedFolders {
   }
 
   /**
-   * Brings back what was there before, by moving it. What is there now goes; where it was edited, only with `force`, and it is kept. Throws
-   * TelosError `config` where it cannot be undone; then nothing was changed.
+   * Restores the earlier folder by moving it. The current one is removed. An edited one is removed only with `force`, and is
+   * kept. Throws TelosError `config` if undoing is not possible; then nothing was changed.
    */
   async undo(id: string, { force = false }: { force?: boolean } = {}): Promise<UndoneFolder> {
     const { record, state } = await this.look(id);
@@ -96,13 +96,13 @@ export class ReplacedFolders {
       }),
     });
     const aside = swapped.record.kept;
-    // It may have been edited in the moment before it was moved.
+    // It may have been edited right before it was moved.
     const keepsAside = aside !== null && (isEdited || !(await this.#isAsLeft(record, aside)));
     if (!keepsAside) await this.#forget(swapped.record);
     return { record, editedKept: keepsAside, leftAlone: swapped.leftAlone };
   }
 
-  /** Gives up what is older than `keptDays`. Never throws. */
+  /** Deletes folders that are older than `keptDays`. Never throws. */
   async sweep(now = Date.now()): Promise<void> {
     const oldest = now - keptDays * 24 * 60 * 60 * 1000;
     for (const id of (await readdir(replacedFolder(this.#dataDir)).catch(() => [])).filter(isFolderId)) {
@@ -113,20 +113,20 @@ export class ReplacedFolders {
     }
   }
 
-  /** Whether the folder that was moved aside is still the one that was put there, so that nothing of the user's is in it. */
+  /** Whether the folder that was moved aside is unchanged, so that it contains nothing of the user's. */
   async #isAsLeft({ left }: FolderRecord, place: string): Promise<boolean> {
     return left !== null && (await fromTo(left, place)).length === 0;
   }
 
   async #forget({ id, kept }: Pick<FolderRecord, 'id' | 'kept'>): Promise<void> {
-    // Elsewhere than in our own folder only what is called by this record's id is ours.
+    // Outside our own folder, only a name with this record's id is ours.
     const isOurs = kept !== null && basename(kept) === `${temporaryPrefix}kept-${id}`;
     if (isOurs) await rm(kept, { recursive: true, force: true }).catch(() => undefined);
     await rm(recordFolder(this.#dataDir, id), { recursive: true, force: true }).catch(() => undefined);
   }
 }
 
-/** What turns these contents into what is at `root`. */
+/** Returns the changes that lead from these contents to those of `root`. */
 async function fromTo(
   contents: Parameters<typeof differencesTo>[0],
   root: string,

@@ -1,12 +1,12 @@
-/** Compares names and paths with the patterns of the table of known names, in a time that grows with their lengths alone. */
+/** Compares names and paths with the table of known names, in a time that grows only linearly with their lengths. */
 import { agentNames, type ObeyedGroup, obeyedNames, secretNames } from './knownNames.ts';
 
-/** A file system takes no name of more than 255 units; folding can make a few more of them. */
+/** A file system accepts at most 255 units in a name. Folding can make a few more of them. */
 const longestName = 1000;
 
 const hasSigns = (pattern: string): boolean => /[*?[]/.test(pattern);
 
-/** The pattern as the source of a regular expression for one name. */
+/** Returns the pattern as the source of a regular expression for one name. */
 export const sourceOf = (pattern: string): string =>
   pattern.replace(/\[(!?)([^\]]*)\]|[\s\S]/g, (sign, not: string | undefined, set: string | undefined) => {
     if (set !== undefined) return `[${not ? '^' : ''}${set}]`;
@@ -15,10 +15,10 @@ export const sourceOf = (pattern: string): string =>
     return sign.replace(/[\\^$.|?*+()[\]{}]/, '\\$&');
   });
 
-/** True for a name that is one of the patterns. */
+/** Returns a test for names that match one of the patterns. */
 export function nameMatcher(patterns: readonly string[]): (name: string) => boolean {
   const plain = new Set(patterns.filter(pattern => !hasSigns(pattern)));
-  // Most of those with a sign are for an ending, which is looked up as well.
+  // Most patterns with a wildcard are for an ending, which is looked up as well.
   const isForEnding = (pattern: string): boolean =>
     /^\*\.[^.]+$/.test(pattern) && !hasSigns(pattern.slice(1));
   const endings = new Set(patterns.filter(isForEnding).map(pattern => pattern.slice(1)));
@@ -29,13 +29,13 @@ export function nameMatcher(patterns: readonly string[]): (name: string) => bool
     const dot = name.lastIndexOf('.');
     if (dot >= 0 && endings.has(name.slice(dot))) return true;
     if (others.length === 0) return false;
-    // What is longer is not the name of a file, and two signs in a pattern would take its length squared.
+    // A longer text is not the name of a file. Two wildcards in a pattern would take time that is quadratic in its length.
     const isShort = name.length <= 2 * longestName;
     return expression.test(isShort ? name : name.slice(0, longestName) + name.slice(-longestName));
   };
 }
 
-/** True for a path, with `/` between its parts, of which parts in a row are one of the patterns. */
+/** Returns a test for paths with `/` between their parts. It is true if consecutive parts match one of the patterns. */
 export function placeMatcher(patterns: readonly string[]): (path: string) => boolean {
   const isPlace = nameMatcher(patterns.filter(pattern => !pattern.includes('/')));
   const longer = new Map<string, (readonly ((name: string) => boolean)[])[]>();
@@ -54,7 +54,10 @@ export function placeMatcher(patterns: readonly string[]): (path: string) => boo
   };
 }
 
-/** A path as a tolerant file system sees it: case, invisible characters, trailing dots and spaces, and the names of streams do not count. */
+/**
+ * Returns a path as a tolerant file system sees it. Case, invisible characters, trailing dots and spaces, and stream names do not
+ * count.
+ */
 export function folded(path: string): string {
   return plainText(path)
     .toLowerCase()
@@ -63,11 +66,14 @@ export function folded(path: string): string {
     .join('/');
 }
 
-/** From the first of them only: tried from each, a long row of dots would take its length squared. */
+/** Removes from the first of the trailing characters only. Trying each one in a long row of dots would take quadratic time. */
 const tidied = (part: string): string =>
   part.replace(/:[^:]*:\$\w+$/, '').replace(/(?<![. ])[. ]+$/, '') || part;
 
-/** Most paths are plain, and the rest of the work is for the others alone. In capitals, letters meet that a file system takes for the same. */
+/**
+ * Most paths are plain ASCII and skip the rest of the work. In upper case, letters become equal that a file system treats as the
+ * same.
+ */
 const plainText = (path: string): string =>
   /^[\x00-\x7f]*$/.test(path)
     ? path
@@ -76,7 +82,7 @@ const plainText = (path: string): string =>
         .replace(/[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu, '')
         .toUpperCase();
 
-/** A `/` at the end belongs to the name of a folder. */
+/** Returns the last name of a path. A `/` at the end belongs to the name of a folder. */
 export const nameOf = (foldedPath: string): string => {
   const path = foldedPath.endsWith('/') ? foldedPath.slice(0, -1) : foldedPath;
   return path.slice(path.lastIndexOf('/') + 1);
@@ -86,13 +92,13 @@ const { places, hidden, files, words, endings } = secretNames;
 
 const isPlain = (pattern: string): boolean => !/[*?[/]/.test(pattern);
 
-/** Folders that are secret with all that lies in them, as far as one plain name tells. */
+/** Folders that are secret with everything in them, if one plain name identifies them. */
 export const secretFolderNames: readonly string[] = places.filter(isPlain);
 
-/** The same for places that more than one name tells, for a search that starts above all of them. */
+/** The same for places identified by several names or a pattern, for a search that starts above all of them. */
 export const secretPlaceGlobs: readonly string[] = [...places.filter(place => !isPlain(place)), ...hidden];
 
-/** Names of secret files, for programs that search by themselves and are told to mind no case. */
+/** Names of secret files, for programs that search by themselves and are set to ignore case. */
 export const secretFileGlobs: readonly string[] = [
   ...hidden,
   ...files,
@@ -110,13 +116,13 @@ function isSecretFile(name: string): boolean {
   return ofText.has(name.slice(dot + 1)) && lastWord.test(name.slice(0, dot));
 }
 
-/** What editors and people put behind the name of a file that they keep as it was. */
+/** Endings that editors and people append to the name of a file they keep as a copy. */
 const ofCopy = /(?:~|\.(?:bak|old|orig|save|saved|backup|copy|swp|tmp))$/;
 
-/** What systems put into the name of a copy, before its ending. */
+/** Text that systems insert into the name of a copy, before its ending. */
 const ofSecondCopy = /(?: \(\d{1,3}\)| (?:- )?copy(?: \d{1,3})?)(?=(?:\.[^./]*)?$)/;
 
-/** True for a path that by its names holds keys, passwords or tokens. */
+/** Whether a path, by its names, holds keys, passwords or tokens. */
 export function isSensitive(path: string): boolean {
   const plain = folded(path);
   if (isSecretPath(plain)) return true;
@@ -126,14 +132,14 @@ export function isSensitive(path: string): boolean {
 
 const isSecretPath = (plain: string): boolean => isSecretPlace(plain) || isSecretFile(nameOf(plain));
 
-/** True when `path` is `folder` or lies below it, however either is spelt. Both absolute and real. */
+/** Whether `path` is `folder` or is below it, however either is spelled. Both are absolute and real. */
 export function isInsideFolded(folder: string, path: string): boolean {
   return `${folded(path)}/`.startsWith(`${folded(folder).replace(/\/$/, '')}/`);
 }
 
 export interface Obeyed {
   kind: 'agent' | 'program';
-  /** Who runs or obeys it, in a few words. */
+  /** The programs or agents that run or obey it, in a few words. */
   by: string;
 }
 
@@ -157,8 +163,9 @@ const matchers: readonly ObeyedMatcher[] = [
 ];
 
 /**
- * What later runs or obeys the file at `path`, and who does; undefined for an ordinary file. `inWork` is the path below the folder of the work,
- * or the path itself when it lies elsewhere: where the user chose to work inside such a folder, that alone is no alarm.
+ * Returns the programs or agents that later run or obey the file at `path`, or undefined for an ordinary file. `inWork` is the
+ * path below the working folder, or the path itself if it is elsewhere. If the user chose to work inside such a folder, that
+ * alone is no alarm.
  */
 export function obeyedAt(path: string, inWork: string): Obeyed | undefined {
   const plain = folded(path);
@@ -170,12 +177,12 @@ export function obeyedAt(path: string, inWork: string): Obeyed | undefined {
   return found && { kind: found.kind, by: found.by };
 }
 
-/** As `obeyedAt`: `agent` for a file that instructs or sets up one, `program` for any other that is run or obeyed. */
+/** Returns only the kind of `obeyedAt`: `agent` for a file that instructs or configures one, `program` for any other. */
 export const whatObeys = (path: string, inWork: string): Obeyed['kind'] | undefined =>
   obeyedAt(path, inWork)?.kind;
 
 const codeEnding =
   /\.(?:[cm]?[jt]sx?|py[cdowz]?|sh|bash|zsh|fish|rb|p[lm]|php|lua|jar|class|so(?:\.\d+)*|dylib|dll|node|wasm|exe|com|ps1|bat|cmd|r|jl|exs?|go|rs|swift)$/i;
 
-/** True for a path that by its name holds code, which programs run or load. */
+/** Whether a path, by its name, holds code that programs run or load. */
 export const isCode = (path: string): boolean => codeEnding.test(folded(path));

@@ -1,20 +1,23 @@
-/** Reads files that a stranger may have laid: a pipe would never begin, a device never end. */
+/** Reads files that a stranger may have placed: a pipe would never begin, a device never end. */
 
 import { readFileSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parse, TomlError, type TomlTable } from 'smol-toml';
 import type { Diagnostic } from './diagnostic.ts';
 
-/** Far more than anybody writes by hand. */
+/** Far larger than any file written by hand. In bytes. */
 const handwrittenBytes = 4 * 1024 * 1024;
 
-/** The text of a file of settings, without a byte order mark. Throws what `readRegularFile` throws. */
+/** Returns the text of a settings file, without a byte order mark. Throws the errors of `readRegularFile`. */
 export const readSettings = (path: string): string =>
   readRegularFile(path, handwrittenBytes)
     .toString('utf8')
     .replace(/^\uFEFF/, '');
 
-/** The whole file. Throws what the file system says, and Error with a sentence for what is no file, and for one of more than `mostBytes`. */
+/**
+ * Returns the whole file. Throws the error of the file system. Throws an Error with a sentence if it is not a regular file or is
+ * larger than `mostBytes`.
+ */
 export function readRegularFile(path: string, mostBytes: number): Buffer {
   const stats = statSync(path);
   if (stats.isDirectory()) throw new Error('It is a folder, not a file.');
@@ -27,14 +30,16 @@ export function readRegularFile(path: string, mostBytes: number): Buffer {
 export type { TomlTable } from 'smol-toml';
 
 export interface TomlFile {
-  /** As it is on disk; empty where there is no such file. */
+  /** Text on disk. Empty if the file is missing. */
   text: string;
-  /** Empty where there is no such file, and where it is broken. */
+  /** Empty if the file is missing or broken. */
   table: TomlTable;
   diagnostics: readonly Diagnostic[];
 }
 
-/** `consequence` is the sentence that ends the message of a broken file. `code` is that of its diagnostic. */
+/**
+ * Reads a TOML file. `consequence` is the last sentence of the message about a broken file. `code` is the code of its diagnostic.
+ */
 export function readToml(file: string, code: string, consequence: string): TomlFile {
   let text = '';
   try {
@@ -53,13 +58,16 @@ export function readToml(file: string, code: string, consequence: string): TomlF
   }
 }
 
-/** The trimmed text of a key; undefined where it is missing, empty or no text. */
+/** Returns the trimmed text of a key, or undefined if it is missing, empty or not text. */
 export function textOf(table: TomlTable, key: string): string | undefined {
   const value = Object.hasOwn(table, key) ? table[key] : undefined;
   return (typeof value === 'string' && value.trim()) || undefined;
 }
 
-/** A warning for each of the keys that has a value which is no text, so that `textOf` passes over it. `of` says whose key it is. */
+/**
+ * Returns a warning for each of the keys whose value is not text, because `textOf` ignores such a value. `of` names the owner of
+ * the key.
+ */
 export const textDefects = (
   table: TomlTable,
   keys: readonly string[],
@@ -75,7 +83,7 @@ export const textDefects = (
       fix: `Write it as text in double quotes: ${key} = "..."`,
     }));
 
-/** The table below a key; undefined where there is none. */
+/** Returns the table below a key, or undefined if there is none. */
 export function tableOf(table: TomlTable, key: string): TomlTable | undefined {
   const value = Object.hasOwn(table, key) ? table[key] : undefined;
   return typeof value === 'object' && !Array.isArray(value) && !(value instanceof Date) ? value : undefined;
@@ -86,8 +94,8 @@ function isAbsent(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-/** The text of a TOML string with this value. */
+/** Returns the value as a TOML string. */
 export const tomlString = (value: string): string => JSON.stringify(value).replaceAll('\u007f', '\\u007f');
 
-/** Parses text that Telos is about to write. Throws what the parser throws. */
+/** Parses text that Telos is about to write. Throws the errors of the parser. */
 export const parseToml = (text: string): TomlTable => parse(text);

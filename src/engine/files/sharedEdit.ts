@@ -1,4 +1,4 @@
-/** Edits a file of the user that other windows and command lines edit at the same moment, so that nobody's change is lost. */
+/** Edits a file of the user that other windows and command lines edit at the same time. No change is lost. */
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -9,9 +9,9 @@ import { TelosError } from '../errors.ts';
 import { writeWhole } from './atomicWrite.ts';
 
 /**
- * Replaces the file's text by what `change` makes of it; a file that is not there has none, and an unchanged text is not written. One writer at
- * a time; what somebody saves meanwhile without asking for the lock is seen, and `change` called again with that. Throws what `change` and the
- * file system throw, and TelosError `config` when the file is held up.
+ * Replaces the file's text with the result of `change`. A missing file has an empty text, and an unchanged text is not written.
+ * Only one writer works at a time. If something saves meanwhile without the lock, `change` is called again with the new text.
+ * Throws the errors of `change` and of the file system. Throws TelosError `config` if the file stays locked or keeps changing.
  */
 export async function editShared(file: string, change: (text: string) => string): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
@@ -36,13 +36,16 @@ async function textOf(file: string): Promise<string> {
   });
 }
 
-/** In milliseconds. A holder says so often that it lives, and what has said nothing for so long was left behind by a process that died. */
+/**
+ * In milliseconds. The holder of a lock renews it every `beatInterval`. A lock that was not renewed for `lockAge` was left behind
+ * by a process that died.
+ */
 const beatInterval = 2_000;
 const lockAge = 10_000;
 const lockPatience = 15_000;
 
 interface Lock {
-  /** False once another process has taken it for one that was left behind, as after a sleep of the machine. */
+  /** False once another process has taken the lock for an abandoned one, for example after a sleep of the machine. */
   isOurs: () => boolean;
   release(): Promise<void>;
 }
@@ -57,7 +60,7 @@ async function acquire(path: string): Promise<Lock> {
   throw new TelosError('config', `${path} has been there for a while. If no Telos is running, delete it.`);
 }
 
-/** Undefined where there is one. It holds a text of its own, by which its maker knows it again. */
+/** Returns undefined if a lock exists. A lock contains its own text, by which its maker recognizes it. */
 async function make(path: string): Promise<Lock | undefined> {
   const token = randomUUID();
   try {
@@ -93,7 +96,7 @@ async function make(path: string): Promise<Lock | undefined> {
 async function removeStale(path: string): Promise<void> {
   const seen = await stat(path).catch(() => undefined);
   if (!seen || Date.now() - seen.mtimeMs < lockAge) return;
-  // Moved aside first: of two that find it stale only one gets it, and what was no longer the stale one comes back.
+  // Moved aside first: if two processes find it stale, only one gets it. A lock that is no longer the stale one is put back.
   const aside = `${path}.${randomUUID()}`;
   try {
     await rename(path, aside);

@@ -1,6 +1,6 @@
 /**
- * Puts a folder in the place of another, which is moved aside and kept. What is about to be done is noted first: a process that is killed at any
- * point leaves the old folder or the new one, and `recoverFolders` ends what it has begun.
+ * Replaces a folder with another one, and moves the old one aside to keep it. The change is noted first. A process killed at any
+ * point leaves the old folder or the new one, and `recoverFolders` completes or reverts the change.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -24,30 +24,36 @@ import {
 } from './folderRecord.ts';
 import { errorCode } from './paths.ts';
 
-/** What is put in its place, or taken away. */
+/** A folder to put in place, or to remove. */
 export interface FolderChange extends Pick<FolderRecord, 'kind' | 'agent' | 'target' | 'source'> {
-  /** A folder that is there already and moves to the target; null for none, missing for one that is made beside the target and filled. */
+  /**
+   * An existing folder that moves to the target. Null for none. Missing for a new one that is created beside the target and
+   * filled.
+   */
   from?: string | null;
-  /** False where nothing may be at the target; something that is there by then stays, and `OccupiedError` is thrown. */
+  /** False if the target must be empty. Something that is there by then stays, and `OccupiedError` is thrown. */
   replaces: boolean;
-  /** The record that is undone by this. */
+  /** Record that this change undoes. */
   undoes?: string;
-  /** Fills the folder, or looks at it a last time; throws to leave all as it was. */
+  /** Fills the folder, or inspects it a last time. Throws to leave everything unchanged. */
   prepare(folder: string): Promise<{ left: FolderContents | null; along: readonly AlongFile[] }>;
-  /** Edits what depends on the folder; returns what that was, for undo. */
+  /** Edits files that depend on the folder. Returns the edits, for undo. */
   after?(): Promise<readonly AlongFile[]>;
 }
 
-/** Somebody else has put something there at this very moment. */
+/** Thrown when something else was put at the target at this very moment. */
 export class OccupiedError extends Error {}
 
 export interface SwappedFolder {
   record: FolderRecord;
-  /** Files that would have changed along with the folder, and were edited by somebody else meanwhile; they stay. */
+  /** Files that should have changed with the folder but were edited by something else meanwhile. They stay unchanged. */
   leftAlone: readonly string[];
 }
 
-/** Throws what `prepare` and the file system throw, with everything as it was, and what `after` throws, with the folder in its place. */
+/**
+ * Swaps the folder. Throws the errors of `prepare` and of the file system, with everything unchanged. Throws the errors of
+ * `after`, with the folder already in place.
+ */
 export async function swapFolder(dataDir: string, change: FolderChange): Promise<SwappedFolder> {
   const { target, from, undoes } = change;
   const id = randomUUID();
@@ -74,7 +80,7 @@ export async function swapFolder(dataDir: string, change: FolderChange): Promise
   }
 }
 
-/** The first place that the system can move the old folder to; beside it is one that it always can. */
+/** Moves to the first place that the system can move the old folder to. A place beside it always works. */
 async function moveNoted(
   dataDir: string,
   { kind, agent, target, source, replaces }: FolderChange,
@@ -97,7 +103,7 @@ async function moveNoted(
       await writeRecord(dataDir, { ...record, kept: null });
       return { ...record, kept: null };
     } catch (error) {
-      // Where the old folder could not be put back, the record is the way to it.
+      // If the old folder could not be put back, the record is the way to it.
       if (kept !== null && exists(kept))
         await writeRecord(dataDir, { ...record, left: null, identity: null });
       else await rm(recordFolder(dataDir, id), { recursive: true, force: true });
@@ -108,7 +114,9 @@ async function moveNoted(
   throw new Error('There is no place to keep a folder in.');
 }
 
-/** At once, so that nothing of this process comes in between. True when something was moved aside. */
+/**
+ * Moves the folders synchronously, so that nothing of this process runs in between. Returns true if something was moved aside.
+ */
 function move(target: string, kept: string | null, staged: string | null): boolean {
   const isKept = kept !== null && renameIfThere(target, kept);
   if (staged === null) return isKept;
@@ -131,11 +139,13 @@ function renameIfThere(from: string, to: string): boolean {
   }
 }
 
-/** What renaming a folder onto a file, a link or a folder with something in it fails with, on the systems that VS Code runs on. */
+/**
+ * Whether a rename failed because the target is a file, a link or a folder with content. Covers the systems that VS Code runs on.
+ */
 const isOccupied = (error: unknown): boolean =>
   ['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EPERM'].includes(errorCode(error) ?? '');
 
-/** Replaces those that are still as they were; returns the others. */
+/** Replaces the files that are unchanged. Returns the others. */
 async function putAlong(files: readonly AlongFile[]): Promise<string[]> {
   const leftAlone: string[] = [];
   for (const { file, before, after } of files) {
@@ -154,11 +164,14 @@ async function markUndone(dataDir: string, id: string | undefined): Promise<void
   await writeRecord(dataDir, { ...record, kept: null, undoneAt: new Date().toISOString() });
 }
 
-/** The moves take no time, so one that has lasted longer is over; filling a folder may take minutes. Milliseconds. */
+/** The moves take no time, so one that has lasted longer is over. Filling a folder may take minutes. In milliseconds. */
 const longestMove = 10_000;
 const longestFilling = 60 * 60 * 1000;
 
-/** Ends what killed processes have begun: the old folder comes back unless the new one is in its place, and what is half filled goes. */
+/**
+ * Completes or reverts changes of killed processes. The old folder is restored unless the new one is in place, and partly filled
+ * folders are removed.
+ */
 export async function recoverFolders(dataDir: string): Promise<void> {
   for (const name of await readdir(journalFolder(dataDir)).catch(() => [])) {
     const journal = readJournal(dataDir, name.replace(/\.json$/, ''));
@@ -189,7 +202,9 @@ async function recover(dataDir: string, journal: FolderJournal): Promise<void> {
   await rm(journalPath(dataDir, id), { force: true });
 }
 
-/** Of another machine that shares the folder nothing is known but the time. */
+/**
+ * Whether the process of the journal may still be running. Only the time is known about another machine that shares the folder.
+ */
 function mayGoOn({ pid, host, at }: FolderJournal): boolean {
   if (isOlder(at, longestFilling)) return false;
   if (host !== hostname()) return true;
@@ -203,23 +218,26 @@ function mayGoOn({ pid, host, at }: FolderJournal): boolean {
 
 const isOlder = (at: string, milliseconds: number): boolean => !(Date.now() - Date.parse(at) < milliseconds);
 
-/** Moved first, so that it is whole or gone for everybody else; the name is the same at a second try. */
+/** Removes a folder. It is renamed first, so that others see it whole or not at all. A second try uses the same name. */
 async function discard(folder: string, id: string): Promise<void> {
   const gone = beside(folder, `gone-${id}`);
   try {
     renameSync(folder, gone);
   } catch {
-    // It has been placed, or moved before.
+    // Already put in place, or renamed before.
   }
   await rm(gone, { recursive: true, force: true, maxRetries: 2 }).catch(() => undefined);
 }
 
-/** Telos reads nothing that is called so. */
+/** Returns a path beside `path`. Telos reads nothing with such a name. */
 const beside = (path: string, name: string): string => join(dirname(path), `${temporaryPrefix}${name}`);
 
 export const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
-/** Tells a folder from any other that was ever in its place; undefined where there is none. It stays when the folder moves. */
+/**
+ * Returns an identity that differs from any other folder ever in that place. Returns undefined if there is none. It is kept when
+ * the folder moves.
+ */
 export function identityOf(path: string): string | undefined {
   const stats = lstatSync(path, { throwIfNoEntry: false, bigint: true });
   return stats && `${stats.ino}:${stats.birthtimeNs}`;

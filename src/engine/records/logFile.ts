@@ -81,7 +81,7 @@ export interface SkillEndRecord extends WrittenUsage {
   /** Already included in the sums of this record. */
   routing?: WrittenRouting;
   /**
-   * Set if the record is not a run but one question that another extension asked a model through Telos. Its text is not written.
+   * Set if the record is not a run but one question that came through the editor to a model of Telos. Its text is not written.
    */
   call?: WrittenCall;
 }
@@ -318,8 +318,8 @@ export interface CallEnd {
 }
 
 /**
- * Writes down a question that another extension asked a model through Telos, without its text. A log that cannot be written
- * breaks nothing.
+ * Writes down a question that came through the editor to a model of Telos, without its text. A log that cannot be written breaks
+ * nothing.
  */
 export function recordCall(dataDir: string, call: WrittenCall, end: CallEnd): void {
   const { outcome, error, toolCalls, durationMs, usage } = end;
