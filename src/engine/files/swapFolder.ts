@@ -1,6 +1,6 @@
 /**
  * Replaces a folder with another one, and moves the old one aside to keep it. The change is noted first. A process killed at any
- * point leaves the old folder or the new one, and `recoverFolders` completes or reverts the change.
+ * point leaves the old folder or the new one. `recoverFolders` then completes or reverts the change.
  */
 
 import { randomUUID } from 'node:crypto';

@@ -80,9 +80,7 @@ export interface SkillEndRecord extends WrittenUsage {
   outcome: RunOutcome;
   /** Already included in the sums of this record. */
   routing?: WrittenRouting;
-  /**
-   * Set if the record is not a run but one question that came through the editor to a model of Telos. Its text is not written.
-   */
+  /** Set if the record is not a run but a question that came through the editor. Its text is not written. */
   call?: WrittenCall;
 }
 
