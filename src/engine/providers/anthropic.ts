@@ -1,4 +1,4 @@
-/** Anthropic's Messages API, streamed; the only file that knows its SDK. */
+/** Streams model turns from Anthropic's Messages API; the only file that imports its SDK. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { Message } from '../../protocol/run.ts';
 import { isCallExtras } from './callIds.ts';
@@ -16,7 +16,7 @@ import { standardLimits, type TurnLimits } from './turnWatch.ts';
 export interface AnthropicOptions {
   apiKey: string;
   model: string;
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   baseUrl: string;
   limits?: TurnLimits;
 }
@@ -28,9 +28,9 @@ export function createAnthropic(options: AnthropicOptions): Provider {
   const client = new Anthropic({
     apiKey,
     baseURL: baseUrl,
-    maxRetries: 0, // turn.ts tries again, so that tries are counted once
-    timeout: 2 ** 31 - 1, // turn.ts watches the clock
-    // What follows keeps the SDK from looking into the environment of the process, which is not ours.
+    maxRetries: 0, // turn.ts retries, so that attempts are counted once
+    timeout: 2 ** 31 - 1, // turn.ts enforces the time limits
+    // The settings below keep the SDK from reading the environment of the process, which is not ours.
     authToken: null,
     webhookKey: null,
     logLevel: 'off',
@@ -58,9 +58,9 @@ export function createAnthropic(options: AnthropicOptions): Provider {
 const cached = { cache_control: { type: 'ephemeral' } } as const;
 
 /**
- * With tools, the answer is one round of many: tools, system and the two last turns of the user are marked for the prompt
- * cache (four marks are allowed; the older turn's is where this round finds what the last one stored). A request without
- * tools is a single question, for which storing would only cost.
+ * Returns the body of a request. With tools, the answer is one round of many, so parts are marked for the prompt cache:
+ * the tools, the system text and the last two user turns. Four marks are allowed; at the older turn's mark this round
+ * finds what the last one stored. A request without tools is a single question, for which storing would only cost.
  */
 export function toAnthropicRequest(
   model: string,
@@ -87,11 +87,11 @@ type Turn = Anthropic.UserMessageParam | Anthropic.AssistantMessageParam;
 
 function toAnthropicMessage({ role, content }: Message): Turn {
   if (typeof content === 'string') return { role, content };
-  // The API refuses empty text, which a model may well have sent.
+  // The API refuses empty text, which a model may have sent.
   const blocks = content.filter(
     block => (block.type !== 'text' || block.text !== '') && !isCallExtras(block),
   );
-  // Our blocks are Anthropic's own, but for the names of image types, which we leave to the API to check.
+  // Our blocks have Anthropic's format, except for the names of image types, which the API checks.
   return { role, content: blocks as Anthropic.ContentBlockParam[] };
 }
 
@@ -108,26 +108,26 @@ function withCacheMark(turn: Anthropic.UserMessageParam): Anthropic.UserMessageP
   return { role: 'user', content: [...content.slice(0, -1), { ...last, ...cached } as typeof last] };
 }
 
-/** A block of the answer that is passed on once it is whole. */
+/** A block of the answer that is passed on once it is complete. */
 type OpenBlock =
   | { type: 'tool_use'; id: string; name: string; json: string }
   | { type: 'thinking'; thinking: string; signature: string }
   | { type: 'redacted_thinking'; data: string };
 
-/** What the SDK's types leave out, because it deals with errors itself. */
+/** The stream's events with `error`, which the SDK's type leaves out because the SDK handles errors itself. */
 type WireEvent =
   | Anthropic.RawMessageStreamEvent
   | { type: 'error'; error?: { type?: string; message?: string } };
 
 class AnthropicReader implements WireReader {
   whole = false;
-  /** By their place in the answer; servers that imitate the format may have several open at a time. */
+  /** By their index in the answer. Servers that imitate the format may have several open at a time. */
   readonly #blocks = new Map<number, OpenBlock>();
   #stopReason = 'end_turn';
   readonly #usage: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
   read(data: string): StreamEvent | undefined {
-    // Gateways that speak OpenAI's format too end each stream with its last line.
+    // Gateways that also speak OpenAI's format end each stream with that format's last line.
     if (this.whole || data === '[DONE]') return undefined;
     const event = JSON.parse(data) as WireEvent | null;
     switch (event?.type) {
@@ -154,7 +154,7 @@ class AnthropicReader implements WireReader {
     }
   }
 
-  /** A block whose end was not said is as whole as the answer is. */
+  /** Closes blocks whose end was not sent: they are as complete as the answer is. */
   end(): readonly StreamEvent[] {
     const blocks = [...this.#blocks.keys()].flatMap(index => this.#closeBlock(index) ?? []);
     return [...blocks, { type: 'done', stopReason: this.#stopReason, usage: this.#usage }];
@@ -208,13 +208,13 @@ class AnthropicReader implements WireReader {
 function openBlock(block: Anthropic.RawContentBlockStartEvent['content_block']): OpenBlock | undefined {
   switch (block.type) {
     case 'tool_use': {
-      // Some servers that speak this format send the arguments at once, in the start of the block.
+      // Some servers that speak this format send all arguments at once, in the start of the block.
       const input = block.input as object | undefined;
       const json = input && Object.keys(input).length > 0 ? JSON.stringify(input) : '';
       return { type: 'tool_use', id: block.id, name: block.name, json };
     }
     case 'thinking':
-      // Imitations leave out what is empty.
+      // Servers that imitate the format leave out empty fields.
       return { type: 'thinking', thinking: block.thinking ?? '', signature: block.signature ?? '' };
     case 'redacted_thinking':
       return { type: 'redacted_thinking', data: block.data };
@@ -223,7 +223,7 @@ function openBlock(block: Anthropic.RawContentBlockStartEvent['content_block']):
   }
 }
 
-/** What an error in the middle of a stream would have been as an HTTP status. */
+/** The HTTP status that corresponds to an error in the middle of a stream, by the error's type. */
 const statusOfType: Readonly<Record<string, number>> = {
   authentication_error: 401,
   permission_error: 403,

@@ -1,4 +1,4 @@
-/** Gives every tool call of a conversation an id of its own: some servers repeat theirs, and most refuse a request with two of the same. */
+/** Makes the ids of tool calls unique in a conversation. Some servers repeat ids, and most refuse a request with duplicates. */
 
 import { randomUUID } from 'node:crypto';
 import type { ContentBlock, Message, RedactedThinkingBlock } from '../../protocol/run.ts';
@@ -6,7 +6,10 @@ import type { StreamEvent } from './provider.ts';
 
 const mark = 'telos-call-extras:';
 
-/** `extras` are further properties of the call, as they came from the provider of that name. */
+/**
+ * Returns a block that keeps further properties of a call. `extras` are these properties, unchanged;
+ * `provider` is the name of the provider that sent them.
+ */
 export function callExtrasBlock(
   callId: string,
   extras: object,
@@ -15,16 +18,19 @@ export function callExtrasBlock(
   return { type: 'redacted_thinking', data: mark + JSON.stringify([callId, extras, provider]) };
 }
 
-/** The same for what belongs to a whole message of the model: OpenRouter hands on the reasoning of models that want it back. */
+/**
+ * Returns a block that keeps further properties of a whole message of the model. OpenRouter passes on the reasoning
+ * of models that want it back.
+ */
 export const messageExtrasBlock = (extras: object, provider: string): RedactedThinkingBlock =>
   callExtrasBlock('', extras, provider);
 
-/** True for a block that only the server understands from which it came. */
+/** Returns true for a block that only the server that sent it understands. */
 export function isCallExtras(block: ContentBlock): boolean {
   return block.type === 'redacted_thinking' && block.data.startsWith(mark);
 }
 
-/** Returns what a block of ours holds, and undefined for any other. */
+/** Returns the content of a block of extras, or undefined for any other block. */
 export function callExtrasIn(
   block: ContentBlock,
 ): { callId: string; extras: object; provider: string | undefined } | undefined {
@@ -34,8 +40,8 @@ export function callExtrasIn(
 }
 
 /**
- * The further properties that the provider of that name attached to each call of a message, by the call's id; under the empty one those of the
- * message itself. What another one attached is not for it: OpenAI refuses properties that it does not know.
+ * Returns the further properties that `provider` attached to each call of a message, by the call's id. Those of the
+ * message itself have the empty id. Those of other providers are left out: OpenAI refuses properties that it does not know.
  */
 export function extrasOf(content: readonly ContentBlock[], provider: string): Map<string, object> {
   const found = new Map<string, object>();
@@ -43,7 +49,7 @@ export function extrasOf(content: readonly ContentBlock[], provider: string): Ma
     const attached = callExtrasIn(block);
     if (!attached) continue;
     const { callId, extras, provider: from } = attached;
-    // Conversations of older versions do not say from whom it came.
+    // Conversations of older versions do not name the provider.
     if (from === undefined || from === provider) found.set(callId, extras);
   }
   return found;
@@ -51,13 +57,16 @@ export function extrasOf(content: readonly ContentBlock[], provider: string): Ma
 
 export const newCallId = (): string => `call_${randomUUID().replaceAll('-', '')}`;
 
-/** The events of one turn; a call gets another id where a call of `messages`, or an earlier one of the turn, has its own, or where it has none. */
+/**
+ * Yields the events of one turn. A call gets a new id if it has none, or if a call of `messages` or an earlier call of
+ * the turn has the same.
+ */
 export async function* withOwnCallIds(
   events: AsyncIterable<StreamEvent>,
   messages: readonly Message[],
 ): AsyncGenerator<StreamEvent> {
   const taken = new Set(messages.flatMap(callIdsIn));
-  // What is attached to a call comes before it.
+  // The extras of a call arrive before the call.
   const awaited = new Map<string, string>();
   const idFor = (given: string): string => {
     const id = !given || taken.has(given) ? newCallId() : given;

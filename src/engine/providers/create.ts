@@ -1,45 +1,45 @@
-/** Chooses the model for a run from what is set up, and makes it; no SDK is loaded before a model is made. */
+/** Chooses the model for a run from the settings, and creates its provider. No SDK is loaded before that. */
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Provider } from './provider.ts';
 
 export type ProviderName = 'anthropic' | 'openai' | 'gemini' | 'openrouter' | 'ollama' | 'replay';
 
-/** Models that only a frontend can reach, such as those of an editor; it brings them along when it opens Telos. */
+/** Models that only a frontend can reach, such as those of an editor. The frontend passes them when it opens Telos. */
 export interface FrontendProvider {
-  /** The model that is used when none is named; undefined while there is none. */
+  /** Resolves with the model that is used if none is named, or undefined while there is none. */
   model(): Promise<string | undefined>;
-  /** Throws TelosError `config` when there is no such model. */
+  /** Throws TelosError `config` if there is no such model. */
   create(model?: string): Promise<Provider>;
 }
 
-/** By the name under which each is chosen. */
+/** Frontend providers by the name under which each is chosen. */
 export type FrontendProviders = Readonly<Record<string, FrontendProvider>>;
 
 export interface ProviderChoice {
-  /** One of `providerNames`, or the name of one that the frontend brought. */
+  /** One of `providerNames`, or the name of a frontend provider. */
   name: string;
   model: string;
   /** A short sentence for the person. */
   why: string;
-  /** A recorded run answers in place of a model. */
+  /** True if a recorded run answers instead of a model. */
   recording: boolean;
-  /** Where the model is asked, without a slash at the end; a recording has none. */
+  /** Address of the model's server, without a trailing slash. Missing for a recording. */
   baseUrl?: string;
-  /** Set when the frontend brought the provider. */
+  /** Set if the provider comes from the frontend. */
   broughtBy?: FrontendProvider;
 }
 
 interface ProviderSetup {
   model: string;
   baseUrl: string;
-  /** Variable that moves the provider to another address. */
+  /** Environment variable that sets another address. */
   baseUrlVariable: string;
-  /** Variable of its key; undefined when it needs none. */
+  /** Environment variable of its key; undefined if it needs none. */
   keyVariable: string | undefined;
 }
 
-/** In the order in which their keys are looked for. */
+/** Providers in the order in which their keys are looked for. */
 export const providerSetups: Readonly<Record<Exclude<ProviderName, 'replay'>, ProviderSetup>> = {
   anthropic: {
     model: 'claude-haiku-4-5',
@@ -75,20 +75,21 @@ export const providerSetups: Readonly<Record<Exclude<ProviderName, 'replay'>, Pr
 
 export const providerNames = [...Object.keys(providerSetups), 'replay'] as readonly ProviderName[];
 
-/** The providers that want a key, in the order in which their keys are looked for. */
+/** The providers that need a key, in the order in which their keys are looked for. */
 export const keyedProviders: readonly { name: Exclude<ProviderName, 'replay'>; keyVariable: string }[] =
   providerNames.flatMap(name => {
     const keyVariable = name === 'replay' ? undefined : providerSetups[name].keyVariable;
     return name === 'replay' || !keyVariable ? [] : [{ name, keyVariable }];
   });
 
-/** How long an Ollama may take to show that it is there, in milliseconds. */
+/** How long Ollama may take to answer, in milliseconds. */
 const ollamaPatienceMs = 300;
 
 /**
- * What the next run will use: the provider that is set, else the recording that is set, else the first one with a key, else an Ollama that
- * answers, else a frontend's provider with a model, else the skills' recordings. Throws TelosError `config` for an unknown name or one
- * without a model, `auth` for a provider without its key.
+ * Returns the choice for the next run, the first of: the provider that is set, the recording that is set, the first
+ * provider with a key, OpenAI if its base URL is set, Ollama if it answers, a frontend's provider with a model, and the
+ * skills' recordings. Throws TelosError `config` for an unknown name or a named provider without a model, and `auth` for a
+ * provider without its key.
  */
 export async function chooseProvider(
   config: Config,
@@ -126,7 +127,7 @@ async function chooseNamed(
   return choiceOf(config, name, `The provider is set to ${name}.`);
 }
 
-/** Undefined where the provider has no model; one that is named by the person counts only when there is one at all. */
+/** Returns undefined if the provider has no model. A model that the person names counts only if the provider has any. */
 async function chooseBrought(
   config: Config,
   name: string,
@@ -153,16 +154,16 @@ function choiceOf(config: Config, name: ProviderName, why: string): ProviderChoi
   return { name, model, why, recording: false, baseUrl: providerAddress(config, name) };
 }
 
-/** Where a provider is asked, without a slash at the end, and with or without `/v1` as its requests want it. */
+/** Returns a provider's address without a trailing slash, and with or without `/v1` as its requests need it. */
 export function providerAddress(config: Config, name: Exclude<ProviderName, 'replay'>): string {
   const { baseUrl, baseUrlVariable } = providerSetups[name];
   const address = (config.env[baseUrlVariable]?.trim() || baseUrl).replace(/\/+$/, '');
-  // Both makers write their address the other way round elsewhere, so people do too.
+  // Both makers write their address the other way elsewhere, so people do too.
   if (name === 'anthropic') return address.replace(/\/v1$/, '');
   return name === 'ollama' && /^https?:\/\/[^/]+$/i.test(address) ? `${address}/v1` : address;
 }
 
-/** Why no request can go to an address, and what to do about it; undefined where one can. */
+/** Returns why no request can be sent to an address, and what to do about it; undefined if one can. */
 export function addressProblem(address: string, name: Exclude<ProviderName, 'replay'>): string | undefined {
   const { baseUrlVariable } = providerSetups[name];
   if (/^[^/]*\/*[^/]*@/.test(address))
@@ -171,7 +172,7 @@ export function addressProblem(address: string, name: Exclude<ProviderName, 'rep
   return `${baseUrlVariable} is '${address}', which is no address. Set it to one that begins with http:// or https://.`;
 }
 
-/** Throws TelosError `config` for an address that is none. */
+/** Returns the provider's address. Throws TelosError `config` if no request can be sent to it. */
 function usableAddress(config: Config, name: Exclude<ProviderName, 'replay'>): string {
   const address = providerAddress(config, name);
   const problem = addressProblem(address, name);
@@ -188,7 +189,7 @@ function keyOf(config: Config, name: Exclude<ProviderName, 'replay'>): string {
   if (!keyVariable) return '';
   const key = config.env[keyVariable];
   if (key) return key;
-  // Another server than OpenAI's own, which may well want no key.
+  // A server other than OpenAI's own may need no key.
   if (name === 'openai' && config.env['OPENAI_BASE_URL']) return '';
   const message = `The provider ${name} has no key. Set ${keyVariable}, or run “Telos: Set API Key…”.`;
   throw new TelosError('auth', message);
@@ -202,13 +203,14 @@ async function ollamaAnswers(config: Config): Promise<boolean> {
     await response.body?.cancel();
     return response.ok;
   } catch {
-    return false; // nobody there, or something that is not an Ollama
+    return false; // no server, or one that is not Ollama
   }
 }
 
 /**
- * Makes what was chosen. `skillDir` is the skill that will run: with a recording it decides which one, so that its model and date
- * are known at once. Throws TelosError `auth` without a key, `config` for a recording that cannot be read.
+ * Creates the chosen provider. `skillDir` is the skill that will run. It decides which recording is played, so that the
+ * recording's model and date are known at once. Throws TelosError `auth` without a key, and `config` for a recording that
+ * cannot be read.
  */
 export async function createProvider(
   config: Config,

@@ -1,28 +1,31 @@
-/** Turns what an HTTP API answered, or a broken line, into an error that says what to do. */
+/** Turns an HTTP API's answer, or a broken connection, into an error that says what to do. */
 import { TelosError } from '../errors.ts';
 
-/** What every error of the SDKs comes down to. */
+/** The parts that every HTTP error of the SDKs has. */
 export interface HttpFailure {
-  /** As in a sentence: "Anthropic". */
+  /** The provider's name as in a sentence: "Anthropic". */
   label: string;
-  /** 0 when there was no answer. */
+  /** HTTP status; 0 if there was no answer. */
   status: number;
   /** The provider's own words. */
   reason: string;
   headers?: { get(name: string): string | null } | undefined;
-  /** What to do about a refused key. */
+  /** Advice for a refused key. */
   keyHint: string;
-  /** What to do about a model that is not there; by default, to check its name. */
+  /** Advice for a missing model; by default, to check its name. */
   missingModelHint?: string | undefined;
   /** The base URL. */
   address: string;
-  /** Variable of the base URL. */
+  /** Environment variable of the base URL. */
   addressVariable: string;
-  /** Must not be seen in any message. */
+  /** The key. It must not appear in any message. */
   secret: string;
 }
 
-/** 401 and 403 become `auth`, 429 `rate_limit`, the rest `provider`. Tried again: 408, 429 (but not for a spent budget), 5xx. */
+/**
+ * Returns the error for an HTTP status: 401 and 403 become `auth`, 429 `rate_limit`, the rest `provider`. Retried are 408,
+ * 429 (except for a spent budget) and 5xx.
+ */
 export function explainHttpFailure(failure: HttpFailure): TurnFailure {
   const { label, status } = failure;
   const reason = sentence(withoutSecret(wordsOf(failure.reason), failure.secret));
@@ -53,13 +56,13 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
   };
 }
 
-/** Only who knows models says that one is missing; anybody else says that there is nothing at this address. */
+/** Returns advice for 404. Only a server that knows models mentions one; any other has nothing at this address. */
 function missingHint({ missingModelHint, address, addressVariable }: HttpFailure, reason: string): string {
   if (/model/i.test(reason)) return missingModelHint ?? 'Check the name of the model (TELOS_MODEL).';
   return `Check the address ${address} (${addressVariable}).`;
 }
 
-/** No answer at all, or one that stopped halfway. `address` is the base URL; `variable` sets it. */
+/** Returns the error for a missing or incomplete answer. `address` is the base URL; `variable` sets it. */
 export function explainLineFailure(
   error: unknown,
   label: string,
@@ -80,20 +83,20 @@ export function explainLineFailure(
   return { error: brokenOff(label, error), again: true };
 }
 
-/** Milliseconds from the headers `retry-after-ms` or `retry-after` (seconds, or a date). */
+/** Returns the wait in milliseconds from the headers `retry-after-ms` or `retry-after` (seconds, or a date). */
 function retryAfter(headers: HttpFailure['headers']): number | undefined {
   const milliseconds = Number(headers?.get('retry-after-ms') || Number.NaN);
   if (milliseconds >= 0) return milliseconds;
   const value = headers?.get('retry-after');
   if (!value) return undefined;
   const seconds = Number(value);
-  // A negative number is not a wait; as a date it would be one in the past.
+  // A negative number is not a wait. Parsed as a date, it would be one in the past.
   if (seconds < 0) return undefined;
   const wait = Number.isNaN(seconds) ? Date.parse(value) - Date.now() : seconds * 1000;
   return Number.isNaN(wait) ? undefined : Math.max(0, wait);
 }
 
-/** Without the status in front, and of a page what a person would read of it. */
+/** Returns the reason without the leading status. From an HTML page, returns its title or its visible text. */
 function wordsOf(reason: string): string {
   const text = reason
     .slice(0, 20_000)
@@ -118,22 +121,22 @@ function sentence(text: string): string {
 function deepestCode(error: unknown): string | undefined {
   let code: string | undefined;
   for (let cause = error, depth = 0; cause instanceof Error && depth < 6; cause = cause.cause, depth += 1) {
-    // A host with several addresses fails with one error for each.
+    // A host with several addresses fails with one error per address.
     const own = cause instanceof AggregateError ? cause.errors[0] : cause;
     if (own instanceof Error && 'code' in own && typeof own.code === 'string') code = own.code;
   }
   return code;
 }
 
-/** To ask again would bring the same. */
+/** The answer is not an event stream. A retry would return the same. */
 export class NoEventStream extends TelosError {}
 
-/** Characters of a strange answer that a person is shown. */
+/** Characters of an unexpected answer that are shown to the person. */
 const shown = 160;
-/** Characters in which an error says what it has to say. */
+/** Characters of an answer's beginning that are kept; enough for an error. */
 const kept = 16_384;
 
-/** How an answer begins. */
+/** The beginning of an answer. */
 export class Opening {
   readonly #type: string;
   #text = '';
@@ -147,12 +150,12 @@ export class Opening {
     if (this.#text.length < kept) this.#text += this.#decoder.decode(bytes, { stream: true });
   }
 
-  /** The answer, where it begins as JSON does; undefined for all others. */
+  /** The answer if it begins like JSON, else undefined. */
   get json(): string | undefined {
     return this.#text.trimStart().startsWith('{') ? this.#text : undefined;
   }
 
-  /** The error to tell of an answer without a single event that says itself to be something else; undefined for all others. */
+  /** Returns the error for an answer without any event whose content type is not an event stream, else undefined. */
   strangerThan(label: string): NoEventStream | undefined {
     if (this.#type === '' || this.#type === 'text/event-stream') return undefined;
     const begins = this.#text.slice(0, shown).replace(/\s+/g, ' ').trim();
@@ -161,20 +164,20 @@ export class Opening {
   }
 }
 
-/** What went wrong with one try. */
+/** The failure of one attempt. */
 export interface TurnFailure {
   error: TelosError;
-  /** Another try could help. */
+  /** True if a retry could help. */
   again: boolean;
-  /** The server's own wish, from `retry-after`. */
+  /** The wait that the server asks for in `retry-after`, in milliseconds. */
   pauseMs?: number | undefined;
-  /** Nobody listens at the address. */
+  /** True if no server listens at the address. */
   refused?: boolean;
 }
 
 /** An error that a server reports in the middle of its answer. */
 export class ReportedError extends Error {
-  /** What it would have been as an HTTP status. */
+  /** The HTTP status that corresponds to the error. */
   readonly status: number;
 
   constructor(status: number, reason: string) {

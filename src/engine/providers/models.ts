@@ -1,4 +1,4 @@
-/** Which models there are to choose from: asked of servers that cost nothing to ask, else those whose prices are known. */
+/** Lists the models to choose from: from servers that are free to ask, else from the price list. */
 import type { Config } from '../config.ts';
 import {
   addressProblem,
@@ -12,18 +12,18 @@ import { pricedModels } from './prices.ts';
 
 export interface ProviderModels {
   name: ProviderName;
-  /** It can be used as it is: its key is set, or it needs none and answers. */
+  /** True if it can be used as it is: its key is set, or it needs none and answers. */
   ready: boolean;
-  /** May be incomplete; empty where nothing is known. */
+  /** May be incomplete; empty if none are known. */
   models: readonly string[];
 }
 
 /** How long a server may take to list its models, in milliseconds. */
 const patienceMs = 1_000;
-/** A gateway may list hundreds. */
+/** Upper bound of a list of models; a gateway may have hundreds. */
 const mostModels = 200;
 
-/** All providers of the engine but the recording. Never throws: a server that does not answer has no models. */
+/** Returns all providers of the engine except the recording. Never throws: a server that does not answer has no models. */
 export async function listModels(config: Config): Promise<ProviderModels[]> {
   const keyed = keyedProviders.map(async ({ name, keyVariable }): Promise<ProviderModels> => {
     const known = knownModels(name);
@@ -38,13 +38,13 @@ export async function listModels(config: Config): Promise<ProviderModels[]> {
   return Promise.all([...keyed, ollama]);
 }
 
-/** The one that is used when none is named may be a name for whatever is the latest, which has no price. */
+/** Returns the priced models and the default one. The default may be an alias for the latest model, which has no price. */
 function knownModels(name: keyof typeof providerSetups): string[] {
   const [priced, usual] = [pricedModels(name), providerSetups[name].model];
   return priced.length === 0 || priced.includes(usual) ? priced : [usual, ...priced];
 }
 
-/** The names that `GET /models` gives; undefined where nothing answers as it should. */
+/** Returns the names that `GET /models` lists, or undefined if there is no valid answer. */
 async function askServer(baseUrl: string, key?: string): Promise<string[] | undefined> {
   try {
     const response = await fetch(`${baseUrl}/models`, {
@@ -60,13 +60,16 @@ async function askServer(baseUrl: string, key?: string): Promise<string[] | unde
 }
 
 export type Ping =
-  /** `models` is empty where the server has no such list. */
+  /** `models` is empty if the server has no such list. */
   { ok: true; milliseconds: number; models: readonly string[] } | { ok: false; problem: string };
 
-/** Milliseconds. */
+/** How long a server may take to answer a ping, in milliseconds. */
 const patienceMsPing = 10_000;
 
-/** Undefined where there is nothing to ask: a recording, or a provider that the frontend brought. Throws the abort reason on abort. */
+/**
+ * Returns the result of asking a provider's server, or undefined if there is nothing to ask: a recording, or a frontend
+ * provider. Throws the abort reason on abort.
+ */
 export async function pingProvider(
   { env }: Pick<Config, 'env'>,
   choice: ProviderChoice,
@@ -84,7 +87,7 @@ export async function pingProvider(
       name === 'anthropic' ? `${baseUrl}/v1/models?limit=1000` : `${baseUrl}/models`,
       {
         headers: headersFor(name, key),
-        // A key goes to nobody but whom it is meant for.
+        // A key is sent only to the server that it is meant for.
         redirect: 'manual',
         signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMsPing)]),
       },
@@ -96,7 +99,7 @@ export async function pingProvider(
         ok: false,
         problem: `${name} refuses the key (${status}). Check ${keyVariable ?? baseUrlVariable}.`,
       };
-    // A gateway may well pass on messages alone; that it answers is all there is to know.
+    // A gateway may pass on messages only. An answer is enough to know.
     if (!response.ok && status !== 404 && status !== 405)
       return {
         ok: false,

@@ -1,7 +1,7 @@
 /**
- * Keeps Ollama from cutting a prompt silently. Its OpenAI-compatible endpoint takes no context length with a request: what is longer
- * than the model's context, often 4,096 tokens, is dropped without a word. So its own API is asked how much a model
- * holds, and where that is too little a variant of the model with room enough is made; it shares the model's data on disk.
+ * Keeps Ollama from cutting a prompt silently. Its OpenAI-compatible endpoint takes no context length with a request. It
+ * drops whatever exceeds the model's context, often 4,096 tokens, without a message. So Ollama's own API is asked for the
+ * context size. If that is too small, a variant of the model with enough room is made. It shares the model's data on disk.
  */
 import { TelosError } from '../errors.ts';
 
@@ -10,35 +10,35 @@ interface SizedRequest {
   max_tokens?: number | null;
 }
 
-/** A token is rarely shorter than this many characters of a request, in English, German or JSON. */
+/** Lower estimate of a token's length in characters, for English, German or JSON. */
 const charactersPerToken = 3;
-/** What a model makes of an image, however large its file, in tokens; models with eyes take from 256 to about so many. */
+/** Upper estimate of an image in tokens, whatever the size of its file. Models that read images use from 256 to about this. */
 const tokensPerImage = 3_000;
-/** Room that the answer gets beside the prompt, in tokens. */
+/** Room for the answer in addition to the prompt, in tokens. */
 const answerRoom = 4_096;
 const smallestVariant = 16_384;
 
 export class OllamaContext {
   readonly #api: string;
   readonly #model: string;
-  /** What the model holds as it is set up, in tokens; undefined when this server cannot tell. */
+  /** Context of the model as it is set up, in tokens; undefined if this server does not report it. */
   #usual: Promise<number | undefined> | undefined;
   readonly #variants = new Map<number, Promise<string>>();
 
-  /** `baseUrl` ends in /v1; Ollama's own API lies beside that. */
+  /** `baseUrl` ends in `/v1`; Ollama's own API is at `/api` of the same server. */
   constructor(baseUrl: string, model: string) {
     this.#api = baseUrl.replace(/\/v1$/, '/api');
     this.#model = model;
   }
 
   /**
-   * The request with a model that holds all of it. Throws TelosError `provider` when there is none. A server that does not speak
-   * Ollama's own API gets the request as it is.
+   * Returns the request with a model whose context holds all of it. Throws TelosError `config` if there is none. Returns
+   * the request unchanged if the server does not speak Ollama's own API.
    */
   async fit<Request extends SizedRequest>(request: Request, signal: AbortSignal): Promise<Request> {
     this.#usual ??= this.#contextInUse(signal);
     const usual = await this.#usual.catch(error => {
-      this.#usual = undefined; // an abort or a lost connection is no answer
+      this.#usual = undefined; // an abort or a lost connection is not an answer
       throw error;
     });
     if (usual === undefined) return request;
@@ -59,7 +59,7 @@ export class OllamaContext {
     }
   }
 
-  /** Loads the model, as the request itself would, and looks how much it was given. */
+  /** Loads the model, as the request itself would, and returns the size of its context in tokens. */
   async #contextInUse(signal: AbortSignal): Promise<number | undefined> {
     const loaded = await this.#call('POST', '/generate', { model: this.#model, stream: false }, signal);
     if (!loaded) return undefined;
@@ -73,7 +73,7 @@ export class OllamaContext {
     return own?.context_length || undefined;
   }
 
-  /** `size` is what is wanted, and `needed` the least that will do; both in tokens. */
+  /** Makes a variant and returns its name. `size` is the wanted context and `needed` the least that is enough, in tokens. */
   async #makeVariant(size: number, needed: number, signal: AbortSignal): Promise<string> {
     const shown = (await this.#call('POST', '/show', { model: this.#model }, signal)) as
       | { model_info?: Record<string, unknown> }
@@ -91,7 +91,7 @@ export class OllamaContext {
     return variant;
   }
 
-  /** The parsed answer; undefined when the server does not know the question, or answers it with an error. */
+  /** Returns the parsed answer, or undefined if the server answers with an error or with something that is not JSON. */
   async #call(
     method: string,
     path: string,

@@ -1,4 +1,4 @@
-/** Chat completions as OpenAI defined them and many servers speak them, streamed; the only file that knows OpenAI's SDK. */
+/** Streams model turns from OpenAI's chat completions API and compatible servers; the only file that imports OpenAI's SDK. */
 import OpenAI, { APIError } from 'openai';
 import type {
   ContentBlock,
@@ -19,14 +19,14 @@ import { standardLimits, type TurnLimits } from './turnWatch.ts';
 
 export interface OpenaiCompatibleOptions {
   name: OpenaiCompatibleName;
-  /** Empty for a server that wants none. */
+  /** Empty for a server that needs none. */
   apiKey: string;
-  /** Variable of the key, for messages; undefined for a server that wants none. */
+  /** Environment variable of the key, for messages; undefined for a server that needs none. */
   keyVariable: string | undefined;
   model: string;
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   baseUrl: string;
-  /** Variable of the base URL, for messages. */
+  /** Environment variable of the base URL, for messages. */
   baseUrlVariable: string;
   limits?: TurnLimits;
 }
@@ -38,18 +38,18 @@ const labels: Readonly<Record<OpenaiCompatibleName, string>> = {
   ollama: 'Ollama',
 };
 
-/** A local model may have to be loaded from disk, and may think for long. */
+/** Limits for a local model, which may have to be loaded from disk and may think for a long time. */
 const localLimits: TurnLimits = { ...standardLimits, firstByteMs: 300_000, idleMs: 300_000 };
 
 export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provider {
   const { name, apiKey, model, baseUrl, limits = name === 'ollama' ? localLimits : standardLimits } = options;
   const client = new OpenAI({
-    apiKey: apiKey || 'none', // the SDK insists on one
+    apiKey: apiKey || 'none', // the SDK requires one
     baseURL: baseUrl,
-    maxRetries: 0, // turn.ts tries again, so that tries are counted once
-    timeout: 2 ** 31 - 1, // turn.ts watches the clock
+    maxRetries: 0, // turn.ts retries, so that attempts are counted once
+    timeout: 2 ** 31 - 1, // turn.ts enforces the time limits
     fetch: fetchWithReadableErrors,
-    // What follows keeps the SDK from looking into the environment of the process, which is not ours.
+    // The settings below keep the SDK from reading the environment of the process, which is not ours.
     adminAPIKey: null,
     organization: null,
     project: null,
@@ -79,7 +79,7 @@ export function createOpenaiCompatible(options: OpenaiCompatibleOptions): Provid
   };
 }
 
-/** The body of a request, with `stream` and the token counts asked for. Without tools it has no key `tools`. */
+/** Returns the body of a request that asks for a stream and token counts. Without tools it has no key `tools`. */
 export function toOpenaiRequest(
   name: OpenaiCompatibleName,
   model: string,
@@ -101,12 +101,15 @@ export function toOpenaiRequest(
   };
 }
 
-/** OpenAI's own reasoning models know the limit by its newer name only; compatible servers often by the older one only. */
+/**
+ * Returns true if the model accepts only the newer name of the length limit, as OpenAI's own reasoning models do.
+ * Compatible servers often accept only the older name.
+ */
 function refusesMaxTokens(name: OpenaiCompatibleName, model: string): boolean {
   return name === 'openai' && /^(o\d|gpt-([5-9]|\d\d))/.test(model);
 }
 
-/** Google wraps its errors into a list, in which the SDK does not look. */
+/** Unwraps errors: Google puts them into a list, which the SDK does not read. */
 async function fetchWithReadableErrors(url: string | URL | Request, init?: RequestInit): Promise<Response> {
   const response = await fetch(url, init);
   if (response.ok) return response;
@@ -144,7 +147,7 @@ function explain(error: unknown, options: OpenaiCompatibleOptions): TurnFailure 
   });
 }
 
-/** A server of one's own does not come back by itself, so there is nothing to wait for. */
+/** Returns a failure without a retry: a local server does not start by itself. */
 function ollamaIsOff(baseUrl: string, cause: unknown): TurnFailure {
   const address = baseUrl.replace(/\/v1$/, '');
   const message = `Ollama is not running at ${address}. Start it with \`ollama serve\`, or set OLLAMA_BASE_URL to where it runs.`;
@@ -174,8 +177,9 @@ export type OpenaiMessage =
   | { role: 'tool'; tool_call_id: string; content: string };
 
 /**
- * The system text comes first, if there is one. Results of tools become messages of their own, directly behind the calls; what a
- * user said beside them, and the images that tools returned, follow in a message of the user. `provider` is who reads them.
+ * Returns the messages in OpenAI's format. The system text comes first, if there is one. Results of tools become separate
+ * messages, directly after the calls. A user message with the images that tools returned and with the user's own content
+ * follows. `provider` is the provider that the messages are sent to.
  */
 export function toOpenaiMessages(
   system: string,
@@ -190,7 +194,7 @@ export function toOpenaiMessages(
 
 function fromAssistant(content: string | ContentBlock[], provider: string): OpenaiMessage {
   if (typeof content === 'string') return { role: 'assistant', content };
-  // Other models' reasoning stays behind: it is sealed for the provider that it came from.
+  // Other models' reasoning is left out: it is sealed for the provider that it came from.
   const text = content
     .flatMap(block => (block.type === 'text' && block.text ? [block.text] : []))
     .join('\n\n');
@@ -210,9 +214,9 @@ function toCall(block: ToolUseBlock, extras: ReadonlyMap<string, object>): Opena
   };
 }
 
-/** JSON in one line with a space behind commas and colons, the way the models' own training data is written. */
+/** Returns JSON in one line with a space after commas and colons, as in the models' own training data. */
 function spacedJson(value: unknown): string {
-  // Line breaks inside of strings are escaped, so the ones that are left are the layout's.
+  // Line breaks in strings are escaped, so all others belong to the layout.
   return JSON.stringify(value, null, 1).replace(/,\n */g, ', ').replace(/\n */g, '');
 }
 
@@ -235,15 +239,15 @@ function toAnswer({ tool_use_id, content, is_error }: ToolResultBlock): OpenaiMe
     typeof content === 'string'
       ? content
       : content.flatMap(block => (block.type === 'text' ? [block.text] : ['[image, see below]'])).join('\n');
-  // This format has no flag for a failed call, so the text must say it.
+  // This format has no flag for a failed call, so the text must say so.
   const failed = is_error && !/^\s*\[?error\b/i.test(text);
   const plain = withoutTemplateTokens(text);
   return { role: 'tool', tool_call_id: tool_use_id, content: failed ? `Error: ${plain}` : plain };
 }
 
 /**
- * Servers of local models paste texts into a template in which such words end a turn or begin one of the system: a page that holds them could
- * speak as the system. A blank breaks them up and leaves them readable.
+ * Breaks up template tokens with a space, which leaves them readable. Servers of local models paste texts into a template in
+ * which such tokens end a turn or begin one of the system. A page that contains them could speak as the system.
  */
 function withoutTemplateTokens(text: string): string {
   return text
@@ -252,7 +256,7 @@ function withoutTemplateTokens(text: string): string {
     .replace(/\[(\/?INST\])/g, '[ $1');
 }
 
-/** Answers of tools may hold text only; their images are shown behind them. */
+/** Returns the images of a tool result, with a caption. Tool messages may contain only text, so images follow them. */
 function imagesOf({ tool_use_id, content }: ToolResultBlock): OpenaiPart[] {
   const images = typeof content === 'string' ? [] : content.filter(block => block.type === 'image');
   if (images.length === 0) return [];

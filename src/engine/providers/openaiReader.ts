@@ -1,14 +1,14 @@
-/** Reads a streamed answer in OpenAI's chat completions format, with the liberties that compatible servers take. */
+/** Reads a streamed answer in OpenAI's chat completions format, including the variations of compatible servers. */
 
 import { callExtrasBlock, messageExtrasBlock, newCallId } from './callIds.ts';
 import { ReportedError } from './failures.ts';
 import { readToolCall, type StreamEvent, type TokenCount } from './provider.ts';
 import type { WireReader } from './turn.ts';
 
-/** The parts of a chunk that we read; every one of them may be missing. */
+/** The parts of a chunk that are read here; each may be missing. */
 interface OpenaiChunk {
   error?: WireError | string | null;
-  /** With `code`, of an error that stands alone. */
+  /** With `code`: an error that is sent without the field `error`. */
   message?: string;
   code?: unknown;
   choices?:
@@ -22,12 +22,12 @@ interface OpenaiChunk {
           reasoning_details?: readonly ReasoningDetail[] | null;
         } | null;
         finish_reason?: string | null;
-        /** Where Moonshot counts. */
+        /** Moonshot's place for token counts. */
         usage?: WireUsage | null;
       } | null)[]
     | null;
   usage?: WireUsage | null;
-  /** Where Groq counts. */
+  /** Groq's place for token counts. */
   x_groq?: { usage?: WireUsage | null } | null;
 }
 
@@ -63,7 +63,7 @@ interface OpenaiCallDelta {
 
 interface OpenCall {
   index: number | undefined;
-  /** The server's own; one is made up where it gave none, or one that an earlier call has. */
+  /** The server's own id; a new one if it sent none, or one that an earlier call has. */
   id: string;
   givenId: string | undefined;
   name: string;
@@ -71,12 +71,12 @@ interface OpenCall {
   extra: object | undefined;
 }
 
-/** Whose habits are to be expected. */
+/** The provider whose variations of the format are expected. */
 export type OpenaiCompatibleName = 'openai' | 'gemini' | 'openrouter' | 'ollama';
 
 export class OpenaiReader implements WireReader {
   readonly #name: OpenaiCompatibleName;
-  /** True when the stream's last line, `[DONE]`, has come. */
+  /** True once the stream's last line, `[DONE]`, was read. */
   #ended = false;
   #finish: string | undefined;
   #usage: TokenCount | undefined;
@@ -115,7 +115,7 @@ export class OpenaiReader implements WireReader {
     return text ? { type: 'text', text } : undefined;
   }
 
-  /** The calls come last: this format does not say when one is whole before the whole answer is. */
+  /** Returns the calls last: this format does not mark a call as complete before the whole answer is. */
   end(): readonly StreamEvent[] {
     const calls = this.#calls.flatMap(({ id, name, json, extra }): StreamEvent[] => {
       const call: StreamEvent = { type: 'tool_call', call: readToolCall(id, name, json) };
@@ -132,8 +132,8 @@ export class OpenaiReader implements WireReader {
   }
 
   /**
-   * What the server wants back beside the model's words. DeepSeek and Moonshot refuse a round of tools without what led to its calls; of an
-   * answer without calls nobody wants it.
+   * Returns what the server wants back in addition to the model's text. DeepSeek and Moonshot refuse a round of tools
+   * without the reasoning that led to its calls. No server wants it for an answer without calls.
    */
   #messageExtras(): object | undefined {
     if (this.#reasoning.length > 0) return { reasoning_details: this.#reasoning };
@@ -163,7 +163,10 @@ export class OpenaiReader implements WireReader {
     return call;
   }
 
-  /** Some servers send calls that all have index 0, or none, and differ in their ids; some send whole calls without an id. */
+  /**
+   * Returns the open call that a delta continues, or undefined if it begins another. Some servers send calls that all have
+   * index 0, or none, and differ in their ids. Some send complete calls without an id.
+   */
   #callOf({ index, id, function: part }: OpenaiCallDelta): OpenCall | undefined {
     const candidates = this.#calls.filter(call => (index ?? call.index) === call.index);
     if (id) return candidates.findLast(call => call.givenId === id);
@@ -175,16 +178,16 @@ export class OpenaiReader implements WireReader {
 
 const isWhole = (json: string): boolean => json !== '' && readToolCall('', '', json).problem === undefined;
 
-/** What is meant for the reader: parts of other kinds are the model's reasoning. */
+/** Returns the text for the person. Parts of other types are the model's reasoning. */
 function textOf(content: string | readonly ContentPart[] | null | undefined): string {
   if (!Array.isArray(content)) return typeof content === 'string' ? content : '';
   return content.map((part: ContentPart) => (part.type === 'text' ? (part.text ?? '') : '')).join('');
 }
 
-/** What is called otherwise elsewhere. */
+/** Our names of stop reasons, by OpenAI's names, if the two differ. */
 const stopReasons: Readonly<Record<string, string>> = { length: 'max_tokens', content_filter: 'refusal' };
 
-/** Pieces of one part go together: its texts grow, and what else comes with a later piece counts. */
+/** Adds a piece to the part that it continues, or as a new part. Texts are appended; other fields take the later value. */
 function addDetail(details: ReasoningDetail[], piece: ReasoningDetail): void {
   const last = details.at(-1);
   if (!last || last['type'] !== piece['type'] || last['index'] !== piece['index']) {
@@ -214,7 +217,7 @@ function toTokenCount(name: OpenaiCompatibleName, usage: WireUsage): TokenCount 
   const charged = name === 'openrouter' ? chargedFor(usage) : undefined;
   return {
     inputTokens: Math.max(0, prompt - cacheReadTokens - cacheWriteTokens),
-    // Gemini counts what it thinks, which is paid as output, in the total alone.
+    // Gemini counts reasoning, which is billed as output, only in the total.
     outputTokens: name === 'gemini' ? Math.max(completion, total - prompt) : completion,
     cacheReadTokens,
     cacheWriteTokens,
@@ -223,8 +226,9 @@ function toTokenCount(name: OpenaiCompatibleName, usage: WireUsage): TokenCount 
 }
 
 /**
- * OpenRouter ends each answer with what it took from the account, in credits, which are dollars; with a key of one's own at the model's
- * maker that is its fee alone, and the maker's price stands beside it. Source: its page on usage accounting.
+ * Returns the charge in US dollars, or undefined if it is not given. OpenRouter ends each answer with the amount it charged,
+ * in credits, which are dollars. If the person has their own key of the model's maker, that amount is only OpenRouter's
+ * fee, and the maker's price is in a separate field. Source: OpenRouter's page on usage accounting.
  */
 function chargedFor({ cost, is_byok: ownKey, cost_details: details }: WireUsage): number | undefined {
   const makers = ownKey ? details?.upstream_inference_cost : 0;

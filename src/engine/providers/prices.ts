@@ -1,9 +1,9 @@
-/** What a round costs, from prices.json; a model that is not listed there costs `unknown`, never nothing. */
+/** Calculates the cost of a round from prices.json. A model that is not listed there costs `unknown`, never nothing. */
 import type { Usage } from '../../protocol/run.ts';
 import prices from './prices.json' with { type: 'json' };
 import type { TokenCount } from './provider.ts';
 
-/** US dollars for a million tokens. `input` is what neither came from a cache nor went into one. */
+/** Prices in US dollars per million tokens. `input` is for tokens neither read from a cache nor written to one. */
 interface TokenPrices {
   input: number;
   output: number;
@@ -12,36 +12,37 @@ interface TokenPrices {
 }
 
 interface ModelPrice extends TokenPrices {
-  /** Holds instead when the whole prompt has more than `over` tokens; without prices of its own, those are not known. */
+  /** Prices that apply instead if the whole prompt has more than `over` tokens. If they are missing, they are not known. */
   longPrompt?: { over: number } & Partial<TokenPrices>;
 }
 
 interface DatedPrice extends ModelPrice {
-  /** What is announced for later: from that day on, an ISO date, it holds instead. */
+  /** An announced price, which applies instead from the day `from` (ISO date). */
   later?: { from: string } & ModelPrice;
 }
 
 interface PriceList {
-  /** ISO date at which the provider's own list was last compared. */
+  /** ISO date of the last comparison with the provider's own list. */
   date: string;
   models: Readonly<Record<string, DatedPrice>>;
 }
 
 const lists = new Map<string, PriceList>(Object.entries(prices.providers));
 
-/** The models of a provider whose prices are known, as they stand in the list. */
+/** Returns the models of a provider whose prices are known, in the order of the list. */
 export function pricedModels(provider: string): string[] {
   return Object.keys(lists.get(provider)?.models ?? {});
 }
 
-/** One round for whoever shows it or adds it up. */
+/** Returns the usage of one round: its token counts and its cost. */
 export function usageOf({ charged: _charged, ...tokens }: TokenCount, cost: number | 'unknown'): Usage {
   return { ...tokens, cost };
 }
 
 /**
- * US dollars for one round: what the provider says it has charged, else by the list. A dated name (`claude-haiku-4-5-20251001`, `gpt-5.4-2026-03-05`) costs what its model costs. Ollama is 0,
- * because its models run on the person's own machine, except for those that its cloud runs, whose price is not known.
+ * Returns the cost of one round in US dollars: the charge that the provider reports, else the price from the list. A dated
+ * name (`claude-haiku-4-5-20251001`, `gpt-5.4-2026-03-05`) costs the same as its model. Ollama costs 0, because its models
+ * run on the person's own machine. The price of models in its cloud is not known.
  */
 export function priceOf(
   provider: string,

@@ -1,4 +1,4 @@
-/** The contract behind which every model stands. */
+/** Defines the interface that every model provider implements. */
 import type {
   JsonObject,
   Message,
@@ -14,13 +14,13 @@ export interface CompletionRequest {
   system: string;
   messages: readonly Message[];
   tools: readonly ToolDefinition[];
-  /** Upper bound of the answer in tokens. */
+  /** Upper bound of the answer, in tokens. */
   maxTokens: number;
-  /** Which skill asks; only a recording looks at it. */
+  /** Folder of the skill that runs; only a recording reads it. */
   skillDir?: string;
 }
 
-/** The answer's length limit when nothing else is said, in tokens. */
+/** Default length limit of an answer, in tokens. */
 export const defaultMaxTokens = 16384;
 
 export interface TokenCount {
@@ -28,13 +28,13 @@ export interface TokenCount {
   outputTokens: number;
   cacheReadTokens: number;
   cacheWriteTokens: number;
-  /** US dollars, where the provider itself says what it has charged. */
+  /** The charge in US dollars, if the provider reports it. */
   charged?: number;
 }
 
 /**
- * One model turn as it arrives: text deltas, reasoning blocks and complete tool calls in the model's order, then exactly one
- * `done`. A `tool_call` is only sent once its arguments are whole.
+ * An event of one model turn. Text deltas, reasoning blocks and complete tool calls arrive in the model's order, then exactly
+ * one `done`. A `tool_call` is sent only once its arguments are complete.
  */
 export type StreamEvent =
   | { type: 'text'; text: string }
@@ -44,9 +44,9 @@ export type StreamEvent =
   | { type: 'done'; stopReason: string; usage?: TokenCount };
 
 export interface Quota {
-  /** For a sentence: "the quota of ...". */
+  /** The owner as in a sentence: "the quota of ...". */
   whose: string;
-  /** After so many rounds of one run, and again after as many, the person is asked whether it may go on; 0 never asks. */
+  /** Number of rounds of one run after which the person is asked, each time, whether it may continue. 0 never asks. */
   roundsBeforeAsking: number;
 }
 
@@ -54,25 +54,28 @@ export interface Provider {
   readonly name: string;
   readonly model: string;
   readonly recording?: RecordingInfo;
-  /** What a person should know before this model is used. */
+  /** A message for the person before this model is used. */
   readonly notice?: string;
-  /** Set where each round counts against a quota that cannot be seen from here. */
+  /** Set if each round counts against a quota that Telos cannot see. */
   readonly quota?: Quota;
   /**
-   * Streams one model turn. Throws TelosError (`auth`, `rate_limit`, `provider`) when the turn cannot be had; a stream that
-   * ends before its message does is such an error. Stops within moments of the signal's abort, by throwing the abort reason.
+   * Streams one model turn. Throws TelosError (`auth`, `rate_limit`, `provider`) if the turn fails, also if the stream ends
+   * before its message does. Throws the abort reason soon after the signal aborts.
    */
   streamCompletion(request: CompletionRequest, signal: AbortSignal): AsyncIterable<StreamEvent>;
 }
 
-/** The call as it is, or one without its arguments where those go too deep for anything to be done with them, kept or shown. */
+/** Returns the call unchanged, or without its arguments if those are nested too deeply to be used, stored or shown. */
 export function withoutDepth(call: ToolCall): ToolCall {
   if (!isDeeper(call.input)) return call;
   const problem = `The arguments hold more than ${deepestJson} lists and objects inside each other. Give them flat.`;
   return { ...call, input: {}, problem };
 }
 
-/** `json` is the model's text, whole; no text means no arguments. What cannot be read leaves `input` empty and says so in `problem`. */
+/**
+ * Returns the tool call for the model's complete text `json`. An empty text means no arguments. If the text cannot be
+ * read, `input` is empty and `problem` says why.
+ */
 export function readToolCall(id: string, name: string, json: string): ToolCall {
   if (json.trim() === '') return { id, name, input: {} };
   try {

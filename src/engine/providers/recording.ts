@@ -1,4 +1,4 @@
-/** Writes down what a model says, turn by turn, so that `replay` can say it again; also what such a file looks like. */
+/** Records a model's turns in a file and replays them; also defines the format of that file. */
 
 import { randomUUID } from 'node:crypto';
 import { access, mkdir, open, rename, rm } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { readRegularFile } from '../files/settingsFile.ts';
 import type { CompletionRequest, Provider, StreamEvent } from './provider.ts';
 import { pause } from './turn.ts';
 
-/** What was run. */
+/** The run that was recorded. */
 export interface RecordedRun {
   agent: string;
   skill: string;
@@ -16,7 +16,7 @@ export interface RecordedRun {
   request: string;
 }
 
-/** First line of a recording, as JSON. */
+/** The first line of a recording, as JSON. */
 export interface RecordingHeader extends RecordedRun {
   format: 'telos-recording';
   version: 1;
@@ -26,14 +26,14 @@ export interface RecordingHeader extends RecordedRun {
   recordedAt: string;
 }
 
-/** Every further line: one model turn. The last event is `done`; there is no `retry`. */
+/** Each further line of a recording: one model turn. The last event is `done`; there is no `retry`. */
 export interface RecordedTurn {
   events: StreamEvent[];
 }
 
 /**
- * Passes everything through, and after each complete turn writes the file anew: the header, then all turns so far. A turn that
- * fails is not written. Throws TelosError `config` when the file cannot be written.
+ * Returns a provider that passes all events through and records them. After each complete turn it rewrites the file: the
+ * header, then all turns so far. A turn that fails is not written. Throws TelosError `config` if the file cannot be written.
  */
 export function recordingProvider(inner: Provider, file: string, run: RecordedRun): Provider {
   const header: RecordingHeader = {
@@ -51,7 +51,7 @@ export function recordingProvider(inner: Provider, file: string, run: RecordedRu
       const turn: RecordedTurn = { events: [] };
       for await (const event of inner.streamCompletion(request, signal)) {
         if (event.type !== 'retry') turn.events.push(event);
-        // Written before `done` is passed on: whoever sees that event may stop listening.
+        // Written before `done` is passed on, since the caller may stop reading after that event.
         if (event.type === 'done') {
           lines.push(JSON.stringify(turn));
           await writeRecording(file, lines);
@@ -75,7 +75,7 @@ async function writeRecording(file: string, lines: readonly string[]): Promise<v
     }
     await rename(staged, file);
   } catch (error) {
-    // What stood in the way of writing may stand in the way of this too.
+    // The cause that made writing fail may make this fail too.
     await rm(staged, { force: true }).catch(() => undefined);
     const reason = error instanceof Error ? error.message : String(error);
     throw new TelosError(
@@ -88,14 +88,15 @@ async function writeRecording(file: string, lines: readonly string[]): Promise<v
   }
 }
 
-/** Milliseconds between two deltas when nothing else is said: quick, but seen to stream. */
+/** Default pause between two deltas, in milliseconds: quick, but visibly streamed. */
 const standardPaceMs = 14;
-/** All pauses of one turn together, in milliseconds; a longer text is played faster. */
+/** Upper bound of all pauses of one turn, in milliseconds; a longer text is played faster. */
 const longestTurnMs = 4_000;
 
 /**
- * Plays `file`. Which turn comes is the number of the model's messages in the request, so that nothing is remembered between two.
- * Token counts are left out: a recording costs nothing. Throws TelosError `config`, with file and line, when it cannot be read.
+ * Returns a provider that plays `file`. The number of the model's messages in the request selects the turn, so that no state
+ * is kept between requests. Token counts are left out: a recording costs nothing. Throws TelosError `config` if the file
+ * cannot be read. The message names the file, and the line if its content is invalid.
  */
 export async function openReplay(file: string, paceMs = standardPaceMs): Promise<Provider> {
   const { header, turns } = parseRecording(readRecording(file), file);
@@ -119,8 +120,8 @@ export async function openReplay(file: string, paceMs = standardPaceMs): Promise
 }
 
 /**
- * Plays the skill's own `recording.jsonl`. A skill without one gives a provider that says so when it is asked; a broken
- * one throws TelosError `config`.
+ * Returns a provider that plays the skill's own `recording.jsonl`. If the file is missing, the provider throws when it is
+ * used. Throws TelosError `config` if the file cannot be read.
  */
 export async function openSkillReplay(skillDir: string, paceMs = standardPaceMs): Promise<Provider> {
   const file = join(skillDir, 'recording.jsonl');
@@ -134,7 +135,7 @@ export async function openSkillReplay(skillDir: string, paceMs = standardPaceMs)
   );
 }
 
-/** For when the skill is not known yet: each request's own `skillDir` decides what is played. */
+/** Returns a provider for when the skill is not known yet: the `skillDir` of each request selects the recording. */
 export function replayBySkill(paceMs = standardPaceMs): Provider {
   const provider: Provider = {
     name: 'replay',
@@ -167,7 +168,7 @@ function noSuchTurn(file: string, wanted: number, held: number): TelosError {
   return new TelosError('provider', message);
 }
 
-/** A recording of a long day is a few megabytes. */
+/** Upper bound of a recording, in bytes. A long one is a few megabytes. */
 const mostBytes = 64 * 1024 * 1024;
 
 function readRecording(file: string): string {

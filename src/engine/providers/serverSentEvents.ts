@@ -1,23 +1,23 @@
 /**
- * Takes the bytes of an event stream apart. The SDKs can do this too, but pass each event through two async generators and
- * hide whether a stream was ended or merely stopped; with long answers the first is half of the time.
+ * Decodes the bytes of an event stream. The SDKs can do this too, but they pass each event through two async generators.
+ * With long answers that is half of the time. They also hide whether a stream was complete or merely stopped.
  */
 
 export interface ServerSentEvent {
-  /** Empty when the stream gave none. */
+  /** Empty if the stream gave none. */
   name: string;
   data: string;
 }
 
-/** One decoder reads one stream; bytes may be split anywhere, also inside of a character. */
+/** Decodes one stream. Bytes may be split anywhere, also within a character. */
 export class EventStreamDecoder {
   readonly #text = new TextDecoder();
-  /** The beginning of a line whose end has not come yet. */
+  /** The beginning of a line whose end has not arrived yet. */
   #rest = '';
   #name = '';
   #data: string | undefined;
 
-  /** The events that these bytes complete, in order. Comments and empty events are left out. */
+  /** Returns the events that these bytes complete, in order. Comments and empty events are left out. */
   push(bytes: Uint8Array): ServerSentEvent[] {
     const text = this.#rest + this.#text.decode(bytes, { stream: true });
     const events: ServerSentEvent[] = [];
@@ -47,7 +47,7 @@ export class EventStreamDecoder {
   }
 }
 
-/** One space behind the colon belongs to the format. */
+/** Returns the value of a field. One space after the colon belongs to the format. */
 function fieldValue(line: string, start: number): string {
   return line.slice(line.charCodeAt(start) === 32 ? start + 1 : start);
 }

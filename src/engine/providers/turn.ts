@@ -1,32 +1,32 @@
-/** Reads one streamed model turn and tries it again where that is safe, the same way for every provider. */
+/** Reads one streamed model turn and retries it if that is safe, in the same way for every provider. */
 import { TelosError } from '../errors.ts';
 import { brokenOff, NoEventStream, Opening, ReportedError, type TurnFailure } from './failures.ts';
 import type { StreamEvent } from './provider.ts';
 import { EventStreamDecoder, type ServerSentEvent } from './serverSentEvents.ts';
 import { type TurnLimits, TurnWatch } from './turnWatch.ts';
 
-/** Makes stream events of the data of a provider's wire events; one reader reads one answer. */
+/** Converts the data of a provider's wire events into stream events. One reader reads one answer. */
 export interface WireReader {
-  /** Throws ReportedError when the data says so. */
+  /** Returns the event for the data, if there is one. Throws ReportedError if the data reports an error. */
   read(data: string): StreamEvent | undefined;
-  /** True once the whole answer was read, whether or not the connection has ended. */
+  /** True once the complete answer was read, whether or not the connection has ended. */
   readonly whole: boolean;
-  /** Called at the end of a whole answer: what is left to say. */
+  /** Returns the remaining events. Called at the end of a complete answer. */
   end(): readonly StreamEvent[];
 }
 
 export interface TurnSource {
-  /** As in a sentence: "Anthropic". */
+  /** The provider's name as in a sentence: "Anthropic". */
   label: string;
   reader(): WireReader;
-  /** Sends the request; resolves with an answer whose body is an event stream. */
+  /** Sends the request. Resolves with an answer whose body is an event stream. */
   open(signal: AbortSignal): Promise<Response>;
   explain(error: unknown): TurnFailure;
 }
 
 /**
- * One model turn. Tries again, with a `retry` event before each pause, only as long as nothing of an answer was passed on.
- * Throws what `explain` makes of the last failure, or the signal's reason.
+ * Streams one model turn. Retries, with a `retry` event before each pause, only while no part of an answer was passed on.
+ * Throws the error that `explain` returns for the last failure, or the signal's reason.
  */
 export async function* streamTurn(
   source: TurnSource,
@@ -50,7 +50,7 @@ export async function* streamTurn(
         opening.add(bytes);
         for (const event of joinedText(eventsIn(decoder.push(bytes), reader, watch))) {
           passedOn = true;
-          watch.held = true; // the clock stands while the listener takes its time
+          watch.held = true; // the time that the caller takes does not count
           yield event;
           watch.held = false;
         }
@@ -71,19 +71,22 @@ export async function* streamTurn(
             : source.explain(cause);
     } finally {
       watch.end();
-      // Whoever stopped listening, or threw, leaves no open connection behind.
+      // Closes the connection if the caller stopped reading or an error was thrown.
       if (!reader.whole) watch.abandon();
     }
     if (passedOn) throw incomplete(failure.error);
     if (!failure.again) throw failure.error;
     const retry = planRetry(failure, attempt, limits);
     yield retry;
-    // A timer may come a fraction of a millisecond early, and a server's wish is a lower bound.
+    // A timer may fire a fraction of a millisecond early, and the wait that a server asks for is a lower bound.
     await pause(retry.waitMs + 1, signal);
   }
 }
 
-/** Why there was not one event; undefined where nothing tells. Some servers report an error with the status of a success. */
+/**
+ * Returns the error for an answer without any event, or undefined if nothing shows the cause. Some servers report an error
+ * with the status of a success.
+ */
 function noAnswer(opening: Opening, reader: WireReader, label: string): unknown {
   try {
     if (opening.json !== undefined) reader.read(opening.json);
@@ -106,7 +109,7 @@ function* eventsIn(
   }
 }
 
-/** Text that arrived together goes on together, also in front of a failure: every listener above costs something per event. */
+/** Joins text that arrived together, also before a failure: each event costs time in every caller above. */
 function* joinedText(events: Iterable<StreamEvent>): Generator<StreamEvent> {
   let text = '';
   try {
@@ -126,7 +129,7 @@ function* joinedText(events: Iterable<StreamEvent>): Generator<StreamEvent> {
   if (text) yield { type: 'text', text };
 }
 
-/** Undefined at the end of the body. Behind a whole answer, an error is an end as well. */
+/** Returns the next bytes, or undefined at the end of the body. After a complete answer, an error also counts as the end. */
 async function nextBytes(
   body: ReadableStreamDefaultReader<Uint8Array> | undefined,
   reader: WireReader,
@@ -155,7 +158,7 @@ function planRetry(
     });
   }
   const backoff = limits.firstPauseMs * 2 ** (attempt - 1);
-  // Up to half is left to chance, so that many clients do not come back at the same moment.
+  // Up to half is random, so that many clients do not come back at the same moment.
   const waitMs = Math.ceil(pauseMs ?? backoff * (0.5 + Math.random() / 2));
   return { type: 'retry', attempt, waitMs, why: error.message };
 }
@@ -166,7 +169,7 @@ function incomplete(error: TelosError): TelosError {
   });
 }
 
-/** Waits, and throws the signal's reason as soon as it aborts. */
+/** Resolves after the given time. Rejects with the signal's reason as soon as it aborts. */
 export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);

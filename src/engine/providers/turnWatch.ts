@@ -1,19 +1,19 @@
-/** How long a model may take for a turn and its parts, and the clock that holds one try to it. */
+/** Defines the time limits of a turn and its parts, and enforces them for one attempt. */
 import { TelosError } from '../errors.ts';
 
-/** Times in milliseconds. */
+/** Limits of a turn; times in milliseconds. */
 export interface TurnLimits {
-  /** From sending the request to the first sign of an answer. (Connecting has its own limit of 10 s, in Node's fetch.) */
+  /** From sending the request to the first event of an answer. Connecting has its own limit of 10 s, in Node's fetch. */
   firstByteMs: number;
   /** Between two parts of an answer; a ping is not a part. */
   idleMs: number;
-  /** How long a connection may stay open behind a complete answer; read to its end, it can be used again. */
+  /** How long a connection may stay open after a complete answer. If it is read to its end, it can be used again. */
   lingerMs: number;
-  /** How often a turn is asked for in all. */
+  /** Number of attempts in all, including the first. */
   tries: number;
-  /** Pause before the second try; it doubles with each further one. */
+  /** Pause before the second attempt; it doubles with each further one. */
   firstPauseMs: number;
-  /** When a server asks for a longer pause than this, the turn fails at once and says so. */
+  /** Longest pause that a server may ask for. If it asks for more, the turn fails at once and says so. */
   longestPauseMs: number;
 }
 
@@ -26,7 +26,10 @@ export const standardLimits: TurnLimits = {
   longestPauseMs: 120_000,
 };
 
-/** Aborts one try when its person does, or when it has been silent too long. One timer in all, however many parts arrive. */
+/**
+ * Aborts one attempt when the outer signal aborts or when the model was silent for too long. Uses one timer, however many
+ * parts arrive.
+ */
 export class TurnWatch {
   held = false;
   expired: TelosError | undefined;
