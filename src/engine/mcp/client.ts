@@ -1,4 +1,4 @@
-/** Speaks with one MCP server; it loads with the first of them. */
+/** Connects to one MCP server, lists its tools and calls them. This file is loaded with the first server. */
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
 import { mapStrings } from '../redact.ts';
@@ -16,44 +16,45 @@ import {
 } from './sdk.ts';
 import type { McpToolListing, McpToolSource } from './tools.ts';
 
-/** In milliseconds. */
+/** Time limits, in milliseconds. */
 export interface McpLimits {
-  /** From the start of a server to the list of its tools. */
+  /** From a server's start to the list of its tools. */
   connectMs: number;
-  /** How long a call may say nothing. */
+  /** How long a call may take without a progress message. */
   callMs: number;
-  /** How long one may take that tells how far it is. */
+  /** How long a call may take that reports its progress. */
   longestCallMs: number;
 }
 
 export interface McpConnection extends McpToolSource {
-  /** As the server calls itself; empty where it does not. */
+  /** The server's own name; empty if it gives none. */
   name: string;
   version: string;
-  /** True once its server is gone. */
+  /** True once the session has ended. */
   readonly ended: boolean;
-  /** True once it has ended for the server alone: the call that has shown it was not carried out. */
+  /** True once the server no longer knows the session. The call that revealed this was not carried out. */
   readonly forgotten: boolean;
-  /** What the server wrote to its output that is no message, as far as it is known now: the first of it, with the reason. */
+  /** The first output of the server so far that is not a message, with the reason. */
   readonly noise: string | undefined;
-  /** True when it has more tools than a run takes; `tools` are the first of them. */
+  /** True if the server has more tools than a run takes; `tools` holds the first of them. */
   readonly hasMoreTools: boolean;
-  /** Names of tools that are not among `tools`, since nothing can be done with their schemas. */
+  /** Names of tools that are not in `tools`, because their schemas are nested too deeply. */
   readonly tooDeepTools: readonly string[];
-  /** Is called when the server's tools are others than before; `tools` has them already. */
+  /** Called when the server's tools have changed; `tools` is already up to date. */
   onToolsChanged: (() => void) | undefined;
-  /** Ends the session, and the server's whole process tree if we have started it. Never throws. */
+  /** Ends the session, and the server's whole process tree if Telos has started it. Never throws. */
   close(): Promise<void>;
 }
 
 const tooLong = new Error('The call takes too long.');
-/** More pages or tools than this come from no sane server. */
+/** Upper bounds of a tool listing, which no sensible server exceeds. */
 const maxPages = 50;
 const maxTools = 500;
 
 /**
- * Starts or reaches a server and lists its tools. An address that does not know today's transport is asked for the one of before, as the
- * specification has it. Throws TelosError `mcp` with the reason, and the abort reason on abort; then nothing is left running.
+ * Starts or reaches a server and lists its tools. If an address does not know the current transport, the previous one is
+ * tried, as the specification requires. Throws TelosError `mcp` with the reason, and the abort reason on abort. In both
+ * cases nothing is left running.
  */
 export async function connectServer(
   label: string,
@@ -68,7 +69,7 @@ export async function connectServer(
     if (server.type !== 'streamable-http' || !mayBeOlder(error)) throw error;
     const older = connect(label, { ...server, type: 'sse' }, surroundings, limits, signal);
     return await older.catch(() => {
-      // What the server said to what was written down is what helps.
+      // The answer to the transport that the entry names is the helpful one.
       throw signal.aborted ? signal.reason : error;
     });
   }
@@ -87,7 +88,7 @@ async function connect(
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), limits.connectMs);
   const stop = AbortSignal.any([signal, deadline.signal]);
-  // No validators: the output schema of a hostile server would be compiled, and models read what does not match as well.
+  // No validators: they would compile the output schema of a hostile server. Models can read output that does not match.
   const anything = {
     getValidator: () => (data: unknown) => ({ valid: true, data, errorMessage: undefined }),
   };
@@ -185,7 +186,7 @@ class Session implements McpConnection {
     this.hasMoreTools = tools.length > maxTools || cursor !== undefined;
   }
 
-  /** One list at a time, however often the server says that there is another. */
+  /** Lists the tools again, one listing at a time, however often the server reports a change. */
   async #refresh(): Promise<void> {
     this.#hasChanged = true;
     if (this.#isListing) return;
@@ -194,7 +195,7 @@ class Session implements McpConnection {
       while (this.#hasChanged) await this.listTools(this.#closing.signal);
       this.onToolsChanged?.();
     } catch {
-      // The tools stay as they were; a server that has ended says so at the next call.
+      // The tools stay as they were. If the server has ended, the next call reports it.
     } finally {
       this.#isListing = false;
     }
@@ -208,12 +209,12 @@ class Session implements McpConnection {
   ): Promise<ToolResult> {
     signal.throwIfAborted();
     if (this.ended) return toolError(this.#endedText());
-    // A signal of the call's own: the SDK leaves its listener on it, and cancels what has long been answered.
+    // The call gets its own signal. The SDK leaves its listener on it, and would cancel calls that were answered long ago.
     const own = new AbortController();
     const abort = (): void => own.abort(signal.reason);
     signal.addEventListener('abort', abort);
     let comesOn = false;
-    // The SDK's own limit would leave the server at work.
+    // With the SDK's own limit, the server would go on working.
     const { longestCallMs } = this.#limits;
     const timer = setTimeout(() => own.abort(tooLong), longestCallMs);
     try {
@@ -274,7 +275,7 @@ async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
     return await Promise.race([work, aborted]);
   } finally {
     signal.removeEventListener('abort', onAbort);
-    // What is left behind may still fail, with nobody listening.
+    // The abandoned work may still fail; that must not become an unhandled rejection.
     work.catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-/** Reads an agent's mcp.json: which MCP servers it wants, how each is reached, and which of the user's variables it asks for. */
+/** Reads an agent's mcp.json: its MCP servers, how each is reached, and which of the user's variables each asks for. */
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { readSettings } from '../files/settingsFile.ts';
@@ -10,7 +10,7 @@ export interface StdioServer {
   command: string;
   args: string[];
   env: Record<string, string>;
-  /** As it is written: `~` and paths relative to the agent's folder are for whoever starts it. */
+  /** The folder as written in the file. The caller resolves `~` and paths relative to the agent's folder. */
   cwd?: string;
 }
 
@@ -18,26 +18,29 @@ export interface RemoteServer {
   type: 'sse' | 'streamable-http';
   url: string;
   headers: Record<string, string>;
-  /** How Telos is known to the server that signs people in, where that gives out no names by itself. */
+  /** The client registration of Telos at the authorization server, if that server gives out no client ids by itself. */
   oauth?: KnownClient;
 }
 
 export interface KnownClient {
   clientId: string;
-  /** A variable such as `${NAME}` as it is written, for it is a secret. */
+  /** A variable such as `${NAME}`, as written in the file, because the value is a secret. */
   clientSecret?: string;
 }
 
 export type McpServer = StdioServer | RemoteServer;
 
 export interface McpConfig {
-  /** By name, in the file's order; `${VAR}` stands as it is written. */
+  /** Servers by name, in the file's order; `${VAR}` is not replaced. */
   servers: ReadonlyMap<string, McpServer>;
-  /** What is wrong, in sentences that name the file and the entry; the other servers are there. */
+  /** Problems in sentences that name the file and the entry. The other servers are not affected. */
   problems: readonly string[];
 }
 
-/** `{"mcpServers": {name: {command, args, env, cwd} | {type, url, headers, oauth}}}`; what it does not know is left alone. Never throws. */
+/**
+ * Reads `{"mcpServers": {name: {command, args, env, cwd} | {type, url, headers, oauth}}}`. Unknown keys are ignored.
+ * Servers with `disabled: true` are left out. Never throws.
+ */
 export function readMcpConfig(file: string): McpConfig {
   const none = (problem: string): McpConfig => ({ servers: new Map(), problems: [problem] });
   let text: string;
@@ -50,7 +53,7 @@ export function readMcpConfig(file: string): McpConfig {
   try {
     content = JSON.parse(text);
   } catch {
-    // What the parser says quotes the text around, which may be a token.
+    // The parser's own message quotes the surrounding text, which may be a token.
     const { line, column } = faultIn(text);
     return none(`${file}:${line}:${column} is no JSON from there on, so its MCP servers are missing.`);
   }
@@ -68,7 +71,7 @@ export function readMcpConfig(file: string): McpConfig {
   return { servers, problems };
 }
 
-/** The server that an entry describes, or what is wrong with it. */
+/** Returns the server that an entry describes, or a phrase that names the mistake in the entry. */
 export function serverOf(entry: unknown): McpServer | string {
   const table = tableOf(entry);
   if (!table) return 'its entry is no object';
@@ -107,18 +110,22 @@ function knownClientOf(value: unknown): Pick<RemoteServer, 'oauth'> | string {
 
 const variable = /\$\{(\w+)\}/g;
 
-/** `value` with every `${NAME}` replaced by that variable; one that is not set becomes nothing, see `missingVariables`. */
+/** Returns `value` with every `${NAME}` replaced by that variable. One that is not set is replaced by an empty text. */
 export function interpolate(value: string, env: Readonly<Record<string, string>>): string {
   return value.replace(variable, (_, name: string) => (Object.hasOwn(env, name) ? (env[name] ?? '') : ''));
 }
 
-/** The keys of model providers and of the bot: no server and no agent gets them, whatever its files ask for and whoever agrees. */
+/**
+ * Returns true for the keys of model providers and of the bot. No server and no agent gets them, even if its files ask for
+ * them and a person agrees.
+ */
 export const isTelosKey = (name: string): boolean =>
   /^(?:(?:ANTHROPIC|OPENAI|GEMINI|GOOGLE|OPENROUTER)_API_KEY|ANTHROPIC_AUTH_TOKEN|DISCORD_\w*)$/i.test(name);
 
 /**
- * What must not be shown of a file's servers: the values of the variables that they ask for, of which whatever is no plain place may be a
- * key, and what looks like a secret in the file itself. Commands of its agent can be given these variables as well. Never throws.
+ * Returns texts that must not be shown: values of variables that a file's servers ask for, and secrets in the file. Values
+ * that are plain places are left out; any other may be a key. Commands of the agent can be given these variables as well.
+ * Never throws.
  */
 export function hiddenIn(file: string, env: Readonly<Record<string, string>>): string[] {
   const values = [...readMcpConfig(file).servers.values()].flatMap(namesIn).flatMap(name => {
@@ -128,7 +135,7 @@ export function hiddenIn(file: string, env: Readonly<Record<string, string>>): s
   return [...values, ...writtenSecrets(file)];
 }
 
-/** Those of servers that are switched off as well, since a model may read the file. */
+/** Returns the secrets in the file, also those of disabled servers, since a model may read the file. */
 function writtenSecrets(file: string): string[] {
   try {
     const text = readSettings(file);
@@ -138,18 +145,18 @@ function writtenSecrets(file: string): string[] {
       return secretsInBroken(text);
     }
   } catch {
-    return []; // whoever connects says that it cannot be read
+    return []; // connecting reports that the file cannot be read
   }
 }
 
-/** Folders that are there, and hosts: they stand in every other sentence of a server, and open nothing. */
+/** Returns true for existing paths, relative paths and hosts. They appear in many messages of a server and give no access. */
 function isPlace(value: string): boolean {
   if (/^(?:~|\.\.?)(?:[/\\]|$)/.test(value)) return true;
   if (isAbsolute(value)) return existsSync(value);
   return /^https?:\/\/[\w.:[\]-]+\/?$/i.test(value);
 }
 
-/** The server with its variables filled in, ready to be reached, or why it must not be. */
+/** Returns the server with its variables filled in, or the reason why it must not be started or reached. */
 export function resolveServer(
   server: McpServer,
   env: Readonly<Record<string, string>>,
@@ -157,7 +164,7 @@ export function resolveServer(
   const names = namesIn(server);
   const key = names.find(isTelosKey);
   if (key) return { refusal: `it wants ${key}, a key that Telos gives to no server (floor.mcp-key)` };
-  // An address with a variable in it is none that one can agree to, and addresses end in the logs of servers.
+  // A person cannot agree to an address that contains a variable, and addresses appear in the logs of servers.
   if (server.type !== 'stdio' && server.url.includes('${'))
     return { refusal: 'its url holds a variable; they are filled into values of "headers" only' };
   const missing = names.filter(name => !Object.hasOwn(env, name));
@@ -178,7 +185,10 @@ export function resolveServer(
   return { server: { ...server, headers, ...known } };
 }
 
-/** Without the value, which may be a secret: a line break in it would begin a header of its own, or end the request. */
+/**
+ * Returns the problem with a header, without its value, which may be a secret. A line break in a value would begin another
+ * header or end the request.
+ */
 function headerProblem(
   written: Readonly<Record<string, string>>,
   filled: Readonly<Record<string, string>>,
@@ -190,20 +200,20 @@ function headerProblem(
   return `its header ${JSON.stringify(name)}${from} holds a line break or another character that no header may hold; take it out`;
 }
 
-/** Where a server is, for people: the command line or the address as written, so that no variable's value is in it. */
+/** Returns a server's command line or address for people, as written in the file, so without the values of variables. */
 export function placeOf(server: McpServer): string {
   if (server.type === 'stdio') return [server.command, ...server.args].join(' ');
   return withoutSecrets(server.url);
 }
 
-/** Without a name, a password and what is asked there. */
+/** Returns the address without user name, password, query and fragment. */
 const withoutSecrets = (url: string): string => url.replace(/\/\/[^/@]*@/, '//').replace(/[?#].*$/s, '');
 
 const namesIn = (server: McpServer): string[] => [
   ...new Set(textsIn(server).flatMap(text => [...text.matchAll(variable)].map(match => match[1]!))),
 ];
 
-/** The texts in which a variable counts. A command or a folder that depends on one would be hard to review. */
+/** Returns the texts in which variables are looked for. A command or a folder with a variable would be hard to review. */
 function textsIn(server: McpServer): string[] {
   return server.type === 'stdio'
     ? [...server.args, ...Object.values(server.env)]
@@ -227,7 +237,7 @@ const tableOf = (value: unknown): Record<string, unknown> | undefined =>
     ? (value as Record<string, unknown>)
     : undefined;
 
-/** Numbers and booleans are what people write for ports and switches. */
+/** Returns the value as text. Numbers and booleans are accepted, because people write them for ports and switches. */
 const textOf = (value: unknown): string | undefined =>
   ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
 
@@ -243,15 +253,18 @@ const mapValues = (
 ): Record<string, string> =>
   Object.fromEntries(Object.entries(table).map(([name, text]) => [name, change(text)]));
 
-/** Blanks between two parts. */
+/** Whitespace between two tokens. */
 const blanks = /[ \t\n\r]*/y;
 const part =
   /[{}[\],:]|"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
-/** What may come next, by what has been read. */
+/** The tokens that may come next. */
 type Place = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ', or end';
 
-/** Line and column of the first part that has no place there, both from 1; the end of the text where something is missing. */
+/**
+ * Returns line and column, both from 1, of the first token that is not valid JSON at its position. Returns the end of the
+ * text if something is missing.
+ */
 export function faultIn(text: string): { line: number; column: number } {
   const open: string[] = [];
   let place: Place = 'value';
@@ -273,7 +286,7 @@ function endOf(pattern: RegExp, text: string, from: number): number {
   return pattern.test(text) ? pattern.lastIndex : from;
 }
 
-/** Undefined when `found` has no place here. `open` are the brackets that wait for their ends. */
+/** Returns the next place, or undefined if `found` is not valid here. `open` holds the brackets that are still open. */
 function nextPlace(place: Place, found: string, open: string[]): Place | undefined {
   const isKey = found.startsWith('"');
   if (place === ':') return found === ':' ? 'value' : undefined;

@@ -1,4 +1,4 @@
-/** The two ways to an MCP server: a program that is started here, and an address that is reached. */
+/** Reaches an MCP server in one of two ways: starts a program on this machine, or connects to an address. */
 
 import { statSync } from 'node:fs';
 import { TelosError } from '../errors.ts';
@@ -17,35 +17,35 @@ import {
   StreamableHTTPClientTransport,
 } from './sdk.ts';
 
-/** Where and with what a stdio server runs; `env` is its whole environment, its own variables excepted. */
+/** The settings for starting or reaching a server. `env` is its whole environment, except its own variables. */
 export interface McpSurroundings {
   env: Readonly<Record<string, string>>;
   /** The agent's own folder, absolute. */
   cwd: string;
-  /** As of `RunFolders`. */
+  /** See `RunFolders`. */
   workFolders?: readonly string[] | undefined;
-  /** Sends what goes to a remote server, with what a sign-in has given out. */
+  /** Sends requests to a remote server, with the token of a sign-in. */
   fetch?: ((input: string | URL, init?: RequestInit) => Promise<Response>) | undefined;
-  /** Takes what must not be shown out of what the server says. */
+  /** Removes secrets from the server's texts. */
   redact(text: string): string;
 }
 
-/** Bytes of one message; the SDK's own limit ends a server over a result of ten megabytes. */
+/** Upper bound of one message, in bytes. The SDK's own limit ends a server whose result has ten megabytes. */
 const maxMessage = 64 * 1024 * 1024;
-/** How long a session's last words may take, in milliseconds. */
+/** How long ending a session may take, in milliseconds. */
 const farewell = 250;
-/** Characters of its error stream that are kept for the case that a server dies. */
+/** Number of characters at the end of the error stream that are kept in case the server ends. */
 const stderrKept = 4000;
 
-/** A way to reach a server: what the SDK sends through, and what is known about the server besides. */
+/** A way to reach a server: the SDK's transport, and further facts about the server. */
 export interface Link {
   transport: StdioClientTransport | SSEClientTransport | StreamableHTTPClientTransport;
-  /** Call it in the turn in which the SDK was told to connect. */
+  /** Must be called synchronously after the SDK's `connect`. */
   started(): void;
   explain(error: unknown): string;
-  /** True for the refusal of a server that does not know the session any more: it has carried out nothing. */
+  /** Returns true if the server refused the call because it no longer knows the session. It has carried out nothing. */
   hasForgotten(error: unknown): boolean;
-  /** What the server wrote before it ended, to be put behind a sentence; may be empty. */
+  /** Returns the server's last error output, to be appended to a sentence; may be empty. */
   lastWords(): string;
   close(closeClient: () => Promise<void>): Promise<void>;
 }
@@ -65,7 +65,7 @@ export function stdioLink(server: StdioServer, { env, cwd, workFolders }: McpSur
     stderr: 'pipe',
     maxBufferSize: maxMessage,
   });
-  // There is no other way in for a better buffer; a line is read as the SDK reads it.
+  // The SDK offers no other way to replace its buffer. A line is read as the SDK reads it.
   Object.assign(transport, { _readBuffer: new MessageBuffer(deserializeMessage, maxMessage) });
   let stderr = '';
   transport.stderr?.on('data', (chunk: Buffer) => {
@@ -79,7 +79,7 @@ export function stdioLink(server: StdioServer, { env, cwd, workFolders }: McpSur
   return {
     transport,
     started() {
-      // The SDK starts it in our own group, so it is guarded by its mark alone.
+      // The SDK starts it in our own process group, so only its mark identifies it.
       if (transport.pid !== null) tree = processTree(transport.pid, mark);
     },
     explain(error) {
@@ -92,7 +92,7 @@ export function stdioLink(server: StdioServer, { env, cwd, workFolders }: McpSur
     hasForgotten: () => false,
     lastWords,
     async close(closeClient) {
-      // The end of its input is how a server learns that it may go; what stays is ended with all that it has started.
+      // The end of its input tells a server to exit. If it does not, it is ended with all that it has started.
       const closed = closeClient().catch(() => undefined);
       await settledWithin(closed, farewell);
       if (tree) await endProcessTree(tree);
@@ -101,7 +101,10 @@ export function stdioLink(server: StdioServer, { env, cwd, workFolders }: McpSur
   };
 }
 
-/** The program that a server's command means, as a path, and its whole environment. Throws TelosError `mcp` where there is none. */
+/**
+ * Returns the path of the program that a server's command names, and its whole environment. Throws TelosError `mcp` if
+ * there is no such program.
+ */
 export function serverProgram(
   server: StdioServer,
   env: Readonly<Record<string, string>>,
@@ -143,12 +146,12 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
     hasForgotten(error) {
       if (!(transport instanceof StreamableHTTPClientTransport) || !transport.sessionId) return false;
       const status = statusOf(error);
-      // The specification wants 404; servers that are modelled on the SDK's examples say it in words.
+      // The specification requires 404. Servers that are modelled on the SDK's examples send 400 and say it in the text.
       return status === 404 || (status === 400 && /session/i.test(plainReason(error)));
     },
     lastWords: () => '',
     async close(closeClient) {
-      // A cancellation that was just sent has this time, too, to get there.
+      // This time also lets a cancellation that was just sent arrive.
       if (transport instanceof StreamableHTTPClientTransport)
         await settledWithin(
           transport.terminateSession().catch(() => undefined),
@@ -162,7 +165,7 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
 const signInElsewhere =
   'the Telos extension of VS Code can ask for it, and anywhere else what it accepts goes into "headers" of its entry';
 
-/** An error's message and those of its causes, of which the last says why a connection failed. */
+/** Returns an error's message and those of its causes. The last cause says why a connection failed. */
 function plainReason(error: unknown): string {
   const reasons: string[] = [];
   for (let at: unknown = error; at instanceof Error && reasons.length < 4; at = at.cause) {
@@ -173,12 +176,15 @@ function plainReason(error: unknown): string {
   return (reasons.join(': ') || String(error)).slice(0, 600);
 }
 
-/** Is this failure to connect the refusal of a server that knows the transport of before 2025 alone? So says the specification, under backwards compatibility. */
+/**
+ * Returns true if a connection failed in the way of a server that knows only the transport from before 2025. Source: the
+ * specification, under backwards compatibility.
+ */
 export function mayBeOlder(failure: unknown): boolean {
   return [400, 404, 405].includes(statusOf(failure instanceof TelosError ? failure.cause : undefined) ?? 0);
 }
 
-/** The SDK puts it into a property, or for the older way over HTTP into the text. */
+/** Returns the HTTP status of an error. The SDK puts it into a property, or for the older transport into the text. */
 function statusOf(error: unknown): number | undefined {
   const [, written] = /\(HTTP (\d{3})\)/.exec(plainReason(error)) ?? [];
   return Number(written ?? codeOf(error)) || undefined;
@@ -191,18 +197,18 @@ function codeOf(error: unknown): unknown {
 export class MessageBuffer<Message> {
   readonly #read: (line: string) => Message;
   readonly #maxBytes: number;
-  /** Pieces of the line that has no end yet, and then, in `#lines`, whole lines. */
+  /** Pieces of the line that is not complete yet; `#lines` holds complete lines. */
   #pieces: Buffer[] = [];
   #size = 0;
   #lines: string[] = [];
 
-  /** `read` makes a message of a line, and may throw; a line that is longer than `maxBytes` is an error. */
+  /** `read` converts a line into a message and may throw. A line that is longer than `maxBytes` is an error. */
   constructor(read: (line: string) => Message, maxBytes: number) {
     this.#read = read;
     this.#maxBytes = maxBytes;
   }
 
-  /** Throws when the line that is being written has become too long; then all is forgotten. */
+  /** Adds bytes. Throws if the current line has become too long, and then discards everything. */
   append(chunk: Buffer): void {
     let from = 0;
     for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, from)) {
@@ -215,7 +221,7 @@ export class MessageBuffer<Message> {
     this.#keep(chunk.subarray(from));
   }
 
-  /** The next message, or null while there is none. Throws what `read` throws; that line is gone then. */
+  /** Returns the next message, or null while there is none. Throws what `read` throws, and then discards that line. */
   readMessage(): Message | null {
     const line = this.#lines.shift();
     return line === undefined ? null : this.#read(line);

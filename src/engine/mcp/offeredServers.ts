@@ -1,8 +1,8 @@
-/** The MCP servers of agents for a program that starts them itself: as they are written first, with their variables only when one is to start. */
+/** Offers the MCP servers of agents to a program that starts them itself. Variables are filled in only when one starts. */
 import { type Config, expandPath } from '../config.ts';
 import { type McpServer, readMcpConfig, resolveServer } from './config.ts';
 
-/** What is asked of an agent here. */
+/** The parts of an agent that this file needs. */
 interface ServingAgent {
   name: string;
   /** Absolute. */
@@ -12,15 +12,18 @@ interface ServingAgent {
 
 export interface OfferedServer {
   agent: string;
-  /** As its mcp.json calls it. */
+  /** Its name in mcp.json. */
   name: string;
-  /** `${VAR}` stands as it is written. */
+  /** The entry as written in the file; `${VAR}` is not replaced. */
   written: McpServer;
-  /** Absolute; where a server that is started runs. */
+  /** Folder in which a started server runs. Absolute path. */
   cwd: string;
 }
 
-/** Servers that speak the older of the two ways over HTTP are left out: those who take them over do not know it. Never throws. */
+/**
+ * Returns an agent's servers. Servers with the older HTTP transport are left out, because the other program does not know it.
+ * Never throws.
+ */
 export function serversOf(agent: ServingAgent, { home }: Pick<Config, 'home'>): OfferedServer[] {
   if (!agent.mcpConfig) return [];
   const { servers } = readMcpConfig(agent.mcpConfig);
@@ -32,7 +35,7 @@ export function serversOf(agent: ServingAgent, { home }: Pick<Config, 'home'>): 
   });
 }
 
-/** The server as its file has it now, with its variables filled in, or why it must not start. */
+/** Returns the server from the current file, with its variables filled in, or the reason why it must not start. */
 export function resolveOffered(
   agent: ServingAgent,
   name: string,

@@ -1,4 +1,4 @@
-/** A connected MCP server as the tools of a run use it: started once more when it has ended, and signed in at once more when it wants that. */
+/** Wraps a connected MCP server for a run. Restarts it once after it has ended, and signs in again for further rights. */
 
 import type { ToolResult } from '../../protocol/run.ts';
 import { toolError, type WantedSignIn } from '../tools/tool.ts';
@@ -6,7 +6,7 @@ import type { McpConnection } from './client.ts';
 import type { McpSignIn } from './signIn.ts';
 import type { McpServerPlace, McpToolSource } from './tools.ts';
 
-/** What has come of reaching a server. */
+/** The result of trying to reach a server. */
 export type Attempt =
   | ({
       server: string;
@@ -19,11 +19,11 @@ export type Attempt =
 export const plainReason = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
-/** Only what can be such names is shown to a person. */
+/** Returns the further rights that a server wants, for people. Characters that such names cannot contain are removed. */
 export const moreOf = ({ wantsMore }: McpSignIn): { more?: string } =>
   wantsMore === undefined ? {} : { more: wantsMore.replace(/[^\x21-\x7e ]+/g, '').slice(0, 200) };
 
-/** A server that is started once more when it has ended; the call during which it ended is lost. */
+/** A server that is restarted once after it has ended. The call during which it ended is lost. */
 export class RenewableServer implements McpToolSource {
   readonly server: string;
   readonly folders: readonly string[];
@@ -34,7 +34,7 @@ export class RenewableServer implements McpToolSource {
   #onToolsChanged: (() => void) | undefined;
   readonly #place: string;
   #access: McpSignIn | undefined;
-  /** A person is asked once in a run. */
+  /** The person is asked once per run. */
   #asked: Promise<string> | undefined;
 
   constructor(
@@ -72,7 +72,7 @@ export class RenewableServer implements McpToolSource {
     const agreed = this.#listing(tool);
     if (this.#connection.ended && this.#renew) this.#renewing = this.#start(this.#renew);
     await this.#renewing;
-    // What was decided on is the tool as it was listed before.
+    // The decision was made about the tool as it was listed before.
     if (this.#listing(tool) !== agreed)
       return toolError(
         `The MCP server '${this.server}' had ended and was started again, and ${tool} is not what it was. Nothing was called.`,
@@ -83,7 +83,7 @@ export class RenewableServer implements McpToolSource {
     if (result.isError && askSignIn && this.#access?.wantsMore !== undefined) {
       this.#asked ??= this.#askForMore(this.#access, askSignIn, signal);
       const refusal = await this.#asked;
-      // A request that was refused for its rights was not carried out.
+      // A request that was refused for missing rights was not carried out, so it can be sent again.
       if (this.#access.wantsMore === undefined)
         result = await this.#connection.call(tool, input, signal, onProgress);
       else if (refusal) result = { ...result, content: `${result.content} ${refusal}` };
@@ -101,7 +101,7 @@ export class RenewableServer implements McpToolSource {
     await this.#connection.close();
   }
 
-  /** What stands in the way of it, in a sentence; empty for nothing. */
+  /** Asks for a sign-in with more rights. Resolves with a sentence that says why there was none, or with an empty text. */
   async #askForMore(
     access: McpSignIn,
     askSignIn: (wanted: WantedSignIn) => Promise<string | undefined>,

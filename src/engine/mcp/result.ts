@@ -1,4 +1,4 @@
-/** Reads what an MCP server says: its listing of a tool, how far a call has come, and its answer as text, images, and a line for what is neither. */
+/** Reads an MCP server's tool listings, progress messages and results. Results become text, images, and a line for the rest. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { ImageBlock, ToolResult } from '../../protocol/run.ts';
@@ -6,22 +6,23 @@ import { byteCount } from '../files/plainText.ts';
 import { isDeeper, withinDepth } from '../jsonDepth.ts';
 import type { McpToolListing } from './tools.ts';
 
-/** What the models take, by how it begins in base64. */
+/** Image types that models accept, by the first characters of their base64. */
 const imageTypes = {
   iVBORw0KGgo: 'image/png',
   '/9j/': 'image/jpeg',
   R0lGOD: 'image/gif',
   UklGR: 'image/webp',
 };
-/** The smallest limit of the providers, in base64 characters; a larger image would fail the whole turn. */
+/** The smallest limit of the providers, in base64 characters. A larger image would make the whole turn fail. */
 const maxImageSize = 5 * 1024 * 1024;
 const maxImages = 20;
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * `whole` is the result of `tools/call` as it came; nothing in it is taken for granted. Structured content is told unless the texts say the
- * same, as servers should write it for models; what lies too deep is left out of it. Source: the tools page of the Model Context Protocol, 2025-11-25.
+ * Returns the tool result for `whole`, the unchecked result of `tools/call`. Structured content is included unless the texts
+ * have the same content, as servers should write it for models. Parts that are nested too deeply are left out.
+ * Source: the tools page of the Model Context Protocol, 2025-11-25.
  */
 export function toolResultOf(whole: Fields): ToolResult {
   const answer = withinDepth(whole);
@@ -36,10 +37,10 @@ export function toolResultOf(whole: Fields): ToolResult {
   return { content, isError: answer['isError'] === true, ...(images.length > 0 ? { images } : {}) };
 }
 
-/** What a search for the parts of structured content in texts may cost: their number times the characters. */
+/** Upper bound for searching structured content in texts: the number of its parts times the characters of the texts. */
 const mostSearched = 50_000_000;
 
-/** As the same JSON, or with every text and number of it in other words. */
+/** Returns true if the texts hold the same JSON, or contain each text and number of it. */
 function saysTheSame(texts: readonly string[], structured: unknown): boolean {
   if (texts.some(text => isDeepStrictEqual(parsed(text), structured))) return true;
   const said = texts.join('\n');
@@ -64,7 +65,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** One broken listing costs only itself. A tool that runs as a task alone cannot be called by a model's turn, and one of `tooDeepTools` not at all. */
+/**
+ * Returns the listed tool in a list, or an empty list if it cannot be used. A broken listing affects no other. Tools that run
+ * only as a task are left out, because a model's turn cannot call them. So are those of `tooDeepTools`.
+ */
 export function listingOf(listed: unknown): McpToolListing[] {
   const { name, description, inputSchema, annotations, execution } = fieldsOf(listed);
   if (typeof name !== 'string' || name === '') return [];
@@ -79,14 +83,14 @@ export function listingOf(listed: unknown): McpToolListing[] {
   ];
 }
 
-/** Returns the names of listed tools whose schemas nothing could walk through or send to a model. */
+/** Returns the names of listed tools whose schemas are nested too deeply to be read or sent to a model. */
 export function tooDeepTools(listed: readonly unknown[]): string[] {
   return listed.map(fieldsOf).flatMap(({ name, inputSchema }) => {
     return typeof name === 'string' && isDeeper(inputSchema) ? [name] : [];
   });
 }
 
-/** How far a call has come, as its server says it. */
+/** Returns a call's progress as text, as its server reports it. */
 export function progressText({
   progress,
   total,
@@ -100,7 +104,7 @@ export function progressText({
   return message ? `${message} (${count})` : count;
 }
 
-/** The text of a block; an image that a model can take goes to `images` and has none. */
+/** Returns the text of a block. An image that a model can take is added to `images` and has no text. */
 function partOf(block: Fields, images: ImageBlock[]): string {
   const mime = wordOf(block['mimeType']) || 'of unknown type';
   switch (block['type']) {
@@ -125,8 +129,8 @@ function partOf(block: Fields, images: ImageBlock[]): string {
 }
 
 /**
- * True for an image that a model can take, which is among `images` then. What a server calls it does not count: providers refuse the whole
- * request over an image of another type than it is said to be, and over base64 with line breaks or in a data address.
+ * Adds an image to `images` and returns true if a model can take it. The type that the server names is ignored: providers
+ * refuse the whole request if an image's type is wrong. They also refuse base64 with line breaks or in a data address.
  */
 function taken(written: string, images: ImageBlock[]): boolean {
   if (written.length > 2 * maxImageSize || images.length >= maxImages) return false;

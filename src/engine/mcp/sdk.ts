@@ -1,4 +1,4 @@
-/** The only file that imports the protocol's SDK: what Telos uses of it, and no more. It takes long to load, so it comes with the first server. */
+/** Exports the parts of the protocol's SDK that Telos uses; the only file that imports it. Slow, so loaded on first use. */
 export type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js';
 export {
   auth,

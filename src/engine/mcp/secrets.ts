@@ -1,34 +1,34 @@
-/** Finds what somebody has written into an mcp.json in clear that opens something: tokens, passwords, keys. It must be shown nowhere. */
+/** Finds secrets that an mcp.json contains in plain text: tokens, passwords, keys. They must not be shown anywhere. */
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 
-/** Whatever stands under such a name opens something. */
+/** Names whose values are always secrets. */
 const telling =
   /(?:token|secret|passw(?:or)?d|passphrase|pwd|credential|bearer|cookie|authorization|(?:api|access|private|secret|auth|encryption|signing|service|account)[-_ ]?key|[-_]pat|[-_]pass)s?$/i;
-/** What stands under such a name does so unless it reads like words. */
+/** Names whose values are secrets unless they read like words. */
 const hinting = /(?:key|auth|jwt|dsn|sig|signature|session)s?$/i;
-/** What stands before the secret in a header. */
+/** The word before the secret in a header. */
 const scheme = /^(?:basic|bearer|digest|negotiate|token|api-?key)$/i;
-/** How keys of well-known services begin. */
+/** Beginnings of the keys of well-known services. */
 const knownBeginning =
   /^(?:sk|pk|rk)[-_]|^gh[opsur]_|^github_pat_|^glpat-|^xox[abeprs]-|^(?:AKIA|ASIA)[A-Z\d]{12}|^AIza|^ya29\.|^eyJ[\w-]{8}|^SG\.|^npm_|^hf_|^pypi-|^dop_v1_|^shp(?:at|ss)_|^lin_api_|^ntn_|^secret_/;
 
 /**
- * The secrets among the texts of a server's entry, or of the whole file, however broken it is. Words, numbers, paths and hosts are none: a
- * file of somebody else must not be able to blot out what a person is asked about.
+ * Returns the secrets among the texts of a server's entry or of the whole file, whatever its shape. Words, numbers, paths
+ * and hosts are not secrets. Otherwise a third party's file could hide the content of questions to a person.
  */
 export function literalSecrets(written: unknown): string[] {
   return [...new Set(inValue('', written))].filter(isOpaque);
 }
 
-/** The same of a file that is no JSON: of all that looks like a name with its text. */
+/** Returns the secrets in a file that is not JSON, from everything that looks like a name with its text. */
 export function secretsInBroken(text: string): string[] {
-  // With bounds, since a name is tried from each quote: thousands of them without an end would else take minutes.
+  // The lengths are limited, because a match is tried at each quote. Thousands of unclosed ones would take minutes.
   const pairs = text.matchAll(/"((?:[^"\\\n]|\\.){0,200})"\s{0,50}:\s{0,50}"((?:[^"\\\n]|\\.){0,8000})"/g);
   return [...new Set([...pairs].flatMap(pair => inText(pair[1]!, pair[2]!)))].filter(isOpaque);
 }
 
-/** A blank ends a word of a command and of a sentence. */
+/** Returns true for a text that may be a secret. It contains no whitespace, which ends a word of a command or sentence. */
 const isOpaque = (text: string): boolean => /^\S+$/.test(text) && !isPlain(text) && !scheme.test(text);
 
 function inValue(name: string, value: unknown): string[] {
@@ -38,7 +38,7 @@ function inValue(name: string, value: unknown): string[] {
   return Object.entries(value).flatMap(([key, item]) => inValue(key, item));
 }
 
-/** What `${VAR}` stands for is known from elsewhere; what is around it may be a secret as well. */
+/** Returns the secrets in a text. The value of `${VAR}` is known from elsewhere; the text around it may be a secret too. */
 function inText(name: string, text: string): string[] {
   const inside = text.includes('":') ? secretsInBroken(text) : [];
   const around = text.split(/\$\{\w*\}/).flatMap(part => {
@@ -49,24 +49,24 @@ function inText(name: string, text: string): string[] {
   return [...inside, ...around];
 }
 
-/** What is longer, in characters, is looked at as a whole alone. */
+/** Longest word whose parts are examined, in characters. A longer one is judged only as a whole. */
 const longestWord = 8000;
 
 function inWord(name: string, word: string): string[] {
   if (word.length > longestWord) return telling.test(name) ? [word] : [];
   const [, inner = '', value = ''] = /^([\w.-]+)=(?!=*$)(.*)$/.exec(word) ?? [];
-  // A cookie has names of its own.
+  // A cookie contains further names.
   const found = inner ? inWord(telling.test(name) ? name : inner, value) : [];
   if (isPlain(word)) return found;
   const isSecret = telling.test(name) || (isName(name) ? !isReadable(word) : looksGenerated(word));
   return isSecret ? [...found, word, ...unpacked(word)] : found;
 }
 
-/** Texts of "env" and "headers" have names of their own; the fields of an entry hold programs, folders and addresses. */
+/** Returns true for names such as those in "env" and "headers". The fields of an entry hold programs, folders and addresses. */
 const isName = (name: string): boolean =>
   !['', 'command', 'cwd', 'url', 'type', 'description'].includes(name);
 
-/** What `name:password` in base64 says, which stands in a header. */
+/** Returns `name:password` and the password from base64, as used in a header. */
 function unpacked(word: string): string[] {
   if (!/^[\w+/-]{8,}={0,2}$/.test(word)) return [];
   const text = Buffer.from(word, 'base64').toString();
@@ -76,7 +76,7 @@ function unpacked(word: string): string[] {
 function inAddress(text: string): string[] {
   if (!URL.canParse(text)) return [];
   const { username, password, pathname, searchParams } = new URL(text);
-  // Up to the host, which has to stay readable; a short password would not be looked for alone.
+  // The part before the host, which must stay readable. A short password alone would not be searched for.
   const [upToHost = ''] = /^[a-z][\w+.-]*:\/\/[^/@]*@/i.exec(text) ?? [];
   const who = password ? [upToHost, `${username}:${password}@`, ...spelt(password)] : [];
   const inPath = pathname.split('/').filter(looksGenerated).flatMap(spelt);
@@ -92,7 +92,10 @@ function spelt(escaped: string): string[] {
   }
 }
 
-/** Of a command line: `--token x`, `--token=x`, `NAME=x`, `Name: x`, addresses, and what nobody would think up. */
+/**
+ * Returns the secrets in a command line: `--token x`, `--token=x`, `NAME=x`, `Name: x`, secrets in addresses, and generated
+ * texts.
+ */
 function inWords(words: readonly string[]): string[] {
   return words.flatMap((word, index) => {
     const [, flag = ''] = /^--?([\w-]+)$/.exec(words[index - 1] ?? '') ?? [];
@@ -103,7 +106,7 @@ function inWords(words: readonly string[]): string[] {
   });
 }
 
-/** Folders, files and hosts, also with something around them. */
+/** Returns true for folders, files and hosts, also with other text around them. */
 function isPlain(text: string): boolean {
   return text.split(/[:;](?=[/~.])/).every(isPlace) || hostInside.test(text);
 }
@@ -118,7 +121,7 @@ function isPlace(text: string): boolean {
   return existsSync(text) || (/[/\\].*[/\\]/.test(text) && !text.split(/[/\\]/).some(looksGenerated));
 }
 
-/** Made of words and small numbers, as versions, dates and the names of models and regions are. */
+/** Returns true for texts of words and small numbers, such as versions, dates, and names of models and regions. */
 function isReadable(text: string): boolean {
   const parts = text.split(/[^A-Za-z\d]+/).filter(Boolean);
   const mixed = parts.filter(part => /\d/.test(part) && /[A-Za-z]/.test(part));
@@ -131,7 +134,7 @@ function isWordLike(part: string): boolean {
   return part.length <= 24 && (humps.length === 1 || part.length >= humps.length * 3);
 }
 
-/** What no person has thought up: well-known keys, and long mixtures of letters and digits. */
+/** Returns true for texts that no person would write: well-known keys, and long mixtures of letters and digits. */
 function looksGenerated(text: string): boolean {
   if (knownBeginning.test(text) && text.length >= 12 && !isReadable(text)) return true;
   return text.split(/[^A-Za-z\d]+/).some(part => {

@@ -1,4 +1,4 @@
-/** The MCP servers of one run: connected side by side, each on its own risk, and all ended with the run. */
+/** Connects the MCP servers of one run in parallel. A failing server does not affect the others; all end with the run. */
 
 import { type Config, expandPath } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
@@ -12,52 +12,52 @@ import { type Attempt, moreOf, plainReason, RenewableServer } from './renewableS
 import type { McpSignIn, SignInPort } from './signIn.ts';
 import { type McpServerPlace, type MergedTools, mergeTools } from './tools.ts';
 
-/** What is asked of an agent here. */
+/** The parts of an agent that this file needs. */
 export interface McpAgent {
-  /** What was given out at a sign-in is kept under it. */
+  /** The agent's name. Tokens of a sign-in are kept under it. */
   name: string;
-  /** Its mcp.json, absolute; undefined for an agent without servers. */
+  /** Its mcp.json, as an absolute path; undefined for an agent without servers. */
   mcpConfig?: string;
-  /** Its servers run here unless they say otherwise. Absolute. */
+  /** Folder in which its servers run, unless an entry names another. Absolute path. */
   packDir: string;
 }
 
 export interface McpServers {
-  /** The built-in tools and those of the servers, as they are now: a server may change its own. */
+  /** Returns the built-in tools and those of the servers, as they are now. A server may change its own. */
   merged(): MergedTools;
-  /** What is missing and why, in sentences for people; the run goes on without it. */
+  /** Problems with servers, in sentences for people. The run continues without the missing servers. */
   readonly problems: readonly string[];
-  /** Servers that want a person to sign in first; without it, each is missing. What goes wrong with one is among the problems then. */
+  /** Servers that need a sign-in first; without it, each is missing. A failed sign-in is added to `problems`. */
   readonly signIns: readonly WantedSignIn[];
   close(): Promise<void>;
 }
 
-/** How one server answers, for somebody who wants to know before a run. */
+/** The answer of one server to a check before a run. */
 export interface McpServerReport {
   server: string;
   /** Its command line or its address, without the values of variables. */
   place: string;
-  /** From its start to the list of its tools. */
+  /** Time from its start to the list of its tools. */
   milliseconds: number;
   outcome: { name: string; version: string; tools: readonly string[] } | { error: string };
 }
 
 export const usualLimits: McpLimits = { connectMs: 15_000, callMs: 60_000, longestCallMs: 5 * 60_000 };
 
-/** What a run's servers are reached with besides. */
+/** Further settings for reaching a run's servers. */
 export interface McpReach {
   limits?: McpLimits;
   /** See `FrontendParts`. */
   signIn?: SignInPort | undefined;
-  /** Goes over what the servers say, and learns what they are given. */
+  /** Removes secrets from the servers' texts, and learns the secrets that they are given. */
   redact?: Redactor;
-  /** As of `RunFolders`. */
+  /** See `RunFolders`. */
   workFolders?: readonly string[] | undefined;
 }
 
 /**
- * Connects to all servers of an agent at once. A server that cannot be had is one of the `problems`. Throws the abort reason on abort, and
- * leaves nothing running then. `env` is the environment of a server that is started, without its own variables.
+ * Connects to all servers of an agent at once. A server that is not available is reported in `problems`. On abort, leaves
+ * nothing running and throws the abort reason. `env` is the environment of a started server, without its own variables.
  */
 export async function connectServers(
   config: Pick<Config, 'env' | 'home'>,
@@ -141,7 +141,7 @@ function wantedSignIn(
   };
 }
 
-/** Shakes hands with every server of an agent and ends it again. Throws the abort reason on abort. */
+/** Connects to every server of an agent, reports on it and ends it again. Throws the abort reason on abort. */
 export async function describeServers(
   config: Pick<Config, 'env' | 'home'>,
   agent: McpAgent,
@@ -166,7 +166,7 @@ export async function describeServers(
   return { servers: done, problems };
 }
 
-/** Knows before the first word of a server what must not be shown of it. */
+/** Returns `reach` with a redactor that knows the file's secrets before a server writes its first text. */
 function withHidden(
   reach: McpReach,
   { mcpConfig }: McpAgent,
@@ -179,7 +179,7 @@ function withHidden(
 
 const nothing = { servers: new Map<string, McpServer>(), problems: [] };
 
-/** Never throws: on abort it fails as well, and who has waited for all of them looks at the signal. */
+/** Tries to reach a server. Never throws: an abort is returned as an error, and the caller checks the signal afterwards. */
 async function attempt(
   name: string,
   written: McpServer,
@@ -209,7 +209,10 @@ async function attempt(
   }
 }
 
-/** A server that is started is handed folders as words; one that is reached may still run on this machine or beside it. */
+/**
+ * Returns a server's location. A started server gets folders as arguments. A server at an address may still run on this
+ * machine or in its network.
+ */
 function whereabouts(server: McpServer, cwd: string, { home }: Pick<Config, 'home'>): McpServerPlace {
   if (server.type !== 'stdio') return { isRemote: hostKind(new URL(server.url).hostname) === 'public' };
   const named = server.args.filter(word => /^[~./\\]|^[A-Za-z]:[\\/]/.test(word));

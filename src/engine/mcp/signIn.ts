@@ -1,6 +1,7 @@
 /**
- * Signs in at a remote MCP server that asks for it (OAuth 2.1 with PKCE): in the person's own browser, once they have agreed to where it leads.
- * What is given out is kept for the agent and the server's origin, renewed without a question, and sent nowhere else.
+ * Signs in at a remote MCP server that asks for it (OAuth 2.1 with PKCE). This happens in the person's own browser, after they
+ * have agreed to the addresses that it leads to. Tokens are kept for the agent and the server's address, renewed without a
+ * question, and sent nowhere else.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -26,11 +27,11 @@ import {
   unknownClient,
 } from './signInState.ts';
 
-/** What a frontend does for a sign-in. Without it, a server that wants one is told to be out of reach. */
+/** The frontend's part of a sign-in. Without it, a server that needs a sign-in is reported as not available. */
 export interface SignInPort extends SecretPlace {
-  /** Where the browser comes back to; an address that leads to this frontend alone. */
+  /** Resolves with the address that the browser returns to. It leads only to this frontend. */
   redirectUrl(): Promise<string>;
-  /** Opens the page and waits for the browser to come back with this `state`. Rejects on abort, and when the person takes too long. */
+  /** Opens the page and waits until the browser returns with this `state`. Rejects on abort or if the person takes too long. */
   visit(url: string, state: string, signal: AbortSignal): Promise<URLSearchParams>;
 }
 
@@ -40,13 +41,13 @@ export class McpSignIn {
   readonly #server: URL;
   readonly #kept: KeptSignIn;
   readonly #client: KnownClient | undefined;
-  /** What the person has not agreed to yet. */
+  /** The addresses found by `origins`, which the person has not agreed to yet. */
   #found: Discovery | undefined;
   #renewing: Promise<boolean> | undefined;
-  /** What the server said when it refused a request; undefined as long as it has not. */
+  /** The server's reason for refusing a request; undefined while it has refused none. */
   #challenge: Challenge | undefined;
 
-  /** `learn` is told what must not be shown, as soon as it is known. */
+  /** `learn` receives secrets, which must not be shown, as soon as they are known. */
   constructor(
     port: SignInPort,
     agent: string,
@@ -57,7 +58,7 @@ export class McpSignIn {
     this.#learn = learn;
     this.#client = oauth;
     this.#server = new URL(url);
-    // A token is for one of the places of an origin, and for the agent that the person has accepted.
+    // A token is for one path of an origin, and for the agent that the person has accepted.
     const place = `telos.mcp.${agent}.${this.#server.origin}${this.#server.pathname}`;
     this.#kept = new KeptSignIn(port, place, learn);
   }
@@ -67,19 +68,19 @@ export class McpSignIn {
     return this.#challenge !== undefined;
   }
 
-  /** The rights that it wants besides, as the server calls them: a sign-in that was made before does not cover the last request. */
+  /** The further rights that the server wants, by the server's names. The earlier sign-in does not cover the last request. */
   get wantsMore(): string | undefined {
     return this.#challenge?.more ? (this.#challenge.scope ?? '') : undefined;
   }
 
-  /** For every request to the server: adds what was given out, and renews it once where the server wants another. */
+  /** Sends a request to the server with the token, and renews the token once if the server refuses it. */
   readonly fetch = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
     const isOwn = new URL(input).origin === this.#server.origin;
     const headers = new Headers(init.headers);
     const token = (await this.#kept.read()).tokens?.access_token;
     const isOurs = isOwn && !headers.has('authorization');
     if (isOurs && token) headers.set('authorization', `Bearer ${token}`);
-    // No redirect is followed here: who sends through this decides on each, and asks again.
+    // Redirects are not followed here: the caller decides on each, and sends another request.
     const request = { redirect: 'manual', ...init, headers } as const;
     const response = await checkedFetch(input, request);
     if (!isOurs || !(await this.#hasBetter(token, response))) return response;
@@ -91,21 +92,24 @@ export class McpSignIn {
     return second;
   };
 
-  /** Notes why a request was refused, where it was. True when there is another token by now with which it is worth another try. */
+  /** Stores why a request was refused. Resolves with true if there is another token by now, so that a retry may succeed. */
   async #hasBetter(token: string | undefined, response: Response): Promise<boolean> {
     if (response.status === 401) {
       this.#challenge = challengeOf(response, this.#server);
       return this.#renew(token);
     }
     if (token === undefined || !lacksScope(response)) return false;
-    // The sign-in of another call may have come between.
+    // Another call may have signed in meanwhile.
     const { tokens } = await this.#kept.read();
     if (tokens && tokens.access_token !== token) return true;
     this.#challenge = { ...challengeOf(response, this.#server), more: true };
     return false;
   }
 
-  /** The origins that a sign-in would lead to: the page for the browser first. Throws TelosError `mcp` for one that must not be reached. */
+  /**
+   * Returns the origins that a sign-in would lead to, that of the browser's page first. Throws TelosError `mcp` for an
+   * address that must not be reached.
+   */
   async origins(signal: AbortSignal): Promise<string[]> {
     checkReach(this.#server, this.#server);
     const fetchFn = guardedFetch(this.#server, undefined, signal);
@@ -119,7 +123,10 @@ export class McpSignIn {
     return originsOf(found);
   }
 
-  /** Asks nobody to sign in for a client that the authorization server does not know, or that is known to another one. */
+  /**
+   * Throws TelosError `mcp` if the authorization server does not know the client, or if the client belongs to another server.
+   * In these cases the person must not be asked to sign in.
+   */
   async #checkClient({
     authorizationServerUrl: issuer,
     authorizationServerMetadata,
@@ -137,7 +144,10 @@ export class McpSignIn {
     if (!client || redirectUrl !== own) throw unknownClient(issuer, own);
   }
 
-  /** Call `origins` before, and ask. Throws TelosError `mcp` with the reason, and the abort reason on abort. */
+  /**
+   * Signs in. Before, the caller must call `origins` and ask the person. Throws TelosError `mcp` with the reason, and the
+   * abort reason on abort.
+   */
   async signIn(signal: AbortSignal): Promise<void> {
     const state = randomBytes(24).toString('base64url');
     const redirectUrl = await this.#port.redirectUrl();
@@ -147,7 +157,7 @@ export class McpSignIn {
       page = url;
     };
     const provider = await this.#provider(redirectUrl, state, show, from.scope);
-    // What was given out before does not cover it, and would only be renewed.
+    // The earlier token does not cover the request, and would only be renewed.
     if (this.#challenge?.more) provider.tokens = () => undefined;
     const discovery = this.#found;
     const allowed = discovery ? [...originsOf(discovery), this.#server.origin] : [];
@@ -166,7 +176,7 @@ export class McpSignIn {
     this.#challenge = undefined;
   }
 
-  /** True when there is another token than `refused` now; several requests that were refused together renew it once. */
+  /** Resolves with true if the token is now another than `refused`. Requests that were refused together renew it once. */
   async #renew(refused: string | undefined): Promise<boolean> {
     const kept = await this.#kept.again();
     if (kept.tokens?.access_token !== refused) return kept.tokens !== undefined;
@@ -194,7 +204,7 @@ export class McpSignIn {
       );
       return (await auth(provider, { serverUrl: this.#server, fetchFn })) === 'AUTHORIZED';
     } catch {
-      // Another window may have been faster. Else whoever needs it signs in again: the run says that the server wants it.
+      // Another window may have been faster. If not, a new sign-in is needed: the run reports that the server wants one.
       const { tokens } = await this.#kept.again();
       return tokens !== undefined && tokens.access_token !== refused;
     }
@@ -219,7 +229,7 @@ export class McpSignIn {
     const kept = await this.#kept.read();
     let verifier = '';
     const known = this.#client;
-    // A registration names the address that the browser comes back to.
+    // A registration contains the address that the browser returns to.
     let client = kept.redirectUrl === redirectUrl ? kept.client : undefined;
     if (known) client = clientOf(known, kept);
     return {
@@ -245,7 +255,7 @@ export class McpSignIn {
       saveTokens: async tokens => {
         const { issuer } = tokens;
         const kept = await this.#kept.read();
-        // It is only told where it differs from what was asked for.
+        // The answer contains the scope only if it differs from the requested one.
         const scope = tokens.scope ?? asked ?? kept.tokens?.scope;
         const discovery = this.#found ?? kept.discovery;
         await this.#kept.write({
@@ -265,7 +275,7 @@ export class McpSignIn {
       invalidateCredentials: async scope => {
         const refused = (await this.#kept.read()).tokens;
         const { client: registered, tokens, ...rest } = await this.#kept.again();
-        // What another window has got meanwhile is not what was refused.
+        // A token that another window has received meanwhile was not refused.
         if (tokens?.access_token !== refused?.access_token) return;
         if (!known && (scope === 'all' || scope === 'client')) client = undefined;
         await this.#kept.write({
@@ -277,7 +287,7 @@ export class McpSignIn {
     };
   }
 
-  /** Rights that were given before are asked for again, or the new token would lack them. */
+  /** Returns the scope to ask for. It includes the rights granted before; otherwise the new token would lack them. */
   async #wanted(): Promise<{ scope?: string; resourceMetadataUrl?: URL }> {
     const { more, ...wanted } = this.#challenge ?? {};
     if (!more || wanted.scope === undefined) return wanted;

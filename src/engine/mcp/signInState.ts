@@ -1,4 +1,4 @@
-/** Reads what takes part in a sign-in at an MCP server says: the server's refusal, the authorization server's description, the browser's answer, and what was kept. */
+/** Reads the data of an MCP sign-in: refusal, description of the authorization server, the browser's answer, stored state. */
 
 import { TelosError } from '../errors.ts';
 import { hostKind, isNeverReached } from '../tools/addresses.ts';
@@ -14,25 +14,25 @@ type Tokens = Parameters<OAuthClientProvider['saveTokens']>[0];
 export type ClientInformation = Awaited<ReturnType<OAuthClientProvider['clientInformation']>>;
 export type Discovery = Awaited<ReturnType<typeof discoverOAuthServerInfo>>;
 
-/** Of one server, for one agent. */
+/** The stored sign-in of one server for one agent. */
 export interface Kept {
   redirectUrl?: string;
   client?: ClientInformation;
   tokens?: Tokens | undefined;
   discovery?: Discovery;
-  /** With whom a client that mcp.json names has signed in: its secret goes to nobody else. */
+  /** The authorization server at which a client from mcp.json has signed in. The client's secret is sent to no other. */
   known?: { clientId: string; issuer: string };
 }
 
-/** Why a request was refused. */
+/** The reason why a request was refused. */
 export interface Challenge {
   scope?: string;
   resourceMetadataUrl?: URL;
-  /** The person is signed in, but not for this. */
+  /** True if the sign-in does not cover the request. */
   more?: boolean;
 }
 
-/** What mcp.json says of the client, bound to the authorization server with which it has signed in before. */
+/** Returns the client from mcp.json, bound to the authorization server at which it has signed in before. */
 export function clientOf({ clientId, clientSecret }: KnownClient, { known }: Kept): ClientInformation {
   return {
     client_id: clientId,
@@ -48,11 +48,11 @@ export function unknownClient(server: string, redirectUrl: string): TelosError {
   );
 }
 
-/** A sign-in that covers more is what helps, and no other one. */
+/** Returns true if only a sign-in with more rights helps. */
 export const lacksScope = (response: Response): boolean =>
   response.status === 403 && extractWWWAuthenticateParams(response).error === 'insufficient_scope';
 
-/** A server names where its description lies; only its own origin is believed. */
+/** Returns the reason for a refusal. The address of the server's description is accepted only on the server's own origin. */
 export function challengeOf(response: Response, server: URL): Challenge {
   const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
   return {
@@ -61,7 +61,10 @@ export function challengeOf(response: Response, server: URL): Challenge {
   };
 }
 
-/** One that speaks in the name of another could have the other's codes brought to it. */
+/**
+ * Throws TelosError `mcp` if the authorization server gives no metadata or names another issuer. A server that uses the name
+ * of another could receive that server's codes.
+ */
 export function checkIssuer({
   authorizationServerUrl,
   authorizationServerMetadata: metadata,
@@ -79,7 +82,7 @@ export function checkIssuer({
     );
 }
 
-/** The page for the browser first. */
+/** Returns the addresses of a sign-in, the browser's page first. */
 export function placesOf({
   authorizationServerUrl,
   authorizationServerMetadata: metadata,
@@ -113,7 +116,7 @@ export function codeIn(answer: URLSearchParams, state: string, discovery: Discov
   return code;
 }
 
-/** What cannot be read is as good as nothing: the person signs in again. */
+/** Returns the stored sign-in, or an empty one if it cannot be read; the person then signs in again. */
 export function keptIn(text: string | undefined): Kept {
   try {
     const kept: unknown = text === undefined ? {} : JSON.parse(text);
@@ -123,7 +126,7 @@ export function keptIn(text: string | undefined): Kept {
   }
 }
 
-/** A place for secrets. A value of undefined forgets. */
+/** A store for secrets. Writing undefined removes a value. */
 export interface SecretPlace {
   read(name: string): Promise<string | undefined>;
   write(name: string, value: string | undefined): Promise<void>;
@@ -135,7 +138,7 @@ export class KeptSignIn {
   readonly #learn: (secrets: readonly string[]) => void;
   #kept: Promise<Kept> | undefined;
 
-  /** `learn` is told what must not be shown, as soon as it is known. */
+  /** `learn` receives secrets, which must not be shown, as soon as they are known. */
   constructor(place: SecretPlace, name: string, learn: (secrets: readonly string[]) => void) {
     this.#place = place;
     this.#name = name;
@@ -151,7 +154,7 @@ export class KeptSignIn {
     return this.#kept;
   }
 
-  /** As it lies there now: another window may have signed in, or renewed it. */
+  /** Reads the stored sign-in again: another window may have signed in, or renewed the token. */
   again(): Promise<Kept> {
     this.#kept = undefined;
     return this.read();
@@ -169,12 +172,12 @@ export class KeptSignIn {
   }
 }
 
-/** For one of the requests that a sign-in takes, in milliseconds. */
+/** Time limit of each request of a sign-in, in milliseconds. */
 const requestLimit = 15_000;
 
 /**
- * Fetches for a sign-in at `server`: follows no redirect, and reaches nothing that a server of this kind has no business to name, nor an
- * origin outside of `allowed`, where that is known. Throws TelosError `mcp`.
+ * Returns a fetch function for a sign-in at `server`. It follows no redirect. It throws TelosError `mcp` for an address that
+ * `checkReach` refuses. If `allowed` is given, it also throws for any other origin.
  */
 export function guardedFetch(server: URL, allowed: readonly string[] | undefined, signal: AbortSignal) {
   return async (input: string | URL, init?: RequestInit): Promise<Response> => {

@@ -1,4 +1,4 @@
-/** Makes the tools of MCP servers tools of a run: names that providers take, built-in names first, and none that means two. */
+/** Converts tools of MCP servers into tools of a run, with unique names that providers accept. Built-in names take precedence. */
 
 import { createHash } from 'node:crypto';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
@@ -10,23 +10,23 @@ export interface McpToolListing {
   name: string;
   description: string;
   inputSchema: JsonObject;
-  /** The server says that it changes nothing. */
+  /** True if the server says that the tool changes nothing. */
   readOnly: boolean;
 }
 
-/** Where a server is, for reading what its tools are told. */
+/** The location of a server, needed to interpret the arguments of its tools. */
 export interface McpServerPlace {
-  /** The folders that it takes for its own: the one it runs in, and those that it is started with. Absolute. */
+  /** The server's own folders: the one that it runs in, and those in its arguments. Absolute paths. */
   folders?: readonly string[];
-  /** It runs on another machine. */
+  /** True if it runs on another machine. */
   isRemote?: boolean;
 }
 
-/** A connected server, as far as its tools need it. */
+/** The parts of a connected server that its tools need. */
 export interface McpToolSource extends McpServerPlace {
   server: string;
   tools: readonly McpToolListing[];
-  /** Never throws for what the server or the model did wrong; throws the abort reason on abort. */
+  /** Calls a tool. Errors of the server or the model are returned, not thrown. Throws the abort reason on abort. */
   call(
     tool: string,
     input: JsonObject,
@@ -36,29 +36,30 @@ export interface McpToolSource extends McpServerPlace {
   ): Promise<ToolResult>;
 }
 
-/** What a person is asked about, and what a lasting yes covers. */
+/** The facts about a tool that a person is asked about, and that a lasting yes covers. */
 export interface McpToolFacts extends McpServerPlace {
   server: string;
   tool: string;
-  /** All that the server says about it. */
+  /** The server's full description of the tool. */
   description?: string;
-  /** Of description and schema: when it changes, an earlier yes is void. */
+  /** Digest of description and schema. If it changes, an earlier yes is not valid any more. */
   digest: string;
 }
 
 export interface MergedTools {
   tools: readonly Tool[];
-  /** By the name under which the model calls them. */
+  /** Facts by the name under which the model calls the tool. */
   facts: ReadonlyMap<string, McpToolFacts>;
 }
 
 const longestName = 64;
-/** Characters; OpenAI takes no more. */
+/** In characters; OpenAI accepts no more. */
 const longestDescription = 1024;
 
 /**
- * The built-in tools and then those of the servers. A name that is built in or comes more than once becomes `server__tool`; what is still
- * no name for a provider (`[A-Za-z0-9_-]`, at most 64) is made one, with a digest of the whole where two would become one.
+ * Returns the built-in tools, then those of the servers. A name that is built in or occurs more than once becomes
+ * `server__tool`. Characters that providers refuse are replaced (only `[A-Za-z0-9_-]` is allowed, at most 64 characters). A
+ * name that is then too long or already taken ends with a digest of the whole name.
  */
 export function mergeTools(builtin: readonly Tool[], sources: readonly McpToolSource[]): MergedTools {
   const wanted = sources.flatMap(source => source.tools.map(listing => ({ source, listing })));
@@ -84,7 +85,7 @@ export function mergeTools(builtin: readonly Tool[], sources: readonly McpToolSo
   return { tools, facts };
 }
 
-/** Exactly what will be done, for the person who is asked: server, tool and all arguments. */
+/** Returns exactly what a call will do, for the person who is asked: server, tool and all arguments. */
 export function mcpSubject(
   { server, tool }: Pick<McpToolFacts, 'server' | 'tool'>,
   input: JsonObject,
@@ -93,7 +94,7 @@ export function mcpSubject(
   return `${escapeInvisible(server)}: ${escapeInvisible(tool)} ${lines.join('\n')}`;
 }
 
-/** Of what a model is told about a tool, whatever the order in which the server writes the schema's keys. */
+/** Returns the digest of a tool's description and schema. It does not depend on the order of the schema's keys. */
 function digestOf({ description, inputSchema }: McpToolListing): string {
   return shortDigest(JSON.stringify([description, sorted(inputSchema)]), 32);
 }
@@ -143,7 +144,10 @@ function capped(description: string): string {
   return `${description.slice(0, longestDescription - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
-/** Providers refuse the whole request over a schema that is no object, or that has a choice of schemas at its top. */
+/**
+ * Returns a schema that providers accept. They refuse the whole request if a schema is not an object. They also refuse a
+ * choice of schemas at its top level.
+ */
 function acceptable(schema: JsonObject): JsonObject {
   const { anyOf: _any, oneOf: _one, allOf: _all, ...rest } = schema;
   return { ...rest, type: 'object', properties: rest['properties'] ?? {} };

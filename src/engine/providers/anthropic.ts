@@ -58,9 +58,9 @@ export function createAnthropic(options: AnthropicOptions): Provider {
 const cached = { cache_control: { type: 'ephemeral' } } as const;
 
 /**
- * Returns the body of a request. With tools, the answer is one round of many, so parts are marked for the prompt cache:
- * the tools, the system text and the last two user turns. Four marks are allowed; at the older turn's mark this round
- * finds what the last one stored. A request without tools is a single question, for which storing would only cost.
+ * Returns the body of a request. With tools, the answer is one round of many, so the prompt cache is used. Marked are the
+ * tools, the system text and the last two user turns; four marks are allowed. At the older turn's mark this round finds the
+ * content that the last one stored. A request without tools is a single question, for which storing would only cost.
  */
 export function toAnthropicRequest(
   model: string,

@@ -58,8 +58,8 @@ export function extrasOf(content: readonly ContentBlock[], provider: string): Ma
 export const newCallId = (): string => `call_${randomUUID().replaceAll('-', '')}`;
 
 /**
- * Yields the events of one turn. A call gets a new id if it has none, or if a call of `messages` or an earlier call of
- * the turn has the same.
+ * Yields the events of one turn. A call gets a new id if it has none or if its id is taken. Taken are the ids of calls in
+ * `messages` and of earlier calls of the turn.
  */
 export async function* withOwnCallIds(
   events: AsyncIterable<StreamEvent>,

@@ -86,10 +86,10 @@ export const keyedProviders: readonly { name: Exclude<ProviderName, 'replay'>; k
 const ollamaPatienceMs = 300;
 
 /**
- * Returns the choice for the next run, the first of: the provider that is set, the recording that is set, the first
- * provider with a key, OpenAI if its base URL is set, Ollama if it answers, a frontend's provider with a model, and the
- * skills' recordings. Throws TelosError `config` for an unknown name or a named provider without a model, and `auth` for a
- * provider without its key.
+ * Returns the choice for the next run. A provider that is set comes first, then a recording that is set, then the first
+ * provider with a key. After these come OpenAI if its base URL is set, and Ollama if it answers. The last are a frontend's
+ * provider with a model and the skills' recordings. Throws TelosError `config` for an unknown name or a named provider
+ * without a model. Throws TelosError `auth` for a named provider without its key.
  */
 export async function chooseProvider(
   config: Config,

@@ -67,8 +67,8 @@ export type Ping =
 const patienceMsPing = 10_000;
 
 /**
- * Returns the result of asking a provider's server, or undefined if there is nothing to ask: a recording, or a frontend
- * provider. Throws the abort reason on abort.
+ * Returns the result of asking a provider's server, or undefined for a recording or a frontend provider, which have none.
+ * Throws the abort reason on abort.
  */
 export async function pingProvider(
   { env }: Pick<Config, 'env'>,

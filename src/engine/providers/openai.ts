@@ -246,8 +246,8 @@ function toAnswer({ tool_use_id, content, is_error }: ToolResultBlock): OpenaiMe
 }
 
 /**
- * Breaks up template tokens with a space, which leaves them readable. Servers of local models paste texts into a template in
- * which such tokens end a turn or begin one of the system. A page that contains them could speak as the system.
+ * Breaks up template tokens with a space, which leaves them readable. Servers of local models paste texts into a template.
+ * In it, such tokens end a turn or begin a system turn. A page that contains them could speak as the system.
  */
 function withoutTemplateTokens(text: string): string {
   return text

@@ -132,8 +132,8 @@ export class OpenaiReader implements WireReader {
   }
 
   /**
-   * Returns what the server wants back in addition to the model's text. DeepSeek and Moonshot refuse a round of tools
-   * without the reasoning that led to its calls. No server wants it for an answer without calls.
+   * Returns the properties that the server wants back in addition to the model's text. DeepSeek and Moonshot refuse a round
+   * of tools without the reasoning that led to its calls. No server wants it for an answer without calls.
    */
   #messageExtras(): object | undefined {
     if (this.#reasoning.length > 0) return { reasoning_details: this.#reasoning };
@@ -227,8 +227,8 @@ function toTokenCount(name: OpenaiCompatibleName, usage: WireUsage): TokenCount 
 
 /**
  * Returns the charge in US dollars, or undefined if it is not given. OpenRouter ends each answer with the amount it charged,
- * in credits, which are dollars. If the person has their own key of the model's maker, that amount is only OpenRouter's
- * fee, and the maker's price is in a separate field. Source: OpenRouter's page on usage accounting.
+ * in credits, which are dollars. With the person's own key of the model's maker, that amount is only OpenRouter's fee. The
+ * maker's price is then in a separate field. Source: OpenRouter's page on usage accounting.
  */
 function chargedFor({ cost, is_byok: ownKey, cost_details: details }: WireUsage): number | undefined {
   const makers = ownKey ? details?.upstream_inference_cost : 0;

@@ -40,7 +40,7 @@ export function usageOf({ charged: _charged, ...tokens }: TokenCount, cost: numb
 }
 
 /**
- * Returns the cost of one round in US dollars: the charge that the provider reports, else the price from the list. A dated
+ * Returns the cost of one round in US dollars: the provider's reported charge, else the price from the list. A dated
  * name (`claude-haiku-4-5-20251001`, `gpt-5.4-2026-03-05`) costs the same as its model. Ollama costs 0, because its models
  * run on the person's own machine. The price of models in its cloud is not known.
  */

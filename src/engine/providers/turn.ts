@@ -78,7 +78,7 @@ export async function* streamTurn(
     if (!failure.again) throw failure.error;
     const retry = planRetry(failure, attempt, limits);
     yield retry;
-    // A timer may fire a fraction of a millisecond early, and the wait that a server asks for is a lower bound.
+    // A timer may fire a fraction of a millisecond early. The wait that a server asks for is a lower bound.
     await pause(retry.waitMs + 1, signal);
   }
 }

@@ -3,9 +3,9 @@ import { TelosError } from '../errors.ts';
 
 /** Limits of a turn; times in milliseconds. */
 export interface TurnLimits {
-  /** From sending the request to the first event of an answer. Connecting has its own limit of 10 s, in Node's fetch. */
+  /** Time from sending the request to the first event of an answer. Connecting has its own limit of 10 s, in Node's fetch. */
   firstByteMs: number;
-  /** Between two parts of an answer; a ping is not a part. */
+  /** Time between two parts of an answer; a ping is not a part. */
   idleMs: number;
   /** How long a connection may stay open after a complete answer. If it is read to its end, it can be used again. */
   lingerMs: number;
