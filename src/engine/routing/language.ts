@@ -1,6 +1,6 @@
-/** Which words of a request say little about what is wanted; general knowledge of language, so that five skills can be told apart as well as two thousand. */
+/** Knows from the language alone which words say little, so that five skills are distinguished as well as two thousand. */
 
-/** How often a word turns up in any text: `function` words always, `filler` words in most requests, `ordinary` words now and then. */
+/** How common a word is. `function` words are in any text, `filler` words in most requests, `ordinary` words in some. */
 export type WordClass = 'function' | 'filler' | 'ordinary' | 'rare';
 
 const functionWords = `
@@ -60,7 +60,7 @@ update upload usage user vacation value version video videos view visit vocabula
 wind window wine winter wonder wood word words workout worry wrap writer writing yoga zone
 `;
 
-/** Share of all texts in which a word of the class would be expected; a prior, which what the skills themselves say outweighs. */
+/** Share of all texts in which a word of the class is expected, 0 to 1. A prior: the texts of the skills outweigh it. */
 export const expectedShare: Readonly<Record<WordClass, number>> = {
   function: 0.6,
   filler: 0.25,
@@ -69,31 +69,31 @@ export const expectedShare: Readonly<Record<WordClass, number>> = {
 };
 
 const classes = new Map<string, WordClass>();
-/** The filler and ordinary words by their first two letters, which no stem changes. */
+/** The filler and ordinary words by their first two letters, which stemming never changes. */
 const byStart = new Map<string, [word: string, kind: WordClass][]>();
-/** The classes of their stems, for those first letters that have been asked for. */
+/** The word classes by stem, for the first two letters looked up so far. */
 const ofStems = new Map<string, ReadonlyMap<string, WordClass>>();
 
-/** The class of one lower-case word; a form of a filler or ordinary word is of its class. */
+/** Returns the class of a lower-case word. A form of a filler or ordinary word has the class of that word. */
 export function wordClass(word: string): WordClass {
   if (classes.size === 0) fillClasses();
   const known = classes.get(word) ?? classOfForm(word);
   return known ?? (/^\d+(?:am|pm|st|nd|rd|th|k|h|m|s)?$/.test(word) ? 'filler' : 'rare');
 }
 
-/** Only the words that start alike are stemmed, and once: all of them would be a tenth of a cold start. */
+/** Stems only the listed words with the same first letters, and only once. Stemming all would be a tenth of a cold start. */
 function classOfForm(word: string): WordClass | undefined {
   const start = word.slice(0, 2);
   let stems = ofStems.get(start);
   if (!stems) {
-    // Of words with one stem the last is of the commonest class.
+    // If several words have one stem, the last one wins; it is of the commonest class.
     stems = new Map(byStart.get(start)?.map(([listed, kind]) => [stem(listed), kind]));
     ofStems.set(start, stems);
   }
   return stems.get(stem(word));
 }
 
-/** At the first question, so that starting the engine pays nothing for it; the commoner class wins. */
+/** Fills the tables at the first lookup, so that starting the engine costs nothing. The commoner class of a word wins. */
 function fillClasses(): void {
   for (const [text, kind] of [
     [ordinaryWords, 'ordinary'],
@@ -146,7 +146,7 @@ const endings: readonly (readonly [ending: string, replacement: string, shortest
   ['is', '', 5],
 ];
 
-/** A light stem for English; other languages lose an ending now and then, the same in request and skill. */
+/** Returns a light English stem. Words of other languages may lose an ending, but the same one in request and skill. */
 export function stem(word: string): string {
   if (word.length < 4 || !/^[a-z]+$/.test(word)) return word;
   let rest = word;
@@ -164,19 +164,19 @@ export function stem(word: string): string {
   return rest.length > 3 && rest.endsWith('y') ? rest.slice(0, -1) : rest;
 }
 
-/** All terms that were ever seen, as small numbers; shared by the documents of one index. */
+/** All terms seen so far, as small numbers. The documents of one index share it. */
 export class Vocabulary {
   readonly #ids = new Map<string, number>();
   readonly #terms: string[] = [];
   readonly #shares: number[] = [];
-  /** Most words of a text have been seen before, and stemming costs more than looking up. */
+  /** Terms by the word as written. Most words of a text were seen before, and a lookup is cheaper than stemming. */
   #spellings = new Map<string, number>();
 
   get size(): number {
     return this.#terms.length;
   }
 
-  /** The term of a word in lower case, added where it is new. */
+  /** Returns the term of a lower-case word, and adds it if it is new. */
   add(word: string): number {
     const known = this.#spellings.get(word);
     if (known !== undefined) return known;
@@ -192,12 +192,12 @@ export class Vocabulary {
     return id;
   }
 
-  /** The term of a word in lower case; undefined where no text had it. */
+  /** Returns the term of a lower-case word, or undefined if no text contained it. */
   find(word: string): number | undefined {
     return this.#spellings.get(word) ?? this.#ids.get(stem(word));
   }
 
-  /** Share of all texts that would have the term, judged by the language alone; 0 to 1. */
+  /** Returns the share of all texts that would contain the term, judged by the language alone, 0 to 1. */
   expectedShare(id: number): number {
     return this.#shares[id] ?? expectedShare.rare;
   }
@@ -206,19 +206,19 @@ export class Vocabulary {
     return this.#terms;
   }
 
-  /** Gives up the memory that only matters while many texts are read. */
+  /** Frees memory that is needed only while many texts are read. */
   forgetSpellings(): void {
     this.#spellings = new Map();
   }
 }
 
 /**
- * Calls back for every word, in lower case. With `parts`, a compound (`xcodeBuild`, `e-commerce`) is given as its parts and as a
- * whole, which is right for what is searched; a request is given its words as they are written.
+ * Calls `take` for every word, in lower case. With `parts`, a compound (`xcodeBuild`, `e-commerce`) is passed as its parts and as
+ * a whole. This is right for texts that are searched. The words of a request are passed as written.
  */
 export function eachWord(text: string, parts: boolean, take: (word: string) => void): void {
   if (!beyondAscii.test(text)) {
-    // Nearly every line of a skill comes this way, so it is short.
+    // Nearly every line of a skill takes this path, so it is kept short.
     if (!compound.test(text))
       for (const word of text.toLowerCase().match(asciiWords) ?? []) takeWord(word, take);
     else for (const word of text.match(asciiWords) ?? []) eachPart(word, parts, take);
@@ -236,7 +236,7 @@ const compound = /[a-z][A-Z]|[A-Za-z0-9]-[A-Za-z0-9]/;
 const asciiWords = /[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*/g;
 const cjk = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]/u;
 
-/** One Latin letter says nothing ("what's", "I'm"). */
+/** Passes a word on in lower case. A single Latin letter is skipped, since it says nothing ("what's", "I'm"). */
 function takeWord(word: string, take: (word: string) => void): void {
   if (word.length > 1 || !/[a-z]/i.test(word)) take(word.toLowerCase());
 }
@@ -254,7 +254,7 @@ function eachPart(compound: string, parts: boolean, take: (word: string) => void
   if (parts && compound.includes('-')) take(compound.replaceAll('-', '').toLowerCase());
 }
 
-/** Languages without spaces: each pair of neighbours, and a sign that stands alone. */
+/** Passes each pair of neighbouring characters, or a single character alone, for languages without spaces. */
 function eachCjk(run: string, take: (word: string) => void): void {
   const signs = [...run];
   if (signs.length === 1) take(run);

@@ -1,4 +1,4 @@
-/** Finds the skill that a request means, and says why: a name, else the search index or one question to a model. */
+/** Finds the skill that a request means, and says why: a name, the search index or the answer of a model. */
 import type { RouteReason, SkillRef } from '../../protocol/run.ts';
 import type { RoutingMode } from '../config.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -9,31 +9,31 @@ import { decide, type Ranked, SearchIndex } from './searchIndex.ts';
 
 export type { Match } from './routeName.ts';
 
-/** No skill fits well enough to run unasked. */
+/** The result if no skill fits well enough to run unasked. */
 export interface NoMatch {
   agent: undefined;
   skill: undefined;
-  /** Every skill; up to three that could have been meant stand first. */
+  /** Every skill. Up to three that could have been meant come first. */
   suggestions: readonly SkillRef[];
 }
 
-/** `notice` tells that the model could not be asked, and why; the index has decided in its place. */
+/** `notice` says why the model could not be asked. The search index has then decided instead. */
 export type RouteResult = (Match | NoMatch) & { notice?: string };
 
 export interface RouterOptions {
   mode: RoutingMode;
-  /** The model to ask; undefined where there is none. May throw what making a provider throws. */
+  /** Returns the model to ask, or undefined if there is none. May throw what creating a provider throws. */
   provider: () => Promise<Provider | undefined>;
-  /** An index that is there already, in place of one of the router's own. */
+  /** Returns an existing index, which replaces the router's own. */
   index?: () => Promise<SearchIndex>;
 }
 
-/** With more skills than this a model is shown the index's best only. */
+/** If there are more skills than this, a model is shown only the index's best. */
 const wholeManifest = 40;
 const shortlist = 10;
 const suggested = 3;
 
-/** Keeps the search index between requests; it is built at the first request that names no skill. */
+/** Routes requests and keeps the search index between them. The index is built at the first request that names no skill. */
 export class Router {
   readonly #options: RouterOptions;
   #index: SearchIndex | undefined;
@@ -43,7 +43,11 @@ export class Router {
     this.#options = options;
   }
 
-  /** `all` is one array until the skills change; `agentName` is the only agent that may be meant; `provider` counts for this request alone. Throws the signal's reason on abort. */
+  /**
+   * Returns the skill that a request means, or suggestions if none fits. `all` is the same array until the skills change.
+   * `agentName` is the only agent that may be meant. `provider` applies to this request only. Throws the signal's reason on
+   * abort.
+   */
   async route(
     text: string,
     all: readonly FileAgent[],
@@ -70,7 +74,7 @@ export class Router {
     return asked ? { ...local, notice: asked.notice } : local;
   }
 
-  /** The skills whose words fit a request best, whatever would be decided; see `SearchIndex.rank`. */
+  /** Returns the skills whose words fit a request best, whatever would be decided. See `SearchIndex.rank`. */
   async rank(
     text: string,
     all: readonly FileAgent[],
@@ -80,7 +84,7 @@ export class Router {
     return (await this.#indexOf(all)).rank(text, limit, agentName);
   }
 
-  /** The model's choice; undefined where there is no model; only a notice where it failed. */
+  /** Returns the model's choice, undefined if there is no model, or only a notice if the model failed. */
   async #ask(
     text: string,
     agents: readonly FileAgent[],
@@ -96,7 +100,7 @@ export class Router {
       const candidates = few ?? ranking;
       if (candidates.length === 0) return { result: noMatch(agents, []) };
       const choice = await askModel(provider, text, candidates, signal);
-      // Only now is it worth reading the skills: three of them are offered in place of the one that was not found.
+      // Reading the skills is worth it only now: three are offered in place of the one that was not found.
       if (choice === 'none') return { result: noMatch(agents, await rank()) };
       const { agent, skill } = choice;
       const reason = withRunnerUp(
@@ -121,7 +125,7 @@ export class Router {
   }
 }
 
-/** What may be meant without being named, where it is few enough to be listed whole. */
+/** Returns the skills that may be meant without being named, or undefined if they are too many to list. */
 function fewSkills(agents: readonly FileAgent[]): { agent: FileAgent; skill: Ranked['skill'] }[] | undefined {
   const skills = agents.flatMap(agent => agent.skills.map(skill => ({ agent, skill })));
   const names = new Set(agents.map(agent => agent.name));

@@ -1,4 +1,4 @@
-/** Measures routing on sentences whose skill is known, so that anyone can see how well their own skills are told apart. */
+/** Measures routing on sentences whose skill is known, so that anyone can see how well their skills are distinguished. */
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
@@ -11,32 +11,35 @@ import { Router } from './route.ts';
 import { SearchIndex } from './searchIndex.ts';
 
 export interface RouteBenchmarkOptions {
-  /** JSON lines `{utterance, expected_path, candidates_dir, also_ok?}`: what is said, the skill that is meant, the pack it is said to. */
+  /**
+   * File of JSON lines `{utterance, expected_path, candidates_dir, also_ok?}`: the sentence, the skill that is meant, the pack to
+   * search.
+   */
   pairsFile: string;
-  /** JSON `{packs: {<pack>: ["<owner>/<folder>", ...]}}`. */
+  /** File of JSON `{packs: {<pack>: ["<owner>/<folder>", ...]}}`. */
   packsFile: string;
-  /** The folder below which the packs' entries lie. */
+  /** Folder that contains the packs' entries. */
   corpusDir: string;
-  /** JSON lines `{utterance, candidates_dir}` that no skill of the pack fits. */
+  /** File of JSON lines `{utterance, candidates_dir}`: sentences that no skill of the pack fits. */
   negativesFile?: string;
   mode: RoutingMode;
-  /** The model to ask in the modes `auto` and `model`; without one the index decides. */
+  /** Returns the model to ask in the modes `auto` and `model`. Without one the index decides. */
   provider?: () => Promise<Provider | undefined>;
 }
 
-/** Shares are from 0 to 1. */
+/** Figures of one measurement. Shares are from 0 to 1. */
 export interface RouteFigures {
-  /** Sentences that mean a skill. */
+  /** Number of sentences that mean a skill. */
   n: number;
-  /** Share for which the meant skill is first in the ranking, and among its first three. */
+  /** Share of sentences whose skill is first in the ranking, and share whose skill is among the first three. */
   top1: number;
   top3: number;
-  /** Share for which another skill would run, and for which none would. */
+  /** Share of sentences for which another skill would run, and share for which none would. */
   wrong: number;
   abstained: number;
-  /** Share of the negatives for which any skill would run; 0 without negatives. */
+  /** Share of the negatives for which any skill would run. 0 without negatives. */
   negativesFired: number;
-  /** Mean time of one decision in milliseconds, after indexing. */
+  /** Mean time of one decision after indexing, in milliseconds. */
   msPerRoute: number;
 }
 
@@ -48,7 +51,7 @@ export interface RouteBenchmark {
 interface Pair {
   utterance: string;
   pack: string;
-  /** Entries that count as right; none for a negative. */
+  /** Entries that count as right. Empty for a negative. */
   right: readonly string[];
 }
 
@@ -63,7 +66,7 @@ interface Tally {
   ms: number;
 }
 
-/** Runs the benchmark. Throws TelosError `config` for a file that is not in the format or an entry without a skill file. */
+/** Runs the benchmark. Throws TelosError `config` if a file is not in the format or an entry has no skill file. */
 export async function runRouteBenchmark(
   options: RouteBenchmarkOptions,
   signal: AbortSignal = new AbortController().signal,
@@ -112,7 +115,7 @@ async function measurePack(
     const ranking = index
       .rank(utterance, 3)
       .map(({ agent, skill }) => ({ agent: agent.name, skill: skill.id }));
-    // What a name or a model decided stands before the index's ranking, as it does when a person asks.
+    // A skill chosen by name or by a model comes before the index's ranking, as for a person's request.
     const first = chosen && result.reason.rule !== 'index' ? [chosen, ...ranking] : ranking;
     tally.pairs++;
     if (first.slice(0, 1).some(isRight)) tally.top1++;
@@ -123,7 +126,7 @@ async function measurePack(
   return tally;
 }
 
-/** An agent of one skill, called by the entry's folders, so that equal names of two owners stay apart. */
+/** Opens an entry as an agent with one skill. It is named after the entry's folders, so that equal names of two owners differ. */
 function openEntry(corpusDir: string, entry: string): FileAgent {
   const dir = join(corpusDir, entry);
   const file = skillFileIn(dir);

@@ -5,23 +5,23 @@ import type { Provider } from '../providers/provider.ts';
 import type { FileAgent } from '../skills/discover.ts';
 import type { FileSkill } from '../skills/skillFile.ts';
 
-/** A skill that may be the one. */
+/** A skill that the model can choose. */
 export interface Candidate {
   agent: FileAgent;
   skill: FileSkill;
 }
 
-/** Names the model that routes; what the others use for runs may be slower or weaker than a choice of one word needs. */
+/** Model that routes with Anthropic. Models used for runs may be slower or weaker than a choice of one word needs. */
 const anthropicRoutingModel = 'claude-sonnet-4-6';
-/** A name, and nothing more. */
+/** Length of the answer: one name, and nothing more. */
 const maxTokens = 64;
-/** A choice that takes longer is left to the search index; milliseconds. */
+/** Time limit of a choice, in milliseconds. After it the search index decides. */
 const patienceMs = 30_000;
-/** Of a description, and of a request, the beginning says what it is about; characters. */
+/** Characters shown of a description, and of a request. The beginning says what it is about. */
 const maxDescription = 400;
 const maxRequest = 8_000;
 
-/** The provider of the next run, with the model that routes. Undefined where a recording answers, which cannot choose. */
+/** Returns the provider of the next run, with the model that routes. Returns undefined for a recording, which cannot choose. */
 export async function routingProvider(config: Config, choice: ProviderChoice): Promise<Provider | undefined> {
   if (choice.recording) return undefined;
   const usual = choice.name === 'anthropic' ? anthropicRoutingModel : choice.model;
@@ -29,8 +29,8 @@ export async function routingProvider(config: Config, choice: ProviderChoice): P
 }
 
 /**
- * The candidate that the model names; `none` where it says that none fits. Throws what the provider throws, and Error where the
- * answer is neither a name of the list nor NONE, or does not come in time.
+ * Returns the candidate that the model names, or `none` if the model says that none fits. Throws what the provider throws. Throws
+ * Error if the answer is neither a listed name nor NONE, or does not come in time.
  */
 export async function askModel(
   provider: Provider,
@@ -69,7 +69,7 @@ const instructions = `You choose the skill that a request is meant for. Each lin
 Answer with the one skill name that fits, exactly as it is in the list, and nothing else.
 If no skill clearly fits the request, answer NONE.`;
 
-/** By id; where two agents have the same id, the later one's is called `agent:id`. */
+/** Returns the candidates by id. If two agents have the same id, the later one's is `agent:id`. */
 function nameEach(candidates: readonly Candidate[]): Map<string, Candidate> {
   const byName = new Map<string, Candidate>();
   for (const candidate of candidates) {
@@ -79,7 +79,7 @@ function nameEach(candidates: readonly Candidate[]): Map<string, Candidate> {
   return byName;
 }
 
-/** Case, quotes around it, a full stop behind it and a dash before it do not matter. */
+/** Normalises an answer. Case, quotes around it, a full stop after it and a dash before it do not matter. */
 function forgiven(reply: string): string {
   return reply
     .trim()

@@ -10,7 +10,7 @@ export interface Match {
   reason: RouteReason;
 }
 
-/** The skill of a tree item or a list; the reason is that the person chose it. */
+/** Returns the skill of a tree item or a list, with the reason that the person chose it. Undefined if there is none. */
 export function findSkill(agents: readonly FileAgent[], ref: SkillRef): Match | undefined {
   const agent = agents.find(candidate => candidate.name === ref.agent);
   const skill = agent?.skills.find(
@@ -20,8 +20,8 @@ export function findSkill(agents: readonly FileAgent[], ref: SkillRef): Match | 
 }
 
 /**
- * `/name` at the start, `$name` or `agent:name` anywhere, in any case; quotes and brackets around it and stops behind it do not matter.
- * A word of that form that names nothing is only a word.
+ * Returns the skill named by `/name` at the start, or by `$name` or `agent:name` anywhere, in any case. Quotes and brackets
+ * around it and punctuation after it do not matter. A word of that form that names no skill is an ordinary word.
  */
 export function matchExplicit(text: string, agents: readonly FileAgent[]): Match | undefined {
   for (const [position, word] of text.trim().split(/\s+/).entries()) {
@@ -43,28 +43,31 @@ export function matchExplicit(text: string, agents: readonly FileAgent[]): Match
   return undefined;
 }
 
-/** Of agents whose names differ in case alone, the one that is spelled so. */
+/** Returns the agents of a name in any case, or only those with the exact spelling if any. */
 function agentsCalled(name: string, agents: readonly FileAgent[]): readonly FileAgent[] {
   const exact = agents.filter(agent => agent.name === name);
   return exact.length > 0 ? exact : agents.filter(agent => normalise(agent.name) === normalise(name));
 }
 
-/** The skill that a request names beyond doubt, in either way. */
+/** Returns the skill that a request names beyond doubt, explicitly or by its words. */
 export function namedSkill(text: string, agents: readonly FileAgent[]): Match | undefined {
   return matchExplicit(text, agents) ?? matchName(text, agents).sure;
 }
 
-/** What a request's words name; the longest name first, of equal names the one that nothing shadows, else the first agent's. */
+/**
+ * Skills that a request's words name, longest name first. Of equal names, one that is not shadowed wins, else the first agent's.
+ */
 export interface NameMatches {
   /** Named beyond doubt. */
   sure: Match | undefined;
-  /** Skills called by an ordinary word, such as `weather`, which the request has; the sentence may mean something else. */
+  /** Skills whose name is an ordinary word of the request, such as `weather`. The sentence may mean something else. */
   unsure: readonly Match[];
 }
 
 /**
- * The skills whose names stand in the text as whole words, over all agents. A hyphen, an underscore and a space are the same.
- * A name that is an everyday word or shorter than three letters is only sure where the request says little else, or as in "run X".
+ * Returns the skills of all agents whose names are whole words of the text. A hyphen, an underscore and a space are the same. A
+ * name that is an everyday word or shorter than three letters is sure only in two cases. Either the request says little else, or
+ * it reads like "run X".
  */
 export function matchName(text: string, agents: readonly FileAgent[]): NameMatches {
   const request = normalise(text);
@@ -89,11 +92,11 @@ const byName = ({ agent, skill, name }: Named): Match => ({
   reason: { rule: 'name', matched: name },
 });
 
-/** A shadowed skill is meant only where what shadows it is not among those asked. */
+/** Returns the skill that is meant. A shadowed one is meant only if the one that shadows it is not among them. */
 const firstInForce = <T extends { skill: FileSkill }>(found: readonly T[]): T | undefined =>
   found.find(({ skill }) => !skill.shadowedBy) ?? found[0];
 
-/** Longest names first, else in the order of the agents. */
+/** Returns the skills named in the request, longest names first, else in the order of the agents. */
 function namedIn(request: string, agents: readonly FileAgent[]): Named[] {
   const sentence = ` ${request} `;
   const found: Named[] = [];
@@ -108,7 +111,7 @@ function namedIn(request: string, agents: readonly FileAgent[]): Named[] {
   return found.sort((a, b) => b.name.length - a.name.length);
 }
 
-/** Whether a name that stands in the request means the skill and not the word. Both are normalised. */
+/** Whether a name in the request means the skill and not the word. Both are normalised. */
 function isMeant(name: string, request: string): boolean {
   const words = name.split(' ');
   const classes = words.map(wordClass);
@@ -121,7 +124,10 @@ function isMeant(name: string, request: string): boolean {
   return rest.every(word => isEmpty(wordClass(word)));
 }
 
-/** "This is a test", "I love art", "what is art": the word itself, while "I want art" and "what is the weather" ask for something. */
+/**
+ * Whether the name is only a word here: "This is a test", "I love art", "what is art". By contrast, "I want art" and "what is the
+ * weather" ask for something.
+ */
 function isTalk(name: string, request: string): boolean {
   return (
     talk.test(request) ||
@@ -137,7 +143,7 @@ const politeWords = new Set(['please', 'now', 'today', 'again', 'thanks', 'bitte
 const runWords = new Set(['run', 'use', 'start', 'launch', 'execute', 'invoke', 'trigger']);
 const articles = new Set(['the', 'my', 'our', 'a']);
 
-/** "run X", "please use the X", "the X skill". */
+/** Whether the request asks for the skill by name: "run X", "please use the X", "the X skill". */
 function isImperative(name: string, request: string): boolean {
   if (` ${request} `.includes(` ${name} skill `)) return true;
   const words = request.split(' ');
@@ -147,9 +153,9 @@ function isImperative(name: string, request: string): boolean {
   return `${words.join(' ')} `.startsWith(`${name} `);
 }
 
-/** Lower-case words, one space between them; everything that is no letter or digit separates. */
+/** Returns the text as lower-case words with one space between them. Everything that is not a letter or digit separates. */
 function normalise(text: string): string {
-  // Nearly every skill is called like this, and with thousands of them this is asked for each.
+  // Fast path: nearly every skill name has this form, and there may be thousands.
   if (/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(text)) return text.replaceAll('-', ' ');
   return text
     .normalize('NFKC')

@@ -1,12 +1,12 @@
-/** Reads a skill as the search index sees it: which words stand where, and every line that could be what a person would say. */
+/** Reads a skill for the search index: its words by place, and every line that could be what a person would say. */
 import { fieldText } from '../skills/frontmatter.ts';
 import { type FileSkill, noDescription } from '../skills/skillFile.ts';
 import { eachWord, type Vocabulary } from './language.ts';
 
-/** Where a text stands in a skill. */
+/** Place of a text in a skill. */
 export type SearchField = 'name' | 'description' | 'triggers' | 'heading' | 'example' | 'body' | 'code';
 
-/** How much a word counts at its place; a word of the name or of the description says most of what a skill is for. */
+/** Weight of a word by its place. A word of the name or the description says most about a skill. */
 export const fieldWeights: Readonly<Record<SearchField, number>> = {
   name: 3,
   description: 3,
@@ -17,7 +17,7 @@ export const fieldWeights: Readonly<Record<SearchField, number>> = {
   code: 0.15,
 };
 
-/** How far a line may speak for the skill alone. */
+/** Weight of a line by its place, when the line alone represents the skill. */
 export const lineWeights: Readonly<Record<SearchField, number>> = {
   name: 1,
   description: 1,
@@ -28,23 +28,23 @@ export const lineWeights: Readonly<Record<SearchField, number>> = {
   code: 0.6,
 };
 
-/** One skill, read. Terms are numbers of the vocabulary; `terms` is sorted and parallel to `weights`. */
+/** A skill as read for the index. Terms are numbers of the vocabulary. `terms` is sorted and parallel to `weights`. */
 export interface SearchDocument {
-  /** False for a skill that only runs when it is asked for by name (`disable-model-invocation`). */
+  /** False if the skill runs only when it is asked for by name (`disable-model-invocation`). */
   readonly isRoutable: boolean;
   readonly terms: Uint32Array;
-  /** Sum over the fields of weight times damped count. */
+  /** Sum over the fields of weight times damped count, for each term. */
   readonly weights: Float32Array;
-  /** The terms of all lines behind one another, each line without repetitions. */
+  /** Terms of all lines, one line after the other, each line without repetitions. */
   readonly lineTerms: Uint32Array;
-  /** Where each line begins in `lineTerms`, and at last where the last one ends. */
+  /** Start of each line in `lineTerms`, followed by the end of the last one. */
   readonly lineStarts: Uint32Array;
   readonly lineWeights: Float32Array;
 }
 
-/** More than this of a body is not read for the index; characters. */
+/** Number of characters of a body that are read for the index. */
 const maxBody = 60_000;
-/** A long text repeats its words; beyond this many words a field's counts are scaled down. */
+/** Number of words beyond which a field's counts are scaled down, since a long text repeats its words. */
 const fieldLength: Readonly<Record<SearchField, number>> = {
   name: 4,
   description: 30,
@@ -60,27 +60,27 @@ const isTriggers =
 const items = (value: unknown): string[] =>
   (Array.isArray(value) ? value : [value]).map(item => fieldText(item) ?? '');
 
-/** Headings, and lines that end in a colon, under which authors write what a person would say. */
+/** Matches headings, and lines that end in a colon, under which authors write what a person would say. */
 const exampleHeading =
   /\b(?:when|examples?|triggers?|triggering|prompts?|phrases?|usage|use cases?|ask|say|says|scenarios?|requests?|quer(?:y|ies)|natural language|interactions?|conversation|chat)\b/i;
-/** Quoted words within a line: two or more, for one is mostly a value. */
+/** Matches quoted words within a line. Only two or more count, since one is mostly a value. */
 const quoted =
   /"([^"\n]{6,300})"|“([^”\n]{6,300})”|「([^」\n]{3,200})」|(?<=^|[\s(])'([^'\n]{6,300})'(?=$|[\s,.;)])/g;
 
-/** How often each term stands in a field of the skill at hand; an array, because a Map takes half of the time of indexing. */
+/** Number of times each term is in a field of the current skill. An array, since a Map takes half of the time of indexing. */
 interface FieldCounts {
   counts: Uint16Array;
-  /** The terms with a count. */
+  /** Terms with a count. */
   terms: number[];
-  /** Of all words, repeated ones too. */
+  /** Number of words, including repeated ones. */
   length: number;
 }
 
-/** Reads one skill after the other into documents of one vocabulary. */
+/** Reads skills one after the other into documents of one vocabulary. */
 export class SearchReader {
   readonly #vocabulary: Vocabulary;
   readonly #fields: Readonly<Record<SearchField, FieldCounts>>;
-  /** The line in which each term was seen last. */
+  /** Number of the line in which each term was last seen. */
   #seen = new Uint32Array(0);
   #line = 0;
   #lineTerms: number[] = [];
@@ -101,7 +101,7 @@ export class SearchReader {
     };
   }
 
-  /** Reads the skill's file where that has not been done; never throws. */
+  /** Reads a skill, with its file if that has not been read. Never throws. */
   read(skill: FileSkill): SearchDocument {
     for (const name of skill.names) this.#addLine(name, 'name');
     const said = skill.synopsis ?? skill.description;
@@ -113,7 +113,7 @@ export class SearchReader {
     return this.#finish(skill.modelInvocable);
   }
 
-  /** A text of several sentences; each is a line, and so is what stands in quotes. */
+  /** Adds a text of several sentences. Each sentence is a line, and so is each quoted text. */
   #addText(text: string, field: SearchField): void {
     for (const sentence of text.split(/(?<=[.!?;:])\s+|\n+/)) this.#addLine(sentence, field);
   }
@@ -147,7 +147,7 @@ export class SearchReader {
     }
   }
 
-  /** One line: counts its words for the field, and keeps it and each of its quotes for comparison. */
+  /** Adds a line: counts its words for the field, and keeps it and each of its quotes for comparison. */
   #addLine(text: string, field: SearchField): void {
     const words = this.#words(text);
     this.#count(words, field);
@@ -161,7 +161,7 @@ export class SearchReader {
     }
   }
 
-  /** The document of what was added, and a clean table for the next. */
+  /** Returns the document of what was added, and clears the tables for the next one. */
   #finish(isRoutable: boolean): SearchDocument {
     const sums = new Map<number, number>();
     for (const [field, { counts, terms, length }] of entriesOf(this.#fields)) {

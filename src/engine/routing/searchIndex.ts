@@ -7,24 +7,24 @@ import { type FileSkill, openSkill } from '../skills/skillFile.ts';
 import { eachWord, expectedShare, Vocabulary, wordClass } from './language.ts';
 import { type SearchDocument, SearchReader } from './searchDocument.ts';
 
-/** A skill with how much of a request it explains. */
+/** A skill with the share of a request that it explains. */
 export interface Ranked {
   agent: FileAgent;
   skill: FileSkill;
   /**
-   * 0 to 1: the share of what the request says that the skill says too, less where the request says little.
-   * Comparable over requests and over numbers of skills.
+   * Share of the request's information that the skill has too, 0 to 1. Lower if the request says little. Comparable over requests
+   * and over numbers of skills.
    */
   score: number;
-  /** The request's words that the skill has too, as they were written, the rarest first. */
+  /** Words of the request that the skill has too, as written, rarest first. */
   words: readonly string[];
 }
 
-/** A skill of the index, with what was read of it. */
+/** A skill of the index, with its document. */
 export interface IndexEntry {
   agent: FileAgent;
   skill: FileSkill;
-  /** Path, time and size of the file when it was read; while they stay, it is not read again. */
+  /** Identifies the file that was read, by path, time and size. While these stay the same, it is not read again. */
   stamp: string;
   document: SearchDocument;
 }
@@ -32,46 +32,49 @@ export interface IndexEntry {
 interface Term {
   id: number;
   word: string;
-  /** What the term says, in nats: the rarer, the more. */
+  /** Information of the term, in nats. The rarer, the more. */
   weight: number;
 }
 
 interface WeighedRequest {
   terms: readonly Term[];
-  /** What all words say together, those that no skill has included. */
+  /** Information of all words together, including those that no skill has. */
   mass: number;
-  /** How far a score may be believed: a request of one common word fits anything. 0 to 1. */
+  /** Factor for scores, 0 to 1. A request of one common word fits anything, so it is trusted less. */
   trust: number;
 }
 
-/** The language's own expectation of how rare a word is counts as much as this many skills. */
+/** Number of skills that the language's own expectation of a word's rarity counts as. */
 const priorSkills = 50;
-/** A word with this weight in a skill counts half of what it could; see `fieldWeights`. */
+/** Weight in a skill at which a word counts half of its maximum. See `fieldWeights`. */
 const halfWeight = 2;
-/** How much the best single line counts beside the words of the whole skill; authors write what people say. */
+/** Share of the best single line in a score, beside the words of the whole skill. Authors write what people say. */
 const lineShare = 0.5;
-/** How much a line loses for words that the request does not have; 0 nothing, 1 their share. */
+/** Penalty of a line for words that the request does not have. 0 is none, 1 is their whole share. */
 const lineLoss = 0.3;
-/** The lines of this many skills are looked at: those that fit best by their words. */
+/** Number of skills whose lines are compared: those that fit best by their words. */
 const candidates = 40;
-/** A request that says this much is believed half, in nats: about two words that none of twenty skills has. */
+/** Information of a request that is trusted half, in nats: about two words that none of twenty skills has. */
 const halfTrust = 9;
-/** "Sounds good to me" names nothing that a skill could do, even where a skill has the same words; nor does "cancel" alone. */
+/**
+ * Factor for small talk. "Sounds good to me" or "cancel" alone names nothing that a skill could do. That holds even if a skill
+ * has the same words.
+ */
 const smallTalkTrust = 0.5;
 /** Below this score a skill is only a suggestion. */
 const leastScore = 0.2;
-/** Nearer than this share of its score to the second, the first is only a suggestion. */
+/** Least lead over the second, as a share of the first's score. With less, the first is only a suggestion. */
 const leastLead = 0.2;
 
-/** The extension host must answer in between: so much work at a time, in milliseconds. */
+/** Work between two turns of the event loop, in milliseconds, since the extension host must answer in between. */
 const sliceMs = 15;
 
 export class SearchIndex {
   readonly #entries: readonly IndexEntry[];
   readonly #vocabulary: Vocabulary;
-  /** What each term says. */
+  /** Information of each term, in nats. */
   readonly #rarities: Float32Array;
-  /** What each term of the request at hand weighs; all zero outside of `rank`. */
+  /** Weight of each term of the current request. All zero outside of `rank`. */
   readonly #wanted: Float32Array;
 
   constructor(entries: readonly IndexEntry[], vocabulary: Vocabulary) {
@@ -87,8 +90,8 @@ export class SearchIndex {
   }
 
   /**
-   * Reads all skills, in slices of some 15 ms. Of `previous`, skills whose file
-   * did not change are taken over. Never throws.
+   * Reads all skills, in slices of about 15 ms. Documents of `previous` are reused for skills whose file did not change. Never
+   * throws.
    */
   static async build(agents: readonly FileAgent[], previous?: SearchIndex): Promise<SearchIndex> {
     const vocabulary = previous ? previous.#vocabulary : new Vocabulary();
@@ -114,8 +117,8 @@ export class SearchIndex {
   }
 
   /**
-   * The skills that explain most of the request, best first; none that shares no word with it. Those that others shadow count only
-   * where their agent alone is asked.
+   * Returns the skills that explain most of the request, best first. Skills that share no word with it are left out. Shadowed
+   * skills count only if their agent alone is asked.
    */
   rank(text: string, limit: number, agentName?: string): Ranked[] {
     const request = this.#weigh(text);
@@ -152,7 +155,7 @@ export class SearchIndex {
       if (seen.has(id ?? word)) return;
       seen.add(id ?? word);
       const kind = wordClass(word);
-      // A term is judged by how it was spelled first ("sins"); the request's own spelling may be a commoner word ("sin").
+      // A term is judged by its first spelling ("sins"). The request's own spelling may be a commoner word ("sin").
       const most = this.#rarity(0, expectedShare[kind]);
       const weight = id === undefined ? unknown : Math.min(this.#rarities[id] ?? unknown, most);
       mass += weight;
@@ -164,12 +167,12 @@ export class SearchIndex {
     return { terms, mass, trust: isSmallTalk || seen.size < 2 ? trust * smallTalkTrust : trust };
   }
 
-  /** Minus the logarithm of the share of skills that have the word, as the skills and the language together let it be expected. */
+  /** Returns minus the logarithm of the expected share of skills with the word. Skills and language together set that share. */
   #rarity(frequency: number, expected: number): number {
     return -Math.log((frequency + priorSkills * expected) / (this.#entries.length + priorSkills));
   }
 
-  /** The best line's share of the request, less for what else the line says. */
+  /** Returns the best line's share of the request, reduced by what else the line says. */
   #lineScore({ lineTerms, lineStarts, lineWeights }: SearchDocument, mass: number): number {
     let best = 0;
     for (let line = 0; line < lineWeights.length; line++) {
@@ -187,7 +190,10 @@ export class SearchIndex {
   }
 }
 
-/** The first of a ranking where it explains enough of the request, and clearly more than the second does; else undefined: abstain. */
+/**
+ * Returns the first of a ranking if it explains enough of the request, and clearly more than the second. Returns undefined to
+ * abstain.
+ */
 export function decide(ranking: readonly Ranked[]): Ranked | undefined {
   const [first, second] = ranking;
   if (!first || first.score < leastScore) return undefined;
@@ -199,10 +205,10 @@ function isAsked({ agent, skill, document }: IndexEntry, agentName: string | und
   return agentName === undefined ? !skill.shadowedBy : agent.name === agentName;
 }
 
-/** Another Skill of the same file, which is forgotten when it is read: thousands of bodies would fill the memory. */
+/** Returns another Skill of the same file, which is discarded after reading. Thousands of bodies would fill the memory. */
 const unshared = (skill: FileSkill): FileSkill => openSkill(skill.file, skill.source, skill.id, skill.within);
 
-/** The request's share that the skill's words explain, 0 to 1; each word counts more at a better place, with a limit. */
+/** Returns the request's share that the skill's words explain, 0 to 1. Each word counts more at a better place, up to a limit. */
 function wordScore(document: SearchDocument, { terms, mass }: WeighedRequest): number {
   let sum = 0;
   for (const { id, weight } of terms) {
@@ -230,7 +236,7 @@ function stampOf({ id, file }: FileSkill): string {
   try {
     stat = statSync(file, { throwIfNoEntry: false });
   } catch {
-    stat = undefined; // reading it will say so
+    stat = undefined; // reading the file reports the problem
   }
   return `${id}\n${file}\n${stat?.mtimeMs}\n${stat?.size}`;
 }
