@@ -10,7 +10,7 @@ export interface Match {
   reason: RouteReason;
 }
 
-/** Returns the skill of a tree item or a list, with the reason that the person chose it. Undefined if there is none. */
+/** Returns the skill of a tree item or a list, or undefined if there is none. The reason is that the person chose it. */
 export function findSkill(agents: readonly FileAgent[], ref: SkillRef): Match | undefined {
   const agent = agents.find(candidate => candidate.name === ref.agent);
   const skill = agent?.skills.find(
@@ -55,7 +55,8 @@ export function namedSkill(text: string, agents: readonly FileAgent[]): Match | 
 }
 
 /**
- * Skills that a request's words name, longest name first. Of equal names, one that is not shadowed wins, else the first agent's.
+ * Skills that a request's words name, longest name first. Among equal names, one that is not shadowed wins, else the first
+ * agent's.
  */
 export interface NameMatches {
   /** Named beyond doubt. */

@@ -1,4 +1,4 @@
-/** Reads an agent's own description of itself, agent.toml; a broken one is a diagnostic and the agent loads without it. */
+/** Reads agent.toml, an agent's description of itself; if it is broken, the agent loads without it, with a diagnostic. */
 
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { type Config, expandPath } from '../config.ts';
@@ -8,15 +8,15 @@ import { isSensitive, whatObeys } from '../files/sensitiveNames.ts';
 import { readToml, textDefects, textOf } from '../files/settingsFile.ts';
 
 export interface AgentToml {
-  /** The folder's name where the file gives none. */
+  /** The folder's name if the file gives none. */
   name: string;
   description: string | undefined;
-  /** As it is written: `.`, a path that may start with `~`; undefined means the default. */
+  /** Text as written: `.`, or a path that may start with `~`. If undefined, the default. */
   workingDir: string | undefined;
   diagnostics: readonly Diagnostic[];
 }
 
-/** What the pack's agent.toml says, or the defaults where there is none. */
+/** Returns the content of the pack's agent.toml, or the defaults if the file is missing. */
 export function readAgentToml(packDir: string): AgentToml {
   const file = join(packDir, 'agent.toml');
   const { table, diagnostics } = readToml(file, 'agent-toml', 'The agent was loaded without it.');
@@ -36,15 +36,15 @@ const ofTheSystem =
   /^(\/private)?\/(etc|usr|opt|var\/(?!(folders|tmp|home)\/)\w+|bin|sbin|lib\w*|boot|dev|proc|sys|run|System|Library)(\/|$)|^[a-z]:\\(Windows|Program Files[^\\]*|ProgramData)(\\|$)/i;
 
 /**
- * Why the folder that the pack names is not used, as the end of a sentence; undefined for one that will do. `written` is as it stands in the
- * pack's own agent.toml; what the user writes into agents.toml is not held to this.
+ * Returns why the folder that the pack names is not used, as the end of a sentence. Returns undefined if it can be used.
+ * `written` is the text in the pack's own agent.toml. The user's agents.toml is not checked this way.
  */
 export function workingDirProblem(written: string, packDir: string, places: Places): string | undefined {
   const { home, cwd, configDir, dataDir, skillsDir } = places;
   const path = realPlace(expandPath(written, home, cwd));
   if (path === undefined) return 'leads nowhere';
   const own = real(packDir);
-  // What an agent may write in its own folder goes by its card.
+  // The agent's card decides what it may write in its own folder.
   if (path !== own && isInside(own, path)) return undefined;
   if (!/^~/.test(written) && !isAbsolute(written) && !isInside(real(cwd), path))
     return 'leads out of the folder in which Telos is called';
@@ -56,7 +56,8 @@ export function workingDirProblem(written: string, packDir: string, places: Plac
   const [first = ''] = isInside(real(home), path) ? path.slice(real(home).length + 1).split(/[\\/]/) : [];
   if (first.startsWith('.')) return 'holds the settings of programs';
   if (/^(bin|library|appdata)$/i.test(first)) return 'holds programs and their settings';
-  // What is obeyed there is told by its way from the working folder, which would begin too far in.
+  // Whether programs obey a file there is judged by its path from the working folder. A path from this folder would begin too
+  // deep.
   const file = `${path}/file`;
   if (whatObeys(file, isInside(real(cwd), path) ? relative(real(cwd), file) : file) !== undefined)
     return 'holds what other programs run or obey';

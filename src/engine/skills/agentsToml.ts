@@ -1,4 +1,4 @@
-/** Reads agents.toml: what the user wants different about their agents, and the agents that live elsewhere. */
+/** Reads and edits agents.toml: the user's changes to their agents, and the agents that are elsewhere. */
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,30 +19,30 @@ import {
 import { editShared } from '../files/sharedEdit.ts';
 import { liesWithin } from './projectLimit.ts';
 
-/** One `[agents.<name>]`. Paths are absolute; unknown keys are left alone. */
+/** A table `[agents.<name>]`. Paths are absolute. Unknown keys are left alone. */
 export interface AgentEntry {
   name: string;
   description: string | undefined;
   workingDir: string | undefined;
   mcpConfig: string | undefined;
-  /** The agent's skills lie here and are read where they are. */
+  /** Folder of the agent's skills, which are read where they are. */
   skillsDir: string | undefined;
-  /** A word of version 3; `installed` means a pack in `<data>/agents/<name>`. */
+  /** A key of version 3. `installed` means a pack in `<data>/agents/<name>`. */
   mode: 'linked' | 'installed' | undefined;
-  /** Of its header, counted from 1. */
+  /** Line of its header, counted from 1. */
   line: number;
 }
 
 export interface AgentsToml {
   file: string;
-  /** It is the project's own file, since there is no config folder. */
+  /** True for the project's own file, which is read if there is no config folder. */
   ofProject: boolean;
   entries: readonly AgentEntry[];
   defaultAgent: string | undefined;
   diagnostics: readonly Diagnostic[];
 }
 
-/** The file in the config folder; where that folder does not exist, `config/agents.toml` of the folder of the call. */
+/** Reads the file in the config folder. If that folder does not exist, reads `config/agents.toml` in the folder of the call. */
 export function readAgentsToml(config: Config): AgentsToml {
   const projectFile = join(config.cwd, 'config', 'agents.toml');
   const ofProject = !existsSync(config.configDir) && existsSync(projectFile);
@@ -81,7 +81,7 @@ export function readAgentsToml(config: Config): AgentsToml {
   return { file, ofProject, entries, defaultAgent, diagnostics };
 }
 
-/** Why the project's own file is not read, as a sentence; undefined for one that is. */
+/** Returns why the project's own file is not read, as a sentence. Returns undefined if it is read. */
 function projectProblem(file: string, { cwd, home, configDir }: Config): string | undefined {
   if (liesWithin(cwd, home))
     return `It is not read, since the folder is no project: it holds your home folder. Your own agents are named in ${join(configDir, 'agents.toml')}.`;
@@ -92,7 +92,7 @@ function projectProblem(file: string, { cwd, home, configDir }: Config): string 
 
 const textKeys = ['description', 'working_dir', 'mcp_config', 'skills_dir', 'mode'];
 
-/** What a stranger's project says must not reach beyond it: `outside` are the keys that were left out for that. */
+/** Returns an entry without paths that reach beyond a stranger's project. `outside` lists the keys left out for that. */
 function entryOf(
   name: string,
   table: TomlTable,
@@ -123,7 +123,7 @@ function entryOf(
   return { entry, outside };
 }
 
-/** Where an agent's table begins, for a person to find it; 1 where it is written in another way. */
+/** Returns the line of an agent's header, for a person to find it. Returns 1 if the header is written differently. */
 function lineOf(text: string, name: string): number {
   const headers = [`[agents.${name}]`, `[agents."${name}"]`];
   return (
@@ -136,14 +136,14 @@ function lineOf(text: string, name: string): number {
 }
 
 /**
- * Takes `[agents.<name>]` and what is below it out of the file, where it is still there. Returns what that changed, for undo. Throws TelosError
- * `config` when it cannot be done safely.
+ * Removes `[agents.<name>]` and everything below it from the file, if it is still there. Returns the change, for undo. Throws
+ * TelosError `config` if it cannot be done safely.
  */
 export async function removeAgentEntry(file: string, name: string): Promise<AlongFile | undefined> {
   return edited(file, text => (holdsEntry(text, name) ? editedText(text, file, name, () => []) : text));
 }
 
-/** Writes one text value into `[agents.<name>]`, which must be there. Returns and throws the same. */
+/** Writes one text value into `[agents.<name>]`, which must exist. Returns and throws as `removeAgentEntry` does. */
 export async function setAgentValue(
   file: string,
   name: string,
@@ -168,7 +168,10 @@ async function edited(file: string, change: (text: string) => string): Promise<A
   return along;
 }
 
-/** Another window may have been faster; a file that cannot be read is one to say something about. */
+/**
+ * Whether the entry still exists, since another window may have removed it. True for a file that cannot be read, so that this is
+ * reported.
+ */
 function holdsEntry(text: string, name: string): boolean {
   try {
     return Object.hasOwn(tableOf(parseToml(text), 'agents') ?? {}, name);
@@ -177,7 +180,7 @@ function holdsEntry(text: string, name: string): boolean {
   }
 }
 
-/** The edit is by lines, so the result is parsed before it is written: every other agent must be as it was. */
+/** Edits the text by lines, so the result is parsed before it is written. Every other agent must be unchanged. */
 function editedText(
   text: string,
   file: string,

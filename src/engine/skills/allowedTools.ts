@@ -1,25 +1,31 @@
-/** Reads `allowed-tools`: which of the tools a skill keeps, under any runner's names, and which commands it may ask for. */
+/** Reads `allowed-tools`: the tools that a skill keeps, under any runner's names, and the commands that it may ask for. */
 import { toolNamed } from './toolNames.ts';
 
 export interface AllowedTools {
   /** Names of Telos's own tools. */
   tools: ReadonlySet<string>;
-  /** Names as they were written that belong to MCP servers. */
+  /** Names of MCP servers' tools, as written. */
   mcpTools: readonly string[];
-  /** Patterns of commands, such as `git *`; undefined where any command may be asked for. */
+  /** Patterns of commands, such as `git *`. Undefined if any command may be asked for. */
   commandPatterns: readonly string[] | undefined;
-  /** What is the name of no tool here. */
+  /** Names that no tool has here. */
   unknown: readonly string[];
 }
 
-/** Entries between commas and blanks, or of a list; a pattern in parentheses stays whole. Undefined where nothing is said. */
+/**
+ * Returns the entries of a list, or of a text with commas and blanks. A pattern in parentheses stays whole. Returns undefined if
+ * there are no entries.
+ */
 export function splitAllowedTools(value: unknown): string[] | undefined {
   const texts = (Array.isArray(value) ? value : [value]).filter(item => typeof item === 'string');
   const entries = texts.flatMap(text => text.match(/[^\s,()]+(?:\([^)]*\))?/g) ?? []);
   return entries.length > 0 ? entries : undefined;
 }
 
-/** Undefined where the skill keeps all tools: nothing is said, or nothing that names a tool. */
+/**
+ * Returns the allowed tools, or undefined if the skill keeps all tools. It keeps all if there are no entries, or none that names
+ * a tool.
+ */
 export function readAllowedTools(entries: readonly string[] | undefined): AllowedTools | undefined {
   if (!entries) return undefined;
   const tools = new Set<string>();
@@ -44,7 +50,10 @@ export function readAllowedTools(entries: readonly string[] | undefined): Allowe
   };
 }
 
-/** Whether a tool stays. `server` says whose it is when it is an MCP server's; those are named `mcp__server`, `mcp__server__*` or `mcp__server__tool`. */
+/**
+ * Whether a skill keeps a tool. `server` is set for an MCP server's tool. Such tools are named `mcp__server`, `mcp__server__*` or
+ * `mcp__server__tool`.
+ */
 export function keepsTool(
   { tools, mcpTools }: AllowedTools,
   name: string,

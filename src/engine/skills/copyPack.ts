@@ -1,4 +1,4 @@
-/** Copies a stranger's folder file by file: no links, no repository, nothing special, and not more than a pack can reasonably hold. */
+/** Copies a stranger's folder file by file: no links, no repository, no special files, and no more than a pack can hold. */
 
 import { createHash } from 'node:crypto';
 import { constants, type Dirent } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { TelosError } from '../errors.ts';
 import { type FolderContents, fileText } from '../files/folderRecord.ts';
 
-/** What a pack may hold, at most. */
+/** Upper limits for a pack. */
 export const packLimits = { files: 5000, bytes: 100 * 1024 * 1024, depth: 24 } as const;
 
 export interface PackCopy {
@@ -15,13 +15,13 @@ export interface PackCopy {
   bytes: number;
   /** Links and special files that were not copied, as paths below the source. */
   leftOut: string[];
-  /** What the copy holds. */
+  /** Contents of the copy. */
   contents: FolderContents;
 }
 
 /**
- * Copies into `target`, an empty folder; without one it only reads, and returns what a copy would be. Throws TelosError `pack` at a limit, and
- * what the file system says.
+ * Copies into `target`, an empty folder. Without `target` it only reads, and returns what a copy would be. Throws TelosError
+ * `pack` at a limit, and the errors of the file system.
  */
 export async function copyPack(
   source: string,
@@ -68,15 +68,15 @@ async function sortedEntries(folder: string): Promise<Dirent[]> {
 }
 
 /**
- * Returns the file's size in bytes and how `FolderContents` says it; a file larger than `room` is not copied. Scripts become executable, since
- * archives lose that bit.
+ * Copies a file. Returns its size in bytes and its text for `FolderContents`. A file larger than `room` is not copied. Scripts
+ * become executable, since archives lose that bit.
  */
 async function copyFile(
   from: string,
   to: string | undefined,
   room: number,
 ): Promise<{ size: number; text: string }> {
-  // The file may have become a link or a pipe since the folder was listed; Windows does not know the flags.
+  // The file may have become a link or a pipe since the folder was listed. Windows does not know the flags.
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
   const source = await open(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {

@@ -1,4 +1,4 @@
-/** Gives an agent a skill to start from, and a new agent with it where there is none of that name. */
+/** Gives an agent a skill to start from, and creates the agent if there is none of that name. */
 
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,10 @@ import { createWhole } from '../files/atomicWrite.ts';
 import { discover } from './discover.ts';
 import { agentNameProblem, checkPackName, skillNameProblem, writeNewSkill } from './scaffold.ts';
 
-/** Returns the path of the new SKILL.md. Throws TelosError `pack` for names that will not do and a skill that is there already. */
+/**
+ * Adds a skill to an agent. Returns the path of the new SKILL.md. Throws TelosError `pack` if a name is unusable or the skill
+ * exists.
+ */
 export async function addSkill(agentName: string, skillName: string, config: Config): Promise<string> {
   const problem = skillNameProblem(skillName);
   if (problem)
@@ -43,11 +46,11 @@ export async function addSkill(agentName: string, skillName: string, config: Con
 export interface InitialFolders {
   configFile: string;
   skillsDir: string;
-  /** False when agents.toml was there already; it is as it was. */
+  /** False if agents.toml existed already. It is then unchanged. */
   configWritten: boolean;
 }
 
-/** Makes the config folder with a commented agents.toml, and the skills folder. What is there already is left alone. */
+/** Creates the config folder with a commented agents.toml, and the skills folder. Existing files are left alone. */
 export async function initFolders({ configDir, skillsDir }: Config): Promise<InitialFolders> {
   await mkdir(configDir, { recursive: true, mode: 0o700 });
   await mkdir(skillsDir, { recursive: true });

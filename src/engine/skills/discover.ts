@@ -1,4 +1,4 @@
-/** Finds every agent and skill on disk: the user's packs, the skills of trusted workspaces, linked folders and the built-in ones. */
+/** Finds every agent and skill on disk: user packs, skills of trusted workspaces, linked folders and built-in skills. */
 
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -20,51 +20,51 @@ import { type ProjectLimit, projectLimit } from './projectLimit.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 import { formerWork, ownFolderNames, type WantedWork, workFolderOf } from './workFolders.ts';
 
-/** An Agent whose skills know their names without being parsed; what the engine's own rooms work on. */
+/** An Agent whose skills know their names without being parsed. Used within the engine. */
 export interface FileAgent extends Agent {
   readonly skills: readonly FileSkill[];
 }
 
 export interface Discovery {
-  /** Sorted by name. Each has a skill, or stands in agents.toml and says why it has none. */
+  /** Sorted by name. An agent without skills is included only if it is in agents.toml, with the reason as a diagnostic. */
   agents: readonly FileAgent[];
-  /** `[defaults] default_agent` of agents.toml, where it names an agent. */
+  /** `[defaults] default_agent` of agents.toml, if it names an agent. */
   defaultAgent: string | undefined;
   /** Defects that belong to no single agent. */
   diagnostics: readonly Diagnostic[];
 }
 
-/** What is known of an agent before the defaults are filled in; later sources write over earlier ones. */
+/** Fields of an agent before the defaults are filled in. Later sources overwrite earlier ones. */
 export interface AgentFields extends WantedWork {
   source: SkillSource;
   skills: readonly FileSkill[];
-  /** `<packDir>/skills` if not said. */
+  /** `<packDir>/skills` if missing. */
   skillsDir?: string | undefined;
-  /** The first skill's if not said. */
+  /** The first skill's description if missing. */
   description?: string | undefined;
-  /** `<packDir>/mcp.json`, where there is one, if the key is missing. */
+  /** `<packDir>/mcp.json` if the key is missing and that file exists. */
   mcpConfig?: string | undefined;
   diagnostics?: readonly Diagnostic[];
 }
 
-/** All agents with at least one skill, sorted by name. */
+/** Returns all agents, sorted by name. See `Discovery.agents`. */
 export function discoverAgents(config: Config): readonly FileAgent[] {
   return discover(config).agents;
 }
 
-/** Never throws: what is broken is a diagnostic, and the rest loads. */
+/** Finds all agents and skills. Never throws: a defect is a diagnostic, and the rest loads. */
 export function discover(config: Config): Discovery {
   return atOnce(discoverySteps(config));
 }
 
-/** The same with turns for others in between, which thousands of skills need. */
+/** Does the same with pauses for other work, which thousands of skills need. */
 export async function discoverInSlices(config: Config): Promise<Discovery> {
   return inSlices(discoverySteps(config));
 }
 
 function* discoverySteps(config: Config): Steps<Discovery> {
   const found = new Map<string, AgentFields>();
-  // Where version 3 kept its packs; one that has been installed again since stands in the skills folder and wins.
+  // The packs of version 3. One that was installed again since is in the skills folder and wins.
   yield* addPacks(join(config.dataDir, 'agents'), found, config);
   yield* addPacks(config.skillsDir, found, config);
   addShared(yield* personal(config), found);
@@ -100,7 +100,10 @@ function* discoverySteps(config: Config): Steps<Discovery> {
   return { agents, defaultAgent: undefined, diagnostics };
 }
 
-/** Fills in the defaults; `folder` is the name of its own folder for work. The description is read from the first skill when it is asked for. */
+/**
+ * Fills in the defaults. `folder` is the name of the agent's own working folder. The description is read from the first skill
+ * when it is used.
+ */
 export function agentOf(fields: AgentFields, config: Config, folder?: string): FileAgent {
   const { name, packDir, source, skills, diagnostics = [] } = fields;
   const { mcpConfig } = 'mcpConfig' in fields ? fields : ownMcpConfig(packDir);
@@ -119,19 +122,22 @@ export function agentOf(fields: AgentFields, config: Config, folder?: string): F
   };
 }
 
-/** `<packDir>/mcp.json`, where there is one that may be read. */
+/** Returns `<packDir>/mcp.json` if it exists and may be read. */
 function ownMcpConfig(packDir: string, limit?: ProjectLimit): Pick<AgentFields, 'mcpConfig'> {
   const mcpConfig = join(packDir, 'mcp.json');
   return { mcpConfig: existsSync(mcpConfig) && limit?.refuses(mcpConfig) !== true ? mcpConfig : undefined };
 }
 
-/** Of two packs with one name the one whose folder is called so wins, else the later folder, and says so. */
+/**
+ * Adds the packs of a folder. If two have one name, the one whose folder has that name wins, else the later folder. The clash is
+ * reported.
+ */
 function* addPacks(folder: string, found: Map<string, AgentFields>, config: Config): Steps<void> {
   for (const entry of foldersIn(folder)) {
     const fields = yield* readPack(join(folder, entry), config);
     if (!fields) continue;
     const other = found.get(fields.name);
-    // What the user has said of an agent by its name is not for any pack that takes the name.
+    // The user's settings for an agent's name must not apply to any pack that takes the name.
     const isOther = other?.packFolder === fields.name && fields.packFolder !== fields.name;
     const [hidden, shown] = other && isOther ? [fields, other] : [other, fields];
     const diagnostics = [...(shown.diagnostics ?? []), ...(hidden ? [clash(hidden, shown)] : [])];
@@ -150,7 +156,7 @@ function clash(hidden: AgentFields, shown: AgentFields): Diagnostic {
   };
 }
 
-/** A folder with a `skills` folder, or with a SKILL.md of its own; undefined for any other folder. */
+/** Reads a folder with a `skills` folder, or with its own SKILL.md. Returns undefined for any other folder. */
 function* readPack(packDir: string, config: Config): Steps<AgentFields | undefined> {
   let skills = yield* findSkillSteps(join(packDir, 'skills'), 'user', { within: packDir });
   const own = skills.length === 0 ? (skillFileIn(packDir) ?? fileBehindLostLink(packDir)) : undefined;
@@ -160,11 +166,11 @@ function* readPack(packDir: string, config: Config): Steps<AgentFields | undefin
   return { ...toml, packDir, packFolder: basename(packDir), chosenBy: 'pack', source: 'user', skills };
 }
 
-/** Of a folder's entry that is there and leads nowhere: the file that would tell so when it is read; undefined for any other. */
+/** Returns the SKILL.md below a link that leads nowhere, since reading it reports the problem. Returns undefined otherwise. */
 const fileBehindLostLink = (packDir: string): string | undefined =>
   existsSync(packDir) || isLock(basename(packDir)) ? undefined : join(packDir, 'SKILL.md');
 
-/** Without a folder that no pack gets; the agent works in its own then. */
+/** Removes a working folder that no pack may have. The agent then works in its own folder. */
 function withOwnWorkingDir(toml: AgentToml, packDir: string, config: Config): AgentToml {
   const { name, workingDir } = toml;
   const problem = workingDir === undefined ? undefined : workingDirProblem(workingDir, packDir, config);
@@ -181,7 +187,7 @@ function withOwnWorkingDir(toml: AgentToml, packDir: string, config: Config): Ag
   return { ...toml, workingDir: undefined, diagnostics: [...toml.diagnostics, diagnostic] };
 }
 
-/** The skills that other runners keep in the home folder. */
+/** Returns the skills that other runners keep in the home folder. */
 function* personal({ home }: Config): Steps<AgentFields | undefined> {
   const roots = ['.claude', '.agents'].map(name => join(home, name, 'skills'));
   const fields = yield* fromRoots('personal', roots, 'user');
@@ -194,8 +200,8 @@ function* builtin({ builtinSkillsDir }: Config): Steps<AgentFields | undefined> 
 }
 
 /**
- * An agent whose skills lie in several folders; undefined where they hold none. Of equal ids the first folder's is called by it, and
- * shadows the others, which are called by their path.
+ * Returns an agent whose skills are in several folders, or undefined if these contain none. Among equal ids, the first folder's
+ * skill has the id and shadows the others. The others are named by their path.
  */
 function* fromRoots(
   name: string,
@@ -224,7 +230,7 @@ function* fromRoots(
   return { name, packDir: skillsDir, skillsDir, source, skills };
 }
 
-/** Adds an agent whose name nobody has chosen for it, so it gives way to one of that name. */
+/** Adds an agent. Its name was not chosen by a person, so it gives way to another agent of that name. */
 function addShared(fields: AgentFields | undefined, found: Map<string, AgentFields>, kind?: string): void {
   if (!fields) return;
   let { name } = fields;
@@ -236,7 +242,7 @@ function addShared(fields: AgentFields | undefined, found: Map<string, AgentFiel
   found.set(name, { ...fields, name });
 }
 
-/** Lays one entry of agents.toml over what was found, or adds its linked agent. Returns what is wrong with it. */
+/** Applies one entry of agents.toml to what was found, or adds its linked agent. Returns the problems of the entry. */
 function* applyEntry(
   entry: AgentEntry,
   found: Map<string, AgentFields>,
@@ -261,7 +267,7 @@ function* applyEntry(
             'agent-linked-empty',
             `There is no skill in ${skillsDir}, the skills_dir of agent '${name}'.`,
           );
-    // A project's agent is no agent of the user, whatever it is called, and gets none of its folders.
+    // A project's agent is not an agent of the user, whatever its name, and gets none of its folders.
     const fresh = { name, packDir: skillsDir };
     base = {
       ...(limit ? { ...fresh, ofProject, ...ownMcpConfig(skillsDir, limit) } : (base ?? fresh)),
@@ -304,7 +310,7 @@ function* applyEntry(
   return problems;
 }
 
-/** Where the entry says that the agent works, and on whose word; a project is held to more than a user. */
+/** Returns where the entry says that the agent works, and who chose that. A project may choose less than a user. */
 function workOf(
   { name, workingDir }: AgentEntry,
   packDir: string,

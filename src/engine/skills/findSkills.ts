@@ -1,4 +1,4 @@
-/** Finds the skills below a folder, fast enough for thousands of them: names and a look for the file, nothing is read. */
+/** Finds the skills below a folder by names and a look for the file. Nothing is read, so that thousands are fast. */
 
 import { type Dirent, opendirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
@@ -12,26 +12,27 @@ import type { SkillSource } from './agent.ts';
 import { type ProjectLimit, projectLimit } from './projectLimit.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 
-/** Folders below a root are searched to this depth; a skill's own folder ends the search. */
+/** Depth to which folders below a root are searched. A skill's own folder ends the search. */
 const maxDepth = 4;
 
 export interface SkillSearch {
-  /** As of `Skill`; each entry of the root itself if not said, since the user has laid it there. */
+  /** Same as in `Skill`. If missing, each entry of the root itself, since the user has put it there. */
   within?: string | undefined;
-  /** What it refuses is passed by. */
+  /** Paths that it refuses are skipped. */
   limit?: ProjectLimit | undefined;
 }
 
 /**
- * The skills below a root, sorted by id. The search stops at a folder with a skill file, follows links and guards against cycles.
- * Where two folders share a name, each is called by its path below the root. What cannot be looked into is a skill with a diagnostic, lest it
- * be missed without a word: a closed folder, a link in the root that leads nowhere, and under its own path the root.
+ * Returns the skills below a root, sorted by id. The search stops at a folder with a skill file, follows links and guards against
+ * cycles. If two folders share a name, each is named by its path below the root. A place that cannot be read is a skill with a
+ * diagnostic, so that it is not missed silently. It may be a closed folder or a link in the root that leads nowhere. It may also
+ * be the root, under its own path.
  */
 export function findSkills(root: string, source: SkillSource): FileSkill[] {
   return atOnce(findSkillSteps(root, source));
 }
 
-/** The same, with a pause after each folder. */
+/** Does the same, with a pause after each folder. */
 export function* findSkillSteps(
   root: string,
   source: SkillSource,
@@ -58,7 +59,7 @@ interface SkillFolder {
 function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<SkillFolder[]> {
   const found: SkillFolder[] = [];
   const visited = new Set<string>();
-  // Only a link can lead to a folder that was visited, so only links cost a question for the real path.
+  // Only a link can lead to a visited folder, so the real path is looked up for links only.
   function* visit(dir: string, name: string, realDir: string, depth: number): Steps<void> {
     yield;
     if (visited.has(realDir)) return;
@@ -74,7 +75,7 @@ function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<Ski
       found.push({ dir, name, file });
       return;
     }
-    // A folder that has the name of a skill file, or a link of that name to none, is a mistake that somebody should hear of.
+    // A folder named like a skill file, or a broken link of that name, is a mistake to report.
     const wrong =
       depth > 0 ? read().find(entry => !entry.isFile() && /^skill\.md$/i.test(entry.name)) : undefined;
     if (wrong) {
@@ -87,7 +88,7 @@ function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<Ski
       const realPath = entry.isLink ? realPathOf(path) : realDir + sep + entry.name;
       if (entry.isLink && realPath !== undefined) {
         if (limit?.refuses(path)) continue;
-        // Reading it as a skill file tells why nothing in it is read.
+        // Reading it as a skill file reports why nothing in it is read.
         if (isSensitive(realPath)) {
           found.push({ dir, name: entry.name, file: path });
           continue;
@@ -106,7 +107,7 @@ function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<Ski
   return found;
 }
 
-/** Names of the folders, and of links, in a folder, sorted; none where it cannot be read. */
+/** Returns the names of the folders and links in a folder, sorted. Returns none if it cannot be read. */
 export function foldersIn(dir: string): string[] {
   return folderEntries(entriesIn(dir)).map(({ name }) => name);
 }
@@ -126,10 +127,10 @@ function entriesIn(dir: string): Dirent[] {
   }
 }
 
-/** Links that lead nowhere are also what editors lay beside a file that they have open. */
+/** Whether a link is a lock. Editors put such links, which lead nowhere, beside a file that they have open. */
 export const isLock = (name: string): boolean => name.startsWith('.');
 
-/** True for a folder that is there, or below one that is, and may not be read. */
+/** Whether a folder may not be read, or is below one that may not be read. */
 function isClosed(dir: string): boolean {
   try {
     opendirSync(dir).closeSync();
@@ -147,10 +148,10 @@ function realPathOf(path: string): string | undefined {
   }
 }
 
-/** Each `yield` is a place at which others may have a turn. */
+/** Work in steps. At each `yield` other work may run. */
 export type Steps<Result> = Generator<void, Result, void>;
 
-/** The work between two turns of the event loop, in milliseconds: the extension host must answer in between. */
+/** Work between two turns of the event loop, in milliseconds, since the extension host must answer in between. */
 const sliceMs = 10;
 
 export function atOnce<Result>(steps: Steps<Result>): Result {
@@ -173,13 +174,13 @@ export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
 
 export interface SkillRoot {
   kind: SkillRootKind;
-  /** Absolute, as it was set. */
+  /** Absolute path, as set. */
   path: string;
 }
 
 /**
- * Those that are folders now, the strongest first; one folder by two names is listed once. One in the folder of the call must really lie there,
- * since a clone brings its own: `diagnostics` gets one for each that does not. Never throws.
+ * Returns the roots that are existing folders, strongest first. One folder with two names is listed once. A root in the folder of
+ * the call must really be there, since a clone brings its own. `diagnostics` gets one for each that is not. Never throws.
  */
 export function existingSkillRoots(
   { skillRoots, cwd }: Pick<Config, 'skillRoots' | 'cwd'>,
@@ -215,8 +216,8 @@ interface SkillHolder {
 const rank: Readonly<Record<SkillSource, number>> = { project: 2, user: 1, linked: 1, builtin: 0 };
 
 /**
- * On equal names the project's skill wins over the user's, and that over the built-in one; the others get to know what wins.
- * Skills of one rank do not shadow each other.
+ * Notes for each skill which skill of the same name shadows it. The project's wins over the user's, and that over the built-in
+ * one. Skills of one rank do not shadow each other.
  */
 export function noteShadows(agents: readonly SkillHolder[]): void {
   const strongest = new Map<string, { agent: SkillHolder; skill: FileSkill }>();

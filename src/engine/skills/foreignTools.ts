@@ -1,9 +1,9 @@
-/** Finds in a skill's text the tools that only a runner of another kind has: one that wakes up by itself, chats, or steers a browser. */
+/** Finds the tools in a skill's text that only another kind of runner has: one that wakes up, chats or steers a browser. */
 
 export interface ForeignTool {
-  /** What it is, for people: `a browser tool`. */
+  /** Name of the kind, for people: `a browser tool`. */
   what: string;
-  /** The words that tell, as they stand in the text. */
+  /** The words that were found, as in the text. */
   words: string;
   nextStep: string;
 }
@@ -12,7 +12,10 @@ const runner = '(?:openclaw|clawdbot|moltbot|clawdis)';
 const call = (name: string): string =>
   `\\b${name}(?: action[=:]|\\(\\s*\\{?\\s*"?action"?\\s*[=:])|(?<=\`)${name}(?=\` (?:tool|action))|\\b(?:${name}|${name[0]?.toUpperCase()}${name.slice(1)}) tool\\b`;
 
-/** Small letters make a command of it; people write about `Clawdbot sessions` without meaning one. Each pattern takes only what is the name of a tool or a command of such a runner, not the thing itself: skills may well speak of browsers. */
+/**
+ * A runner's name in small letters makes a command. People also write about `Clawdbot sessions` without meaning one. Each pattern
+ * matches only names of such a runner's tools or commands, not the thing itself. Skills may well mention browsers.
+ */
 const kinds: readonly { what: string; pattern: RegExp; nextStep: string }[] = [
   {
     what: 'a scheduler of the runner',
@@ -82,10 +85,10 @@ const kinds: readonly { what: string; pattern: RegExp; nextStep: string }[] = [
   },
 ];
 
-/** Looks at this much of a text; characters. */
+/** Number of characters of a text that are searched. */
 const searched = 200_000;
 
-/** One for each kind that the text names. */
+/** Returns one entry for each kind that the text names. */
 export function foreignToolsIn(text: string): ForeignTool[] {
   const looked = text.slice(0, searched);
   return kinds.flatMap(({ what, pattern, nextStep }) => {

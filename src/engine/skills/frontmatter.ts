@@ -1,4 +1,4 @@
-/** Reads any SKILL.md: splits frontmatter from body, and makes the best of YAML that is not quite YAML. Never throws. */
+/** Splits any SKILL.md into frontmatter and body, and reads even YAML that is not quite valid. Never throws. */
 
 import { type Document, LineCounter, parseDocument, visit } from 'yaml';
 import type { Diagnostic, TextEdit } from '../files/diagnostic.ts';
@@ -13,9 +13,9 @@ import {
 import { lineText, openBrackets, parseLooseJson, readLines, unquote } from './frontmatterLines.ts';
 
 export interface ParsedSkillFile {
-  /** The frontmatter's keys as they are; no prototype, so that a key called `__proto__` is only a key. */
+  /** The frontmatter's keys, unchanged. Without a prototype, so that a key `__proto__` is an ordinary key. */
   fields: Readonly<Record<string, unknown>>;
-  /** Everything behind the closing fence, byte for byte. */
+  /** Everything after the closing fence, byte for byte. */
   body: string;
   /** False for a file that is all body. */
   hasFrontmatter: boolean;
@@ -24,7 +24,7 @@ export interface ParsedSkillFile {
 
 type Report = (code: string, line: number, message: string, fix: string, edit?: TextEdit) => void;
 
-/** Parses the text of one skill file; `file` only names it in diagnostics. */
+/** Parses the text of one skill file. `file` only names it in diagnostics. */
 export function parseSkillFile(text: string, file: string): ParsedSkillFile {
   const diagnostics: Diagnostic[] = [];
   const report: Report = (code, line, message, fix, edit) => {
@@ -43,7 +43,7 @@ export function parseSkillFile(text: string, file: string): ParsedSkillFile {
   return { fields, body: split.body, hasFrontmatter: true, diagnostics };
 }
 
-/** A key counts in small letters only, and nobody sees that from the file. */
+/** Reports keys with capitals. A key counts only in small letters, and the file does not show that. */
 function reportCapitals(fields: ParsedSkillFile['fields'], split: Split, report: Report): void {
   for (const key of Object.keys(fields)) {
     const usual = key.toLowerCase();
@@ -58,7 +58,7 @@ function reportCapitals(fields: ParsedSkillFile['fields'], split: Split, report:
   }
 }
 
-/** Where the one-line value of a top-level key of the frontmatter stands; undefined where there is none. */
+/** Returns the position of the one-line value of a top-level key of the frontmatter. Returns undefined if there is none. */
 export function findValue(
   text: string,
   key: string,
@@ -73,14 +73,14 @@ export function findValue(
   return undefined;
 }
 
-/** The line of a top-level key of the frontmatter, whatever its value; undefined where there is none. */
+/** Returns the line of a top-level key of the frontmatter, whatever its value. Returns undefined if there is none. */
 export function findKey(text: string, key: string): number | undefined {
   const split = splitFrontmatter(withoutMark(text));
   const index = split?.frontmatter.split('\n').findIndex(line => line.startsWith(`${key}:`)) ?? -1;
   return split && index >= 0 ? split.firstLine + index : undefined;
 }
 
-/** Parses a value that stands alone as YAML; undefined where it is none. */
+/** Parses a single value as YAML. Returns undefined if it is not valid YAML or is too long. */
 export function parseYamlValue(text: string): unknown {
   if (text.length > longestYaml) return undefined;
   const document = parseDocument(text, yamlOptions);
@@ -88,8 +88,8 @@ export function parseYamlValue(text: string): unknown {
 }
 
 /**
- * Finds the `name` of the frontmatter without a YAML parser, for routing by name over thousands of files.
- * Returns undefined where the name is missing or not a plain one-line value.
+ * Finds the `name` of the frontmatter without a YAML parser, for routing by name over thousands of files. Returns undefined if
+ * the name is missing or is not a plain one-line value.
  */
 export function scanName(text: string): string | undefined {
   const split = splitFrontmatter(withoutMark(text));
@@ -100,7 +100,9 @@ export function scanName(text: string): string | undefined {
 
 const yamlOptions = { strict: false, uniqueKeys: true, logLevel: 'silent' } as const;
 
-/** Longer frontmatter is read line by line, in characters: the parser compares each key with all others of its table. */
+/**
+ * Number of characters beyond which frontmatter is read line by line. The parser compares each key with all others of its table.
+ */
 const longestYaml = 32 * 1024;
 
 function parseFields(split: Split, report: Report): Record<string, unknown> {
@@ -134,14 +136,14 @@ function parseFields(split: Split, report: Report): Record<string, unknown> {
   return readLines(source, parseYamlValue);
 }
 
-/** What YAML stumbles over, and what it lets pass although something is lost: a tag that nobody knows, an alias of nothing. */
+/** Returns the first YAML error, or a defect that YAML accepts although it loses data: an unknown tag, an alias of nothing. */
 function problemOf(
   document: Document,
   source: string,
 ): { code: string; message: string; pos: readonly [number, number] } | undefined {
   const problem = document.errors[0] ?? document.warnings.find(({ code }) => code === 'TAG_RESOLVE_FAILED');
   if (problem) return problem;
-  // Few have an alias, and a walk through all nodes of thousands of files takes its time.
+  // Few files have an alias, and walking all nodes of thousands of files takes time.
   if (!source.includes('*')) return undefined;
   let lost: readonly [number, number] | undefined;
   visit(document, {
@@ -154,7 +156,7 @@ function problemOf(
   return lost && { code: 'BAD_ALIAS', message: '', pos: lost };
 }
 
-/** YAML takes the comments of JSON5 for keys, and what stands behind them is lost. */
+/** Reads `metadata` as JSON5 if it has comments. YAML takes them for keys, and what follows them is lost. */
 function withLooseMetadata(
   fields: Record<string, unknown>,
   document: Document,
@@ -169,7 +171,7 @@ function withLooseMetadata(
   return isRecord(read) ? Object.assign(fields, { metadata: read }) : fields;
 }
 
-/** A top-level key with a value on its line: key, blanks, value. */
+/** Matches a top-level key with a value on its line: key, blanks, value. */
 const keyLine = /^([A-Za-z_][\w.-]*):([ \t]*)([^\r\n]*?)[ \t]*\r?$/gm;
 
 function closingFence({ frontmatter, start }: Split): TextEdit {
@@ -180,7 +182,7 @@ function closingFence({ frontmatter, start }: Split): TextEdit {
   return { offset: start + end + (hasBreak ? lineBreak.length : 0), length: 0, text };
 }
 
-/** Puts quotes round the value that YAML stumbles over, if that helps. `line` counts from 1 within the frontmatter. */
+/** Returns an edit that quotes the value that YAML cannot read, if that helps. `line` counts from 1 within the frontmatter. */
 function quotedValue({ frontmatter, start }: Split, line: number): TextEdit | undefined {
   const upTo = frontmatter.split('\n', line).join('\n').length;
   const found = [...frontmatter.slice(0, upTo).matchAll(keyLine)].at(-1);
@@ -188,10 +190,10 @@ function quotedValue({ frontmatter, start }: Split, line: number): TextEdit | un
   const [, name = '', space = '', head = ''] = found;
   const at = found.index + name.length + 1 + space.length;
   const more = /^[ \t]*(?:\r?\n[ \t]+\S.*)*/.exec(frontmatter.slice(at + head.length))?.[0].trimEnd() ?? '';
-  // The line may be of a key that is spelled in a way we do not touch, such as `<<`.
+  // The line may belong to a key with a spelling that is not handled here, such as `<<`.
   if (frontmatter.slice(at + head.length + more.length, upTo).trim()) return undefined;
   const value = lineText((head + more).split('\n'));
-  // What is read as a list, or goes on behind this, would be another value in quotes.
+  // A value that is read as a list, or that continues after this, would be another value in quotes.
   const read = readLines(frontmatter.replaceAll('\r\n', '\n'), parseYamlValue)[name];
   if (!value || value !== read || name === 'metadata') return undefined;
   if (/^[[{]/.test(value) && openBrackets(value) !== 0) return undefined;
@@ -201,14 +203,14 @@ function quotedValue({ frontmatter, start }: Split, line: number): TextEdit | un
   const [before, behind] = [frontmatter.slice(0, at), frontmatter.slice(at + head.length + more.length)];
   const [problem] = parseDocument(frontmatter, yamlOptions).errors;
   const [next] = parseDocument(before + text + behind, yamlOptions).errors;
-  // What is wrong next has to stand behind the value, and to be something else than before; quotes would be put round quotes otherwise.
+  // The next error must be after the value and differ from the one before. Otherwise quotes would be put around quotes.
   const moved = text.length - head.length - more.length;
   const isSame = next && problem && next.pos[0] <= problem.pos[0] + moved;
   if (next && (isSame || next.pos[0] < before.length + text.length)) return undefined;
   return { offset: start + at, length: head.length + more.length, text };
 }
 
-/** Text of a frontmatter value: numbers, booleans and lists become strings; undefined where there is none. */
+/** Returns the text of a frontmatter value, or undefined if there is none. Numbers, booleans and lists become strings. */
 export function fieldText(value: unknown): string | undefined {
   if (value === undefined) return undefined;
   if (value === null) return '';
@@ -225,7 +227,7 @@ function copyFields(value: Readonly<Record<string, unknown>>): Record<string, un
   return fields;
 }
 
-/** Undefined for what nothing behind this could print: an alias inside its own anchor makes a loop. */
+/** Returns the plain value, or undefined if later code could not print it. An alias inside its own anchor makes a loop. */
 function plainValue(document: Document): unknown {
   try {
     const value: unknown = document.toJS({ maxAliasCount: 20 });
@@ -244,12 +246,15 @@ export interface Split {
   /** Offset of the frontmatter's first line in the text without its byte order mark. */
   start: number;
   body: string;
-  /** Line of the file on which the frontmatter's first line stands, counted from 1. */
+  /** Line of the file with the frontmatter's first line, counted from 1. */
   firstLine: number;
   closed: boolean;
 }
 
-/** Blank lines and HTML comments may stand before the opening fence; a fence is a line that trims to `---`. */
+/**
+ * Returns frontmatter and body, or undefined without frontmatter. Blank lines and HTML comments may precede the opening fence. A
+ * fence is a line that trims to `---`.
+ */
 export function splitFrontmatter(text: string): Split | undefined {
   const start = afterOpeningFence(text);
   if (start === undefined) return undefined;
@@ -258,11 +263,11 @@ export function splitFrontmatter(text: string): Split | undefined {
   fence.lastIndex = start;
   const closing = fence.exec(text);
   const upToFence = closing ? text.slice(start, closing.index) : undefined;
-  // Where prose stands before the next fence, that is a rule far down in the body, and the closing fence is missing.
+  // If there is prose before the next fence, that fence is a rule far down in the body. The closing fence is then missing.
   const keys = upToFence === undefined || strayProse.test(upToFence) ? leadingKeys(text, start) : undefined;
   if (keys !== undefined)
     return { frontmatter: keys, start, body: text.slice(start + keys.length), firstLine, closed: false };
-  // Between two rules at the beginning of a text stands text, and it would be lost as frontmatter without a key.
+  // Text between two rules at the beginning would be lost as frontmatter without a key.
   if (!closing || upToFence === undefined || (/\S/.test(upToFence) && !hasKey.test(upToFence)))
     return undefined;
   const behind = text.indexOf('\n', closing.index);
@@ -270,28 +275,31 @@ export function splitFrontmatter(text: string): Split | undefined {
   return { frontmatter: upToFence, start, body, firstLine, closed: true };
 }
 
-/** Something like `key: value`, `key = value`, or JSON. */
+/** Matches something like `key: value`, `key = value`, or JSON. */
 const hasKey = /^[ \t]*(?:[{[]|(?:- +)?["']?[\w.$-]+["']?[ \t]*[:=])/m;
 
-/** A line at the margin behind an empty one that YAML has no use for. */
+/** Matches an unindented line after an empty one that YAML cannot use. */
 const strayProse = /\n[ \t]*\r?\n(?![\s#{}[\]"'.<>=|?-]|[^\s:]+:)\S/;
 
-/** The `key: value` lines from an offset on, with the lines indented below them; undefined where there are none. */
+/** Returns the `key: value` lines from an offset, with the lines indented below them. Returns undefined if there are none. */
 function leadingKeys(text: string, start: number): string | undefined {
   const found =
     /^(?:[ \t]*(?:#[^\n]*)?\n|[ \t]*\r\n)*(?:[A-Za-z_][\w.-]*:.*(?:\r?\n|$)|[ \t]+\S.*(?:\r?\n|$))+/.exec(
       text.slice(start),
     )?.[0];
   if (found === undefined || !/^[A-Za-z_][\w.-]*:/m.test(found)) return undefined;
-  // A rule and a heading may begin a text without frontmatter, too.
+  // A text without frontmatter may also begin with a rule and a heading.
   return /^[ \t]*[#\r\n]/.test(found) && !/^(?:name|description):/m.test(found) ? undefined : found;
 }
 
-/** Offset behind the opening fence's line; a scanner, because a regular expression backtracks on thousands of blank lines. */
+/**
+ * Returns the offset after the opening fence's line. A scanner, because a regular expression backtracks on thousands of blank
+ * lines.
+ */
 function afterOpeningFence(text: string): number | undefined {
   let offset = 0;
   for (;;) {
-    // A blank of no width is not seen, and not meant.
+    // A blank of zero width is not visible and not intended.
     while (/[\s\u200B\u2060]/.test(text.charAt(offset))) offset++;
     if (!text.startsWith('<!--', offset)) break;
     const end = text.indexOf('-->', offset);
@@ -304,11 +312,11 @@ function afterOpeningFence(text: string): number | undefined {
   return lineEnd < 0 ? text.length : lineEnd + 1;
 }
 
-/** Without a byte order mark, and with line feeds where lines end with a carriage return alone; every offset stays. */
+/** Removes a byte order mark. Line ends that are a carriage return alone become line feeds. Every offset stays. */
 export function withoutMark(text: string): string {
   const plain = text.replace(/^\uFEFF/, '');
   return plain.includes('\n') ? plain : plain.replaceAll('\r', '\n');
 }
 
-/** Line breaks in a text. */
+/** Returns the number of line breaks in a text. */
 export const countLines = (text: string): number => text.split('\n').length - 1;

@@ -1,8 +1,8 @@
-/** Says in words of the trade of writing, not of parsing, what is wrong with frontmatter and how it is put right. */
+/** Explains what is wrong with frontmatter and how to fix it, in words of writing and not of parsing. */
 import { openBrackets } from './frontmatterLines.ts';
 
 export interface FrontmatterDefect {
-  /** Goes on from "The frontmatter is not valid YAML", in brackets. */
+  /** Continues "The frontmatter is not valid YAML", in brackets. */
   reason: string;
   fix: string;
 }
@@ -32,7 +32,7 @@ const byCode: Readonly<Record<string, FrontmatterDefect>> = {
   },
 };
 
-/** What the parser has stumbled over, from its error. */
+/** Returns the defect that a parser's error reports. */
 export function yamlDefect({ code, message }: { code: string; message: string }): FrontmatterDefect {
   if (code === 'MISSING_CHAR') {
     if (!/^Missing closing|expected to end|must end/i.test(message)) return noKey;
@@ -45,26 +45,26 @@ export function yamlDefect({ code, message }: { code: string; message: string })
   return byCode[code] ?? { reason: reason.replace(/ at line \d+, column \d+:?$/, ''), fix: quote };
 }
 
-/** Frontmatter that is YAML, but does not come to keys and values. */
+/** Frontmatter that is YAML, but not keys and values. */
 export const noMap: FrontmatterDefect = {
   reason: 'it is not a list of `key: value` lines',
   fix: 'Write each thing on a line of its own as `key: value`.',
 };
 
-/** Aliases that lead into themselves, or that would grow beyond measure. */
+/** Aliases that contain themselves, or that would grow without limit. */
 export const endlessAliases: FrontmatterDefect = {
   reason: 'its `&` and `*` lead into themselves, or to too much',
   fix: 'Write the value out.',
 };
 
-/** A defect that stands elsewhere than where a parser gives up. `line` counts from 1 within the frontmatter. */
+/** A defect at another place than where a parser gives up. `line` counts from 1 within the frontmatter. */
 export interface PlacedDefect extends FrontmatterDefect {
   line: number;
-  /** Only a person knows what was meant, so no change is offered. */
+  /** True if only a person knows what was meant, so no change is offered. */
   isForPerson: boolean;
 }
 
-/** The marks of a merge that nobody has finished. */
+/** Finds the marks of an unfinished merge. */
 export function unfinishedMerge(source: string): PlacedDefect | undefined {
   const line = source.split('\n').findIndex(text => /^(?:<{7}|>{7})(?:\s|$)/.test(text)) + 1;
   if (line === 0) return undefined;
@@ -76,7 +76,7 @@ export function unfinishedMerge(source: string): PlacedDefect | undefined {
   };
 }
 
-/** A quote or a bracket that is opened and never closed, of which a parser complains at the end. */
+/** Finds a quote or a bracket that is opened and never closed. A parser reports it only at the end. */
 export function unclosed(source: string): PlacedDefect | undefined {
   const lines = source.split('\n');
   const index = lines.findIndex((line, at) => {
@@ -99,7 +99,7 @@ export function unclosed(source: string): PlacedDefect | undefined {
   };
 }
 
-/** A key that is indented, and so belongs to the value above it. `found` is the line that the parser names. */
+/** Finds a key that is indented, and so belongs to the value above it. `found` is the line that the parser names. */
 export function strayIndent(source: string, found: number): PlacedDefect | undefined {
   const lines = source.split('\n');
   const key = /^[ \t]+([A-Za-z_][\w.-]*):(?:\s|$)/.exec(lines[found] ?? '')?.[1];
@@ -113,7 +113,10 @@ export function strayIndent(source: string, found: number): PlacedDefect | undef
   };
 }
 
-/** What stands in place of a fence at the beginning of a text without frontmatter, as a sentence; undefined where nothing looks like one. */
+/**
+ * Returns what replaces the fence at the beginning of a text without frontmatter, as a sentence. Returns undefined if nothing
+ * looks like a fence.
+ */
 export function almostFence(text: string): string | undefined {
   const lines = text
     .slice(0, 2000)

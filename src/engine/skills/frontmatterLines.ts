@@ -1,9 +1,12 @@
-/** Reads frontmatter that is no YAML line by line, the way its author meant it. Never throws. */
+/** Reads frontmatter that is not YAML line by line, the way its author meant it. Never throws. */
 
-/** Keys whose value is a text, whatever it looks like. */
+/** Whether the value of a key is text, whatever it looks like. */
 const isText = (key: string): boolean => /^(?:name|description|summary|short-description)$/.test(key);
 
-/** Top-level `key: value` lines with continuation lines and block scalars; the first of equal keys wins. `parseYaml` gives undefined for what is none. */
+/**
+ * Reads top-level `key: value` lines with continuation lines and block scalars. The first of equal keys wins. `parseYaml` returns
+ * undefined for text that is not YAML.
+ */
 export function readLines(source: string, parseYaml: (text: string) => unknown): Record<string, unknown> {
   const fields = Object.create(null) as Record<string, unknown>;
   const lines = source.split('\n');
@@ -12,7 +15,7 @@ export function readLines(source: string, parseYaml: (text: string) => unknown):
     if (!match) continue;
     const [, key = '', head = ''] = match;
     const block: string[] = [];
-    // A JSON value goes on to its last bracket, wherever its lines begin.
+    // A JSON value continues to its last bracket, wherever its lines begin.
     let open = openBrackets(head);
     const goesOn = (line: string): boolean =>
       isContinuation(line) ||
@@ -31,13 +34,13 @@ export function readLines(source: string, parseYaml: (text: string) => unknown):
 const keyLine = /^([A-Za-z_][\w.-]*):(.*)$/;
 const isContinuation = (line: string): boolean => /^(?:[ \t]+\S|[ \t]*$|[}\]])/.test(line);
 
-/** Nothing stands behind the key, and nothing indented below it: a list or a text may follow at the margin. */
+/** Whether nothing follows the key and nothing is indented below it. A list or a text may then follow unindented. */
 const isBare = (head: string, block: readonly string[]): boolean =>
   (!head.trim() || blockHeader.test(head.trim())) && !block.some(line => /^[ \t]+\S/.test(line));
 
 const blockHeader = /^[|>][+-]?\d?$/;
 
-/** How many of a text's brackets are left open; below zero where too many are closed. */
+/** Returns how many of a text's brackets are left open. Below zero if too many are closed. */
 export const openBrackets = (text: string): number =>
   text.replace(/[^{[]/g, '').length - text.replace(/[^}\]]/g, '').length;
 
@@ -49,7 +52,7 @@ function lineValue(
 ): unknown {
   const rest = block.map(line => line.trim());
   if (!isText(key) && (key === 'metadata' || /^[[{]|^$/.test(head))) {
-    // YAML has no tabs; who indents with them means what the same number of blanks would.
+    // YAML has no tabs. An author who indents with them means what blanks would.
     const below = block.map(line => line.replace(/^[\t ]+/, blanks => blanks.replaceAll('\t', '  ')));
     const structured = parseYaml((head ? [head, ...rest] : below).join('\n'));
     if (typeof structured === 'object' && structured !== null) return structured;
@@ -62,13 +65,13 @@ function lineValue(
   return lineText([head, ...rest]);
 }
 
-/** A value of several lines as one text, without the quotes round it and without a sign for a block that is none. */
+/** Returns the lines of a value as one text. Quotes around it are removed, and a block sign that begins no block. */
 export function lineText(lines: readonly string[]): string {
   const text = lines.map(line => line.trim()).filter(Boolean);
   return unquote(text.join(' ').replace(/^[|>][+-]?\d?[ \t]+(?=\S)/, ''));
 }
 
-/** Without the quotes round a value, also where its author forgot to mark those within or to close it. */
+/** Removes the quotes around a value, even if its author forgot to escape inner quotes or to close it. */
 export function unquote(value: string): string {
   const quoted = /^"((?:[^"\\]|\\.)*)"$/.exec(value) ?? /^'((?:[^']|'')*)'$/.exec(value);
   if (quoted) {
@@ -80,20 +83,20 @@ export function unquote(value: string): string {
   if (quote !== '"' && quote !== "'") return value;
   const inner = value.indexOf(quote, 1);
   if (inner < 0) return value.slice(1);
-  // "Say "hi" now" and 'It's on' have quotes round them; "this" and "that" has not.
+  // "Say "hi" now" and 'It's on' have quotes around them; "this" and "that" has not.
   const [before, behind] = [value.charAt(inner - 1), value.charAt(inner + 1)];
   const isWithin = /[\s(]/.test(before) || (/\p{L}/u.test(before) && /\p{L}/u.test(behind));
   return isWithin && value.length > inner + 1 && value.endsWith(quote) ? value.slice(1, -1) : value;
 }
 
-/** Longer texts are no metadata; characters. */
+/** Number of characters beyond which a text is not metadata. */
 const longest = 64 * 1024;
 
-/** Blanks and comments, strings, signs, bare words. What is left open at the end goes to the end, so that nothing is read twice. */
+/** Matches blanks and comments, strings, signs, bare words. An unclosed one extends to the end, so that nothing is read twice. */
 const token =
   /\s+|\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"(?:[^"\\]|\\[\s\S])*(?:"|$)|'(?:[^'\\]|\\[\s\S])*(?:'|$)|[{}[\],:]|[^\s{}[\],:"']+/g;
 
-/** The object or list, or undefined where the text is none. Never throws. */
+/** Returns the object or list, or undefined if the text is neither. Never throws. */
 export function parseLooseJson(text: string): unknown {
   if (text.length > longest) return undefined;
   const value = parsed(text) ?? parsed(strictJson(text));

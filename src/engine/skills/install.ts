@@ -1,4 +1,4 @@
-/** Brings a folder of this machine into the skills folder: a pack, or a single skill. */
+/** Installs a folder of this machine into the skills folder: a pack, or a single skill. */
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,28 +23,29 @@ import {
 export interface InstalledPack {
   name: string;
   skillCount: number;
-  /** Where it stands now. Absolute. */
+  /** The installed folder. Absolute path. */
   path: string;
-  /** What stood there is kept, for `undo`. */
+  /** True if the previous content is kept, for `undo`. */
   replaced: boolean;
-  /** The agent was there already, the same to the byte; nothing was changed. */
+  /** True if the agent was installed already, the same to the byte. Nothing was changed. */
   unchanged: boolean;
   /** Links and special files that were not copied, as paths below the pack. */
   leftOut: readonly string[];
-  /** For the person: `Installed agent '<name>' with <k> skills`. */
+  /** Message for the user: `Installed agent '<name>' with <k> skills`. */
   summary: string;
-  /** By which it is undone; missing where nothing was changed. */
+  /** Id for undoing it. Missing if nothing was changed. */
   undoId?: string;
 }
 
 export interface AgreedInstall extends InstallOptions {
-  /** The `token` of the plan that a person has agreed to. */
+  /** `token` of the plan that a person has agreed to. */
   agreed?: string | undefined;
 }
 
 /**
- * Installs what `planInstall` plans. An agent that is there already is replaced only for the plan that was agreed to, and is kept for undo; until
- * the new one is whole nothing of it is touched. Throws TelosError `pack` for a folder or a name that will not do, and without that yes.
+ * Installs what `planInstall` plans. An existing agent is replaced only for the plan that was agreed to, and is kept for undo.
+ * Nothing of it is touched until the new one is complete. Throws TelosError `pack` if the folder or name is unusable, or if that
+ * agreement is missing.
  */
 export async function installPack(
   path: string,
@@ -58,7 +59,7 @@ export async function installPack(
     try {
       return await place(plan, config);
     } catch (error) {
-      // Another window has installed one of that name meanwhile, or the source has changed: look at what is there now.
+      // Another window has installed one of that name, or the source has changed: look at what is there now.
       const isOutdated = error instanceof OccupiedError || error instanceof OutdatedPlan;
       if (isOutdated && attempt < mostAttempts) continue;
       throw error instanceof OutdatedPlan ? changed(plan) : error;
@@ -68,7 +69,7 @@ export async function installPack(
 
 const mostAttempts = 5;
 
-/** Agent or source are no longer what the plan was made from. */
+/** Thrown if agent or source are no longer what the plan was made from. */
 class OutdatedPlan extends Error {}
 
 async function place(plan: WholePlan, config: Config): Promise<InstalledPack> {
@@ -127,7 +128,7 @@ function installed(
   { name, skillCount, target, leftOut }: WholePlan,
   facts: Partial<InstalledPack>,
 ): InstalledPack {
-  // Only what has been copied counts: a skill behind a link was left out.
+  // Only copied skills count: a skill behind a link was left out.
   const skills = facts.path === undefined ? skillCount : skillCountOf(target);
   const summary = facts.unchanged
     ? `Agent '${name}' is installed already and is the same; nothing was changed.`

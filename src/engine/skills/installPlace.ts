@@ -1,4 +1,4 @@
-/** Finds the folder that an agent of a name is installed to, and refuses where one of that name is somewhere else. */
+/** Finds the folder that an agent is installed to, and refuses if an agent of that name is somewhere else. */
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -17,13 +17,16 @@ import { readAgentToml } from './agentToml.ts';
 import { foldersIn } from './findSkills.ts';
 
 export interface InstallPlace {
-  /** Absolute; there may be something already. */
+  /** Absolute path. It may exist already. */
   target: string;
-  /** The entry of version 3 whose description is that of the pack, and the file it is in. */
+  /** The entry of version 3 that holds the pack's description, and its file. */
   older: (AgentEntry & { file: string }) | undefined;
 }
 
-/** Throws TelosError `pack` when an agent of that name, or of one that many file systems take for the same, has another place. */
+/**
+ * Returns the place for an agent. Throws TelosError `pack` if an agent of that name is elsewhere. A name that many file systems
+ * take for the same counts too.
+ */
 export function installPlace(name: string, config: Config): InstallPlace {
   const { entries, file, ofProject } = readAgentsToml(config);
   const entry = entries.find(candidate => candidate.name === name);
@@ -34,7 +37,7 @@ export function installPlace(name: string, config: Config): InstallPlace {
   refuseTwins(name, [config.skillsDir, ofVersion3]);
   const here = join(config.skillsDir, name);
   const there = join(ofVersion3, name);
-  // A pack of version 3 is replaced where it stands, since its entry in agents.toml points there.
+  // A pack of version 3 is replaced in place, since its entry in agents.toml points there.
   const target = !exists(here) && (older || exists(there)) ? there : here;
   return { target, older: target === there ? older : undefined };
 }
@@ -73,7 +76,7 @@ function taken(what: string, name: string): TelosError {
   );
 }
 
-/** A folder cannot be copied into itself, and what stands in the skills folder already is installed. */
+/** Throws TelosError `pack` if a folder would be copied into itself, over itself, or over a folder that contains it. */
 export async function checkApart(source: string, target: string): Promise<void> {
   const folder = dirname(target);
   const place = join(await realpath(folder).catch(() => folder), basename(target));
@@ -94,17 +97,20 @@ export interface InstallOrigin {
   agent: string;
   /** The installed folder. Absolute. */
   path: string;
-  /** Other kinds of source can follow. */
+  /** Other kinds of source may follow. */
   source: { kind: 'folder'; path: string };
   /** ISO 8601, UTC. */
   installedAt: string;
-  /** Tells the installed folder from another one in its place. */
+  /** Distinguishes the installed folder from another one in its place. */
   identity: string;
   files: FolderContents;
   leftOut: readonly string[];
 }
 
-/** What was noted of the folder `target`; undefined where nothing was. Whether that folder is still the same is for the caller to see. */
+/**
+ * Returns the stored origin of the folder `target`, or undefined if there is none. The caller checks whether that folder is still
+ * the same.
+ */
 export function readOrigin(dataDir: string, target: string): InstallOrigin | undefined {
   try {
     const value = JSON.parse(readFileSync(originPath(dataDir, target), 'utf8')) as Partial<InstallOrigin>;
@@ -124,7 +130,7 @@ export function readOrigin(dataDir: string, target: string): InstallOrigin | und
   }
 }
 
-/** The file that says so, as it becomes with an install, or without `origin` with an uninstall. */
+/** Returns the change of the origin's file by an install, or without `origin` by an uninstall. */
 export function originFile(dataDir: string, target: string, origin?: InstallOrigin): AlongFile {
   const file = originPath(dataDir, target);
   return { file, before: textOf(file), after: origin ? `${JSON.stringify(origin)}\n` : null };
@@ -138,15 +144,15 @@ function textOf(file: string): string | null {
   }
 }
 
-/** One file for each folder, so that two windows never write over each other's. */
+/** Returns the path of the origin's file. Each folder has one, so that two windows never overwrite each other's. */
 function originPath(dataDir: string, target: string): string {
   const key = createHash('sha256').update(target).digest('hex').slice(0, 24);
   return join(dataDir, 'installs', `${key}.json`);
 }
 
 /**
- * The text of an agent.toml with this name, every other byte as it was. Undefined where it gives no name, so that the folder's counts. Throws
- * TelosError `pack` for one that cannot be changed safely.
+ * Returns the text of an agent.toml with this name, every other byte unchanged. Returns undefined if it gives no name, so that
+ * the folder's counts. Throws TelosError `pack` if it cannot be changed safely.
  */
 export function withAgentName(text: string, name: string): string | undefined {
   const table = parseToml(text);

@@ -1,4 +1,4 @@
-/** Checks a SKILL.md for what keeps it from being found and understood, and mends what a program can mend. */
+/** Checks a SKILL.md for what keeps it from being found and understood, and fixes what a program can fix. */
 
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -12,7 +12,10 @@ type Fields = FileSkill['fields'];
 
 const skippedFolders = new Set(['.git', 'node_modules']);
 
-/** Every skill at and below a folder, also those below another skill, sorted by path. Links are followed, each folder is visited once. Never throws. */
+/**
+ * Returns every skill at and below a folder, also those below another skill, sorted by path. Links are followed, and each folder
+ * is visited once. Never throws.
+ */
 export function skillsBelow(root: string): FileSkill[] {
   const skills: FileSkill[] = [];
   const visited = new Set<string>();
@@ -27,19 +30,19 @@ export function skillsBelow(root: string): FileSkill[] {
       for (const entry of readdirSync(folder, { withFileTypes: true })) {
         if (skippedFolders.has(entry.name)) continue;
         const path = join(folder, entry.name);
-        // A folder of that name, or a link to nothing: its owner takes it for a skill.
+        // A folder of that name, or a broken link: its owner takes it for a skill.
         if (!file && !entry.isFile() && /^skill\.md$/i.test(entry.name)) skills.push(openSkill(path, 'user'));
-        // A link that leads to no folder is found out when its turn comes.
+        // A link that does not lead to a folder is noticed when it is visited.
         if (entry.isDirectory() || entry.isSymbolicLink()) folders.push(path);
       }
     } catch {
-      // A folder that may not be read holds nothing for us.
+      // A folder that may not be read has nothing to check.
     }
   }
   return skills.sort((a, b) => (a.file < b.file ? -1 : 1));
 }
 
-/** What is wrong with a skill on disk. Never throws. */
+/** Returns what is wrong with a skill on disk. Never throws. */
 export function lintSkill(skill: FileSkill): readonly Diagnostic[] {
   const { diagnostics, fields, file } = skill;
   if (diagnostics.some(({ severity }) => severity === 'error')) return diagnostics;
@@ -47,14 +50,14 @@ export function lintSkill(skill: FileSkill): readonly Diagnostic[] {
     try {
       return readFileSync(file, 'utf8');
     } catch {
-      // It has gone since it was read; lines are then the first.
+      // The file was removed since it was read. Every defect is then on the first line.
       return '';
     }
   };
   return [...diagnostics, ...fieldDefects(fields, file, text)];
 }
 
-/** The same for a text that need not be saved; `file` says which folder's name it must match. */
+/** Returns what is wrong with a text, which need not be saved. `file` says which folder's name it must match. */
 export function lintText(text: string, file: string): readonly Diagnostic[] {
   const parsed = parseSkillFile(text, file);
   const description = missingDescription(parsed, file, text);
@@ -65,12 +68,15 @@ export function lintText(text: string, file: string): readonly Diagnostic[] {
   ];
 }
 
-/** Applies every change that mends an error or a warning; what is a matter of taste stays as it is. Returns the text as it was where there is none. */
+/**
+ * Applies every change that fixes an error or a warning. Matters of taste stay as they are. Returns the text unchanged if there
+ * is no change.
+ */
 export function mendText(text: string, file: string): string {
   const mark = text.startsWith('\uFEFF') ? '\uFEFF' : '';
   const plain = withoutMark(text);
   let mended = plain;
-  // Each change may bring the next defect to light; a file has only so many lines of frontmatter.
+  // Each change may reveal the next defect. A file has only a limited number of frontmatter lines.
   for (let round = 0; round < 50; round++) {
     const edit = lintText(mended, file).find(({ edit, severity }) => edit && severity !== 'info')?.edit;
     if (!edit) break;
@@ -117,7 +123,7 @@ function nameDiffers(name: string, folder: string, file: string, text: string): 
   };
 }
 
-/** YAML takes ` #` for the beginning of a comment, which a person who writes `issue #12` seldom means. */
+/** Reports a description that ends at ` #`, which begins a comment in YAML. A person who writes `issue #12` seldom means one. */
 function cutByComment(fields: Fields, file: string, text: () => string): Diagnostic[] {
   if (fieldText(fields['description']) === undefined) return [];
   const whole = withoutMark(text());
@@ -125,7 +131,7 @@ function cutByComment(fields: Fields, file: string, text: () => string): Diagnos
   if (!place) return [];
   const { line, offset, length } = place;
   const value = whole.slice(offset, offset + length);
-  // An empty description may well have a comment behind it; a tag, or a number sign, is more likely meant.
+  // An empty description may well have a comment after it. A tag, or a number sign, is more likely meant.
   if (!/^#\S|\s#/.test(value) || /^(?:["'|>&*!{[]|# )/.test(value)) return [];
   return [
     {
@@ -140,7 +146,7 @@ function cutByComment(fields: Fields, file: string, text: () => string): Diagnos
   ];
 }
 
-/** A folder may be called `1` or `yes`, which YAML takes for something else. */
+/** Returns a name, in quotes if YAML would take it for something else, such as `1` or `yes`. */
 const plainOrQuoted = (name: string): string =>
   /^[A-Za-z][\w.-]*$/.test(name) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(name)
     ? name

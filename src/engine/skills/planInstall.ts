@@ -1,4 +1,4 @@
-/** Says what installing a folder would do, for a question beforehand, and changes nothing. */
+/** Plans what installing a folder would do, so that a person can be asked beforehand, and changes nothing. */
 
 import { createHash } from 'node:crypto';
 import { lstatSync, readlinkSync } from 'node:fs';
@@ -25,22 +25,22 @@ import { checkApart, type InstallOrigin, installPlace, readOrigin, withAgentName
 import { checkPackName } from './scaffold.ts';
 import { skillFileIn } from './skillFile.ts';
 
-/** A plan with what only the install itself needs. */
+/** A plan with the fields that only the install itself needs. */
 export interface WholePlan extends InstallPlan {
   description: string | undefined;
   older: (AgentEntry & { file: string }) | undefined;
-  /** The agent.toml that is written in place of the pack's. */
+  /** Text of the agent.toml that is written in place of the pack's. */
   agentToml: string | undefined;
 }
 
 export interface InstallOptions {
-  /** The name that the agent gets, in place of the one that the pack or its folder has. */
+  /** Name that the agent gets, in place of the one of the pack or its folder. */
   as?: string | undefined;
 }
 
 /**
- * What `installPack` would do with a pack (a folder with `skills/` or an agent.toml) or a bare skill (a folder with a SKILL.md). Throws
- * TelosError `pack` for a folder or a name that will not do.
+ * Returns what `installPack` would do with a pack or a bare skill. A pack is a folder with `skills/` or an agent.toml, a bare
+ * skill one with a SKILL.md. Throws TelosError `pack` if the folder or name is unusable.
  */
 export async function planInstall(
   path: string,
@@ -80,7 +80,7 @@ export async function planInstall(
 export const skillCountOf = (folder: string): number =>
   findSkills(join(folder, 'skills'), 'user').length || (skillFileIn(folder) ? 1 : 0);
 
-/** Whether the pack that was copied, and what it replaces, are still those that were planned with. */
+/** Whether the pack that was copied, and what it replaces, are still as planned. */
 export async function isAsPlanned(
   { name, source, target, leftOut, token }: WholePlan,
   contents: FolderContents,
@@ -130,7 +130,10 @@ function kindAt(target: string): Pick<Replacement, 'kind' | 'linkTo'> {
   return stats.isSymbolicLink() ? { kind: 'link', linkTo: readlinkSync(target) } : { kind: 'file' };
 }
 
-/** Where the folder at `target` came from, with what was edited since; a folder that is not the installed one was made by hand. */
+/**
+ * Returns where the folder at `target` came from, and what was edited since. A folder that is not the installed one was made by
+ * hand.
+ */
 export async function originOf(
   dataDir: string,
   target: string,
@@ -151,7 +154,7 @@ async function editsSince(
   return new Set((await differencesTo(files, target, listing)).map(({ path }) => path));
 }
 
-/** A folder that comes or goes as a whole is one line. */
+/** Returns the changes. A folder that is added or removed as a whole is one line. */
 function collapsed(
   differences: readonly FolderDifference[],
   edits: ReadonlySet<string> | undefined,
@@ -170,7 +173,7 @@ function collapsed(
     } else if (isFolder && change !== 'changed') {
       const one = { path: `${path}/`, change, isYours, files: 0 };
       folders.set(path, one);
-      // What is in a repository was not looked at.
+      // The content of a repository was not examined.
       found.push(basename(path) === '.git' ? { path: one.path, change, isYours } : one);
     } else {
       found.push({ path, change, isYours });

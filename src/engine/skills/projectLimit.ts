@@ -1,4 +1,4 @@
-/** Keeps what a project's files name inside the project: a link in a clone can lead anywhere. */
+/** Keeps the paths that a project's files name inside the project, since a link in a clone can lead anywhere. */
 
 import type { Diagnostic } from '../files/diagnostic.ts';
 import { isInside, realPlace } from '../files/paths.ts';
@@ -6,11 +6,13 @@ import { isInside, realPlace } from '../files/paths.ts';
 export interface ProjectLimit {
   /** The project's folder. Absolute. */
   readonly folder: string;
-  /** True for a path that by its links leads out of the project, or nowhere that can be told; the project's diagnostics then say so. */
+  /**
+   * Returns true if a path's links lead out of the project, or nowhere that is known. The project's diagnostics then report it.
+   */
   refuses(path: string): boolean;
 }
 
-/** `diagnostics` gets one for each path that is refused. */
+/** Returns the limit of a project. `diagnostics` gets one for each path that is refused. */
 export function projectLimit(folder: string, diagnostics: Diagnostic[]): ProjectLimit {
   return {
     folder,
@@ -31,7 +33,7 @@ export function projectLimit(folder: string, diagnostics: Diagnostic[]): Project
   };
 }
 
-/** True when `path`, wherever its links lead, really lies in the project's folder, or will once it is made. */
+/** Whether `path`, wherever its links lead, is really in the project's folder, or will be once it is created. */
 export function liesWithin(folder: string, path: string): boolean {
   const real = realPlace(path);
   return real !== undefined && isInside(realPlace(folder) ?? folder, real);

@@ -1,30 +1,33 @@
-/** Says before a run what a skill lacks on this machine, and how to get it. Nothing is installed or started to find out. */
+/** Finds out before a run what a skill lacks on this machine, and how to get it. Nothing is installed or started. */
 
 import { accessSync, constants, readdirSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import type { InstallStep, Skill } from './agent.ts';
 import { foreignToolsIn } from './foreignTools.ts';
 
-/** `what` names the thing, `reason` is why the skill wants it, `nextStep` what a person can do. Each is a sentence or less. */
+/**
+ * Something that a skill lacks. `what` names it, `reason` is why the skill wants it, `nextStep` what a person can do. Each is a
+ * sentence or less.
+ */
 export interface Missing {
   kind: 'file' | 'os' | 'program' | 'variable' | 'setting' | 'tool';
   what: string;
   reason: string;
   nextStep: string;
-  /** Commands of the author to copy; never run unasked. */
+  /** Commands of the author, to copy. Never run unasked. */
   commands: readonly string[];
 }
 
 export interface Readiness {
   ready: boolean;
-  /** Empty when it is ready. */
+  /** Empty if the skill is ready. */
   missing: readonly Missing[];
 }
 
-/** What is asked of the computer; made once for many skills. */
+/** Facts about the computer. Created once for many skills. */
 export interface Machine {
   platform: NodeJS.Platform;
-  /** The variables that are set, with those of `.env`. */
+  /** Variables that are set, with those of `.env`. */
   env: Readonly<Record<string, string>>;
   hasProgram(name: string): boolean;
 }
@@ -32,7 +35,10 @@ export interface Machine {
 const systemNames: Readonly<Record<string, string>> = { darwin: 'macOS', linux: 'Linux', win32: 'Windows' };
 const systemName = (platform: string): string => systemNames[platform] ?? platform;
 
-/** Looks into the folders of the PATH at the first question for a program, and once for each folder and name. */
+/**
+ * Returns this computer. The folders of the PATH are read at the first question for a program, each once. Each name is looked up
+ * once.
+ */
 export function thisMachine(
   env: Readonly<Record<string, string>>,
   platform: NodeJS.Platform = process.platform,
@@ -87,7 +93,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** Reads the skill's file where that has not been done. Never throws. */
+/** Returns what a skill lacks. Reads the skill's file if that has not been done. Never throws. */
 export function readinessOf(skill: Skill, machine: Machine): Readiness {
   const { metadata } = skill;
   const missing = [
@@ -99,7 +105,7 @@ export function readinessOf(skill: Skill, machine: Machine): Readiness {
   return { ready: missing.length === 0, missing };
 }
 
-/** Of a skill whose text nobody can read nothing else is known either. */
+/** Reports a skill file that cannot be read. Nothing else is known of such a skill. */
 function unreadableFile({ diagnostics }: Skill): Missing[] {
   const error = diagnostics.find(({ severity }) => severity === 'error');
   if (!error) return [];

@@ -1,26 +1,29 @@
-/** Lists the files that lie beside a SKILL.md, for the model to know what its text may name. */
+/** Lists the files beside a SKILL.md, so that the model knows what its text may name. */
 
 import { readdirSync, statSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 
 export interface Companion {
-  /** Below the skill's folder, with `/`. */
+  /** Path below the skill's folder, with `/`. */
   path: string;
   bytes: number;
 }
 
 export interface Companions {
-  /** Sorted: what lies in the folder itself first. At most the number asked for. */
+  /** Sorted, files in the folder itself first. At most the requested number. */
   files: readonly Companion[];
-  /** There are more than these. */
+  /** True if there are more than these. */
   isCut: boolean;
 }
 
-/** Names that are looked at, and folders above one another; a skill may lie at the top of something large. */
+/** Number of names that are examined, and depth of folders. A skill may be at the top of something large. */
 const maxNames = 2000;
 const maxDepth = 5;
 
-/** Not those that are hidden, nor the skill file and its recorded run, nor what a package manager has fetched. Never throws. */
+/**
+ * Returns the files beside a skill file. Hidden files, the skill file, its recorded run and fetched packages are left out. Never
+ * throws.
+ */
 export function companionsOf(skillDir: string, limit: number): Companions {
   const files: Companion[] = [];
   const folders = [{ path: skillDir, depth: 0 }];
@@ -33,7 +36,7 @@ export function companionsOf(skillDir: string, limit: number): Companions {
         if (folder.depth < maxDepth) folders.push({ path, depth: folder.depth + 1 });
         continue;
       }
-      // What a link leads to may lie anywhere, and is not the skill's.
+      // The target of a link may be anywhere, and does not belong to the skill.
       if (!entry.isFile()) continue;
       if (files.length === limit) return { files, isCut: true };
       files.push({ path: relative(skillDir, path).split(sep).join('/'), bytes: sizeOf(path) });

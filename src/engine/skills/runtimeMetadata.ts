@@ -1,9 +1,9 @@
-/** Reads what a skill says about the machine that it wants, under any of the names and in any of the spellings in use. */
+/** Reads what a skill requires of the machine, under any of the names and spellings in use. */
 import type { InstallStep, RuntimeMetadata } from './agent.ts';
 import { parseYamlValue } from './frontmatter.ts';
 import { parseLooseJson } from './frontmatterLines.ts';
 
-/** The runners under whose name it stands; the first that is there is read. */
+/** Runners whose name it may be under. The first one found is read. */
 const runners = ['openclaw', 'clawdbot', 'moltbot', 'clawdis'] as const;
 const ownKeys = ['requires', 'os', 'always', 'primaryEnv', 'install'] as const;
 
@@ -19,13 +19,13 @@ const systems: Readonly<Record<string, NodeJS.Platform>> = {
 };
 
 export interface ReadMetadata extends RuntimeMetadata {
-  /** What could not be understood, in sentences. */
+  /** Values that could not be understood, in sentences. */
   problems: readonly string[];
 }
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** `fields` is the frontmatter. Never throws. */
+/** Reads a skill's requirements. `fields` is the frontmatter. Never throws. */
 export function readRuntimeMetadata(fields: Values): ReadMetadata {
   const problems: string[] = [];
   const values = runtimeValues(fields, problems);
@@ -49,7 +49,7 @@ export function readRuntimeMetadata(fields: Values): ReadMetadata {
   };
 }
 
-/** A map, a JSON string or JSON5, each under its runner's name; some files leave the name out. */
+/** Returns the values of a map, a JSON string or JSON5, each under its runner's name. Some files leave the name out. */
 function runtimeValues(fields: Values, problems: string[]): Values {
   const written = fields['metadata'];
   const metadata = recordIn(written);
@@ -66,7 +66,7 @@ function runtimeValues(fields: Values, problems: string[]): Values {
   return recordIn(fields['requires']) ? fields : {};
 }
 
-/** The record that a value is, or that its text means. */
+/** Returns the record that a value is, or that its text means. */
 function recordIn(value: unknown): Values | undefined {
   if (typeof value !== 'string') return isRecord(value) ? value : undefined;
   const trimmed = value.trim();
@@ -84,7 +84,7 @@ function readSystems(value: unknown, problems: string[]): NodeJS.Platform[] {
   return [...new Set(found)];
 }
 
-/** What stands in for the name of the thing in the command of each kind. */
+/** Builds the install command of each kind from an entry. */
 const installCommands: Readonly<Record<string, (entry: Values) => string | undefined>> = {
   brew: entry => named('brew install', entry, 'formula', 'cask', 'package'),
   apt: entry => named('sudo apt-get install', entry, 'package', 'packages'),
@@ -119,7 +119,7 @@ function installStep(value: unknown): InstallStep[] {
   return [{ command, label: words, bins: names(entry['bins']), os: readSystems(entry['os'], []) }];
 }
 
-/** A list of texts, or one text; a record gives its keys. */
+/** Returns a list of texts. One text is a list of one, and a record gives its keys. */
 function names(value: unknown): string[] {
   if (isRecord(value)) return Object.keys(value);
   return list(value).flatMap(item => text(item) ?? []);

@@ -1,4 +1,4 @@
-/** A SKILL.md to start from, and the names that may stand for its folders. */
+/** Creates a SKILL.md to start from, and checks the names that folders of skills and agents may have. */
 
 import { cp, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { placeFolder } from '../files/placeFolder.ts';
 
 const maxNameLength = 64;
 
-/** What is wrong with the name of a skill, in a sentence; undefined when nothing is. */
+/** Returns what is wrong with the name of a skill, in a sentence. Returns undefined if nothing is. */
 export function skillNameProblem(name: string): string | undefined {
   if (name.length > maxNameLength) return `At most ${maxNameLength} characters, please.`;
   return /^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)
@@ -15,7 +15,7 @@ export function skillNameProblem(name: string): string | undefined {
     : 'Lowercase letters, digits and single hyphens, for example weekly-report.';
 }
 
-/** What is wrong with the name of an agent's folder, in a sentence; undefined when nothing is. */
+/** Returns what is wrong with the name of an agent's folder, in a sentence. Returns undefined if nothing is. */
 export function agentNameProblem(name: string): string | undefined {
   if (name.length > maxNameLength) return `At most ${maxNameLength} characters, please.`;
   return /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(name)
@@ -23,7 +23,7 @@ export function agentNameProblem(name: string): string | undefined {
     : 'Letters, digits, hyphens and underscores, starting with a letter or digit.';
 }
 
-/** Writes `<skillsDir>/<name>/SKILL.md`. Returns its path, or undefined when that folder exists already. */
+/** Writes `<skillsDir>/<name>/SKILL.md`. Returns its path, or undefined if that folder exists already. */
 export async function writeNewSkill(skillsDir: string, name: string): Promise<string | undefined> {
   const folder = join(skillsDir, name);
   const placed = await placeFolder(folder, async staged => {
@@ -55,7 +55,7 @@ Say what to do, step by step, as you would tell a colleague:
 `;
 }
 
-/** Copies each agent of `samplesDir` into `skillsDir`; one that is there already stays as it is. Returns the names added. */
+/** Copies each agent of `samplesDir` into `skillsDir`. An existing one stays as it is. Returns the names added. */
 export async function addSamplePack(samplesDir: string, skillsDir: string): Promise<string[]> {
   const added: string[] = [];
   for (const entry of await readdir(samplesDir, { withFileTypes: true })) {
@@ -69,13 +69,13 @@ export async function addSamplePack(samplesDir: string, skillsDir: string): Prom
 
 const maxLength = 64;
 
-/** Windows opens a device for these, whatever the ending and in whatever case. */
+/** Matches names that Windows opens as a device, with any ending and in any case. */
 const deviceName = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?$/i;
 
-/** Taken by Telos itself, or passed over when skills are looked for. */
+/** Names that Telos itself uses, or that are skipped when skills are searched. */
 const reserved = new Set(['telos', 'skills', 'node_modules']);
 
-/** What is wrong with the name of an agent, in the rest of a sentence; undefined when nothing is. */
+/** Returns what is wrong with the name of an agent, as the rest of a sentence. Returns undefined if nothing is. */
 export function packNameProblem(name: string): string | undefined {
   if (name.trim() === '') return 'is empty';
   if (/[/\\]/.test(name)) return 'holds a slash or a backslash';
@@ -90,7 +90,7 @@ export function packNameProblem(name: string): string | undefined {
   return undefined;
 }
 
-/** Throws TelosError `pack` for a name that may not be used. `from` says where the name stands. */
+/** Throws TelosError `pack` if a name may not be used. `from` says where the name is from. */
 export function checkPackName(name: string, from: string): void {
   const problem = packNameProblem(name);
   if (!problem) return;

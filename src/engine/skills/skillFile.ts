@@ -1,4 +1,4 @@
-/** One SKILL.md on disk as a Skill that reads and parses itself only when somebody looks inside. */
+/** Represents a SKILL.md on disk as a Skill that is read and parsed only when its content is used. */
 
 import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, openSync, readdirSync, readSync, realpathSync, statSync } from 'node:fs';
@@ -15,14 +15,14 @@ import { almostFence } from './frontmatterDefects.ts';
 import { type ReadMetadata, readRuntimeMetadata } from './runtimeMetadata.ts';
 import { synopsisOf } from './synopsis.ts';
 
-/** What listings show for a skill without any description. */
+/** Text that listings show for a skill without any description. */
 export const noDescription = '(no description)';
 
-/** A description is cut to this many characters in listings and in prompts that list skills. */
+/** Maximum length of a description in listings and in prompts that list skills, in characters. */
 const maxDescription = 1024;
-/** Enough for the frontmatter of all but a handful of files; a longer one is read whole. Bytes. */
+/** Bytes that are enough for the frontmatter of nearly all files. A file with a longer one is read whole. */
 const headBytes = 4096;
-/** One for all files: thousands of buffers would cost more than reading the files. */
+/** Shared by all files. Thousands of buffers would cost more than reading the files. */
 const headBuffer = Buffer.allocUnsafe(headBytes);
 
 interface Manifest {
@@ -33,17 +33,17 @@ interface Manifest {
   diagnostics: readonly Diagnostic[];
 }
 
-/** A Skill with its frontmatter, for the rooms of the engine that look at more than the listing does. */
+/** A Skill with its frontmatter, for parts of the engine that need more than the listing does. */
 export interface FileSkill extends Skill {
   readonly fields: ParsedSkillFile['fields'];
   readonly metadata: ReadMetadata;
-  /** The id and the frontmatter's name, found without a YAML parser where possible. */
+  /** The id and the frontmatter's name, found without a YAML parser if possible. */
   readonly names: readonly string[];
-  /** Set by discovery, which alone sees all agents. */
+  /** Set by discovery, the only part that sees all agents. */
   shadowedBy?: SkillRef;
 }
 
-/** Never throws, now or later: a file that cannot be read is a skill with a diagnostic. */
+/** Returns the skill of a file. Never throws, now or later: a file that cannot be read is a skill with a diagnostic. */
 export function openSkill(
   file: string,
   source: SkillSource,
@@ -53,7 +53,7 @@ export function openSkill(
   return new LazySkill(file, source, id, within);
 }
 
-/** A class, since there may be thousands: getters of its own for each take longer to make. */
+/** A class, since there may be thousands. Separate getters for each object take longer to create. */
 class LazySkill implements FileSkill {
   readonly id: string;
   readonly dir: string;
@@ -125,8 +125,8 @@ class LazySkill implements FileSkill {
 }
 
 /**
- * Path of the skill file in a folder: `SKILL.md` in any case, else `skills.md` in any case; undefined where there is none.
- * The usual spelling costs one stat; for the others `namesIn` is asked what the folder holds.
+ * Returns the path of the skill file in a folder, or undefined if there is none. It is `SKILL.md` in any case, else `skills.md`
+ * in any case. The usual spelling costs one stat. For the others, `namesIn` is asked for the folder's content.
  */
 export function skillFileIn(
   dir: string,
@@ -150,7 +150,7 @@ function namesOf(dir: string): string[] {
   }
 }
 
-/** Also for what is there and cannot be looked at: reading it tells its owner why. */
+/** Whether a path is a file. True also if it exists and cannot be examined: reading it reports why. */
 function isFile(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
@@ -172,7 +172,7 @@ function readManifest(file: string, id: string, within: string | undefined): Man
   const { text, oddity } = read;
   const parsed = parseSkillFile(text, file);
   const description = describedAs(parsed.fields);
-  // A change counts in letters of UTF-8, so none is offered for a file that is not.
+  // An edit counts characters of UTF-8, so none is offered for a file in another encoding.
   const diagnostics: Diagnostic[] = oddity
     ? parsed.diagnostics.map(({ edit: _edit, ...rest }) => rest)
     : [...parsed.diagnostics];
@@ -208,20 +208,23 @@ function unreadable(error: unknown): Required<Pick<Diagnostic, 'message' | 'fix'
       };
     default:
       return {
-        // The system's own words come without an end.
+        // The system's own messages have no full stop.
         message: reason.endsWith('.') ? reason : `The file cannot be read: ${reason}.`,
         fix: 'Make the file readable UTF-8 text below 2 MB.',
       };
   }
 }
 
-/** The author's words in the order in which they count; undefined where nothing is said, empty where the key has no value. */
+/**
+ * Returns the author's description, from the first key that exists. Returns undefined if none exists, and empty text if the key
+ * has no value.
+ */
 function describedAs(fields: ParsedSkillFile['fields']): string | undefined {
   const keys = ['description', 'summary', 'short-description'];
   return keys.map(key => fieldText(fields[key])).find(text => text !== undefined);
 }
 
-/** Undefined where there is a description. */
+/** Returns the diagnostic for a missing description, or undefined if there is a description. */
 export function missingDescription(
   { fields, body, hasFrontmatter }: ParsedSkillFile,
   file: string,
@@ -243,10 +246,10 @@ export function missingDescription(
   };
 }
 
-/** The name from the first bytes of the file; undefined where that is not enough to be sure. */
+/** Returns the name from the first bytes of the file, or undefined if these are not enough to be sure. */
 function readScannedName(file: string): string | undefined {
   try {
-    // A pipe would wait for somebody to write, and of a link it is looked at first where it leads.
+    // A pipe would wait for a writer. A link is not followed here, since its target is checked first.
     const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
     const descriptor = openSync(file, flags);
     try {
@@ -262,19 +265,22 @@ function readScannedName(file: string): string | undefined {
 
 export interface SkillText {
   text: string;
-  /** What is odd about its letters, as a sentence, and the first line of it, counted from 1; undefined for UTF-8. */
+  /** Encoding problem, as a sentence, and its first line, counted from 1. Undefined for UTF-8. */
   oddity?: { message: string; line: number };
 }
 
-/** A larger SKILL.md is not a prompt for any model. Bytes. */
+/** Maximum size of a SKILL.md, in bytes. A larger one is not a prompt for any model. */
 const maxSkillBytes = 2 * 1024 * 1024;
 
-/** A skill file that by its real name holds secrets, or is a file of the user that is not a skill: what is read of a skill goes to a model. */
+/**
+ * Thrown for a skill file whose real name means secrets, or that is a user's file and not a skill. Everything that is read of a
+ * skill goes to a model.
+ */
 export class SecretFile extends Error {}
 
 /**
- * Out of `within`, where a link leads, only a file that is called as skills are is read. Throws what the system says of a file that cannot be read,
- * SecretFile, and Error with a sentence for what is no text.
+ * Reads a skill file. If a link leads out of `within`, only a file with the name of a skill file is read. Throws the system's
+ * error if the file cannot be read. Throws SecretFile, and Error with a sentence if the content is not text.
  */
 export function readSkillText(file: string, within = dirname(file)): SkillText {
   const real = realpathSync.native(file);
@@ -295,7 +301,7 @@ export function readSkillText(file: string, within = dirname(file)): SkillText {
   if (wide || isUtf8(bytes)) return wide ?? { text };
   const line = lineAt(text, text.indexOf('\uFFFD'));
   const message = 'The file has letters that are not UTF-8, as older programs on Windows write them';
-  // Where no other letter is UTF-8 either, the whole file is of such a program.
+  // If no other character is UTF-8 either, the whole file is from such a program.
   if (/[\u0080-\uFFFC]/.test(text)) return { text, oddity: { message: `${message}; they are lost.`, line } };
   return {
     text: new TextDecoder('windows-1252').decode(bytes),
@@ -303,7 +309,7 @@ export function readSkillText(file: string, within = dirname(file)): SkillText {
   };
 }
 
-/** What PowerShell writes; undefined without the mark that such a file begins with. */
+/** Decodes UTF-16, which PowerShell writes. Returns undefined if the file does not begin with its mark. */
 function readUtf16(bytes: Buffer): SkillText | undefined {
   const mark = bytes.toString('latin1', 0, 2);
   if (mark !== '\xFF\xFE' && mark !== '\xFE\xFF') return undefined;

@@ -1,22 +1,25 @@
-/** Says in a sentence what a skill without a description does, out of its own text. */
+/** Summarises in a sentence what a skill without a description does, from its own text. */
 
-/** Characters of a synopsis. */
+/** Maximum length of a synopsis, in characters. */
 const longest = 300;
-/** What a skill is about stands at its beginning; characters that are looked at. */
+/** Number of characters that are examined. The beginning says what a skill is about. */
 const searched = 20_000;
 
-/** A `## Description` section, else the first sentence of prose, else the title; undefined where there is none of them. */
+/**
+ * Returns a `## Description` section, else the first sentence of prose, else the title. Returns undefined if there is none of
+ * them.
+ */
 export function synopsisOf(body: string): string | undefined {
   const blocks = proseBlocks(body.slice(0, searched));
   const described = blocks.find(({ heading }) => /^description$/i.test(heading));
-  // What ends with a colon only leads to a list.
+  // A text that ends with a colon only introduces a list.
   const text = (described ?? blocks.find(block => !/[:：]$/.test(block.text)) ?? blocks[0])?.text;
   if (text) return shortened(firstSentences(text));
   const title = /^#[ \t]+(.+)$/m.exec(body.slice(0, searched))?.[1];
   return title ? shortened(plainText(title)) || undefined : undefined;
 }
 
-/** Paragraphs of prose with the heading above them; code, lists, tables, quotes and pictures are none. */
+/** Returns paragraphs of prose with the heading above them. Code, lists, tables and pictures are left out. */
 function proseBlocks(text: string): { heading: string; text: string }[] {
   const blocks: { heading: string; text: string }[] = [];
   let heading = '';
@@ -24,7 +27,7 @@ function proseBlocks(text: string): { heading: string; text: string }[] {
   let paragraph: string[] = [];
   const end = (): void => {
     const prose = plainText(paragraph.join(' ').slice(0, 2_000));
-    // A line without two words says nothing.
+    // A paragraph without two words says nothing.
     if (/\S\s+\S|[\u3040-\u9fff]{4}/.test(prose)) blocks.push({ heading, text: prose });
     paragraph = [];
   };
@@ -47,7 +50,7 @@ function proseBlocks(text: string): { heading: string; text: string }[] {
 const isNoProse = (line: string): boolean =>
   /^(?:[-*+•|<]|\d+[.)]\s|!\[|\[!\[|={3,}|-{3,})/.test(line) && !/^(?:\*\*|__)/.test(line);
 
-/** Without the signs of Markdown that would only disturb in a list. */
+/** Removes the signs of Markdown that would only disturb in a list. */
 function plainText(text: string): string {
   return text
     .replace(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, '$1')

@@ -1,6 +1,6 @@
-/** What other runners call the tools that Telos has, since skills are written with those names. */
+/** Maps other runners' tool names to the tools of Telos, since skills are written with those names. */
 
-/** By Telos's name; the first ones are told to the model, all are understood in any case. */
+/** Aliases by Telos's name. The first ones are shown to the model. All are understood in any case. */
 export const toolAliases: Readonly<Record<string, readonly string[]>> = {
   read_file: ['read', 'Read', 'cat', 'view'],
   write_file: ['write', 'Write', 'create_file'],
@@ -18,5 +18,5 @@ const byAlias = new Map(
   ),
 );
 
-/** Telos's name of the tool that is called so elsewhere; undefined where there is none. */
+/** Returns Telos's name of the tool with this name elsewhere, or undefined if there is none. */
 export const toolNamed = (name: string): string | undefined => byAlias.get(name.toLowerCase());

@@ -1,4 +1,4 @@
-/** Takes an installed pack away, and nothing that was not put there by installing. */
+/** Removes an installed pack, and nothing that was not put there by installing. */
 
 import { dirname, join } from 'node:path';
 import type { AgentOrigin } from '../../protocol/installPlan.ts';
@@ -15,13 +15,15 @@ import { checkPackName } from './scaffold.ts';
 
 export interface UninstallTarget {
   name: string;
-  /** The folder that goes, directly below the skills folder (or where version 3 kept its packs). Absolute. */
+  /** The folder to remove, directly below the skills folder (or the folder of version 3's packs). Absolute path. */
   path: string;
-  /** The entry that goes with it, in this agents.toml. */
+  /** The agents.toml whose entry is removed too. Undefined if there is none. */
   entryIn: string | undefined;
 }
 
-/** What `uninstallPack` would take away, for a question beforehand. Throws TelosError `pack` when there is nothing to take. */
+/**
+ * Returns what `uninstallPack` would remove, for a question beforehand. Throws TelosError `pack` if there is nothing to remove.
+ */
 export function findInstalled(name: string, config: Config): UninstallTarget {
   checkPackName(name, 'as given');
   const { agents } = discover(config);
@@ -43,7 +45,9 @@ export function findInstalled(name: string, config: Config): UninstallTarget {
   throw new TelosError('pack', `Agent '${name}' not found. ${known}`);
 }
 
-/** Where the agent came from, and how many of its files were edited or added since; undefined where that cannot be told. */
+/**
+ * Returns where the agent came from, and how many of its files were edited or added since. That number is undefined if unknown.
+ */
 export async function describeInstalled(
   { path }: UninstallTarget,
   { dataDir }: Config,
@@ -53,8 +57,8 @@ export async function describeInstalled(
 }
 
 /**
- * Moves the agent's folder away; `undo` brings it back by the id that is returned. Its working_dir, with what it has written there, stays.
- * Throws TelosError `pack`.
+ * Moves the agent's folder away. `undo` restores it by the returned id. The agent's working_dir, with what it has written there,
+ * stays. Throws TelosError `pack` as `findInstalled` does.
  */
 export async function uninstallPack(
   name: string,

@@ -1,4 +1,4 @@
-/** Where each agent works: in a folder of its own below the working root, unless its user, its files or its project say otherwise. */
+/** Decides where each agent works: in its own folder below the working root, unless user, pack or project choose another. */
 
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, readdirSync } from 'node:fs';
@@ -10,23 +10,23 @@ import { folded } from '../files/sensitiveNames.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
 import type { Agent } from './agent.ts';
 
-/** What is known of where an agent works before it is decided. */
+/** Facts that decide where an agent works. */
 export interface WantedWork {
   name: string;
   packDir: string;
-  /** Name of the pack's folder, which no other pack has; missing for an agent that its user or Telos has named. */
+  /** Name of the pack's folder, which no other pack has. Missing for an agent that the user or Telos has named. */
   packFolder?: string;
-  /** A project's own file has named the agent. */
+  /** True if a project's own file has named the agent. */
   ofProject?: boolean;
-  /** As it is written; `.` is the folder of the call, nothing is the agent's own folder. */
+  /** Text as written. `.` is the folder of the call. If undefined, the agent works in its own folder. */
   workingDir?: string | undefined;
-  /** Whose word `workingDir` is; the pack's if not said. */
+  /** Who chose `workingDir`. The pack if missing. */
   chosenBy?: 'pack' | 'project' | 'user';
 }
 
 type Places = Pick<Config, 'home' | 'cwd' | 'workingRoot'>;
 
-/** `folder` is the name of its own folder, where `ownFolderNames` has given one. */
+/** Returns where an agent works. `folder` is the name of its own folder, if `ownFolderNames` has given one. */
 export function workFolderOf(
   wanted: WantedWork,
   { home, cwd, workingRoot }: Places,
@@ -42,9 +42,9 @@ export function workFolderOf(
 }
 
 /**
- * Names of the agents' own folders, by agent. No two are the same, also where case or the form of letters does not count. A folder that is
- * there stays whose it is by its exact name; else, of several that want one name, it goes to the agent that its user or Telos has named,
- * or to the pack that was found first, and the others get a longer one.
+ * Returns the names of the agents' own folders, by agent. No two are the same, even if case or the form of letters does not
+ * count. An existing folder stays with the agent that has its exact name. Otherwise, if several want one name, an agent that the
+ * user or Telos has named gets it. Among packs, the one that was found first gets it. The others get a longer name.
  */
 export function ownFolderNames<Each extends WantedWork>(
   agents: readonly Each[],
@@ -77,8 +77,8 @@ export function ownFolderNames<Each extends WantedWork>(
 }
 
 /**
- * Says of a pack that is called otherwise than its folder where earlier versions had it work, where that folder is there and no other agent's:
- * it may hold its work. Undefined for any other agent.
+ * Returns a diagnostic for a pack whose name differs from its folder's. It says where earlier versions had the pack work, since
+ * its work may be there. Returns undefined if that folder is missing or another agent's, and for any other agent.
  */
 export function formerWork(
   { name, packDir, packFolder, workingDir }: WantedWork,
@@ -99,7 +99,7 @@ export function formerWork(
   };
 }
 
-/** A name is a stranger's word, and one such as `../..` would be a way. */
+/** Returns a folder name. The agent's name is a stranger's text, and one such as `../..` would be a path. */
 function plainName(agent: WantedWork): string {
   const { name, packFolder = name, ofProject } = agent;
   const plain = packFolder.replace(/[\\/:\p{Cc}\p{Cf}]/gu, '-').replace(/^\.+$/, '-');
@@ -112,7 +112,7 @@ const longerName = (agent: WantedWork, length?: number): string =>
 const hashOf = ({ name, packDir }: WantedWork, length = 8): string =>
   createHash('sha256').update(`${packDir}\0${name}`).digest('hex').slice(0, length);
 
-/** What the user or Telos has named comes first; the packs stay in the order in which they were found. */
+/** Sorts agents that the user or Telos has named first. Packs stay in the order in which they were found. */
 const byRank = (one: WantedWork, other: WantedWork): number =>
   Number(one.packFolder !== undefined) - Number(other.packFolder !== undefined);
 
@@ -126,16 +126,17 @@ function namesIn(folder: string): string[] {
 
 type PlacesKnownWorkFolders = Pick<Config, 'cwd' | 'dataDir' | 'home' | 'workingRoot' | 'workspaceFolders'>;
 
-/** Bytes of the file, and folders that are remembered, the latest. */
+/** Maximum size of the file, in bytes, and number of latest folders that are remembered. */
 const mostBytes = 1024 * 1024;
 const mostFolders = 1000;
 
-/** One JSON string a line. */
+/** Returns the path of the file of remembered folders. It has one JSON string per line. */
 const fileIn = (dataDir: string): string => join(dataDir, 'work-folders.jsonl');
 
 /**
- * All folders of work that are known: where agents work and have worked, the folder of the call and those of the workspace. A folder of the call
- * that holds the home folder is none: nobody works there unasked, and all that people install for themselves lies below it.
+ * Returns all known working folders: where agents work and have worked, the folder of the call and those of the workspace. A
+ * folder of the call that contains the home folder is left out. Agents do not work there unasked, and everything that people
+ * install for themselves is below it.
  */
 export function workFoldersOf(
   config: PlacesKnownWorkFolders,
@@ -154,16 +155,16 @@ export function workFoldersOf(
   return [...new Set(all)];
 }
 
-/** Remembers where a run works, for later runs of any agent. Never throws: a full disk ends no run. */
+/** Stores where a run works, for later runs of any agent. Never throws: a full disk ends no run. */
 export function rememberWorkFolder({ dataDir, home }: PlacesKnownWorkFolders, folder: string): void {
   if (isInside(folder, home) || remembered(dataDir).includes(folder)) return;
   const file = fileIn(dataDir);
   try {
     mkdirSync(dirname(file), { recursive: true });
-    // A line that was cut by a crash ends here.
+    // The leading line break ends a line that was cut by a crash.
     appendFileSync(file, `\n${JSON.stringify(folder)}\n`);
   } catch {
-    // The folders of the agents that there are now are known without it.
+    // Without it, the folders of the current agents are still known.
   }
 }
 
