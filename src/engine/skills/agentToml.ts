@@ -56,8 +56,7 @@ export function workingDirProblem(written: string, packDir: string, places: Plac
   const [first = ''] = isInside(real(home), path) ? path.slice(real(home).length + 1).split(/[\\/]/) : [];
   if (first.startsWith('.')) return 'holds the settings of programs';
   if (/^(bin|library|appdata)$/i.test(first)) return 'holds programs and their settings';
-  // Whether programs obey a file there is judged by its path from the working folder. A path from this folder would begin too
-  // deep.
+  // Programs obey a file by its path from the working folder. A path from this folder would begin too deep.
   const file = `${path}/file`;
   if (whatObeys(file, isInside(real(cwd), path) ? relative(real(cwd), file) : file) !== undefined)
     return 'holds what other programs run or obey';

@@ -1,4 +1,4 @@
-/** Finds the skills below a folder by names and a look for the file. Nothing is read, so that thousands are fast. */
+/** Finds the skills below a folder by names and a look for the file. Nothing is read, so thousands are found fast. */
 
 import { type Dirent, opendirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
@@ -16,7 +16,7 @@ import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
 const maxDepth = 4;
 
 export interface SkillSearch {
-  /** Same as in `Skill`. If missing, each entry of the root itself, since the user has put it there. */
+  /** Same as in `Skill`. If missing, the entry of the root that contains the skill, since the user has put it there. */
   within?: string | undefined;
   /** Paths that it refuses are skipped. */
   limit?: ProjectLimit | undefined;
@@ -127,7 +127,7 @@ function entriesIn(dir: string): Dirent[] {
   }
 }
 
-/** Whether a link is a lock. Editors put such links, which lead nowhere, beside a file that they have open. */
+/** Whether a link that leads nowhere is a lock. Editors put such links beside a file that they have open. */
 export const isLock = (name: string): boolean => name.startsWith('.');
 
 /** Whether a folder may not be read, or is below one that may not be read. */

@@ -1,4 +1,4 @@
-/** Finds the tools in a skill's text that only another kind of runner has: one that wakes up, chats or steers a browser. */
+/** Finds tools in a skill's text that only another kind of runner has: one that wakes up by itself, chats or steers a browser. */
 
 export interface ForeignTool {
   /** Name of the kind, for people: `a browser tool`. */

@@ -52,7 +52,7 @@ function lineValue(
 ): unknown {
   const rest = block.map(line => line.trim());
   if (!isText(key) && (key === 'metadata' || /^[[{]|^$/.test(head))) {
-    // YAML has no tabs. An author who indents with them means what blanks would.
+    // YAML has no tabs, so a tab in an indentation is read as two blanks.
     const below = block.map(line => line.replace(/^[\t ]+/, blanks => blanks.replaceAll('\t', '  ')));
     const structured = parseYaml((head ? [head, ...rest] : below).join('\n'));
     if (typeof structured === 'object' && structured !== null) return structured;

@@ -76,7 +76,7 @@ export function mendText(text: string, file: string): string {
   const mark = text.startsWith('\uFEFF') ? '\uFEFF' : '';
   const plain = withoutMark(text);
   let mended = plain;
-  // Each change may reveal the next defect. A file has only a limited number of frontmatter lines.
+  // Each change may reveal the next defect. Frontmatter has few lines, so the rounds are limited.
   for (let round = 0; round < 50; round++) {
     const edit = lintText(mended, file).find(({ edit, severity }) => edit && severity !== 'info')?.edit;
     if (!edit) break;

@@ -3,7 +3,7 @@ import type { InstallStep, RuntimeMetadata } from './agent.ts';
 import { parseYamlValue } from './frontmatter.ts';
 import { parseLooseJson } from './frontmatterLines.ts';
 
-/** Runners whose name it may be under. The first one found is read. */
+/** Runners whose name the requirements may be under. The first one found is read. */
 const runners = ['openclaw', 'clawdbot', 'moltbot', 'clawdis'] as const;
 const ownKeys = ['requires', 'os', 'always', 'primaryEnv', 'install'] as const;
 

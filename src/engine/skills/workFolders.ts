@@ -155,7 +155,7 @@ export function workFoldersOf(
   return [...new Set(all)];
 }
 
-/** Stores where a run works, for later runs of any agent. Never throws: a full disk ends no run. */
+/** Stores where a run works, for later runs of any agent. Never throws: a full disk does not end a run. */
 export function rememberWorkFolder({ dataDir, home }: PlacesKnownWorkFolders, folder: string): void {
   if (isInside(folder, home) || remembered(dataDir).includes(folder)) return;
   const file = fileIn(dataDir);
