@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { treeOf } from '../engine/packs/treeOf.ts';
+import { treeOf } from '../engine/skills/treeOf.ts';
 import { type CliHome, cliHome, program } from './cliProcess.ts';
 
 describe('telos init, skill add, install, uninstall', function () {

@@ -312,7 +312,7 @@ export async function notification(world: World): Promise<Seen> {
 export async function markdownString(world: World): Promise<Seen> {
   const text = String(world.input['text']);
   const { outputFiles } = await build({
-    entryPoints: [join(extensionSource, 'native/plainMarkdown.ts')],
+    entryPoints: [join(extensionSource, 'editor/plainMarkdown.ts')],
     bundle: true,
     write: false,
     format: 'esm',

@@ -9,7 +9,7 @@ import { installPack } from '../../../src/engine/skills/install.ts';
 import { planInstall } from '../../../src/engine/skills/planInstall.ts';
 import { uninstallPack } from '../../../src/engine/skills/uninstall.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
-import { treeOf } from '../packs/treeOf.ts';
+import { treeOf } from '../skills/treeOf.ts';
 
 const skill = '---\ndescription: D\n---\nB';
 const day = 24 * 60 * 60 * 1000;

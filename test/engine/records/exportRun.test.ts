@@ -5,7 +5,7 @@ import { type KeptConversation, RunHistory } from '../../../src/engine/records/r
 import { inertMarkdown } from '../../../src/engine/records/safeMarkdown.ts';
 import { redactor } from '../../../src/engine/redact.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
-import { writeRun } from '../history/keptRuns.ts';
+import { writeRun } from '../records/keptRuns.ts';
 
 const hostile = [
   'Before <script>alert(1)</script> and <img src=x onerror=alert(2)>',

@@ -1,14 +1,14 @@
 /** A conversation of several requests over the wire: what is sent again, and which skill goes on. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { loadConfig } from '../../src/engine/config.ts';
-import { nobody } from '../../src/engine/human.ts';
-import type { RunRequest } from '../../src/engine/run/request.ts';
-import { Telos } from '../../src/engine/telos.ts';
-import type { RunEvent } from '../../src/protocol/run.ts';
-import { startAnthropicServer } from '../fakes/anthropicServer.ts';
-import type { FakeServer } from '../fakes/loopback.ts';
-import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+import { loadConfig } from '../../../src/engine/config.ts';
+import { nobody } from '../../../src/engine/human.ts';
+import type { RunRequest } from '../../../src/engine/run/request.ts';
+import { Telos } from '../../../src/engine/telos.ts';
+import type { RunEvent } from '../../../src/protocol/run.ts';
+import { startAnthropicServer } from '../../fakes/anthropicServer.ts';
+import type { FakeServer } from '../../fakes/loopback.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 type Ended = Extract<RunEvent, { type: 'run_end' }>;
 type Routed = Extract<RunEvent, { type: 'routed' }>;
