@@ -23,7 +23,8 @@ export function nameMatcher(patterns: readonly string[]): (name: string) => bool
     /^\*\.[^.]+$/.test(pattern) && !hasSigns(pattern.slice(1));
   const endings = new Set(patterns.filter(isForEnding).map(pattern => pattern.slice(1)));
   const others = patterns.filter(pattern => hasSigns(pattern) && !isForEnding(pattern));
-  const expression = new RegExp(`^(?:${others.map(sourceOf).join('|')})$`);
+  // Built at the first use: a start needs few of these tests.
+  let expression: RegExp | undefined;
   return name => {
     if (plain.has(name)) return true;
     const dot = name.lastIndexOf('.');
@@ -31,6 +32,7 @@ export function nameMatcher(patterns: readonly string[]): (name: string) => bool
     if (others.length === 0) return false;
     // A longer text is not the name of a file. Two wildcards in a pattern would take time that is quadratic in its length.
     const isShort = name.length <= 2 * longestName;
+    expression ??= new RegExp(`^(?:${others.map(sourceOf).join('|')})$`);
     return expression.test(isShort ? name : name.slice(0, longestName) + name.slice(-longestName));
   };
 }
