@@ -40,7 +40,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     return undefined;
   }
   if (options.cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
-    terminal.say(`--cwd: there is no folder ${terminalText(cwd)}.`);
+    terminal.say(`--cwd: the folder ${terminalText(cwd)} does not exist.`);
     return undefined;
   }
   const config = loadConfig({

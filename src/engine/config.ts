@@ -232,7 +232,7 @@ export function budgetProblems({ budget, origins }: Pick<Config, 'budget' | 'ori
     .filter(name => Number.isNaN(budget[name]))
     .map(
       name =>
-        `The limit ${budgetVariables[name]} is '${origins[name]?.value}', which is no number, so nothing runs. Set it to one, for example 5, or take it away.`,
+        `The limit ${budgetVariables[name]} is '${origins[name]?.value}', which is not a number, so nothing runs. Set it to one, for example 5, or remove it.`,
     );
 }
 

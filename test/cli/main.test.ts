@@ -353,7 +353,7 @@ describe('telos', function () {
     assert.equal((await home.run(['agents', '--cwd', '.'])).code, 0);
     const nowhere = await home.run(['logs', 'show', '--cwd', 'nowhere']);
     assert.deepEqual([nowhere.code, nowhere.stdout], [2, '']);
-    assert.match(nowhere.stderr, /no folder .*nowhere/);
+    assert.match(nowhere.stderr, /the folder .*nowhere does not exist/);
   });
 
   it('says that the folder is gone that it was called in', () => {

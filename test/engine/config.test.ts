@@ -78,7 +78,7 @@ describe('loadConfig', () => {
       [origins['maxCost'], origins['maxMinutes']?.origin],
       [{ value: '$0.50', origin: 'environment' }, 'flag'],
     );
-    assert.match(problems.join(), /TELOS_MAX_COST_PER_DAY is '-1', which is no number, so nothing runs/);
+    assert.match(problems.join(), /TELOS_MAX_COST_PER_DAY is '-1', which is not a number, so nothing runs/);
   });
 
   it('tells that a key is set and where, and never shows it', () => {

@@ -239,7 +239,7 @@ describe('MCP servers', () => {
 
   it('says that a server has ended, and what it said last', async () => {
     const servers = await connect({ a: server() });
-    const ended = /^The MCP server 'a' has ended; its last words: out of memory\. (.*)$/;
+    const ended = /^The MCP server 'a' has ended; last output: out of memory\. (.*)$/;
     const died = await call(servers, 'die');
     assert.ok(died.isError);
     assert.match(ended.exec(died.content)?.[1] ?? '', /next call .* starts it once more/);

@@ -202,7 +202,7 @@ async function oldContent(path: string): Promise<string | { note: string }> {
   if (!stats) return { note: 'a new file' };
   if (stats.size > longestOld) return { note: `replaces ${stats.size} bytes` };
   const bytes = await readFile(path).catch(() => undefined);
-  if (!bytes || looksBinary(bytes)) return { note: `replaces ${stats.size} bytes that are no text` };
+  if (!bytes || looksBinary(bytes)) return { note: `replaces ${stats.size} bytes that are not text` };
   return bytes.toString('utf8');
 }
 

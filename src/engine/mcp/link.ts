@@ -74,7 +74,7 @@ export function stdioLink(server: StdioServer, { env, cwd, workFolders }: McpSur
   let tree: ProcessTree | undefined;
   const lastWords = (): string => {
     const lines = stderr.split(/\r?\n/).filter(line => line.trim() !== '');
-    return lines.length > 0 ? `; its last words: ${lines.slice(-5).join(' | ')}` : '';
+    return lines.length > 0 ? `; last output: ${lines.slice(-5).join(' | ')}` : '';
   };
   return {
     transport,
@@ -140,7 +140,7 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
       if (status === 401)
         return `it wants a sign-in at ${url.origin} (HTTP 401); ${fetch ? 'the next run asks for it' : signInElsewhere}`;
       if (status === 403)
-        return `it refuses this at ${url.origin} (HTTP 403): the sign-in, or what stands in "headers" of its entry, does not cover it`;
+        return `it refuses this at ${url.origin} (HTTP 403): the sign-in, or the "headers" of its entry do not allow this`;
       return plainReason(error);
     },
     hasForgotten(error) {

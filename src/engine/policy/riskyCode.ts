@@ -105,14 +105,14 @@ const installing =
   /\b(?:pip[\d.]{0,5}|pipx|uv|poetry|npm|pnpm|yarn|bun)\s(?:[\w.-]{1,20}\s){0,3}?(?:install|i|add|inject)\s/gi;
 const cargo = /\bcargo\s+install\s[^|;&]{0,200}--git\b([^|;&]{0,200})/i;
 /** Length of a command that is read, in characters and words. */
-const reachUnpinned = 300;
+const lookAhead = 300;
 const mostWords = 16;
 
 /** Returns true for a line with a command that fetches code without a fixed version. */
 export function bringsUnpinnedCode(line: string): boolean {
   if (!/npx|bunx|uvx|dlx|run|install|\sadd|\si\s|inject/i.test(line)) return false;
   const behind = ({ index, 0: start }: RegExpExecArray): string[] =>
-    wordsOf(line.slice(index + start.length, index + start.length + reachUnpinned));
+    wordsOf(line.slice(index + start.length, index + start.length + lookAhead));
   for (const match of line.matchAll(runner)) if (runsUnpinned(match[1]!, behind(match))) return true;
   for (const match of line.matchAll(installing)) if (behind(match).some(isUnpinnedPlace)) return true;
   const ofCargo = cargo.exec(line);

@@ -159,7 +159,7 @@ export class Opening {
   strangerThan(label: string): NoEventStream | undefined {
     if (this.#type === '' || this.#type === 'text/event-stream') return undefined;
     const begins = this.#text.slice(0, shown).replace(/\s+/g, ' ').trim();
-    const message = `What answered is not an event stream of ${label} but ${this.#type}: “${begins}”. Check the address, and whether the network wants a sign-in or a proxy stands in between.`;
+    const message = `The answer is not an event stream of ${label} but ${this.#type}: “${begins}”. Check the address, and whether the network wants a sign-in or a proxy is in between.`;
     return new NoEventStream('provider', message);
   }
 }

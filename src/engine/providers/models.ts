@@ -64,7 +64,7 @@ export type Ping =
   { ok: true; milliseconds: number; models: readonly string[] } | { ok: false; problem: string };
 
 /** How long a server may take to answer a ping, in milliseconds. */
-const patienceMsPing = 10_000;
+const pingTimeoutMs = 10_000;
 
 /**
  * Returns the result of asking a provider's server, or undefined for a recording or a frontend provider, which have none.
@@ -89,7 +89,7 @@ export async function pingProvider(
         headers: headersFor(name, key),
         // A key is sent only to the server that it is meant for.
         redirect: 'manual',
-        signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMsPing)]),
+        signal: AbortSignal.any([signal, AbortSignal.timeout(pingTimeoutMs)]),
       },
     );
     const text = await response.text();
@@ -137,7 +137,7 @@ function modelsIn(text: string): string[] {
 
 function reasonOf(error: unknown): string {
   if (error instanceof DOMException && error.name === 'TimeoutError')
-    return `not within ${patienceMsPing / 1000} s`;
+    return `not within ${pingTimeoutMs / 1000} s`;
   const { cause } = error as { cause?: { code?: unknown; message?: unknown } };
   return String(cause?.code ?? cause?.message ?? (error instanceof Error ? error.message : error));
 }

@@ -300,7 +300,7 @@ class KeptRun {
     this.#takeText(file);
     this.#takeMessages(file);
     if (event.type === 'run_end') {
-      file.add(lineOf({ type: 'totals', ...this.#routed, usage: this.#usage ?? noUsageKeepRun }));
+      file.add(lineOf({ type: 'totals', ...this.#routed, usage: this.#usage ?? { ...noUsage, cost: 0 } }));
       file.add(lineOf({ ...event, messages: [] }));
     } else {
       file.add(lineOf(event));
@@ -413,11 +413,3 @@ class KeptRun {
     this.#messages = messages.length;
   }
 }
-
-const noUsageKeepRun: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  cost: 0,
-};

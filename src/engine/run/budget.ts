@@ -174,7 +174,7 @@ export class DayUse {
 function unreadable(name: BudgetName, origins: Config['origins']): TelosError {
   return new TelosError(
     'config',
-    `The limit ${placeOf(name, origins)} is '${origins[name]?.value}', which is no number. Set it to one, for example 5, or take it away.`,
+    `The limit ${placeOf(name, origins)} is '${origins[name]?.value}', which is not a number. Set it to one, for example 5, or remove it.`,
   );
 }
 
@@ -190,7 +190,7 @@ function reached(
   const otherwise = perDay ? ', or go on tomorrow' : '';
   return new TelosError(
     'budget',
-    `${whose} is reached: ${shown(used, limit, amount)}. It is set by ${placeOf(name, origins)}; raise it there or take it away, and ask again${otherwise}.`,
+    `${whose} is reached: ${shown(used, limit, amount)}. It is set by ${placeOf(name, origins)}; raise it there or remove it, and ask again${otherwise}.`,
   );
 }
 

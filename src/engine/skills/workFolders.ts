@@ -124,7 +124,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-type PlacesKnownWorkFolders = Pick<Config, 'cwd' | 'dataDir' | 'home' | 'workingRoot' | 'workspaceFolders'>;
+type CallPlaces = Pick<Config, 'cwd' | 'dataDir' | 'home' | 'workingRoot' | 'workspaceFolders'>;
 
 /** Maximum size of the file, in bytes, and number of latest folders that are remembered. */
 const mostBytes = 1024 * 1024;
@@ -139,7 +139,7 @@ const fileIn = (dataDir: string): string => join(dataDir, 'work-folders.jsonl');
  * install for themselves is below it.
  */
 export function workFoldersOf(
-  config: PlacesKnownWorkFolders,
+  config: CallPlaces,
   agents: readonly Pick<Agent, 'workingDir' | 'source'>[],
 ): string[] {
   const { cwd, home, dataDir, workingRoot, workspaceFolders } = config;
@@ -156,7 +156,7 @@ export function workFoldersOf(
 }
 
 /** Stores where a run works, for later runs of any agent. Never throws: a full disk does not end a run. */
-export function rememberWorkFolder({ dataDir, home }: PlacesKnownWorkFolders, folder: string): void {
+export function rememberWorkFolder({ dataDir, home }: CallPlaces, folder: string): void {
   if (isInside(folder, home) || remembered(dataDir).includes(folder)) return;
   const file = fileIn(dataDir);
   try {

@@ -25,7 +25,7 @@ describe('the lines that a write would change', () => {
     assert.equal(await write('new.txt', ''), '(a new file)');
     assert.equal(
       await write('b.bin', 'x'),
-      '(replaces 2 bytes that are no text)\n+x\n\\ No newline at end of file',
+      '(replaces 2 bytes that are not text)\n+x\n\\ No newline at end of file',
     );
   });
 

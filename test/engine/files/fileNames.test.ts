@@ -9,9 +9,9 @@ const known = JSON.parse(
 
 describe('whatObeys', () => {
   for (const path of known.obeyed)
-    it(`knows ${JSON.stringify(path)}`, () => assert.ok(whatObeys(`/work/${path}`, path)));
+    it(`knows ${JSON.stringify(path)}`, () => assert.ok(whatObeys(`/project/${path}`, path)));
   for (const path of known.notObeyed)
-    it(`lets ${JSON.stringify(path)} be`, () => assert.equal(whatObeys(`/work/${path}`, path), undefined));
+    it(`lets ${JSON.stringify(path)} be`, () => assert.equal(whatObeys(`/project/${path}`, path), undefined));
 
   it('knows them however a file system lets them be spelt', () => {
     for (const path of [
@@ -22,7 +22,7 @@ describe('whatObeys', () => {
       '.\uff47it/config',
       'GIT~1/config',
     ])
-      assert.ok(whatObeys(`/work/${path}`, path), path);
+      assert.ok(whatObeys(`/project/${path}`, path), path);
   });
 
   it('says who obeys', () => {

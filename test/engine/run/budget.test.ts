@@ -142,7 +142,7 @@ describe('openBudget', () => {
       async () => open()?.check(),
       (error: TelosError) =>
         error.code === 'config' &&
-        /limit TELOS_MAX_COST in .*\.env is 'five', which is no number/.test(error.message),
+        /limit TELOS_MAX_COST in .*\.env is 'five', which is not a number/.test(error.message),
     );
   });
 
