@@ -1,7 +1,7 @@
 /** Builds what is shipped: the extension, the command line and the chat view's page. `--watch` builds again on every change. */
 import { chmod, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { context } from 'esbuild';
+import { basename, dirname, join } from 'node:path';
+import { build, context } from 'esbuild';
 
 const watch = process.argv.includes('--watch');
 
@@ -71,12 +71,81 @@ if (watch) {
 /** @param {import('esbuild').BuildResult} result */
 async function finish(result) {
   const outputs = result.metafile?.outputs ?? {};
+  if (!watch && outputs['dist/cli.js']) await joinStart('src/cli/commands.ts', outputs);
   for (const file of Object.keys(outputs)) if (file.endsWith('.js')) await makeRunnable(file);
   for (const [file, output] of Object.entries(outputs)) {
     if (output.entryPoint && !file.includes('/chunks/')) console.log(sizeLine(file, outputs));
     if (output.cssBundle)
       console.log(`${output.cssBundle.padEnd(24)}${kilobytes([output.cssBundle], outputs)}`);
   }
+}
+
+/**
+ * Joins the file of a module and all that it imports at its start into one file: Node takes longer to find and link two dozen
+ * small files than to run them. Files that load later then import from the joined one. `outputs` is changed to match.
+ */
+async function joinStart(source, outputs) {
+  const entry = Object.keys(outputs).find(file => outputs[file].entryPoint === source);
+  const parts = [...importedAtStart(entry, outputs)];
+  const names = new Map(parts.map((file, index) => [basename(file), index]));
+  const joined = await build({
+    ...onNode,
+    plugins: [keepLater(names)],
+    splitting: false,
+    write: false,
+    outdir: undefined,
+    outfile: entry,
+    target: 'node20',
+    stdin: {
+      contents: [
+        `export * from './${entry}';`,
+        ...parts.map((file, index) => exportsOf(file, index, outputs)),
+      ].join('\n'),
+      resolveDir: '.',
+    },
+  });
+  for (const file of parts) {
+    await rm(file);
+    if (file !== entry) delete outputs[file];
+  }
+  await writeFile(entry, joined.outputFiles[0].contents);
+  outputs[entry] = { ...Object.values(joined.metafile.outputs)[0], entryPoint: source };
+  for (const [file, output] of Object.entries(outputs)) {
+    if (!file.startsWith(dirname(entry)) || file === entry) continue;
+    await writeFile(file, importFromJoined(await readFile(file, 'utf8'), names, basename(entry)));
+    for (const one of output.imports) if (names.has(basename(one.path))) one.path = entry;
+  }
+}
+
+/** Exports all names of a part, with its number in front: parts have the same short names. */
+function exportsOf(file, index, outputs) {
+  const list = outputs[file].exports.map(name => `${name} as ${name}$${index}`);
+  return list.length > 0 ? `export {${list}} from './${file}';` : `import './${file}';`;
+}
+
+/** Leaves out of the joined file what is imported later. @returns {import('esbuild').Plugin} */
+function keepLater(names) {
+  return {
+    name: 'keep later',
+    setup: ({ onResolve }) =>
+      onResolve({ filter: /^\.\// }, ({ path, kind }) =>
+        kind === 'dynamic-import' && !names.has(basename(path)) ? { path, external: true } : undefined,
+      ),
+  };
+}
+
+/** Replaces the imports of joined parts; a reference that is left would load code twice, so it fails the build. */
+function importFromJoined(text, names, joined) {
+  const replaced = text.replace(/import(?:\{([^}]*)\}from)?"\.\/([^"]+)"/g, (all, list, file) => {
+    if (!names.has(file)) return all;
+    const from = `"./${joined}"`;
+    if (!list) return `import${from}`;
+    const renamed = list.split(',').map(one => one.replace(/^[\w$]+/, name => `${name}$${names.get(file)}`));
+    return `import{${renamed.map(one => (one.includes(' as ') ? one : `${one} as ${one.replace(/\$\d+$/, '')}`))}}from${from}`;
+  });
+  for (const part of names.keys())
+    if (part !== joined && replaced.includes(part)) throw new Error(`An import of ${part} is left.`);
+  return replaced;
 }
 
 /** Adds what a file needs before Node can run it: `require` for CommonJS inside an ES module, and the first line of a program. */
@@ -94,16 +163,22 @@ async function makeRunnable(file) {
 
 /** What loads at the start, the file itself and all it imports, and what loads later. */
 function sizeLine(entry, outputs) {
+  const atStart = importedAtStart(entry, outputs);
+  const later = Object.keys(outputs).filter(file => /\.js$/.test(file) && !atStart.has(file));
+  const rest =
+    later.length > 0 ? `, and ${kilobytes(later, outputs)} in ${later.length} files on first use` : '';
+  return `${entry.padEnd(24)}${kilobytes([...atStart], outputs)}${rest}`;
+}
+
+/** A file and all that it imports, but for what it imports when it is needed. */
+function importedAtStart(entry, outputs) {
   const atStart = new Set([entry]);
   for (const file of atStart) {
     for (const { path, kind } of outputs[file].imports) {
       if (kind === 'import-statement' && outputs[path]) atStart.add(path);
     }
   }
-  const later = Object.keys(outputs).filter(file => /\.js$/.test(file) && !atStart.has(file));
-  const rest =
-    later.length > 0 ? `, and ${kilobytes(later, outputs)} in ${later.length} files on first use` : '';
-  return `${entry.padEnd(24)}${kilobytes([...atStart], outputs)}${rest}`;
+  return atStart;
 }
 
 function kilobytes(files, outputs) {

@@ -15,45 +15,60 @@ export const sourceOf = (pattern: string): string =>
     return sign.replace(/[\\^$.|?*+()[\]{}]/, '\\$&');
   });
 
+/** Returns a function that makes the test at its first call: a start needs few of the tests in this file. */
+function atFirstUse(make: () => (text: string) => boolean): (text: string) => boolean {
+  let test: ((text: string) => boolean) | undefined;
+  return text => {
+    test ??= make();
+    return test(text);
+  };
+}
+
 /** Returns a test for names that match one of the patterns. */
 export function nameMatcher(patterns: readonly string[]): (name: string) => boolean {
-  const plain = new Set(patterns.filter(pattern => !hasSigns(pattern)));
-  // Most patterns with a wildcard are for an ending, which is looked up as well.
-  const isForEnding = (pattern: string): boolean =>
-    /^\*\.[^.]+$/.test(pattern) && !hasSigns(pattern.slice(1));
-  const endings = new Set(patterns.filter(isForEnding).map(pattern => pattern.slice(1)));
-  const others = patterns.filter(pattern => hasSigns(pattern) && !isForEnding(pattern));
-  // Built at the first use: a start needs few of these tests.
-  let expression: RegExp | undefined;
-  return name => {
-    if (plain.has(name)) return true;
-    const dot = name.lastIndexOf('.');
-    if (dot >= 0 && endings.has(name.slice(dot))) return true;
-    if (others.length === 0) return false;
-    // A longer text is not the name of a file. Two wildcards in a pattern would take time that is quadratic in its length.
-    const isShort = name.length <= 2 * longestName;
-    expression ??= new RegExp(`^(?:${others.map(sourceOf).join('|')})$`);
-    return expression.test(isShort ? name : name.slice(0, longestName) + name.slice(-longestName));
-  };
+  return atFirstUse(() => {
+    const plain = new Set(patterns.filter(pattern => !hasSigns(pattern)));
+    // Most patterns with a wildcard are for an ending or for a name with any ending. Both are looked up as well.
+    const isForEnding = (pattern: string): boolean =>
+      /^\*\.[^.]+$/.test(pattern) && !hasSigns(pattern.slice(1));
+    const isForBeginning = (pattern: string): boolean => /^[^*?[]+\.\*$/.test(pattern);
+    const endings = new Set(patterns.filter(isForEnding).map(pattern => pattern.slice(1)));
+    const beginnings = new Set(patterns.filter(isForBeginning).map(pattern => pattern.slice(0, -1)));
+    const others = patterns.filter(
+      pattern => hasSigns(pattern) && !isForEnding(pattern) && !isForBeginning(pattern),
+    );
+    const isOther = others.length > 0 ? new RegExp(`^(?:${others.map(sourceOf).join('|')})$`) : undefined;
+    return name => {
+      // A longer text is not the name of a file. Two wildcards in a pattern would take time that is quadratic in its length.
+      const text =
+        name.length <= 2 * longestName ? name : name.slice(0, longestName) + name.slice(-longestName);
+      if (plain.has(name) || endings.has(text.slice(text.lastIndexOf('.')))) return true;
+      for (let dot = text.indexOf('.'); dot >= 0; dot = text.indexOf('.', dot + 1))
+        if (beginnings.has(text.slice(0, dot + 1))) return true;
+      return isOther?.test(text) === true;
+    };
+  });
 }
 
 /** Returns a test for paths with `/` between their parts. It is true if consecutive parts match one of the patterns. */
 export function placeMatcher(patterns: readonly string[]): (path: string) => boolean {
-  const isPlace = nameMatcher(patterns.filter(pattern => !pattern.includes('/')));
-  const longer = new Map<string, (readonly ((name: string) => boolean)[])[]>();
-  for (const [first = '', ...rest] of patterns.map(pattern => pattern.split('/'))) {
-    if (rest.length === 0) continue;
-    const tests = rest.map(part => nameMatcher([part]));
-    longer.set(first, [...(longer.get(first) ?? []), tests]);
-  }
-  return path => {
-    const parts = path.split('/');
-    return parts.some(
-      (part, at) =>
-        isPlace(part) ||
-        longer.get(part)?.some(tests => tests.every((test, index) => test(parts[at + 1 + index] ?? ''))),
-    );
-  };
+  return atFirstUse(() => {
+    const isPlace = nameMatcher(patterns.filter(pattern => !pattern.includes('/')));
+    const longer = new Map<string, (readonly ((name: string) => boolean)[])[]>();
+    for (const [first = '', ...rest] of patterns.map(pattern => pattern.split('/'))) {
+      if (rest.length === 0) continue;
+      const tests = rest.map(part => nameMatcher([part]));
+      longer.set(first, [...(longer.get(first) ?? []), tests]);
+    }
+    return path => {
+      const parts = path.split('/');
+      return parts.some(
+        (part, at) =>
+          isPlace(part) ||
+          longer.get(part)?.some(tests => tests.every((test, index) => test(parts[at + 1 + index] ?? ''))),
+      );
+    };
+  });
 }
 
 /**
