@@ -9,10 +9,10 @@ import {
   describeLeftOut,
 } from '../src/protocol/agentCard.ts';
 import type { ApprovalDecision } from '../src/protocol/run.ts';
-import { DiffText, HonestText } from './honestText.tsx';
 import { Icon } from './icons.tsx';
 import type { ApprovalItem } from './runItems.ts';
 import { answerApproval, draft, elsewhere } from './store.ts';
+import { DiffText, UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';
 import { denial, describeAnswer, scopeLabels } from './wording.ts';
 import { t } from './words.ts';
@@ -64,7 +64,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
         </span>
       </div>
       <pre class="subject">
-        <HonestText text={request.subject} limit={600} />
+        <UntrustedText text={request.subject} limit={600} />
       </pre>
       <dl>
         {request.folder !== undefined && (
@@ -135,7 +135,7 @@ export function AgentCardView({ card }: { card: AgentCard }) {
       <div class="card-list-title">{t('Working folder')}</div>
       <p>
         <code>
-          <HonestText text={card.workingDir} limit={300} />
+          <UntrustedText text={card.workingDir} limit={300} />
         </code>
       </p>
       {card.workingDirNote !== undefined && <p>{visible(card.workingDirNote)}</p>}
@@ -184,7 +184,7 @@ function Lines({
         {lines.slice(0, shownLines).map(line => (
           <li key={line}>
             <code>
-              <HonestText text={line} limit={300} />
+              <UntrustedText text={line} limit={300} />
             </code>
           </li>
         ))}

@@ -107,7 +107,7 @@ export function DropPlace() {
       setOver(false);
       if (!ready.peek() || !event.dataTransfer || !holdsFiles(event)) return;
       event.preventDefault();
-      handOver(event.dataTransfer);
+      pasteAndDrop(event.dataTransfer);
       focusComposer();
     };
     document.addEventListener('dragover', over);
@@ -133,7 +133,7 @@ export function onPaste(event: ClipboardEvent): void {
   // A table, for example, is pasted as text and as an image of it. The text is meant.
   if (!data || data.files.length === 0 || data.getData('text/plain') !== '') return;
   event.preventDefault();
-  if (ready.peek()) handOver(data);
+  if (ready.peek()) pasteAndDrop(data);
 }
 
 /** Longest edge of an image that has too many bytes and is therefore scaled down. Models use no more than this. In pixels. */
@@ -147,7 +147,7 @@ let reading: Promise<void> = Promise.resolve();
 /** Resolves when everything handed over has been posted to the host. */
 export const handedOver = (): Promise<void> => reading;
 
-export function handOver(data: DataTransfer): void {
+export function pasteAndDrop(data: DataTransfer): void {
   const done = read(data);
   reading = Promise.all([reading, done]).then(() => undefined);
 }

@@ -37,7 +37,7 @@ export function Conversation() {
   const [following, setFollowing] = useState(true);
   const [nearness, setNearness] = useState<Nearness>();
   useEffect(() => {
-    follower.current = followEnd(scroller.current!, content.current!, setFollowing);
+    follower.current = autoScroll(scroller.current!, content.current!, setFollowing);
     const near = new Nearness(scroller.current!);
     setNearness(near);
     return () => {
@@ -98,7 +98,7 @@ export interface Following {
 }
 
 /** Follows the end of `content` in `scroller`. Calls `report` whenever following starts or stops. */
-export function followEnd(
+export function autoScroll(
   scroller: HTMLElement,
   content: HTMLElement,
   report: (following: boolean) => void,

@@ -12,7 +12,7 @@ import { focusComposer } from './textbox.ts';
 import './layout.css';
 import './markdown.css';
 import './parts.css';
-import { hear, silence } from './speech.ts';
+import { announcementsFor, initialSpeech } from './speech.ts';
 import { emptyChat, interrupt, reduceAll } from './state.ts';
 import {
   attached,
@@ -34,7 +34,7 @@ import {
 } from './store.ts';
 
 let inbox: Inbox = { id: conversationId.peek(), have: 0 };
-let speech = silence;
+let speech = initialSpeech;
 /** True from a request for missing events until the host answers, so that a gap is requested only once. */
 let asking = true;
 let queue: ToWebview[] = [];
@@ -102,7 +102,7 @@ const isTypedBefore = (): boolean => conversationId.peek() === null && draft.pee
 function apply(receipt: Receipt) {
   inbox = receipt.inbox;
   if (receipt.gap && !asking) ask();
-  if (receipt.reset) speech = silence;
+  if (receipt.reset) speech = initialSpeech;
   else speak(receipt);
   const before = receipt.reset ? emptyChat : chat.peek();
   if (!receipt.reset && receipt.events.length === 0) return;
@@ -113,7 +113,7 @@ function apply(receipt: Receipt) {
 /** Announces new events. Those of a conversation that is drawn again were announced before. */
 function speak(receipt: Receipt) {
   for (const event of receipt.events) {
-    const heard = hear(speech, event);
+    const heard = announcementsFor(speech, event);
     speech = heard.speech;
     announce(heard.say);
   }

@@ -47,8 +47,8 @@ export function Queue() {
 export function NextSkill() {
   const named = namedSkill(draft.value, info.value?.skills ?? []);
   const chosen = next.value;
-  const goesOn = continuing.value;
-  const skill = named ?? (chosen === undefined ? goesOn : chosen);
+  const continued = continuing.value;
+  const skill = named ?? (chosen === undefined ? continued : chosen);
   if (skill === undefined) return null;
   const label =
     skill === null ? t('Telos picks the skill') : skill.skill ? visible(skill.skill) : t('No skill');

@@ -124,7 +124,7 @@ function Request({ runId, text }: { runId: string; text: string }) {
 /** Shows the attachments of the request. */
 function Attached({ names }: { names: readonly AttachedName[] }) {
   return (
-    <ul class="attachments went-along" aria-label={t('Attached to your request')}>
+    <ul class="attachments request-attachments" aria-label={t('Attached to your request')}>
       {names.map((each, index) => (
         <li key={index} class="attachment" title={visible(each.name)}>
           <Icon name={iconOf(each)} />

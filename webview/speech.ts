@@ -9,15 +9,15 @@ export interface Speech {
   readonly inCode: boolean;
 }
 
-export const silence: Speech = { rest: '', inCode: false };
+export const initialSpeech: Speech = { rest: '', inCode: false };
 
 /** Returns the sentences to announce now, and the state to keep for later. */
-export function hear(speech: Speech, event: RunEvent): { speech: Speech; say: string[] } {
+export function announcementsFor(speech: Speech, event: RunEvent): { speech: Speech; say: string[] } {
   if (event.type === 'text') return hearText(speech, event.text);
   const pending = endOfText(speech);
   const announcement = announce(event);
   if (announcement === undefined) return { speech, say: [] };
-  return { speech: silence, say: announcement ? [...pending, announcement] : pending };
+  return { speech: initialSpeech, say: announcement ? [...pending, announcement] : pending };
 }
 
 /**

@@ -1,10 +1,10 @@
 /** Draws one tool call: a line that says what was done, and folded below it the input and output. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { HonestText } from './honestText.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { ToolItem } from './runItems.ts';
+import { UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';
 import { describeLines, formatDuration, relativeTo, summarizeCall, toolStateWords } from './wording.ts';
 import { t } from './words.ts';
@@ -50,7 +50,7 @@ function Scrolled({ text }: { text: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys scroll what has the focus
     <pre tabIndex={0}>
-      <HonestText text={text} limit={4_000} calm />
+      <UntrustedText text={text} limit={4_000} calm />
     </pre>
   );
 }

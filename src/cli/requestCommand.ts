@@ -47,7 +47,7 @@ export async function carryOut(
   terminal: Terminal,
 ): Promise<number> {
   const recordTo = options.record === undefined ? undefined : resolve(options.record);
-  const request: RunRequest = { ...wanted, door: 'cli', ...(recordTo === undefined ? {} : { recordTo }) };
+  const request: RunRequest = { ...wanted, origin: 'cli', ...(recordTo === undefined ? {} : { recordTo }) };
   const interrupts = abortOnInterrupt(() => {
     // The newline ends the line on which a terminal shows ^C.
     terminal.say(

@@ -8,7 +8,7 @@ import { writeWhole } from '../engine/files/atomicWrite.ts';
 import { type ExportFormat, exportedConversation } from '../engine/records/exportRun.ts';
 import { paced } from '../engine/records/playback.ts';
 import { RunHistory } from '../engine/records/runHistory.ts';
-import { type KeptRun, type RunSummary, titleOf } from '../engine/records/runSummary.ts';
+import { type RunSummary, type StoredRun, titleOf } from '../engine/records/runSummary.ts';
 import {
   figuresOf,
   inputText,
@@ -245,7 +245,7 @@ async function withRun(
   id: string | undefined,
   options: ConfigOptions,
   terminal: Terminal,
-  use: (run: KeptRun, history: RunHistory, config: Config) => Promise<number>,
+  use: (run: StoredRun, history: RunHistory, config: Config) => Promise<number>,
 ): Promise<number> {
   return withHistory(options, terminal, async (history, config) => {
     const found = await history.find(id ?? '');

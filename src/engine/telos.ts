@@ -37,7 +37,7 @@ import { type Discovery, discoverInSlices } from './skills/discover.ts';
 import { type AgreedInstall, type InstalledPack, installPack } from './skills/install.ts';
 import { type InstallOptions, planInstall } from './skills/planInstall.ts';
 import { type Machine, type Readiness, readinessOf, thisMachine } from './skills/readiness.ts';
-import { companionsOf } from './skills/resources.ts';
+import { resourcesOf } from './skills/resources.ts';
 import { describeInstalled, findInstalled, type UninstallTarget, uninstallPack } from './skills/uninstall.ts';
 
 /** Parts that a frontend adds to the engine. */
@@ -271,7 +271,7 @@ export class Telos {
       input,
       this.config,
       agent,
-      skill && foldersOf(agent, skill, companionsOf(skill.dir, 1)),
+      skill && foldersOf(agent, skill, resourcesOf(skill.dir, 1)),
     );
   }
 
@@ -297,17 +297,17 @@ export class Telos {
     const events = redact.events(framed(request.text, state, body, signal, namesOf(request)));
     const { dataDir } = this.config;
     const logged = recorded(events, { dataDir, redact: redact.text, messages: state.messages });
-    const { conversationId: conversation, after, door = 'other' } = request;
+    const { conversationId: conversation, parentRunId: after, origin: door = 'other' } = request;
     const { attachments = [], selection } = request;
     const along = { attachments, ...(selection && { selection }) };
     return kept(logged, {
       dataDir,
       redact: redact.text,
       transcript: state,
-      door,
+      origin: door,
       conversation,
-      after,
-      along,
+      parentRunId: after,
+      attachments: along,
     });
   }
 

@@ -13,7 +13,7 @@ import { BrowserSignIn, registerUriHandler, signInPath } from './browserSignIn.t
 import { registerChatPanels, registerChatView } from './chat/chatPlaces.ts';
 import { OpenChats } from './chat/openChats.ts';
 import { RunChangesView } from './chat/runChanges.ts';
-import { KeptConversations } from './chat/storedConversations.ts';
+import { StoredConversations } from './chat/storedConversations.ts';
 import { registerOpenLog, registerPermissions } from './commands.ts';
 import { registerChatParticipant } from './editor/chatParticipant.ts';
 import { registerChooseModel } from './editor/chooseModel.ts';
@@ -58,7 +58,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const chats = new OpenChats(status);
   openChats = chats;
   const editors = new LastEditor();
-  const kept = new KeptConversations(() => current.openTelos());
+  const kept = new StoredConversations(() => current.openTelos());
   const changes = new RunChangesView(current);
   const desk = { extensionUri: context.extensionUri, current, log, chats, editors, kept, changes };
   const { chat, registration } = registerChatView(desk, context.workspaceState);

@@ -37,7 +37,7 @@ export async function streamInto(view: View, text: string, limitMs: number): Pro
   const chat = new Chat({
     // Like the editor's own `postMessage`, not waited for.
     post: message => void view.page.evaluate(given => window.postMessage(given), message).catch(() => {}),
-    readAlong: async () => ({ attachments: [], missing: [], hidden: [] }),
+    readAttachments: async () => ({ attachments: [], missing: [], hidden: [] }),
     openTelos: async () => ({ run: () => answer(text) }),
     readInfo: async () => info,
     isTrusted: () => true,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { RunHistory } from '../../src/engine/records/runHistory.ts';
-import { writeRun } from '../engine/records/keptRuns.ts';
+import { writeRun } from '../engine/records/storedRuns.ts';
 import { type FakeServer, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { type CliHome, cliHome } from './cliProcess.ts';
 

@@ -4,7 +4,7 @@ import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Frame, Locator } from 'playwright-core';
 import { lineOf } from '../../src/engine/records/runFile.ts';
-import { linesOf, writeRun } from '../engine/records/keptRuns.ts';
+import { linesOf, writeRun } from '../engine/records/storedRuns.ts';
 import { eventually, never, until } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import type { FakeServer } from '../fakes/loopback.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Human } from '../../src/engine/human.ts';
-import type { KeptAlong } from '../../src/engine/records/runAttachments.ts';
+import type { StoredAttachments } from '../../src/engine/records/runAttachments.ts';
 import type { RunRequest } from '../../src/engine/run/request.ts';
 import { Chat } from '../../src/extension/chat/chat.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
@@ -63,7 +63,7 @@ export class Desk {
   readonly running: boolean[] = [];
   readonly asked: string[] = [];
   /** What is kept with the requests of earlier windows, by run. */
-  readonly along: Record<string, KeptAlong> = {};
+  readonly along: Record<string, StoredAttachments> = {};
   trusted = true;
   info: ChatInfo = recordingInfo;
   readonly chat: Chat;
@@ -72,7 +72,7 @@ export class Desk {
     this.chat = new Chat({
       post: message => this.posted.push(message),
       openTelos,
-      readAlong: async ({ runId, attached }) =>
+      readAttachments: async ({ runId, attached }) =>
         this.along[runId] ?? { attachments: [], missing: attached, hidden: [] },
       readInfo: async () => this.info,
       isTrusted: () => this.trusted,

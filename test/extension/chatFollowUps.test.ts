@@ -39,8 +39,8 @@ describe('a chat that goes on', () => {
     await desk.chat.show(null, 0);
     await say(desk, 'one');
     await say(desk, 'two');
-    await say(desk, 'three', { goesOn: 'anew' });
-    await say(desk, 'four', { goesOn: 'from_start' });
+    await say(desk, 'three', { continuation: 'anew' });
+    await say(desk, 'four', { continuation: 'from_start' });
     assert.deepEqual(asked.map(saidIn), [undefined, 'one one!', 'one one! two two!', undefined]);
     assert.deepEqual(
       asked.map(({ conversation }) => conversation?.skill),

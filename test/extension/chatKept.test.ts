@@ -4,9 +4,9 @@ import type { RunRequest } from '../../src/engine/run/request.ts';
 import { speak } from '../../src/extension/base/labels.ts';
 import {
   Conversation,
-  type KeptRun,
-  keptIdOf,
-  type RunElsewhere,
+  conversationIdOf,
+  type RemoteRun,
+  type RestoredRun,
 } from '../../src/extension/chat/conversation.ts';
 import type { Message, RunEvent } from '../../src/protocol/run.ts';
 import { english } from '../../src/protocol/text.ts';
@@ -21,7 +21,7 @@ const start = (runId: string, text: string): RunEvent => ({
 });
 const says = (text: string): RunEvent => ({ type: 'text', text });
 
-const whole: KeptRun = {
+const whole: RestoredRun = {
   request: { text: 'one' },
   events: [start('r1', 'one'), routed, says('one!'), end('completed')],
   messages: [
@@ -29,13 +29,13 @@ const whole: KeptRun = {
     { role: 'assistant', content: 'one!' },
   ],
 };
-const goesOn: RunEvent = {
+const continued: RunEvent = {
   ...(routed as Extract<RunEvent, { type: 'routed' }>),
   reason: { rule: 'continued' },
 };
-const interrupted: KeptRun = {
+const interrupted: RestoredRun = {
   request: { text: 'two' },
-  events: [start('r2', 'two'), goesOn, says('tw')],
+  events: [start('r2', 'two'), continued, says('tw')],
 };
 
 /** Answers at once; what it was given is kept in `asked`. */
@@ -52,7 +52,7 @@ function answering(asked: RunRequest[]): Run {
   };
 }
 
-async function opened(runs: readonly KeptRun[], asked: RunRequest[] = []): Promise<Desk> {
+async function opened(runs: readonly RestoredRun[], asked: RunRequest[] = []): Promise<Desk> {
   const desk = new Desk(answering(asked));
   await desk.chat.show(null, 0);
   await desk.chat.open(Conversation.restored('c1', runs, undefined));
@@ -76,12 +76,12 @@ describe('a chat with a kept conversation', () => {
     const [first] = asked;
     assert.deepEqual(saidIn(first as RunRequest), ['BODY one', 'one!']);
     assert.deepEqual(
-      [first?.door, first?.conversationId, first?.after, first?.conversation?.skill],
+      [first?.origin, first?.conversationId, first?.parentRunId, first?.conversation?.skill],
       ['chat', 'c1', 'r1', { agent: 'kairos', skill: 'kickoff' }],
     );
     desk.chat.submit({ text: 'more' });
     await desk.when(ended(desk, 3));
-    assert.deepEqual([asked[1]?.conversationId, asked[1]?.after], ['c1', 'n1']);
+    assert.deepEqual([asked[1]?.conversationId, asked[1]?.parentRunId], ['c1', 'n1']);
   });
 
   it('makes a sibling of a run that is sent again', async () => {
@@ -92,9 +92,9 @@ describe('a chat with a kept conversation', () => {
     );
     await desk.chat.resend('r2', 'zwei');
     await desk.when(ended(desk, 2));
-    assert.deepEqual([asked[0]?.conversationId, asked[0]?.after], ['c1', 'r1']);
+    assert.deepEqual([asked[0]?.conversationId, asked[0]?.parentRunId], ['c1', 'r1']);
     const shown = desk.posted.findLast(message => message.type === 'conversation');
-    assert.ok(shown?.type === 'conversation' && shown.id !== 'c1' && keptIdOf(shown.id) === 'c1');
+    assert.ok(shown?.type === 'conversation' && shown.id !== 'c1' && conversationIdOf(shown.id) === 'c1');
   });
 
   describe('sends a request of an earlier window again', () => {
@@ -146,7 +146,7 @@ describe('a chat with a kept conversation', () => {
     desk.chat.resume('r2');
     await desk.when(ended(desk, 2));
     assert.deepEqual(saidIn(asked[0] as RunRequest).slice(2), ['two', [says('tw')]]);
-    assert.deepEqual([asked[0]?.after, asked[0]?.conversation?.skillIsUnread], ['r2', undefined]);
+    assert.deepEqual([asked[0]?.parentRunId, asked[0]?.conversation?.skillIsUnread], ['r2', undefined]);
   });
 
   it('has the skill said again where nobody knows that the model has read it', async () => {
@@ -172,7 +172,7 @@ describe('a chat with a kept conversation', () => {
     other.chat.submit({ text: 'more' });
     assert.equal(await other.chat.give(), undefined);
     await other.when(ended(other, 2));
-    assert.deepEqual([asked[0]?.conversationId, asked[0]?.after], ['c1', 'r1']);
+    assert.deepEqual([asked[0]?.conversationId, asked[0]?.parentRunId], ['c1', 'r1']);
   });
 
   it('does not go on with a run that came to its end', async () => {
@@ -201,7 +201,7 @@ describe('a chat with a kept conversation', () => {
     function there() {
       const coming = new PassThrough({ objectMode: true });
       const seen: { isAborted: boolean; said: readonly unknown[] } = { isAborted: false, said: [] };
-      const elsewhere: RunElsewhere = {
+      const elsewhere: RemoteRun = {
         where: 'Runs in another window',
         async *follow(said, _isWatched, signal) {
           seen.said = said;
@@ -212,7 +212,7 @@ describe('a chat with a kept conversation', () => {
           yield* coming;
         },
       };
-      const run: KeptRun = { ...interrupted, elsewhere };
+      const run: RestoredRun = { ...interrupted, elsewhere };
       return { run, seen, say: (event: RunEvent) => coming.write(event), ends: () => coming.end() };
     }
 
@@ -234,7 +234,7 @@ describe('a chat with a kept conversation', () => {
       ends();
       await desk.when(() => asked.length === 1 && !desk.chat.isRunning);
       assert.deepEqual(saidIn(asked[0] as RunRequest), ['all of it']);
-      assert.equal(asked[0]?.after, 'r2');
+      assert.equal(asked[0]?.parentRunId, 'r2');
     });
 
     it('resumes it once its interruption has come here', async () => {
@@ -305,7 +305,7 @@ describe('a chat with a kept conversation', () => {
     await desk.when(() => asked.length === 1 && !desk.chat.isRunning);
     assert.deepEqual(saidIn(asked[0] as RunRequest), ['BODY one', 'one!']);
     assert.notEqual(asked[0]?.conversationId, 'c1');
-    assert.equal(asked[0]?.after, undefined);
+    assert.equal(asked[0]?.parentRunId, undefined);
     assert.equal(desk.chat.title, 'and then?');
   });
 });

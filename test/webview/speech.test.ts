@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { RunEvent } from '../../src/protocol/run.ts';
-import { hear, silence } from '../../webview/speech.ts';
+import { announcementsFor, initialSpeech } from '../../webview/speech.ts';
 
 function say(...events: (RunEvent | string)[]): string[] {
-  let speech = silence;
+  let speech = initialSpeech;
   const said: string[] = [];
   for (const event of events) {
-    const heard = hear(speech, typeof event === 'string' ? { type: 'text', text: event } : event);
+    const heard = announcementsFor(speech, typeof event === 'string' ? { type: 'text', text: event } : event);
     speech = heard.speech;
     said.push(...heard.say);
   }

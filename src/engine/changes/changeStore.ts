@@ -126,7 +126,7 @@ export class ChangeStore {
    */
   async undo(runId: string, { others = false }: { others?: boolean } = {}): Promise<UndoResult> {
     const { folder, files } = this.#existing(runId);
-    if (goesOn(this.#dataDir, runId))
+    if (isRunning(this.#dataDir, runId))
       throw new TelosError('config', 'This run goes on; stop it first, then undo it.');
     const changes = await this.of(runId);
     if (changes.undoneAt !== undefined) return { outcome: 'already_undone', changes };
@@ -226,7 +226,7 @@ export class ChangeStore {
 }
 
 /** Whether the run's own file says that it is still running. A run without a stored file counts as over. */
-function goesOn(dataDir: string, runId: string): boolean {
+function isRunning(dataDir: string, runId: string): boolean {
   const file = runPath(dataDir, runId);
   try {
     return file !== undefined && readSummary(file)?.outcome === 'running';

@@ -16,8 +16,8 @@ import {
 import { ask, askWithCard, defaultDecision, ownWords, readOnlyCommand, sensitiveWords } from './defaults.ts';
 import type { PolicyRule, PolicyRules } from './policyFile.ts';
 import { bound, firstThatCounts } from './ruleBytes.ts';
-import { isAbout, isExact, prohibitionBy, ruleFits, unreadIn } from './ruleMatch.ts';
-import { grantName, type Wanted, whatItWants } from './subject.ts';
+import { appliesTo, isExact, matchesRule, prohibitionBy, unreadIn } from './ruleMatch.ts';
+import { grantName, type PolicySubject, subjectOf } from './subject.ts';
 
 /**
  * Decides on a call of a built-in tool or of an MCP server's tool, whose input has been checked. These count in this order: the
@@ -25,7 +25,7 @@ import { grantName, type Wanted, whatItWants } from './subject.ts';
  * Asks no person, changes nothing, and sends nothing.
  */
 export async function decide(call: ToolCall, context: PolicyContext): Promise<Decision> {
-  const wanted = await whatItWants(call, context);
+  const wanted = await subjectOf(call, context);
   if ('action' in wanted) return wanted;
   const decision = await decideOn(wanted, context);
   if (decision.action === 'ask') return bound(decision, context);
@@ -34,7 +34,7 @@ export async function decide(call: ToolCall, context: PolicyContext): Promise<De
     : decision;
 }
 
-async function decideOn(wanted: Wanted, context: PolicyContext): Promise<Decision> {
+async function decideOn(wanted: PolicySubject, context: PolicyContext): Promise<Decision> {
   const rules = context.rules?.read();
   if (rules?.broken !== undefined) return brokenRules(rules.broken);
   const prohibited = await prohibition(wanted, rules, context);
@@ -49,8 +49,9 @@ async function decideOn(wanted: Wanted, context: PolicyContext): Promise<Decisio
   const byDefault = await defaultDecision(wanted, context);
   if (byDefault.action !== 'ask') return byDefault;
   const fitting =
-    rules?.allow.filter(one => ruleFits(one, wanted, context) && lifts(one, byDefault, wanted, context)) ??
-    [];
+    rules?.allow.filter(
+      one => matchesRule(one, wanted, context) && overrides(one, byDefault, wanted, context),
+    ) ?? [];
   const rule = await firstThatCounts(fitting, context);
   if (rule) return allow(nameOf(rule), wanted.subject);
   // A rule for every agent answers the question as soon as this agent has been reviewed.
@@ -71,11 +72,11 @@ const nameOf = ({ effect, line }: PolicyRule): string => `policy.${effect}:${lin
 
 /** Applies the user's deny rules. A call that a rule may be about is asked about each time: earlier grants were not for that. */
 async function prohibition(
-  wanted: Wanted,
+  wanted: PolicySubject,
   rules: PolicyRules | undefined,
   context: PolicyContext,
 ): Promise<Deny | Ask | undefined> {
-  const about = rules?.deny.filter(rule => isAbout(rule, context)) ?? [];
+  const about = rules?.deny.filter(rule => appliesTo(rule, context)) ?? [];
   const hasPlaces = about.some(({ path }) => path !== undefined);
   const looking = wanted.kind === 'command' && hasPlaces ? await readOnlyCommand(wanted, context) : undefined;
   const command = looking?.action === 'allow' ? looking.readOnly : undefined;
@@ -96,7 +97,7 @@ const forbiddenBy = (rule: PolicyRule, rules: PolicyRules | undefined): Deny =>
 
 function unclearBy(
   rule: PolicyRule,
-  wanted: Wanted,
+  wanted: PolicySubject,
   rules: PolicyRules | undefined,
   context: PolicyContext,
 ): Ask {
@@ -106,7 +107,7 @@ function unclearBy(
   return askEachTime(wanted, 'policy.unclear', reason, context);
 }
 
-async function beyondRole(wanted: Wanted, context: PolicyContext): Promise<Deny | undefined> {
+async function beyondRole(wanted: PolicySubject, context: PolicyContext): Promise<Deny | undefined> {
   if (context.role !== 'read-only' || wanted.kind === 'read' || wanted.kind === 'fetch') return undefined;
   if (wanted.kind !== 'command')
     return deny('role.read-only', 'This step only looks: it writes no files and runs no other commands.');
@@ -115,12 +116,12 @@ async function beyondRole(wanted: Wanted, context: PolicyContext): Promise<Deny 
 }
 
 async function beyondSurface(
-  wanted: Wanted,
+  wanted: PolicySubject,
   rules: PolicyRules | undefined,
   context: PolicyContext,
 ): Promise<Deny | undefined> {
   if (context.surface !== 'discord' || wanted.kind !== 'command') return undefined;
-  const exact = rules?.allow.filter(rule => isExact(rule) && ruleFits(rule, wanted, context)) ?? [];
+  const exact = rules?.allow.filter(rule => isExact(rule) && matchesRule(rule, wanted, context)) ?? [];
   if (await firstThatCounts(exact, context)) return undefined;
   return deny(
     'surface.discord',
@@ -132,7 +133,7 @@ async function beyondSurface(
  * Asks each time about calls through which secrets could leave, whatever has been granted. The same holds for calls that may
  * reach Telos's own files.
  */
-async function alwaysAsked(wanted: Wanted, context: PolicyContext): Promise<Ask | undefined> {
+async function alwaysAsked(wanted: PolicySubject, context: PolicyContext): Promise<Ask | undefined> {
   if (wanted.kind === 'mcp' && (wanted.aboveTelos || wanted.reach.unread.length > 0)) {
     const why = wanted.aboveTelos
       ? 'It names a folder below which the files of Telos itself lie.'
@@ -155,11 +156,13 @@ async function alwaysAsked(wanted: Wanted, context: PolicyContext): Promise<Ask 
   return askEachTime(wanted, `${way.kind}.after-sensitive`, reason, context);
 }
 
-const askEachTime = (wanted: Wanted, rule: string, reason: string, context: PolicyContext): Ask =>
+const askEachTime = (wanted: PolicySubject, rule: string, reason: string, context: PolicyContext): Ask =>
   ask(wanted, { rule, reason: reason + ownWords(wanted), never: 'run and always' }, context);
 
 /** Returns how the content of a call can leave this machine; undefined if it cannot. */
-function wayOut(wanted: Wanted): { kind: string; what: string; where: string; whom: string } | undefined {
+function wayOut(
+  wanted: PolicySubject,
+): { kind: string; what: string; where: string; whom: string } | undefined {
   switch (wanted.kind) {
     case 'fetch':
       return { kind: 'fetch', what: 'The address', where: 'the address', whom: wanted.url.host };
@@ -178,7 +181,7 @@ function wayOut(wanted: Wanted): { kind: string; what: string; where: string; wh
  * Returns true if the rule answers the question. A rule for a whole folder covers ordinary files only. Files that hold secrets or
  * are obeyed must be named one by one. So must a place of secrets that is passed to a command, which can send it away at once.
  */
-function lifts(rule: PolicyRule, question: Ask, wanted: Wanted, { home }: PolicyContext): boolean {
+function overrides(rule: PolicyRule, question: Ask, wanted: PolicySubject, { home }: PolicyContext): boolean {
   if (wanted.kind === 'command')
     return isExact(rule) || sensitiveWords(wanted.subject, wanted.folder, home).length === 0;
   return !rule.path?.endsWith('/**') || /^((read|write)\.outside$|card\.)/.test(question.rule);

@@ -60,7 +60,7 @@ export interface LastingGrant {
 }
 
 /**
- * The result of a decision. `rule` is stable and can be searched for; no answer lifts one that begins with `floor.`. `subject` is
+ * The result of a decision. `rule` is stable and can be searched for; no answer overrides one that begins with `floor.`. `subject` is
  * exactly what the call would touch: the real path, the normal form of the address, or the command. The caller passes it to the
  * tool as `approvedSubject`, so that the tool does exactly what was decided on.
  */

@@ -28,7 +28,7 @@ import type { RuleDraft } from './policyEdit.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { draftFor } from './ruleMatch.ts';
 import { writtenServer } from './serverPrograms.ts';
-import { grantName, hostAndPort, type Wanted, type WantedOf } from './subject.ts';
+import { grantName, hostAndPort, type PolicySubject, type PolicySubjectOf } from './subject.ts';
 
 type Question = Pick<Ask, 'rule' | 'reason'> & {
   /** Set if no rule is stored for it, because a lasting yes would be too wide or is seldom meant. */
@@ -38,7 +38,7 @@ type Question = Pick<Ask, 'rule' | 'reason'> & {
 /** Length of the description that a server gives of its tool, in characters. A longer one would hide the rest of the question. */
 const longestDescription = 1000;
 
-export async function defaultDecision(wanted: Wanted, context: PolicyContext): Promise<Decision> {
+export async function defaultDecision(wanted: PolicySubject, context: PolicyContext): Promise<Decision> {
   switch (wanted.kind) {
     case 'read':
       return decideOnRead(wanted, context);
@@ -57,7 +57,7 @@ export async function defaultDecision(wanted: Wanted, context: PolicyContext): P
 }
 
 /** Returns the description that a server gives of its tool, for every question about it. Empty for other calls. */
-export function ownWords(wanted: Wanted): string {
+export function ownWords(wanted: PolicySubject): string {
   const { description = '' } = wanted.kind === 'mcp' ? wanted.facts : {};
   if (description === '') return '';
   const cut = description.length - longestDescription;
@@ -66,7 +66,7 @@ export function ownWords(wanted: Wanted): string {
 }
 
 /** Returns the question about a call. */
-export function ask(wanted: Wanted, question: Question, context: PolicyContext): Ask {
+export function ask(wanted: PolicySubject, question: Question, context: PolicyContext): Ask {
   const { never, rule, reason } = question;
   const draft = never ? undefined : draftFor(wanted, context);
   const scopes = ['once', ...(never === 'run and always' ? [] : ['run'])] as Ask['scopes'];
@@ -89,7 +89,10 @@ function howToAllow(draft: RuleDraft, context: PolicyContext): string {
   return `A rule in ${context.rules?.file ?? 'policy.toml'} allows it: [[allow]] with ${lines.join(', ')}.`;
 }
 
-async function decideOnRead(wanted: WantedOf<'read' | 'write'>, context: PolicyContext): Promise<Decision> {
+async function decideOnRead(
+  wanted: PolicySubjectOf<'read' | 'write'>,
+  context: PolicyContext,
+): Promise<Decision> {
   const path = wanted.subject;
   const { workingDir, home } = context;
   const unaccepted = await unacceptedFolders(context);
@@ -123,7 +126,11 @@ function acceptedFolders(context: PolicyContext, unaccepted: readonly CardFolder
   return readableFolders(context).filter(folder => !chosen.has(realPlace(folder) ?? folder));
 }
 
-async function askAboutFolder(wanted: Wanted, { path }: CardFolder, context: PolicyContext): Promise<Ask> {
+async function askAboutFolder(
+  wanted: PolicySubject,
+  { path }: CardFolder,
+  context: PolicyContext,
+): Promise<Ask> {
   const does = wanted.kind === 'write' ? 'write' : 'read';
   const reason = `The agent's own files chose the folder ${path}, and you have not accepted that.`;
   const question = ask(wanted, { rule: `${does}.outside`, reason }, context);
@@ -132,7 +139,10 @@ async function askAboutFolder(wanted: Wanted, { path }: CardFolder, context: Pol
   );
 }
 
-async function decideOnWrite(wanted: WantedOf<'read' | 'write'>, context: PolicyContext): Promise<Decision> {
+async function decideOnWrite(
+  wanted: PolicySubjectOf<'read' | 'write'>,
+  context: PolicyContext,
+): Promise<Decision> {
   const written = await decideOnPlace(wanted, context);
   if (wanted.tool !== 'edit_file') return written;
   // The success of an edit shows what the file contains, so the file has to be readable as well.
@@ -144,7 +154,10 @@ async function decideOnWrite(wanted: WantedOf<'read' | 'write'>, context: Policy
   return read.rule === 'read.outside' && written.action === 'ask' ? written : read;
 }
 
-async function decideOnPlace(wanted: WantedOf<'read' | 'write'>, context: PolicyContext): Promise<Decision> {
+async function decideOnPlace(
+  wanted: PolicySubjectOf<'read' | 'write'>,
+  context: PolicyContext,
+): Promise<Decision> {
   const path = wanted.subject;
   const { agent, workingDir, packDir, skillDir, home } = context;
   const work = await resolvePath(workingDir, workingDir, home);
@@ -267,7 +280,7 @@ function isPatternFor(pattern: string, names: readonly string[]): boolean {
 
 /** Allows a command that only looks into the agent's own folders. The denial is for a step that may do nothing else. */
 export async function readOnlyCommand(
-  wanted: WantedOf<'command'>,
+  wanted: PolicySubjectOf<'command'>,
   context: PolicyContext,
 ): Promise<Allow | Deny> {
   const { home, protectedDirs } = context;
@@ -279,7 +292,10 @@ export async function readOnlyCommand(
     : deny('role.read-only', `This step only looks at files. ${verdict.reason}`);
 }
 
-async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyContext): Promise<Decision> {
+async function decideOnCommand(
+  wanted: PolicySubjectOf<'command'>,
+  context: PolicyContext,
+): Promise<Decision> {
   const looking = await readOnlyCommand(wanted, context);
   if (looking.action === 'allow') return looking;
   const review = await reviewOf(context);
@@ -306,7 +322,7 @@ async function decideOnCommand(wanted: WantedOf<'command'>, context: PolicyConte
  * after it are arguments of the script, whatever they are.
  */
 async function ownScript(
-  { words, folder }: WantedOf<'command'>,
+  { words, folder }: PolicySubjectOf<'command'>,
   { packDir }: PolicyContext,
   files: AgentFiles | undefined,
 ): Promise<string | undefined> {
@@ -330,7 +346,7 @@ function someOf(names: readonly string[]): string {
 }
 
 /** Decides by the address alone. Resolving its name would itself leave the machine before a person has agreed. */
-async function decideOnFetch(wanted: WantedOf<'fetch'>, context: PolicyContext): Promise<Decision> {
+async function decideOnFetch(wanted: PolicySubjectOf<'fetch'>, context: PolicyContext): Promise<Decision> {
   const { url, host } = wanted;
   if (host !== 'public') {
     const place = host === 'loopback' ? 'on this machine' : 'in your private network';

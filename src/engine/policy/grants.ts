@@ -12,13 +12,13 @@ import { placesToldIn } from './mcpReach.ts';
 import { addRule, removeRule } from './policyEdit.ts';
 import type { PolicyRule } from './policyFile.ts';
 import { LinkFollower, writtenSegments } from './reach.ts';
-import { grantName, isBuiltin, whatItWants } from './subject.ts';
+import { grantName, isBuiltin, subjectOf } from './subject.ts';
 
 /**
  * Stores a yes for as long as its scope says. `notice` informs the person that it could not be stored. `refusal` informs the
  * model that the call must not run after all: the agent's files differ from those on the answered card.
  */
-export async function keepAnswer(
+export async function recordAnswer(
   call: ToolCall,
   question: Ask,
   scope: ApprovalScope,
@@ -31,7 +31,7 @@ export async function keepAnswer(
   }
   if (scope === 'once' || !question.scopes.includes(scope)) return {};
   if (scope === 'run') {
-    const wanted = await whatItWants(call, context);
+    const wanted = await subjectOf(call, context);
     if (!('action' in wanted) && wanted.subject === question.subject)
       context.memory?.grants.add(grantName(wanted));
     return {};
@@ -55,7 +55,7 @@ const changedMeanwhile =
   'Your answer holds for this call only: the files of the agent changed while the question was open.';
 
 /** Records a call that is let through. Call it before the call runs. */
-export function noteGranted(call: ToolCall, subject: string, context: PolicyContext): void {
+export function rememberRead(call: ToolCall, subject: string, context: PolicyContext): void {
   if (context.memory)
     context.memory.sensitive = secretPlaceIn(call, subject, context) ?? context.memory.sensitive;
 }
@@ -64,7 +64,7 @@ export function noteGranted(call: ToolCall, subject: string, context: PolicyCont
  * Records what was read in earlier runs of a conversation, and what the person passes to the run. This run knows both as well as
  * what it reads itself.
  */
-export function noteEarlier(
+export function rememberEarlierReads(
   messages: readonly Message[],
   handedOver: readonly string[],
   context: PolicyContext,

@@ -20,11 +20,11 @@ import {
 } from './reach.ts';
 import { looseCommands, withoutBraces, wordsMatch, wordsOccur } from './shellCommands.ts';
 import { fileWildcards } from './shellWords.ts';
-import { hostAndPort, hostFits, type Wanted, type WantedOf } from './subject.ts';
+import { hostAndPort, hostFits, type PolicySubject, type PolicySubjectOf } from './subject.ts';
 
 /** Returns true for a rule that allows exactly this call. */
-export function ruleFits(rule: PolicyRule, wanted: Wanted, context: PolicyContext): boolean {
-  if (!isAbout(rule, context)) return false;
+export function matchesRule(rule: PolicyRule, wanted: PolicySubject, context: PolicyContext): boolean {
+  if (!appliesTo(rule, context)) return false;
   const tool = wanted.kind === 'mcp' && rule.server !== undefined ? wanted.facts.tool : wanted.tool;
   if (rule.server !== undefined && (wanted.kind !== 'mcp' || wanted.facts.server !== rule.server))
     return false;
@@ -32,7 +32,7 @@ export function ruleFits(rule: PolicyRule, wanted: Wanted, context: PolicyContex
 }
 
 /** Returns true if the rule is for this agent. A workspace agent can use any name, so an allow rule must also name its folder. */
-export function isAbout({ effect, agent, pack }: PolicyRule, context: PolicyContext): boolean {
+export function appliesTo({ effect, agent, pack }: PolicyRule, context: PolicyContext): boolean {
   if (agent === '*') return pack === undefined || pack === context.agent?.packDir;
   if (context.agent?.name !== agent) return false;
   if (pack !== undefined) return pack === context.agent.packDir;
@@ -40,7 +40,7 @@ export function isAbout({ effect, agent, pack }: PolicyRule, context: PolicyCont
 }
 
 /** Returns true for exactly what an allow rule names, and for nothing that only looks like it. */
-function covers(rule: PolicyRule, wanted: Wanted): boolean {
+function covers(rule: PolicyRule, wanted: PolicySubject): boolean {
   switch (wanted.kind) {
     case 'command':
       if (rule.command !== undefined)
@@ -67,7 +67,7 @@ export const isExact = ({ command, argv }: PolicyRule): boolean =>
   command !== undefined || (argv !== undefined && argv.at(-1) !== '*');
 
 /** Returns the rule that an answer of `always` stores for exactly this call; undefined without an agent to bind it to. */
-export function draftFor(wanted: Wanted, context: PolicyContext): RuleDraft | undefined {
+export function draftFor(wanted: PolicySubject, context: PolicyContext): RuleDraft | undefined {
   if (!context.agent) return undefined;
   const { name: agent, packDir: pack } = context.agent;
   switch (wanted.kind) {
@@ -105,7 +105,7 @@ const writes = /^(write_file|edit_file)$/;
 /** Returns what a rule forbids of a call. `looking` is the command if it only looks at files, so that its paths are certain. */
 export function prohibitionBy(
   rule: PolicyRule,
-  wanted: Wanted,
+  wanted: PolicySubject,
   home: string,
   looking: ReadOnlyCommand | undefined,
 ): Prohibition | undefined {
@@ -124,7 +124,7 @@ export function prohibitionBy(
 }
 
 /** Returns true if the rule names the tool. An MCP tool has its own name, and the one that the model knows it by. */
-function namesTool({ tool, server }: PolicyRule, wanted: Wanted): boolean {
+function namesTool({ tool, server }: PolicyRule, wanted: PolicySubject): boolean {
   if (server !== undefined && (wanted.kind !== 'mcp' || wanted.facts.server !== server)) return false;
   const names = wanted.kind === 'mcp' ? [wanted.tool, wanted.facts.tool] : [wanted.tool];
   return tool === '*' || names.some(name => name === tool || alsoMeant[tool]?.includes(name));
@@ -132,7 +132,7 @@ function namesTool({ tool, server }: PolicyRule, wanted: Wanted): boolean {
 
 function byPlace(
   rule: PolicyRule,
-  wanted: Wanted,
+  wanted: PolicySubject,
   isNamed: boolean,
   home: string,
   looking: ReadOnlyCommand | undefined,
@@ -241,16 +241,16 @@ function placesOf({ path = '' }: PolicyRule): FoldedPath[] {
 }
 
 /** Reach of a command, computed once for all rules. */
-const reaches = new WeakMap<Wanted, Reach>();
+const reaches = new WeakMap<PolicySubject, Reach>();
 
-function reachOf(wanted: WantedOf<'command'>, home: string): Reach {
+function reachOf(wanted: PolicySubjectOf<'command'>, home: string): Reach {
   const known = reaches.get(wanted) ?? commandReach(wanted.subject, wanted.folder, home);
   reaches.set(wanted, known);
   return known;
 }
 
 /** Returns the parts of the call that could not be read, for the question about it. */
-export function unreadIn(wanted: Wanted, home: string): readonly string[] {
+export function unreadIn(wanted: PolicySubject, home: string): readonly string[] {
   if (wanted.kind === 'mcp') return wanted.reach.unread;
   return wanted.kind === 'command' ? reachOf(wanted, home).unread : [];
 }
@@ -259,7 +259,7 @@ export function unreadIn(wanted: Wanted, home: string): readonly string[] {
  * Returns true if the call can reach the rule's host. A command, or the tool of a server, can fetch as well. An address with
  * `www.` is the same as the one without.
  */
-function byHost({ tool, host = '', server }: PolicyRule, wanted: Wanted): boolean {
+function byHost({ tool, host = '', server }: PolicyRule, wanted: PolicySubject): boolean {
   const pattern = host.replace(/:\d+$/, '');
   const means = (url: URL): boolean =>
     [url, without(url)].some(one => hostFits(pattern, one, true) || hostFits(withoutWww(pattern), one, true));

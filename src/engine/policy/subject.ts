@@ -14,7 +14,7 @@ import { patternProblem, plainWords } from './shellCommands.ts';
  * Describes what a call would touch. `subject` is the real path, the whole command or the address in its normal form. For an MCP
  * tool, it is the server's tool with its input.
  */
-export type Wanted = { tool: string; subject: string } & (
+export type PolicySubject = { tool: string; subject: string } & (
   | {
       kind: 'read' | 'write';
       /** The path as the call names it, absolute, before its links are followed. Missing if it is the same. */
@@ -41,7 +41,7 @@ export type Wanted = { tool: string; subject: string } & (
     }
 );
 
-export type WantedOf<Kind extends Wanted['kind']> = Extract<Wanted, { kind: Kind }>;
+export type PolicySubjectOf<Kind extends PolicySubject['kind']> = Extract<PolicySubject, { kind: Kind }>;
 
 /** Kinds of the built-in tools. Every other name is that of an MCP server's tool. */
 const kinds: Readonly<Record<string, 'read' | 'write' | 'command' | 'fetch'>> = {
@@ -58,7 +58,7 @@ const kinds: Readonly<Record<string, 'read' | 'write' | 'command' | 'fetch'>> = 
 export const isBuiltin = (tool: string): boolean => Object.hasOwn(kinds, tool);
 
 /** Returns what a call would touch, or why it is refused. Reads files, resolves no host name, and sends nothing. */
-export async function whatItWants(call: ToolCall, context: PolicyContext): Promise<Wanted | Deny> {
+export async function subjectOf(call: ToolCall, context: PolicyContext): Promise<PolicySubject | Deny> {
   const { name: tool, input } = call;
   const kind = Object.hasOwn(kinds, tool) ? kinds[tool] : undefined;
   switch (kind) {
@@ -84,7 +84,7 @@ async function file(
   given: unknown,
   context: PolicyContext,
   more: { content?: string; pattern?: string } = {},
-): Promise<Wanted | Deny> {
+): Promise<PolicySubject | Deny> {
   if (typeof given !== 'string') return deny('input.invalid', 'The path must be a string.');
   try {
     const path = await resolvePath(given, context.workingDir, context.home);
@@ -114,7 +114,7 @@ async function mcp(
   facts: McpToolFacts,
   input: JsonObject,
   context: PolicyContext,
-): Promise<Wanted | Deny> {
+): Promise<PolicySubject | Deny> {
   const { home, workingDir, packDir, skillDir, commandDir, currentDir } = context;
   const own = [workingDir, packDir, ...(facts.folders ?? [])];
   const others = [skillDir, commandDir, ...(currentDir === undefined ? [] : [currentDir])];
@@ -173,7 +173,7 @@ async function belongsToTelos(path: string, context: PolicyContext): Promise<boo
   return false;
 }
 
-async function command(tool: string, given: unknown, context: PolicyContext): Promise<Wanted | Deny> {
+async function command(tool: string, given: unknown, context: PolicyContext): Promise<PolicySubject | Deny> {
   if (typeof given !== 'string') return deny('input.invalid', 'The command must be a string.');
   const problem = context.commandPatterns && patternProblem(given, context.commandPatterns);
   if (problem) return deny('skill.allowed-tools', problem);
@@ -182,7 +182,7 @@ async function command(tool: string, given: unknown, context: PolicyContext): Pr
   return { kind: 'command', tool, subject: given, folder, words: plainWords(given) };
 }
 
-function fetch(tool: string, given: unknown): Wanted | Deny {
+function fetch(tool: string, given: unknown): PolicySubject | Deny {
   if (typeof given !== 'string') return deny('input.invalid', 'The URL must be a string.');
   const parsed = parseWebAddress(given);
   if ('problem' in parsed) return deny(refusalOf(given, parsed.scheme), parsed.problem);
@@ -200,7 +200,7 @@ function refusalOf(given: string, scheme: string | undefined): string {
 }
 
 /** Returns the name under which a yes for the run is stored: this exact call, or the MCP tool as it is described now. */
-export function grantName(wanted: Wanted): string {
+export function grantName(wanted: PolicySubject): string {
   if (wanted.kind === 'mcp') {
     const { server, tool, digest } = wanted.facts;
     return JSON.stringify([server, tool, digest]);

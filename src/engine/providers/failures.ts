@@ -156,7 +156,7 @@ export class Opening {
   }
 
   /** Returns the error for an answer without any event whose content type is not an event stream, else undefined. */
-  strangerThan(label: string): NoEventStream | undefined {
+  unexpectedAnswer(label: string): NoEventStream | undefined {
     if (this.#type === '' || this.#type === 'text/event-stream') return undefined;
     const begins = this.#text.slice(0, shown).replace(/\s+/g, ' ').trim();
     const message = `The answer is not an event stream of ${label} but ${this.#type}: “${begins}”. Check the address, and whether the network wants a sign-in or a proxy is in between.`;

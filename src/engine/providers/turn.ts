@@ -93,7 +93,7 @@ function noAnswer(opening: Opening, reader: WireReader, label: string): unknown 
   } catch (error) {
     if (error instanceof ReportedError) return error;
   }
-  return opening.strangerThan(label);
+  return opening.unexpectedAnswer(label);
 }
 
 function* eventsIn(

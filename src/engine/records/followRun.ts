@@ -5,7 +5,7 @@ import { open, stat } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Message, RunEvent } from '../../protocol/run.ts';
 import { parseLine } from './runFile.ts';
-import { type KeptRun, readSummary } from './runSummary.ts';
+import { readSummary, type StoredRun } from './runSummary.ts';
 import { messagesFrom, withoutCutImages } from './transcript.ts';
 
 export interface FollowOptions {
@@ -26,7 +26,7 @@ const longPauses = 8;
  * yields an end that is marked as interrupted. Ends without an event if the signal aborts or the file is missing.
  */
 export async function* followedRun(
-  run: KeptRun,
+  run: StoredRun,
   { said, isWatched, pause = watchedPause }: FollowOptions,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent> {
@@ -91,7 +91,7 @@ async function linesBehind(
 }
 
 function interruptedEnd(
-  { summary }: KeptRun,
+  { summary }: StoredRun,
   events: readonly RunEvent[],
   messages: Message[],
   { mtimeMs }: Stats,

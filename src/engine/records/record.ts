@@ -23,12 +23,12 @@ import {
   writtenRouting,
   writtenUsage,
 } from './logFile.ts';
-import { keepAlong, type WentAlong } from './runAttachments.ts';
+import { type RunAttachments, storeAttachments } from './runAttachments.ts';
 import {
   lineOf,
   maxHeaderRequest,
-  type RunDoor,
   type RunHeader,
+  type RunOrigin,
   runPath,
   runsFolder,
   type TotalsLine,
@@ -225,11 +225,11 @@ export interface KeepOptions {
   redact: (text: string) => string;
   /** Messages that the run was given, and those it has added since. */
   transcript: { readonly messages: readonly Message[]; readonly earlier?: number };
-  door: RunDoor;
+  origin: RunOrigin;
   conversation?: string | undefined;
-  after?: string | undefined;
+  parentRunId?: string | undefined;
   /** Attachments and selection of the request, stored in a file beside the run's. */
-  along?: WentAlong | undefined;
+  attachments?: RunAttachments | undefined;
 }
 
 /**
@@ -238,7 +238,7 @@ export interface KeepOptions {
  * cancelled.
  */
 export async function* kept(events: AsyncIterable<RunEvent>, options: KeepOptions): AsyncGenerator<RunEvent> {
-  const notes = new KeptRun(options);
+  const notes = new RunRecorder(options);
   try {
     for await (const event of events) {
       notes.add(event);
@@ -259,7 +259,7 @@ const eventInterval = 25;
 /** Events that are written at once, with everything before them: completed actions and requests for a decision. */
 const boundaries: readonly RunEvent['type'][] = ['run_start', 'routed', 'tool_end', 'approval_request'];
 
-class KeptRun {
+class RunRecorder {
   readonly #options: KeepOptions;
   readonly #startedAt = performance.now();
   #file: RunWriter | undefined;
@@ -343,7 +343,7 @@ class KeptRun {
   }
 
   #open({ runId, startedAt, text }: Extract<RunEvent, { type: 'run_start' }>): void {
-    const { dataDir, door, conversation = runId, after } = this.#options;
+    const { dataDir, origin: door, conversation = runId, parentRunId: after } = this.#options;
     const path = runPath(dataDir, runId);
     if (!path || this.#file) return;
     const header: RunHeader = {
@@ -385,9 +385,9 @@ class KeptRun {
 
   /** Runs only once the transcript begins, because every secret of the run is known by then. */
   #keepAlong(): void {
-    const { dataDir, redact, along } = this.#options;
+    const { dataDir, redact, attachments: along } = this.#options;
     if (!along) return;
-    this.#keepingAlong ??= keepAlong(dataDir, this.#runId, along, redact).catch(error => {
+    this.#keepingAlong ??= storeAttachments(dataDir, this.#runId, along, redact).catch(error => {
       const why = error instanceof Error ? error.message : String(error);
       this.#alongProblem = `What went along with this request cannot be kept (${why}). When you send it again after a reload of the window, attach it again.`;
     });
@@ -399,7 +399,7 @@ class KeptRun {
   }
 
   #takeMessages(file: RunWriter): void {
-    const { transcript, after } = this.#options;
+    const { transcript, parentRunId: after } = this.#options;
     const { messages } = transcript;
     // The messages it was given are stored with the runs before it. If it follows no run, they are stored here.
     const earlier = after === undefined ? 0 : (transcript.earlier ?? 0);

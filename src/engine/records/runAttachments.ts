@@ -13,13 +13,13 @@ import { makeOwnFolders } from '../files/ownFolder.ts';
 import { mapStrings } from '../redact.ts';
 import { isRunId, runsFolder } from './runFile.ts';
 
-export interface WentAlong {
+export interface RunAttachments {
   attachments: readonly Attachment[];
   selection?: Selection;
 }
 
 /** Attachments and selection of a request, as read back from disk. */
-export interface KeptAlong extends WentAlong {
+export interface StoredAttachments extends RunAttachments {
   /** Attachments that were too large to store, or that cannot be read any more. */
   missing: readonly AttachedName[];
   /** Names of the attachments that contained secrets. The secrets are hidden in the stored copy. */
@@ -38,17 +38,17 @@ type Line =
 const maxKept = 20_000_000;
 
 /** Returns undefined if `runId` is not the id of a run. The name never equals that of a run's own file. */
-const alongPath = (dataDir: string, runId: string): string | undefined =>
+const attachmentsPath = (dataDir: string, runId: string): string | undefined =>
   isRunId(runId) ? join(runsFolder(dataDir), `${runId}.attached`) : undefined;
 
 /** Stores attachments and selection. Writes nothing if there are none. Throws the error of the file system. */
-export async function keepAlong(
+export async function storeAttachments(
   dataDir: string,
   runId: string,
-  { attachments, selection }: WentAlong,
+  { attachments, selection }: RunAttachments,
   redact: (text: string) => string,
 ): Promise<void> {
-  const path = alongPath(dataDir, runId);
+  const path = attachmentsPath(dataDir, runId);
   if (!path || (attachments.length === 0 && !selection)) return;
   let left = maxKept;
   const fits = (line: Line): boolean => {
@@ -97,12 +97,12 @@ const hiddenIf = (isHidden: boolean): { hidden?: true } => (isHidden ? { hidden:
 /**
  * Reads the stored attachments. `names` come from the run's start; all of them are missing if nothing is stored. Never throws.
  */
-export async function readAlong(
+export async function readAttachments(
   dataDir: string,
   runId: string,
   names: readonly AttachedName[],
-): Promise<KeptAlong> {
-  const path = alongPath(dataDir, runId);
+): Promise<StoredAttachments> {
+  const path = attachmentsPath(dataDir, runId);
   const text = path && (await readFile(path, 'utf8').catch(() => undefined));
   if (text === undefined) return { attachments: [], missing: names, hidden: [] };
   const attachments: Attachment[] = [];
@@ -123,8 +123,8 @@ export async function readAlong(
 }
 
 /** Deletes the stored attachments of a deleted run. A missing file is fine. Throws the error of the file system. */
-export async function forgetAlong(dataDir: string, runId: string): Promise<void> {
-  const path = alongPath(dataDir, runId);
+export async function deleteAttachments(dataDir: string, runId: string): Promise<void> {
+  const path = attachmentsPath(dataDir, runId);
   if (path) await rm(path, { force: true });
 }
 

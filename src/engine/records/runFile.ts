@@ -6,7 +6,7 @@ import { mapStrings } from '../redact.ts';
 import { cutText, maxRecordBytes } from './logFile.ts';
 
 /** Door that a run was requested through. */
-export type RunDoor = 'chat' | 'cli' | 'editor' | 'other';
+export type RunOrigin = 'chat' | 'cli' | 'editor' | 'other';
 
 /** The first line of a run's file. */
 export interface RunHeader {
@@ -17,7 +17,7 @@ export interface RunHeader {
   conversation: string;
   /** The run before it in that conversation. Runs after the same one are siblings: the later one replaces the earlier one. */
   after?: string;
-  door: RunDoor;
+  door: RunOrigin;
   /** ISO 8601, UTC. */
   startedAt: string;
   /** Beginning of the request. `run_start` has all of it. */

@@ -7,16 +7,16 @@ import type { AttachedName } from '../../protocol/attachment.ts';
 import type { Message } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
 import { appendLine } from './logFile.ts';
-import { forgetAlong, type KeptAlong, readAlong } from './runAttachments.ts';
+import { deleteAttachments, readAttachments, type StoredAttachments } from './runAttachments.ts';
 import { runPath, runsFolder } from './runFile.ts';
-import { type KeptRun, type RunSummary, readSummary, runOf, textHolds, titleOf } from './runSummary.ts';
+import { type RunSummary, readSummary, runOf, type StoredRun, textHolds, titleOf } from './runSummary.ts';
 
 /** A conversation, as its latest run had it. */
 export interface KeptConversation {
   id: string;
   title: string;
   /** In their order. Runs that another one replaced are left out. */
-  runs: readonly KeptRun[];
+  runs: readonly StoredRun[];
   skippedLines: number;
 }
 
@@ -59,7 +59,7 @@ export class RunHistory {
   }
 
   /** Throws TelosError `config` if there is no such run, or if its file cannot be read. */
-  async read(runId: string): Promise<KeptRun> {
+  async read(runId: string): Promise<StoredRun> {
     const file = this.#file(runId);
     let bytes: Buffer;
     try {
@@ -87,7 +87,7 @@ export class RunHistory {
       .map(member => chainBehind(member, byId))
       .find(runs => runs.includes(own.at(-1) ?? summary));
     const chain = upTo === undefined ? (later ?? own) : own;
-    const runs: KeptRun[] = [];
+    const runs: StoredRun[] = [];
     for (const { runId: id } of chain) runs.push(await this.read(id));
     const named = members.find(({ title }) => title) ?? chain[0] ?? summary;
     return {
@@ -130,7 +130,7 @@ export class RunHistory {
     if (this.#summary(file)?.outcome === 'running')
       throw new TelosError('config', 'This run goes on; stop it first, then delete it.');
     try {
-      await forgetAlong(this.#dataDir, runId);
+      await deleteAttachments(this.#dataDir, runId);
       await rm(file);
     } catch (error) {
       throw gone(runId, error);
@@ -141,8 +141,8 @@ export class RunHistory {
   /**
    * Returns the attachments of a run's request. `names` come from the run's start; all of them are missing if nothing is stored.
    */
-  along(runId: string, names: readonly AttachedName[]): Promise<KeptAlong> {
-    return readAlong(this.#dataDir, runId, names);
+  attachments(runId: string, names: readonly AttachedName[]): Promise<StoredAttachments> {
+    return readAttachments(this.#dataDir, runId, names);
   }
 
   #file(runId: string): string {
@@ -211,7 +211,7 @@ function gone(runId: string, error: unknown): TelosError {
 }
 
 /** Puts all messages up to the end of each run into its `run_end`. */
-function withAllMessages(runs: readonly KeptRun[]): KeptRun[] {
+function withAllMessages(runs: readonly StoredRun[]): StoredRun[] {
   let said: readonly Message[] = [];
   return runs.map(run => {
     // A run that began anew was given no messages. A run that never reached a model has added none.

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { codePointOf, steering } from '../../protocol/text.ts';
 import type { KeptConversation } from './runHistory.ts';
-import type { KeptRun } from './runSummary.ts';
+import type { StoredRun } from './runSummary.ts';
 import {
   attachedTo,
   figuresOf,
@@ -52,7 +52,7 @@ ${runs.map(runSection).join('\n')}
 `;
 }
 
-function runSection(run: KeptRun): string {
+function runSection(run: StoredRun): string {
   const request = requestOf(run);
   const attached = attachedTo(run);
   const figures = figuresOf(run.summary).map(([name, value]) => `<dt>${name}</dt><dd>${escaped(value)}</dd>`);

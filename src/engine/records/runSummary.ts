@@ -4,10 +4,10 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Message, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
 import { mayStillRun } from './logFile.ts';
-import { parseLine, type RunDoor, type RunLine } from './runFile.ts';
+import { parseLine, type RunLine, type RunOrigin } from './runFile.ts';
 
 /** Outcome of a stored run. Without an end, the run is still running, or its process has ended. */
-export type KeptOutcome = RunOutcome | 'running' | 'interrupted';
+export type StoredOutcome = RunOutcome | 'running' | 'interrupted';
 
 export interface RunSummary {
   runId: string;
@@ -15,7 +15,7 @@ export interface RunSummary {
   file: string;
   conversation: string;
   after?: string;
-  door: RunDoor;
+  door: RunOrigin;
   /** ISO 8601, UTC. */
   startedAt: string;
   /** Beginning of the request. */
@@ -27,7 +27,7 @@ export interface RunSummary {
   skill: string;
   provider: string;
   model: string;
-  outcome: KeptOutcome;
+  outcome: StoredOutcome;
   rounds: number;
   toolCalls: number;
   /** In milliseconds. Missing for a run without an end. */
@@ -140,7 +140,7 @@ const parsed = (text: string): RunLine[] =>
   text.split('\n').flatMap(line => (line ? (parseLine(line) ?? []) : []));
 
 /** A run, read whole. */
-export interface KeptRun {
+export interface StoredRun {
   summary: RunSummary;
   /**
    * With adjacent texts joined. The messages of a `run_end` are all messages up to there, including those of the runs before it.
@@ -159,7 +159,7 @@ export interface KeptRun {
 }
 
 /** Returns undefined if the bytes do not begin like the file of a run. */
-export function runOf(file: string, bytes: Buffer): KeptRun | undefined {
+export function runOf(file: string, bytes: Buffer): StoredRun | undefined {
   const lines: RunLine[] = [];
   let skippedLines = 0;
   for (const line of bytes.toString('utf8').split('\n')) {

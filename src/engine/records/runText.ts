@@ -2,8 +2,8 @@
 
 import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
 import type { KeptConversation } from './runHistory.ts';
-import type { KeptRun, RunSummary } from './runSummary.ts';
-import { fenced, inertMarkdown, inlineCode, plainMarkdown } from './safeMarkdown.ts';
+import type { RunSummary, StoredRun } from './runSummary.ts';
+import { fenced, inlineCode, plainMarkdown, safeMarkdown } from './safeMarkdown.ts';
 
 /** Returns the figures of a run, each with its name. Unknown ones are left out. Times are local. */
 export function figuresOf(summary: RunSummary): readonly (readonly [name: string, value: string])[] {
@@ -145,13 +145,13 @@ export function shownPart(text: string): string {
 }
 
 /** Returns the whole request. */
-export function requestOf({ events, summary }: KeptRun): string {
+export function requestOf({ events, summary }: StoredRun): string {
   const start = events.find(event => event.type === 'run_start');
   return (start?.type === 'run_start' ? start.text : summary.request).trim();
 }
 
 /** Returns the names of the request's attachments. */
-export function attachedTo({ events }: KeptRun): string[] {
+export function attachedTo({ events }: StoredRun): string[] {
   const start = events.find(event => event.type === 'run_start');
   return start?.type === 'run_start' ? (start.attached ?? []).map(({ name }) => name) : [];
 }
@@ -165,7 +165,7 @@ export function conversationMarkdown({ title, runs }: KeptConversation): string 
 }
 
 /** Returns Markdown that is harmless wherever it is shown. Ends with a newline. */
-export function runMarkdown(run: KeptRun): string {
+export function runMarkdown(run: StoredRun): string {
   const request = requestOf(run);
   const attached = attachedTo(run);
   return `${[
@@ -189,7 +189,7 @@ const shortened = (text: string): string => {
 function partMarkdown(part: RunPart): string[] {
   switch (part.kind) {
     case 'text':
-      return [inertMarkdown(part.text.trim())];
+      return [safeMarkdown(part.text.trim())];
     case 'note':
       return [`> ${plainMarkdown(part.text)}`];
     case 'question':

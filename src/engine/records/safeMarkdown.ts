@@ -4,7 +4,7 @@
  * Makes the text inert without changing how it reads. Code between fences at the margin is unchanged; other code may show an
  * entity. A fence that another program could read differently is not trusted.
  */
-export function inertMarkdown(text: string): string {
+export function safeMarkdown(text: string): string {
   const parts: string[] = [];
   let prose: string[] = [];
   let fence: RegExp | undefined;

@@ -37,7 +37,7 @@ export function matchExplicit(text: string, agents: readonly FileAgent[]): Match
         .filter(skill => skill.names.some(alias => normalise(alias) === wanted))
         .map(skill => ({ agent, skill })),
     );
-    const found = firstInForce(named);
+    const found = firstActive(named);
     if (found) return { ...found, reason: { rule: 'explicit', matched: word } };
   }
   return undefined;
@@ -74,7 +74,7 @@ export function matchName(text: string, agents: readonly FileAgent[]): NameMatch
   const request = normalise(text);
   const named = namedIn(request, agents);
   const meant = named.filter(({ name }) => isMeant(name, request));
-  const sure = firstInForce(meant.filter(({ name }) => name === meant[0]?.name));
+  const sure = firstActive(meant.filter(({ name }) => name === meant[0]?.name));
   const unsure = named.filter(
     ({ name }) => !isMeant(name, request) && name.length > (sure?.name.length ?? 0),
   );
@@ -94,7 +94,7 @@ const byName = ({ agent, skill, name }: Named): Match => ({
 });
 
 /** Returns the skill that is meant. A shadowed one is meant only if the one that shadows it is not among them. */
-const firstInForce = <T extends { skill: FileSkill }>(found: readonly T[]): T | undefined =>
+const firstActive = <T extends { skill: FileSkill }>(found: readonly T[]): T | undefined =>
   found.find(({ skill }) => !skill.shadowedBy) ?? found[0];
 
 /** Returns the skills named in the request, longest names first, else in the order of the agents. */

@@ -6,7 +6,7 @@ import { type Human, newToken } from '../human.ts';
 import { brokenRules, decide } from '../policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
 import { decideOnServers } from '../policy/defaults.ts';
-import { grantedVariables, keepAnswer, noteGranted } from '../policy/grants.ts';
+import { grantedVariables, recordAnswer, rememberRead } from '../policy/grants.ts';
 import { inputProblem } from '../tools/builtin.ts';
 import { type ReadOnlyCommand, runReadOnly } from '../tools/readOnlyShell.ts';
 import { type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
@@ -14,7 +14,7 @@ import { type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
 /** In milliseconds. */
 const readOnlyTimeoutMs = 10_000;
 
-export interface Gate {
+export interface ApprovalContext {
   tools: readonly Tool[];
   human: Human;
   policy: PolicyContext;
@@ -38,14 +38,14 @@ export interface Granted {
 }
 
 /** Outcome of the check. The model reads `refusal`. */
-export type Permit = Granted | { granted: false; refusal: string; policy?: DecidedBy };
+export type ApprovalOutcome = Granted | { granted: false; refusal: string; policy?: DecidedBy };
 
 /** Checks the call, decides on it, and asks the person if needed. Reports progress as events. */
-export async function* permitFor(
+export async function* approveCall(
   call: ToolCall,
-  gate: Gate,
+  gate: ApprovalContext,
   signal: AbortSignal,
-): AsyncGenerator<RunEvent, Permit> {
+): AsyncGenerator<RunEvent, ApprovalOutcome> {
   const tool = gate.tools.find(candidate => candidate.definition.name === call.name);
   if (call.problem) return { granted: false, refusal: call.problem };
   if (!tool) {
@@ -64,17 +64,17 @@ export async function* permitFor(
     const refusal = yield* askPerson(call, decision, gate, signal);
     if (refusal !== undefined) return { granted: false, refusal, policy };
   }
-  noteGranted(call, decision.subject, gate.policy);
+  rememberRead(call, decision.subject, gate.policy);
   const variables = call.name === 'run_command' ? await grantedVariables(gate.policy) : {};
   const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
-  const done = readOnly ? lookingOnly(tool, readOnly) : tool;
+  const done = readOnly ? asReadOnlyTool(tool, readOnly) : tool;
   const { subject, folder } = decision;
   const where = folder === undefined ? {} : { approvedFolder: folder };
   return { granted: true, tool: done, approvedSubject: subject, ...where, variables, policy };
 }
 
 /** Returns a tool that runs the checked command word by word, instead of passing the line to a shell. */
-function lookingOnly(tool: Tool, command: ReadOnlyCommand): Tool {
+function asReadOnlyTool(tool: Tool, command: ReadOnlyCommand): Tool {
   return {
     ...tool,
     access: 'read',
@@ -93,7 +93,7 @@ export function* policyNotices({ rules }: PolicyContext): Generator<RunEvent, vo
 
 /** Returns true if the agent's MCP servers may be started and connected to. */
 export async function* mayConnectServers(
-  { human, policy }: Pick<Gate, 'human' | 'policy'>,
+  { human, policy }: Pick<ApprovalContext, 'human' | 'policy'>,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, boolean> {
   const broken = policy.rules?.read().broken;
@@ -116,7 +116,7 @@ export async function* mayConnectServers(
 /** Asks the person, then signs in at a server that requires it. Returns the reason if the person refuses. */
 export async function* signInAt(
   wanted: WantedSignIn,
-  { human, policy }: Pick<Gate, 'human' | 'policy'>,
+  { human, policy }: Pick<ApprovalContext, 'human' | 'policy'>,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, string | undefined> {
   const origins = await wanted.origins(signal);
@@ -151,7 +151,7 @@ export async function* signInAt(
 async function* askPerson(
   call: ToolCall,
   question: Ask,
-  { human, policy }: Pick<Gate, 'human' | 'policy'>,
+  { human, policy }: Pick<ApprovalContext, 'human' | 'policy'>,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, string | undefined> {
   const diff = await writeDiff(call, question.subject);
@@ -162,7 +162,7 @@ async function* askPerson(
   const response = await answer;
   yield { type: 'approval_response', callId: call.id, decision: response };
   if (!response.allow) return `Denied: ${response.reason}`;
-  const kept = await keepAnswer(call, question, response.scope, policy);
+  const kept = await recordAnswer(call, question, response.scope, policy);
   if (kept.notice) yield { type: 'notice', level: 'warning', message: kept.notice };
   return kept.refusal;
 }

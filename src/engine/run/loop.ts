@@ -20,12 +20,12 @@ import {
   withoutDepth,
 } from '../providers/provider.ts';
 import type { Budget } from './budget.ts';
-import { runTools, type ToolBench } from './toolCalls.ts';
+import { runTools, type ToolCallContext } from './toolCalls.ts';
 
 /** Maximum number of rounds of one run. */
 export const maxRounds = 20;
 
-export interface RunSpec extends ToolBench {
+export interface RunSpec extends ToolCallContext {
   provider: Provider;
   system: string;
   /** Folder of the skill that runs, if any. */

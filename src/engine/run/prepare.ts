@@ -12,7 +12,7 @@ import { hiddenIn } from '../mcp/config.ts';
 import { connectServers, type McpServers } from '../mcp/servers.ts';
 import type { SignInPort } from '../mcp/signIn.ts';
 import { type PolicyContext, runPolicy } from '../policy/decision.ts';
-import { noteEarlier } from '../policy/grants.ts';
+import { rememberEarlierReads } from '../policy/grants.ts';
 import { priceOf } from '../providers/prices.ts';
 import type { Provider } from '../providers/provider.ts';
 import { type Redactor, redactor } from '../redact.ts';
@@ -21,7 +21,7 @@ import type { Agent, Skill } from '../skills/agent.ts';
 import { type AllowedTools, keepsTool, readAllowedTools } from '../skills/allowedTools.ts';
 import { existingSkillRoots, type SkillRoot } from '../skills/findSkills.ts';
 import { readinessOf, thisMachine } from '../skills/readiness.ts';
-import { type Companions, companionsOf } from '../skills/resources.ts';
+import { resourcesOf, type SkillResources } from '../skills/resources.ts';
 import { rememberWorkFolder, workFoldersOf } from '../skills/workFolders.ts';
 import { skillTools } from '../tools/builtin.ts';
 import { commandEnvironment } from '../tools/command.ts';
@@ -41,7 +41,7 @@ import {
 import type { RunState } from './request.ts';
 
 /** Maximum number of files beside the skill that are listed for the model. */
-const maxCompanions = 100;
+const maxResources = 100;
 
 /** Everything that a run is carried out with. */
 export interface SkillBench {
@@ -90,9 +90,9 @@ export async function* runSkill(
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const { agent, skill } = match;
-  const companions = companionsOf(skill.dir, maxCompanions);
+  const resources = resourcesOf(skill.dir, maxResources);
   const folders: RunFolders = {
-    ...foldersOf(agent, skill, companions),
+    ...foldersOf(agent, skill, resources),
     workFolders: workFolders ?? workFoldersOf(config, [agent]),
   };
   rememberWorkFolder(config, agent.workingDir);
@@ -109,8 +109,8 @@ export async function* runSkill(
   const invokedAs = match.reason.rule === 'explicit' ? match.reason.matched : undefined;
   const filled = fillBody(skill.body, skill.dir, words, invokedAs);
   // The model has already read a skill that continues.
-  const goesOn = match.reason.rule === 'continued' && earlier.length > 0 && !skillIsUnread;
-  const text = firstMessage(goesOn ? '' : filled.body, goesOn ? words : filled.words, new Date());
+  const continues = match.reason.rule === 'continued' && earlier.length > 0 && !skillIsUnread;
+  const text = firstMessage(continues ? '' : filled.body, continues ? words : filled.words, new Date());
   state.messages.push(...earlier, { role: 'user', content: withAttachments(text, attachments) });
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders, config.dataDir);
   const allowed = readAllowedTools(skill.allowedTools);
@@ -122,7 +122,7 @@ export async function* runSkill(
     commandPatterns: allowed?.commandPatterns,
     mcpTool: name => mcp?.merged().facts.get(name),
   };
-  noteEarlier(earlier, handedOver(attachments), policy);
+  rememberEarlierReads(earlier, attachedNames(attachments), policy);
   yield* policyNotices(policy);
   const wantsServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
   if (wantsServers && (yield* mayConnectServers({ human, policy }, signal)))
@@ -139,7 +139,7 @@ export async function* runSkill(
       provider,
       human,
       system: systemPrompt(agent, skill, folders, {
-        companions,
+        resources,
         missing,
         tools: offered().map(tool => tool.definition.name),
       }),
@@ -161,7 +161,7 @@ export async function* runSkill(
   }
 }
 
-const handedOver = (attachments: readonly Attachment[]): string[] =>
+const attachedNames = (attachments: readonly Attachment[]): string[] =>
   attachments.map(each => (each.kind === 'text' && each.path) || each.name);
 
 function announcement({ agent, skill, reason }: Match, provider: Provider): RunEvent {
@@ -196,7 +196,7 @@ export async function realFolders({ protectedDirs, home }: PolicyContext): Promi
  * Returns the folders of a run. Commands run in the pack's folder.
  * If the skill's own folder has files that its text may name, they run there.
  */
-export function foldersOf(agent: Agent, skill: Skill, { files }: Companions): RunFolders {
+export function foldersOf(agent: Agent, skill: Skill, { files }: SkillResources): RunFolders {
   return {
     workingDir: agent.workingDir,
     packDir: agent.packDir,
@@ -206,7 +206,7 @@ export function foldersOf(agent: Agent, skill: Skill, { files }: Companions): Ru
 }
 
 /** Tools that are offered to a run without a skill. */
-export const lookingTools: readonly Tool[] = [
+export const readOnlyTools: readonly Tool[] = [
   ...skillTools.filter(tool => tool.access === 'read'),
   readOnlyShellTool,
 ];
@@ -260,7 +260,7 @@ export async function* runWithoutSkill(
       provider,
       human,
       system: withoutSkillPrompt(folders, roots),
-      tools: lookingTools,
+      tools: readOnlyTools,
       context: { ...folders, env, ripgrep, protectedDirs: await realFolders(policy) },
       policy,
       messages: state.messages,

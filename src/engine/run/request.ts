@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Attachment, Selection } from '../../protocol/attachment.ts';
 import type { Message, SkillRef } from '../../protocol/run.ts';
-import type { RunDoor } from '../records/runFile.ts';
+import type { RunOrigin } from '../records/runFile.ts';
 import { selectionText } from './prompt.ts';
 
 /** The conversation before a request. */
@@ -37,9 +37,9 @@ export interface RunRequest {
   conversation?: EarlierConversation;
   /** The conversation under which the run is stored, and its run that this one follows. If missing, a conversation of its own. */
   conversationId?: string;
-  after?: string;
+  parentRunId?: string;
   /** The door through which the request came. Defaults to `other`. */
-  door?: RunDoor;
+  origin?: RunOrigin;
   /** File to which the run's model turns are written, for the provider `replay`. Absolute path. */
   recordTo?: string;
 }

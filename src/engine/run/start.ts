@@ -56,7 +56,7 @@ export async function* performRequest(
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, RunOutcome> {
   const budget = openBudget(engine.config);
-  if (request.withoutSkill || (await goesOnWithoutSkill(request, engine))) {
+  if (request.withoutSkill || (await continuesWithoutSkill(request, engine))) {
     const provider = await providerFor(undefined, request, engine);
     const agents = await engine.agents();
     // The run may read any file in the folders of skills.
@@ -91,7 +91,7 @@ async function* route(
   }
 }
 
-async function goesOnWithoutSkill(
+async function continuesWithoutSkill(
   { text, agent, skill, conversation }: RunRequest,
   engine: Performing,
 ): Promise<boolean> {

@@ -3,10 +3,16 @@
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
-import { type Gate, type Granted, type Permit, permitFor, signInAt } from './approval.ts';
+import {
+  type ApprovalContext,
+  type ApprovalOutcome,
+  approveCall,
+  type Granted,
+  signInAt,
+} from './approval.ts';
 
 /** Everything that the calls of a run work with. */
-export interface ToolBench extends Gate {
+export interface ToolCallContext extends ApprovalContext {
   context: Omit<ToolContext, 'signal' | 'approvedSubject' | 'approvedFolder' | 'onProgress' | 'askSignIn'>;
   messages: Message[];
 }
@@ -27,14 +33,14 @@ const progressInterval = 1000;
  */
 export async function* runTools(
   calls: readonly ToolCall[],
-  bench: ToolBench,
+  bench: ToolCallContext,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, void> {
   // Keyed by the call itself: a model may give two calls the same id.
   const results = new Map<ToolCall, ToolResult>();
   const running: Promise<RunEvent>[] = [];
   const progress = new Progress();
-  const end = (call: ToolCall, result: ToolResult, { policy }: Permit): RunEvent => {
+  const end = (call: ToolCall, result: ToolResult, { policy }: ApprovalOutcome): RunEvent => {
     results.set(call, result);
     return { type: 'tool_end', callId: call.id, name: call.name, result, ...(policy ? { policy } : {}) };
   };
@@ -42,18 +48,18 @@ export async function* runTools(
     for (const call of calls) {
       signal.throwIfAborted();
       yield { type: 'tool_start', call };
-      const permit = yield* permitFor(call, bench, signal);
+      const permit = yield* approveCall(call, bench, signal);
       if (!permit.granted) {
         yield end(call, toolError(permit.refusal), permit);
         continue;
       }
       const alone = permit.tool.access === 'write' || permit.tool.access === 'execute';
-      if (alone) yield* drained(running, progress);
-      if (running.length >= maxAtOnce) yield* drained(running, progress, running.length - maxAtOnce + 1);
+      if (alone) yield* settle(running, progress);
+      if (running.length >= maxAtOnce) yield* settle(running, progress, running.length - maxAtOnce + 1);
       running.push(carryOut(call, permit, bench, progress, signal).then(result => end(call, result, permit)));
-      if (alone) yield* drained(running, progress);
+      if (alone) yield* settle(running, progress);
     }
-    yield* drained(running, progress);
+    yield* settle(running, progress);
     yield* problemsOf(bench.context.changes);
     signal.throwIfAborted();
   } finally {
@@ -67,7 +73,7 @@ export async function* runTools(
 }
 
 /** Waits for the first `count` promises, or all by default. Removes them from `running`. */
-async function* drained(
+async function* settle(
   running: Promise<RunEvent>[],
   progress: Progress,
   count = running.length,
@@ -127,7 +133,7 @@ function* problemsOf(changes: WriteKeeper | undefined): Generator<RunEvent, void
 async function carryOut(
   call: ToolCall,
   permit: Granted,
-  bench: ToolBench,
+  bench: ToolCallContext,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<ToolResult> {

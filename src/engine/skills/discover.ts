@@ -8,12 +8,12 @@ import type { Agent, SkillSource } from './agent.ts';
 import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
 import { type AgentToml, readAgentToml, workingDirProblem } from './agentToml.ts';
 import {
-  atOnce,
   findSkillSteps,
   foldersIn,
-  inSlices,
   isLock,
-  noteShadows,
+  markShadowed,
+  runInSlices,
+  runNow,
   type Steps,
 } from './findSkills.ts';
 import { type ProjectLimit, projectLimit } from './projectLimit.ts';
@@ -54,12 +54,12 @@ export function discoverAgents(config: Config): readonly FileAgent[] {
 
 /** Finds all agents and skills. Never throws: a defect is a diagnostic, and the rest loads. */
 export function discover(config: Config): Discovery {
-  return atOnce(discoverySteps(config));
+  return runNow(discoverySteps(config));
 }
 
 /** Does the same with pauses for other work, which thousands of skills need. */
 export async function discoverInSlices(config: Config): Promise<Discovery> {
-  return inSlices(discoverySteps(config));
+  return runInSlices(discoverySteps(config));
 }
 
 function* discoverySteps(config: Config): Steps<Discovery> {
@@ -92,7 +92,7 @@ function* discoverySteps(config: Config): Steps<Discovery> {
     return agentOf(noted, config, folders.get(each));
   });
   agents.sort((a, b) => (a.name < b.name ? -1 : 1));
-  noteShadows(agents);
+  markShadowed(agents);
   const { defaultAgent } = toml;
   if (defaultAgent === undefined || found.has(defaultAgent)) return { agents, defaultAgent, diagnostics };
   const message = `default_agent is '${defaultAgent}', and there is no agent of that name.`;

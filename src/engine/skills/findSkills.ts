@@ -29,7 +29,7 @@ export interface SkillSearch {
  * be the root, under its own path.
  */
 export function findSkills(root: string, source: SkillSource): FileSkill[] {
-  return atOnce(findSkillSteps(root, source));
+  return runNow(findSkillSteps(root, source));
 }
 
 /** Does the same, with a pause after each folder. */
@@ -154,14 +154,14 @@ export type Steps<Result> = Generator<void, Result, void>;
 /** Work between two turns of the event loop, in milliseconds, since the extension host must answer in between. */
 const sliceMs = 10;
 
-export function atOnce<Result>(steps: Steps<Result>): Result {
+export function runNow<Result>(steps: Steps<Result>): Result {
   for (;;) {
     const step = steps.next();
     if (step.done) return step.value;
   }
 }
 
-export async function inSlices<Result>(steps: Steps<Result>): Promise<Result> {
+export async function runInSlices<Result>(steps: Steps<Result>): Promise<Result> {
   let sliceEnd = performance.now() + sliceMs;
   for (;;) {
     const step = steps.next();
@@ -219,7 +219,7 @@ const rank: Readonly<Record<SkillSource, number>> = { project: 2, user: 1, linke
  * Notes for each skill which skill of the same name shadows it. The project's wins over the user's, and that over the built-in
  * one. Skills of one rank do not shadow each other.
  */
-export function noteShadows(agents: readonly SkillHolder[]): void {
+export function markShadowed(agents: readonly SkillHolder[]): void {
   const strongest = new Map<string, { agent: SkillHolder; skill: FileSkill }>();
   for (const agent of agents) {
     for (const skill of agent.skills) {

@@ -17,11 +17,11 @@ export function readLines(source: string, parseYaml: (text: string) => unknown):
     const block: string[] = [];
     // A JSON value continues to its last bracket, wherever its lines begin.
     let open = openBrackets(head);
-    const goesOn = (line: string): boolean =>
+    const continues = (line: string): boolean =>
       isContinuation(line) ||
       (open > 0 && /^\s*[{[]/.test(head.trim() || (block[0] ?? ''))) ||
       (isBare(head, block) && !keyLine.test(line) && !/^(?:#|[<>=|]{7})/.test(line));
-    while (index + 1 < lines.length && goesOn(lines[index + 1] ?? '')) {
+    while (index + 1 < lines.length && continues(lines[index + 1] ?? '')) {
       const next = lines[++index] ?? '';
       block.push(next);
       open += openBrackets(next);

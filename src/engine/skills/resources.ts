@@ -3,15 +3,15 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 
-export interface Companion {
+export interface SkillResource {
   /** Path below the skill's folder, with `/`. */
   path: string;
   bytes: number;
 }
 
-export interface Companions {
+export interface SkillResources {
   /** Sorted, files in the folder itself first. At most the requested number. */
-  files: readonly Companion[];
+  files: readonly SkillResource[];
   /** True if there are more than these. */
   isCut: boolean;
 }
@@ -24,8 +24,8 @@ const maxDepth = 5;
  * Returns the files beside a skill file. Hidden files, the skill file, its recorded run and fetched packages are left out. Never
  * throws.
  */
-export function companionsOf(skillDir: string, limit: number): Companions {
-  const files: Companion[] = [];
+export function resourcesOf(skillDir: string, limit: number): SkillResources {
+  const files: SkillResource[] = [];
   const folders = [{ path: skillDir, depth: 0 }];
   let seen = 0;
   for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
@@ -45,13 +45,13 @@ export function companionsOf(skillDir: string, limit: number): Companions {
   return { files, isCut: false };
 }
 
-const isNoCompanion = (name: string): boolean =>
+const isLeftOut = (name: string): boolean =>
   /^(?:skills?\.md|recording\.jsonl|node_modules|__pycache__|\..*)$/i.test(name);
 
 function entriesIn(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true })
-      .filter(entry => !isNoCompanion(entry.name))
+      .filter(entry => !isLeftOut(entry.name))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   } catch {
     return [];

@@ -67,9 +67,9 @@ export async function searchWithRipgrep(
   });
   try {
     readLines(child.stdout.setEncoding('utf8'), request.base, (path, line, text) => {
-      const goesOn = !isCut && take(path, line, text);
-      if (!goesOn && !isCut) stop();
-      return goesOn;
+      const wantsMore = !isCut && take(path, line, text);
+      if (!wantsMore && !isCut) stop();
+      return wantsMore;
     });
     const code = await ended;
     context.signal.throwIfAborted();
@@ -116,13 +116,13 @@ function argumentsFor({ pattern, base, file, glob, ignoreCase }: SearchRequest):
 /** Parses `path NUL line : text`, one match a line. */
 function readLines(stream: NodeJS.ReadableStream, base: string, take: TakeLine): void {
   let rest = '';
-  let goesOn = true;
+  let wantsMore = true;
   stream.on('data', (chunk: string) => {
     const lines = (rest + chunk).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) {
       const [, path = '', number = '0', text = ''] = /^([^\0]*)\0(\d+):(.*)$/s.exec(line) ?? [];
-      goesOn = goesOn && take(join(base, path), Number(number), text);
+      wantsMore = wantsMore && take(join(base, path), Number(number), text);
     }
   });
 }

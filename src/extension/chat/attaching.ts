@@ -10,7 +10,7 @@ import type { Attachment } from '../../protocol/attachment.ts';
 import type { ToHost, ToWebview } from '../../protocol/webview.ts';
 import { plainLabel } from '../base/labels.ts';
 import type { LastEditor } from '../base/lastEditor.ts';
-import { AttachmentList, attachmentOf, mentionsIn, NotAttached } from './attachments.ts';
+import { AttachError, AttachmentList, attachmentOf, mentionsIn } from './attachments.ts';
 import {
   fileMaterial,
   findFiles,
@@ -59,7 +59,7 @@ export class Attaching {
       case 'attach_mention':
         return this.#adding(async () => {
           if (!(await this.#addMention(message.mention))) {
-            throw new NotAttached(
+            throw new AttachError(
               vscode.l10n.t('There is no file {0} in the workspace.', plainLabel(message.mention)),
             );
           }
@@ -118,14 +118,14 @@ export class Attaching {
     }
   }
 
-  /** Returns false if the word is not a mention of anything. Throws NotAttached. */
+  /** Returns false if the word is not a mention of anything. Throws AttachError. */
   async #addMention(mention: string): Promise<boolean> {
     const material = await this.#mentioned(mention);
     if (material && material !== 'declined') this.#list.add(material, { mention });
     return material !== undefined;
   }
 
-  /** Returns undefined if the word is not a mention of anything. Throws NotAttached. */
+  /** Returns undefined if the word is not a mention of anything. Throws AttachError. */
   async #mentioned(mention: string): Promise<Attachment | 'declined' | undefined> {
     if (mention === 'selection') return selectionMaterial(this.#editors.editor);
     if (mention === 'problems') return problemsMaterial(this.#editors.editor);
@@ -140,7 +140,7 @@ export class Attaching {
    */
   async #addFile(uri: vscode.Uri, how: 'dropped' | 'chosen'): Promise<void> {
     if (uri.scheme !== 'file')
-      throw new NotAttached(vscode.l10n.t('{0} was not attached: it is no file on the disk.', nameOf(uri)));
+      throw new AttachError(vscode.l10n.t('{0} was not attached: it is no file on the disk.', nameOf(uri)));
     if (await mayAttach(uri.fsPath, how === 'dropped')) this.#list.add(await fileMaterial(uri));
   }
 
@@ -232,7 +232,7 @@ async function mayAttach(path: string, asksOutside = false): Promise<boolean> {
 }
 
 const sentenceOf = (error: unknown): string =>
-  error instanceof NotAttached
+  error instanceof AttachError
     ? error.message
     : vscode.l10n.t(
         'It was not attached: {0}',

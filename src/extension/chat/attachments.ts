@@ -29,17 +29,17 @@ export interface Handed {
 }
 
 /** Says in a sentence for the person why something cannot be attached. */
-export class NotAttached extends Error {}
+export class AttachError extends Error {}
 
-/** Returns the bytes as an attachment. Throws NotAttached if a model cannot read them. */
+/** Returns the bytes as an attachment. Throws AttachError if a model cannot read them. */
 export function attachmentOf({ name, bytes, size = bytes.length, path, language }: Handed): Attachment {
   const mediaType = imageTypeOf(bytes);
   if (mediaType) {
-    if (size > maxImageBytes || bytes.length < size) throw new NotAttached(tooLarge(name, size));
+    if (size > maxImageBytes || bytes.length < size) throw new AttachError(tooLarge(name, size));
     return { kind: 'image', name, mediaType, data: bytes.toString('base64') };
   }
   if (looksBinary(bytes)) {
-    throw new NotAttached(
+    throw new AttachError(
       t(
         '{0} was not attached: it is neither text nor an image that models read (PNG, JPEG, GIF, WebP).',
         name,
@@ -105,12 +105,12 @@ export class AttachmentList {
 
   /**
    * Adds an attachment. `mention` is the request's word for it. Adding the same thing again replaces the older one.
-   * Throws NotAttached.
+   * Throws AttachError.
    */
   add(attachment: Attachment, { mention, thumbnail }: { mention?: string; thumbnail?: string } = {}): void {
     const held = this.#held.filter(one => !isSame(one, attachment, mention));
     if (held.length >= maxAttachments) {
-      throw new NotAttached(
+      throw new AttachError(
         t('{0} was not attached: {1} are as many as go along.', attachment.name, maxAttachments),
       );
     }

@@ -7,8 +7,14 @@ import type { Attachment } from '../../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../../protocol/webview.ts';
 import { describeTime, t } from '../base/labels.ts';
-import { ActiveRuns, type RequestPorts, type RunKind, requestRun } from './chatRuns.ts';
-import { ChatFeed, type ChatRequest, Conversation, type KeptRun, type RunElsewhere } from './conversation.ts';
+import { ChatRuns, type RequestPorts, type RunKind, requestRun } from './chatRuns.ts';
+import {
+  ChatFeed,
+  type ChatRequest,
+  Conversation,
+  type RemoteRun,
+  type RestoredRun,
+} from './conversation.ts';
 import { PendingApprovals } from './pendingApprovals.ts';
 
 /** The parts of the editor that the chat needs. */
@@ -31,7 +37,7 @@ export class Chat {
   readonly #approvals: PendingApprovals;
   readonly #feed: ChatFeed;
   #conversation = new Conversation();
-  readonly #runs: ActiveRuns;
+  readonly #runs: ChatRuns;
   /** Requests that wait for the end of the active run. */
   #queue: { id: string; request: ChatRequest }[] = [];
   /** True once a draft was shown in this conversation. A second one could overwrite the person's own words. */
@@ -40,7 +46,7 @@ export class Chat {
   constructor(ports: ChatPorts) {
     this.#ports = ports;
     this.#feed = new ChatFeed(message => ports.post(message));
-    this.#runs = new ActiveRuns(() => ports.changed());
+    this.#runs = new ChatRuns(() => ports.changed());
     this.#approvals = new PendingApprovals(
       request => ports.approvalAsked(request),
       () => ports.changed(),
@@ -68,8 +74,8 @@ export class Chat {
   }
 
   /** The id under which the runs of the shown conversation are stored. */
-  get keptId(): string {
-    return this.#conversation.keptId;
+  get conversationId(): string {
+    return this.#conversation.conversationId;
   }
 
   /** The ids of the shown conversation's runs, in their order. */
@@ -115,12 +121,16 @@ export class Chat {
   #start(request: ChatRequest, earlier: EarlierConversation): void {
     const conversation = this.#conversation;
     conversation.begin(request);
-    const { keptId: conversationId, latestKept: after } = conversation;
-    const place = { door: 'chat' as const, conversationId, ...(after !== undefined && { after }) };
+    const { conversationId, latestRunId: parentRunId } = conversation;
+    const place = {
+      origin: 'chat' as const,
+      conversationId,
+      ...(parentRunId !== undefined && { parentRunId }),
+    };
     const run = requestRun(request, earlier, place, this.#ports, this.#approvals);
     this.#activate('own', async signal => {
       for await (const { event, isKept } of run(signal)) {
-        if (event.type === 'run_start' && isKept) conversation.noteKept(event.runId);
+        if (event.type === 'run_start' && isKept) conversation.noteStored(event.runId);
         this.#append(conversation, event);
       }
     });
@@ -146,7 +156,7 @@ export class Chat {
     this.stop();
     await this.#runs.done;
     if (this.isRunning) this.submit(request);
-    else this.#start(this.#conversation.completed(request), this.#conversation.earlierInstead(request.text));
+    else this.#start(this.#conversation.completed(request), this.#conversation.earlierForRetry(request.text));
   }
 
   /** Continues the latest run if it was interrupted. */
@@ -181,7 +191,7 @@ export class Chat {
    * Plays stored runs into an empty conversation; nothing runs. Stopping shows the rest at once. A request after them
    * starts a new conversation that continues from there. `title` is the title of the played conversation.
    */
-  async replay(runs: readonly KeptRun[], title?: string): Promise<void> {
+  async replay(runs: readonly RestoredRun[], title?: string): Promise<void> {
     this.#watchNoMore();
     if (this.isRunning) return;
     const conversation = new Conversation();
@@ -197,7 +207,7 @@ export class Chat {
           if (index === 0 && event.type === 'run_start')
             this.#append(conversation, replayLabel(event.startedAt));
         }
-        conversation.tellAgain(run, before);
+        conversation.restoreTranscript(run, before);
       }
     });
   }
@@ -246,7 +256,7 @@ export class Chat {
     if (this.#runs.kind === 'elsewhere') this.#runs.leave();
   }
 
-  async #watch(conversation: Conversation, elsewhere: RunElsewhere, signal: AbortSignal): Promise<void> {
+  async #watch(conversation: Conversation, elsewhere: RemoteRun, signal: AbortSignal): Promise<void> {
     const isWatched = (): boolean => this.#feed.isFollowed;
     try {
       for await (const event of elsewhere.follow(conversation.saidBefore, isWatched, signal))

@@ -16,7 +16,7 @@ import { readToHost } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
 import type { OpenChats, PlacedChat } from './openChats.ts';
 import type { RunChangesView } from './runChanges.ts';
-import type { KeptConversations, KeptPlace } from './storedConversations.ts';
+import type { ConversationPlace, StoredConversations } from './storedConversations.ts';
 
 /** The parts that all chats of the window share. */
 export interface ChatDesk {
@@ -25,7 +25,7 @@ export interface ChatDesk {
   log: vscode.LogOutputChannel;
   chats: OpenChats;
   editors: LastEditor;
-  kept: KeptConversations;
+  kept: StoredConversations;
   changes: RunChangesView;
 }
 
@@ -38,7 +38,7 @@ export interface ChatPlace {
   changed(): void;
 }
 
-export class ChatSurface implements PlacedChat {
+export class ChatHost implements PlacedChat {
   readonly chat: Chat;
   readonly #desk: ChatDesk;
   readonly #place: ChatPlace;
@@ -55,7 +55,7 @@ export class ChatSurface implements PlacedChat {
     this.chat = new Chat({
       post: message => this.#post(message),
       openTelos: () => desk.current.openTelos(),
-      readAlong: kept => desk.kept.along(kept),
+      readAttachments: kept => desk.kept.attachments(kept),
       readInfo: () => readChatInfo(desk.current, desk.log),
       isTrusted: () => vscode.workspace.isTrusted,
       changed: () => {
@@ -101,7 +101,7 @@ export class ChatSurface implements PlacedChat {
   }
 
   /** Shows a conversation of an earlier window again, or an empty one if none is stored. */
-  restore(place: KeptPlace): void {
+  restore(place: ConversationPlace): void {
     this.#restoring = this.#restore(place).finally(() => {
       this.#restoring = undefined;
     });
@@ -111,7 +111,7 @@ export class ChatSurface implements PlacedChat {
     return this.#restoring !== undefined;
   }
 
-  async #restore(place: KeptPlace): Promise<void> {
+  async #restore(place: ConversationPlace): Promise<void> {
     try {
       const conversation = await this.#desk.kept.conversation(place, true);
       if (conversation && this.chat.title === '') await this.chat.open(conversation);
@@ -248,7 +248,7 @@ export class ChatSurface implements PlacedChat {
       ...(attachments.length > 0 && { attachments }),
       ...(skill && { skill }),
       ...(withoutSkill && { withoutSkill }),
-      ...(anew && { goesOn: 'anew' as const }),
+      ...(anew && { continuation: 'anew' as const }),
     };
     return message.instead ? this.chat.submitInstead(request) : this.chat.submit(request);
   }

@@ -2,8 +2,8 @@
 import * as vscode from 'vscode';
 import type { RunRequest } from '../../engine/run/request.ts';
 import { plainLabel } from '../base/labels.ts';
-import { type ChatDesk, ChatSurface } from './chatHost.ts';
-import { type Conversation, keptIdOf } from './conversation.ts';
+import { type ChatDesk, ChatHost } from './chatHost.ts';
+import { type Conversation, conversationIdOf } from './conversation.ts';
 
 const viewId = 'telos.chat';
 
@@ -12,12 +12,12 @@ const shownKey = 'telos.chat.shown';
 
 export class ChatView implements vscode.WebviewViewProvider {
   readonly #memory: vscode.Memento;
-  readonly #surface: ChatSurface;
+  readonly #host: ChatHost;
   #view: vscode.WebviewView | undefined;
 
   constructor(desk: ChatDesk, memory: vscode.Memento) {
     this.#memory = memory;
-    this.#surface = new ChatSurface(desk, {
+    this.#host = new ChatHost(desk, {
       isVisible: () => this.#view?.visible === true,
       focus: () => this.focus(),
       changed: () => this.#label(),
@@ -26,14 +26,13 @@ export class ChatView implements vscode.WebviewViewProvider {
 
   resolveWebviewView(view: vscode.WebviewView): void {
     const shown = this.#memory.get<string>(shownKey);
-    if (shown !== undefined && this.#surface.chat.title === '')
-      this.#surface.restore({ conversationId: shown });
+    if (shown !== undefined && this.#host.chat.title === '') this.#host.restore({ conversationId: shown });
     this.#view = view;
     const subscriptions = vscode.Disposable.from(
-      this.#surface.attach(view.webview),
+      this.#host.attach(view.webview),
       view.onDidChangeVisibility(() => {
         // A hidden page is thrown away. The next one asks for everything.
-        if (!view.visible) this.#surface.chat.hide();
+        if (!view.visible) this.#host.chat.hide();
       }),
       view.onDidDispose(() => {
         subscriptions.dispose();
@@ -47,13 +46,13 @@ export class ChatView implements vscode.WebviewViewProvider {
    * Brings the chat to the front and runs a request in it. The request does not continue what was said there before.
    */
   async submitInFront(request: RunRequest): Promise<void> {
-    this.#surface.chat.submit({ ...request, goesOn: 'from_start' });
+    this.#host.chat.submit({ ...request, continuation: 'from_start' });
     await this.focus();
   }
 
   /** Brings the chat to the front and runs a request in it, in place of an active run. */
   async submitInstead(request: RunRequest): Promise<void> {
-    await this.#surface.chat.submitInstead(request);
+    await this.#host.chat.submitInstead(request);
     await this.focus();
   }
 
@@ -63,38 +62,38 @@ export class ChatView implements vscode.WebviewViewProvider {
 
   /** Shows a stored conversation in place of the shown one. */
   async open(conversation: Conversation): Promise<void> {
-    await this.#surface.chat.open(conversation);
+    await this.#host.chat.open(conversation);
     await this.focus();
   }
 
   /** Empties the sidebar for a chat elsewhere. Returns undefined while a run is active. */
   give(): Promise<Conversation | undefined> {
-    return this.#surface.chat.give();
+    return this.#host.chat.give();
   }
 
   async startOver(): Promise<void> {
-    await this.#surface.chat.startOver();
+    await this.#host.chat.startOver();
     await this.focus();
   }
 
   /** True while it has an active run that can be stopped from here. */
   get isRunning(): boolean {
-    return this.#surface.chat.canStop;
+    return this.#host.chat.canStop;
   }
 
   stop(): void {
-    this.#surface.chat.stop();
+    this.#host.chat.stop();
   }
 
-  #remember(keptId: string | undefined): void {
+  #remember(conversationId: string | undefined): void {
     // A conversation that is being read again is still remembered.
-    if (keptId === undefined && this.#surface.isRestoring) return;
-    if (this.#memory.get(shownKey) !== keptId) void this.#memory.update(shownKey, keptId);
+    if (conversationId === undefined && this.#host.isRestoring) return;
+    if (this.#memory.get(shownKey) !== conversationId) void this.#memory.update(shownKey, conversationId);
   }
 
   #label(): void {
-    const { keptId, title, canStop, waiting } = this.#surface.chat;
-    this.#remember(title === '' ? undefined : keptId);
+    const { conversationId, title, canStop, waiting } = this.#host.chat;
+    this.#remember(title === '' ? undefined : conversationId);
     void vscode.commands.executeCommand('setContext', 'telos.chatRunning', canStop);
     if (!this.#view) return;
     this.#view.description = plainLabel(title, 60);
@@ -122,7 +121,7 @@ const panelType = 'telos.chatPanel';
 
 /** One chat and the editor that shows it. Its run outlives the editor. */
 class ChatPanel {
-  readonly surface: ChatSurface;
+  readonly host: ChatHost;
   readonly #desk: ChatDesk;
   readonly #panels: ChatPanels;
   #panel: vscode.WebviewPanel | undefined;
@@ -130,7 +129,7 @@ class ChatPanel {
   constructor(desk: ChatDesk, panels: ChatPanels) {
     this.#desk = desk;
     this.#panels = panels;
-    this.surface = new ChatSurface(desk, {
+    this.host = new ChatHost(desk, {
       isVisible: () => this.#panel?.visible === true,
       focus: async () => this.focus(),
       changed: () => this.#label(),
@@ -150,17 +149,17 @@ class ChatPanel {
   show(panel: vscode.WebviewPanel): void {
     this.#panel = panel;
     const subscriptions = vscode.Disposable.from(
-      this.surface.attach(panel.webview),
+      this.host.attach(panel.webview),
       panel.onDidChangeViewState(() => {
         // A hidden page is thrown away. The next one asks for everything.
-        if (!panel.visible) this.surface.chat.hide();
+        if (!panel.visible) this.host.chat.hide();
         this.#panels.changed();
       }),
       panel.onDidDispose(() => {
         subscriptions.dispose();
         this.#panel = undefined;
         this.#panels.changed();
-        const { chat } = this.surface;
+        const { chat } = this.host;
         if (chat.isWorking) this.#goOnUnseen();
         else if (chat.isRunning) chat.close();
         else this.#panels.remove(this);
@@ -170,7 +169,7 @@ class ChatPanel {
   }
 
   #label(): void {
-    const { title, isRunning, waiting } = this.surface.chat;
+    const { title, isRunning, waiting } = this.host.chat;
     this.#panels.changed();
     if (!this.#panel) {
       if (!isRunning) this.#panels.remove(this);
@@ -195,12 +194,12 @@ class ChatPanel {
   #goOnUnseen(): void {
     const question = vscode.l10n.t(
       '“{0}” runs on, although its editor is closed.',
-      plainLabel(this.surface.chat.title, 60),
+      plainLabel(this.host.chat.title, 60),
     );
     const [show, stop] = [vscode.l10n.t('Show'), vscode.l10n.t('Stop')];
     void vscode.window.showInformationMessage(question, show, stop).then(answer => {
       if (answer === show) this.focus();
-      if (answer === stop) this.surface.chat.stop();
+      if (answer === stop) this.host.chat.stop();
     });
   }
 }
@@ -226,7 +225,7 @@ export class ChatPanels implements vscode.WebviewPanelSerializer {
     const one = new ChatPanel(this.#desk, this);
     this.#all.add(one);
     const id = typeof state === 'object' && state !== null && 'id' in state ? state.id : undefined;
-    if (typeof id === 'string') one.surface.restore({ conversationId: keptIdOf(id) });
+    if (typeof id === 'string') one.host.restore({ conversationId: conversationIdOf(id) });
     one.show(panel);
   }
 
@@ -236,12 +235,12 @@ export class ChatPanels implements vscode.WebviewPanelSerializer {
 
   remove(one: ChatPanel): void {
     if (!this.#all.delete(one)) return;
-    this.#desk.chats.remove(one.surface);
+    this.#desk.chats.remove(one.host);
   }
 
   /** Updates the context for the `when` clauses of package.json. */
   changed(): void {
-    const isRunning = this.active?.surface.chat.canStop === true;
+    const isRunning = this.active?.host.chat.canStop === true;
     void vscode.commands.executeCommand('setContext', 'telos.panelRunning', isRunning);
   }
 }
@@ -257,9 +256,9 @@ export function registerChatPanels(desk: ChatDesk): { panels: ChatPanels; regist
     vscode.commands.registerCommand('telos.openChatInEditor', () => {
       panels.open();
     }),
-    vscode.commands.registerCommand('telos.stopEditorChat', () => panels.active?.surface.chat.stop()),
+    vscode.commands.registerCommand('telos.stopEditorChat', () => panels.active?.host.chat.stop()),
     vscode.commands.registerCommand('telos.newEditorConversation', () =>
-      panels.active?.surface.chat.startOver(),
+      panels.active?.host.chat.startOver(),
     ),
   );
   return { panels, registration };

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { Interruption } from '../../engine/errors.ts';
 import type { Human } from '../../engine/human.ts';
-import type { KeptAlong } from '../../engine/records/runAttachments.ts';
+import type { StoredAttachments } from '../../engine/records/runAttachments.ts';
 import type { EarlierConversation, RunRequest } from '../../engine/run/request.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { ErrorCode, RunEvent } from '../../protocol/run.ts';
@@ -17,7 +17,7 @@ import type { ChatRequest } from './conversation.ts';
 export interface RequestPorts {
   openTelos(): Promise<Pick<Telos, 'run'>>;
   /** Reads the attachments of a request from an earlier window. */
-  readAlong(kept: NonNullable<ChatRequest['keptWith']>): Promise<KeptAlong>;
+  readAttachments(kept: NonNullable<ChatRequest['keptWith']>): Promise<StoredAttachments>;
   isTrusted(): boolean;
 }
 
@@ -36,7 +36,7 @@ const untrustedMessage = (): string =>
 export function requestRun(
   { keptWith, ...request }: ChatRequest,
   earlier: EarlierConversation,
-  place: Pick<RunRequest, 'door' | 'conversationId' | 'after'>,
+  place: Pick<RunRequest, 'origin' | 'conversationId' | 'parentRunId'>,
   ports: RequestPorts,
   human: Human,
 ): (signal: AbortSignal) => AsyncGenerator<RequestEvent, void> {
@@ -49,8 +49,8 @@ export function requestRun(
         return;
       }
       const telos = await ports.openTelos();
-      const kept = keptWith && (await ports.readAlong(keptWith));
-      const whole = { ...goingOn(kept ? withAlong(request, kept) : request, earlier), ...place };
+      const kept = keptWith && (await ports.readAttachments(keptWith));
+      const whole = { ...goingOn(kept ? withStored(request, kept) : request, earlier), ...place };
       for await (const event of telos.run(whole, human, signal)) {
         started = true;
         yield { event, isKept: true };
@@ -85,16 +85,16 @@ function refused(
 const own = (event: RunEvent): RequestEvent => ({ event, isKept: false });
 
 /** Converts the request to the engine's form. */
-function goingOn({ goesOn, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
+function goingOn({ continuation, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
   const { messages, skill, skillIsUnread } = earlier;
-  if (goesOn === 'from_start' || messages.length === 0) return request;
-  const stays = goesOn !== 'anew' && skill;
+  if (continuation === 'from_start' || messages.length === 0) return request;
+  const stays = continuation !== 'anew' && skill;
   const unread = stays && skillIsUnread && { skillIsUnread };
   return { ...request, conversation: { messages, ...(stays && { skill }), ...unread } };
 }
 
 /** Adds what was attached the first time, before the attachments that the person has added since. */
-function withAlong(request: ChatRequest, { attachments, selection }: KeptAlong): ChatRequest {
+function withStored(request: ChatRequest, { attachments, selection }: StoredAttachments): ChatRequest {
   const all = [...attachments, ...(request.attachments ?? [])];
   return {
     ...request,
@@ -103,7 +103,7 @@ function withAlong(request: ChatRequest, { attachments, selection }: KeptAlong):
   };
 }
 
-function noticesOf({ missing, hidden }: KeptAlong): RunEvent[] {
+function noticesOf({ missing, hidden }: StoredAttachments): RunEvent[] {
   const notice = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
   const names = missing.map(({ name }) => name).join(', ');
   const gone = t(
@@ -138,7 +138,7 @@ interface ActiveRun {
   done: Promise<void>;
 }
 
-export class ActiveRuns {
+export class ChatRuns {
   readonly #changed: () => void;
   readonly #all = new Set<ActiveRun>();
   #shown: ActiveRun | undefined;

@@ -27,7 +27,7 @@ export interface ChatRequest extends RunRequest {
    * How the request continues the conversation. Either with its skill (the usual case), with a skill chosen by the
    * words alone, or from nothing.
    */
-  goesOn?: 'with_skill' | 'anew' | 'from_start';
+  continuation?: 'with_skill' | 'anew' | 'from_start';
 }
 
 /** A request as it was made. `earlier` is the conversation before it. */
@@ -37,7 +37,7 @@ interface Turn {
 }
 
 /** A stored run. Without a `run_end` it was interrupted. */
-export interface KeptRun {
+export interface RestoredRun {
   request: ChatRequest;
   events: readonly RunEvent[];
   /** Its own messages, as far as they were stored. */
@@ -45,11 +45,11 @@ export interface KeptRun {
   /** True if the run knew of nothing that was said before it. */
   beginsAnew?: boolean;
   /** Set if the run is active elsewhere. */
-  elsewhere?: RunElsewhere;
+  elsewhere?: RemoteRun;
 }
 
 /** A run that can only be watched. */
-export interface RunElsewhere {
+export interface RemoteRun {
   /** The place, in words for a person. */
   where: string;
   /**
@@ -63,12 +63,12 @@ const nothingSaid: EarlierConversation = { messages: [] };
 
 export class Conversation {
   /** The id under which its runs are stored. */
-  readonly keptId: string;
+  readonly conversationId: string;
   /** The id that a view uses. It changes each time that runs are dropped, because the numbers then start again. */
   readonly id: string;
   readonly #dropped: number;
   /** The runs as they were restored. Empty for a conversation that began in this window. */
-  keptRuns: readonly KeptRun[] = [];
+  restoredRuns: readonly RestoredRun[] = [];
   #numbered: RunEvent[] = [];
   /** Events without numbers. Those that arrive within one frame are sent as one batch, their text as one delta. */
   #waiting: RunEvent[] = [];
@@ -81,30 +81,30 @@ export class Conversation {
   #replayed = 0;
   #replayOf = '';
   /** The stored runs, in their order. */
-  #keptRuns: { runId: string; turn: number }[] = [];
+  #storedRuns: { runId: string; turn: number }[] = [];
 
-  constructor(keptId: string = randomUUID(), dropped = 0) {
-    this.keptId = keptId;
+  constructor(conversationId: string = randomUUID(), dropped = 0) {
+    this.conversationId = conversationId;
     this.#dropped = dropped;
-    this.id = dropped === 0 ? keptId : `${keptId}.${dropped}`;
+    this.id = dropped === 0 ? conversationId : `${conversationId}.${dropped}`;
   }
 
   /**
    * Returns the conversation as it was when its latest run was stored. `title` is the title that the person has given
    * it.
    */
-  static restored(keptId: string, runs: readonly KeptRun[], title?: string): Conversation {
-    const conversation = new Conversation(keptId);
+  static restored(conversationId: string, runs: readonly RestoredRun[], title?: string): Conversation {
+    const conversation = new Conversation(conversationId);
     conversation.#givenTitle = title;
-    conversation.keptRuns = runs;
+    conversation.restoredRuns = runs;
     for (const run of runs) {
       const before = conversation.#earlier.messages;
       conversation.begin(run.request);
       for (const event of run.events) {
-        if (event.type === 'run_start') conversation.noteKept(event.runId);
+        if (event.type === 'run_start') conversation.noteStored(event.runId);
         conversation.append(event);
       }
-      conversation.tellAgain(run, before);
+      conversation.restoreTranscript(run, before);
     }
     return conversation;
   }
@@ -128,9 +128,9 @@ export class Conversation {
   }
 
   /** Its latest run, if that is active elsewhere. */
-  get elsewhere(): RunElsewhere | undefined {
+  get elsewhere(): RemoteRun | undefined {
     const last = this.#waiting.at(-1) ?? this.#numbered.at(-1);
-    return last?.type === 'run_end' ? undefined : this.keptRuns.at(-1)?.elsewhere;
+    return last?.type === 'run_end' ? undefined : this.restoredRuns.at(-1)?.elsewhere;
   }
 
   /** The messages before its latest request. */
@@ -144,7 +144,7 @@ export class Conversation {
   }
 
   /** Like `earlier`, but leaves out the latest request if that has the same text. */
-  earlierInstead(text: string): EarlierConversation {
+  earlierForRetry(text: string): EarlierConversation {
     const latest = this.#turns.at(-1);
     return latest?.request.text === text ? latest.earlier : this.#earlier;
   }
@@ -175,13 +175,13 @@ export class Conversation {
   }
 
   /** Notes that the run that has just begun is stored. */
-  noteKept(runId: string): void {
-    this.#keptRuns.push({ runId, turn: this.#turns.length - 1 });
+  noteStored(runId: string): void {
+    this.#storedRuns.push({ runId, turn: this.#turns.length - 1 });
   }
 
   /** The run that the next one follows. Undefined for the first. */
-  get latestKept(): string | undefined {
-    return this.#keptRuns.at(-1)?.runId;
+  get latestRunId(): string | undefined {
+    return this.#storedRuns.at(-1)?.runId;
   }
 
   /** Returns true if this is the latest run and it can be resumed: it was stopped or never ended. */
@@ -219,9 +219,9 @@ export class Conversation {
     const index = kept.filter(({ type }) => type === 'run_start').length;
     const turn = this.#turns[index];
     if (end === -1 || !turn) return undefined;
-    const conversation = new Conversation(this.keptId, this.#dropped + 1);
+    const conversation = new Conversation(this.conversationId, this.#dropped + 1);
     conversation.#givenTitle = this.#givenTitle;
-    conversation.#keptRuns = this.#keptRuns.filter(({ turn }) => turn < index);
+    conversation.#storedRuns = this.#storedRuns.filter(({ turn }) => turn < index);
     for (const event of kept) pushJoined(conversation.#waiting, event);
     conversation.#turns = this.#turns.slice(0, index);
     conversation.#replayed = Math.min(this.#replayed, index);
@@ -234,7 +234,7 @@ export class Conversation {
    * Rebuilds the messages of a stored run without an end from its events. Call it after them, with what was said before
    * the run.
    */
-  tellAgain({ events, messages: own = [], beginsAnew }: KeptRun, said: readonly Message[]): void {
+  restoreTranscript({ events, messages: own = [], beginsAnew }: RestoredRun, said: readonly Message[]): void {
     const before = beginsAnew ? [] : said;
     const end = events.findLast(event => event.type === 'run_end');
     const hasSaid = own.length > 0 || events.some(({ type }) => type === 'text' || type === 'tool_start');
@@ -290,7 +290,7 @@ function pushJoined(events: RunEvent[], event: RunEvent): void {
 }
 
 /** Returns the id under which a conversation's runs are stored, from the id that a view uses. */
-export const keptIdOf = (id: string): string => id.replace(/\.\d+$/, '');
+export const conversationIdOf = (id: string): string => id.replace(/\.\d+$/, '');
 
 /** About one frame of the screen. In milliseconds. */
 const batchInterval = 16;

@@ -5,7 +5,7 @@ import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import { type Attachment, maxImageBytes, maxTextBytes } from '../../protocol/attachment.ts';
 import { plainLabel } from '../base/labels.ts';
-import { attachmentOf, imageTypeOf, NotAttached, textAttachment } from './attachments.ts';
+import { AttachError, attachmentOf, imageTypeOf, textAttachment } from './attachments.ts';
 
 const mostProblems = 100;
 const mostFiles = 30;
@@ -13,12 +13,12 @@ const mostFiles = 30;
 const mostFound = 400;
 const leftOut = '**/{node_modules,.git}/**';
 
-/** Returns the selection as an attachment. Throws NotAttached if nothing is selected. */
+/** Returns the selection as an attachment. Throws AttachError if nothing is selected. */
 export function selectionMaterial(editor: vscode.TextEditor | undefined): Attachment {
-  if (!editor) throw new NotAttached(vscode.l10n.t('There is no selection: no text editor is open.'));
+  if (!editor) throw new AttachError(vscode.l10n.t('There is no selection: no text editor is open.'));
   const { document, selection } = editor;
   const name = nameOf(document.uri);
-  if (selection.isEmpty) throw new NotAttached(vscode.l10n.t('Nothing is selected in {0}.', name));
+  if (selection.isEmpty) throw new AttachError(vscode.l10n.t('Nothing is selected in {0}.', name));
   const [first, last] = [selection.start.line + 1, selection.end.line + 1];
   const lines =
     first === last ? vscode.l10n.t('line {0}', first) : vscode.l10n.t('lines {0} to {1}', first, last);
@@ -30,7 +30,7 @@ export function selectionMaterial(editor: vscode.TextEditor | undefined): Attach
 }
 
 /**
- * Returns the problems of the editor's file, or of the whole workspace if the file has none. Throws NotAttached if
+ * Returns the problems of the editor's file, or of the whole workspace if the file has none. Throws AttachError if
  * there are none at all.
  */
 export function problemsMaterial(editor: vscode.TextEditor | undefined): Attachment {
@@ -40,7 +40,7 @@ export function problemsMaterial(editor: vscode.TextEditor | undefined): Attachm
     uri && own.length > 0 ? [[uri, own]] : vscode.languages.getDiagnostics();
   const problems = all.flatMap(([file, found]) => found.map(problem => ({ file, problem })));
   if (problems.length === 0)
-    throw new NotAttached(vscode.l10n.t('There are no problems: the editor knows of none.'));
+    throw new AttachError(vscode.l10n.t('There are no problems: the editor knows of none.'));
   problems.sort((one, other) => one.problem.severity - other.problem.severity);
   const lines = problems.slice(0, mostProblems).map(({ file, problem }) => problemLine(file, problem));
   const more = problems.length - lines.length;
@@ -63,11 +63,11 @@ function problemLine(
   return `${place} ${severities[severity]}: ${message.replace(/\s+/g, ' ')}${from ? ` (${from})` : ''}`;
 }
 
-/** Returns a file as the editor shows it, with unsaved changes, or else as it is on disk. Throws NotAttached. */
+/** Returns a file as the editor shows it, with unsaved changes, or else as it is on disk. Throws AttachError. */
 export async function fileMaterial(uri: vscode.Uri): Promise<Attachment> {
   const name = nameOf(uri);
   if (uri.scheme !== 'file')
-    throw new NotAttached(vscode.l10n.t('{0} was not attached: it is no file on the disk.', name));
+    throw new AttachError(vscode.l10n.t('{0} was not attached: it is no file on the disk.', name));
   const path = uri.fsPath;
   const document = vscode.workspace.textDocuments.find(one => one.uri.toString() === uri.toString());
   if (document) {
@@ -75,14 +75,14 @@ export async function fileMaterial(uri: vscode.Uri): Promise<Attachment> {
     return attachmentOf({ name, path, bytes, language: document.languageId });
   }
   const about = await stat(path).catch(() => undefined);
-  if (!about) throw new NotAttached(vscode.l10n.t('{0} was not attached: it is not there.', name));
+  if (!about) throw new AttachError(vscode.l10n.t('{0} was not attached: it is not there.', name));
   if (about.isDirectory()) {
-    throw new NotAttached(
+    throw new AttachError(
       vscode.l10n.t('{0} was not attached: it is a folder. Name it in your request instead.', name),
     );
   }
   if (!about.isFile())
-    throw new NotAttached(vscode.l10n.t('{0} was not attached: it is no ordinary file.', name));
+    throw new AttachError(vscode.l10n.t('{0} was not attached: it is no ordinary file.', name));
   return attachmentOf({ name, path, size: about.size, bytes: await readStart(path) });
 }
 

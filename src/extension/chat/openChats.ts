@@ -61,8 +61,8 @@ export class OpenChats {
   }
 
   /** Returns the chat that shows a stored conversation now, or undefined if none does. */
-  holding(keptId: string): PlacedChat | undefined {
-    return [...this.#all].find(({ chat }) => chat.keptId === keptId);
+  holding(conversationId: string): PlacedChat | undefined {
+    return [...this.#all].find(({ chat }) => chat.conversationId === conversationId);
   }
 
   /** Refreshes all chats after a possible change of provider, skills or trust. */

@@ -1,23 +1,23 @@
 /** Reads stored conversations, for a chat that shows one of them again. */
 
 import { setTimeout as wait } from 'node:timers/promises';
-import type { KeptAlong } from '../../engine/records/runAttachments.ts';
+import type { StoredAttachments } from '../../engine/records/runAttachments.ts';
 import type { RunHistory } from '../../engine/records/runHistory.ts';
-import type { KeptRun as RunFile } from '../../engine/records/runSummary.ts';
+import type { StoredRun as RunFile } from '../../engine/records/runSummary.ts';
 import { withoutCutImages } from '../../engine/records/transcript.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { RunEvent } from '../../protocol/run.ts';
 import { t } from '../base/labels.ts';
-import { type ChatRequest, Conversation, type KeptRun, type RunElsewhere } from './conversation.ts';
+import { type ChatRequest, Conversation, type RemoteRun, type RestoredRun } from './conversation.ts';
 
 /** A conversation by its id, or by the id of one of its runs. */
-export type KeptPlace = { conversationId: string } | { runId: string };
+export type ConversationPlace = { conversationId: string } | { runId: string };
 
 /** A reloaded window still ends its runs while the next one already reads. In milliseconds. */
 const endingPatience = 4_000;
 const endingPause = 250;
 
-export class KeptConversations {
+export class StoredConversations {
   readonly #openTelos: () => Promise<Pick<Telos, 'config'>>;
   readonly #patience: number;
   #history: { dataDir: string; runs: RunHistory } | undefined;
@@ -40,15 +40,15 @@ export class KeptConversations {
    * Returns the conversation, or undefined if none of it is stored. `afterReload` waits a while for the end of its
    * latest run, which the closed window may still write. Throws the history's error if a run is missing.
    */
-  async conversation(place: KeptPlace, afterReload = false): Promise<Conversation | undefined> {
+  async conversation(place: ConversationPlace, afterReload = false): Promise<Conversation | undefined> {
     const history = await this.history();
     const runId = 'runId' in place ? place.runId : await this.#latestOf(place.conversationId);
     if (runId === undefined) return undefined;
     for (let waited = 0; ; waited += endingPause) {
       const { id, title, runs } = await history.conversation(runId);
-      const goesOn = runs.at(-1)?.summary.outcome === 'running';
+      const isRunning = runs.at(-1)?.summary.outcome === 'running';
       const mayEndNow = afterReload && waited < this.#patience;
-      if (!goesOn || !mayEndNow) return Conversation.restored(id, runs.map(keptRunOf), title);
+      if (!isRunning || !mayEndNow) return Conversation.restored(id, runs.map(restoredRunOf), title);
       await wait(endingPause);
     }
   }
@@ -56,15 +56,15 @@ export class KeptConversations {
   /**
    * Returns one run alone. Its end includes what was said before it. Throws the history's error if the run is missing.
    */
-  async run(runId: string): Promise<KeptRun> {
+  async run(runId: string): Promise<RestoredRun> {
     const history = await this.history();
     const { runs } = await history.conversation(runId, runId);
-    return keptRunOf(runs.at(-1) ?? (await history.read(runId)));
+    return restoredRunOf(runs.at(-1) ?? (await history.read(runId)));
   }
 
   /** Returns the attachments of a stored run's request. */
-  async along({ runId, attached }: NonNullable<ChatRequest['keptWith']>): Promise<KeptAlong> {
-    return (await this.history()).along(runId, attached);
+  async attachments({ runId, attached }: NonNullable<ChatRequest['keptWith']>): Promise<StoredAttachments> {
+    return (await this.history()).attachments(runId, attached);
   }
 
   async #latestOf(conversationId: string): Promise<string | undefined> {
@@ -73,7 +73,7 @@ export class KeptConversations {
   }
 }
 
-function keptRunOf(run: RunFile): KeptRun {
+function restoredRunOf(run: RunFile): RestoredRun {
   const { summary, events, messages, earlier } = run;
   const start = events.find(event => event.type === 'run_start');
   const routed = events.find(event => event.type === 'routed');
@@ -88,14 +88,14 @@ function keptRunOf(run: RunFile): KeptRun {
     events: events.map(withWholeImages),
     messages: withoutCutImages(messages),
     ...(messages.length > 0 && earlier === 0 && { beginsAnew: true }),
-    ...(summary.outcome === 'running' && { elsewhere: elsewhereOf(run) }),
+    ...(summary.outcome === 'running' && { elsewhere: remoteRunOf(run) }),
   };
 }
 
 const withWholeImages = (event: RunEvent): RunEvent =>
   event.type === 'run_end' ? { ...event, messages: withoutCutImages(event.messages) } : event;
 
-const elsewhereOf = (run: RunFile): RunElsewhere => ({
+const remoteRunOf = (run: RunFile): RemoteRun => ({
   where: whereOf(run),
   async *follow(said, isWatched, signal) {
     const { followedRun } = await import('../../engine/records/followRun.ts');

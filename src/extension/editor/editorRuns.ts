@@ -68,7 +68,7 @@ export class NativeRuns implements vscode.Disposable {
     const cancelling = token.onCancellationRequested(() => controller.abort());
     if (token.isCancellationRequested) controller.abort();
     const one: NativeRun = { skill: '', model: '', cost: 0, controller };
-    const run = this.#follow({ door: 'editor', ...request }, human, one, onEvent);
+    const run = this.#follow({ origin: 'editor', ...request }, human, one, onEvent);
     this.#running.set(one, run);
     this.#changed.fire();
     try {

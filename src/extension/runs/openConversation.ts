@@ -7,7 +7,7 @@ import { plainLabel } from '../base/labels.ts';
 import type { ChatDesk } from '../chat/chatHost.ts';
 import type { ChatPanels, ChatView } from '../chat/chatPlaces.ts';
 import type { Conversation } from '../chat/conversation.ts';
-import type { KeptPlace } from '../chat/storedConversations.ts';
+import type { ConversationPlace } from '../chat/storedConversations.ts';
 import { outcomeLabel } from './runItem.ts';
 
 /** The argument of the command. Without an id, the person is asked for a conversation. */
@@ -32,7 +32,7 @@ export function registerOpenConversation(
 ): vscode.Disposable {
   const move = vscode.commands.registerCommand('telos.moveChatToEditor', async () => {
     const conversation = await view.give();
-    if (conversation) await panels.open().surface.chat.open(conversation);
+    if (conversation) await panels.open().host.chat.open(conversation);
   });
   const open = vscode.commands.registerCommand('telos.openConversation', async (given?: unknown) => {
     const wanted = readWanted(given);
@@ -48,7 +48,7 @@ export function registerOpenConversation(
 }
 
 async function openPlace(
-  place: KeptPlace,
+  place: ConversationPlace,
   { panel, replay, resume }: Wanted,
   desk: ChatDesk,
   view: ChatView,
@@ -56,7 +56,7 @@ async function openPlace(
 ): Promise<void> {
   if (replay && 'runId' in place) {
     const run = await desk.kept.run(place.runId);
-    await panels.open().surface.chat.replay([run]);
+    await panels.open().host.chat.replay([run]);
     return;
   }
   const open = 'conversationId' in place && !replay ? desk.chats.holding(place.conversationId) : undefined;
@@ -72,9 +72,9 @@ async function openPlace(
     );
     return;
   }
-  if (replay) await panels.open().surface.chat.replay(conversation.keptRuns, conversation.title);
+  if (replay) await panels.open().host.chat.replay(conversation.restoredRuns, conversation.title);
   else await openShown(conversation, panel === true, desk, view, panels);
-  if (resume && 'runId' in place) desk.chats.holding(conversation.keptId)?.chat.resume(place.runId);
+  if (resume && 'runId' in place) desk.chats.holding(conversation.conversationId)?.chat.resume(place.runId);
 }
 
 /** Opens the conversation without replacing an active run in the sidebar. */
@@ -85,9 +85,9 @@ async function openShown(
   view: ChatView,
   panels: ChatPanels,
 ): Promise<void> {
-  const open = desk.chats.holding(conversation.keptId);
+  const open = desk.chats.holding(conversation.conversationId);
   if (open) await open.focus();
-  else if (inPanel || view.isRunning) await panels.open().surface.chat.open(conversation);
+  else if (inPanel || view.isRunning) await panels.open().host.chat.open(conversation);
   else await view.open(conversation);
 }
 
@@ -104,12 +104,12 @@ function readWanted(given: unknown): Wanted {
   };
 }
 
-function placeOf({ conversationId, runId }: Wanted): KeptPlace | undefined {
+function placeOf({ conversationId, runId }: Wanted): ConversationPlace | undefined {
   if (runId !== undefined) return { runId };
   return conversationId === undefined ? undefined : { conversationId };
 }
 
-async function pick(desk: ChatDesk): Promise<KeptPlace | undefined> {
+async function pick(desk: ChatDesk): Promise<ConversationPlace | undefined> {
   const { titleOf } = await import('../../engine/records/runSummary.ts');
   const runs = await (await desk.kept.history()).list();
   const seen = new Set<string>();

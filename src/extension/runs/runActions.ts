@@ -11,7 +11,7 @@ import type { RunHistory } from '../../engine/records/runHistory.ts';
 import type { RunSummary } from '../../engine/records/runSummary.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
-import type { KeptConversations } from '../chat/storedConversations.ts';
+import type { StoredConversations } from '../chat/storedConversations.ts';
 import { type ConversationNode, documentScheme, outcomeLabel, type RunNode } from './runItem.ts';
 import type { RunsTree } from './runsTree.ts';
 
@@ -19,10 +19,10 @@ type Node = ConversationNode | RunNode;
 
 export class RunActions {
   readonly #current: CurrentTelos;
-  readonly #kept: KeptConversations;
+  readonly #kept: StoredConversations;
   readonly #tree: RunsTree;
 
-  constructor(current: CurrentTelos, kept: KeptConversations, tree: RunsTree) {
+  constructor(current: CurrentTelos, kept: StoredConversations, tree: RunsTree) {
     this.#current = current;
     this.#kept = kept;
     this.#tree = tree;

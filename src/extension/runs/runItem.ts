@@ -1,6 +1,6 @@
 /** Describes a stored run in the tree *Runs*: its name, how it ended, when, and its usage. */
 import * as vscode from 'vscode';
-import type { KeptOutcome, RunSummary } from '../../engine/records/runSummary.ts';
+import type { RunSummary, StoredOutcome } from '../../engine/records/runSummary.ts';
 import { plainLabel } from '../base/labels.ts';
 
 /** A conversation, represented by its latest run. Commands of other files take its `runId`. */
@@ -52,12 +52,12 @@ function contextOf({ kind }: ConversationNode | RunNode, run: RunSummary): strin
   return `${kind}.${outcome}${canGoOn}${skill ? '.skill' : ''}${toolCalls > 0 ? '.tools' : ''}`;
 }
 
-function iconOf(outcome: KeptOutcome): vscode.ThemeIcon {
+function iconOf(outcome: StoredOutcome): vscode.ThemeIcon {
   const [icon, color] = icons[outcome];
   return new vscode.ThemeIcon(icon, color ? new vscode.ThemeColor(color) : undefined);
 }
 
-const icons: Readonly<Record<KeptOutcome, readonly [icon: string, color?: string]>> = {
+const icons: Readonly<Record<StoredOutcome, readonly [icon: string, color?: string]>> = {
   completed: ['pass', 'testing.iconPassed'],
   failed: ['error', 'list.errorForeground'],
   no_match: ['question', 'list.warningForeground'],
@@ -71,7 +71,7 @@ const icons: Readonly<Record<KeptOutcome, readonly [icon: string, color?: string
 /** Scheme of the address under which a run is a document. */
 export const documentScheme = 'telos-run';
 
-export function outcomeLabel(outcome: KeptOutcome): string {
+export function outcomeLabel(outcome: StoredOutcome): string {
   switch (outcome) {
     case 'completed':
       return vscode.l10n.t('Completed');

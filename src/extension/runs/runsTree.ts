@@ -2,7 +2,7 @@
 import * as vscode from 'vscode';
 import type { RunHistory } from '../../engine/records/runHistory.ts';
 import type { RunSummary } from '../../engine/records/runSummary.ts';
-import type { KeptConversations } from '../chat/storedConversations.ts';
+import type { StoredConversations } from '../chat/storedConversations.ts';
 import { type ConversationNode, dayLabel, dayOf, type RunNode, runItem, timeLabel } from './runItem.ts';
 
 export interface DayNode {
@@ -18,7 +18,7 @@ export type RunsNode = DayNode | ConversationNode | RunNode;
 const unfoldedDays = 2;
 
 export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Disposable {
-  readonly #kept: KeptConversations;
+  readonly #kept: StoredConversations;
   readonly #log: vscode.LogOutputChannel;
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #listed = new vscode.EventEmitter<number>();
@@ -31,7 +31,7 @@ export class RunsTree implements vscode.TreeDataProvider<RunsNode>, vscode.Dispo
   /** Fires with the number of conversations that were just listed. */
   readonly onDidList = this.#listed.event;
 
-  constructor(kept: KeptConversations, log: vscode.LogOutputChannel) {
+  constructor(kept: StoredConversations, log: vscode.LogOutputChannel) {
     this.#kept = kept;
     this.#log = log;
   }

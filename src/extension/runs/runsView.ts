@@ -4,7 +4,7 @@ import { type FSWatcher, mkdirSync, watch } from 'node:fs';
 import * as vscode from 'vscode';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
-import type { KeptConversations } from '../chat/storedConversations.ts';
+import type { StoredConversations } from '../chat/storedConversations.ts';
 import type { RunActions } from './runActions.ts';
 import { type ConversationNode, documentScheme, type RunNode } from './runItem.ts';
 import { type RunsNode, RunsTree } from './runsTree.ts';
@@ -75,7 +75,7 @@ class RunsWatch implements vscode.Disposable {
 
 export function registerRunsView(
   current: CurrentTelos,
-  kept: KeptConversations,
+  kept: StoredConversations,
   log: vscode.LogOutputChannel,
 ): vscode.Disposable {
   const tree = new RunsTree(kept, log);
@@ -135,7 +135,7 @@ type Node = ConversationNode | RunNode;
 
 export function registerRunActions(
   current: CurrentTelos,
-  kept: KeptConversations,
+  kept: StoredConversations,
   tree: RunsTree,
 ): vscode.Disposable {
   let loaded: Promise<RunActions> | undefined;

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { nobody } from '../../../src/engine/human.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import { runPolicy } from '../../../src/engine/policy/decision.ts';
-import { permitFor } from '../../../src/engine/run/approval.ts';
+import { approveCall } from '../../../src/engine/run/approval.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import { findRipgrep } from '../../../src/engine/tools/ripgrep.ts';
 import { fetchCodeServer } from '../../vscode/codeServer.ts';
@@ -86,7 +86,11 @@ export async function readOnlyCommand(world: World): Promise<Seen> {
   const call = { id: '1', name: 'run_command', input: { command } };
   const decision = await decide(call, policy);
   const decidedIn = performance.now() - start;
-  const gate = permitFor(call, { tools: builtinTools, human: nobody, policy }, new AbortController().signal);
+  const gate = approveCall(
+    call,
+    { tools: builtinTools, human: nobody, policy },
+    new AbortController().signal,
+  );
   let step = await gate.next();
   while (!step.done) step = await gate.next();
   const permit = step.value;

@@ -3,8 +3,8 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { nobody } from '../../../src/engine/human.ts';
 import { parseReadOnlyCommand, type ReadOnlyVerdict } from '../../../src/engine/policy/readOnlyCommand.ts';
-import { lookingTools } from '../../../src/engine/run/prepare.ts';
-import type { ToolBench } from '../../../src/engine/run/toolCalls.ts';
+import { readOnlyTools } from '../../../src/engine/run/prepare.ts';
+import type { ToolCallContext } from '../../../src/engine/run/toolCalls.ts';
 import { strings } from '../caseFile.ts';
 import { type CaseWorld, fillWorld } from '../caseWorld.ts';
 import type { Observed } from '../expectations.ts';
@@ -51,11 +51,11 @@ function structured(observed: Observed): Observed {
   return { ...observed, record, structured_error: observed['is_error'], turn_aborted: false };
 }
 
-function looking(world: CaseWorld): ToolBench {
+function looking(world: CaseWorld): ToolCallContext {
   const folder = world.cwd;
   const folders = { workingDir: folder, packDir: folder, skillDir: folder, commandDir: folder };
   return {
-    tools: lookingTools,
+    tools: readOnlyTools,
     human: nobody,
     policy: { ...folders, home: world.home, protectedDirs: [], role: 'read-only' },
     context: { ...folders, env: { PATH: `${join(world.tmp, 'bin')}:${process.env['PATH']}` } },

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { type Config, skillRootKinds } from '../../../src/engine/config.ts';
 import { nobody } from '../../../src/engine/human.ts';
-import { lookingTools } from '../../../src/engine/run/prepare.ts';
+import { readOnlyTools } from '../../../src/engine/run/prepare.ts';
 import { skillSearchText } from '../../../src/engine/run/prompt.ts';
 import { existingSkillRoots, findSkills, type SkillRoot } from '../../../src/engine/skills/findSkills.ts';
 import { Telos } from '../../../src/engine/telos.ts';
@@ -18,7 +18,7 @@ import type { Operations } from '../operations.ts';
 export const fsSkillOperations: Operations = {
   /** A file for each name, since what is absent is told from a folder. */
   async tool_registry(_case, world) {
-    const names = [...skillTools, ...lookingTools].map(tool => tool.definition.name);
+    const names = [...skillTools, ...readOnlyTools].map(tool => tool.definition.name);
     world.write(Object.fromEntries(names.map(name => [name, ''])));
     return { base: world.tmp };
   },

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { type Human, nobody } from '../../../src/engine/human.ts';
-import { runTools, type ToolBench } from '../../../src/engine/run/toolCalls.ts';
+import { runTools, type ToolCallContext } from '../../../src/engine/run/toolCalls.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
 import { isRecord, type JsonRecord, strings } from '../caseFile.ts';
@@ -59,7 +59,7 @@ async function placeOf(name: string, work: string, pack: string, world: CaseWorl
  * Runs a command that would take too long under a clock that is moved by hand, and tells when its time was up: its end takes real time
  * besides, in which the clock goes on. Looked at every `between` seconds.
  */
-export async function seconds(command: string, tools: ToolBench, between = 20): Promise<Observed> {
+export async function seconds(command: string, tools: ToolCallContext, between = 20): Promise<Observed> {
   const realTimeout = setTimeout;
   const real = (milliseconds: number): Promise<void> =>
     new Promise(resolve => void realTimeout(resolve, milliseconds));
@@ -92,7 +92,7 @@ export async function seconds(command: string, tools: ToolBench, between = 20): 
 }
 
 /** Folders of a run that works in `work` and has its commands run in `pack`. */
-export function bench(work: string, pack: string, world: CaseWorld): ToolBench {
+export function bench(work: string, pack: string, world: CaseWorld): ToolCallContext {
   const folders = { workingDir: work, packDir: pack, skillDir: pack, commandDir: pack };
   return {
     tools: builtinTools,
@@ -103,7 +103,7 @@ export function bench(work: string, pack: string, world: CaseWorld): ToolBench {
   };
 }
 
-export async function call(name: string, input: JsonRecord, tools: ToolBench): Promise<ToolResult> {
+export async function call(name: string, input: JsonRecord, tools: ToolCallContext): Promise<ToolResult> {
   let result: ToolResult | undefined;
   for await (const event of runTools([{ id: '1', name, input }], tools, new AbortController().signal)) {
     if (event.type === 'tool_end') result = event.result;

@@ -49,7 +49,9 @@ describe('a link in the data folder', () => {
   const keptRun = (): Promise<string> => {
     const along = { attachments: [{ kind: 'text', name: 'a', language: '', text: 'b' }] } as const;
     const transcript = { messages: [] };
-    return noticesOf(kept(events(), { dataDir: data, redact, transcript, door: 'cli', along }));
+    return noticesOf(
+      kept(events(), { dataDir: data, redact, transcript, origin: 'cli', attachments: along }),
+    );
   };
 
   it('in place of the logs is not followed', async () => {

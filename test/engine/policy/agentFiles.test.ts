@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import { type Decision, type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
 import { decideOnServers } from '../../../src/engine/policy/defaults.ts';
-import { keepAnswer } from '../../../src/engine/policy/grants.ts';
+import { recordAnswer } from '../../../src/engine/policy/grants.ts';
 import { type AgentCard, describeCard } from '../../../src/protocol/agentCard.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
@@ -325,7 +325,7 @@ describe('what a card covers', () => {
       assert.ok(question.action === 'ask', question.rule);
       assert.equal(question.rule, 'card.new');
       const call = { id: '1', name: 'write_file', input: { path: 'a.md', content: 'x' } };
-      assert.deepEqual(await keepAnswer(call, question, 'always', context), {});
+      assert.deepEqual(await recordAnswer(call, question, 'always', context), {});
       assert.match(
         describeCard(question.card!).join('\n'),
         /out: what the agent writes in its working folder/,

@@ -8,7 +8,12 @@ import {
   type PolicyContext,
   runPolicy,
 } from '../../../src/engine/policy/decision.ts';
-import { grantedVariables, keepAnswer, noteEarlier, noteGranted } from '../../../src/engine/policy/grants.ts';
+import {
+  grantedVariables,
+  recordAnswer,
+  rememberEarlierReads,
+  rememberRead,
+} from '../../../src/engine/policy/grants.ts';
 import type {
   ApprovalScope,
   Message,
@@ -67,7 +72,7 @@ describe('decide, with what the user has granted', () => {
     const question = await about(name, subject);
     assert.ok(question.action === 'ask', `${name} ${subject}: ${question.rule}`);
     assert.ok(question.scopes.includes(scope), question.scopes.join());
-    assert.deepEqual(await keepAnswer(callOf(name, subject), question, scope, context), {});
+    assert.deepEqual(await recordAnswer(callOf(name, subject), question, scope, context), {});
     return question;
   }
   async function trust(): Promise<void> {
@@ -366,7 +371,7 @@ describe('decide, with what the user has granted', () => {
     run.put('pack/scripts/list.sh', '#!/bin/sh\ntouch w\n');
     for (const scope of ['once', 'always'] as const)
       assert.match(
-        (await keepAnswer(call, question, scope, context)).refusal ?? '',
+        (await recordAnswer(call, question, scope, context)).refusal ?? '',
         /changed while its card was open/,
       );
     assert.equal((await about('run_command', 'scripts/list.sh')).rule, 'card.new');
@@ -382,9 +387,9 @@ describe('decide, with what the user has granted', () => {
     await trust();
     policy(rule('tool = "fetch_url"\nhost = "a.test"'));
     const [card, host] = ['https://named.test/', 'https://a.test/'];
-    noteGranted(callOf('read_file', 'a.md'), join(run.work, 'a.md'), context);
+    rememberRead(callOf('read_file', 'a.md'), join(run.work, 'a.md'), context);
     assert.equal((await about('fetch_url', card)).action, 'allow');
-    noteGranted(callOf('read_file', '.env'), join(run.work, '.env'), context);
+    rememberRead(callOf('read_file', '.env'), join(run.work, '.env'), context);
     for (const url of [card, host]) {
       const question = await about('fetch_url', url);
       assert.ok(question.action === 'ask');
@@ -401,12 +406,12 @@ describe('decide, with what the user has granted', () => {
     ] as const;
     for (const [tool, subject] of calls) {
       context = freshRun();
-      noteGranted(callOf(tool, subject), subject, context);
+      rememberRead(callOf(tool, subject), subject, context);
       assert.equal(await short('fetch_url', card), 'ask fetch.after-sensitive', `${tool} ${subject}`);
     }
     for (const command of ['cat *.md', 'ls *', 'cat environment.txt', 'echo "it is {one, two}"']) {
       context = freshRun();
-      noteGranted(callOf('run_command', command), command, context);
+      rememberRead(callOf('run_command', command), command, context);
       assert.equal(await short('fetch_url', card), 'allow card.host', command);
     }
   });
@@ -434,9 +439,9 @@ describe('decide, with what the user has granted', () => {
     const granted = callOf('run_command', 'make');
     const question = await decide(granted, context);
     assert.ok(question.action === 'ask');
-    await keepAnswer(granted, question, 'run', context);
+    await recordAnswer(granted, question, 'run', context);
     assert.equal((await decide(granted, context)).rule, 'grant.run');
-    noteGranted(callOf('run_command', 'cat .env'), 'cat .env', context);
+    rememberRead(callOf('run_command', 'cat .env'), 'cat .env', context);
     for (const call of [...calls, granted]) {
       const asked = await decide(call, context);
       assert.match(asked.rule, /^(run|mcp|fetch)\.after-sensitive$/, JSON.stringify(call.input));
@@ -502,14 +507,14 @@ describe('decide, with what the user has granted', () => {
       'X=.en; sort "$X"v',
     ]) {
       context = freshRun();
-      noteGranted(callOf('run_command', command), command, context);
+      rememberRead(callOf('run_command', command), command, context);
       assert.equal(await short('fetch_url', 'https://named.test/'), 'ask fetch.after-sensitive', command);
     }
     const server = { server: 'files', tool: 'read', digest: 'd' };
     context = { ...freshRun(), mcpTool: name => (name === 'read' ? server : undefined) };
-    noteGranted({ id: '1', name: 'read', input: { path: 'other.txt' } }, '', context);
+    rememberRead({ id: '1', name: 'read', input: { path: 'other.txt' } }, '', context);
     assert.equal(await short('fetch_url', 'https://named.test/'), 'allow card.host');
-    noteGranted({ id: '1', name: 'read', input: { path: 'notes.txt' } }, '', context);
+    rememberRead({ id: '1', name: 'read', input: { path: 'notes.txt' } }, '', context);
     assert.equal(await short('fetch_url', 'https://named.test/'), 'ask fetch.after-sensitive');
   });
 
@@ -518,7 +523,7 @@ describe('decide, with what the user has granted', () => {
     const page = 'https://named.test/';
     const server = { server: 'files', tool: 'read', digest: 'd' };
     context = { ...freshRun(), mcpTool: name => (name === 'read' ? server : undefined) };
-    noteGranted({ id: '1', name: 'read', input: { paths: ['/srv/app/.env'] } }, '', context);
+    rememberRead({ id: '1', name: 'read', input: { paths: ['/srv/app/.env'] } }, '', context);
     assert.equal(await short('fetch_url', page), 'ask fetch.after-sensitive');
     const use = (id: string, path: string): ToolUseBlock => ({
       type: 'tool_use',
@@ -543,15 +548,15 @@ describe('decide, with what the user has granted', () => {
       content: [{ type: 'tool_use', id: 'c', name: 'read', input: { uri: 'file:///srv/%2eenv' } }],
     };
     context = freshRun();
-    noteEarlier([told], [], context);
+    rememberEarlierReads([told], [], context);
     assert.equal(await short('fetch_url', page), 'ask fetch.after-sensitive');
     context = freshRun();
-    noteEarlier(earlier(true), ['notes.md'], context);
+    rememberEarlierReads(earlier(true), ['notes.md'], context);
     assert.equal(await short('fetch_url', page), 'allow card.host');
-    noteEarlier(earlier(false), [], context);
+    rememberEarlierReads(earlier(false), [], context);
     assert.equal(await short('fetch_url', page), 'ask fetch.after-sensitive');
     context = freshRun();
-    noteEarlier([], ['src/prod.env'], context);
+    rememberEarlierReads([], ['src/prod.env'], context);
     assert.equal(await short('fetch_url', page), 'ask fetch.after-sensitive');
   });
 

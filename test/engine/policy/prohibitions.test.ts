@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import { type Decision, type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
-import { keepAnswer } from '../../../src/engine/policy/grants.ts';
+import { recordAnswer } from '../../../src/engine/policy/grants.ts';
 import type { JsonObject } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
@@ -187,7 +187,7 @@ describe('a prohibition', () => {
       assert.ok(question.action === 'ask');
       assert.deepEqual(question.scopes, ['once']);
       assert.match(question.reason, /could reach .*private.* line 1\)/);
-      await keepAnswer({ id: '1', name: 'run_command', input: { command } }, question, 'run', context);
+      await recordAnswer({ id: '1', name: 'run_command', input: { command } }, question, 'run', context);
       assert.equal(await actionOf(command), 'ask');
     }
     run.put(

@@ -3,7 +3,7 @@ import { readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import { type Ask, type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
-import { keepAnswer } from '../../../src/engine/policy/grants.ts';
+import { recordAnswer } from '../../../src/engine/policy/grants.ts';
 import type { ToolCall } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
@@ -42,7 +42,7 @@ describe('a lasting rule and the files of its agent', () => {
   async function always(name: string, subject: string): Promise<Ask> {
     const question = await decide(callOf(name, subject), context);
     assert.ok(question.action === 'ask' && question.scopes.includes('always'), question.rule);
-    assert.deepEqual(await keepAnswer(callOf(name, subject), question, 'always', context), {});
+    assert.deepEqual(await recordAnswer(callOf(name, subject), question, 'always', context), {});
     return question;
   }
 
@@ -111,7 +111,7 @@ describe('a lasting rule and the files of its agent', () => {
     assert.ok(question.action === 'ask' && !question.card);
     script('echo other');
     assert.match(
-      (await keepAnswer(call, question, 'always', context)).notice ?? '',
+      (await recordAnswer(call, question, 'always', context)).notice ?? '',
       /holds for this call only/,
     );
     assert.equal(await short('run_command', 'make'), 'ask card.changed');

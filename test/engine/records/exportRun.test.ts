@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { exportedConversation, exportName } from '../../../src/engine/records/exportRun.ts';
 import { type KeptConversation, RunHistory } from '../../../src/engine/records/runHistory.ts';
-import { inertMarkdown } from '../../../src/engine/records/safeMarkdown.ts';
+import { safeMarkdown } from '../../../src/engine/records/safeMarkdown.ts';
 import { redactor } from '../../../src/engine/redact.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
-import { writeRun } from '../records/keptRuns.ts';
+import { writeRun } from '../records/storedRuns.ts';
 
 const hostile = [
   'Before <script>alert(1)</script> and <img src=x onerror=alert(2)>',
@@ -67,7 +67,7 @@ describe('exports of runs', () => {
     const text = await exportedConversation(conversation, 'md', same);
     assert.ok(text.includes('```html\n<b>in code</b>\n```'));
     assert.ok(text.includes('`````\n````\n<iframe src=x>\n````\n`````'), text);
-    assert.equal(inertMarkdown('Promise<string> a < b, 1 <2'), 'Promise<string> a < b, 1 <2');
+    assert.equal(safeMarkdown('Promise<string> a < b, 1 <2'), 'Promise<string> a < b, 1 <2');
   });
 
   it('as a page hold nothing but their own elements, under a policy that allows nothing', async () => {

@@ -48,7 +48,7 @@ describe('kept', () => {
     dataDir: folder.path,
     redact: words => words.replaceAll('sesame-1234', '[redacted]'),
     transcript: { messages: [] },
-    door: 'cli',
+    origin: 'cli',
     ...more,
   });
   const typesIn = (): string[] => lines().map(({ type }) => type);
@@ -99,7 +99,7 @@ describe('kept', () => {
     const tokens = { inputTokens: 10, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
     const transcript = { messages, earlier: 1 };
     const seen: RunEvent[] = [];
-    for await (const event of kept(run(), options({ transcript, conversation: 'c1', after: 'r0' }))) {
+    for await (const event of kept(run(), options({ transcript, conversation: 'c1', parentRunId: 'r0' }))) {
       seen.push(event);
       if (event.type === 'run_end') assert.equal(typesIn().at(-1), 'run_end', 'written before it is seen');
     }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { kept } from '../../../src/engine/records/record.ts';
-import { readAlong, type WentAlong } from '../../../src/engine/records/runAttachments.ts';
+import { type RunAttachments, readAttachments } from '../../../src/engine/records/runAttachments.ts';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
 import type { Attachment } from '../../../src/protocol/attachment.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
@@ -24,7 +24,7 @@ describe('what went along with a request', () => {
   afterEach(() => folder.remove());
 
   /** A run that fails before any model is asked, as one without a key does. */
-  async function keep(along: WentAlong): Promise<RunEvent[]> {
+  async function keep(along: RunAttachments): Promise<RunEvent[]> {
     async function* run(): AsyncGenerator<RunEvent> {
       yield { type: 'run_start', runId: 'r1', text: 'go', startedAt: '2026-01-02T03:04:05.000Z' };
       const counts = { rounds: 0, toolCalls: 0, durationMs: 1 };
@@ -35,23 +35,23 @@ describe('what went along with a request', () => {
       dataDir: folder.path,
       redact,
       transcript: { messages: [] },
-      door: 'chat',
-      along,
+      origin: 'chat',
+      attachments: along,
     } as const;
     const events: RunEvent[] = [];
     for await (const event of kept(run(), options)) events.push(event);
     return events;
   }
 
-  const read = ({ attachments }: WentAlong) =>
-    readAlong(
+  const read = ({ attachments }: RunAttachments) =>
+    readAttachments(
       folder.path,
       'r1',
       attachments.map(({ kind, name }) => ({ kind, name })),
     );
 
   it('is there again as it was, for its owner alone, and goes with its run', async () => {
-    const along: WentAlong = {
+    const along: RunAttachments = {
       attachments: [image('bed.png'), text('plan.md', 'sow\n', '/w/plan.md')],
       selection: { file: '/w/a.ts', text: 'const a = 1;', line: 3, language: 'typescript' },
     };
@@ -66,7 +66,7 @@ describe('what went along with a request', () => {
   });
 
   it('is kept without secrets: a text with holes that are told, a picture not at all', async () => {
-    const along: WentAlong = {
+    const along: RunAttachments = {
       attachments: [
         text('sesame-1234.md', 'the word is sesame-1234', '/w/sesame-1234.md'),
         image('key.png', 'sesame-1234'),

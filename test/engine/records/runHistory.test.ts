@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
 import { type RunSummary, titleOf } from '../../../src/engine/records/runSummary.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
-import { writeRun } from '../records/keptRuns.ts';
+import { writeRun } from '../records/storedRuns.ts';
 
 describe('RunHistory', () => {
   let folder: TempFolder;

@@ -1,6 +1,6 @@
 /** Text of strangers as code: whatever is in it, nothing in it ends the fence. */
 import assert from 'node:assert/strict';
-import { fenced, inertMarkdown, inlineCode } from '../../../src/engine/records/safeMarkdown.ts';
+import { fenced, inlineCode, safeMarkdown } from '../../../src/engine/records/safeMarkdown.ts';
 import { selectionText, withAttachments } from '../../../src/engine/run/prompt.ts';
 
 /** More runs than a call takes arguments. */
@@ -11,8 +11,8 @@ describe('text with very many backtick runs', () => {
     const longer = `${manyRuns}\`\`\`\`\``;
     assert.equal(fenced(longer), `\`\`\`\`\`\`\n${longer}\n\`\`\`\`\`\``);
     assert.equal(inlineCode(longer), `\`\`\`\`\`\` ${longer} \`\`\`\`\`\``);
-    assert.ok(inertMarkdown(`\`\`\`\n${manyRuns}`).endsWith('a\n```'));
-    assert.ok(inertMarkdown(`~~~\n${'~a'.repeat(160_000)}`).endsWith('a\n~~~'));
+    assert.ok(safeMarkdown(`\`\`\`\n${manyRuns}`).endsWith('a\n```'));
+    assert.ok(safeMarkdown(`~~~\n${'~a'.repeat(160_000)}`).endsWith('a\n~~~'));
   });
 
   it('is handed over as an attachment and as a selection', () => {

@@ -33,7 +33,7 @@ describe('systemPrompt', () => {
     const folders = { workingDir: '/w', packDir: '/p', skillDir: '/s', commandDir: '/w' };
     const tools = ['glob', 'constructor', 'toString', '__proto__', 'hasOwnProperty'];
     const named = { name: 'n' } as unknown as Agent & Skill;
-    const around = { companions: { files: [], isCut: false }, missing: [], tools };
+    const around = { resources: { files: [], isCut: false }, missing: [], tools };
     const prompt = systemPrompt(named, named, folders, around);
     assert.match(prompt, /names for the tools: Glob, find are glob\.\n/);
   });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { companionsOf } from '../../../src/engine/skills/resources.ts';
+import { resourcesOf } from '../../../src/engine/skills/resources.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('companionsOf', () => {
@@ -19,15 +19,15 @@ describe('companionsOf', () => {
     try {
       symlinkSync(join(folder.path, 'outside.txt'), join(folder.path, 'one/link.txt'));
       const one = join(folder.path, 'one');
-      assert.deepEqual(companionsOf(one, 10), {
+      assert.deepEqual(resourcesOf(one, 10), {
         files: [
           { path: 'z.txt', bytes: 5 },
           { path: 'scripts/run.py', bytes: 1 },
         ],
         isCut: false,
       });
-      assert.deepEqual(companionsOf(one, 1), { files: [{ path: 'z.txt', bytes: 5 }], isCut: true });
-      assert.deepEqual(companionsOf(join(folder.path, 'gone'), 1), { files: [], isCut: false });
+      assert.deepEqual(resourcesOf(one, 1), { files: [{ path: 'z.txt', bytes: 5 }], isCut: true });
+      assert.deepEqual(resourcesOf(join(folder.path, 'gone'), 1), { files: [], isCut: false });
     } finally {
       folder.remove();
     }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { atOnce, inSlices, type Steps } from '../../../src/engine/skills/findSkills.ts';
+import { runInSlices, runNow, type Steps } from '../../../src/engine/skills/findSkills.ts';
 
 function* busy(steps: number, stepMs: number): Steps<string> {
   for (let step = 0; step < steps; step++) {
@@ -12,12 +12,12 @@ function* busy(steps: number, stepMs: number): Steps<string> {
 
 describe('work in steps', () => {
   it('comes to the same at once and in slices, and slices let others have a turn', async () => {
-    assert.equal(atOnce(busy(3, 0)), 'whole');
+    assert.equal(runNow(busy(3, 0)), 'whole');
     let turns = 0;
     const others = setInterval(() => {
       turns++;
     }, 0);
-    assert.equal(await inSlices(busy(4, 12)), 'whole');
+    assert.equal(await runInSlices(busy(4, 12)), 'whole');
     clearInterval(others);
     assert.ok(turns >= 2, `others had ${turns} turns`);
   });
@@ -27,7 +27,7 @@ describe('work in steps', () => {
       yield;
       throw new Error('torn');
     }
-    assert.throws(() => atOnce(failing()), /torn/);
-    await assert.rejects(inSlices(failing()), /torn/);
+    assert.throws(() => runNow(failing()), /torn/);
+    await assert.rejects(runInSlices(failing()), /torn/);
   });
 });

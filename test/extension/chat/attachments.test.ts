@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import {
+  AttachError,
   AttachmentList,
   attachmentOf,
   mentionsIn,
-  NotAttached,
 } from '../../../src/extension/chat/attachments.ts';
 import { maxImageBytes } from '../../../src/protocol/attachment.ts';
 
@@ -28,7 +28,7 @@ describe('attachmentOf', () => {
     });
     const large = Buffer.concat([png, Buffer.alloc(maxImageBytes)]);
     assert.throws(() => attachmentOf({ name: 'wall.png', bytes: large }), /wall\.png .* 3\.8 MB/);
-    assert.throws(() => attachmentOf({ name: 'part.png', bytes: png, size: 2_000 }), NotAttached);
+    assert.throws(() => attachmentOf({ name: 'part.png', bytes: png, size: 2_000 }), AttachError);
   });
 
   it('cuts a long text, and says how long it was', () => {

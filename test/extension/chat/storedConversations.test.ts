@@ -3,21 +3,21 @@ import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
-import { KeptConversations } from '../../../src/extension/chat/storedConversations.ts';
+import { StoredConversations } from '../../../src/extension/chat/storedConversations.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 import { routed } from '../../webview/scenes.ts';
 
-describe('KeptConversations', () => {
+describe('StoredConversations', () => {
   let folder: TempFolder;
   beforeEach(() => {
     folder = tempFolder();
   });
   afterEach(() => folder.remove());
 
-  const kept = (): KeptConversations => {
+  const kept = (): StoredConversations => {
     const config = loadConfig({ env: { TELOS_DATA_DIR: folder.path }, home: folder.path, cwd: folder.path });
-    return new KeptConversations(async () => ({ config }), 0);
+    return new StoredConversations(async () => ({ config }), 0);
   };
 
   /** A run's file; without `end` nobody saw its end. */
@@ -62,7 +62,7 @@ describe('KeptConversations', () => {
     const conversation = await kept().conversation({ conversationId: 'talk' });
     assert.ok(conversation);
     assert.deepEqual(
-      [conversation.keptId, conversation.title, conversation.latestKept],
+      [conversation.conversationId, conversation.title, conversation.latestRunId],
       ['talk', 'one', 'r2'],
     );
     assert.deepEqual(

@@ -8,7 +8,7 @@ import { formatNumber } from './wording.ts';
 import { t } from './words.ts';
 
 /** Draws honest text. `limit` is the number of UTF-16 units shown at first; `calm` leaves line feeds and tabs unmarked. */
-export function HonestText({
+export function UntrustedText({
   text,
   limit = 2_000,
   calm = false,
