@@ -1,4 +1,4 @@
-/** Defines the one error type that the engine throws on purpose. `framed` in run/start.ts turns it into the run's end. */
+/** Defines the one error type that the engine throws on purpose. `startRun` turns it into the run's end. */
 import type { ErrorCode, SkillRef } from '../protocol/run.ts';
 
 /** The abort reason of a run whose process ends. No person stopped the run, and it can be continued. */

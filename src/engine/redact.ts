@@ -14,8 +14,11 @@ export interface Redactor {
   learn(secrets: readonly string[]): void;
   /** Returns true if the text contains a secret, see `secretFinder`. */
   finds(text: string): boolean;
-  /** Yields the events without the secrets, including a secret that is split over text deltas. */
-  events(events: AsyncIterable<RunEvent>): AsyncIterable<RunEvent>;
+  /**
+   * Returns a function that takes the events of one run in their order, and returns what may be shown now. Hides a secret that
+   * is split over text deltas, too.
+   */
+  events(): (event: RunEvent) => RunEvent[];
 }
 
 /**
@@ -42,9 +45,8 @@ export function redactor(secrets: readonly string[]): Redactor {
       finder ??= secretFinder([...known]);
       return finder(searched);
     },
-    events: events =>
-      redactedEvents(
-        events,
+    events: () =>
+      eventRedactor(
         text,
         () => streamRedactor([...known]),
         () => known.size,
@@ -197,15 +199,15 @@ function mapped(value: unknown, change: (text: string) => string, levels: number
   );
 }
 
-async function* redactedEvents(
-  events: AsyncIterable<RunEvent>,
+/** Returns a function for the events of one run. A part of a text that may become a secret waits for the next event. */
+function eventRedactor(
   redact: (text: string) => string,
   newStream: () => StreamRedactor,
   countKnown: () => number,
-): AsyncGenerator<RunEvent> {
+): (event: RunEvent) => RunEvent[] {
   let stream = newStream();
   let known = countKnown();
-  for await (const event of events) {
+  return event => {
     let held = '';
     if (countKnown() !== known) {
       known = countKnown();
@@ -214,11 +216,10 @@ async function* redactedEvents(
     }
     if (event.type === 'text') {
       const text = stream.push(held + event.text);
-      if (text) yield { type: 'text', text };
-      continue;
+      return text ? [{ type: 'text', text }] : [];
     }
     const rest = redact(held) + stream.flush();
-    if (rest) yield { type: 'text', text: rest };
-    yield mapStrings(event, redact);
-  }
+    const whole = mapStrings(event, redact);
+    return rest ? [{ type: 'text', text: rest }, whole] : [whole];
+  };
 }

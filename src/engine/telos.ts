@@ -1,14 +1,12 @@
 /** Opens the engine: lists the agents, routes requests, and runs them as a stream of events. */
 
 import type { AgentCard } from '../protocol/agentCard.ts';
-import type { AttachedName } from '../protocol/attachment.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
 import type { AgentOrigin, InstallPlan } from '../protocol/installPlan.ts';
 import type { JsonObject, RunEvent } from '../protocol/run.ts';
 import type { DaySpending } from '../protocol/usage.ts';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
-import { TelosError } from './errors.ts';
 import type { Diagnostic } from './files/diagnostic.ts';
 import { ReplacedFolders, type UndoneFolder } from './files/replacedFolders.ts';
 import { recoverFolders } from './files/swapFolder.ts';
@@ -17,26 +15,24 @@ import { hiddenIn } from './mcp/config.ts';
 import type { SignInPort } from './mcp/signIn.ts';
 import { explainCall } from './policy/decide.ts';
 import { type Decision, openReviews } from './policy/decision.ts';
-import { chooseProvider, type FrontendProviders, type ProviderChoice } from './providers/create.ts';
+import { type FrontendProviders, Models, type ProviderChoice } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
 import { recordRouting } from './records/logFile.ts';
-import { kept, recorded } from './records/record.ts';
+import { record } from './records/record.ts';
 import { type Redactor, redactor, secretsIn } from './redact.ts';
-import { type RouteResult, Router } from './routing/route.ts';
-import { routingProvider } from './routing/routeModel.ts';
-import { findSkill, namedSkill } from './routing/routeName.ts';
+import { type RouteResult, Router, routeRequest } from './routing/route.ts';
 import type { Ranked } from './routing/searchIndex.ts';
-import { type Budget, DayUse, openBudget } from './run/budget.ts';
-import { meteredProvider } from './run/meter.ts';
+import { DayUse, openBudget } from './run/budget.ts';
+import { routingModel } from './run/meter.ts';
 import { foldersOf } from './run/prepare.ts';
-import { newRunState, type RunRequest } from './run/request.ts';
-import { framed, type Performing, performRequest } from './run/start.ts';
+import { type Engine, newRunState, type RunRequest } from './run/request.ts';
+import { startRun } from './run/start.ts';
 import type { Agent, Skill } from './skills/agent.ts';
+import { Catalog } from './skills/catalog.ts';
 import { addSkill, type InitialFolders, initFolders } from './skills/createSkill.ts';
-import { type Discovery, discoverInSlices } from './skills/discover.ts';
 import { type AgreedInstall, type InstalledPack, installPack } from './skills/install.ts';
 import { type InstallOptions, planInstall } from './skills/planInstall.ts';
-import { type Machine, type Readiness, readinessOf, thisMachine } from './skills/readiness.ts';
+import type { Readiness } from './skills/readiness.ts';
 import { resourcesOf } from './skills/resources.ts';
 import { describeInstalled, findInstalled, type UninstallTarget, uninstallPack } from './skills/uninstall.ts';
 
@@ -51,48 +47,50 @@ export interface FrontendParts {
 }
 
 export class Telos {
-  readonly config: Config;
-  /** The changes that runs have made, for undo. */
-  readonly changes: ChangeStore;
   /** The agents that were installed, replaced or removed, for undo. */
   readonly replaced: ReplacedFolders;
-  readonly #parts: FrontendParts;
-  #discovery: Promise<Discovery> | undefined;
-  #choice: Promise<ProviderChoice> | undefined;
-  #machine: Machine | undefined;
-  #today: DayUse | undefined;
-  readonly #router: Router;
+  readonly #engine: Engine;
+  readonly #today: DayUse;
 
-  private constructor(config: Config, parts: FrontendParts) {
-    this.config = config;
-    this.changes = new ChangeStore(config);
-    this.replaced = new ReplacedFolders(config);
-    this.#parts = parts;
-    this.#router = new Router({
-      mode: config.routingMode,
-      provider: () => this.routingProvider(),
-    });
+  private constructor(engine: Engine) {
+    this.#engine = engine;
+    this.replaced = new ReplacedFolders(engine.config);
+    this.#today = new DayUse(engine.config.dataDir);
   }
 
   /** Opens Telos. Reads nothing yet; skills are looked for at the first call that needs them. */
-  static open(config: Config, parts: FrontendParts = {}): Telos {
-    return new Telos(config, parts);
+  static open(config: Config, { providers, ripgrep, signIn }: FrontendParts = {}): Telos {
+    const models = new Models(config, providers);
+    const router = new Router({
+      mode: config.routingMode,
+      provider: () => unattended({ config, models }),
+    });
+    const catalog = new Catalog(config);
+    return new Telos({ config, catalog, models, router, changes: new ChangeStore(config), ripgrep, signIn });
+  }
+
+  get config(): Config {
+    return this.#engine.config;
+  }
+
+  /** The changes that runs have made, for undo. */
+  get changes(): ChangeStore {
+    return this.#engine.changes;
   }
 
   /** Returns all agents with at least one skill, sorted by name, as of the first call since `refresh`. */
   async agents(): Promise<readonly Agent[]> {
-    return (await this.#discovered()).agents;
+    return this.#engine.catalog.agents();
   }
 
   /** Returns the defects of agents.toml that belong to no single agent. */
   async diagnostics(): Promise<readonly Diagnostic[]> {
-    return (await this.#discovered()).diagnostics;
+    return (await this.#engine.catalog.discovery()).diagnostics;
   }
 
   /** Returns what the skill lacks on this machine. Programs and variables are looked up once until `refresh`. */
   async readiness(skill: Skill): Promise<Readiness> {
-    this.#machine ??= thisMachine(this.config.env);
-    return readinessOf(skill, this.#machine);
+    return this.#engine.catalog.readiness(skill);
   }
 
   /**
@@ -100,8 +98,7 @@ export class Telos {
    * Throws TelosError `config` for an unknown provider, `auth` for one without its key.
    */
   async provider(): Promise<ProviderChoice> {
-    this.#choice ??= chooseProvider(this.config, this.#parts.providers);
-    return this.#choice;
+    return this.#engine.models.choice();
   }
 
   /**
@@ -109,28 +106,18 @@ export class Telos {
    * Its usage counts against the budget and is logged. Throws the errors of `provider`.
    */
   async routingProvider(): Promise<Provider | undefined> {
-    return this.#meteredProvider(openBudget(this.config), event => recordRouting(event, this.config.dataDir));
-  }
-
-  async #meteredProvider(
-    budget: Budget | undefined,
-    report: (event: RunEvent) => void,
-  ): Promise<Provider | undefined> {
-    const provider = await routingProvider(this.config, await this.provider());
-    return provider && meteredProvider(provider, budget, report);
+    return unattended(this.#engine);
   }
 
   /** Returns the usage of all runs that ended today, including those of other processes. Throws errors of the file system. */
   async today(): Promise<DaySpending> {
-    this.#today ??= new DayUse(this.config.dataDir);
     return this.#today.spending(this.config.budget);
   }
 
   /** Makes the next request read the files and choose the model again. */
   refresh(): void {
-    this.#discovery = undefined;
-    this.#choice = undefined;
-    this.#machine = undefined;
+    this.#engine.catalog.refresh();
+    this.#engine.models.refresh();
   }
 
   /**
@@ -138,37 +125,13 @@ export class Telos {
    * Throws TelosError `config` if `request.agent` or `request.skill` is not known.
    */
   async route(request: RunRequest, signal: AbortSignal): Promise<RouteResult> {
-    return this.#route(request, signal, () => this.routingProvider());
-  }
-
-  async #route(
-    request: RunRequest,
-    signal: AbortSignal,
-    model: () => Promise<Provider | undefined>,
-  ): Promise<RouteResult> {
-    signal.throwIfAborted();
-    const { agents: all } = await this.#discovered();
-    const agents = request.agent === undefined ? all : all.filter(agent => agent.name === request.agent);
-    if (agents.length === 0) throw noAgents(request.agent, all, this.config);
-    if (request.skill) {
-      const match = findSkill(all, request.skill);
-      if (!match)
-        throw new TelosError(
-          'config',
-          `There is no skill '${request.skill.skill}' of agent '${request.skill.agent}' any more.`,
-        );
-      return match;
-    }
-    const continued = request.conversation?.skill && findSkill(agents, request.conversation.skill);
-    if (continued) {
-      return namedSkill(request.text, agents) ?? { ...continued, reason: { rule: 'continued' } };
-    }
-    return this.#router.route(request.text, all, request.agent, signal, model);
+    return routeRequest(request, this.#engine, signal);
   }
 
   /** Returns the skills that fit a request by their words, best first, whatever `route` decides. At most ten. */
   async ranking(request: Pick<RunRequest, 'text' | 'agent'>): Promise<readonly Ranked[]> {
-    return this.#router.rank(request.text, (await this.#discovered()).agents, request.agent);
+    const { catalog, router } = this.#engine;
+    return router.rank(request.text, await catalog.agents(), request.agent);
   }
 
   /**
@@ -229,12 +192,16 @@ export class Telos {
    * Throws TelosError `config` for an unknown agent.
    */
   async agentCard(name: string): Promise<AgentCard> {
-    return openReviews(this.config).cardOf(await this.#agentNamed(name));
+    return openReviews(this.config).cardOf(await this.#engine.catalog.agentNamed(name));
   }
 
   /** Accepts the card that was shown. Throws TelosError `config` if the agent's files have changed since. */
   async acceptCard(card: Pick<AgentCard, 'agent' | 'digest'>): Promise<void> {
-    await openReviews(this.config).accept(await this.#agentNamed(card.agent), card, new Date());
+    await openReviews(this.config).accept(
+      await this.#engine.catalog.agentNamed(card.agent),
+      card,
+      new Date(),
+    );
   }
 
   /**
@@ -244,7 +211,8 @@ export class Telos {
   async doctor(signal: AbortSignal): Promise<DoctorReport> {
     const { examine } = await import('./doctor.ts');
     this.refresh();
-    return examine(this.config, await this.#discovered(), () => this.provider(), signal, this.#parts.signIn);
+    const { config, catalog, models, signIn } = this.#engine;
+    return examine(config, await catalog.discovery(), () => models.choice(), signal, signIn);
   }
 
   /**
@@ -264,7 +232,7 @@ export class Telos {
    */
   async explain(tool: string, input: JsonObject, agentName?: string): Promise<Decision> {
     if (agentName === undefined) return explainCall(tool, input, this.config, undefined);
-    const agent = await this.#agentNamed(agentName);
+    const agent = await this.#engine.catalog.agentNamed(agentName);
     const skill = agent.skills[0];
     return explainCall(
       tool,
@@ -291,66 +259,27 @@ export class Telos {
    * The run's log record is written even if the caller stops reading.
    */
   run(request: RunRequest, human: Human, signal: AbortSignal): AsyncIterable<RunEvent> {
-    const redact = redactor(secretsIn(this.config.env));
-    const state = newRunState();
-    const body = () => performRequest(request, this.#performing(), { human, redact, state }, signal);
-    const events = redact.events(framed(request.text, state, body, signal, namesOf(request)));
-    const { dataDir } = this.config;
-    const logged = recorded(events, { dataDir, redact: redact.text, messages: state.messages });
-    const { conversationId: conversation, parentRunId: after, origin: door = 'other' } = request;
-    const { attachments = [], selection } = request;
-    const along = { attachments, ...(selection && { selection }) };
-    return kept(logged, {
-      dataDir,
-      redact: redact.text,
+    const { config } = this.#engine;
+    const state = newRunState(redactor(secretsIn(config.env)));
+    const {
+      conversationId: conversation,
+      parentRunId,
+      origin = 'other',
+      attachments = [],
+      selection,
+    } = request;
+    return record(startRun(request, this.#engine, state, human, signal), {
+      dataDir: config.dataDir,
+      redact: state.redact,
       transcript: state,
-      origin: door,
+      origin,
       conversation,
-      parentRunId: after,
-      attachments: along,
+      parentRunId,
+      attachments: { attachments, ...(selection && { selection }) },
     });
   }
-
-  #performing(): Performing {
-    return {
-      config: this.config,
-      changes: this.changes,
-      agents: async () => (await this.#discovered()).agents,
-      route: (request, signal, budget, report) =>
-        this.#route(request, signal, () => this.#meteredProvider(budget, report)),
-      provider: () => this.provider(),
-      ripgrep: this.#parts.ripgrep,
-      signIn: this.#parts.signIn,
-    };
-  }
-
-  async #agentNamed(name: string): Promise<Agent> {
-    const agents = await this.agents();
-    const agent = agents.find(candidate => candidate.name === name);
-    if (!agent) throw noAgents(name, agents, this.config);
-    return agent;
-  }
-
-  #discovered(): Promise<Discovery> {
-    // First restores an agent that a killed install has moved aside.
-    this.#discovery ??= recoverFolders(this.config.dataDir).then(() => discoverInSlices(this.config));
-    return this.#discovery;
-  }
 }
 
-const namesOf = ({ attachments = [] }: RunRequest): AttachedName[] =>
-  attachments.map(({ kind, name }) => ({ kind, name }));
-
-function noAgents(wanted: string | undefined, all: readonly Agent[], config: Config): TelosError {
-  if (wanted !== undefined && all.length > 0) {
-    return new TelosError(
-      'config',
-      `Agent '${wanted}' not found. Available agents: ${all.map(agent => agent.name).join(', ')}`,
-    );
-  }
-  const place = `${config.skillsDir}/<agent>/skills/<skill>/SKILL.md`;
-  return new TelosError(
-    'config',
-    `No agents found. A skill goes to ${place}; \`telos init\` makes the folder, \`telos skill add\` a first skill.`,
-  );
-}
+/** Returns the model that chooses a skill outside of a run. Its usage is logged by itself. */
+const unattended = (engine: Pick<Engine, 'config' | 'models'>): Promise<Provider | undefined> =>
+  routingModel(engine, openBudget(engine.config), event => recordRouting(event, engine.config.dataDir));

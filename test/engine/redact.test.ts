@@ -237,7 +237,8 @@ describe('redact', () => {
       };
     }
     const seen: RunEvent[] = [];
-    for await (const event of redactor(['password']).events(events())) seen.push(event);
+    const shown = redactor(['password']).events();
+    for await (const event of events()) seen.push(...shown(event));
     assert.deepEqual(seen, [
       { type: 'text', text: 'the ' },
       { type: 'text', text: '[redacted] is ' },
@@ -259,7 +260,8 @@ describe('redact', () => {
       yield { type: 'notice', level: 'info', message: redact.text('token-two') };
     }
     const seen: RunEvent[] = [];
-    for await (const event of redact.events(events())) seen.push(event);
+    const shown = redact.events();
+    for await (const event of events()) seen.push(...shown(event));
     const text = seen.map(event => (event.type === 'text' ? event.text : '|')).join('');
     assert.equal(text, 'token-one is [redacted], [redacted]|tok|');
     const notices = seen.flatMap(event => (event.type === 'notice' ? [event.message] : []));

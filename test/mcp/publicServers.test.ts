@@ -9,10 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/engine/config.ts';
 import { type Human, nobody, yesToAll } from '../../src/engine/human.ts';
-import { runSkill } from '../../src/engine/run/prepare.ts';
-import { newRunState } from '../../src/engine/run/request.ts';
-import { framed } from '../../src/engine/run/start.ts';
-import { discoverAgents } from '../../src/engine/skills/discover.ts';
+import { Telos } from '../../src/engine/telos.ts';
 import type { ApprovalRequest, RunEvent, ToolResult } from '../../src/protocol/run.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
@@ -64,18 +61,15 @@ describe('a run with public MCP servers', () => {
     const skillsDir = join(folder.path, 'skills');
     // Not the folder of the tests: a server below the folder that a run may change is asked about at every start.
     const cwd = join(folder.path, 'elsewhere');
-    const config = loadConfig({ env: { PATH: process.env['PATH'] }, home: folder.path, skillsDir, cwd });
-    const agent = discoverAgents(config).find(({ name }) => name === 'helper');
-    const skill = agent?.skills[0];
-    assert.ok(agent && skill);
+    const env = { PATH: process.env['PATH'], TELOS_PROVIDER: 'scripted' };
+    const config = loadConfig({ env, home: folder.path, skillsDir, cwd });
     const provider = scriptedProvider(turns);
+    const scripted = { model: async () => 'script', create: async () => provider };
     const control = new AbortController();
     const events: RunEvent[] = [];
-    const state = newRunState();
-    const match = { agent, skill, reason: { rule: 'chosen' } } as const;
-    const body = () => runSkill(match, 'go', { provider, human, state, config }, control.signal);
-    const loop = framed('go', state, body, control.signal);
-    for await (const event of loop) {
+    const telos = Telos.open(config, { providers: { scripted } });
+    const request = { text: 'go', skill: { agent: 'helper', skill: 'work' } };
+    for await (const event of telos.run(request, human, control.signal)) {
       events.push(event);
       onEvent(event, control);
     }

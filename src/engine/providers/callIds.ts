@@ -58,13 +58,10 @@ export function extrasOf(content: readonly ContentBlock[], provider: string): Ma
 export const newCallId = (): string => `call_${randomUUID().replaceAll('-', '')}`;
 
 /**
- * Yields the events of one turn. A call gets a new id if it has none or if its id is taken. Taken are the ids of calls in
- * `messages` and of earlier calls of the turn.
+ * Returns a function for the events of one turn, in their order. A call gets a new id if it has none or if its id is taken. Taken
+ * are the ids of calls in `messages` and of earlier calls of the turn.
  */
-export async function* withOwnCallIds(
-  events: AsyncIterable<StreamEvent>,
-  messages: readonly Message[],
-): AsyncGenerator<StreamEvent> {
+export function ownCallIds(messages: readonly Message[]): (event: StreamEvent) => StreamEvent {
   const taken = new Set(messages.flatMap(callIdsIn));
   // The extras of a call arrive before the call.
   const awaited = new Map<string, string>();
@@ -73,18 +70,15 @@ export async function* withOwnCallIds(
     taken.add(id);
     return id;
   };
-  for await (const event of events) {
-    if (event.type === 'thinking' && event.block.type === 'redacted_thinking') {
-      yield { ...event, block: renamed(event.block, awaited, idFor) };
-    } else if (event.type === 'tool_call') {
-      const { call } = event;
-      const id = awaited.get(call.id) ?? idFor(call.id);
-      awaited.delete(call.id);
-      yield id === call.id ? event : { ...event, call: { ...call, id } };
-    } else {
-      yield event;
-    }
-  }
+  return event => {
+    if (event.type === 'thinking' && event.block.type === 'redacted_thinking')
+      return { ...event, block: renamed(event.block, awaited, idFor) };
+    if (event.type !== 'tool_call') return event;
+    const { call } = event;
+    const id = awaited.get(call.id) ?? idFor(call.id);
+    awaited.delete(call.id);
+    return id === call.id ? event : { ...event, call: { ...call, id } };
+  };
 }
 
 const callIdsIn = ({ content }: Message): string[] =>

@@ -109,6 +109,28 @@ export async function chooseProvider(
   return recordingChoice('No key is set and no Ollama answers, so skills play their recorded runs.');
 }
 
+/** Keeps the choice until the settings are read again. */
+export class Models {
+  readonly #config: Config;
+  readonly #brought: FrontendProviders | undefined;
+  #choice: Promise<ProviderChoice> | undefined;
+
+  constructor(config: Config, brought?: FrontendProviders) {
+    this.#config = config;
+    this.#brought = brought;
+  }
+
+  /** Returns the choice for the next run. Throws the errors of `chooseProvider`. */
+  choice(): Promise<ProviderChoice> {
+    this.#choice ??= chooseProvider(this.#config, this.#brought);
+    return this.#choice;
+  }
+
+  refresh(): void {
+    this.#choice = undefined;
+  }
+}
+
 async function chooseNamed(
   config: Config,
   wanted: string,

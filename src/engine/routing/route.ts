@@ -1,10 +1,12 @@
 /** Finds the skill that a request means, and says why: a name, the search index or the answer of a model. */
 import type { RouteReason, SkillRef } from '../../protocol/run.ts';
 import type { RoutingMode } from '../config.ts';
+import { TelosError } from '../errors.ts';
 import type { Provider } from '../providers/provider.ts';
+import type { Catalog } from '../skills/catalog.ts';
 import type { FileAgent } from '../skills/discover.ts';
 import { askModel } from './routeModel.ts';
-import { type Match, matchExplicit, matchName } from './routeName.ts';
+import { findSkill, type Match, matchExplicit, matchName, namedSkill } from './routeName.ts';
 import { decide, type Ranked, SearchIndex } from './searchIndex.ts';
 
 export type { Match } from './routeName.ts';
@@ -19,6 +21,18 @@ export interface NoMatch {
 
 /** `notice` says why the model could not be asked. The search index has then decided instead. */
 export type RouteResult = (Match | NoMatch) & { notice?: string };
+
+/** The parts of a request that decide which skill runs. */
+export interface RouteRequest {
+  /** The person's words. May be empty if `skill` is set. */
+  text: string;
+  /** If set, only this agent's skills are considered. */
+  agent?: string;
+  /** If set, this skill runs without routing. */
+  skill?: SkillRef;
+  /** The conversation that the request continues, with its skill unless the words name another one. */
+  conversation?: { skill?: SkillRef };
+}
 
 export interface RouterOptions {
   mode: RoutingMode;
@@ -123,6 +137,29 @@ export class Router {
     this.#index = await this.#building.index;
     return this.#index;
   }
+}
+
+/**
+ * Returns the skill that a request means, and why. `model` replaces the router's own. Throws TelosError `config` if
+ * `request.agent` or `request.skill` is not known. Throws the signal's reason on abort.
+ */
+export async function routeRequest(
+  { text, agent, skill, conversation }: RouteRequest,
+  { catalog, router }: { catalog: Catalog; router: Router },
+  signal: AbortSignal,
+  model?: RouterOptions['provider'],
+): Promise<RouteResult> {
+  signal.throwIfAborted();
+  const agents = await catalog.agentsFor(agent);
+  const all = await catalog.agents();
+  if (skill) {
+    const match = findSkill(all, skill);
+    if (match) return match;
+    throw new TelosError('config', `There is no skill '${skill.skill}' of agent '${skill.agent}' any more.`);
+  }
+  const continued = conversation?.skill && findSkill(agents, conversation.skill);
+  if (continued) return namedSkill(text, agents) ?? { ...continued, reason: { rule: 'continued' } };
+  return router.route(text, all, agent, signal, model);
 }
 
 /** Returns the skills that may be meant without being named, or undefined if they are too many to list. */

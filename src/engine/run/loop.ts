@@ -10,15 +10,18 @@ import type {
 } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
 import { newToken } from '../human.ts';
-import { withOwnCallIds } from '../providers/callIds.ts';
+import { ownCallIds } from '../providers/callIds.ts';
 import { usageOf } from '../providers/prices.ts';
 import {
+  type CompletionRequest,
   defaultMaxTokens,
   type Provider,
   type Quota,
+  type StreamEvent,
   type TokenCount,
   withoutDepth,
 } from '../providers/provider.ts';
+import type { Tool } from '../tools/tool.ts';
 import type { Budget } from './budget.ts';
 import { runTools, type ToolCallContext } from './toolCalls.ts';
 
@@ -59,7 +62,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     }
     yield* warnings((await spec.budget?.check()) ?? []);
     spec.counts.rounds++;
-    const reply = yield* streamReply(spec, signal);
+    const reply = yield* modelTurn(spec, signal);
     if (reply.blocks.length > 0) spec.messages.push({ role: 'assistant', content: reply.blocks });
     const isCut = reply.stopReason === 'max_tokens';
     // Half an answer is not a success. Calls that arrived whole are still done.
@@ -127,75 +130,61 @@ const refused: RunEvent = {
   message: 'The model declined to go on. Say it in other words, or try another model.',
 };
 
-/** Streams one model turn. If it fails, the text that has arrived is kept in the transcript; half a tool call is not. */
-async function* streamReply(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, Reply> {
-  const reply: Reply = { blocks: [], calls: [], stopReason: 'end_turn' };
-  try {
-    yield* readTurn(spec, reply, true, signal);
-  } catch (error) {
-    const text = reply.blocks.filter(block => block.type === 'text');
-    if (text.length > 0) spec.messages.push({ role: 'assistant', content: text });
-    if (!mayLackTools(error, spec, signal) || reply.blocks.length > 0) throw error;
-    yield* warnings((await spec.budget?.check()) ?? []);
-    spec.counts.rounds++;
-    yield {
-      type: 'notice',
-      level: 'warning',
-      message: `${spec.provider.model} does not take tools; it can only answer in words.`,
-    };
-    yield* readTurn(spec, reply, false, signal);
-  }
-  return reply;
-}
-
 /**
- * Returns true if a first turn failed for an unknown reason.
- * It is then repeated without tools, since some local models have none.
+ * Streams one model turn. If it fails, the text that has arrived is kept in the transcript; half a tool call is not.
+ * A first turn that fails for an unknown reason is repeated without tools, since some local models have none.
  */
-function mayLackTools(error: unknown, spec: RunSpec, signal: AbortSignal): boolean {
-  return spec.counts.rounds === 1 && !signal.aborted && !(error instanceof TelosError);
+async function* modelTurn(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, Reply> {
+  const { provider, messages, counts, budget } = spec;
+  for (let tools = spec.tools; ; tools = []) {
+    const reply: Reply = { blocks: [], calls: [], stopReason: 'end_turn' };
+    const withOwnIds = ownCallIds(messages);
+    try {
+      for await (const event of provider.streamCompletion(requestOf(spec, tools), signal)) {
+        take(reply, withOwnIds(event));
+        if (event.type === 'text' || event.type === 'retry') yield event;
+        if (event.type === 'done') yield* used(event.usage, spec);
+      }
+      return reply;
+    } catch (error) {
+      const text = reply.blocks.filter(block => block.type === 'text');
+      if (text.length > 0) messages.push({ role: 'assistant', content: text });
+      const mayLackTools = counts.rounds === 1 && !(error instanceof TelosError);
+      if (signal.aborted || !mayLackTools || reply.blocks.length > 0) throw error;
+    }
+    yield* warnings((await budget?.check()) ?? []);
+    counts.rounds++;
+    yield* warnings([`${provider.model} does not take tools; it can only answer in words.`]);
+  }
 }
 
-async function* readTurn(
-  spec: RunSpec,
-  reply: Reply,
-  withTools: boolean,
-  signal: AbortSignal,
-): AsyncGenerator<RunEvent, void> {
-  const tools = withTools ? spec.tools.map(tool => tool.definition) : [];
-  const { system, messages, skillDir } = spec;
-  const request = {
-    system,
-    messages,
-    tools,
-    ...(skillDir === undefined ? {} : { skillDir }),
-    maxTokens: defaultMaxTokens,
-  };
-  const events = spec.provider.streamCompletion(request, signal);
-  for await (const event of withOwnCallIds(events, messages)) {
-    switch (event.type) {
-      case 'text':
-        appendText(reply.blocks, event.text);
-        yield event;
-        break;
-      case 'thinking':
-        reply.blocks.push(event.block);
-        break;
-      case 'tool_call': {
-        const call = withoutDepth(event.call);
-        const { id, name, input } = call;
-        reply.calls.push(call);
-        reply.blocks.push({ type: 'tool_use', id, name, input });
-        break;
-      }
-      case 'retry':
-        yield event;
-        break;
-      case 'done':
-        reply.stopReason = event.stopReason;
-        yield* used(event.usage, spec);
-        break;
+const requestOf = ({ system, messages, skillDir }: RunSpec, tools: readonly Tool[]): CompletionRequest => ({
+  system,
+  messages,
+  tools: tools.map(tool => tool.definition),
+  ...(skillDir === undefined ? {} : { skillDir }),
+  maxTokens: defaultMaxTokens,
+});
+
+/** Adds one event of a turn to its reply. */
+function take(reply: Reply, event: StreamEvent): void {
+  switch (event.type) {
+    case 'text':
+      appendText(reply.blocks, event.text);
+      break;
+    case 'thinking':
+      reply.blocks.push(event.block);
+      break;
+    case 'tool_call': {
+      const call = withoutDepth(event.call);
+      const { id, name, input } = call;
+      reply.calls.push(call);
+      reply.blocks.push({ type: 'tool_use', id, name, input });
+      break;
     }
+    case 'done':
+      reply.stopReason = event.stopReason;
+      break;
   }
 }
 

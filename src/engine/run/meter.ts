@@ -3,11 +3,13 @@
 import type { RunEvent, Usage } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { withOwnCallIds } from '../providers/callIds.ts';
+import { ownCallIds } from '../providers/callIds.ts';
 import { priceOf, usageOf } from '../providers/prices.ts';
 import type { CompletionRequest, Provider, StreamEvent, TokenCount } from '../providers/provider.ts';
 import { type CallEnd, recordCall } from '../records/logFile.ts';
+import { routingProvider } from '../routing/routeModel.ts';
 import { type Budget, openBudget } from './budget.ts';
+import type { Engine } from './request.ts';
 
 const none: TokenCount = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
@@ -44,6 +46,19 @@ export function meteredProvider(
   };
 }
 
+/**
+ * Returns the model that is asked which skill fits, metered. Undefined if a recording answers. Throws the errors of
+ * `chooseProvider`.
+ */
+export async function routingModel(
+  { config, models }: Pick<Engine, 'config' | 'models'>,
+  budget: Budget | undefined,
+  report: (event: RunEvent) => void,
+): Promise<Provider | undefined> {
+  const provider = await routingProvider(config, await models.choice());
+  return provider && meteredProvider(provider, budget, report);
+}
+
 /** Returns the cost. It is unknown for a model that does not report its tokens, unless it runs on the person's own machine. */
 function costOf({ name, model }: Provider, tokens: TokenCount | undefined): number | 'unknown' {
   return tokens || name === 'ollama' ? priceOf(name, model, tokens ?? none) : 'unknown';
@@ -67,11 +82,11 @@ export async function* countedCall(
   let heard = false;
   const end: CallEnd = { outcome: 'cancelled', error: null, toolCalls: 0, durationMs: 0 };
   try {
-    const events = metered.streamCompletion(request, signal);
-    for await (const event of withOwnCallIds(events, request.messages)) {
+    const withOwnIds = ownCallIds(request.messages);
+    for await (const event of metered.streamCompletion(request, signal)) {
       heard ||= event.type !== 'retry';
       if (event.type === 'tool_call') end.toolCalls++;
-      yield event;
+      yield withOwnIds(event);
     }
     end.outcome = 'completed';
   } catch (error) {

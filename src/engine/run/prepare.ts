@@ -1,21 +1,17 @@
-/** Runs one skill: announces it, prepares its prompt, tools and folders, and starts the loop. */
+/** Prepares a run: its prompt, its tools, its folders and its policy. Asks nothing and starts nothing. */
 
 import { existsSync } from 'node:fs';
 import type { Attachment } from '../../protocol/attachment.ts';
-import type { Message, RunEvent, RunOutcome } from '../../protocol/run.ts';
+import type { Message, RunEvent } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
-import type { WriteKeeper } from '../files/atomicWrite.ts';
 import type { Diagnostic } from '../files/diagnostic.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
 import type { Human } from '../human.ts';
-import { hiddenIn } from '../mcp/config.ts';
 import { connectServers, type McpServers } from '../mcp/servers.ts';
-import type { SignInPort } from '../mcp/signIn.ts';
 import { type PolicyContext, runPolicy } from '../policy/decision.ts';
 import { rememberEarlierReads } from '../policy/grants.ts';
 import { priceOf } from '../providers/prices.ts';
-import type { Provider } from '../providers/provider.ts';
-import { type Redactor, redactor } from '../redact.ts';
+import type { Provider, TokenCount } from '../providers/provider.ts';
 import type { Match } from '../routing/route.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
 import { type AllowedTools, keepsTool, readAllowedTools } from '../skills/allowedTools.ts';
@@ -27,9 +23,8 @@ import { skillTools } from '../tools/builtin.ts';
 import { commandEnvironment } from '../tools/command.ts';
 import { readOnlyShellTool } from '../tools/readOnlyShell.ts';
 import type { RunFolders, Tool } from '../tools/tool.ts';
-import { mayConnectServers, policyNotices, signInAt } from './approval.ts';
 import type { Budget } from './budget.ts';
-import { type RunSpec, runLoop } from './loop.ts';
+import type { RunSpec } from './loop.ts';
 import {
   fillBody,
   firstMessage,
@@ -38,146 +33,146 @@ import {
   withAttachments,
   withoutSkillPrompt,
 } from './prompt.ts';
-import type { RunState } from './request.ts';
+import { type Engine, type RunRequest, type RunState, wordsOf } from './request.ts';
 
 /** Maximum number of files beside the skill that are listed for the model. */
 const maxResources = 100;
 
-/** Everything that a run is carried out with. */
-export interface SkillBench {
+/** What a run is prepared from, besides its skill. */
+export interface RunInput {
+  request: RunRequest;
   provider: Provider;
   human: Human;
-  /** Learns further secrets that the run must hide. */
-  redact?: Redactor;
+  /** Gets the messages of the request. */
   state: RunState;
   /** Messages of the conversation so far. The run's own messages are added after them. */
-  earlier?: readonly Message[];
-  /** True if the earlier messages lack the text of the skill that continues. */
-  skillIsUnread?: boolean;
-  /** Attachments of the request. */
-  attachments?: readonly Attachment[];
-  config: Config;
+  earlier: readonly Message[];
+  agents: readonly Agent[];
   /** Undefined if nothing is limited. */
-  budget?: Budget | undefined;
-  /** Keeps the state of files before the run. */
-  changes?: WriteKeeper | undefined;
-  /** See `FrontendParts`. */
-  ripgrep?: string | undefined;
-  signIn?: SignInPort | undefined;
-  /** See `RunFolders`. Defaults to those of this agent alone. */
-  workFolders?: readonly string[];
+  budget: Budget | undefined;
 }
 
-/** Returns how the run ended. Throws errors that prevent it. `words` is the request with the selection. */
-export async function* runSkill(
-  match: Match,
-  words: string,
-  {
-    provider,
-    human,
-    redact = redactor([]),
-    state,
-    earlier = [],
-    attachments = [],
-    skillIsUnread = false,
-    config,
-    changes,
-    budget,
-    ripgrep,
-    signIn,
-    workFolders,
-  }: SkillBench,
-  signal: AbortSignal,
-): AsyncGenerator<RunEvent, RunOutcome> {
+export interface PreparedRun {
+  /** Notices for the person, before anything is asked. */
+  opening: readonly RunEvent[];
+  policy: PolicyContext;
+  /** Starts the agent's MCP servers. Missing if the run uses none. */
+  connect?: (signal: AbortSignal) => Promise<McpServers>;
+  /** Returns what the loop runs with. Call it once the servers are connected. */
+  spec(): RunSpec;
+  /** Ends the servers. */
+  close(): Promise<void>;
+}
+
+/** Prepares the run of a skill, or a run that only reads. Throws errors that prevent it. */
+export async function prepareRun(
+  match: Match | undefined,
+  input: RunInput,
+  engine: Engine,
+): Promise<PreparedRun> {
+  return match ? prepareSkill(match, input, engine) : prepareOpen(input, engine);
+}
+
+async function prepareSkill(match: Match, input: RunInput, engine: Engine): Promise<PreparedRun> {
   const { agent, skill } = match;
+  const { request, earlier, state } = input;
+  const { config, changes, ripgrep, signIn } = engine;
   const resources = resourcesOf(skill.dir, maxResources);
-  const folders: RunFolders = {
-    ...foldersOf(agent, skill, resources),
-    workFolders: workFolders ?? workFoldersOf(config, [agent]),
-  };
+  const workFolders = workFoldersOf(config, input.agents);
+  const folders: RunFolders = { ...foldersOf(agent, skill, resources), workFolders };
   rememberWorkFolder(config, agent.workingDir);
-  if (agent.mcpConfig) redact.learn(hiddenIn(agent.mcpConfig, config.env));
-  yield announcement(match, provider);
-  // Nothing is asked and no server is started for a run that may not begin.
-  for (const message of (await budget?.check()) ?? []) yield { type: 'notice', level: 'warning', message };
-  for (const { message } of skill.diagnostics.filter(diagnostic => diagnostic.severity === 'error')) {
-    yield { type: 'notice', level: 'warning', message: `${skill.file}: ${message}` };
-  }
   const { missing } = readinessOf(skill, thisMachine(config.env));
-  const notice = missingNotice(skill, missing);
-  if (notice) yield { type: 'notice', level: 'warning', message: notice };
-  const invokedAs = match.reason.rule === 'explicit' ? match.reason.matched : undefined;
-  const filled = fillBody(skill.body, skill.dir, words, invokedAs);
-  // The model has already read a skill that continues.
-  const continues = match.reason.rule === 'continued' && earlier.length > 0 && !skillIsUnread;
-  const text = firstMessage(continues ? '' : filled.body, continues ? words : filled.words, new Date());
-  state.messages.push(...earlier, { role: 'user', content: withAttachments(text, attachments) });
+  addSkillRequest(match, input);
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders, config.dataDir);
   const allowed = readAllowedTools(skill.allowedTools);
-  let mcp: McpServers | undefined;
+  let servers: McpServers | undefined;
+  const policy = skillPolicy(config, agent, folders, state, allowed, () => servers);
+  rememberEarlierReads(earlier, attachedNames(request.attachments ?? []), policy);
+  const protectedDirs = await realFolders(policy);
+  const offered = (): readonly Tool[] => keptTools(allowed, servers);
+  const mayHaveServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
+  return {
+    opening: openingOf(skill, missingNotice(skill, missing)),
+    policy,
+    ...(mayHaveServers && {
+      async connect(signal) {
+        const reach = { signIn, redact: state.redact, workFolders: [agent.workingDir, ...workFolders] };
+        servers = await connectServers(config, agent, skillTools, env, signal, reach);
+        return servers;
+      },
+    }),
+    spec() {
+      const tools = offered().map(tool => tool.definition.name);
+      return {
+        ...loopFields(input),
+        system: systemPrompt(agent, skill, folders, { resources, missing, tools }),
+        skillDir: skill.dir,
+        // Looked up in every round: a server may change its tools.
+        get tools() {
+          return offered();
+        },
+        context: { ...folders, env, ripgrep, changes: changes.keeper(state.runId), protectedDirs },
+        policy,
+      };
+    },
+    close: async () => servers?.close(),
+  };
+}
+
+/** Adds the skill and the request to the transcript. The model has already read a skill that continues. */
+function addSkillRequest({ skill, reason }: Match, input: RunInput): void {
+  const { request, earlier } = input;
+  const words = wordsOf(request);
+  const isRead = reason.rule === 'continued' && earlier.length > 0 && !request.conversation?.skillIsUnread;
+  const invokedAs = reason.rule === 'explicit' ? reason.matched : undefined;
+  const filled = fillBody(skill.body, skill.dir, words, invokedAs);
+  addRequest(input, isRead ? '' : filled.body, isRead ? words : filled.words);
+}
+
+/** Adds the conversation so far and the request to the transcript. */
+function addRequest({ request, earlier, state }: RunInput, body: string, words: string): void {
+  const text = firstMessage(body, words, new Date());
+  const content = withAttachments(text, request.attachments ?? []);
+  state.messages.push(...earlier, { role: 'user', content });
+}
+
+const loopFields = ({ provider, human, state: { messages, counts }, budget }: RunInput) => ({
+  provider,
+  human,
+  messages,
+  counts,
+  budget,
+  priceOf: (tokens: TokenCount) => priceOf(provider.name, provider.model, tokens),
+});
+
+function skillPolicy(
+  config: Config,
+  agent: Agent,
+  folders: RunFolders,
+  { redact }: RunState,
+  allowed: AllowedTools | undefined,
+  servers: () => McpServers | undefined,
+): PolicyContext {
   const rules = runPolicy(config, agent, folders);
-  const policy: PolicyContext = {
+  return {
     ...rules,
     holdsSecret: text => rules.holdsSecret?.(text) === true || redact.finds(text),
     commandPatterns: allowed?.commandPatterns,
-    mcpTool: name => mcp?.merged().facts.get(name),
+    mcpTool: name => servers()?.merged().facts.get(name),
   };
-  rememberEarlierReads(earlier, attachedNames(attachments), policy);
-  yield* policyNotices(policy);
-  const wantsServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
-  if (wantsServers && (yield* mayConnectServers({ human, policy }, signal)))
-    mcp = await connectServers(config, agent, skillTools, env, signal, {
-      signIn,
-      redact,
-      workFolders: [agent.workingDir, ...(folders.workFolders ?? [])],
-    });
-  const offered = (): readonly Tool[] => keptTools(allowed, mcp);
-  try {
-    for (const wanted of mcp?.signIns ?? []) yield* signInAt(wanted, { human, policy }, signal);
-    for (const message of mcp?.problems ?? []) yield { type: 'notice', level: 'warning', message };
-    const spec: RunSpec = {
-      provider,
-      human,
-      system: systemPrompt(agent, skill, folders, {
-        resources,
-        missing,
-        tools: offered().map(tool => tool.definition.name),
-      }),
-      skillDir: skill.dir,
-      // Looked up in every round: a server may change its tools.
-      get tools() {
-        return offered();
-      },
-      context: { ...folders, env, ripgrep, changes, protectedDirs: await realFolders(policy) },
-      policy,
-      messages: state.messages,
-      counts: state.counts,
-      budget,
-      priceOf: tokens => priceOf(provider.name, provider.model, tokens),
-    };
-    return yield* runLoop(spec, signal);
-  } finally {
-    await mcp?.close();
-  }
 }
+
+/** Returns warnings about defects of the skill and about what it lacks on this machine. */
+function openingOf({ file, diagnostics }: Skill, missing: string | undefined): RunEvent[] {
+  const errors = diagnostics.filter(({ severity }) => severity === 'error');
+  const messages = errors.map(({ message }) => `${file}: ${message}`);
+  return [...messages, ...(missing === undefined ? [] : [missing])].map(warning);
+}
+
+const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
 
 const attachedNames = (attachments: readonly Attachment[]): string[] =>
   attachments.map(each => (each.kind === 'text' && each.path) || each.name);
-
-function announcement({ agent, skill, reason }: Match, provider: Provider): RunEvent {
-  return {
-    type: 'routed',
-    agent: agent.name,
-    skill: skill.id,
-    description: skill.description,
-    reason,
-    provider: provider.name,
-    model: provider.model,
-    workingDir: agent.workingDir,
-    hasMcp: agent.mcpConfig !== undefined,
-    ...(provider.recording ? { recording: provider.recording } : {}),
-  };
-}
 
 /** Returns the tools that are offered. `allowed-tools` narrows them and never adds any. */
 function keptTools(allowed: AllowedTools | undefined, mcp: McpServers | undefined): readonly Tool[] {
@@ -211,73 +206,41 @@ export const readOnlyTools: readonly Tool[] = [
   readOnlyShellTool,
 ];
 
-/**
- * Runs a request without a skill. Returns how the run ended; throws errors that prevent it.
- * `words` is the request with the selection.
- */
-export async function* runWithoutSkill(
-  words: string,
-  {
-    provider,
-    human,
-    state,
-    earlier = [],
-    attachments = [],
-    config,
-    budget,
-    ripgrep,
-    workFolders,
-  }: SkillBench,
-  signal: AbortSignal,
-): AsyncGenerator<RunEvent, RunOutcome> {
+async function prepareOpen(input: RunInput, engine: Engine): Promise<PreparedRun> {
+  const { config, ripgrep } = engine;
   const diagnostics: Diagnostic[] = [];
   const roots = existingSkillRoots(config, diagnostics);
   const folders: RunFolders = {
     ...foldersWithoutSkill(config, roots),
-    workFolders: workFolders ?? workFoldersOf(config, []),
+    workFolders: workFoldersOf(config, input.agents),
   };
-  yield {
-    type: 'routed',
-    agent: 'telos',
-    skill: '',
-    description: '',
-    reason: { rule: 'without_skill' },
-    provider: provider.name,
-    model: provider.model,
-    workingDir: folders.workingDir,
-    hasMcp: false,
-    ...(provider.recording ? { recording: provider.recording } : {}),
-  };
-  for (const { file, message } of diagnostics)
-    yield { type: 'notice', level: 'warning', message: `${file}: ${message}` };
-  const content = withAttachments(firstMessage('', words, new Date()), attachments);
-  state.messages.push(...earlier, { role: 'user', content });
+  addRequest(input, '', wordsOf(input.request));
   const policy: PolicyContext = { ...runPolicy(config, undefined, folders), role: 'read-only' };
-  yield* policyNotices(policy);
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
-  return yield* runLoop(
-    {
-      provider,
-      human,
+  const protectedDirs = await realFolders(policy);
+  return {
+    opening: diagnostics.map(({ file, message }) => warning(`${file}: ${message}`)),
+    policy,
+    spec: () => ({
+      ...loopFields(input),
       system: withoutSkillPrompt(folders, roots),
       tools: readOnlyTools,
-      context: { ...folders, env, ripgrep, protectedDirs: await realFolders(policy) },
+      context: { ...folders, env, ripgrep, protectedDirs },
       policy,
-      messages: state.messages,
-      counts: state.counts,
-      budget,
-      priceOf: tokens => priceOf(provider.name, provider.model, tokens),
-    },
-    signal,
-  );
+    }),
+    close: async () => undefined,
+  };
 }
 
 /**
- * Returns the folders of a run without a skill. The working folder is the folder of the call.
+ * Returns the working folder of a run without a skill: the folder of the call.
  * It is `workingRoot` if the folder of the call is the home folder or above it: that shows more than a person wants.
  */
-function foldersWithoutSkill({ cwd, home, workingRoot }: Config, roots: readonly SkillRoot[]): RunFolders {
-  const workingDir = isInside(cwd, home) ? workingRoot : cwd;
+export const workingDirOf = ({ cwd, home, workingRoot }: Config): string =>
+  isInside(cwd, home) ? workingRoot : cwd;
+
+function foldersWithoutSkill(config: Config, roots: readonly SkillRoot[]): RunFolders {
+  const workingDir = workingDirOf(config);
   const paths = roots.map(({ path }) => path);
   // A program needs a folder that exists.
   const commandDir = [workingDir, ...paths].find(path => existsSync(path)) ?? workingDir;

@@ -1,8 +1,15 @@
-/** Defines a frontend's request: the words, their attachments, and the conversation so far. */
+/** Defines a request, the parts of the engine that perform it, and the state of its run. */
 import { randomUUID } from 'node:crypto';
 import type { Attachment, Selection } from '../../protocol/attachment.ts';
 import type { Message, SkillRef } from '../../protocol/run.ts';
+import type { ChangeStore } from '../changes/changeStore.ts';
+import type { Config } from '../config.ts';
+import type { SignInPort } from '../mcp/signIn.ts';
+import type { Models } from '../providers/create.ts';
 import type { RunOrigin } from '../records/runFile.ts';
+import type { Redactor } from '../redact.ts';
+import type { RouteRequest, Router } from '../routing/route.ts';
+import type { Catalog } from '../skills/catalog.ts';
 import { selectionText } from './prompt.ts';
 
 /** The conversation before a request. */
@@ -21,13 +28,7 @@ export interface EarlierConversation {
   skillIsUnread?: boolean;
 }
 
-export interface RunRequest {
-  /** The person's words. May be empty if `skill` is set. */
-  text: string;
-  /** If set, only this agent's skills are considered. */
-  agent?: string;
-  /** If set, this skill runs without routing. */
-  skill?: SkillRef;
+export interface RunRequest extends RouteRequest {
   /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` are then ignored. */
   withoutSkill?: boolean;
   selection?: Selection;
@@ -51,6 +52,18 @@ export function wordsOf({ text, selection }: RunRequest): string {
   return [text, selectionText(file, line, language, selection.text)].filter(Boolean).join('\n\n');
 }
 
+/** The parts of an open Telos that its runs share. */
+export interface Engine {
+  readonly config: Config;
+  readonly catalog: Catalog;
+  readonly models: Models;
+  readonly router: Router;
+  readonly changes: ChangeStore;
+  /** See `FrontendParts`. */
+  readonly ripgrep?: string | undefined;
+  readonly signIn?: SignInPort | undefined;
+}
+
 /** Filled during a run, so that its end can be reported however it ends. */
 export interface RunState {
   runId: string;
@@ -58,10 +71,13 @@ export interface RunState {
   /** Number of messages that precede this run. */
   earlier?: number;
   counts: { rounds: number; toolCalls: number };
+  /** Knows the secrets that the run has come across. */
+  redact: Redactor;
 }
 
-export const newRunState = (): RunState => ({
+export const newRunState = (redact: Redactor): RunState => ({
   runId: randomUUID(),
   messages: [],
   counts: { rounds: 0, toolCalls: 0 },
+  redact,
 });

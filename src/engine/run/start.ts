@@ -1,146 +1,128 @@
-/** Performs one request: opens its budget, chooses its skill, and runs it, or runs without a skill. */
+/** Runs one request from its start to its end: chooses its skill, prepares the run, and runs its loop. */
 
-import type { AttachedName } from '../../protocol/attachment.ts';
 import type { RunError, RunEvent, RunOutcome, SkillRef } from '../../protocol/run.ts';
-import type { ChangeStore } from '../changes/changeStore.ts';
-import type { Config } from '../config.ts';
 import { Interruption, TelosError } from '../errors.ts';
 import { type Human, withoutSecrets } from '../human.ts';
 import { hiddenIn } from '../mcp/config.ts';
-import type { SignInPort } from '../mcp/signIn.ts';
-import { createProvider, type ProviderChoice } from '../providers/create.ts';
+import { createProvider } from '../providers/create.ts';
 import type { Provider } from '../providers/provider.ts';
 import { recordingProvider } from '../providers/recording.ts';
-import type { Redactor } from '../redact.ts';
-import type { Match, RouteResult } from '../routing/route.ts';
+import { type Match, routeRequest } from '../routing/route.ts';
 import { namedSkill } from '../routing/routeName.ts';
-import type { FileAgent } from '../skills/discover.ts';
-import { workFoldersOf } from '../skills/workFolders.ts';
+import { mayConnectServers, policyNotices, signInAt } from './approval.ts';
 import { type Budget, openBudget } from './budget.ts';
-import { runSkill, runWithoutSkill, type SkillBench } from './prepare.ts';
+import { runLoop } from './loop.ts';
+import { routingModel } from './meter.ts';
+import { type PreparedRun, prepareRun, type RunInput, workingDirOf } from './prepare.ts';
 import { withoutReasoning } from './prompt.ts';
-import { type RunRequest, type RunState, wordsOf } from './request.ts';
+import type { Engine, RunRequest, RunState } from './request.ts';
 
-/** The parts of the engine that a request needs. */
-export interface Performing {
-  readonly config: Config;
-  readonly changes: ChangeStore;
-  agents(): Promise<readonly FileAgent[]>;
-  /** `report` receives the usage of a model that chooses the skill, and notices about the budget. */
-  route(
-    request: RunRequest,
-    signal: AbortSignal,
-    budget: Budget | undefined,
-    report: (event: RunEvent) => void,
-  ): Promise<RouteResult>;
-  provider(): Promise<ProviderChoice>;
-  readonly ripgrep: string | undefined;
-  readonly signIn: SignInPort | undefined;
-}
-
-/** The person who is asked, the redactor, and the state of the run so far. */
-export interface RunParts {
-  readonly human: Human;
-  readonly redact: Redactor;
-  readonly state: RunState;
+interface Ending {
+  outcome: RunOutcome;
+  error?: RunError;
 }
 
 /**
- * Performs a request. Throws TelosError `no_match`, `config`, `auth` or `budget`, and the errors of a provider.
- * Throws the abort reason on abort.
+ * Yields `run_start`, the events of the run, and `run_end`. Never throws. The caller owns the state.
+ * The events may contain secrets that `state.redact` knows.
  */
-export async function* performRequest(
+export async function* startRun(
   request: RunRequest,
-  engine: Performing,
-  parts: RunParts,
+  engine: Engine,
+  state: RunState,
+  human: Human,
   signal: AbortSignal,
-): AsyncGenerator<RunEvent, RunOutcome> {
-  const budget = openBudget(engine.config);
-  if (request.withoutSkill || (await continuesWithoutSkill(request, engine))) {
-    const provider = await providerFor(undefined, request, engine);
-    const agents = await engine.agents();
-    // The run may read any file in the folders of skills.
-    for (const { mcpConfig } of agents)
-      if (mcpConfig) parts.redact.learn(hiddenIn(mcpConfig, engine.config.env));
-    return yield* runWithoutSkill(
-      wordsOf(request),
-      benchOf(provider, request, engine, parts, budget, agents),
-      signal,
-    );
+): AsyncGenerator<RunEvent, void> {
+  const started = performance.now();
+  yield startOf(request, state);
+  let ending: Ending;
+  try {
+    const budget = openBudget(engine.config);
+    const choosing: RunEvent[] = [];
+    let match: Match | undefined;
+    try {
+      match = await chooseSkill(request, engine, budget, choosing, signal);
+    } finally {
+      yield* choosing;
+    }
+    const input = await inputOf(match, request, engine, state, human, budget);
+    yield routed(match, input.provider, engine);
+    // Nothing is asked and no server is started for a run that may not begin.
+    for (const message of (await budget?.check()) ?? []) yield warning(message);
+    const prepared = await prepareRun(match, input, engine);
+    try {
+      yield* prepared.opening;
+      yield* policyNotices(prepared.policy);
+      yield* openServers(prepared, input.human, signal);
+      ending = { outcome: yield* runLoop(prepared.spec(), signal) };
+    } finally {
+      await prepared.close();
+    }
+  } catch (thrown) {
+    ending = endingOf(thrown, signal);
   }
-  const match = yield* route(request, engine, budget, signal);
-  if (match.notice) yield { type: 'notice', level: 'warning', message: match.notice };
-  if (!match.skill) throw noMatch(request.text, match.suggestions);
-  const provider = await providerFor(match, request, engine);
-  const bench = benchOf(provider, request, engine, parts, budget, await engine.agents());
-  return yield* runSkill(match, wordsOf(request), bench, signal);
+  yield endOf(ending, state, started, signal);
 }
 
-/** Chooses the skill. This may already be a model call, which counts however it ends. */
-async function* route(
-  request: RunRequest,
-  engine: Performing,
-  budget: Budget | undefined,
-  signal: AbortSignal,
-): AsyncGenerator<RunEvent, RouteResult> {
-  const reported: RunEvent[] = [];
-  try {
-    return await engine.route(request, signal, budget, event => reported.push(event));
-  } finally {
-    yield* reported;
+const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
+
+function startOf({ text, attachments = [] }: RunRequest, { runId }: RunState): RunEvent {
+  const attached = attachments.map(({ kind, name }) => ({ kind, name }));
+  const startedAt = new Date().toISOString();
+  return { type: 'run_start', runId, text, startedAt, ...(attached.length > 0 && { attached }) };
+}
+
+function endOf(ending: Ending, state: RunState, started: number, { reason }: AbortSignal): RunEvent {
+  return {
+    type: 'run_end',
+    outcome: ending.outcome,
+    ...state.counts,
+    durationMs: Math.round(performance.now() - started),
+    messages: state.messages,
+    ...(ending.error && { error: ending.error }),
+    ...(ending.outcome === 'cancelled' && reason instanceof Interruption && { interrupted: true }),
+  };
+}
+
+/** Returns how a run ends that has thrown. */
+export function endingOf(thrown: unknown, signal: AbortSignal): Ending {
+  if (signal.aborted) return { outcome: 'cancelled' };
+  if (!(thrown instanceof TelosError)) {
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    return { outcome: 'failed', error: { code: 'internal', message } };
   }
+  const { code, message, suggestions } = thrown;
+  const outcome = code === 'no_match' || code === 'budget' ? code : 'failed';
+  return { outcome, error: { code, message, ...(suggestions ? { suggestions } : {}) } };
+}
+
+/**
+ * Returns the skill, or undefined for a run without one. A model that is asked counts against the budget however it ends, which
+ * `report` receives. Throws TelosError `no_match` and the errors of `routeRequest`.
+ */
+async function chooseSkill(
+  request: RunRequest,
+  engine: Engine,
+  budget: Budget | undefined,
+  report: RunEvent[],
+  signal: AbortSignal,
+): Promise<Match | undefined> {
+  if (request.withoutSkill || (await continuesWithoutSkill(request, engine))) return undefined;
+  const model = () => routingModel(engine, budget, event => report.push(event));
+  const found = await routeRequest(request, engine, signal, model);
+  if (found.notice) report.push(warning(found.notice));
+  if (!found.skill) throw noMatch(request.text, found.suggestions);
+  return found;
 }
 
 async function continuesWithoutSkill(
   { text, agent, skill, conversation }: RunRequest,
-  engine: Performing,
+  { catalog }: Engine,
 ): Promise<boolean> {
   if (skill || conversation?.skill?.skill !== '') return false;
-  const agents = await engine.agents();
+  const agents = await catalog.agents();
   const asked = agent === undefined ? agents : agents.filter(({ name }) => name === agent);
   return namedSkill(text, asked) === undefined;
-}
-
-function benchOf(
-  provider: Provider,
-  { conversation, attachments }: RunRequest,
-  { config, changes, ripgrep, signIn }: Performing,
-  { human, redact, state }: RunParts,
-  budget: Budget | undefined,
-  agents: readonly FileAgent[],
-): SkillBench {
-  // A recording answers from its beginning, whatever was said before.
-  const earlier = provider.recording || !conversation ? [] : withoutReasoning(conversation.messages);
-  state.earlier = earlier.length;
-  return {
-    earlier,
-    ...(conversation?.skillIsUnread && { skillIsUnread: true }),
-    ...(attachments && { attachments }),
-    provider,
-    human: withoutSecrets(human, redact.text),
-    redact,
-    state,
-    config,
-    changes: changes.keeper(state.runId),
-    budget,
-    ripgrep,
-    signIn,
-    workFolders: workFoldersOf(config, agents),
-  };
-}
-
-async function providerFor(
-  match: Match | undefined,
-  request: RunRequest,
-  { config, provider: choice }: Performing,
-): Promise<Provider> {
-  const provider = await createProvider(config, await choice(), match?.skill.dir);
-  if (!request.recordTo) return provider;
-  return recordingProvider(provider, request.recordTo, {
-    agent: match?.agent.name ?? 'telos',
-    skill: match?.skill.id ?? '',
-    request: request.text,
-  });
 }
 
 function noMatch(text: string, suggestions: readonly SkillRef[]): TelosError {
@@ -152,48 +134,67 @@ function noMatch(text: string, suggestions: readonly SkillRef[]): TelosError {
   );
 }
 
-/** Yields `run_start`, the events of `body`, and `run_end`. Never throws. The caller owns the state. */
-export async function* framed(
-  text: string,
+/** Creates the provider, and learns the secrets of the servers whose files the run may read. */
+async function inputOf(
+  match: Match | undefined,
+  request: RunRequest,
+  engine: Engine,
   state: RunState,
-  body: () => AsyncGenerator<RunEvent, RunOutcome>,
-  signal: AbortSignal,
-  attached: readonly AttachedName[] = [],
-): AsyncGenerator<RunEvent, void> {
-  const started = performance.now();
-  yield {
-    type: 'run_start',
-    runId: state.runId,
-    text,
-    startedAt: new Date().toISOString(),
-    ...(attached.length > 0 && { attached }),
-  };
-  let outcome: RunOutcome;
-  let error: RunError | undefined;
-  try {
-    outcome = yield* body();
-  } catch (thrown) {
-    ({ outcome, error } = ending(thrown, signal));
-  }
-  yield {
-    type: 'run_end',
-    outcome,
-    rounds: state.counts.rounds,
-    toolCalls: state.counts.toolCalls,
-    durationMs: Math.round(performance.now() - started),
-    messages: state.messages,
-    ...(error ? { error } : {}),
-    ...(outcome === 'cancelled' && signal.reason instanceof Interruption && { interrupted: true }),
+  human: Human,
+  budget: Budget | undefined,
+): Promise<RunInput> {
+  const { redact } = state;
+  const provider = await providerFor(match, request, engine);
+  const { conversation } = request;
+  // A recording answers from its beginning, whatever was said before.
+  const earlier = provider.recording || !conversation ? [] : withoutReasoning(conversation.messages);
+  state.earlier = earlier.length;
+  const agents = await engine.catalog.agents();
+  // A run without a skill may read any file in the folders of skills.
+  for (const { mcpConfig } of match ? [match.agent] : agents)
+    if (mcpConfig) redact.learn(hiddenIn(mcpConfig, engine.config.env));
+  return { request, provider, human: withoutSecrets(human, redact.text), state, earlier, agents, budget };
+}
+
+async function providerFor(
+  match: Match | undefined,
+  { text, recordTo }: RunRequest,
+  { config, models }: Engine,
+): Promise<Provider> {
+  const provider = await createProvider(config, await models.choice(), match?.skill.dir);
+  if (!recordTo) return provider;
+  const { agent, skill } = match ?? {};
+  return recordingProvider(provider, recordTo, {
+    agent: agent?.name ?? 'telos',
+    skill: skill?.id ?? '',
+    request: text,
+  });
+}
+
+function routed(match: Match | undefined, provider: Provider, { config }: Engine): RunEvent {
+  const { agent, skill, reason } = match ?? {};
+  return {
+    type: 'routed',
+    agent: agent?.name ?? 'telos',
+    skill: skill?.id ?? '',
+    description: skill?.description ?? '',
+    reason: reason ?? { rule: 'without_skill' },
+    provider: provider.name,
+    model: provider.model,
+    workingDir: agent?.workingDir ?? workingDirOf(config),
+    hasMcp: agent?.mcpConfig !== undefined,
+    ...(provider.recording && { recording: provider.recording }),
   };
 }
 
-function ending(thrown: unknown, signal: AbortSignal): { outcome: RunOutcome; error?: RunError } {
-  if (signal.aborted) return { outcome: 'cancelled' };
-  if (!(thrown instanceof TelosError)) {
-    const message = thrown instanceof Error ? thrown.message : String(thrown);
-    return { outcome: 'failed', error: { code: 'internal', message } };
-  }
-  const { code, message, suggestions } = thrown;
-  const outcome = code === 'no_match' ? 'no_match' : code === 'budget' ? 'budget' : 'failed';
-  return { outcome, error: { code, message, ...(suggestions ? { suggestions } : {}) } };
+/** Asks for the agent's MCP servers, starts them, and signs in where that is needed. */
+async function* openServers(
+  { connect, policy }: PreparedRun,
+  human: Human,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, void> {
+  if (!connect || !(yield* mayConnectServers({ human, policy }, signal))) return;
+  const { signIns, problems } = await connect(signal);
+  for (const wanted of signIns) yield* signInAt(wanted, { human, policy }, signal);
+  for (const message of problems) yield warning(message);
 }

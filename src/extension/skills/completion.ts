@@ -1,6 +1,6 @@
 /** Provides completion and hover in the frontmatter of a SKILL.md. */
 import * as vscode from 'vscode';
-import { toolAliases } from '../../engine/skills/toolNames.ts';
+import { toolAliases } from '../../engine/skills/allowedTools.ts';
 import {
   type FrontmatterKey,
   frontmatterKeys,

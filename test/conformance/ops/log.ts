@@ -2,7 +2,8 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { logPath, readLog } from '../../../src/engine/records/logFile.ts';
-import { recorded } from '../../../src/engine/records/record.ts';
+import { record as recordRun } from '../../../src/engine/records/record.ts';
+import { redactor } from '../../../src/engine/redact.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 import { isRecord, type Json, texts } from '../caseFile.ts';
 import type { Operations } from '../operations.ts';
@@ -17,7 +18,8 @@ export const logOperations: Operations = {
     const events = Array.from({ length: Number(given['calls'] ?? 1) }, (_, index) =>
       eventFor(String(name), rest, index),
     );
-    for await (const _event of recorded(stream(events), { dataDir: world.data, redact: text => text }));
+    const options = { dataDir: world.data, redact: redactor([]), transcript: { messages: [] } };
+    for await (const _event of recordRun(stream(events), { ...options, origin: 'other' }));
     const lines = (await readLog(file)).records.filter(({ event }) => event === name);
     const [record] = lines;
     return {

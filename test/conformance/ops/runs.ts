@@ -4,12 +4,12 @@ import { mkdirSync } from 'node:fs';
 import { textPrinter } from '../../../src/cli/runPrinter.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
 import { logPath, readLog } from '../../../src/engine/records/logFile.ts';
-import { recorded } from '../../../src/engine/records/record.ts';
-import { runLoop } from '../../../src/engine/run/loop.ts';
+import { record } from '../../../src/engine/records/record.ts';
+import { redactor } from '../../../src/engine/redact.ts';
 import { firstMessage } from '../../../src/engine/run/prompt.ts';
 import { newRunState } from '../../../src/engine/run/request.ts';
-import { framed } from '../../../src/engine/run/start.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
+import { loopRun } from '../../fakes/loopRun.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { isRecord, type Json, type JsonRecord } from '../caseFile.ts';
 import type { CaseWorld } from '../caseWorld.ts';
@@ -55,22 +55,20 @@ async function execute(
   const provider = scriptedProvider(turns);
   const tools = bench(world.cwd, world.cwd, world);
   mkdirSync(world.data, { recursive: true });
-  const state = newRunState();
-  const run = framed(
-    words,
-    state,
-    () => {
-      state.messages.push({ role: 'user', content: firstMessage(body, words, new Date()) });
-      const priceOf = () => 0.001;
-      const spec = { ...tools, provider, system: 'S', skillDir: world.cwd, priceOf, ...state };
-      return runLoop(spec, new AbortController().signal);
-    },
-    new AbortController().signal,
-  );
+  const redact = redactor([]);
+  const state = newRunState(redact);
+  state.messages.push({ role: 'user', content: firstMessage(body, words, new Date()) });
+  const spec = { ...tools, provider, system: 'S', skillDir: world.cwd, priceOf: () => 0.001 };
+  const run = loopRun(words, state, spec, new AbortController().signal);
   const events: RunEvent[] = [];
   const screen = { stdout: '' };
   const print = textPrinter(terminalFor(screen), false);
-  for await (const event of recorded(run, { dataDir: world.data, redact: text => text })) {
+  for await (const event of record(run, {
+    dataDir: world.data,
+    redact,
+    transcript: state,
+    origin: 'other',
+  })) {
     events.push(event);
     print(event);
   }

@@ -5,8 +5,9 @@ import { mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync } from 'n
 import { join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import { logPath, recordCall } from '../../../src/engine/records/logFile.ts';
-import { kept, recorded } from '../../../src/engine/records/record.ts';
+import { record } from '../../../src/engine/records/record.ts';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
+import { redactor } from '../../../src/engine/redact.ts';
 import { writeFileTool } from '../../../src/engine/tools/writeFile.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
@@ -44,20 +45,17 @@ describe('a link in the data folder', () => {
     assert.equal(seen.at(-1)?.type, 'run_end');
     return seen.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join('\n');
   }
-  const redact = (text: string): string => text;
-  const logged = (): Promise<string> => noticesOf(recorded(events(), { dataDir: data, redact }));
-  const keptRun = (): Promise<string> => {
-    const along = { attachments: [{ kind: 'text', name: 'a', language: '', text: 'b' }] } as const;
+  const recorded = (): Promise<string> => {
+    const attachments = { attachments: [{ kind: 'text', name: 'a', language: '', text: 'b' }] } as const;
+    const redact = redactor([]);
     const transcript = { messages: [] };
-    return noticesOf(
-      kept(events(), { dataDir: data, redact, transcript, origin: 'cli', attachments: along }),
-    );
+    return noticesOf(record(events(), { dataDir: data, redact, transcript, origin: 'cli', attachments }));
   };
 
   it('in place of the logs is not followed', async () => {
     symlinkSync(elsewhere, join(data, 'logs'));
     assert.match(
-      await logged(),
+      await recorded(),
       /^The log .* cannot be written \(.*logs is a link.*\)\. The run goes on without it/,
     );
     const call = { door: 'editor', provider: 'p', model: 'm' } as const;
@@ -69,18 +67,18 @@ describe('a link in the data folder', () => {
     mkdirSync(join(data, 'logs'));
     const target = run.put('elsewhere/profile', 'mine\n');
     symlinkSync(target, logPath(data));
-    assert.match(await logged(), /\.jsonl is a link/);
+    assert.match(await recorded(), /\.jsonl is a link/);
     assert.equal(readFileSync(target, 'utf8'), 'mine\n');
   });
 
   it('in place of the runs is not followed', async () => {
     symlinkSync(elsewhere, join(data, 'runs'));
-    assert.match(await keptRun(), /cannot be kept .*runs is a link/);
+    assert.match(await recorded(), /cannot be kept .*runs is a link/);
     assert.deepEqual(readdirSync(elsewhere), []);
   });
 
   it('in place of one run is not followed when it is named', async () => {
-    await keptRun();
+    await recorded();
     const file = join(data, 'runs', 'r1.jsonl');
     const target = run.put('elsewhere/r1.jsonl', readFileSync(file, 'utf8'));
     const before = readFileSync(target, 'utf8');
@@ -107,8 +105,7 @@ describe('a link in the data folder', () => {
     const real = data;
     data = join(run.root, 'linked');
     symlinkSync(real, data);
-    assert.equal(await logged(), '');
-    assert.equal(await keptRun(), '');
+    assert.equal(await recorded(), '');
     assert.deepEqual(readdirSync(real).sort(), ['logs', 'runs']);
   });
 });

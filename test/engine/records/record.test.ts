@@ -9,7 +9,8 @@ import {
   type SkillEndRecord,
   type ToolCallRecord,
 } from '../../../src/engine/records/logFile.ts';
-import { recorded } from '../../../src/engine/records/record.ts';
+import { record } from '../../../src/engine/records/record.ts';
+import { redactor } from '../../../src/engine/redact.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 
 const conversation: Message[] = [
@@ -66,7 +67,13 @@ async function collect(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
 
 describe('log', () => {
   let dataDir: string;
-  const redact = (text: string): string => text.replaceAll('token-12345', '[redacted]');
+  const recorded = (events: AsyncIterable<RunEvent>, messages: readonly Message[] = []) =>
+    record(events, {
+      dataDir,
+      redact: redactor(['token-12345']),
+      transcript: { messages },
+      origin: 'cli',
+    });
   const records = async () => (await readLog(logPath(dataDir))).records;
   const lastRecord = async () => (await records()).at(-1) as SkillEndRecord;
 
@@ -77,8 +84,9 @@ describe('log', () => {
 
   it('passes every event on and writes start, call and end with the specification’s keys first', async () => {
     const events = [start, routed, toolEnd, usage(0.25), usage(0.5), end];
-    const seen = await collect(recorded(eventsOf(...events), { dataDir, redact }));
-    assert.deepEqual(seen, events);
+    const seen = await collect(recorded(eventsOf(...events)));
+    const safe = JSON.stringify(events).replaceAll('token-12345', '[redacted]');
+    assert.deepEqual(seen, JSON.parse(safe));
     const [first, second, third, ...more] = await records();
     assert.equal(more.length, 0);
     assert.deepEqual(Object.keys(first!).slice(0, 5), ['ts', 'event', 'provider', 'model', 'has_mcp']);
@@ -129,14 +137,14 @@ describe('log', () => {
   });
 
   it('keeps the file to its owner', async () => {
-    await collect(recorded(eventsOf(start, end), { dataDir, redact }));
+    await collect(recorded(eventsOf(start, end)));
     assert.equal(statSync(logPath(dataDir)).mode & 0o077, 0);
   });
 
   it('calls the cost unknown when a price or the tokens are not known, and 0 only when no model was asked', async () => {
-    await collect(recorded(eventsOf(start, routed, usage(0.25), usage('unknown'), end), { dataDir, redact }));
+    await collect(recorded(eventsOf(start, routed, usage(0.25), usage('unknown'), end)));
     assert.equal((await lastRecord()).cost, 'unknown');
-    await collect(recorded(eventsOf(start, routed, end), { dataDir, redact }));
+    await collect(recorded(eventsOf(start, routed, end)));
     assert.equal((await lastRecord()).cost, 'unknown');
     const early: RunEvent = {
       ...end,
@@ -144,7 +152,7 @@ describe('log', () => {
       rounds: 0,
       error: { code: 'auth', message: 'no key' },
     };
-    await collect(recorded(eventsOf(start, early), { dataDir, redact }));
+    await collect(recorded(eventsOf(start, early)));
     const { cost, error, agent } = await lastRecord();
     assert.deepEqual([cost, error, agent], [0, 'no key', null]);
   });
@@ -167,7 +175,7 @@ describe('log', () => {
       callId: 't1',
       decision: { allow: true, scope: 'run' },
     };
-    await collect(recorded(eventsOf(start, routed, request, response, toolEnd, end), { dataDir, redact }));
+    await collect(recorded(eventsOf(start, routed, request, response, toolEnd, end)));
     const call = (await records())[1] as ToolCallRecord;
     assert.deepEqual(call.approval, { rule: 'command', answer: 'run' });
   });
@@ -177,7 +185,7 @@ describe('log', () => {
       type: 'approval_request',
       request: { callId: 't1', token: 't', tool: 'x', subject: 's', rule: 'r', reason: '', scopes: ['once'] },
     };
-    await collect(recorded(eventsOf(start, routed, request, toolEnd, toolEnd, end), { dataDir, redact }));
+    await collect(recorded(eventsOf(start, routed, request, toolEnd, toolEnd, end)));
     const [, first, second] = (await records()) as ToolCallRecord[];
     assert.equal(first?.approval?.rule, 'r');
     assert.equal(second?.approval, undefined);
@@ -190,7 +198,7 @@ describe('log', () => {
       yield usage(0.5);
       for (;;) yield toolEnd;
     };
-    for await (const event of recorded(endless(), { dataDir, redact, messages: conversation })) {
+    for await (const event of recorded(endless(), conversation)) {
       if (event.type === 'tool_end') break;
     }
     const { outcome, messages, tool_calls, rounds, error } = await lastRecord();
@@ -202,14 +210,14 @@ describe('log', () => {
       yield start;
       throw new Error('broken with token-12345');
     };
-    await assert.rejects(collect(recorded(breaking(), { dataDir, redact })), /broken/);
+    await assert.rejects(collect(recorded(breaking())), /broken/);
     const { outcome, error } = await lastRecord();
     assert.deepEqual([outcome, error], ['failed', 'broken with [redacted]']);
   });
 
   it('says once that it cannot write, and lets the run go on', async () => {
     writeFileSync(join(dataDir, 'logs'), 'a file where the folder should be');
-    const seen = await collect(recorded(eventsOf(start, routed, toolEnd, end), { dataDir, redact }));
+    const seen = await collect(recorded(eventsOf(start, routed, toolEnd, end)));
     assert.deepEqual(
       seen.map(event => event.type),
       ['run_start', 'notice', 'routed', 'tool_end', 'run_end'],
@@ -222,7 +230,7 @@ describe('log', () => {
   it('begins on a line of its own behind a line that a crash cut off', async () => {
     mkdirSync(join(dataDir, 'logs'));
     writeFileSync(logPath(dataDir), '{"ts":"2026-01-02T03:04:05Z","event":"tool_c');
-    await collect(recorded(eventsOf(start, routed, end), { dataDir, redact }));
+    await collect(recorded(eventsOf(start, routed, end)));
     const { records, skipped } = await readLog(logPath(dataDir));
     assert.deepEqual([records.map(record => record.event), skipped], [['skill_start', 'skill_end'], 1]);
   });
@@ -237,7 +245,7 @@ describe('log', () => {
       ],
     ];
     for (const messages of shapes) {
-      await collect(recorded(eventsOf(start, routed, { ...end, messages } as RunEvent), { dataDir, redact }));
+      await collect(recorded(eventsOf(start, routed, { ...end, messages } as RunEvent)));
       const kept = (await lastRecord()).messages;
       assert.deepEqual(kept[0], conversation[0]);
       assert.match(JSON.stringify(kept.at(-1)), /All done/);

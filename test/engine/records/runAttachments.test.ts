@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { kept } from '../../../src/engine/records/record.ts';
+import { record } from '../../../src/engine/records/record.ts';
 import { type RunAttachments, readAttachments } from '../../../src/engine/records/runAttachments.ts';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
+import { redactor } from '../../../src/engine/redact.ts';
 import type { Attachment } from '../../../src/protocol/attachment.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
@@ -30,16 +31,15 @@ describe('what went along with a request', () => {
       const counts = { rounds: 0, toolCalls: 0, durationMs: 1 };
       yield { type: 'run_end', outcome: 'failed', ...counts, messages: [] };
     }
-    const redact = (words: string): string => words.replaceAll('sesame-1234', '[redacted]');
     const options = {
       dataDir: folder.path,
-      redact,
+      redact: redactor(['sesame-1234']),
       transcript: { messages: [] },
       origin: 'chat',
       attachments: along,
     } as const;
     const events: RunEvent[] = [];
-    for await (const event of kept(run(), options)) events.push(event);
+    for await (const event of record(run(), options)) events.push(event);
     return events;
   }
 

@@ -5,12 +5,13 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:f
 import { join } from 'node:path';
 import { type Human, nobody, yesToAll } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
-import { maxRounds, runLoop } from '../../../src/engine/run/loop.ts';
+import { redactor } from '../../../src/engine/redact.ts';
+import { maxRounds } from '../../../src/engine/run/loop.ts';
 import { newRunState } from '../../../src/engine/run/request.ts';
-import { framed } from '../../../src/engine/run/start.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { ApprovalRequest, RunEvent } from '../../../src/protocol/run.ts';
+import { loopRun } from '../../fakes/loopRun.ts';
 import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -35,28 +36,19 @@ describe('runLoop', () => {
       commandDir: join(folder.path, 'pack'),
     };
     const events: RunEvent[] = [];
-    const state = newRunState();
-    const loop = framed(
-      'do it',
-      state,
-      () => {
-        state.messages.push({ role: 'user', content: 'BODY' });
-        const spec = {
-          provider,
-          human,
-          system: 'S',
-          skillDir: folders.skillDir,
-          tools,
-          context: { ...folders, env: { PATH: process.env['PATH'] ?? '' } },
-          policy: { ...folders, home: folder.path, protectedDirs: [], memory: new RunMemory() },
-          priceOf: () => 'unknown' as const,
-          ...state,
-        };
-        return runLoop(spec, control.signal);
-      },
-      control.signal,
-    );
-    for await (const event of loop) {
+    const state = newRunState(redactor([]));
+    state.messages.push({ role: 'user', content: 'BODY' });
+    const spec = {
+      provider,
+      human,
+      system: 'S',
+      skillDir: folders.skillDir,
+      tools,
+      context: { ...folders, env: { PATH: process.env['PATH'] ?? '' } },
+      policy: { ...folders, home: folder.path, protectedDirs: [], memory: new RunMemory() },
+      priceOf: () => 'unknown' as const,
+    };
+    for await (const event of loopRun('do it', state, spec, control.signal)) {
       events.push(event);
       onEvent?.(event);
     }

@@ -3,14 +3,12 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { nobody } from '../../../src/engine/human.ts';
-import { findSkill } from '../../../src/engine/routing/routeName.ts';
-import { runSkill } from '../../../src/engine/run/prepare.ts';
-import { discoverAgents } from '../../../src/engine/skills/discover.ts';
+import { Telos } from '../../../src/engine/telos.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
-describe('runSkill', () => {
+describe('a prepared run', () => {
   let folder: TempFolder;
   beforeEach(() => {
     folder = tempFolder();
@@ -23,14 +21,15 @@ describe('runSkill', () => {
       env: {
         TELOS_SKILLS_DIR: join(folder.path, 'skills'),
         TELOS_CONFIG_DIR: join(folder.path, 'config'),
+        TELOS_DATA_DIR: join(folder.path, 'data'),
+        TELOS_PROVIDER: 'scripted',
         PATH: '',
       },
       home: folder.path,
       cwd: folder.path,
     });
-    const match = findSkill(discoverAgents(config), { agent: 'pack', skill: 'one' });
-    assert.ok(match);
     const provider = scriptedProvider(turns);
+    const scripted = { model: async () => 'script', create: async () => provider };
     const asked: string[] = [];
     const human = {
       ...nobody,
@@ -41,9 +40,9 @@ describe('runSkill', () => {
     };
     const { signal } = new AbortController();
     const events: RunEvent[] = [];
-    const state = { runId: 'run', messages: [], counts: { rounds: 0, toolCalls: 0 } };
-    for await (const event of runSkill(match, words, { provider, human, state, config }, signal))
-      events.push(event);
+    const telos = Telos.open(config, { providers: { scripted } });
+    const named = { text: words, skill: { agent: 'pack', skill: 'one' } };
+    for await (const event of telos.run(named, human, signal)) events.push(event);
     const [request] = provider.requests;
     const [first] = request?.messages ?? [];
     return {

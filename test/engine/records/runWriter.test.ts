@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type KeepOptions, kept } from '../../../src/engine/records/record.ts';
+import { record } from '../../../src/engine/records/record.ts';
 import { parseLine, type RunLine } from '../../../src/engine/records/runFile.ts';
+import type { RunRecorderOptions } from '../../../src/engine/records/runWriter.ts';
+import { redactor } from '../../../src/engine/redact.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -36,7 +38,7 @@ const end = (messages: Message[]): RunEvent => ({
   messages,
 });
 
-describe('kept', () => {
+describe('the file of a run', () => {
   let folder: TempFolder;
   const file = (): string => join(folder.path, 'runs', 'r1.jsonl');
   const lines = (): RunLine[] =>
@@ -44,9 +46,9 @@ describe('kept', () => {
       .trimEnd()
       .split('\n')
       .map(line => parseLine(line) ?? assert.fail(`no line of a run: ${line}`));
-  const options = (more: Partial<KeepOptions> = {}): KeepOptions => ({
+  const options = (more: Partial<RunRecorderOptions> = {}): RunRecorderOptions => ({
     dataDir: folder.path,
-    redact: words => words.replaceAll('sesame-1234', '[redacted]'),
+    redact: redactor(['sesame-1234']),
     transcript: { messages: [] },
     origin: 'cli',
     ...more,
@@ -67,7 +69,7 @@ describe('kept', () => {
       messages.push({ role: 'assistant', content: 'Yes.' });
       yield end(messages);
     }
-    for await (const _ of kept(run(), options({ transcript: { messages, earlier: 1 } })));
+    for await (const _ of record(run(), options({ transcript: { messages, earlier: 1 } })));
     const written = lines().flatMap(line => (line.type === 'messages' ? [line] : []));
     assert.deepEqual(
       written.map(({ earlier }) => earlier),
@@ -99,7 +101,7 @@ describe('kept', () => {
     const tokens = { inputTokens: 10, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
     const transcript = { messages, earlier: 1 };
     const seen: RunEvent[] = [];
-    for await (const event of kept(run(), options({ transcript, conversation: 'c1', parentRunId: 'r0' }))) {
+    for await (const event of record(run(), options({ transcript, conversation: 'c1', parentRunId: 'r0' }))) {
       seen.push(event);
       if (event.type === 'run_end') assert.equal(typesIn().at(-1), 'run_end', 'written before it is seen');
     }
@@ -147,7 +149,7 @@ describe('kept', () => {
       yield end([]);
     }
     const reading = (async () => {
-      for await (const _ of kept(run(), options()));
+      for await (const _ of record(run(), options()));
     })();
     while (!existsSync(file()) || !readFileSync(file(), 'utf8').includes('So far')) await wait(20);
     assert.deepEqual(typesIn(), ['run', 'run_start', 'routed', 'text']);
@@ -163,7 +165,7 @@ describe('kept', () => {
       yield text('half');
       yield call;
     }
-    for await (const event of kept(run(), options())) if (event.type === 'tool_start') break;
+    for await (const event of record(run(), options())) if (event.type === 'tool_start') break;
     const last = lines().at(-1);
     assert.equal(last?.type === 'run_end' && last.outcome, 'cancelled');
     assert.ok(typesIn().includes('text'));
@@ -184,7 +186,7 @@ describe('kept', () => {
       }
       yield end([]);
     }
-    for await (const event of kept(run(), options())) seen.push(event);
+    for await (const event of record(run(), options())) seen.push(event);
     const notices = seen.flatMap(event => (event.type === 'notice' ? [event.message] : []));
     assert.equal(notices.length, 1);
     assert.match(notices[0] ?? '', /cannot be kept in .*r1\.jsonl \(.+\)/);
@@ -203,7 +205,7 @@ describe('kept', () => {
       yield result;
       yield end([]);
     }
-    for await (const _ of kept(run(), options()));
+    for await (const _ of record(run(), options()));
     assert.deepEqual(typesIn(), ['run', 'run_start', 'tool_start', 'tool_end', 'totals', 'run_end']);
   });
 
@@ -212,7 +214,7 @@ describe('kept', () => {
       yield { type: 'run_start', runId: '../../evil', text: '', startedAt: '' };
       yield end([]);
     }
-    for await (const _ of kept(run(), options()));
+    for await (const _ of record(run(), options()));
     assert.equal(existsSync(join(folder.path, 'runs')), false);
   });
 });

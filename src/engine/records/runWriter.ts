@@ -1,0 +1,251 @@
+/** Writes the file of a run in the background: its events, its messages and what they add up to. */
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import type { Message, RunEvent, Usage } from '../../protocol/run.ts';
+import { makeOwnFolders } from '../files/ownFolder.ts';
+import { mapStrings, type Redactor } from '../redact.ts';
+import { type RunAttachments, storeAttachments } from './runAttachments.ts';
+import {
+  lineOf,
+  maxHeaderRequest,
+  type RunHeader,
+  type RunOrigin,
+  runPath,
+  runsFolder,
+  type TotalsLine,
+} from './runFile.ts';
+
+export interface RunRecorderOptions {
+  /** The run's file is in `<dataDir>/runs`. Absolute path. */
+  dataDir: string;
+  /** Applied to everything that does not come as an event. */
+  redact: Redactor;
+  /** Messages that the run was given, and those it has added since. `earlier` is the number of the former. */
+  transcript: { readonly messages: readonly Message[]; readonly earlier?: number };
+  origin: RunOrigin;
+  conversation?: string | undefined;
+  parentRunId?: string | undefined;
+  /** Attachments and selection of the request, stored in a file beside the run's. */
+  attachments?: RunAttachments | undefined;
+}
+
+/** What the events of a run add up to so far. */
+export interface RunTotals {
+  /** Undefined until the skill is chosen. */
+  readonly routed: Omit<TotalsLine, 'type' | 'usage'> | undefined;
+  readonly usage: Usage;
+}
+
+const notRouted = { agent: '', skill: '', provider: '', model: '', isRecording: false };
+
+/** Interval at which streaming text is written. In milliseconds. */
+const textInterval = 1000;
+/** Time that small events wait for the ones after them: one write per round instead of five. In milliseconds. */
+const eventInterval = 25;
+/** Events that are written at once, with everything before them: completed actions and requests for a decision. */
+const boundaries: readonly RunEvent['type'][] = ['run_start', 'routed', 'tool_end', 'approval_request'];
+
+/** Writes the run's own file: its events, with neighbouring texts as one, and the messages that it adds. */
+export class RunRecorder {
+  readonly #options: RunRecorderOptions;
+  #file: RunWriter | undefined;
+  /** Text of consecutive text events that is not in a line yet. */
+  #text = '';
+  #timer: NodeJS.Timeout | undefined;
+  #flushAt = 0;
+  /** Number of messages of the transcript that are written. */
+  #messages: number | undefined;
+  #runId = '';
+  #storing: Promise<void> | undefined;
+  /** Reason why the attachments cannot be stored. */
+  #attachmentsProblem: string | undefined;
+
+  constructor(options: RunRecorderOptions) {
+    this.#options = options;
+  }
+
+  add(event: RunEvent, totals: RunTotals): void {
+    if (event.type === 'run_start') this.#open(event);
+    const file = this.#file;
+    if (!file) return;
+    if (event.type === 'text') {
+      this.#text += event.text;
+      this.#flushIn(textInterval);
+      return;
+    }
+    this.#takeText(file);
+    this.#takeMessages(file);
+    if (event.type === 'run_end') {
+      const { routed = notRouted, usage } = totals;
+      file.add(lineOf({ type: 'totals', ...routed, usage }));
+    }
+    file.add(lineOf(event.type === 'run_end' ? { ...event, messages: [] } : event));
+    if (boundaries.includes(event.type)) this.#flush();
+    else this.#flushIn(eventInterval);
+  }
+
+  /** Resolves when everything is written, or cannot be written. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    if (this.#file) this.#storeAttachments();
+    await Promise.all([this.#file?.close(), this.#storing]);
+    if (!this.#file?.problem) this.#file = undefined;
+  }
+
+  /** Returns the reason why writing failed, once. */
+  takeProblem(): string | undefined {
+    const problem = this.#file?.takeProblem() ?? this.#attachmentsProblem;
+    if (problem === this.#attachmentsProblem) this.#attachmentsProblem = undefined;
+    return problem;
+  }
+
+  #open({ runId, startedAt, text }: Extract<RunEvent, { type: 'run_start' }>): void {
+    const { dataDir, origin, conversation = runId, parentRunId } = this.#options;
+    const path = runPath(dataDir, runId);
+    if (!path || this.#file) return;
+    const header: RunHeader = {
+      type: 'run',
+      version: 1,
+      runId,
+      conversation,
+      ...(parentRunId !== undefined && { after: parentRunId }),
+      door: origin,
+      startedAt,
+      request: text.slice(0, maxHeaderRequest),
+      pid: process.pid,
+    };
+    this.#runId = runId;
+    this.#file = new RunWriter(path, runsFolder(dataDir));
+    this.#file.add(lineOf(header));
+  }
+
+  /** Schedules a flush, unless an earlier one is already scheduled. */
+  #flushIn(milliseconds: number): void {
+    const at = performance.now() + milliseconds;
+    if (this.#timer && at >= this.#flushAt) return;
+    clearTimeout(this.#timer);
+    this.#flushAt = at;
+    this.#timer = setTimeout(() => this.#flush(), milliseconds).unref();
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (!this.#file) return;
+    this.#takeText(this.#file);
+    this.#file.flush();
+  }
+
+  /** Runs only once the transcript begins, because every secret of the run is known by then. */
+  #storeAttachments(): void {
+    const { dataDir, redact, attachments } = this.#options;
+    if (!attachments) return;
+    this.#storing ??= storeAttachments(dataDir, this.#runId, attachments, redact.text).catch(error => {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#attachmentsProblem = `What went along with this request cannot be kept (${why}). When you send it again after a reload of the window, attach it again.`;
+    });
+  }
+
+  #takeText(file: RunWriter): void {
+    if (this.#text) file.add(lineOf({ type: 'text', text: this.#text }));
+    this.#text = '';
+  }
+
+  #takeMessages(file: RunWriter): void {
+    const { transcript, parentRunId, redact } = this.#options;
+    const { messages } = transcript;
+    // The messages it was given are stored with the runs before it. If it follows no run, they are stored here.
+    const earlier = parentRunId === undefined ? 0 : (transcript.earlier ?? 0);
+    // The run has no messages of its own yet. The messages it was given are written together with its first one.
+    if (messages.length <= (transcript.earlier ?? 0)) return;
+    const from = this.#messages ?? earlier;
+    if (messages.length <= from) return;
+    this.#storeAttachments();
+    const added = mapStrings(messages.slice(from), redact.text);
+    file.add(lineOf({ type: 'messages', earlier, messages: added }));
+    this.#messages = messages.length;
+  }
+}
+
+/** Most that may wait for a disk that accepts no writes. Anything beyond it is dropped. In bytes. */
+const maxWaiting = 16 * 1024 * 1024;
+
+/** Appends lines to a file. Keeps their order and joins many into few writes. Lines that cannot be written now are tried again with the next ones. */
+class RunWriter {
+  readonly #path: string;
+  readonly #folder: string;
+  #lines: string[] = [];
+  /** Bytes that the last write did not write. */
+  #rest: Buffer = Buffer.alloc(0);
+  #handle: FileHandle | undefined;
+  #writing: Promise<void> | undefined;
+  #said = false;
+  problem: string | undefined;
+  isClosed = false;
+
+  constructor(path: string, folder: string) {
+    this.#path = path;
+    this.#folder = folder;
+  }
+
+  add(line: string): void {
+    this.#lines.push(line);
+  }
+
+  flush(): void {
+    // Lines added during a write are written with the next one.
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    await this.#writing;
+    await this.#write();
+    await this.#handle?.close().catch(() => undefined);
+    this.#handle = undefined;
+  }
+
+  takeProblem(): string | undefined {
+    if (this.#said || this.problem === undefined) return undefined;
+    this.#said = true;
+    return this.problem;
+  }
+
+  async #write(): Promise<void> {
+    try {
+      this.#handle ??= await this.#create();
+      for (;;) {
+        if (this.#rest.length === 0) this.#rest = this.#taken();
+        if (this.#rest.length === 0) break;
+        const { bytesWritten } = await this.#handle.write(this.#rest);
+        this.#rest = this.#rest.subarray(bytesWritten);
+      }
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.problem ??= `This run cannot be kept in ${this.#path} (${why}). It goes on, but will be missing or incomplete under Runs; check the folder and the space on its disk.`;
+      this.#giveUp();
+    }
+  }
+
+  async #create(): Promise<FileHandle> {
+    makeOwnFolders(this.#folder);
+    const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL } = constants;
+    return open(this.#path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0o600);
+  }
+
+  #taken(): Buffer {
+    const lines = this.#lines;
+    this.#lines = [];
+    return Buffer.from(lines.join(''));
+  }
+
+  #giveUp(): void {
+    const waiting = this.#lines.reduce((sum, line) => sum + line.length, this.#rest.length);
+    if (waiting <= maxWaiting) return;
+    this.#rest = Buffer.from('\n');
+    this.#lines = [];
+  }
+}

@@ -1,0 +1,72 @@
+/** Keeps what was found on disk, the agents and the programs of this machine, until it is looked for again. */
+
+import type { Config } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import { recoverFolders } from '../files/swapFolder.ts';
+import type { Agent, Skill } from './agent.ts';
+import { type Discovery, discoverInSlices, type FileAgent } from './discover.ts';
+import { type Machine, type Readiness, readinessOf, thisMachine } from './readiness.ts';
+
+/** Reads nothing before the first call that needs it. */
+export class Catalog {
+  readonly #config: Config;
+  #discovery: Promise<Discovery> | undefined;
+  #machine: Machine | undefined;
+
+  constructor(config: Config) {
+    this.#config = config;
+  }
+
+  /** Returns the agents and their defects, as of the first call since `refresh`. */
+  discovery(): Promise<Discovery> {
+    // First restores an agent that a killed install has moved aside.
+    this.#discovery ??= recoverFolders(this.#config.dataDir).then(() => discoverInSlices(this.#config));
+    return this.#discovery;
+  }
+
+  /** Returns all agents, sorted by name. The same array until `refresh`. */
+  async agents(): Promise<readonly FileAgent[]> {
+    return (await this.discovery()).agents;
+  }
+
+  /** Returns the agent. Throws TelosError `config` if there is none of this name. */
+  async agentNamed(name: string): Promise<FileAgent> {
+    const agents = await this.agents();
+    const agent = agents.find(candidate => candidate.name === name);
+    if (!agent) throw noAgents(name, agents, this.#config);
+    return agent;
+  }
+
+  /** Returns the agents that a request may mean: all of them, or the named one. Throws TelosError `config` if there is none. */
+  async agentsFor(name: string | undefined): Promise<readonly FileAgent[]> {
+    const all = await this.agents();
+    const agents = name === undefined ? all : all.filter(agent => agent.name === name);
+    if (agents.length === 0) throw noAgents(name, all, this.#config);
+    return agents;
+  }
+
+  /** Returns what the skill lacks on this machine. Programs and variables are looked up once until `refresh`. */
+  readiness(skill: Skill): Readiness {
+    this.#machine ??= thisMachine(this.#config.env);
+    return readinessOf(skill, this.#machine);
+  }
+
+  refresh(): void {
+    this.#discovery = undefined;
+    this.#machine = undefined;
+  }
+}
+
+function noAgents(wanted: string | undefined, all: readonly Agent[], config: Config): TelosError {
+  if (wanted !== undefined && all.length > 0) {
+    return new TelosError(
+      'config',
+      `Agent '${wanted}' not found. Available agents: ${all.map(agent => agent.name).join(', ')}`,
+    );
+  }
+  const place = `${config.skillsDir}/<agent>/skills/<skill>/SKILL.md`;
+  return new TelosError(
+    'config',
+    `No agents found. A skill goes to ${place}; \`telos init\` makes the folder, \`telos skill add\` a first skill.`,
+  );
+}
