@@ -11,8 +11,14 @@ import {
   withoutPercents,
   writtenSegments,
 } from './reach.ts';
-import { mostAlternatives, type SimpleCommand, simpleCommands, withoutBraces } from './shellCommands.ts';
-import { readLine, signs } from './shellWords.ts';
+import {
+  mostAlternatives,
+  piecesOf,
+  type SimpleCommand,
+  simpleCommands,
+  withoutBraces,
+} from './shellCommands.ts';
+import { readLine, shellText, signs } from './shellWords.ts';
 
 /** Limits in characters, commands and words. No person writes or reads such a line. */
 const longestRead = 100_000;
@@ -90,13 +96,11 @@ class CommandReader {
 
   /** Names every piece that looks like a path, also within quotes, such as in the text of a program. */
   readLoosely(line: string): void {
-    const plain = line.replace(/\\(?:\r?\n)|["'\\]/g, '').replace(/[\ue000-\ue01f]/g, signs.one);
-    for (const text of new Set([line, plain])) {
-      for (const piece of text.split(/[\s;&|<>()'"`=@:,]+/)) {
-        const path = piece.replace(/^(~|\$HOME|\$\{HOME\})(?=\/|$)/, () => this.#home);
-        if (path !== '') this.#name(path, 'nothing');
-      }
-    }
+    for (const piece of piecesOf(line.replace(/[\ue000-\ue01f]/g, signs.one)))
+      this.#name(
+        piece.replace(/^(~|\$HOME|\$\{HOME\})(?=\/|$)/, () => this.#home),
+        'nothing',
+      );
   }
 
   #command({ words, redirections, isPiped }: SimpleCommand, depth: number): void {
@@ -109,7 +113,7 @@ class CommandReader {
     const program = basename(first);
     const all = expanded.slice(1).flat();
     const { shell, unread, code } = givenCode([first, ...all], isPiped);
-    for (const line of shell) this.read(lineOf(line), depth + 1);
+    for (const line of shell) this.read(shellText(line), depth + 1);
     for (const what of unread) this.unread.add(what);
     this.code.push(...code);
     if (/^(cd|pushd|chdir)$/.test(program)) {
@@ -213,7 +217,3 @@ class CommandReader {
     return pattern.slice(0, begin) + home + rest.replaceAll(signs.tilde, home);
   }
 }
-
-/** Returns the line as a shell would receive it. */
-const lineOf = (pattern: string): string =>
-  pattern.replaceAll(signs.star, '*').replaceAll(signs.one, '?').replaceAll(signs.any, '$_');

@@ -28,6 +28,7 @@ import type { RuleDraft } from './policyEdit.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { draftFor } from './ruleMatch.ts';
 import { writtenServer } from './serverPrograms.ts';
+import { piecesOf } from './shellCommands.ts';
 import { grantName, hostAndPort, type PolicySubject, type PolicySubjectOf } from './subject.ts';
 
 type Question = Pick<Ask, 'rule' | 'reason'> & {
@@ -241,12 +242,10 @@ const networkProgramIn = (command: string): string | undefined =>
  * links lead to.
  */
 export function sensitiveWords(command: string, folder: string, home: string): string[] {
-  const words = command.split(/[\s;&|<>()'"`=@:,]+/).filter(word => word !== '' && holdsSecrets(word));
+  const words = piecesOf(command).filter(holdsSecrets);
   if (words.length > 0) return words;
-  const plain = command.replace(/["'\\]/g, '');
-  const found = plain.split(/[\s;&|<>()`=@:,]+/).filter(word => word !== '' && holdsSecrets(word));
-  if (found.length > 0) return found;
   // Alternatives in braces have commas between them.
+  const plain = command.replace(/["'\\]/g, '');
   const alternatives = plain.split(/[\s;&|<>()`]+/).filter(word => word.includes('{') && holdsSecrets(word));
   if (alternatives.length > 0) return alternatives;
   // If a folder is secret by its own name, that says nothing about each name in it.

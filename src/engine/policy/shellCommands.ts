@@ -1,6 +1,6 @@
-/** Splits a line into its simple commands, and expands the braces in a word. */
+/** Reads commands from the tokens of a line: exactly for what is allowed, and generously for what is forbidden. */
 import { matchesWildcard } from '../files/globPattern.ts';
-import { type ShellLine, signs } from './shellWords.ts';
+import { readLine, type ShellLine, type ShellToken, shellText, signs } from './shellWords.ts';
 
 export interface SimpleCommand {
   words: string[];
@@ -19,10 +19,10 @@ export function simpleCommands({ tokens }: ShellLine): SimpleCommand[] {
   let redirection: string | undefined;
   for (const token of tokens) {
     if (token.kind === 'word') {
-      const { pattern } = token;
+      const { text } = token;
       if (redirection !== undefined)
-        current.redirections.push({ pattern, isWritten: /^&?>/.test(redirection) });
-      else if (current.words.length > 0 || !keyword.test(pattern)) current.words.push(pattern);
+        current.redirections.push({ pattern: text, isWritten: /^&?>/.test(redirection) });
+      else if (current.words.length > 0 || !keyword.test(text)) current.words.push(text);
       redirection = undefined;
     } else if (token.kind === 'operator') {
       redirection = /[<>]/.test(token.text) ? token.text : undefined;
@@ -89,40 +89,18 @@ function choiceIn(inside: string): string[] | undefined {
 const reserved =
   /^(if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc|!|\[\[|\{|\})$/;
 
-const special = /[;&|<>()$`\\*?[\]{}!^%\r]/;
-
 /**
  * Returns the words of a line in which only blanks separate words and quotes hold one together. `refused` is the first part that
  * is more than that. It can be an operator, an expansion, a glob, an escape, a comment, a control character or an unclosed quote.
  * `words` then contains the words before it.
  */
 export function readWords(command: string): { words: string[]; refused?: string } {
-  const words: string[] = [];
-  let word: string | undefined;
-  const stop = (refused: string) => ({ words: word === undefined ? words : [...words, word], refused });
-  // Control characters are refused within quotes too, so that a line stays one line.
-  const control = /[\0-\x1f\x7f-\x9f]/.exec(command)?.[0];
-  for (let at = 0; at < command.length; at++) {
-    const character = command[at]!;
-    if (character === ' ') {
-      if (word !== undefined) words.push(word);
-      word = undefined;
-    } else if (character === "'" || character === '"') {
-      const end = command.indexOf(character, at + 1);
-      if (end < 0) return stop(character);
-      const quoted = command.slice(at + 1, end);
-      const inside = character === '"' ? /[$`\\!]/.exec(quoted)?.[0] : undefined;
-      if (inside !== undefined) return stop(inside);
-      word = (word ?? '') + quoted;
-      at = end;
-    } else {
-      const isTilde = character === '~' && (word === undefined || /[=:]$/.test(word));
-      const isComment = character === '#' && word === undefined;
-      if (special.test(character) || character === control || isTilde || isComment) return stop(character);
-      word = (word ?? '') + character;
-    }
-  }
-  return control === undefined ? { words: stop('').words } : stop(control);
+  const { tokens, open } = readLine(command);
+  const other = tokens.find(({ kind }) => kind !== 'word');
+  const stop = Math.min(other?.at ?? Number.POSITIVE_INFINITY, open?.at ?? Number.POSITIVE_INFINITY);
+  const words = tokens.filter(({ end }) => end <= stop).map(({ text }) => shellText(text));
+  if (stop === Number.POSITIVE_INFINITY) return { words };
+  return { words, refused: open?.at === stop ? open.sign : command.charAt(stop) };
 }
 
 /**
@@ -159,22 +137,53 @@ export function wordsOccur(pattern: readonly string[], words: readonly string[])
 
 /**
  * Returns every word sequence in a line that could be a command, read generously. It is for rules that forbid, for which a wrong
- * guess is harmless. The actions inside a program or a script cannot be seen here.
+ * guess is harmless: text within quotes, substitutions and comments counts as well. What `readWords` takes is among them, word
+ * for word. The actions inside a program or a script cannot be seen here.
  */
 export function looseCommands(command: string): string[][] {
-  return command
+  const found = new Map<string, string[]>();
+  const add = (words: string[]): void => {
+    if (words.length > 0) found.set(words.join('\0'), words);
+  };
+  for (const words of wordsIn(command, 0)) add(words);
+  for (const words of wordsIn(withoutQuotes(command), 0))
+    add(words.flatMap(word => word.split(/\s+/)).filter(word => word !== '' && !/^\w+=/.test(word)));
+  return [...found.values()];
+}
+
+/** Substitutions within substitutions, and texts within texts, that are looked into. */
+const deepestText = 8;
+
+/** Returns the words of every command in a line, also of those in its substitutions, in texts that it contains and in comments. */
+function wordsIn(command: string, depth: number): string[][] {
+  const line = readLine(command);
+  const own = simpleCommands(line).flatMap(({ words }) => {
+    const begin = words.findIndex(word => !/^[A-Za-z_]\w*\+?=/.test(word));
+    const rest = begin < 0 ? [] : words.slice(begin);
+    const hasChoice = rest.some(word => word.includes(signs.open));
+    return [rest.map(shellText), ...(hasChoice ? [rest.flatMap(withoutBraces).map(shellText)] : [])];
+  });
+  if (depth >= deepestText) return own;
+  const texts = line.tokens.filter(({ kind }) => kind === 'heredoc' || kind === 'comment');
+  const others = [...line.inner, ...texts.map(({ text }) => text.replace(/^#/, ''))];
+  return [...own, ...others.flatMap(text => wordsIn(text, depth + 1))];
+}
+
+/** Returns the line as if no quote and no escape in it had a meaning, so that text within quotes is read like the rest. */
+const withoutQuotes = (command: string): string =>
+  command
     .replace(/\\\r?\n/g, '')
     .replace(/\$(?:IFS\b|\{IFS[^}]{0,40}\})/g, ' ')
-    .replace(/(?<!\d)\d*(?:&>|[<>]+)&?\s*[^\s;&|<>()]*/g, ' ')
-    .split(/[;&|\n\r(){}`]+|\$\(/)
-    .map(part =>
-      part
-        .replace(/\$?["']|\\/g, '')
-        .trim()
-        .split(/\s+/)
-        .filter(word => word !== '' && !/^\w+=/.test(word)),
-    )
-    .filter(words => words.length > 0);
+    .replace(/\$?["']|\\/g, '')
+    .replace(/\$\(|[\r(){}`]/g, '\n');
+
+/** Characters that end a piece of a path. */
+const betweenPieces = /[\s;&|<>()'"`=@:,]+/;
+
+/** Returns every piece of a line that can be a path, with its quotes and escapes and without them. */
+export function piecesOf(line: string): string[] {
+  const plain = line.replace(/\\(?:\r?\n)|["'\\]/g, '');
+  return [...new Set([line, plain].flatMap(text => text.split(betweenPieces)))].filter(Boolean);
 }
 
 /** Returns why the command may not be asked for; undefined if every part of it matches a pattern. */
@@ -191,39 +200,19 @@ const matches = (pattern: string, part: string): boolean =>
   matchesWildcard(pattern, part) || (pattern.endsWith(' *') && part === pattern.slice(0, -2));
 
 /**
- * Returns the commands that a shell would run one after the other or side by side. Undefined if the text does not show which
- * commands run: a substitution, a group, or an unclosed quote.
+ * Returns the commands that a shell would run one after the other or side by side, as they are written. Undefined if the text does
+ * not show which commands run: a substitution, a group, or an unclosed quote.
  */
 function commandParts(command: string): string[] | undefined {
-  const parts: string[] = [];
-  let part = '';
-  let quote = '';
-  for (let index = 0; index < command.length; index++) {
-    const sign = command.charAt(index);
-    const next = command.charAt(index + 1);
-    if (quote === "'") {
-      if (sign === "'") quote = '';
-    } else if (sign === '\\') {
-      part += sign;
-      index++;
-      part += next;
-      continue;
-    } else if (sign === '`' || (sign === '$' && /[({'"]/.test(next))) return undefined;
-    else if (quote === '"') {
-      if (sign === '"') quote = '';
-    } else if (sign === "'" || sign === '"') quote = sign;
-    else if (/[(){}]/.test(sign)) return undefined;
-    else if (/[;&|\r\n]/.test(sign)) {
-      // `>&2` and `&>file` join streams, not commands.
-      const joinsStreams = sign === '&' && (/[<>]$/.test(part) || next === '>');
-      if (!joinsStreams) {
-        parts.push(part.trim());
-        part = '';
-        continue;
-      }
-    }
-    part += sign;
+  const { tokens, inner, open, unread } = readLine(command);
+  if (unread !== undefined || inner.length > 0) return undefined;
+  if (open && /\$['"]/.test(command)) return undefined;
+  const parts: ShellToken[][] = [[]];
+  for (const token of tokens) {
+    if (token.kind === 'heredoc' || /^[()]$/.test(token.text) || /[\ue010\ue012]/.test(token.text))
+      return undefined;
+    if (token.kind === 'operator' && !/[<>]/.test(token.text)) parts.push([]);
+    else if (token.kind !== 'comment') parts.at(-1)!.push(token);
   }
-  if (quote) return undefined;
-  return [...parts, part.trim()].filter(Boolean);
+  return parts.filter(part => part.length > 0).map(part => command.slice(part[0]!.at, part.at(-1)!.end));
 }

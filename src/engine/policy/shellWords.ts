@@ -1,4 +1,4 @@
-/** Splits a command line into words as a POSIX shell does. Parts that only the shell will know are marked by signs. */
+/** Splits a command line into tokens as a POSIX shell does. Every other reader of shell text is a filter over them. */
 
 /** Characters in `ShellWord.pattern` for the parts that a shell expands. No other text can be taken for them. */
 export const signs = {
@@ -31,49 +31,72 @@ export const fileWildcards = (pattern: string): string =>
     .replaceAll(',', signs.comma)
     .replaceAll('}', signs.close);
 
-export interface ShellWord {
-  kind: 'word';
-  /** Text without quotes and escapes, with `signs` for the rest. */
-  pattern: string;
+/** Returns a word as a shell would be given it, without its quotes. A part that only the shell will know becomes `$_`. */
+export const shellText = (text: string): string =>
+  text.replace(reservedSigns, sign => textOfSigns[sign] ?? '');
+
+export interface ShellToken {
+  /** `heredoc` is the text after `<<`. */
+  kind: 'word' | 'operator' | 'comment' | 'heredoc';
+  /** For a word: without quotes and escapes, with `signs` for what a shell expands. */
+  text: string;
   /** True if some of it was quoted. */
   quoted: boolean;
-}
-
-export interface ShellText {
-  /** `heredoc` is the text after `<<`. */
-  kind: 'operator' | 'comment' | 'heredoc';
-  text: string;
+  /** Where it begins and ends in the line. */
+  at: number;
+  end: number;
+  /** For a redirection: the number before it. */
+  stream?: string;
 }
 
 export interface ShellLine {
-  tokens: readonly (ShellWord | ShellText)[];
+  tokens: readonly ShellToken[];
   /** The lines inside substitutions, which run as well. */
   inner: readonly string[];
-  /** Why not all of it could be read: an unclosed quote or parenthesis. */
+  /** The first character in a word that means more than itself: of an expansion, a pattern, an escape, or a control character. */
+  open?: { sign: string; at: number };
+  /** Why not all of it could be read: an unclosed quote or parenthesis. What follows its first character is read all the same. */
   unread?: string;
 }
 
 const operator = /;;&|;;|;&|&&|\|\||\|&|&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||[;&|()<>\n]/y;
 const name = /[A-Za-z_]\w*/y;
 const reservedSigns = /[\ue000-\ue01f]/g;
+/** Characters that mean more than themselves outside quotes. `%` does only in cmd. */
+const special = process.platform === 'win32' ? /[*?[\]{}!^%]/ : /[*?[\]{}!^]/;
+const control = /[\0-\x1f\x7f-\x9f]/;
+const textOfSigns: Readonly<Record<string, string>> = {
+  [signs.any]: '$_',
+  [signs.star]: '*',
+  [signs.one]: '?',
+  [signs.open]: '{',
+  [signs.comma]: ',',
+  [signs.close]: '}',
+  [signs.tilde]: '~',
+  [signs.variable]: '$',
+};
 /** Levels of substitutions within substitutions. */
 const deepest = 30;
 
 /** Reads the line once, from beginning to end. Never throws. */
 export function readLine(line: string): ShellLine {
   const reader = new Reader(line.replace(reservedSigns, signs.one));
+  const reserved = line.search(reservedSigns);
+  if (reserved >= 0) reader.open = { sign: line.charAt(reserved), at: reserved };
   reader.read();
-  const { tokens, inner, unread } = reader;
-  return { tokens, inner, ...(unread === undefined ? {} : { unread }) };
+  const { tokens, inner, open, unread } = reader;
+  return { tokens, inner, ...(open && { open }), ...(unread === undefined ? {} : { unread }) };
 }
 
 class Reader {
-  readonly tokens: (ShellWord | ShellText)[] = [];
+  readonly tokens: ShellToken[] = [];
   readonly inner: string[] = [];
+  open: ShellLine['open'];
   unread: string | undefined;
   #at = 0;
   readonly #line: string;
   #word: string | undefined;
+  #begin = 0;
   /** The last character of the word so far. Searching the word itself would take ever longer. */
   #last = '';
   #quoted = false;
@@ -85,26 +108,48 @@ class Reader {
   }
 
   read(): void {
-    while (this.#at < this.#line.length && this.unread === undefined) this.#step();
+    while (this.#at < this.#line.length) this.#step();
     this.#endWord();
   }
 
   #step(): void {
     const character = this.#line[this.#at]!;
-    if (character === ' ' || character === '\t') {
+    if (character === ' ') {
+      this.#endWord();
+      this.#at++;
+    } else if (character === '\t') {
+      this.#opens(character);
       this.#endWord();
       this.#at++;
     } else if (character === '#' && this.#word === undefined) {
       const end = this.#line.indexOf('\n', this.#at);
       const stop = end < 0 ? this.#line.length : end;
-      this.tokens.push({ kind: 'comment', text: this.#line.slice(this.#at, stop) });
+      this.#push('comment', this.#line.slice(this.#at, stop), this.#at, stop);
       this.#at = stop;
     } else if (/[;&|()<>\n]/.test(character)) this.#operator();
-    else this.#piece(character);
+    else {
+      if (this.#word === undefined) this.#begin = this.#at;
+      this.#piece(character);
+    }
+  }
+
+  #push(kind: 'comment' | 'heredoc', text: string, at: number, end: number): void {
+    this.tokens.push({ kind, text, quoted: false, at, end });
+  }
+
+  #opens(sign: string, at = this.#at): void {
+    this.open ??= { sign, at };
+  }
+
+  /** Takes the opening characters for themselves if their construct has no end, so that the rest of the line is read. */
+  #gaveUp(why: string): void {
+    this.unread ??= why;
   }
 
   #operator(): void {
     if (/[<>]/.test(this.#line[this.#at]!) && this.#line[this.#at + 1] === '(') {
+      this.#opens(this.#line[this.#at]!);
+      if (this.#word === undefined) this.#begin = this.#at;
       this.#at += 2;
       this.#substitution(')');
       return;
@@ -113,19 +158,23 @@ class Reader {
       this.#choiceOfNames();
       return;
     }
-    // The number of a stream belongs to the redirection after it.
-    if (/[<>]/.test(this.#line[this.#at]!) && /^\d+$/.test(this.#word ?? '')) this.#word = undefined;
-    this.#endWord();
     operator.lastIndex = this.#at;
     const text = operator.exec(this.#line)![0];
+    // The number of a stream belongs to the redirection after it.
+    const isStream = /^[<>]/.test(text) && !this.#quoted && /^\d+$/.test(this.#word ?? '');
+    const stream = isStream ? this.#word : undefined;
+    if (isStream) this.#word = undefined;
+    this.#endWord();
+    const at = this.#at - (stream?.length ?? 0);
     this.#at += text.length;
-    this.tokens.push({ kind: 'operator', text });
+    this.tokens.push({ kind: 'operator', text, quoted: false, at, end: this.#at, ...(stream && { stream }) });
     if (text === '<<' || text === '<<-') this.#heredocStart();
     if (text === '\n') this.#heredocBodies();
   }
 
   /** Reads `@(a|b)`, and `(a|b)` within a path, which some shells support. */
   #choiceOfNames(): void {
+    this.#opens('(');
     if (this.#last !== '/') this.#word = this.#word?.slice(0, -1);
     this.#at++;
     this.#substitution(')');
@@ -151,7 +200,7 @@ class Reader {
         if (one.replace(/^\t+/, '') === end) break;
         text = this.#line.slice(from, stop);
       }
-      this.tokens.push({ kind: 'heredoc', text });
+      this.#push('heredoc', text, from, Math.min(this.#at, this.#line.length));
     }
   }
 
@@ -159,6 +208,7 @@ class Reader {
   #piece(character: string): void {
     switch (character) {
       case '\\': {
+        this.#opens(character);
         const next = this.#line[this.#at + 1];
         this.#at += 2;
         if (next !== '\n') this.#add(next ?? '\\', true);
@@ -184,9 +234,12 @@ class Reader {
   }
 
   #plain(character: string): void {
+    if (special.test(character) || control.test(character)) this.#opens(character);
     this.#at++;
-    if (character === '~' && (this.#word === undefined || /[=:]/.test(this.#last))) this.#add(signs.tilde);
-    else if (character === '*') this.#add(signs.star);
+    if (character === '~' && (this.#word === undefined || /[=:]/.test(this.#last))) {
+      this.#opens(character, this.#at - 1);
+      this.#add(signs.tilde);
+    } else if (character === '*') this.#add(signs.star);
     else if (character === '?') this.#add(signs.one);
     else if (character === '{') this.#add(signs.open);
     else if (character === ',') this.#add(signs.comma);
@@ -207,25 +260,34 @@ class Reader {
 
   #quote(from: number, end: number): void {
     if (end < 0) {
-      this.unread = 'a quote without its end';
+      this.#opens("'");
+      this.#at = from;
+      this.#gaveUp('a quote without its end');
       return;
     }
-    this.#add(this.#line.slice(from, end), true);
+    const text = this.#line.slice(from, end);
+    const found = control.exec(text);
+    if (found) this.#opens(found[0], from + found.index);
+    this.#add(text, true);
     this.#at = end + 1;
   }
 
   #doubleQuotes(): void {
+    const before = [this.#at, this.#word, this.#last] as const;
     this.#add('', true);
     for (;;) {
       const character = this.#line[this.#at];
       if (character === undefined) {
-        this.unread = 'a quote without its end';
+        [this.#at, this.#word, this.#last] = before;
+        this.#opens('"', this.#at - 1);
+        this.#gaveUp('a quote without its end');
         return;
       }
       if (character === '"') {
         this.#at++;
         return;
       }
+      if (character === '\\' || character === '!' || control.test(character)) this.#opens(character);
       if (character === '\\') {
         const next = this.#line[this.#at + 1] ?? '';
         if (/[$`"\\]/.test(next)) this.#add(next, true);
@@ -239,15 +301,15 @@ class Reader {
         this.#add(character, true);
         this.#at++;
       }
-      if (this.unread !== undefined) return;
     }
   }
 
   #backquotes(): void {
+    this.#opens('`', this.#at - 1);
     let end = this.#at;
     while (end < this.#line.length && this.#line[end] !== '`') end += this.#line[end] === '\\' ? 2 : 1;
     if (end >= this.#line.length) {
-      this.unread = 'a substitution without its end';
+      this.#gaveUp('a substitution without its end');
       return;
     }
     this.inner.push(this.#line.slice(this.#at, end).replace(/\\([\\`$])/g, '$1'));
@@ -256,6 +318,7 @@ class Reader {
   }
 
   #dollar(isQuoted: boolean): void {
+    this.#opens('$');
     const next = this.#line[this.#at + 1] ?? '';
     this.#at += 2;
     if (next === '(') this.#substitution(')');
@@ -318,7 +381,7 @@ class Reader {
         open.push(character);
       if (open.length > deepest) break;
     }
-    this.unread = 'a substitution without its end';
+    this.#gaveUp('a substitution without its end');
     return undefined;
   }
 
@@ -327,7 +390,7 @@ class Reader {
     let end = this.#at;
     while (end < this.#line.length && this.#line[end] !== "'") end += this.#line[end] === '\\' ? 2 : 1;
     if (end >= this.#line.length) {
-      this.unread = 'a quote without its end';
+      this.#gaveUp('a quote without its end');
       return;
     }
     this.#add(withoutEscapes(this.#line.slice(this.#at, end)), true);
@@ -342,7 +405,13 @@ class Reader {
 
   #endWord(): void {
     if (this.#word !== undefined)
-      this.tokens.push({ kind: 'word', pattern: this.#word, quoted: this.#quoted });
+      this.tokens.push({
+        kind: 'word',
+        text: this.#word,
+        quoted: this.#quoted,
+        at: this.#begin,
+        end: this.#at,
+      });
     this.#word = undefined;
     this.#quoted = false;
   }
