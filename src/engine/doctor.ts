@@ -20,7 +20,7 @@ import { hiddenIn } from './mcp/config.ts';
 import { describeServers, type McpReach, type McpServerReport, usualLimits } from './mcp/servers.ts';
 import type { SignInPort } from './mcp/signIn.ts';
 import { openReviews, runPolicy } from './policy/decision.ts';
-import { decideOnServers } from './policy/defaults.ts';
+import { decideOnServers } from './policy/serverPrograms.ts';
 import { keyedProviders, type ProviderChoice } from './providers/create.ts';
 import { pingProvider } from './providers/models.ts';
 import { mapStrings, redactor, secretsIn } from './redact.ts';

@@ -2,13 +2,12 @@
 
 import { createHash } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
-import { dirname, relative, sep } from 'node:path';
+import { basename, dirname, join, relative, sep } from 'node:path';
 import type { AgentCard, CardFolder, RedFlag } from '../../protocol/agentCard.ts';
-import { isInside, resolvePath } from '../files/paths.ts';
+import { isInside, realPlace, resolvePath } from '../files/paths.ts';
 import { folded, isSensitive } from '../files/sensitiveNames.ts';
-import type { Agent } from '../skills/agent.ts';
+import type { Agent, Skill } from '../skills/agent.ts';
 import { type AgentFile, type FileDigests, isBelow, isRepositoryName, Reader } from './agentReader.ts';
-import { chosenFolders } from './chosenFolders.ts';
 
 /** The parts of an agent that the policy needs. */
 export type ReviewedAgent = Pick<
@@ -133,3 +132,36 @@ async function innerWorkFolder(agent: ReviewedAgent, base: string): Promise<stri
   const dirs = await Promise.all(skills.map(({ dir }) => realpath(dir).catch(() => dirname(work))));
   return dirs.some(dir => isInside(work, dir)) ? undefined : work;
 }
+
+/** The parts of an agent that say where it works, and who chose that. */
+export type WithFolders = Pick<Agent, 'workingDir' | 'unaskedWithin' | 'packDir'> & {
+  skills: readonly Pick<Skill, 'dir' | 'within'>[];
+};
+
+/**
+ * Returns the folders by their real paths as they are now, sorted. Empty if the agent stays in its own folders and in those that
+ * the user chose.
+ */
+export function chosenFolders({ workingDir, unaskedWithin, packDir, skills }: WithFolders): CardFolder[] {
+  const folders = new Map<string, CardFolder>();
+  for (const { dir, within } of skills) {
+    if (within === undefined || within === dir) continue;
+    const path = real(dir);
+    if (!isInside(real(within), path)) folders.set(path, { path, access: 'read' });
+  }
+  if (unaskedWithin !== undefined) {
+    const path = real(workingDir);
+    // The files of the agent's card decide what it may write in its own folder.
+    const isOwn = isInside(placeOf(unaskedWithin), path) || isInside(real(packDir), path);
+    if (!isOwn) folders.set(path, { path, access: 'write' });
+  }
+  return [...folders.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+/**
+ * Resolves the folders around, which may be links of the user. The last name is not followed: if it is a link, it is treated like
+ * any other folder.
+ */
+const placeOf = (folder: string): string => join(real(dirname(folder)), basename(folder));
+
+const real = (path: string): string => realPlace(path) ?? path;

@@ -3,7 +3,9 @@
 import type { JsonObject, ToolCall } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import type { RunFolders } from '../tools/tool.ts';
+import { namesHost } from './agentCard.ts';
 import type { ReviewedAgent } from './agentFiles.ts';
+import { decideOnCommand, readOnlyCommand, sensitiveWords } from './commandDefaults.ts';
 import {
   type Ask,
   allow,
@@ -13,11 +15,11 @@ import {
   type PolicyContext,
   runPolicy,
 } from './decision.ts';
-import { ask, askWithCard, defaultDecision, ownWords, readOnlyCommand, sensitiveWords } from './defaults.ts';
+import { decideOnRead, decideOnWrite } from './fileDefaults.ts';
 import type { PolicyRule, PolicyRules } from './policyFile.ts';
-import { bound, firstThatCounts } from './ruleBytes.ts';
+import { ask, askWithCard, bound, firstThatCounts, ownWords, reviewOf, withCard } from './question.ts';
 import { appliesTo, isExact, matchesRule, prohibitionBy, unreadIn } from './ruleMatch.ts';
-import { grantName, type PolicySubject, subjectOf } from './subject.ts';
+import { grantName, hostAndPort, type PolicySubject, type PolicySubjectOf, subjectOf } from './subject.ts';
 
 /**
  * Decides on a call of a built-in tool or of an MCP server's tool, whose input has been checked. These count in this order: the
@@ -185,6 +187,44 @@ function overrides(rule: PolicyRule, question: Ask, wanted: PolicySubject, { hom
   if (wanted.kind === 'command')
     return isExact(rule) || sensitiveWords(wanted.subject, wanted.folder, home).length === 0;
   return !rule.path?.endsWith('/**') || /^((read|write)\.outside$|card\.)/.test(question.rule);
+}
+
+/** Decides if no rule of the user applies. */
+async function defaultDecision(wanted: PolicySubject, context: PolicyContext): Promise<Decision> {
+  switch (wanted.kind) {
+    case 'read':
+      return decideOnRead(wanted, context);
+    case 'write':
+      return decideOnWrite(wanted, context);
+    case 'command':
+      return decideOnCommand(wanted, context);
+    case 'fetch':
+      return decideOnFetch(wanted, context);
+    case 'mcp': {
+      const { server, tool } = wanted.facts;
+      const reason = `${JSON.stringify(tool)} of the MCP server ${JSON.stringify(server)} can do whatever that server can. A yes for the run, or for always, is for this tool with any input, as long as its description stays.${ownWords(wanted)}`;
+      return ask(wanted, { rule: 'mcp.first-use', reason }, context);
+    }
+  }
+}
+
+/** Decides by the address alone. Resolving its name would itself leave the machine before a person has agreed. */
+async function decideOnFetch(wanted: PolicySubjectOf<'fetch'>, context: PolicyContext): Promise<Decision> {
+  const { url, host } = wanted;
+  if (host !== 'public') {
+    const place = host === 'loopback' ? 'on this machine' : 'in your private network';
+    const [, port] = /:(\d+)$/.exec(hostAndPort(url)) ?? [];
+    const reason = `The agent wants to contact ${url.hostname}, port ${port}, ${place}.`;
+    return ask(wanted, { rule: 'fetch.private', reason }, context);
+  }
+  const review = await reviewOf(context);
+  const usualPort = url.port === '';
+  const isNamed = (hosts: readonly string[]): boolean => namesHost(hosts, url);
+  const granted = review?.state === 'reviewed' && isNamed(review.review?.hosts ?? []);
+  if (granted && usualPort) return allow('card.host', wanted.subject);
+  const reason = `The agent wants to contact ${url.host}.`;
+  const question = ask(wanted, { rule: 'fetch.public', reason }, context);
+  return withCard(question, context, review, card => usualPort && isNamed(card.hosts));
 }
 
 /** Decides on a call for an explanation. Without an agent, rules for every agent and the call's folder count. Asks no person. */

@@ -6,11 +6,12 @@ import type { Config } from '../config.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { isTelosKey } from '../mcp/config.ts';
 import type { Review } from './agentReviews.ts';
+import { sensitiveWords } from './commandDefaults.ts';
 import { type Ask, openPolicyFile, openReviews, type PolicyContext } from './decision.ts';
-import { reviewOf, sensitiveWords } from './defaults.ts';
 import { placesToldIn } from './mcpReach.ts';
 import { addRule, removeRule } from './policyEdit.ts';
 import type { PolicyRule } from './policyFile.ts';
+import { reviewOf } from './question.ts';
 import { LinkFollower, writtenSegments } from './reach.ts';
 import { grantName, isBuiltin, subjectOf } from './subject.ts';
 

@@ -3,7 +3,7 @@ import { type BigIntStats, existsSync, lstatSync, statSync } from 'node:fs';
 import { expandPath } from '../config.ts';
 import { readToml, type TomlTable } from '../files/settingsFile.ts';
 import { hostKind, isNeverReached } from '../tools/addresses.ts';
-import { openRuleWarning } from './openPrograms.ts';
+import { openRuleWarning } from './programHabits.ts';
 
 /** The subject of a rule besides its tool. An allow rule has exactly one of argv, command, host, path and digest. */
 export interface RuleSubject {

@@ -7,8 +7,9 @@ import { isInside, realPlace } from '../files/paths.ts';
 import { isCode, isInsideFolded } from '../files/sensitiveNames.ts';
 import { interpolate, readMcpConfig, type StdioServer } from '../mcp/config.ts';
 import { ownFolders } from './agentFiles.ts';
-import type { PolicyContext } from './decision.ts';
+import { type Allow, type Ask, allow, type PolicyContext } from './decision.ts';
 import { takesCode } from './programHabits.ts';
+import { reviewOf, withCard } from './question.ts';
 
 /** A server that starts or loads a file that a run can change without a question. */
 export interface WrittenServer {
@@ -30,7 +31,7 @@ const codeFlag = /^-\w*[ce]$|^--(?:eval|print)$/;
  * Returns the first such server; undefined if everything that the servers name is elsewhere. The content of a data folder is for
  * the server to read.
  */
-export async function writtenServer(context: PolicyContext): Promise<WrittenServer | undefined> {
+async function writtenServer(context: PolicyContext): Promise<WrittenServer | undefined> {
   const { agent, home, packDir, env = {} } = context;
   if (agent?.mcpConfig === undefined) return undefined;
   const reviewed = await ownFolders(agent);
@@ -98,4 +99,27 @@ function canBeWritten(
   if (own !== undefined) return work !== own && isInside(own, work) && isInsideFolded(work, path);
   const places = [work, ...workFolders.map(real)].filter(place => !isInside(place, home));
   return places.some(place => isInsideFolded(place, path));
+}
+
+/** Decides whether the servers of an agent may be started or reached. Its card lists them. */
+export async function decideOnServers(context: PolicyContext): Promise<Allow | Ask> {
+  const { agent } = context;
+  const subject = agent?.mcpConfig ?? '';
+  const review = await reviewOf(context);
+  const written = await writtenServer(context);
+  if (review?.state === 'reviewed' && review.files.escapes.length === 0 && written === undefined)
+    return allow('card.servers', subject);
+  const changeable =
+    written === undefined
+      ? ''
+      : ` The MCP server ${JSON.stringify(written.server)} runs or loads ${written.path}, which lies where runs can write, so its card does not cover it.`;
+  const question: Ask = {
+    action: 'ask',
+    rule: 'mcp.connect',
+    reason: `Its MCP servers are programs that are started, or places that are told what the agent does.${changeable}`,
+    subject,
+    scopes: ['once'],
+    ...(written === undefined && { toAllow: `Look at it and accept it: telos trust ${agent?.name ?? ''}` }),
+  };
+  return withCard(question, context, review, () => written === undefined);
 }

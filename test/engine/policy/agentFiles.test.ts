@@ -4,8 +4,8 @@ import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import { type Decision, type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
-import { decideOnServers } from '../../../src/engine/policy/defaults.ts';
 import { recordAnswer } from '../../../src/engine/policy/grants.ts';
+import { decideOnServers } from '../../../src/engine/policy/serverPrograms.ts';
 import { type AgentCard, describeCard } from '../../../src/protocol/agentCard.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 

@@ -1,0 +1,131 @@
+/** Decides on a command by default: which ones need no question, and the question about all others. */
+import { realpath } from 'node:fs/promises';
+import { isAbsolute, relative, sep } from 'node:path';
+import { describeFlag } from '../../protocol/agentCard.ts';
+import { globMatcher, longestGlob } from '../files/globPattern.ts';
+import { isInside } from '../files/paths.ts';
+import { isSensitive, secretFolderNames } from '../files/sensitiveNames.ts';
+import { scriptIn } from './agentCard.ts';
+import type { AgentFiles } from './agentFiles.ts';
+import { commandReach } from './commandReach.ts';
+import { type Allow, allow, type Decision, type Deny, deny, type PolicyContext } from './decision.ts';
+import { acceptedFolders, unacceptedFolders } from './fileDefaults.ts';
+import { ask, reviewOf, withCard } from './question.ts';
+import { parseReadOnlyCommand } from './readOnlyCommand.ts';
+import { piecesOf } from './shellCommands.ts';
+import type { PolicySubjectOf } from './subject.ts';
+
+/** Allows a command that only looks into the agent's own folders. The denial is for a step that may do nothing else. */
+export async function readOnlyCommand(
+  wanted: PolicySubjectOf<'command'>,
+  context: PolicyContext,
+): Promise<Allow | Deny> {
+  const { home, protectedDirs } = context;
+  const roots = acceptedFolders(context, await unacceptedFolders(context));
+  const scope = { roots, cwd: wanted.folder, home, protectedDirs };
+  const verdict = await parseReadOnlyCommand(wanted.subject, scope);
+  return verdict.allowed
+    ? { ...allow('run.read-only', wanted.subject), readOnly: verdict.command }
+    : deny('role.read-only', `This step only looks at files. ${verdict.reason}`);
+}
+
+export async function decideOnCommand(
+  wanted: PolicySubjectOf<'command'>,
+  context: PolicyContext,
+): Promise<Decision> {
+  const looking = await readOnlyCommand(wanted, context);
+  if (looking.action === 'allow') return looking;
+  const review = await reviewOf(context);
+  const script = await ownScript(wanted, context, review?.files);
+  const secrets = sensitiveWords(wanted.subject, wanted.folder, context.home);
+  const escapes = review?.files.escapes ?? [];
+  const isReviewed =
+    review?.state === 'reviewed' && escapes.length === 0 && review.review?.scripts.includes(script ?? '');
+  // The review covers the script, not what it does with a file of secrets that a model passes to it.
+  if (isReviewed && secrets.length === 0) return allow('card.script', wanted.subject);
+  const program = networkProgramIn(wanted.subject);
+  const reasons = ['A command can do whatever you can do on this machine.'];
+  if (program !== undefined) reasons.push(`It names ${program}, which can reach the network.`);
+  if (secrets.length > 0) reasons.push(`It names ${someOf(secrets)}, which looks like a place of secrets.`);
+  if (escapes[0] !== undefined)
+    reasons.push(`The agent's card does not cover all that it can run: ${describeFlag(escapes[0])}.`);
+  const never = escapes.length > 0 ? ({ never: 'always' } as const) : {};
+  const question = ask(wanted, { rule: 'run.command', reason: reasons.join(' '), ...never }, context);
+  return withCard(question, context, review, card => script !== undefined && card.scripts.includes(script));
+}
+
+/**
+ * Returns the label of the agent's own file that the command runs, directly or by its interpreter; otherwise undefined. The words
+ * after it are arguments of the script, whatever they are.
+ */
+async function ownScript(
+  { words, folder }: PolicySubjectOf<'command'>,
+  { packDir }: PolicyContext,
+  files: AgentFiles | undefined,
+): Promise<string | undefined> {
+  const written = words && scriptIn(words);
+  if (written === undefined || !files) return undefined;
+  // The path is not normalized as text, because the system goes up from the target of a link.
+  const way = isAbsolute(written) ? written : folder + sep + written;
+  const path = await realpath(way).catch(() => undefined);
+  if (path === undefined) return undefined;
+  const pack = await realpath(packDir).catch(() => packDir);
+  const below = relative(pack, path);
+  const label = isInside(pack, path) && !isAbsolute(below) ? below.split(sep).join('/') : path;
+  const found = files.files.get(label);
+  return found && !found.isLink ? label : undefined;
+}
+
+/** Returns as many names as a person reads. The command itself shows them all. */
+function someOf(names: readonly string[]): string {
+  const few = names.slice(0, 3).map(name => (name.length > 200 ? `${name.slice(0, 200)}…` : name));
+  return [...few, ...(names.length > 3 ? [`${names.length - 3} more`] : [])].join(' and ');
+}
+
+/** Programs that can reach the network. Interpreters are among them, because their programs can do it as well. */
+const networkPrograms =
+  /(^|[\s;&|(`/>])(dev\/(?:tcp|udp)|(?:curl|wget|aria2c|https?|xh|lynx|w3m|ssh|scp|sftp|rsync|nc|ncat|netcat|socat|telnet|ftp|openssl|dig|nslookup|ping6?|git|gh|npm|npx|pnpm|yarn|bun|bunx|deno|node|python[\d.]*|perl|ruby|php|pip3?|pipx|uvx?|cargo|go|gem|brew|apt(-get)?|docker|podman)(?=$|[\s;&|)`]))/;
+
+/** Returns a network program that a command names, also with quotes and escapes within its name. */
+const networkProgramIn = (command: string): string | undefined =>
+  networkPrograms.exec(command.replace(/["'\\]/g, ''))?.[2];
+
+/**
+ * Returns the places of secrets that a command names, as it names them. Includes those that its quotes, patterns, variables and
+ * links lead to.
+ */
+export function sensitiveWords(command: string, folder: string, home: string): string[] {
+  const words = piecesOf(command).filter(holdsSecrets);
+  if (words.length > 0) return words;
+  // Alternatives in braces have commas between them.
+  const plain = command.replace(/["'\\]/g, '');
+  const alternatives = plain.split(/[\s;&|<>()`]+/).filter(word => word.includes('{') && holdsSecrets(word));
+  if (alternatives.length > 0) return alternatives;
+  // If a folder is secret by its own name, that says nothing about each name in it.
+  const first = isSensitive(folder) ? 1 : 0;
+  const meant = commandReach(command, folder, home).paths.flatMap(({ meanings }) => meanings.slice(first));
+  return [...new Set(meant.map(path => path.slice(0, -1)))].filter(isSensitive);
+}
+
+function holdsSecrets(word: string): boolean {
+  if (isSensitive(word)) return true;
+  if (!/[*?[{]/.test(word)) return false;
+  const folders = word.split('/');
+  const name = folders.pop() ?? '';
+  return (
+    isPatternFor(name, ['.env', '.npmrc', '.netrc', '.git-credentials', 'id_rsa', 'id_ed25519']) ||
+    // A pattern for all hidden folders more often excludes them from a search than looks for them.
+    folders.some(folder => !/^\.[*?]+$/.test(folder) && isPatternFor(folder, hiddenSecretFolders))
+  );
+}
+
+const hiddenSecretFolders = secretFolderNames.filter(name => name.startsWith('.'));
+
+/**
+ * Returns true if the pattern fits one of the names. A pattern that matches everything does not count. One that is too long to be
+ * read may match anything.
+ */
+function isPatternFor(pattern: string, names: readonly string[]): boolean {
+  if (!/[*?[{]/.test(pattern) || /^[*?]+$/.test(pattern)) return false;
+  return pattern.length > longestGlob || names.some(globMatcher(pattern));
+}

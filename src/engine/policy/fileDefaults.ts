@@ -1,0 +1,208 @@
+/** Decides on reads and writes by default: which ones need no question, and the question about all others. */
+import { lstatSync, realpathSync, statfsSync } from 'node:fs';
+import { delimiter, dirname, extname, isAbsolute, relative } from 'node:path';
+import type { CardFolder } from '../../protocol/agentCard.ts';
+import { folderHolding, isInside, realPlace, resolvePath } from '../files/paths.ts';
+import { folded, isCode, isSensitive, obeyedAt } from '../files/sensitiveNames.ts';
+import { pathIn, programEndings } from '../tools/programPath.ts';
+import { readableFolders } from '../tools/targets.ts';
+import { chosenFolders, ownFolders } from './agentFiles.ts';
+import { type Ask, allow, type Decision, type PolicyContext } from './decision.ts';
+import { ask, reviewOf, withCard } from './question.ts';
+import type { PolicySubject, PolicySubjectOf } from './subject.ts';
+
+export async function decideOnRead(
+  wanted: PolicySubjectOf<'read' | 'write'>,
+  context: PolicyContext,
+): Promise<Decision> {
+  const path = wanted.subject;
+  const { workingDir, home } = context;
+  const unaccepted = await unacceptedFolders(context);
+  const secret = [path, wanted.named ?? path].find(isSensitive);
+  if (secret !== undefined) {
+    const reason = `${secret} looks like it holds keys, passwords or other secrets.`;
+    return ask(wanted, { rule: 'read.sensitive', reason, never: 'always' }, context);
+  }
+  if ((await folderHolding(path, acceptedFolders(context, unaccepted), home)) !== undefined)
+    return allow('read.own-folders', path);
+  const chosen = unaccepted.find(folder => isInside(folder.path, path));
+  if (chosen) return askAboutFolder(wanted, chosen, context);
+  const reason = `${path} is outside working_dir (${workingDir}) and the agent's own folder.`;
+  return ask(wanted, { rule: 'read.outside', reason }, context);
+}
+
+/** Returns the folders that the agent's files chose and that no accepted card covers now. */
+export async function unacceptedFolders(context: PolicyContext): Promise<readonly CardFolder[]> {
+  const chosen = context.agent ? chosenFolders(context.agent) : [];
+  if (chosen.length === 0) return chosen;
+  const review = await reviewOf(context);
+  const accepted = review?.state === 'reviewed' ? review.files.folders : [];
+  return chosen.filter(
+    ({ path, access }) => !accepted.some(each => each.path === path && each.access === access),
+  );
+}
+
+/** Returns the folders read without a question. A folder that the agent's files chose counts only once its card is accepted. */
+export function acceptedFolders(context: PolicyContext, unaccepted: readonly CardFolder[]): string[] {
+  const chosen = new Set(unaccepted.map(({ path }) => path));
+  return readableFolders(context).filter(folder => !chosen.has(realPlace(folder) ?? folder));
+}
+
+async function askAboutFolder(
+  wanted: PolicySubject,
+  { path }: CardFolder,
+  context: PolicyContext,
+): Promise<Ask> {
+  const does = wanted.kind === 'write' ? 'write' : 'read';
+  const reason = `The agent's own files chose the folder ${path}, and you have not accepted that.`;
+  const question = ask(wanted, { rule: `${does}.outside`, reason }, context);
+  return withCard(question, context, await reviewOf(context), card =>
+    card.folders.some(folder => folder.path === path && (does === 'read' || folder.access === 'write')),
+  );
+}
+
+export async function decideOnWrite(
+  wanted: PolicySubjectOf<'read' | 'write'>,
+  context: PolicyContext,
+): Promise<Decision> {
+  const written = await decideOnPlace(wanted, context);
+  if (wanted.tool !== 'edit_file') return written;
+  // The success of an edit shows what the file contains, so the file has to be readable as well.
+  const read = await decideOnRead(wanted, context);
+  if (read.action !== 'ask' || written.action === 'deny') return written;
+  // If there are two questions, the one that fewer rules answer is asked. It includes the reason of the other one.
+  const isStricter = written.action === 'ask' && !/^(read|write)\.outside$/.test(written.rule);
+  if (isStricter) return { ...written, reason: `${written.reason} ${read.reason}` };
+  return read.rule === 'read.outside' && written.action === 'ask' ? written : read;
+}
+
+export async function decideOnPlace(
+  wanted: PolicySubjectOf<'read' | 'write'>,
+  context: PolicyContext,
+): Promise<Decision> {
+  const path = wanted.subject;
+  const { agent, workingDir, packDir, skillDir, home } = context;
+  const work = await resolvePath(workingDir, workingDir, home);
+  const inWork = isInside(work, path);
+  const ownFolder = await folderHolding(path, [packDir, skillDir], home);
+  const whose = ownFolder === undefined ? 'another agent' : 'this agent';
+  // If the agent's files chose to work inside such a folder, the user did not choose it. So the name of that folder counts too.
+  const around = agent?.unaskedWithin === undefined ? [] : [dirname(agent.unaskedWithin), packDir];
+  const bases = [...around.flatMap(each => [realPlace(each) ?? each, each]), work, workingDir];
+  const below = (file: string): string => {
+    const folder = bases.find(each => isInside(each, file));
+    return folder === undefined ? file : relative(folder, file);
+  };
+  const reason = [path, wanted.named ?? path]
+    .map(file => obeyedReason(file, below(file), whose))
+    .concat(programProblem(wanted, context))
+    .find(each => each !== undefined);
+  if (reason !== undefined) {
+    return ask(
+      wanted,
+      { rule: 'write.executed', reason: `${reason} ${whateverIsWritten}`, never: 'always' },
+      context,
+    );
+  }
+  // A working folder inside the pack is for work. A pack inside the working folder is still the pack.
+  const worksInside = ownFolder !== undefined && (await folderHolding(work, [ownFolder], home)) !== undefined;
+  const isWork = inWork && worksInside && (await isNoPartOf(path, context));
+  if (isWork && isCode(path) && (await reviewOf(context))?.files.work?.state === 'left out') {
+    const reason = `${path} is code in the agent's own folder, which the agent's scripts may load by its name. ${whateverIsWritten}`;
+    return ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
+  }
+  if (ownFolder !== undefined && !isWork) {
+    const reason = `${path} is part of the agent itself, which may work differently afterwards. ${whateverIsWritten}`;
+    const question = ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
+    const review = await reviewOf(context);
+    const { work: inner } = review?.files ?? {};
+    if (inner?.state !== 'empty' || !isInside(inner.path, path)) return question;
+    return withCard(question, context, review, ({ leftOut = [] }) =>
+      leftOut.some(({ path: label }) => label === inner.label),
+    );
+  }
+  const chosen = (await unacceptedFolders(context)).find(
+    folder => folder.access === 'write' && isInside(folder.path, path),
+  );
+  if (chosen) return askAboutFolder(wanted, chosen, context);
+  if (inWork) return allow('write.working-dir', path);
+  const outside = `${path} is outside working_dir (${workingDir}).`;
+  return ask(wanted, { rule: 'write.outside', reason: outside }, context);
+}
+
+function obeyedReason(path: string, inWork: string, whose: string): string | undefined {
+  const obeyed = obeyedAt(path, inWork);
+  if (obeyed === undefined) return undefined;
+  return obeyed.kind === 'agent'
+    ? `${path} instructs an agent: writing it changes what ${whose} does.`
+    : `Other programs (${obeyed.by}) run or obey ${path}: what is written there can act later.`;
+}
+
+/** Returns true for a file in the agent's folder that is not a part of the agent: the user's own, or the agent's work. */
+async function isNoPartOf(path: string, context: PolicyContext): Promise<boolean> {
+  const { agent } = context;
+  if (!agent) return true;
+  if (!(await ownFolders(agent)).some(folder => isInside(folder, path))) return true;
+  const files = (await reviewOf(context))?.files;
+  if (files?.work?.state !== 'left out' || !isInside(files.work.path, path)) return false;
+  return [...files.files.values()].every(file => file.path !== path);
+}
+
+const whateverIsWritten = 'A yes for the run is for this file, whatever is written to it.';
+
+/** A write of a file. A person who agreed to file writes has not agreed to one that makes or changes a program. */
+interface Write {
+  tool: string;
+  /** The real path. */
+  subject: string;
+  /** The whole new content; undefined if the call does not contain it. */
+  content?: string;
+}
+
+/** Returns a sentence on why the write is one of a program; undefined for a write of an ordinary file. */
+function programProblem({ subject, content, tool }: Write, { env = {} }: PolicyContext): string | undefined {
+  const endsAsProgram =
+    process.platform === 'win32' && programEndings(env).includes(extname(subject).toLowerCase());
+  if (isExecutable(subject, endsAsProgram))
+    return `${subject} is a program that can be executed: what is written there runs in its place.`;
+  if (!isOnPath(dirname(subject), env)) return undefined;
+  // The result of an edit is known only after it is done.
+  const begins = tool === 'edit_file' || content === undefined || /^\uFEFF?#!/.test(content);
+  if (begins || endsAsProgram)
+    return `${dirname(subject)} is on your PATH: a script that is written there can be run by its name.`;
+  return undefined;
+}
+
+/** File systems of other systems, by the kernel's number for them. They store no execute bit, and show one for every file. */
+const withoutModes = new Set([
+  0x4d44, 0x2011bab0, 0x5346544e, 0x65735546, 0x01021997, 0xff534d42, 0xfe534d42, 0x517b, 0x53464846,
+]);
+
+function isExecutable(path: string, endsAsProgram: boolean): boolean {
+  try {
+    const stats = lstatSync(path);
+    if (!stats.isFile() || process.platform === 'win32') return stats.isFile() && endsAsProgram;
+    const mode = stats.mode & 0o111;
+    const isOfAll = mode === 0o111 && process.platform === 'linux' && withoutModes.has(statfsSync(path).type);
+    return mode !== 0 && !isOfAll;
+  } catch {
+    // The file is missing, or cannot be written.
+    return false;
+  }
+}
+
+function isOnPath(folder: string, env: Readonly<Record<string, string>>): boolean {
+  const wanted = folded(folder);
+  const folders = (pathIn(env) ?? '').split(delimiter).filter(isAbsolute);
+  return folders.some(
+    each => folded(each.replace(/(?<=.)[\\/]$/, '')) === wanted || folded(realOf(each)) === wanted,
+  );
+}
+
+function realOf(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return path;
+  }
+}

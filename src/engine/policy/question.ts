@@ -1,0 +1,139 @@
+/** Words the question about a call, and binds what an answer grants to the files that the agent has now. */
+import { escapeInvisible } from '../files/plainText.ts';
+import { tomlString } from '../files/settingsFile.ts';
+import type { AgentFiles } from './agentFiles.ts';
+import type { ReviewState } from './agentReviews.ts';
+import type { Ask, PolicyContext } from './decision.ts';
+import type { RuleDraft } from './policyEdit.ts';
+import type { PolicyRule } from './policyFile.ts';
+import { draftFor } from './ruleMatch.ts';
+import { grantName, type PolicySubject } from './subject.ts';
+
+export type Question = Pick<Ask, 'rule' | 'reason'> & {
+  /** Set if no rule is stored for it, because a lasting yes would be too wide or is seldom meant. */
+  never?: 'always' | 'run and always';
+};
+
+/** Length of the description that a server gives of its tool, in characters. A longer one would hide the rest of the question. */
+const longestDescription = 1000;
+
+/** Returns the description that a server gives of its tool, for every question about it. Empty for other calls. */
+export function ownWords(wanted: PolicySubject): string {
+  const { description = '' } = wanted.kind === 'mcp' ? wanted.facts : {};
+  if (description === '') return '';
+  const cut = description.length - longestDescription;
+  const more = cut > 0 ? ` and ${cut} more characters` : '';
+  return ` It says of itself: ${escapeInvisible(JSON.stringify(description.slice(0, longestDescription)))}${more}`;
+}
+
+/** Returns the question about a call. */
+export function ask(wanted: PolicySubject, question: Question, context: PolicyContext): Ask {
+  const { never, rule, reason } = question;
+  const draft = never ? undefined : draftFor(wanted, context);
+  const scopes = ['once', ...(never === 'run and always' ? [] : ['run'])] as Ask['scopes'];
+  return {
+    action: 'ask',
+    rule,
+    reason,
+    subject: wanted.subject,
+    ...(wanted.kind === 'command' ? { folder: wanted.folder } : {}),
+    ...(wanted.kind === 'mcp' ? { grant: grantName(wanted) } : {}),
+    scopes: draft && context.rules ? [...scopes, 'always'] : scopes,
+    ...(draft && context.rules ? { lasting: { rule: draft } } : {}),
+    ...(draft ? { toAllow: howToAllow(draft, context) } : {}),
+  };
+}
+
+function howToAllow(draft: RuleDraft, context: PolicyContext): string {
+  const { pack: _pack, ...shown } = draft;
+  const lines = Object.entries(shown).map(([key, value]) => `${key} = ${tomlString(String(value))}`);
+  return `A rule in ${context.rules?.file ?? 'policy.toml'} allows it: [[allow]] with ${lines.join(', ')}.`;
+}
+
+/** Returns the state of the agent; undefined if it cannot be known, and then nothing is granted for the agent. */
+export async function reviewOf({ agent, reviews }: PolicyContext): Promise<ReviewState | undefined> {
+  if (!agent || !reviews) return undefined;
+  return reviews.stateOf(agent).catch(() => undefined);
+}
+
+/**
+ * Replaces a question by the whole card if the agent is new or has changed. This happens at its first call that needs a question,
+ * and at each call that accepting the card would answer.
+ */
+export async function withCard(
+  question: Ask,
+  context: PolicyContext,
+  review: ReviewState | undefined,
+  covers: (card: NonNullable<Ask['card']>) => boolean,
+): Promise<Ask> {
+  const { agent, reviews, memory } = context;
+  if (!agent || !reviews || !review || review.state === 'reviewed' || review.files.tooLarge) return question;
+  const card = await reviews.cardOf(agent).catch(() => undefined);
+  if (!card || card.state === 'reviewed') return question;
+  const isCovered = covers(card);
+  if (!isCovered && memory?.cardShown) return question;
+  const changed = card.changes.map(({ path }) => path);
+  const named = changed.length > 3 ? [...changed.slice(0, 3), `${changed.length - 3} more`] : changed;
+  const why =
+    card.state === 'changed'
+      ? `The files of agent '${agent.name}' have changed since you reviewed it (${named.join(', ')}).`
+      : `Agent '${agent.name}' has not been reviewed yet.`;
+  const rule = isCovered ? undefined : question.lasting?.rule;
+  const always = rule ? ' An answer of always accepts its card, and allows just this from then on.' : '';
+  return {
+    ...question,
+    rule: `card.${card.state}`,
+    reason: `${question.reason} ${why}${always}`,
+    scopes: ['once', 'run', 'always'],
+    card,
+    lasting: { card, ...(rule ? { rule } : {}) },
+    ...(isCovered ? { toAllow: `Look at it and accept it: telos trust ${agent.name}` } : {}),
+  };
+}
+
+/** Returns the question with the agent's card, whose acceptance would answer it. Unchanged if there is no card to accept. */
+export async function askWithCard(question: Ask, context: PolicyContext): Promise<Ask> {
+  return question.card ? question : withCard(question, context, await reviewOf(context), () => true);
+}
+
+/**
+ * Returns the first of these allow rules that counts for the agent as its files are now. A rule that Telos wrote counts only for
+ * the files that it was written about. A rule for every agent counts only if this agent has been reviewed. A rule that the user
+ * wrote for the agent by name always counts.
+ */
+export async function firstThatCounts(
+  rules: readonly PolicyRule[],
+  context: PolicyContext,
+): Promise<PolicyRule | undefined> {
+  const plain = rules.find(rule => isAlwaysMeant(rule, context));
+  if (plain || rules.length === 0) return plain;
+  const review = await reviewOf(context);
+  return review && rules.find(rule => countsFor(rule, review));
+}
+
+const isAlwaysMeant = ({ agent, granted, agent_digest }: PolicyRule, context: PolicyContext): boolean =>
+  agent_digest === undefined && (agent === '*' ? context.agent === undefined : granted === undefined);
+
+function countsFor({ agent, granted, agent_digest }: PolicyRule, { state, files }: ReviewState): boolean {
+  if (agent === '*' && state !== 'reviewed') return false;
+  return agent_digest === undefined ? granted === undefined : agent_digest === wholeDigest(files);
+}
+
+/** Returns the digest; undefined if it does not cover the whole agent. */
+const wholeDigest = ({ digest, tooLarge }: AgentFiles): string | undefined => (tooLarge ? undefined : digest);
+
+/**
+ * Returns the question. If it offers to store a rule, the rule names the agent's files as they are now. If the files cannot be
+ * named, the offer is removed.
+ */
+export async function bound(question: Ask, context: PolicyContext): Promise<Ask> {
+  const { rule, ...rest } = question.lasting ?? {};
+  if (!rule) return question;
+  const files = (await reviewOf(context))?.files;
+  const digest = files && wholeDigest(files);
+  if (digest !== undefined)
+    return { ...question, lasting: { ...rest, rule: { ...rule, agent_digest: digest } } };
+  const { lasting: _none, ...unbound } = question;
+  if (rest.card) return { ...unbound, lasting: rest };
+  return { ...unbound, scopes: question.scopes.filter(scope => scope !== 'always') };
+}
