@@ -23,11 +23,11 @@ export interface HouseFigures {
 export const limits: HouseFigures = {
   rooms: 22,
   floors: 9,
-  arrows: 120,
+  arrows: 119,
   arrowsUp: 0,
   circles: 0,
-  files: 278,
-  oneImporter: 63,
+  files: 276,
+  oneImporter: 56,
 };
 
 /** Returns the source files of the project by path from its root. */

@@ -1,43 +1,23 @@
-/**
- * Reads the arguments and hands each command to its file. Most are imported at once: they are small, and a start that looks
- * up fewer files is faster. Heavy parts (providers, MCP, the reader of web pages) are loaded where they are used.
- */
+/** Lists the commands as a table, and runs the one that the arguments name. The file of a command loads when it is called. */
 
 import { readFileSync } from 'node:fs';
-import { completionScript } from './completionScript.ts';
-import { costCommand } from './costCommand.ts';
-import { interactiveCommand } from './interactiveCommand.ts';
-import { lintCommand } from './lintCommand.ts';
-import { agentsCommand, listSkillsCommand } from './listCommands.ts';
-import { logsCommand, logsFollowCommand, logsShowCommand } from './logsCommand.ts';
 import {
   Argument,
+  addCommand,
   amount,
+  type CliCommand,
   type Command,
   CommanderError,
+  completed,
   longOptions,
   Option,
   openParser,
   optionsWithWord,
   shareOptions,
 } from './parser.ts';
-import { type RequestOptions, requestCommand } from './requestCommand.ts';
-import { routeCommand } from './routeCommand.ts';
-import {
-  doctorCommand,
-  initCommand,
-  installCommand,
-  skillAddCommand,
-  uninstallCommand,
-} from './setupCommands.ts';
+import type { RequestOptions } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
 import { terminalText } from './terminalText.ts';
-import {
-  policyExplainCommand,
-  policyListCommand,
-  policyRevokeCommand,
-  trustCommand,
-} from './trustCommands.ts';
 
 const usageExitCode = 2;
 
@@ -107,51 +87,18 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .action(async (words: string[], options: GlobalOptions) => {
       if (options.version) return terminal.out(`${versionIn(packageFile)}\n`);
       if (words.length === 0 && terminal.canAsk) {
+        const { interactiveCommand } = await import('./interactiveCommand.ts');
         return exit(await interactiveCommand(options, terminal));
       }
       if (words.length === 0 && Object.keys(options).length === 0) return program.outputHelp();
-      exit(await requestCommand(words.join(' ').trim(), options, terminal));
+      exit(await (await requests()).requestCommand(words.join(' ').trim(), options, terminal));
     });
-  program.commandsGroup('Skills:');
-  addSkillCommands(program, terminal, exit);
-  program.commandsGroup('Skills of your own:');
-  addSetupCommands(program, terminal, exit);
-  program.commandsGroup('Trust:');
-  addTrustCommands(program, terminal, exit);
-  program.commandsGroup('Runs and set-up:');
-  addRecordCommands(program, terminal, exit);
-  addInspectionCommands(program, terminal, exit);
+  for (const [group, listed] of Object.entries(groups)) {
+    program.commandsGroup(group);
+    for (const one of listed) addCommand(program, one, { program, terminal, exit });
+  }
   shareOptions(program, ['ask']);
   return program;
-}
-
-/** Adds the commands that inspect the set-up, and the one that shells use. */
-function addInspectionCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
-  program
-    .command('doctor')
-    .description('show what is set, from where, and what is broken')
-    .option('--json', 'as JSON')
-    .action(async (_options: object, command: Command) => {
-      exit(await doctorCommand(command.optsWithGlobals(), terminal));
-    });
-  program
-    .command('completion')
-    .description('print what your shell needs to complete commands')
-    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
-    .action(async (shell: 'bash' | 'zsh' | 'fish') => {
-      const described = program.commands.map(command => ({
-        name: command.name(),
-        description: command.description(),
-        words: [
-          ...command.commands.map(inner => inner.name()),
-          ...(command.registeredArguments[0]?.argChoices ?? []),
-          ...longOptions(command),
-        ],
-        argument: command.registeredArguments[0]?.name(),
-      }));
-      const withWord = new Set([program, ...program.commands].flatMap(optionsWithWord));
-      terminal.out(completionScript(shell, described, longOptions(program), [...withWord]));
-    });
 }
 
 function versionIn(packageFile: URL): string {
@@ -159,252 +106,250 @@ function versionIn(packageFile: URL): string {
   return version;
 }
 
-export function addSkillCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
-  program
-    .commandsGroup('Skills:')
-    .command('ask')
-    .description('ask without one: Telos looks, and changes nothing')
-    .argument('<request...>')
-    .action(async (words: string[], _options: object, command: Command) => {
-      const options: RequestOptions = command.optsWithGlobals();
-      exit(await requestCommand(words.join(' ').trim(), options, terminal, { withoutSkill: true }));
-    });
-  program
-    .command('agents')
-    .description('list the agents')
-    .option('--json', 'as JSON')
-    .action(async (_options: object, command: Command) => {
-      exit(await agentsCommand(command.optsWithGlobals(), terminal));
-    });
-  program
-    .command('list-skills')
-    .description('list the skills')
-    .option('--agent <name>', 'of this agent only')
-    .option('--json', 'as JSON')
-    .action(async (_options: object, command: Command) => {
-      exit(await listSkillsCommand(command.optsWithGlobals(), terminal));
-    });
-  addRouteCommand(program, terminal, exit);
-  program
-    .command('lint')
-    .description('check skill files, in a folder or all of them')
-    .argument('[folder]')
-    .option('--json', 'as one JSON object: every skill, and totals')
-    .option('--fix', 'mend what a program can mend: quotes, fences')
-    .option('--verbose', 'also show the hints')
-    .action(async (folder: string | undefined, _options: object, command: Command) => {
-      exit(await lintCommand(folder, command.optsWithGlobals(), terminal));
-    });
-}
+const json = (says = 'as JSON'): Option => new Option('--json', says);
+const yes = (says = 'without asking'): Option => new Option('--yes', says);
+const agentArgument = new Argument('<agent>');
+const runArgument = new Argument('[run]', 'the beginning of its id; the latest run if none is named');
+const namedRun = new Argument('<run>', 'the beginning of its id');
 
-function addRouteCommand(program: Command, terminal: Terminal, exit: (code: number) => void): void {
-  program
-    .command('route')
-    .description('say which skill a request means, and why')
-    .argument('[request...]')
-    .option('--agent <name>', 'only this agent’s skills')
-    .addOption(new Option('--mode <mode>', 'how to choose').choices(['auto', 'name', 'local', 'model']))
-    .option('--pairs <file>', 'measure: JSON lines of {utterance, expected_path, candidates_dir}')
-    .option('--packs <file>', 'measure: JSON {packs: {<pack>: ["<owner>/<folder>", ...]}}')
-    .option('--corpus <folder>', 'measure: where the packs’ folders lie')
-    .option('--negatives <file>', 'measure: JSON lines of {utterance, candidates_dir} that no skill fits')
-    .option('--json', 'as JSON')
-    .action(async (words: string[], _options: object, command: Command) => {
-      exit(await routeCommand(words.join(' ').trim(), command.optsWithGlobals(), terminal));
-    });
-}
+const groups: Readonly<Record<string, readonly CliCommand[]>> = {
+  'Skills:': [
+    {
+      name: 'ask',
+      description: 'ask without one: Telos looks, and changes nothing',
+      arguments: [new Argument('<request...>')],
+      run: async ({ words: [request], options, terminal }) =>
+        (await requests()).requestCommand(request, options, terminal, { withoutSkill: true }),
+    },
+    {
+      name: 'agents',
+      description: 'list the agents',
+      options: [json()],
+      run: async ({ options, terminal }) => (await lists()).agentsCommand(options, terminal),
+    },
+    {
+      name: 'list-skills',
+      description: 'list the skills',
+      options: [new Option('--agent <name>', 'of this agent only'), json()],
+      run: async ({ options, terminal }) => (await lists()).listSkillsCommand(options, terminal),
+    },
+    {
+      name: 'route',
+      description: 'say which skill a request means, and why',
+      arguments: [new Argument('[request...]')],
+      options: [
+        new Option('--agent <name>', 'only this agent’s skills'),
+        new Option('--mode <mode>', 'how to choose').choices(['auto', 'name', 'local', 'model']),
+        new Option('--pairs <file>', 'measure: JSON lines of {utterance, expected_path, candidates_dir}'),
+        new Option('--packs <file>', 'measure: JSON {packs: {<pack>: ["<owner>/<folder>", ...]}}'),
+        new Option('--corpus <folder>', 'measure: where the packs’ folders lie'),
+        new Option(
+          '--negatives <file>',
+          'measure: JSON lines of {utterance, candidates_dir} that no skill fits',
+        ),
+        json(),
+      ],
+      run: async ({ words: [request], options, terminal }) =>
+        (await import('./routeCommand.ts')).routeCommand(request, options, terminal),
+    },
+    {
+      name: 'lint',
+      description: 'check skill files, in a folder or all of them',
+      arguments: [new Argument('[folder]')],
+      options: [
+        json('as one JSON object: every skill, and totals'),
+        new Option('--fix', 'mend what a program can mend: quotes, fences'),
+        new Option('--verbose', 'also show the hints'),
+      ],
+      run: async ({ word, options, terminal }) =>
+        (await import('./lintCommand.ts')).lintCommand(word, options, terminal),
+    },
+  ],
+  'Skills of your own:': [
+    {
+      name: 'init',
+      description: 'create the skills folder and a configuration',
+      run: async ({ options, terminal }) => (await setup()).initCommand(options, terminal),
+    },
+    {
+      name: 'skill',
+      description: 'write a SKILL.md to start from',
+      inner: [
+        {
+          name: 'add',
+          description: 'write a SKILL.md to start from',
+          arguments: [agentArgument, new Argument('<name>')],
+          run: async ({ words: [agent, name], options, terminal }) =>
+            (await setup()).skillAddCommand(agent, name, options, terminal),
+        },
+      ],
+    },
+    {
+      name: 'install',
+      description: 'install an agent pack, or a single skill’s folder',
+      arguments: [new Argument('<folder>')],
+      options: [
+        new Option('--as <name>', 'under this name; an agent that has it is replaced'),
+        yes(
+          'replace an agent without asking: one that came from this folder, one made by hand that is called as the folder is, or the one named by --as',
+        ),
+      ],
+      run: async ({ words: [folder], options, terminal }) =>
+        (await setup()).installCommand(folder, options, terminal),
+    },
+    {
+      name: 'uninstall',
+      description: 'remove an installed agent; telos undo brings it back',
+      arguments: [agentArgument],
+      options: [yes()],
+      run: async ({ words: [agent], options, terminal }) =>
+        (await setup()).uninstallCommand(agent, options, terminal),
+    },
+  ],
+  'Trust:': [
+    {
+      name: 'trust',
+      description: 'look at what an agent’s files name, and accept it',
+      arguments: [agentArgument],
+      options: [yes('accept it without asking'), json('the card as JSON')],
+      run: async ({ words: [agent], options, terminal }) =>
+        (await trust()).trustCommand(agent, options, terminal),
+    },
+    {
+      name: 'policy',
+      description: 'see what agents may do, and why',
+      inner: [
+        {
+          name: 'explain',
+          description: 'say how a call would be decided on',
+          arguments: [
+            new Argument('<tool>'),
+            new Argument('<input>', 'as JSON, for example \'{"path": "notes.md"}\''),
+          ],
+          options: [new Option('--agent <name>', 'in a run of this agent'), json()],
+          run: async ({ words: [tool, input], options, terminal }) =>
+            (await trust()).policyExplainCommand(tool, input, options, terminal),
+        },
+        {
+          name: 'list',
+          description: 'list what has been granted, to whom and when',
+          options: [json()],
+          run: async ({ options, terminal }) => (await trust()).policyListCommand(options, terminal),
+        },
+        {
+          name: 'revoke',
+          description: 'take back what the list names by this id',
+          arguments: [new Argument('<id>')],
+          run: async ({ words: [id], options, terminal }) =>
+            (await trust()).policyRevokeCommand(id, options, terminal),
+        },
+      ],
+    },
+  ],
+  'Runs and set-up:': [
+    {
+      name: 'runs',
+      description: 'the runs that are kept: list, read, export, replay',
+      options: [
+        new Option('--limit <number>', 'that many runs').default('20'),
+        new Option('--search <words>', 'only those with these words: in title, request, skill or answer'),
+        new Option('--follow', 'print what every run does as it happens, until Ctrl-C'),
+        json('as JSON, one run a line'),
+      ],
+      run: async ({ options, terminal }) =>
+        options['follow']
+          ? (await logs()).followCommand(options, terminal)
+          : (await runs()).runsCommand(options, terminal),
+      inner: [
+        {
+          name: 'show',
+          description: 'what was asked, done and answered',
+          arguments: [runArgument],
+          options: [json('its events and messages as JSON')],
+          run: async ({ word, options, terminal }) => (await runs()).runsShowCommand(word, options, terminal),
+        },
+        {
+          name: 'export',
+          description: 'the conversation up to a run, without secrets',
+          arguments: [runArgument],
+          options: [
+            new Option('--format <format>', 'how').choices(['md', 'jsonl']).default('md'),
+            new Option('--output <file>', 'to this file, not to stdout'),
+            yes('replace a file that is there'),
+          ],
+          run: async ({ word, options, terminal }) =>
+            (await runs()).runsExportCommand(word, options, terminal),
+        },
+        {
+          name: 'replay',
+          description: 'show a run once more as it happened; no model is asked, no tool runs',
+          arguments: [runArgument],
+          run: async ({ word, options, terminal }) =>
+            (await runs()).runsReplayCommand(word, options, terminal),
+        },
+        {
+          name: 'rename',
+          description: 'give a run a name; an empty one takes it away',
+          arguments: [namedRun, new Argument('<title...>')],
+          run: async ({ words: [run, title], options, terminal }) =>
+            (await runs()).runsRenameCommand(run, title, options, terminal),
+        },
+        {
+          name: 'delete',
+          description: 'delete what is kept of a run; its lines in the log stay',
+          arguments: [namedRun],
+          options: [yes()],
+          run: async ({ words: [run], options, terminal }) =>
+            (await runs()).runsDeleteCommand(run, options, terminal),
+        },
+      ],
+    },
+    {
+      name: 'undo',
+      description: 'take back what a run, an install or an uninstall changed',
+      arguments: [new Argument('[change]', 'the beginning of its id; the latest change if none is named')],
+      options: [
+        new Option('--list', 'list what can be undone, and stop'),
+        new Option('--show', 'print what it changed, and stop'),
+        new Option('--others', 'of a run: also when some files were edited since: undo the other files'),
+        new Option('--force', 'of an install: also when the agent was edited since; that one is kept too'),
+        yes(),
+      ],
+      run: async ({ word, options, terminal }) =>
+        (await import('./undoCommand.ts')).undoCommand(word, options, terminal),
+    },
+    {
+      name: 'cost',
+      description: 'add up what runs have used and cost',
+      options: [new Option('--days <number>', 'of that many days, today included').default('30'), json()],
+      run: async ({ options, terminal }) => (await logs()).costCommand(options, terminal),
+    },
+    {
+      name: 'doctor',
+      description: 'show what is set, from where, and what is broken',
+      options: [json()],
+      run: async ({ options, terminal }) => (await setup()).doctorCommand(options, terminal),
+    },
+    {
+      name: 'completion',
+      description: 'print what your shell needs to complete commands',
+      arguments: [new Argument('<shell>').choices(['bash', 'zsh', 'fish'])],
+      run: async ({ words: [shell], terminal, program }) => {
+        const { completionScript } = await import('./completionScript.ts');
+        const withWord = new Set([program, ...program.commands].flatMap(optionsWithWord));
+        const commands = program.commands.map(completed);
+        terminal.out(
+          completionScript(shell as 'bash' | 'zsh' | 'fish', commands, longOptions(program), [...withWord]),
+        );
+        return 0;
+      },
+    },
+  ],
+};
 
-/** Adds the set-up commands. It is long because each command is one statement. */
-export function addSetupCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
-  program
-    .command('init')
-    .description('create the skills folder and a configuration')
-    .action(async (_options: object, command: Command) => {
-      exit(await initCommand(command.optsWithGlobals(), terminal));
-    });
-  program
-    .command('skill')
-    .description('write a SKILL.md to start from')
-    .helpCommand(false)
-    .command('add')
-    .description('write a SKILL.md to start from')
-    .argument('<agent>')
-    .argument('<name>')
-    .action(async (agent: string, name: string, _options: object, command: Command) => {
-      exit(await skillAddCommand(agent, name, command.optsWithGlobals(), terminal));
-    });
-  program
-    .command('install')
-    .description('install an agent pack, or a single skill’s folder')
-    .argument('<folder>')
-    .option('--as <name>', 'under this name; an agent that has it is replaced')
-    .option(
-      '--yes',
-      'replace an agent without asking: one that came from this folder, one made by hand that is called as the folder is, or the one named by --as',
-    )
-    .action(async (folder: string, _options: object, command: Command) => {
-      exit(await installCommand(folder, command.optsWithGlobals(), terminal));
-    });
-  program
-    .command('uninstall')
-    .description('remove an installed agent; telos undo brings it back')
-    .argument('<agent>')
-    .option('--yes', 'without asking')
-    .action(async (agent: string, _options: object, command: Command) => {
-      exit(await uninstallCommand(agent, command.optsWithGlobals(), terminal));
-    });
-}
-
-export function addTrustCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
-  program
-    .command('trust')
-    .description('look at what an agent’s files name, and accept it')
-    .argument('<agent>')
-    .option('--yes', 'accept it without asking')
-    .option('--json', 'the card as JSON')
-    .action(async (agent: string, _options: object, command: Command) => {
-      exit(await trustCommand(agent, command.optsWithGlobals(), terminal));
-    });
-  const policy = program.command('policy').description('see what agents may do, and why').helpCommand(false);
-  policy
-    .command('explain')
-    .description('say how a call would be decided on')
-    .argument('<tool>')
-    .argument('<input>', 'as JSON, for example \'{"path": "notes.md"}\'')
-    .option('--agent <name>', 'in a run of this agent')
-    .option('--json', 'as JSON')
-    .action(async (tool: string, input: string, _options: object, command: Command) => {
-      exit(await policyExplainCommand(tool, input, command.optsWithGlobals(), terminal));
-    });
-  policy
-    .command('list')
-    .description('list what has been granted, to whom and when')
-    .option('--json', 'as JSON')
-    .action(async (_options: object, command: Command) => {
-      exit(await policyListCommand(command.optsWithGlobals(), terminal));
-    });
-  policy
-    .command('revoke')
-    .description('take back what the list names by this id')
-    .argument('<id>')
-    .action(async (id: string, _options: object, command: Command) => {
-      exit(await policyRevokeCommand(id, command.optsWithGlobals(), terminal));
-    });
-}
-
-/** Adds the commands for records. Each is one statement, or a few that belong together. */
-export function addRecordCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
-  addRunsCommands(program, terminal, exit);
-  addLogsCommands(program, terminal, exit);
-  addUndoCommand(program, terminal, exit);
-  program
-    .command('cost')
-    .description('add up what runs have used and cost')
-    .option('--days <number>', 'of that many days, today included', '30')
-    .option('--json', 'as JSON')
-    .action(async (_options: object, command: Command) => {
-      exit(await costCommand(command.optsWithGlobals(), terminal));
-    });
-}
-
-/** Adds the commands for stored runs. A log has one line per event; these are whole runs to read and share. */
-function addRunsCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
-  const commands = (): Promise<typeof import('./runsCommand.ts')> => import('./runsCommand.ts');
-  const runs = program
-    .command('runs')
-    .description('the runs that are kept: list, read, export, replay')
-    .helpCommand(false)
-    .option('--limit <number>', 'that many runs', '20')
-    .option('--search <words>', 'only those with these words: in title, request, skill or answer')
-    .option('--json', 'as JSON, one run a line')
-    .action(async (_options: object, command: Command) => {
-      exit(await (await commands()).runsCommand(command.optsWithGlobals(), terminal));
-    });
-  const named = 'the beginning of its id; the latest run if none is named';
-  runs
-    .command('show')
-    .description('what was asked, done and answered')
-    .argument('[run]', named)
-    .option('--json', 'its events and messages as JSON')
-    .action(async (run: string | undefined, _options: object, command: Command) => {
-      exit(await (await commands()).runsShowCommand(run, command.optsWithGlobals(), terminal));
-    });
-  runs
-    .command('export')
-    .description('the conversation up to a run, without secrets')
-    .argument('[run]', named)
-    .addOption(new Option('--format <format>', 'how').choices(['md', 'jsonl', 'html']).default('md'))
-    .option('--output <file>', 'to this file, not to stdout')
-    .option('--yes', 'replace a file that is there')
-    .action(async (run: string | undefined, _options: object, command: Command) => {
-      exit(await (await commands()).runsExportCommand(run, command.optsWithGlobals(), terminal));
-    });
-  runs
-    .command('replay')
-    .description('show a run once more as it happened; no model is asked, no tool runs')
-    .argument('[run]', named)
-    .action(async (run: string | undefined, _options: object, command: Command) => {
-      exit(await (await commands()).runsReplayCommand(run, command.optsWithGlobals(), terminal));
-    });
-  runs
-    .command('rename')
-    .description('give a run a name; an empty one takes it away')
-    .argument('<run>', 'the beginning of its id')
-    .argument('<title...>')
-    .action(async (run: string, title: string[], _options: object, command: Command) => {
-      exit(
-        await (await commands()).runsRenameCommand(run, title.join(' '), command.optsWithGlobals(), terminal),
-      );
-    });
-  runs
-    .command('delete')
-    .description('delete what is kept of a run; its lines in the log stay')
-    .argument('<run>', 'the beginning of its id')
-    .option('--yes', 'without asking')
-    .action(async (run: string, _options: object, command: Command) => {
-      exit(await (await commands()).runsDeleteCommand(run, command.optsWithGlobals(), terminal));
-    });
-}
-
-function addLogsCommands(program: Command, terminal: Terminal, exit: (code: number) => void): void {
-  const logs = program
-    .command('logs')
-    .description('the log, a line for each event: last runs, one, as it grows')
-    .helpCommand(false)
-    .option('--limit <number>', 'that many runs', '20')
-    .option('--json', 'as JSON, one run a line')
-    .action(async (_options: object, command: Command) => {
-      exit(await logsCommand(command.optsWithGlobals(), terminal));
-    });
-  logs
-    .command('show')
-    .description('print the conversation of a run, the last one if none is named')
-    .argument('[run]', 'the beginning of its id')
-    .option('--json', 'its record as JSON')
-    .action(async (run: string | undefined, _options: object, command: Command) => {
-      exit(await logsShowCommand(run, command.optsWithGlobals(), terminal));
-    });
-  logs
-    .command('follow')
-    .description('print what is logged as it happens, until Ctrl-C')
-    .option('--json', 'the records as JSON')
-    .action(async (_options: object, command: Command) => {
-      exit(await logsFollowCommand(command.optsWithGlobals(), terminal));
-    });
-}
-
-function addUndoCommand(program: Command, terminal: Terminal, exit: (code: number) => void): void {
-  program
-    .command('undo')
-    .description('take back what a run, an install or an uninstall changed')
-    .argument('[change]', 'the beginning of its id; the latest change if none is named')
-    .option('--list', 'list what can be undone, and stop')
-    .option('--show', 'print what it changed, and stop')
-    .option('--others', 'of a run: also when some files were edited since: undo the other files')
-    .option('--force', 'of an install: also when the agent was edited since; that one is kept too')
-    .option('--yes', 'without asking')
-    .action(async (run: string | undefined, _options: object, command: Command) => {
-      const { undoCommand } = await import('./undoCommand.ts');
-      exit(await undoCommand(run, command.optsWithGlobals(), terminal));
-    });
-}
+const requests = () => import('./requestCommand.ts');
+const lists = () => import('./listCommands.ts');
+const setup = () => import('./setupCommands.ts');
+const trust = () => import('./trustCommands.ts');
+const runs = () => import('./runsCommand.ts');
+const logs = () => import('./logCommands.ts');

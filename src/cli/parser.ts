@@ -2,8 +2,16 @@
  * Sets up the argument parser: the form of help, and where it is written. Wrong usage is an error and does not end the
  * process.
  */
-import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import {
+  Argument,
+  Command,
+  CommanderError,
+  InvalidArgumentError,
+  Option,
+  type OptionValues,
+} from 'commander';
 import { amountIn } from '../engine/config.ts';
+import type { CompletedCommand } from './completionScript.ts';
 import type { Terminal } from './terminal.ts';
 
 export { Argument, type Command, CommanderError, Option };
@@ -22,6 +30,64 @@ export function openParser(terminal: Terminal): Command {
     })
     .exitOverride();
 }
+
+/** A command as data. */
+export interface CliCommand {
+  name: string;
+  description: string;
+  arguments?: readonly Argument[];
+  options?: readonly Option[];
+  /** Missing if the command only groups others. */
+  run?: (call: CommandCall) => Promise<number>;
+  /** Commands below this one, such as `runs show`. */
+  inner?: readonly CliCommand[];
+}
+
+/** What a command is called with. */
+export interface CommandCall {
+  /** What was typed for each argument. The words of a last argument with dots are joined. */
+  words: readonly [string, string];
+  /** What was typed for the first argument, if anything was. */
+  word: string | undefined;
+  options: OptionValues;
+  terminal: Terminal;
+  program: Command;
+}
+
+/** Adds the command and those below it. Its exit code goes to `exit`. */
+export function addCommand(
+  above: Command,
+  { name, description, arguments: taken = [], options = [], run, inner }: CliCommand,
+  frame: { program: Command; terminal: Terminal; exit: (code: number) => void },
+): void {
+  const command = above.command(name).description(description);
+  for (const one of taken) command.addArgument(one);
+  for (const option of options) command.addOption(option);
+  if (inner) command.helpCommand(false);
+  for (const one of inner ?? []) addCommand(command, one, frame);
+  if (!run) return;
+  command.action(async (...typed: unknown[]) => {
+    const { program, terminal, exit } = frame;
+    // The parser hands over each argument, then the options and the command.
+    const [first, second = ''] = typed
+      .slice(0, taken.length)
+      .map(word => (Array.isArray(word) ? word.join(' ').trim() : (word as string | undefined)));
+    const options = command.optsWithGlobals();
+    exit(await run({ words: [first ?? '', second], word: first, options, terminal, program }));
+  });
+}
+
+/** Returns what a shell completes for the command. */
+export const completed = (command: Command): CompletedCommand => ({
+  name: command.name(),
+  description: command.description(),
+  words: [
+    ...command.commands.map(inner => inner.name()),
+    ...(command.registeredArguments[0]?.argChoices ?? []),
+    ...longOptions(command),
+  ],
+  argument: command.registeredArguments[0]?.name(),
+});
 
 /** Returns name and arguments. Options are left out, since every command has some. */
 function subcommandTerm(command: Command): string {

@@ -145,7 +145,7 @@ export async function runsExportCommand(
     const { text: redact } = await Telos.open(config).fullRedactor();
     const text = await exportedConversation(await history.conversation(runId, runId), format, redact);
     if (output === undefined) {
-      // HTML is for a browser, and JSON lines escape steering characters. Markdown is also read on the terminal.
+      // JSON lines escape steering characters. Markdown is also read on the terminal.
       terminal.out(format === 'md' && terminal.outWidth !== undefined ? terminalText(text) : text);
       return 0;
     }
@@ -218,7 +218,7 @@ export async function runsDeleteCommand(
     const unattended = 'Nobody can be asked here; --yes deletes without asking. Nothing was changed.';
     if (!options.yes && !(await agrees(about, 'Delete it?', unattended, terminal))) return 1;
     await Telos.open(config).deleteRun(summary.runId);
-    terminal.say('Deleted. The log still says that there was such a run: telos logs');
+    terminal.say('Deleted. The log still counts what it cost: telos cost');
     return 0;
   });
 }

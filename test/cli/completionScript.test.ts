@@ -26,7 +26,7 @@ COMP_WORDS=(${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.len
     };
     assert.deepEqual(complete('telos', 'list'), ['list-skills']);
     assert.deepEqual(complete('telos', '--dr'), ['--dry-run']);
-    assert.deepEqual(complete('telos', 'logs', 's'), ['show']);
+    assert.deepEqual(complete('telos', 'runs', 's'), ['show']);
     assert.deepEqual(complete('telos', 'runs', 're'), ['replay', 'rename']);
     assert.deepEqual(complete('telos', '--agent', 'k'), ['kairos']);
     assert.deepEqual(complete('telos', 'uninstall', 'k'), ['kairos']);

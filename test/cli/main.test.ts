@@ -351,7 +351,7 @@ describe('telos', function () {
     assert.equal(asked.code, 0, asked.stderr);
     assert.deepEqual(JSON.parse(asked.stdout).reason, { rule: 'without_skill' });
     assert.equal((await home.run(['agents', '--cwd', '.'])).code, 0);
-    const nowhere = await home.run(['logs', 'show', '--cwd', 'nowhere']);
+    const nowhere = await home.run(['runs', 'show', '--cwd', 'nowhere']);
     assert.deepEqual([nowhere.code, nowhere.stdout], [2, '']);
     assert.match(nowhere.stderr, /the folder .*nowhere does not exist/);
   });

@@ -244,13 +244,13 @@ describe('runs view in a real VS Code', () => {
     await workbench.screenshot('runs-compared');
   });
 
-  it('exports a conversation as a page', async () => {
+  it('exports a conversation as a document', async () => {
     await choose(row('The robin'), 'Export...');
-    await workbench.page.locator('.quick-input-list .monaco-list-row', { hasText: 'HTML' }).click();
+    await workbench.page.locator('.quick-input-list .monaco-list-row', { hasText: 'Markdown' }).click();
     await workbench.page.waitForFunction(() =>
       document
         .querySelector<HTMLInputElement>('.quick-input-widget input[type="text"]')
-        ?.value.endsWith('the-robin.html'),
+        ?.value.endsWith('the-robin.md'),
     );
     const path = await input().inputValue();
     await input().press('Enter');
@@ -258,7 +258,7 @@ describe('runs view in a real VS Code', () => {
       .getByText(/Exported to/)
       .first()
       .waitFor();
-    assert.match(readFileSync(path, 'utf8'), /<h1>The robin<\/h1>[\s\S]*A robin lives there\./);
+    assert.match(readFileSync(path, 'utf8'), /^# The robin\n[\s\S]*A robin lives there\./);
   });
 
   it('plays a conversation again although no model can be reached', async () => {

@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import { ChangeStore } from '../../src/engine/changes/changeStore.ts';
 import { type LogRecord, logPath, parseRecord } from '../../src/engine/records/logFile.ts';
 import { parseLine, runsFolder } from '../../src/engine/records/runFile.ts';
-import { RunHistory } from '../../src/engine/records/runHistory.ts';
 import { type CliHome, cliHome } from '../cli/cliProcess.ts';
 import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import { type Extent, type Figure, seeded } from './figure.ts';
@@ -264,9 +263,9 @@ class Lane {
     this.undone += changes.files.length;
   }
 
-  /** `telos logs` as a person sees it at the next start. */
+  /** `telos runs` as a person sees it at the next start. */
   async #checkList(): Promise<void> {
-    const { stdout } = await this.#home.run(['logs', '--json', '--limit', '100000']);
+    const { stdout } = await this.#home.run(['runs', '--json', '--limit', '100000']);
     const outcomes = stdout
       .split('\n')
       .filter(Boolean)
@@ -274,11 +273,6 @@ class Lane {
     this.interrupted = outcomes.filter(outcome => outcome === 'interrupted').length;
     if (this.interrupted < this.killed)
       this.problems.push(`${this.interrupted} of ${this.killed} runs are shown as interrupted`);
-    const kept = (await new RunHistory(this.#home.dataDir).list()).map(({ outcome }) => outcome);
-    const keptInterrupted = kept.filter(outcome => outcome === 'interrupted').length;
-    if (keptInterrupted < this.killed)
-      this.problems.push(`${keptInterrupted} of ${this.killed} runs are kept as interrupted`);
-    outcomes.push(...kept);
     const odd = outcomes.find(outcome => outcome !== 'interrupted' && outcome !== 'completed');
     if (odd) this.problems.push(`a run is shown as ${odd}`);
   }

@@ -125,7 +125,7 @@ describe('Secrets of an mcp.json', () => {
     const [start] = events;
     assert.ok(start?.type === 'run_start');
     const conversation = await history.conversation(start.runId, start.runId);
-    for (const format of ['md', 'html', 'jsonl'] as const)
+    for (const format of ['md', 'jsonl'] as const)
       assertNone(await exportedConversation(conversation, format, text => text), `the export as ${format}`);
   });
 

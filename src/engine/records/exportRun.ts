@@ -1,9 +1,9 @@
-/** Exports a stored conversation as a file for other people: Markdown, JSON Lines or a page. Secrets are removed from each. */
+/** Exports a stored conversation as a file for other people: Markdown or JSON Lines. Secrets are removed from each. */
 
 import { mapStrings } from '../redact.ts';
 import type { KeptConversation } from './runHistory.ts';
 
-export type ExportFormat = 'md' | 'jsonl' | 'html';
+export type ExportFormat = 'md' | 'jsonl';
 
 /**
  * Returns the runs up to and including the last one of `conversation`. Everything is redacted again, because text stored before a
@@ -18,8 +18,6 @@ export async function exportedConversation(
   switch (format) {
     case 'md':
       return (await import('./runText.ts')).conversationMarkdown(clean);
-    case 'html':
-      return (await import('./runPage.ts')).conversationPage(clean);
     case 'jsonl':
       return jsonLines(clean);
   }

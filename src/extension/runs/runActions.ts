@@ -86,7 +86,6 @@ export class RunActions {
     const [{ startedAt }] = runs as readonly [RunSummary];
     const formats: readonly (vscode.QuickPickItem & { format: ExportFormat })[] = [
       { label: 'Markdown', description: vscode.l10n.t('to read and to edit'), format: 'md' },
-      { label: 'HTML', description: vscode.l10n.t('one page that needs nothing else'), format: 'html' },
       { label: 'JSONL', description: vscode.l10n.t('every event, for programs'), format: 'jsonl' },
     ];
     const picked = await vscode.window.showQuickPick(formats, {
@@ -107,9 +106,8 @@ export class RunActions {
     else await vscode.workspace.fs.writeFile(target, Buffer.from(text));
     const open = vscode.l10n.t('Open');
     const said = vscode.l10n.t('Exported to {0}', plainLabel(target.fsPath, 500));
-    if ((await vscode.window.showInformationMessage(said, open)) !== open) return;
-    if (picked.format === 'html') await vscode.env.openExternal(target);
-    else await vscode.window.showTextDocument(target);
+    if ((await vscode.window.showInformationMessage(said, open)) === open)
+      await vscode.window.showTextDocument(target);
   }
 
   /** Compares two selected runs, or this one with another run of its skill. The older one is on the left. */

@@ -224,7 +224,7 @@ export async function hostKill(world: World): Promise<Seen> {
     onStart: child => void killWhenBusy(world, child.pid ?? 0, 'SIGKILL'),
   });
   const stopped = await noneLeft(world, 10_000);
-  const logs = await runCli(world, ['logs', '--json'], []);
+  const runs = await runCli(world, ['runs', '--json'], []);
   return {
     decision: 'any',
     checks: [
@@ -232,9 +232,9 @@ export async function hostKill(world: World): Promise<Seen> {
       check(
         'records',
         'the run is shown as interrupted at the next start',
-        /interrupted/.test(logs.stdout) || logs.stdout.slice(0, 300),
+        /interrupted/.test(runs.stdout) || runs.stdout.slice(0, 300),
       ),
-      check('end', 'the next start works', logs.exitCode === 0),
+      check('end', 'the next start works', runs.exitCode === 0),
     ],
   };
 }

@@ -53,8 +53,8 @@ describe('telos cost', function () {
     assert.equal((JSON.parse(one.stdout) as Spending).total.runs, 1);
     appendFileSync(logPath(home.dataDir), '{"half":');
     assert.match(
-      (await home.run(['logs'])).stderr,
-      /^2 lines of \d{4}-\d\d-\d\d\.jsonl cannot be read and were skipped\.$/m,
+      (await home.run(['cost'])).stderr,
+      /^2 lines of the log cannot be read and were skipped\.$/m,
     );
   });
 
@@ -89,5 +89,64 @@ describe('telos cost', function () {
     const { code, stdout, stderr } = await home.run(['cost', '--days', '7']);
     assert.deepEqual([code, stdout], [0, '']);
     assert.match(stderr, /^No runs from \d{4}-\d\d-\d\d to /);
+  });
+
+  it('counts what an older version has written, and what a hand has spoilt', async () => {
+    const day = new Date().toISOString();
+    const lines = [
+      `{"ts":"${day}","event":"skill_end","duration_s":1.5,"rounds":2,"tool_calls":1,"error":null,"messages":[{"role":"user","content":"Old words"}]}`,
+      `{"ts":"nonsense","event":"skill_end","messages":"no","run_id":5,"duration_s":"x","cost":"a lot","agent":7,"outcome":{}}`,
+    ];
+    ran('kairos', 0.5);
+    appendFileSync(logPath(home.dataDir), `${lines.join('\n')}\n`);
+    assert.equal((await home.run(['cost'])).code, 0);
+  });
+});
+
+describe('telos runs --follow', function () {
+  this.timeout(30_000);
+  let home: CliHome;
+  beforeEach(() => {
+    home = cliHome();
+  });
+  afterEach(() => home.remove());
+
+  /** Starts to follow the log, writes a line again and again until it is seen, and presses Ctrl-C. */
+  async function followed(
+    options: readonly string[],
+    seen: string,
+  ): Promise<{ code: number | null; stdout: string }> {
+    const file = logPath(home.dataDir);
+    const run = { run_id: 'dddddddd-4', agent: 'kairos', skill: 'kickoff' };
+    const before = {
+      ts: new Date().toISOString(),
+      event: 'tool_call',
+      tool: 'read_file',
+      is_error: false,
+    } as const;
+    appendRecord(file, { ...before, call_id: '1', run_id: 'bbbbbbbb-2' });
+    const cli = home.start(['runs', '--follow', ...options]);
+    // When exactly the watching begins cannot be known from outside.
+    const writing = setInterval(() => {
+      appendRecord(file, { ...before, tool: 'a\x1b[2Jb', call_id: '1', run_id: run.run_id });
+    }, 50);
+    try {
+      await cli.says(seen);
+    } finally {
+      clearInterval(writing);
+    }
+    cli.child.kill('SIGINT');
+    return cli.result;
+  }
+
+  it('prints what is written from now on, until Ctrl-C, filtered for the terminal', async () => {
+    const { code, stdout } = await followed([], 'dddddddd → a\\x1b[2Jb');
+    assert.equal(code, 0);
+    assert.doesNotMatch(stdout, /bbbbbbbb/);
+  });
+
+  it('prints the records themselves as JSON', async () => {
+    const { stdout } = await followed(['--json'], '"run_id":"dddddddd-4"');
+    assert.equal(JSON.parse(stdout.split('\n')[0] ?? '').tool, 'a\x1b[2Jb');
   });
 });
