@@ -27,7 +27,7 @@ export const limits: HouseFigures = {
   arrowsUp: 0,
   circles: 0,
   files: 276,
-  oneImporter: 56,
+  oneImporter: 55,
 };
 
 /** Returns the source files of the project by path from its root. */

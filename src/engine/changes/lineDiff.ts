@@ -1,6 +1,7 @@
 /** Compares texts line by line, for the figures on a card and for diffs on the command line. */
 
 import { readFile, stat } from 'node:fs/promises';
+import { diffLines, type StructuredPatchHunk, structuredPatch } from 'diff';
 import type { ToolCall } from '../../protocol/run.ts';
 import { grouped, looksBinary } from '../files/plainText.ts';
 
@@ -10,154 +11,71 @@ export interface LineCounts {
   removed: number;
 }
 
-/** Lines include their line break. A last line without one therefore differs from the same line with one. */
-interface LineEdit {
-  kind: ' ' | '-' | '+';
-  line: string;
-}
-
 /** Maximum number of differing lines. Texts beyond it are shown as one removed and one added block, so that no text is slow. */
-const mostSteps = 500;
+const maxEditLength = 500;
 /** Number of unchanged lines around a change. */
-const around = 3;
+const context = 3;
 
 export function countLines(before: string, after: string): LineCounts {
-  const { old, fresh } = changedMiddle(linesOf(before), linesOf(after));
-  const steps = shortestWay(old, fresh);
-  if (steps === undefined) return { added: fresh.length, removed: old.length };
-  // Each step adds or removes one line. The lengths give the difference between added and removed lines.
-  const added = (steps + fresh.length - old.length) / 2;
-  return { added, removed: steps - added };
+  const changes = diffLines(before, after, { maxEditLength });
+  if (!changes) {
+    const { oldLines, newLines, around } = oneBlock(before, after);
+    return { added: newLines - around, removed: oldLines - around };
+  }
+  const counts = { added: 0, removed: 0 };
+  for (const { added, removed, count } of changes) {
+    if (added) counts.added += count;
+    if (removed) counts.removed += count;
+  }
+  return counts;
 }
 
 /** Returns the diff as `diff -u` writes it, without a heading. Empty for equal texts. */
 export function unifiedDiff(before: string, after: string): string {
-  const edits = lineEdits(before, after);
-  const near = new Uint8Array(edits.length);
-  for (const [index, { kind }] of edits.entries())
-    if (kind !== ' ') near.fill(1, Math.max(0, index - around), index + around + 1);
-  let [oldLine, newLine] = [1, 1];
-  let hunk: LineEdit[] = [];
-  const out: string[] = [];
-  const close = (): void => {
-    if (hunk.length === 0) return;
-    const [ofOld, ofNew] = [hunk.filter(isOld).length, hunk.filter(isNew).length];
-    // An empty side is given the number of the line before it.
-    const start = (line: number, count: number): number => (count === 0 ? line - 1 : line - count);
-    const oldPart = `${start(oldLine, ofOld)},${ofOld}`;
-    const newPart = `${start(newLine, ofNew)},${ofNew}`;
-    // One by one, because a call takes a limited number of arguments.
-    out.push(`@@ -${oldPart} +${newPart} @@\n`);
-    for (const edit of hunk) out.push(printed(edit));
-    hunk = [];
-  };
-  for (const [index, edit] of edits.entries()) {
-    if (!near[index]) close();
-    if (isOld(edit)) oldLine++;
-    if (isNew(edit)) newLine++;
-    if (near[index]) hunk.push(edit);
-  }
-  close();
-  return out.join('');
+  const patch = structuredPatch('', '', before, after, '', '', { context, maxEditLength });
+  return (patch?.hunks ?? [oneBlock(before, after)]).flatMap(printed).join('');
 }
 
-const isOld = ({ kind }: LineEdit): boolean => kind !== '+';
-const isNew = ({ kind }: LineEdit): boolean => kind !== '-';
-
-const printed = ({ kind, line }: LineEdit): string =>
-  line.endsWith('\n') ? kind + line : `${kind}${line}\n\\ No newline at end of file\n`;
-
-function lineEdits(before: string, after: string): LineEdit[] {
-  const [allOld, allFresh] = [linesOf(before), linesOf(after)];
-  const { old, fresh, head, tail } = changedMiddle(allOld, allFresh);
-  const same = (line: string): LineEdit => ({ kind: ' ', line });
-  const trace: Int32Array[] = [];
-  const steps = shortestWay(old, fresh, trace);
-  const middle: LineEdit[] =
-    steps === undefined
-      ? [
-          ...old.map(line => ({ kind: '-', line }) as const),
-          ...fresh.map(line => ({ kind: '+', line }) as const),
-        ]
-      : wayBack(trace, old, fresh);
-  return [...allOld.slice(0, head).map(same), ...middle, ...allOld.slice(allOld.length - tail).map(same)];
-}
-
-const linesOf = (text: string): string[] => text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
-
-/** Returns the texts without the equal lines at both ends. */
-function changedMiddle(
-  old: readonly string[],
-  fresh: readonly string[],
-): { old: readonly string[]; fresh: readonly string[]; head: number; tail: number } {
+/** Returns everything between the first and the last difference as one change, with the equal lines around it. */
+function oneBlock(before: string, after: string): StructuredPatchHunk & { around: number } {
+  const [old, fresh] = [linesOf(before), linesOf(after)];
   const shortest = Math.min(old.length, fresh.length);
   let head = 0;
   while (head < shortest && old[head] === fresh[head]) head++;
   let tail = 0;
-  while (tail < shortest - head && old[old.length - 1 - tail] === fresh[fresh.length - 1 - tail]) tail++;
+  while (tail < shortest - head && old.at(-1 - tail) === fresh.at(-1 - tail)) tail++;
+  const first = Math.max(0, head - context);
+  const behind = Math.max(0, tail - context);
+  const around = head - first + tail - behind;
+  const part = (lines: readonly string[], sign: string, from: number, to: number): string[] =>
+    lines
+      .slice(from, to)
+      .flatMap(line => (line.endsWith('\n') ? [sign + line.slice(0, -1)] : [sign + line, noBreak]));
   return {
-    old: old.slice(head, old.length - tail),
-    fresh: fresh.slice(head, fresh.length - tail),
-    head,
-    tail,
+    oldStart: first + 1,
+    oldLines: old.length - first - behind,
+    newStart: first + 1,
+    newLines: fresh.length - first - behind,
+    lines: [
+      ...part(old, ' ', first, head),
+      ...part(old, '-', head, old.length - tail),
+      ...part(fresh, '+', head, fresh.length - tail),
+      ...part(old, ' ', old.length - tail, old.length - behind),
+    ],
+    around,
   };
 }
 
-/**
- * Returns the least number of added and removed lines, after Myers (1986). Finds the furthest point on each diagonal, one more
- * step at a time. The points before each step are added to `trace`. Returns undefined if there are too many steps.
- */
-function shortestWay(
-  old: readonly string[],
-  fresh: readonly string[],
-  trace?: Int32Array[],
-): number | undefined {
-  const all = old.length + fresh.length;
-  if (!trace && (old.length === 0 || fresh.length === 0)) return all;
-  const most = Math.min(mostSteps, all);
-  // The middle element is diagonal 0.
-  const furthest = new Int32Array(2 * most + 3);
-  const zero = most + 1;
-  for (let steps = 0; steps <= most; steps++) {
-    trace?.push(furthest.slice(zero - steps - 1, zero + steps + 2));
-    for (let diagonal = -steps; diagonal <= steps; diagonal += 2) {
-      const above = furthest[zero + diagonal + 1]!;
-      const before = furthest[zero + diagonal - 1]!;
-      let x = addsLine(diagonal, steps, before, above) ? above : before + 1;
-      while (x < old.length && x - diagonal < fresh.length && old[x] === fresh[x - diagonal]) x++;
-      furthest[zero + diagonal] = x;
-      if (x >= old.length && x - diagonal >= fresh.length) return steps;
-    }
-  }
-  return undefined;
-}
+const noBreak = '\\ No newline at end of file';
 
-/**
- * Whether the step onto a diagonal adds a line rather than removing one. `before` and `above` are the furthest points on the
- * neighboring diagonals.
- */
-const addsLine = (diagonal: number, steps: number, before: number, above: number): boolean =>
-  diagonal === -steps || (diagonal !== steps && before < above);
+/** Lines include their line break. A last line without one therefore differs from the same line with one. */
+const linesOf = (text: string): string[] => text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 
-function wayBack(trace: readonly Int32Array[], old: readonly string[], fresh: readonly string[]): LineEdit[] {
-  const edits: LineEdit[] = [];
-  let [x, y] = [old.length, fresh.length];
-  for (let steps = trace.length - 1; steps > 0; steps--) {
-    const furthest = trace[steps]!;
-    const diagonal = x - y;
-    const [before, above] = [furthest[steps + diagonal]!, furthest[steps + diagonal + 2]!];
-    const adds = addsLine(diagonal, steps, before, above);
-    const fromX = adds ? above : before;
-    const fromY = fromX - (adds ? diagonal + 1 : diagonal - 1);
-    while (x > fromX && y > fromY) {
-      edits.push({ kind: ' ', line: old[--x]! });
-      y--;
-    }
-    if (adds) edits.push({ kind: '+', line: fresh[--y]! });
-    else edits.push({ kind: '-', line: old[--x]! });
-  }
-  while (x > 0) edits.push({ kind: ' ', line: old[--x]! });
-  return edits.reverse();
+function printed({ oldStart, oldLines, newStart, newLines, lines }: StructuredPatchHunk): string[] {
+  // An empty side is given the number of the line before it.
+  const place = (start: number, count: number): string => `${count === 0 ? start - 1 : start},${count}`;
+  const heading = `@@ -${place(oldStart, oldLines)} +${place(newStart, newLines)} @@`;
+  return [heading, ...lines].map(line => `${line}\n`);
 }
 
 /** Maximum size of an old file that is shown. In bytes. */

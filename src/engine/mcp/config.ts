@@ -1,6 +1,7 @@
 /** Reads an agent's mcp.json: its MCP servers, how each is reached, and which of the user's variables each asks for. */
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
+import { parse as findFaults, type ParseError, stripComments } from 'jsonc-parser';
 import { readSettings } from '../files/settingsFile.ts';
 import { hostKind, isNeverReached } from '../tools/addresses.ts';
 import { literalSecrets, secretsInBroken } from './secrets.ts';
@@ -39,7 +40,7 @@ export interface McpConfig {
 
 /**
  * Reads `{"mcpServers": {name: {command, args, env, cwd} | {type, url, headers, oauth}}}`. Unknown keys are ignored.
- * Servers with `disabled: true` are left out. Never throws.
+ * Servers with `disabled: true` are left out, and so are comments. Never throws.
  */
 export function readMcpConfig(file: string): McpConfig {
   const none = (problem: string): McpConfig => ({ servers: new Map(), problems: [problem] });
@@ -51,11 +52,10 @@ export function readMcpConfig(file: string): McpConfig {
   }
   let content: unknown;
   try {
-    content = JSON.parse(text);
+    content = parsed(text);
   } catch {
     // The parser's own message quotes the surrounding text, which may be a token.
-    const { line, column } = faultIn(text);
-    return none(`${file}:${line}:${column} is no JSON from there on, so its MCP servers are missing.`);
+    return none(`${file}${faultIn(text)}, so its MCP servers are missing.`);
   }
   const entries = tableOf(tableOf(content)?.['mcpServers']);
   if (!entries)
@@ -139,8 +139,10 @@ export function hiddenIn(file: string, env: Readonly<Record<string, string>>): s
 function writtenSecrets(file: string): string[] {
   try {
     const text = readSettings(file);
+    // A comment can hold what was an entry.
+    const besides = stripComments(text) === text ? [] : secretsInBroken(text);
     try {
-      return literalSecrets(JSON.parse(text));
+      return [...literalSecrets(parsed(text)), ...besides];
     } catch {
       return secretsInBroken(text);
     }
@@ -253,63 +255,18 @@ const mapValues = (
 ): Record<string, string> =>
   Object.fromEntries(Object.entries(table).map(([name, text]) => [name, change(text)]));
 
-/** Whitespace between two tokens. */
-const blanks = /[ \t\n\r]*/y;
-const part =
-  /[{}[\],:]|"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+/** Parses JSON with comments, which editors write into such files too. Throws SyntaxError. */
+const parsed = (text: string): unknown => JSON.parse(stripComments(text));
 
-/** The tokens that may come next. */
-type Place = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ', or end';
-
-/**
- * Returns line and column, both from 1, of the first token that is not valid JSON at its position. Returns the end of the
- * text if something is missing.
- */
-export function faultIn(text: string): { line: number; column: number } {
-  const open: string[] = [];
-  let place: Place = 'value';
-  let at = 0;
-  for (;;) {
-    at = endOf(blanks, text, at);
-    const end = endOf(part, text, at);
-    const next = nextPlace(place, text.slice(at, end), open);
-    if (end === at || next === undefined) break;
-    place = next;
-    at = end;
+/** Returns how a text that is not JSON is named behind its file: with the line and column, from 1, of its first fault. */
+function faultIn(text: string): string {
+  const faults: ParseError[] = [];
+  try {
+    findFaults(text, faults);
+  } catch {
+    return ' has too many lists and objects inside each other';
   }
-  const before = text.slice(0, at);
-  return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') };
-}
-
-function endOf(pattern: RegExp, text: string, from: number): number {
-  pattern.lastIndex = from;
-  return pattern.test(text) ? pattern.lastIndex : from;
-}
-
-/** Returns the next place, or undefined if `found` is not valid here. `open` holds the brackets that are still open. */
-function nextPlace(place: Place, found: string, open: string[]): Place | undefined {
-  const isKey = found.startsWith('"');
-  if (place === ':') return found === ':' ? 'value' : undefined;
-  if (place === 'key' || place === 'key or }') {
-    if (isKey) return ':';
-    return found === '}' && place === 'key or }' ? closed(open) : undefined;
-  }
-  if (place === ', or end') {
-    const bracket = open.at(-1);
-    if (found === ',' && bracket) return bracket === '{' ? 'key' : 'value';
-    return (found === '}' && bracket === '{') || (found === ']' && bracket === '[')
-      ? closed(open)
-      : undefined;
-  }
-  if (found === ']') return place === 'value or ]' ? closed(open) : undefined;
-  if (found === '{' || found === '[') {
-    open.push(found);
-    return found === '{' ? 'key or }' : 'value or ]';
-  }
-  return /^[},:]?$/.test(found) ? undefined : ', or end';
-}
-
-function closed(open: string[]): Place {
-  open.pop();
-  return ', or end';
+  const before = text.slice(0, faults[0]?.offset ?? text.length);
+  const column = before.length - before.lastIndexOf('\n');
+  return `:${before.split('\n').length}:${column} is not JSON from there on`;
 }

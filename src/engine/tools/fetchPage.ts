@@ -9,7 +9,6 @@ import { createBrotliDecompress, createGunzip } from 'node:zlib';
 import type { ToolResult } from '../../protocol/run.ts';
 import { describeBinary, grouped, looksBinary } from '../files/plainText.ts';
 import { addressKind, hostKind, isNeverReached, parseWebAddress } from './addresses.ts';
-import { htmlToText } from './htmlText.ts';
 
 /** Bytes of a page after decompression. Nothing beyond is read. */
 const bodyLimit = 1024 * 1024;
@@ -157,7 +156,7 @@ async function readAnswer(response: IncomingMessage, url: URL, redirected: boole
   const { bytes, cut } = await readBody(response);
   const stated = response.headers['content-encoding'] ? 0 : Number(response.headers['content-length'] ?? 0);
   const type = response.headers['content-type'] ?? '';
-  const notes = [bodyText(bytes, type, url)];
+  const notes = [await bodyText(bytes, type, url)];
   if (cut)
     notes.push(
       `[Cut: these are the first ${grouped(bytes.length)} bytes of the answer${stated > bytes.length ? `, which has ${grouped(stated)}` : ''}; the rest was not read.]`,
@@ -198,7 +197,7 @@ function decompressed(response: IncomingMessage): Readable {
   throw new FetchProblem(`The server answered in the encoding ${encoding}, which was not asked for.`);
 }
 
-function bodyText(bytes: Buffer, contentType: string, url: URL): string {
+async function bodyText(bytes: Buffer, contentType: string, url: URL): Promise<string> {
   const type = contentType.split(';', 1)[0]!.trim().toLowerCase();
   const charset = markedCharset(bytes) ?? /charset\s*=\s*"?([\w.:-]+)/i.exec(contentType)?.[1];
   const wide = charset?.toLowerCase().startsWith('utf-16') ?? false;
@@ -207,7 +206,7 @@ function bodyText(bytes: Buffer, contentType: string, url: URL): string {
     return describeBinary(type === '' ? 'answer' : type, bytes, bytes.length);
   const isPage = type === 'text/html' || type === 'application/xhtml+xml';
   const text = decoded(bytes, charset ?? (isPage ? charsetInPage(bytes) : undefined) ?? 'utf-8');
-  return isPage ? htmlToText(text, url) : text;
+  return isPage ? (await import('./htmlText.ts')).htmlToText(text, url) : text;
 }
 
 /** Returns the encoding that a byte order mark names. */

@@ -2,6 +2,7 @@
  * Converts a web page to text for a model: its words in order, with links, without code and markup. It takes one pass, so
  * any page is quick.
  */
+import { Tokenizer } from 'htmlparser2';
 
 const rawElements = new Set(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'object', 'math']);
 const blocks = new Set(
@@ -13,162 +14,70 @@ const spaced = new Set(
   'article blockquote dl h1 h2 h3 h4 h5 h6 main ol p pre section table title ul'.split(' '),
 );
 
-const named: Readonly<Record<string, string>> = {
-  ...{
-    amp: '&',
-    lt: '<',
-    gt: '>',
-    quot: '"',
-    apos: "'",
-    nbsp: ' ',
-    shy: '',
-    ensp: ' ',
-    emsp: ' ',
-    thinsp: ' ',
-  },
-  ...{
-    ndash: '–',
-    mdash: '—',
-    hellip: '…',
-    bull: '•',
-    middot: '·',
-    lsquo: '‘',
-    rsquo: '’',
-    sbquo: '‚',
-    ldquo: '“',
-  },
-  ...{
-    rdquo: '”',
-    bdquo: '„',
-    laquo: '«',
-    raquo: '»',
-    lsaquo: '‹',
-    rsaquo: '›',
-    copy: '©',
-    reg: '®',
-    trade: '™',
-  },
-  ...{
-    deg: '°',
-    plusmn: '±',
-    times: '×',
-    divide: '÷',
-    minus: '−',
-    frac12: '½',
-    frac14: '¼',
-    sup2: '²',
-    sup3: '³',
-  },
-  ...{ euro: '€', pound: '£', yen: '¥', cent: '¢', sect: '§', para: '¶', micro: 'µ', larr: '←', rarr: '→' },
-  ...{
-    uarr: '↑',
-    darr: '↓',
-    le: '≤',
-    ge: '≥',
-    ne: '≠',
-    asymp: '≈',
-    infin: '∞',
-    auml: 'ä',
-    ouml: 'ö',
-    uuml: 'ü',
-  },
-  ...{
-    Auml: 'Ä',
-    Ouml: 'Ö',
-    Uuml: 'Ü',
-    szlig: 'ß',
-    agrave: 'à',
-    aacute: 'á',
-    acirc: 'â',
-    aring: 'å',
-    aelig: 'æ',
-  },
-  ...{
-    ccedil: 'ç',
-    egrave: 'è',
-    eacute: 'é',
-    ecirc: 'ê',
-    iacute: 'í',
-    ntilde: 'ñ',
-    oacute: 'ó',
-    oslash: 'ø',
-  },
-};
-
-/** Decodes character references such as `&amp;` and `&#8364;`. Unknown ones stay unchanged. */
-export function decodeEntities(text: string): string {
-  return text.replace(
-    /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([a-zA-Z]\w{1,9}));?/g,
-    (whole, decimal, hex, name) => {
-      if (name !== undefined) return (Object.hasOwn(named, name) ? named[name] : undefined) ?? whole;
-      const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
-      return code === 0 || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)
-        ? '\ufffd'
-        : String.fromCodePoint(code);
-    },
-  );
-}
-
 /** Returns the readable text of a page. `base` is the page's address, which completes its links. */
 export function htmlToText(html: string, base: URL): string {
   const page = new ReadablePage(base);
-  // A `<` that begins no markup is treated as text.
-  const markup = /<(?=[a-z/!?])/gi;
-  let position = 0;
-  while (position < html.length) {
-    markup.lastIndex = position;
-    const open = markup.exec(html)?.index ?? -1;
-    page.addText(html.slice(position, open === -1 ? html.length : open));
-    if (open === -1) break;
-    position = afterMarkup(html, open, page);
-  }
+  let name = '';
+  let attribute = '';
+  let value = '';
+  let href: string | undefined;
+  /** Name of the element whose content is left out. */
+  let hidden: string | undefined;
+  const nothing = (): void => {};
+  const part = (start: number, end: number): string => html.slice(start, end);
+  const opened = (): void => {
+    if (hidden !== undefined) return;
+    if (rawElements.has(name)) hidden = name;
+    else page.open(name, href);
+  };
+  // The parser's higher level keeps the open elements, and looks through all of them at each closing tag.
+  const tokenizer = new Tokenizer(
+    {},
+    {
+      ontext: (start, end) => hidden ?? page.addText(part(start, end)),
+      ontextentity: code => hidden ?? page.addText(String.fromCodePoint(code)),
+      onopentagname: (start, end) => {
+        name = part(start, end).toLowerCase();
+        href = undefined;
+      },
+      onattribname: (start, end) => {
+        attribute = part(start, end).toLowerCase();
+        value = '';
+      },
+      onattribdata: (start, end) => {
+        value += part(start, end);
+      },
+      onattribentity: code => {
+        value += String.fromCodePoint(code);
+      },
+      onattribend: () => {
+        if (attribute === 'href') href ??= value;
+      },
+      onopentagend: opened,
+      onselfclosingtag: opened,
+      onclosetag: (start, end) => {
+        const closed = part(start, end).toLowerCase();
+        if (hidden === undefined) page.close(closed);
+        else if (closed === hidden) hidden = undefined;
+      },
+      isInForeignContext: () => hidden === 'svg' || hidden === 'math',
+      oncdata: nothing,
+      oncomment: nothing,
+      ondeclaration: nothing,
+      onend: nothing,
+      onprocessinginstruction: nothing,
+    },
+  );
+  tokenizer.write(html);
+  tokenizer.end();
   return page.text();
-}
-
-/** Handles the markup that begins at `open` and returns where it ends. */
-function afterMarkup(html: string, open: number, page: ReadablePage): number {
-  if (html.startsWith('<!--', open)) return endOf(html, '-->', open + 4);
-  const next = html[open + 1] ?? '';
-  if (next === '!' || next === '?') return endOf(html, '>', open + 2);
-  const name = /^\/?[a-zA-Z][^\s/>]*/.exec(html.slice(open + 1, open + 40))?.[0]?.toLowerCase();
-  if (name === undefined) {
-    page.addText('<');
-    return open + 1;
-  }
-  const end = tagEnd(html, open + 1 + name.length);
-  if (rawElements.has(name)) {
-    const closing = new RegExp(`</${name}[^a-z]`, 'gi');
-    closing.lastIndex = end;
-    const found = closing.exec(html);
-    return found === null ? html.length : endOf(html, '>', found.index);
-  }
-  page.addTag(name, html.slice(open + 1 + name.length, end));
-  return end;
-}
-
-function endOf(html: string, mark: string, from: number): number {
-  const found = html.indexOf(mark, from);
-  return found === -1 ? html.length : found + mark.length;
-}
-
-/** Returns the position after the `>` of a tag. A `>` inside a quoted value does not count. */
-function tagEnd(html: string, from: number): number {
-  for (let position = from; position < html.length; position++) {
-    const character = html[position];
-    if (character === '>') return position + 1;
-    if (character !== '"' && character !== "'") continue;
-    // Only the quote of a value matters, not one that is in the tag by mistake.
-    if (html[position - 1] !== '=' && html[position - 1] !== ' ') continue;
-    const quote = html.indexOf(character, position + 1);
-    if (quote === -1) return html.length;
-    position = quote;
-  }
-  return html.length;
 }
 
 class ReadablePage {
   readonly #base: URL;
   readonly #parts: string[] = [];
+  /** Text since the last tag. */
+  #text = '';
   /** Line breaks before the next words. Neighbouring blocks share theirs. */
   #breaks = 0;
   #atLineStart = true;
@@ -179,36 +88,58 @@ class ReadablePage {
     this.#base = base;
   }
 
-  addText(raw: string): void {
-    const text = decodeEntities(raw);
-    const collapsed = this.#preformatted ? text : text.replace(/\s+/g, ' ');
-    const begins = !this.#preformatted && (this.#atLineStart || this.#breaks > 0);
-    this.#put(begins ? collapsed.trimStart() : collapsed);
+  /** Adds a piece of the text between two tags. */
+  addText(piece: string): void {
+    this.#text += piece;
   }
 
-  addTag(name: string, attributes: string): void {
-    const closes = name.startsWith('/');
-    const element = closes ? name.slice(1) : name;
-    if (element === 'a') this.#endLink();
-    if (element === 'a' && !closes) this.#link = this.#linkTo(attributes);
-    if (element === 'pre') this.#preformatted = !closes;
-    if ((element === 'td' || element === 'th') && closes) this.#put('\t');
-    if (element === 'br') {
-      this.#put('\n');
-      this.#atLineStart = true;
+  open(element: string, href: string | undefined): void {
+    this.#endText();
+    if (element === 'a') {
+      this.#endLink();
+      this.#link = this.#linkTo(href);
     }
-    if (blocks.has(element)) this.#breaks = Math.max(this.#breaks, spaced.has(element) ? 2 : 1);
-    if (element === 'li' && !closes) this.#putMark('- ');
-    if (/^h[1-6]$/.test(element) && !closes) this.#putMark(`${'#'.repeat(Number(element[1]))} `);
+    if (element === 'pre') this.#preformatted = true;
+    if (element === 'br') this.#break();
+    this.#beginBlock(element);
+    if (element === 'li') this.#putMark('- ');
+    if (/^h[1-6]$/.test(element)) this.#putMark(`${'#'.repeat(Number(element[1]))} `);
+  }
+
+  close(element: string): void {
+    this.#endText();
+    if (element === 'a') this.#endLink();
+    if (element === 'pre') this.#preformatted = false;
+    if (element === 'td' || element === 'th') this.#put('\t');
+    this.#beginBlock(element);
   }
 
   text(): string {
+    this.#endText();
     this.#endLink();
     return this.#parts
       .join('')
       .replace(/[^\S\n]+$/gm, '')
       .replace(/\n{3,}/g, '\n\n')
       .trim();
+  }
+
+  #endText(): void {
+    // A place where a word may be divided is not part of it.
+    const text = this.#text.replaceAll('\u00ad', '');
+    this.#text = '';
+    const collapsed = this.#preformatted ? text : text.replace(/\s+/g, ' ');
+    const begins = !this.#preformatted && (this.#atLineStart || this.#breaks > 0);
+    this.#put(begins ? collapsed.trimStart() : collapsed);
+  }
+
+  #break(): void {
+    this.#put('\n');
+    this.#atLineStart = true;
+  }
+
+  #beginBlock(element: string): void {
+    if (blocks.has(element)) this.#breaks = Math.max(this.#breaks, spaced.has(element) ? 2 : 1);
   }
 
   #put(text: string): void {
@@ -225,12 +156,9 @@ class ReadablePage {
     this.#atLineStart = true;
   }
 
-  #linkTo(attributes: string): { url: string; at: number } | undefined {
-    const href = /(?:^|\s)href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))/i.exec(attributes);
-    const given = href?.[1] ?? href?.[2] ?? href?.[3];
-    if (given === undefined || given.startsWith('#') || !URL.canParse(decodeEntities(given), this.#base.href))
-      return undefined;
-    const url = new URL(decodeEntities(given), this.#base);
+  #linkTo(href: string | undefined): { url: string; at: number } | undefined {
+    if (href === undefined || href.startsWith('#') || !URL.canParse(href, this.#base.href)) return undefined;
+    const url = new URL(href, this.#base);
     return /^https?:$/.test(url.protocol) ? { url: url.href, at: this.#parts.length } : undefined;
   }
 

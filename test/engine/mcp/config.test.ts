@@ -73,7 +73,11 @@ describe('mcp.json', () => {
 
   it('says of a broken file what is wrong with it', () => {
     for (const [content, problem] of [
-      ['{"mcpServers":\n {', /mcp\.json:2:3 is no JSON .*missing/],
+      ['{"mcpServers":\n {', /mcp\.json:2:3 is not JSON .*missing/],
+      ['{"mcpServers": {},\n}', /mcp\.json:2:1 is not JSON/],
+      ['{"mcpServers": {"a": {"command": "x\ny"}}}', /mcp\.json:1:34 is not JSON/],
+      ['', /mcp\.json:1:1 is not JSON/],
+      ['['.repeat(200_000), /too many lists and objects/],
       ['[]', /mcp\.json has no "mcpServers"/],
       ['{"mcpServers": []}', /has no "mcpServers"/],
     ] as const) {
@@ -87,6 +91,17 @@ describe('mcp.json', () => {
     );
     symlinkSync('/dev/zero', join(folder.path, 'endless.json'));
     assert.match(readMcpConfig(join(folder.path, 'endless.json')).problems.join(), /a device, not a file/);
+  });
+
+  it('takes comments, but nothing that only a comment says', () => {
+    const { servers, problems } = read(`{
+      // "mcpServers": {"a": {"command": "a"}},
+      "mcpServers": { /* "b": {"command": "b"}, */ "c": {"command": "c", "args": ["http://h//x /* y */"]} }
+    }`);
+    assert.deepEqual(problems, []);
+    assert.deepEqual([...servers.keys()], ['c']);
+    const server = servers.get('c');
+    assert.deepEqual(server?.type === 'stdio' && server.args, ['http://h//x /* y */']);
   });
 
   it('leaves out a broken entry with its name, and keeps the others', () => {

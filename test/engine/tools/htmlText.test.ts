@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { decodeEntities, htmlToText } from '../../../src/engine/tools/htmlText.ts';
+import { htmlToText } from '../../../src/engine/tools/htmlText.ts';
 
 const text = (html: string): string => htmlToText(html, new URL('https://example.com/a/b'));
 
@@ -54,13 +54,33 @@ describe('htmlToText', () => {
     ])
       text(part.repeat(Math.ceil(2 ** 18 / part.length)));
   });
-});
 
-describe('decodeEntities', () => {
+  it('takes no longer on elements that are never closed, or never opened', () => {
+    for (const part of [
+      '<b>',
+      '</i>',
+      '<b><i></b>',
+      '<a href="&amp;">',
+      '<template>',
+      '<x y',
+      '<!',
+      '<?',
+      '<pre>',
+    ])
+      text(part.repeat(Math.ceil(2 ** 18 / part.length)));
+    text('<b>'.repeat(2 ** 16) + '</i>'.repeat(2 ** 16));
+  });
+
   it('decodes names and numbers and leaves the rest', () => {
     assert.equal(
-      decodeEntities('&lt;&#8364;&#x20AC;&auml;&nbsp;&unknown; &constructor; & &#0; &#xD800;'),
-      '<€€ä &unknown; &constructor; & \ufffd \ufffd',
+      text(
+        '&lt;&#8364;&#x20AC;&auml;&nbsp;&unknown; &constructor; & &#0; &#xD800; &zwj;&NotEqualTilde; w&shy;ord',
+      ),
+      '<€€ä &unknown; &constructor; & \ufffd \ufffd \u200d≂\u0338 word',
+    );
+    assert.equal(
+      text('<a href="/a?b=1&amp;copy=2&copy=3">x</a>'),
+      'x (https://example.com/a?b=1&copy=2&copy=3)',
     );
   });
 });
