@@ -1,0 +1,112 @@
+/** One person's machine: a home folder, a project in which the person stands, and one skill. */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import type { SkillCase } from './caseFile.ts';
+
+/** `pack` is a folder of the skills folder; `dot` has `working_dir = "."` in the person's agents.toml besides. */
+export type Layout = 'pack' | 'dot';
+
+export interface SkillWorld {
+  home: string;
+  project: string;
+  /** Where the person stands. */
+  stands: string;
+  /** The folder that must not change: the skill's, or that of its pack. */
+  packDir: string;
+  /** Words of a run with `{project}` filled in. */
+  wordsOf(run: number): Record<string, string>;
+  /** Absolute path of a file that the case names. */
+  placeOf(path: string): string;
+  /** A mark for each file of the pack by its path. */
+  packFiles(): Map<string, string>;
+  remove(): void;
+}
+
+export function skillWorld(one: SkillCase, layout: Layout): SkillWorld {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), 'telos-real-')));
+  const home = join(base, 'home');
+  const project = join(home, 'work/kettle');
+  const stands = join(project, one.stands ?? '');
+  const place = expand(one.place ?? '~/.skills', home, project);
+  const packDir = join(place, one.name);
+  const skillDir = one.pack ? join(packDir, 'skills', one.name) : packDir;
+  mkdirSync(stands, { recursive: true });
+  put(project, one.person ?? {});
+  if (one.from === undefined) put(skillDir, { 'SKILL.md': skillText(one), ...one.files });
+  else cpSync(one.from, skillDir, { recursive: true });
+  put(packDir, one.beside ?? {});
+  if (layout === 'dot')
+    put(home, { '.config/telos/agents.toml': `[agents.${one.name}]\nworking_dir = "."\n` });
+  if (one.git) commitAll(project, one.git);
+  const ownWork = existsSync(join(packDir, 'agent.toml')) && layout === 'pack';
+  const work = ownWork ? join(home, 'obsidian/telos', one.name) : stands;
+  return {
+    home,
+    project,
+    stands,
+    packDir,
+    wordsOf: run =>
+      Object.fromEntries(
+        Object.entries(one.runs[run] ?? {}).map(([key, word]) => [key, word.replace('{project}', project)]),
+      ),
+    placeOf: path =>
+      path.startsWith('{work}/') ? join(work, path.slice(7)) : join(expand(path, home, stands)),
+    packFiles: () => marksBelow(packDir),
+    remove: () => rmSync(base, { recursive: true, force: true }),
+  };
+}
+
+function expand(path: string, home: string, project: string): string {
+  if (path.startsWith('~')) return join(home, path.slice(1));
+  return path.startsWith('{project}') ? path.replace('{project}', project) : join(project, path);
+}
+
+function skillText({ name, front = '', text, shape }: SkillCase): string {
+  const description = JSON.stringify(`Helps with ${name.replaceAll('-', ' ')} (${shape}).`);
+  return `---\nname: ${name}\ndescription: ${description}\n${front}---\n# ${name}\n\n${text}`;
+}
+
+function put(folder: string, files: Readonly<Record<string, string>>): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+}
+
+function commitAll(folder: string, messages: readonly string[]): void {
+  const git = (...args: string[]): void => {
+    const own = [
+      '-c',
+      'user.name=Person',
+      '-c',
+      'user.email=person@example.com',
+      '-c',
+      'commit.gpgsign=false',
+    ];
+    execFileSync('git', [...own, ...args], { cwd: folder, stdio: 'ignore' });
+  };
+  git('init', '-q');
+  git('add', '-A');
+  for (const message of messages) git('commit', '-q', '--allow-empty', '-m', message);
+}
+
+function marksBelow(folder: string): Map<string, string> {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter(entry => !entry.isDirectory())
+    .map(entry => join(entry.parentPath, entry.name));
+  const hash = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex');
+  return new Map(files.map(path => [relative(folder, path), hash(path)]));
+}
