@@ -7,7 +7,7 @@ import type { Attachment } from '../../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../../protocol/webview.ts';
 import { describeTime, t } from '../base/labels.ts';
-import { ChatRuns, type RequestPorts, type RunKind, requestRun } from './chatRuns.ts';
+import { ChatRuns, type RequestPorts, type RunKind, requestRun, type ShowEvent } from './chatRuns.ts';
 import {
   ChatFeed,
   type ChatRequest,
@@ -127,13 +127,12 @@ export class Chat {
       conversationId,
       ...(parentRunId !== undefined && { parentRunId }),
     };
-    const run = requestRun(request, earlier, place, this.#ports, this.#approvals);
-    this.#activate('own', async signal => {
-      for await (const { event, isKept } of run(signal)) {
-        if (event.type === 'run_start' && isKept) conversation.noteStored(event.runId);
-        this.#append(conversation, event);
-      }
-    });
+    const show: ShowEvent = (event, isStored) => {
+      if (event.type === 'run_start' && isStored) conversation.noteStored(event.runId);
+      this.#append(conversation, event);
+    };
+    const one = { request, earlier, place };
+    this.#activate('own', signal => requestRun(one, this.#ports, this.#approvals, show, signal));
   }
 
   #activate(kind: RunKind, work: (signal: AbortSignal) => Promise<void>): void {

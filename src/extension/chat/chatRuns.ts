@@ -21,49 +21,51 @@ export interface RequestPorts {
   isTrusted(): boolean;
 }
 
-/** One event. `isKept` is true for events of the engine, whose run has a file. */
-export interface RequestEvent {
-  event: RunEvent;
-  isKept: boolean;
+/** A request, what was said before it, and where its run is stored. */
+export interface RequestInChat {
+  request: ChatRequest;
+  earlier: EarlierConversation;
+  place: Pick<RunRequest, 'origin' | 'conversationId' | 'parentRunId'>;
 }
+
+/** Receives one event. `isStored` is true for events of the engine, whose run has a file. */
+export type ShowEvent = (event: RunEvent, isStored: boolean) => void;
 
 const untrustedMessage = (): string =>
   t(
     'This workspace is in Restricted Mode, so nothing runs here. Trust it with "Workspaces: Manage Workspace Trust", then send again.',
   );
 
-/** Returns a function that runs the request and never throws. `place` is where the run is stored. */
-export function requestRun(
-  { keptWith, ...request }: ChatRequest,
-  earlier: EarlierConversation,
-  place: Pick<RunRequest, 'origin' | 'conversationId' | 'parentRunId'>,
+/** Runs the request to its end. Never throws. */
+export async function requestRun(
+  { request: { keptWith, ...request }, earlier, place }: RequestInChat,
   ports: RequestPorts,
   human: Human,
-): (signal: AbortSignal) => AsyncGenerator<RequestEvent, void> {
-  return async function* (signal) {
-    const startedAt = Date.now();
-    let started = false;
-    try {
-      if (!ports.isTrusted()) {
-        yield* refused(request, 'config', untrustedMessage(), 0);
-        return;
-      }
-      const telos = await ports.openTelos();
-      const kept = keptWith && (await ports.readAttachments(keptWith));
-      const whole = { ...goingOn(kept ? withStored(request, kept) : request, earlier), ...place };
-      for await (const event of telos.run(whole, human, signal)) {
-        started = true;
-        yield { event, isKept: true };
-        if (event.type === 'run_start' && kept) yield* noticesOf(kept).map(own);
-      }
-    } catch (error) {
-      // A run never throws. An error here means that Telos failed to open, or a defect.
-      const message = error instanceof Error ? error.message : String(error);
-      const durationMs = Date.now() - startedAt;
-      if (started) yield own(failedEnd('internal', message, durationMs));
-      else yield* refused(request, 'internal', message, durationMs);
-    }
+  show: ShowEvent,
+  signal: AbortSignal,
+): Promise<void> {
+  const startedAt = Date.now();
+  let started = false;
+  const showOwn = (events: readonly RunEvent[]): void => {
+    for (const event of events) show(event, false);
   };
+  try {
+    if (!ports.isTrusted()) return showOwn(refused(request, 'config', untrustedMessage(), 0));
+    const telos = await ports.openTelos();
+    const stored = keptWith && (await ports.readAttachments(keptWith));
+    const whole = { ...goingOn(stored ? withStored(request, stored) : request, earlier), ...place };
+    for await (const event of telos.run(whole, human, signal)) {
+      started = true;
+      show(event, true);
+      if (event.type === 'run_start' && stored) showOwn(noticesOf(stored));
+    }
+  } catch (error) {
+    // A run never throws. An error here means that Telos failed to open, or a defect.
+    const message = error instanceof Error ? error.message : String(error);
+    const durationMs = Date.now() - startedAt;
+    if (started) showOwn([failedEnd('internal', message, durationMs)]);
+    else showOwn(refused(request, 'internal', message, durationMs));
+  }
 }
 
 /** Returns the start and end of a request that never reached the engine. The view then shows it like any other run. */
@@ -72,17 +74,15 @@ function refused(
   code: ErrorCode,
   message: string,
   durationMs: number,
-): readonly RequestEvent[] {
+): readonly RunEvent[] {
   const start = {
     type: 'run_start',
     runId: randomUUID(),
     text,
     startedAt: new Date().toISOString(),
   } as const;
-  return [own(start), own(failedEnd(code, message, durationMs))];
+  return [start, failedEnd(code, message, durationMs)];
 }
-
-const own = (event: RunEvent): RequestEvent => ({ event, isKept: false });
 
 /** Converts the request to the engine's form. */
 function goingOn({ continuation, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
