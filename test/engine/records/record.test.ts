@@ -10,6 +10,7 @@ import {
   type ToolCallRecord,
 } from '../../../src/engine/records/logFile.ts';
 import { record } from '../../../src/engine/records/record.ts';
+import { parseLine, type RunLine } from '../../../src/engine/records/runFile.ts';
 import { redactor } from '../../../src/engine/redact.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 
@@ -65,7 +66,7 @@ async function collect(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
   return seen;
 }
 
-describe('log', () => {
+describe('record', () => {
   let dataDir: string;
   const recorded = (events: AsyncIterable<RunEvent>, messages: readonly Message[] = []) =>
     record(events, {
@@ -253,5 +254,93 @@ describe('log', () => {
     }
     const lines = readFileSync(logPath(dataDir)).toString('latin1').split('\n');
     assert.ok(lines.every(line => line.length < maxRecordBytes));
+  });
+
+  describe('in the log and in the file of the run alike', () => {
+    const lines = (): RunLine[] =>
+      readFileSync(join(dataDir, 'runs', 'r1.jsonl'), 'utf8')
+        .trimEnd()
+        .split('\n')
+        .map(line => parseLine(line) ?? assert.fail(line));
+    /** The outcome, the rounds, the calls and the cost, in the log and in the file. */
+    async function ends() {
+      const { outcome, rounds, tool_calls, cost } = await lastRecord();
+      const all = lines();
+      const end = all.findLast(line => line.type === 'run_end');
+      const totals = all.findLast(line => line.type === 'totals');
+      return [
+        [outcome, rounds, tool_calls, cost],
+        [end?.outcome, end?.rounds, end?.toolCalls, totals?.usage.cost],
+      ];
+    }
+
+    it('adds up the choice of the skill and the rounds', async () => {
+      const routing: RunEvent = {
+        ...{ type: 'usage', round: 0, routing: { provider: 'p', model: 'small' } },
+        usage: { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, cost: 0.5 },
+      };
+      await collect(recorded(eventsOf(start, routing, routed, usage(0.25), usage(0.25), toolEnd, end)));
+      const [log, file] = await ends();
+      assert.deepEqual(log, ['completed', 2, 1, 1]);
+      assert.deepEqual(file, log);
+    });
+
+    it('calls the cost unknown when a model that was asked has not told it', async () => {
+      await collect(recorded(eventsOf(start, routed, end)));
+      const [log, file] = await ends();
+      assert.deepEqual(log, ['completed', 2, 1, 'unknown']);
+      assert.deepEqual(file, log);
+    });
+
+    it('ends a run that is not read on as cancelled, and one that breaks off as failed', async () => {
+      async function* breaking(): AsyncGenerator<RunEvent> {
+        yield* [start, routed, usage(0.5), toolEnd];
+        throw new Error('broken with token-12345');
+      }
+      for await (const event of recorded(breaking())) if (event.type === 'tool_end') break;
+      const [cancelled, cancelledFile] = await ends();
+      assert.deepEqual(cancelled, ['cancelled', 1, 1, 0.5]);
+      assert.deepEqual(cancelledFile, cancelled);
+      rmSync(join(dataDir, 'runs'), { recursive: true });
+      await assert.rejects(collect(recorded(breaking())));
+      const [failed, failedFile] = await ends();
+      assert.deepEqual(failed, ['failed', 1, 1, 0.5]);
+      assert.deepEqual(failedFile, failed);
+      assert.doesNotMatch(JSON.stringify(lines()), /token-12345/);
+    });
+
+    it('hides a secret that is split over pieces of text, also when the run is not read on', async () => {
+      async function* secret(): AsyncGenerator<RunEvent> {
+        yield* [start, routed, { type: 'text', text: 'It is tok' }, { type: 'text', text: 'en-12345.' }];
+        yield { type: 'text', text: ' Or tok' };
+        for (;;) yield toolEnd;
+      }
+      let shown = '';
+      for await (const event of recorded(secret())) {
+        if (event.type === 'text') shown += event.text;
+        if (event.type === 'tool_end') break;
+      }
+      assert.equal(shown, 'It is [redacted]. Or tok');
+      const texts = lines().flatMap(line => (line.type === 'text' ? [line.text] : []));
+      assert.deepEqual(texts, [shown]);
+    });
+
+    it('has written the record and the line of what is shown as the last', async () => {
+      for await (const event of recorded(eventsOf(start, routed, toolEnd, end))) {
+        const last = (await records().catch(() => [])).at(-1)?.event;
+        const expected = { routed: 'skill_start', tool_end: 'tool_call', run_end: 'skill_end' };
+        if (event.type !== 'run_start') assert.equal(last, Reflect.get(expected, event.type));
+        if (event.type === 'run_end') assert.equal(lines().at(-1)?.type, 'run_end');
+      }
+    });
+
+    it('keeps in the file that the log could not be written', async () => {
+      writeFileSync(join(dataDir, 'logs'), 'a file where the folder should be');
+      await collect(recorded(eventsOf(start, routed, end)));
+      assert.deepEqual(
+        lines().map(({ type }) => type),
+        ['run', 'run_start', 'notice', 'routed', 'totals', 'run_end'],
+      );
+    });
   });
 });

@@ -1,0 +1,94 @@
+/** The question before a call: what is shown, what an answer means, and that nothing is swapped in between. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Human, nobody, yesToAll } from '../../../src/engine/human.ts';
+import type { ApprovalRequest } from '../../../src/protocol/run.ts';
+import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
+import { type LoopFolder, loopFolder, resultsOf } from './loopFolder.ts';
+
+describe('approveCall', () => {
+  let folder: LoopFolder;
+  beforeEach(() => {
+    folder = loopFolder();
+  });
+  afterEach(() => folder.remove());
+
+  it('runs a command only in the folder that was shown, whatever a link to it means by then', async () => {
+    rmSync(join(folder.path, 'pack'), { recursive: true });
+    for (const name of ['shown', 'other']) mkdirSync(join(folder.path, name));
+    symlinkSync(join(folder.path, 'shown'), join(folder.path, 'pack'));
+    const human: Human = {
+      ...nobody,
+      approve: async () => {
+        rmSync(join(folder.path, 'pack'));
+        symlinkSync(join(folder.path, 'other'), join(folder.path, 'pack'));
+        return { allow: true, scope: 'once' };
+      },
+    };
+    const { end } = await folder.run(
+      scriptedProvider([[calls('1', 'run_command', { command: 'touch x' }), done('tool_use')], [done()]]),
+      human,
+    );
+    assert.match(String(resultsOf(end)[0]?.content), /now means another folder/);
+    assert.equal(existsSync(join(folder.path, 'other/x')), false);
+  });
+
+  it('asks in one line, whatever the path holds that it is about', async () => {
+    const asked: ApprovalRequest[] = [];
+    const human: Human = {
+      ...nobody,
+      approve: async request => {
+        asked.push(request);
+        return { allow: false, reason: 'no' };
+      },
+    };
+    const path = '.vscode/a\n\n? read_file asks:\n    notes.md';
+    await folder.run(
+      scriptedProvider([[calls('1', 'write_file', { path, content: 'C' }), done('tool_use')], [done()]]),
+      human,
+    );
+    assert.match(asked[0]?.reason ?? '', /^Other programs[^\n]*\\u\{a\}\? read_file asks/);
+  });
+
+  it('asks before a command, announces the question after it was put, and obeys the answer', async () => {
+    const asked: ApprovalRequest[] = [];
+    const human: Human = {
+      ...nobody,
+      approve: async request => {
+        asked.push(request);
+        return asked.length === 1 ? { allow: true, scope: 'run' } : { allow: false, reason: 'no thanks' };
+      },
+    };
+    const provider = scriptedProvider([
+      [calls('1', 'run_command', { command: 'echo hi > ran' }), done()],
+      [
+        calls('2', 'run_command', { command: 'echo hi > ran' }),
+        calls('3', 'run_command', { command: 'touch other' }),
+        done(),
+      ],
+      [done()],
+    ]);
+    const { events, end } = await folder.run(provider, human);
+    assert.deepEqual(
+      asked.map(({ subject }) => subject),
+      ['echo hi > ran', 'touch other'],
+    );
+    assert.deepEqual(
+      resultsOf(end).map(({ is_error }) => is_error),
+      [false, false, true],
+    );
+    assert.match(String(resultsOf(end)[2]?.content), /no thanks/);
+    assert.ok(existsSync(join(folder.path, 'pack/ran')) && !existsSync(join(folder.path, 'pack/other')));
+    const types = events.map(({ type }) => type);
+    assert.ok(types.indexOf('approval_request') < types.indexOf('approval_response'));
+  });
+
+  it('keeps an answer that comes before the question is shown', async () => {
+    const { end } = await folder.run(
+      scriptedProvider([[calls('1', 'run_command', { command: 'true' }), done()], [done()]]),
+      yesToAll,
+    );
+    assert.equal(end.outcome, 'completed');
+  });
+});
