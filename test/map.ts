@@ -26,8 +26,8 @@ export const limits: HouseFigures = {
   arrows: 119,
   arrowsUp: 0,
   circles: 0,
-  files: 276,
-  oneImporter: 55,
+  files: 271,
+  oneImporter: 46,
 };
 
 /** Returns the source files of the project by path from its root. */

@@ -1,41 +1,116 @@
-/** Registers the commands about trust and the log. Their code is loaded on first use. */
+/** Lists every command with what it does. The code of most loads when they are called. */
 
-import { access } from 'node:fs/promises';
 import * as vscode from 'vscode';
+import { clearSecrets, setApiKey } from './base/apiKeys.ts';
 import type { CurrentTelos } from './base/currentTelos.ts';
-import { plainLabel } from './base/labels.ts';
-import type { AgentNode } from './skills/skillTree.ts';
+import type { ChatDesk } from './chat/chatHost.ts';
+import type { ChatPanels, ChatView } from './chat/chatPlaces.ts';
+import type { OpenChats } from './chat/openChats.ts';
+import type { RunChangesView } from './chat/runChanges.ts';
+import { type NativeRuns, showRunning } from './editor/editorRuns.ts';
+import { onRun, type RunsView, searchRuns } from './runs/runsView.ts';
+import type { AgentNode, SkillNode, TreeNode } from './skills/skillTree.ts';
 
-/** Registers `Telos: Manage Permissions...`, `Telos: Review Agent...` and `Telos: Doctor`. */
-export function registerPermissions(current: CurrentTelos): vscode.Disposable {
+/** What the commands work with. */
+export interface CommandParts {
+  context: Pick<vscode.ExtensionContext, 'extensionUri' | 'globalState' | 'secrets'>;
+  current: CurrentTelos;
+  /** The chat in the sidebar, and those in editors. */
+  view: ChatView;
+  panels: ChatPanels;
+  chats: OpenChats;
+  desk: ChatDesk;
+  /** Runs outside of a chat. */
+  runs: NativeRuns;
+  runsView: RunsView;
+  changes: RunChangesView;
+}
+
+type Handler = (...given: never[]) => unknown;
+
+export function registerCommands(parts: CommandParts): vscode.Disposable {
   return vscode.Disposable.from(
-    vscode.commands.registerCommand('telos.managePermissions', async () =>
-      (await import('./editor/permissions.ts')).managePermissions(current),
-    ),
-    vscode.commands.registerCommand('telos.reviewAgent', async (node?: AgentNode) =>
-      (await import('./editor/permissions.ts')).reviewAgent(current, node?.agent.name),
-    ),
-    vscode.commands.registerCommand('telos.doctor', async () =>
-      (await import('./editor/permissions.ts')).showDoctor(current),
+    ...Object.entries(commandsOf(parts)).map(([id, handler]) =>
+      vscode.commands.registerCommand(id, handler as (...given: unknown[]) => unknown),
     ),
   );
 }
 
-export function registerOpenLog(current: CurrentTelos): vscode.Disposable {
-  return vscode.commands.registerCommand('telos.openLog', async () => {
-    const [{ config }, { logPath }] = await Promise.all([
-      current.openTelos(),
-      import('../engine/records/logFile.ts'),
-    ]);
-    const file = logPath(config.dataDir);
-    try {
-      await access(file);
-    } catch {
-      void vscode.window.showInformationMessage(
-        vscode.l10n.t('No run was written down today. The first one makes {0}', plainLabel(file, 1_000)),
-      );
-      return;
-    }
-    await vscode.window.showTextDocument(vscode.Uri.file(file));
-  });
+function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Handler>> {
+  const { context, current, view, panels, chats, desk, runs, runsView, changes } = parts;
+  const places = { desk, view, panels };
+  const pick = { current, chat: view, memory: context.globalState, runs };
+  return {
+    // The chat
+    'telos.newConversation': () => view.startOver(),
+    'telos.stop': () => (view.isRunning ? view.stop() : chats.stop()),
+    'telos.openChatInEditor': () => void panels.open(),
+    'telos.moveChatToEditor': async () => (await conversations()).moveChatToEditor(places),
+    'telos.stopEditorChat': () => panels.active?.host.chat.stop(),
+    'telos.newEditorConversation': () => panels.active?.host.chat.startOver(),
+    'telos.openConversation': async (given?: unknown) =>
+      (await conversations()).openConversation(places, given),
+    'telos.showRunning': () => showRunning({ chats, runs }),
+
+    // Skills
+    'telos.runSkill': async () => (await picking()).runSkill(pick),
+    'telos.runSkillOnSelection': async () => (await picking()).runSkillOnSelection(pick),
+    'telos.runSkillOnTerminalSelection': async () => (await picking()).runSkillOnTerminalSelection(pick),
+    'telos.runSkillOnFile': async (uri?: vscode.Uri, chosen?: readonly vscode.Uri[]) =>
+      (await picking()).runSkillOnFile(pick, uri, chosen),
+    'telos.runTreeSkill': async (node: SkillNode) => (await picking()).runTreeSkill(pick, node),
+    'telos.runSkillFile': async (uri: vscode.Uri) => (await picking()).runSkillFile(pick, uri),
+    'telos.previewRouting': async (text?: unknown, file?: unknown) =>
+      (await import('./skills/previewRouting.ts')).askAndPreview(current, view, text, file),
+    'telos.whatIsMissing': async (node: SkillNode) =>
+      (await import('./skills/skillTree.ts')).showMissing(node),
+    'telos.refresh': () => current.refresh(),
+    'telos.newSkill': async () => (await folders()).newSkill(current),
+    'telos.addSamplePack': async () =>
+      (await folders()).addSamplePacks(
+        current,
+        vscode.Uri.joinPath(context.extensionUri, 'media', 'demo', 'skills').fsPath,
+      ),
+    'telos.showSkillsFolder': async () => (await folders()).showSkillsFolder(current),
+    'telos.openSkillFile': async ({ skill }: Pick<SkillNode, 'skill'>) =>
+      (await folders()).openFile(skill.file),
+    'telos.revealSkill': async (node: TreeNode) => (await folders()).revealSkill(node),
+
+    // Agents and what they may do
+    'telos.installPack': async (uri?: unknown) => (await packs()).installPack(current, uri),
+    'telos.uninstallPack': async (node: AgentNode) => (await packs()).uninstallPack(current, node),
+    'telos.undoInstall': async () => (await packs()).undoInstall(current),
+    'telos.managePermissions': async () => (await trust()).managePermissions(current),
+    'telos.reviewAgent': async (node?: AgentNode) => (await trust()).reviewAgent(current, node?.agent.name),
+
+    // Set-up
+    'telos.setApiKey': () => setApiKey(context.secrets),
+    'telos.clearSecrets': () => clearSecrets(context.secrets),
+    'telos.chooseModel': async () => (await import('./editor/chooseModel.ts')).chooseModel(current),
+    'telos.doctor': async () => (await trust()).showDoctor(current),
+    'telos.openLog': async () => (await trust()).openLog(current),
+
+    // Runs. In the menu of a run, two commands have a name that does not mention the last run.
+    'telos.showChanges': (target: unknown) => changes.showTarget(target),
+    'telos.showRunChanges': (target: unknown) => changes.showTarget(target),
+    'telos.undoRun': (target: unknown) => changes.undoTarget(target),
+    'telos.undoThisRun': (target: unknown) => changes.undoTarget(target),
+    'telos.refreshRuns': () => runsView.tree.refresh(),
+    'telos.searchRuns': () => searchRuns(runsView),
+    'telos.clearRunSearch': () => runsView.search(''),
+    'telos.openRun': onRun(runsView, (actions, node) => actions.open(node)),
+    'telos.openRunToSide': onRun(runsView, (actions, node) => actions.open(node, { panel: true })),
+    'telos.resumeRun': onRun(runsView, (actions, node) => actions.open(node, { resume: true })),
+    'telos.replayRun': onRun(runsView, (actions, node) => actions.open(node, { replay: true })),
+    'telos.renameRun': onRun(runsView, (actions, node) => actions.rename(node)),
+    'telos.deleteRun': onRun(runsView, (actions, _node, selected) => actions.delete(selected)),
+    'telos.exportRun': onRun(runsView, (actions, node) => actions.export(node)),
+    'telos.compareRun': onRun(runsView, (actions, node, selected) => actions.compare(node, selected)),
+  };
 }
+
+const conversations = () => import('./runs/openConversation.ts');
+const picking = () => import('./pickSkill.ts');
+const folders = () => import('./skills/skillFolders.ts');
+const packs = () => import('./skills/agentPacks.ts');
+const trust = () => import('./editor/permissions.ts');

@@ -3,7 +3,6 @@
  */
 
 import * as vscode from 'vscode';
-import { registerApiKeys } from './base/apiKeys.ts';
 import { CurrentTelos } from './base/currentTelos.ts';
 import { editorRipgrep } from './base/editorRipgrep.ts';
 import { speak } from './base/labels.ts';
@@ -14,23 +13,18 @@ import { registerChatPanels, registerChatView } from './chat/chatPlaces.ts';
 import { OpenChats } from './chat/openChats.ts';
 import { RunChangesView } from './chat/runChanges.ts';
 import { StoredConversations } from './chat/storedConversations.ts';
-import { registerOpenLog, registerPermissions } from './commands.ts';
+import { registerCommands } from './commands.ts';
 import { registerChatParticipant } from './editor/chatParticipant.ts';
-import { registerChooseModel } from './editor/chooseModel.ts';
-import { NativeRuns, registerShowRunning } from './editor/editorRuns.ts';
+import { NativeRuns } from './editor/editorRuns.ts';
 import { lmProviderName, lmProviderWithMemory, registerLmModels } from './editor/lmProvider.ts';
 import { registerOfferedModels } from './editor/offeredModels.ts';
 import { registerOfferedServers } from './editor/offeredServers.ts';
 import { RunLink } from './editor/runLink.ts';
 import { registerSkillTask } from './editor/skillTask.ts';
 import { registerSkillTools } from './editor/skillTools.ts';
-import { registerRunSkill } from './pickSkill.ts';
-import { registerOpenConversation } from './runs/openConversation.ts';
 import { registerRunsView } from './runs/runsView.ts';
-import { registerPreviewRouting } from './skills/previewRouting.ts';
-import { registerAgentPacks, registerSkillFolders } from './skills/skillFolders.ts';
 import { registerSkillLanguage } from './skills/skillProblems.ts';
-import { registerSkillTree, registerWhatIsMissing, SkillTree } from './skills/skillTree.ts';
+import { registerSkillTree, SkillTree } from './skills/skillTree.ts';
 import { registerSkillWatch } from './skills/skillWatch.ts';
 
 /** The values that other extensions can use. */
@@ -64,6 +58,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const { chat, registration } = registerChatView(desk, context.workspaceState);
   const { panels, registration: panelRegistration } = registerChatPanels(desk);
   const runs = new NativeRuns(current);
+  const runsView = registerRunsView(current, kept, log);
   const runLink = new RunLink(current, chat);
   nativeRuns = runs;
   context.subscriptions.push(
@@ -75,35 +70,24 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     changes,
     registration,
     panelRegistration,
-    registerOpenConversation(desk, chat, panels),
-    registerRunsView(current, kept, log),
+    runsView.registration,
     registerLmModels(current),
     registerSkillTree(skillTree),
     registerSkillWatch(current, log),
-    registerRunSkill(current, chat, context.globalState, runs),
-    registerPreviewRouting(current, chat),
-    registerWhatIsMissing(),
-    registerSkillFolders(current, context.extensionUri),
-    registerApiKeys(context.secrets),
-    registerChooseModel(current),
     registerSkillLanguage(current, log),
-    registerOpenLog(current),
     registerChatParticipant(current, runs, vscode.Uri.joinPath(context.extensionUri, 'media', 'icon.svg')),
     registerSkillTools(current, runs),
     registerSkillTask(runs),
-    registerPermissions(current),
     registerOfferedModels(current, context.globalState),
     registerOfferedServers(current),
     runLink,
     runs,
     chats.follow(runs),
-    registerShowRunning({ chats, runs }),
     registerUriHandler({
       '/run': query => runLink.preview(query),
       [signInPath]: (_query, written) => signIn.answer(written),
     }),
-    registerAgentPacks(current),
-    vscode.commands.registerCommand('telos.refresh', () => current.refresh()),
+    registerCommands({ context, current, view: chat, panels, chats, desk, runs, runsView, changes }),
   );
   return { skillTree, status };
 }

@@ -1,4 +1,5 @@
-/** Registers the commands that start a run outside the chat. The person picks a skill and adds a few words. */
+/** Implements the commands that start a run outside the chat. The person picks a skill and adds a few words. */
+import { realpath } from 'node:fs/promises';
 import * as vscode from 'vscode';
 import type { Agent, Skill } from '../engine/skills/agent.ts';
 import type { Selection } from '../protocol/attachment.ts';
@@ -30,83 +31,108 @@ interface Along {
   files?: readonly string[];
 }
 
-/** Registers `Telos: Run Skill...` with its variants for files and selections, and Run in the tree. */
-export function registerRunSkill(
-  current: CurrentTelos,
-  chat: ChatView,
-  memory: vscode.Memento,
-  runs: NativeRuns,
-): vscode.Disposable {
-  const run = async (item: SkillItem, along: Along = {}): Promise<void> => {
-    const { selection, place, files = [] } = along;
-    const isPlain = !selection && files.length === 0;
-    const target = isPlain ? 'chat' : await pickTarget(memory, place !== undefined);
-    if (!target) return;
-    const text = await askWords(item, along);
-    if (text === undefined) return;
-    if (item.ref) await remember(item.ref, memory);
-    const request = {
-      text: [text, ...(files.length > 0 ? [`Look at this:\n${files.join('\n')}`] : [])].join('\n\n').trim(),
-      ...(item.ref && { skill: item.ref }),
-      ...(selection && { selection }),
-    };
-    if (target === 'chat') await chat.submitInFront(request);
-    else await deliver(runs, request, target, place);
-  };
-  const byWords = {
-    label: vscode.l10n.t('Let Telos pick'),
-    detail: vscode.l10n.t('By what you say about it'),
-  };
-  return vscode.Disposable.from(
-    vscode.commands.registerCommand('telos.runSkill', async () => {
-      const item = await pickSkill(current, memory, []);
-      if (item) await run(item);
-    }),
-    vscode.commands.registerCommand('telos.runSkillOnSelection', async () => {
-      const editor = vscode.window.activeTextEditor;
-      const selection = selectedText(editor);
-      if (!editor || !selection) {
-        void vscode.window.showInformationMessage(vscode.l10n.t('Select some text in an editor first.'));
-        return;
-      }
-      const place = placeOf(editor);
-      const item = await pickSkill(current, memory, [byWords]);
-      if (item) await run(item, { selection, place });
-    }),
-    vscode.commands.registerCommand('telos.runSkillOnTerminalSelection', async () => {
-      const selection = await terminalSelection();
-      if (!selection) {
-        void vscode.window.showInformationMessage(vscode.l10n.t('Select some text in a terminal first.'));
-        return;
-      }
-      const item = await pickSkill(current, memory, [byWords]);
-      if (item) await run(item, { selection });
-    }),
-    vscode.commands.registerCommand(
-      'telos.runSkillOnFile',
-      async (uri?: vscode.Uri, chosen?: readonly vscode.Uri[]) => {
-        const active = vscode.window.activeTextEditor?.document.uri;
-        const uris = chosen?.length ? chosen : [uri ?? active].filter(one => one !== undefined);
-        const files = uris.filter(({ scheme }) => scheme === 'file').map(({ fsPath }) => fsPath);
-        if (files.length === 0) {
-          void vscode.window.showInformationMessage(
-            vscode.l10n.t('Open a file on the disk, or choose one in the explorer.'),
-          );
-          return;
-        }
-        const item = await pickSkill(current, memory, [byWords]);
-        if (item) await run(item, { files });
-      },
-    ),
-    vscode.commands.registerCommand('telos.runTreeSkill', async (node: SkillNode) => {
-      await run(skillItem(node.agent, node.skill));
-    }),
-  );
+/** What the commands work with. */
+export interface PickParts {
+  current: CurrentTelos;
+  chat: ChatView;
+  memory: vscode.Memento;
+  runs: NativeRuns;
 }
 
+/** Implements `Telos: Run Skill...`. */
+export async function runSkill(parts: PickParts): Promise<void> {
+  const item = await pickSkill(parts, []);
+  if (item) await run(parts, item);
+}
+
+export async function runSkillOnSelection(parts: PickParts): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  const selection = selectedText(editor);
+  if (!editor || !selection) {
+    void vscode.window.showInformationMessage(vscode.l10n.t('Select some text in an editor first.'));
+    return;
+  }
+  const place = placeOf(editor);
+  const item = await pickSkill(parts, [byWords()]);
+  if (item) await run(parts, item, { selection, place });
+}
+
+export async function runSkillOnTerminalSelection(parts: PickParts): Promise<void> {
+  const selection = await terminalSelection();
+  if (!selection) {
+    void vscode.window.showInformationMessage(vscode.l10n.t('Select some text in a terminal first.'));
+    return;
+  }
+  const item = await pickSkill(parts, [byWords()]);
+  if (item) await run(parts, item, { selection });
+}
+
+/** Runs a skill on a file of the explorer, on all that are `chosen` there, or on the open one. */
+export async function runSkillOnFile(
+  parts: PickParts,
+  uri?: vscode.Uri,
+  chosen?: readonly vscode.Uri[],
+): Promise<void> {
+  const active = vscode.window.activeTextEditor?.document.uri;
+  const uris = chosen?.length ? chosen : [uri ?? active].filter(one => one !== undefined);
+  const files = uris.filter(({ scheme }) => scheme === 'file').map(({ fsPath }) => fsPath);
+  if (files.length === 0) {
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('Open a file on the disk, or choose one in the explorer.'),
+    );
+    return;
+  }
+  const item = await pickSkill(parts, [byWords()]);
+  if (item) await run(parts, item, { files });
+}
+
+/** Implements Run in the tree. */
+export async function runTreeSkill(parts: PickParts, { agent, skill }: SkillNode): Promise<void> {
+  await run(parts, skillItem(agent, skill));
+}
+
+/** Saves the file, and runs its skill in the chat. */
+export async function runSkillFile(parts: PickParts, uri: vscode.Uri): Promise<void> {
+  const document = vscode.workspace.textDocuments.find(each => each.uri.toString() === uri.toString());
+  if (document?.isDirty && (await document.save())) await parts.current.refresh();
+  const node = await findNode(parts.current, uri.fsPath);
+  if (node) {
+    await runTreeSkill(parts, node);
+    return;
+  }
+  const show = vscode.l10n.t('Show Skills Folder');
+  const message = vscode.l10n.t(
+    'This file lies in none of the folders from which Telos reads skills, so it cannot run from here.',
+  );
+  if ((await vscode.window.showInformationMessage(message, show)) === show) {
+    await vscode.commands.executeCommand('telos.showSkillsFolder');
+  }
+}
+
+async function run({ chat, memory, runs }: PickParts, item: SkillItem, along: Along = {}): Promise<void> {
+  const { selection, place, files = [] } = along;
+  const isPlain = !selection && files.length === 0;
+  const target = isPlain ? 'chat' : await pickTarget(memory, place !== undefined);
+  if (!target) return;
+  const text = await askWords(item, along);
+  if (text === undefined) return;
+  if (item.ref) await remember(item.ref, memory);
+  const request = {
+    text: [text, ...(files.length > 0 ? [`Look at this:\n${files.join('\n')}`] : [])].join('\n\n').trim(),
+    ...(item.ref && { skill: item.ref }),
+    ...(selection && { selection }),
+  };
+  if (target === 'chat') await chat.submitInFront(request);
+  else await deliver(runs, request, target, place);
+}
+
+const byWords = (): SkillItem => ({
+  label: vscode.l10n.t('Let Telos pick'),
+  detail: vscode.l10n.t('By what you say about it'),
+});
+
 async function pickSkill(
-  current: CurrentTelos,
-  memory: vscode.Memento,
+  { current, memory }: PickParts,
   before: readonly SkillItem[],
 ): Promise<SkillItem | undefined> {
   const agents = await (await current.openTelos()).agents();
@@ -200,4 +226,19 @@ async function terminalSelection(): Promise<Selection | undefined> {
   } finally {
     await clipboard.writeText(before);
   }
+}
+
+/** Returns the skill of a file, with links resolved on both sides. */
+async function findNode(current: CurrentTelos, file: string): Promise<SkillNode | undefined> {
+  const agents = await (await current.openTelos()).agents();
+  const nodes = agents.flatMap(agent =>
+    agent.skills.map(skill => ({ kind: 'skill' as const, agent, skill })),
+  );
+  const exact = nodes.find(({ skill }) => skill.file === file);
+  if (exact) return exact;
+  const real = await realpath(file).catch(() => file);
+  for (const node of nodes) {
+    if ((await realpath(node.skill.file).catch(() => '')) === real) return node;
+  }
+  return undefined;
 }

@@ -27,4 +27,16 @@ describe('package.json', () => {
       [],
     );
   });
+
+  it('names the commands that the extension has, and no other', () => {
+    const source = readFileSync(
+      fileURLToPath(new URL('../../src/extension/commands.ts', import.meta.url)),
+      'utf8',
+    );
+    const handled = [...source.matchAll(/^ {4}'(telos\.\w+)': /gm)].map(([, id = '']) => id);
+    const { contributes } = manifest as { contributes: { commands: { command: string }[] } };
+    const offered = contributes.commands.map(({ command }) => command);
+    // Called by the line above a SKILL.md, never by a name that a person sees.
+    assert.deepEqual(handled.toSorted(), [...offered, 'telos.runSkillFile'].toSorted());
+  });
 });

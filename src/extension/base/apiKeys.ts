@@ -39,15 +39,8 @@ export async function readApiKeys(secrets: vscode.SecretStorage): Promise<Record
   return found;
 }
 
-/** Registers the commands `Telos: Set API Key...` and `Telos: Clear Secrets`. */
-export function registerApiKeys(secrets: vscode.SecretStorage): vscode.Disposable {
-  return vscode.Disposable.from(
-    vscode.commands.registerCommand('telos.setApiKey', () => setApiKey(secrets)),
-    vscode.commands.registerCommand('telos.clearSecrets', () => clearSecrets(secrets)),
-  );
-}
-
-async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
+/** Implements `Telos: Set API Key...`. */
+export async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
   const stored = await readApiKeys(secrets);
   const key = await pickKey(stored);
   if (!key) return;
@@ -61,7 +54,7 @@ async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
 }
 
 /** Clears everything that Telos keeps in the secret storage. Keys in the environment and in `.env` are left alone. */
-async function clearSecrets(secrets: vscode.SecretStorage): Promise<void> {
+export async function clearSecrets(secrets: vscode.SecretStorage): Promise<void> {
   const names = await secrets.keys();
   if (names.length === 0) {
     void vscode.window.showInformationMessage(

@@ -110,8 +110,6 @@ export function registerChatView(
   const registration = vscode.Disposable.from(
     vscode.window.registerWebviewViewProvider(viewId, chat),
     desk.current.onDidChange(() => void desk.chats.updateInfo()),
-    vscode.commands.registerCommand('telos.stop', () => (chat.isRunning ? chat.stop() : desk.chats.stop())),
-    vscode.commands.registerCommand('telos.newConversation', () => chat.startOver()),
   );
   return { chat, registration };
 }
@@ -245,21 +243,11 @@ export class ChatPanels implements vscode.WebviewPanelSerializer {
   }
 }
 
-/**
- * Registers `Telos: Open Chat in Editor`, the buttons in the editor's title, and the restoring of editors after a
- * reload.
- */
+/** Registers the restoring of editors after a reload. */
 export function registerChatPanels(desk: ChatDesk): { panels: ChatPanels; registration: vscode.Disposable } {
   const panels = new ChatPanels(desk);
   const registration = vscode.Disposable.from(
     vscode.window.registerWebviewPanelSerializer(panelType, panels),
-    vscode.commands.registerCommand('telos.openChatInEditor', () => {
-      panels.open();
-    }),
-    vscode.commands.registerCommand('telos.stopEditorChat', () => panels.active?.host.chat.stop()),
-    vscode.commands.registerCommand('telos.newEditorConversation', () =>
-      panels.active?.host.chat.startOver(),
-    ),
   );
   return { panels, registration };
 }

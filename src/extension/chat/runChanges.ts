@@ -33,18 +33,21 @@ export class RunChangesView implements vscode.Disposable {
       vscode.workspace.registerFileSystemProvider(beforeScheme, new FilesBefore(current), {
         isReadonly: true,
       }),
-      // In the menu of a run, the same command has a name that does not mention the last run.
-      ...['telos.showChanges', 'telos.showRunChanges'].map(command =>
-        vscode.commands.registerCommand(command, target => this.#told(() => this.show(fileIn(target)))),
-      ),
-      ...['telos.undoRun', 'telos.undoThisRun'].map(command =>
-        vscode.commands.registerCommand(command, target => this.#told(() => this.undo(fileIn(target)))),
-      ),
     );
   }
 
   dispose(): void {
     this.#registered.dispose();
+  }
+
+  /** Shows what `target`, the argument of a command, names. Shows the person an error that the engine throws. */
+  showTarget(target: unknown): Promise<void> {
+    return this.#told(() => this.show(fileIn(target)));
+  }
+
+  /** Undoes what `target`, the argument of a command, names. Shows the person an error that the engine throws. */
+  undoTarget(target: unknown): Promise<void> {
+    return this.#told(() => this.undo(fileIn(target)));
   }
 
   /** Opens the diff of one file, or of all files that the run changed. */

@@ -21,24 +21,22 @@ type Choice =
 /** The number of models shown from a price list: as many as a person reads through. */
 const mostCurated = 8;
 
-export function registerChooseModel(current: CurrentTelos): vscode.Disposable {
-  return vscode.commands.registerCommand('telos.chooseModel', async () => {
-    const picked = await vscode.window.showQuickPick(listItems(current), {
-      title: vscode.l10n.t('Choose Model'),
-      placeHolder: vscode.l10n.t('Which model runs the skills?'),
-      matchOnDescription: true,
-    });
-    const choice = picked?.choice;
-    if (!choice) return;
-    if (choice.kind === 'key') {
-      await vscode.commands.executeCommand('telos.setApiKey');
-      return;
-    }
-    const model = choice.kind === 'model' ? choice.model : await askName(choice.provider);
-    if (model === undefined) return;
-    await store('provider', choice.provider);
-    await store('model', model);
+export async function chooseModel(current: CurrentTelos): Promise<void> {
+  const picked = await vscode.window.showQuickPick(listItems(current), {
+    title: vscode.l10n.t('Choose Model'),
+    placeHolder: vscode.l10n.t('Which model runs the skills?'),
+    matchOnDescription: true,
   });
+  const choice = picked?.choice;
+  if (!choice) return;
+  if (choice.kind === 'key') {
+    await vscode.commands.executeCommand('telos.setApiKey');
+    return;
+  }
+  const model = choice.kind === 'model' ? choice.model : await askName(choice.provider);
+  if (model === undefined) return;
+  await store('provider', choice.provider);
+  await store('model', model);
 }
 
 async function listItems(current: CurrentTelos): Promise<ModelItem[]> {

@@ -149,15 +149,14 @@ interface Running {
   runs: { readonly running: readonly NativeRun[] };
 }
 
-export function registerShowRunning({ chats, runs }: Running): vscode.Disposable {
-  return vscode.commands.registerCommand('telos.showRunning', async () => {
-    const picked = await vscode.window.showQuickPick(itemsOf({ chats, runs }), {
-      title: vscode.l10n.t('What Telos runs now'),
-      placeHolder: vscode.l10n.t('Pick a run to stop it'),
-      matchOnDescription: true,
-    });
-    await picked?.act?.();
+/** Lists everything that runs, and stops what the person picks. */
+export async function showRunning(running: Running): Promise<void> {
+  const picked = await vscode.window.showQuickPick(itemsOf(running), {
+    title: vscode.l10n.t('What Telos runs now'),
+    placeHolder: vscode.l10n.t('Pick a run to stop it'),
+    matchOnDescription: true,
   });
+  await picked?.act?.();
 }
 
 function itemsOf({ chats, runs }: Running): RunningItem[] {

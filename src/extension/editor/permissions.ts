@@ -1,4 +1,5 @@
-/** Implements the commands about trust: lists and revokes grants, shows an agent's card, and checks the set-up. */
+/** Implements the commands about trust: lists and revokes grants, shows an agent's card, checks the set-up, and opens the log. */
+import { access } from 'node:fs/promises';
 import * as vscode from 'vscode';
 import type { Permission } from '../../engine/policy/grants.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
@@ -135,4 +136,22 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
 async function showText(content: string, language: string): Promise<void> {
   const document = await vscode.workspace.openTextDocument({ content, language });
   await vscode.window.showTextDocument(document, { preview: true });
+}
+
+/** Opens today's log, or says where it will be. */
+export async function openLog(current: CurrentTelos): Promise<void> {
+  const [{ config }, { logPath }] = await Promise.all([
+    current.openTelos(),
+    import('../../engine/records/logFile.ts'),
+  ]);
+  const file = logPath(config.dataDir);
+  try {
+    await access(file);
+  } catch {
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('No run was written down today. The first one makes {0}', plainLabel(file, 1_000)),
+    );
+    return;
+  }
+  await vscode.window.showTextDocument(vscode.Uri.file(file));
 }

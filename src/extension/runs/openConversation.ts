@@ -25,26 +25,27 @@ interface Wanted {
 /** The number of conversations in the list. The runs view finds the others. */
 const mostOffered = 200;
 
-export function registerOpenConversation(
-  desk: ChatDesk,
-  view: ChatView,
-  panels: ChatPanels,
-): vscode.Disposable {
-  const move = vscode.commands.registerCommand('telos.moveChatToEditor', async () => {
-    const conversation = await view.give();
-    if (conversation) await panels.open().host.chat.open(conversation);
-  });
-  const open = vscode.commands.registerCommand('telos.openConversation', async (given?: unknown) => {
-    const wanted = readWanted(given);
-    try {
-      const place = placeOf(wanted) ?? (await pick(desk));
-      if (place) await openPlace(place, wanted, desk, view, panels);
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      void vscode.window.showErrorMessage(plainLabel(why, 500));
-    }
-  });
-  return vscode.Disposable.from(open, move);
+/** Where conversations are shown. */
+interface Places {
+  desk: ChatDesk;
+  view: ChatView;
+  panels: ChatPanels;
+}
+
+export async function moveChatToEditor({ view, panels }: Places): Promise<void> {
+  const conversation = await view.give();
+  if (conversation) await panels.open().host.chat.open(conversation);
+}
+
+export async function openConversation({ desk, view, panels }: Places, given?: unknown): Promise<void> {
+  const wanted = readWanted(given);
+  try {
+    const place = placeOf(wanted) ?? (await pick(desk));
+    if (place) await openPlace(place, wanted, desk, view, panels);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    void vscode.window.showErrorMessage(plainLabel(why, 500));
+  }
 }
 
 async function openPlace(

@@ -1,4 +1,4 @@
-/** Shows the view *Runs*. Keeps its tree up to date while it is visible, and registers the commands of its menus. */
+/** Shows the view *Runs*. Keeps its tree up to date while it is visible. */
 
 import { type FSWatcher, mkdirSync, watch } from 'node:fs';
 import * as vscode from 'vscode';
@@ -73,11 +73,20 @@ class RunsWatch implements vscode.Disposable {
   }
 }
 
+/** The view, as its commands need it. */
+export interface RunsView {
+  registration: vscode.Disposable;
+  tree: RunsTree;
+  /** Lists only the runs with these words, or all if there are none. */
+  search(words: string): void;
+  actions(): Promise<RunActions>;
+}
+
 export function registerRunsView(
   current: CurrentTelos,
   kept: StoredConversations,
   log: vscode.LogOutputChannel,
-): vscode.Disposable {
+): RunsView {
   const tree = new RunsTree(kept, log);
   const view = vscode.window.createTreeView<RunsNode>('telos.runs', {
     treeDataProvider: tree,
@@ -94,7 +103,12 @@ export function registerRunsView(
     void vscode.commands.executeCommand('setContext', 'telos.runsSearched', tree.search !== '');
   };
   follow();
-  return vscode.Disposable.from(
+  let loaded: Promise<RunActions> | undefined;
+  const actions = (): Promise<RunActions> => {
+    loaded ??= import('./runActions.ts').then(({ RunActions }) => new RunActions(current, kept, tree));
+    return loaded;
+  };
+  const registration = vscode.Disposable.from(
     tree,
     view,
     following,
@@ -107,20 +121,11 @@ export function registerRunsView(
       // Set only after a listing. An empty tree alone does not mean that no runs exist.
       void vscode.commands.executeCommand('setContext', 'telos.noRuns', count === 0 && !tree.search);
     }),
-    vscode.commands.registerCommand('telos.refreshRuns', () => tree.refresh()),
-    vscode.commands.registerCommand('telos.searchRuns', async () => {
-      const words = await vscode.window.showInputBox({
-        title: vscode.l10n.t('Search Runs'),
-        prompt: vscode.l10n.t('Words of a title, a request, a skill or an answer'),
-        value: tree.search,
-      });
-      if (words === undefined) return;
-      search(words);
-      await vscode.commands.executeCommand('telos.runs.focus');
+    vscode.workspace.registerTextDocumentContentProvider(documentScheme, {
+      provideTextDocumentContent: async uri => (await actions()).documentOf(uri),
     }),
-    vscode.commands.registerCommand('telos.clearRunSearch', () => search('')),
-    registerRunActions(current, kept, tree),
   );
+  return { registration, tree, search, actions };
 }
 
 function foundMessage(words: string, count: number): string {
@@ -133,44 +138,34 @@ function foundMessage(words: string, count: number): string {
 
 type Node = ConversationNode | RunNode;
 
-export function registerRunActions(
-  current: CurrentTelos,
-  kept: StoredConversations,
-  tree: RunsTree,
-): vscode.Disposable {
-  let loaded: Promise<RunActions> | undefined;
-  const actions = (): Promise<RunActions> => {
-    loaded ??= import('./runActions.ts').then(({ RunActions }) => new RunActions(current, kept, tree));
-    return loaded;
-  };
-  const register = (
-    name: string,
-    act: (actions: RunActions, node: Node, selected: readonly Node[]) => PromiseLike<unknown>,
-  ): vscode.Disposable =>
-    vscode.commands.registerCommand(`telos.${name}`, async (node?: unknown, selected?: unknown) => {
-      if (!isNode(node)) return;
-      const others = Array.isArray(selected) ? selected.filter(isNode) : [];
-      try {
-        await act(await actions(), node, others.length > 0 ? others : [node]);
-      } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
-        void vscode.window.showErrorMessage(plainLabel(why, 500));
-      }
-    });
-  return vscode.Disposable.from(
-    vscode.workspace.registerTextDocumentContentProvider(documentScheme, {
-      provideTextDocumentContent: async uri => (await actions()).documentOf(uri),
-    }),
-    register('openRun', (actions, node) => actions.open(node)),
-    register('openRunToSide', (actions, node) => actions.open(node, { panel: true })),
-    register('resumeRun', (actions, node) => actions.open(node, { resume: true })),
-    register('replayRun', (actions, node) => actions.open(node, { replay: true })),
-    register('renameRun', (actions, node) => actions.rename(node)),
-    register('deleteRun', (actions, _node, selected) => actions.delete(selected)),
-    register('exportRun', (actions, node) => actions.export(node)),
-    register('compareRun', (actions, node, selected) => actions.compare(node, selected)),
-  );
+/** Asks for words, and lists only the runs that have them. */
+export async function searchRuns({ tree, search }: RunsView): Promise<void> {
+  const words = await vscode.window.showInputBox({
+    title: vscode.l10n.t('Search Runs'),
+    prompt: vscode.l10n.t('Words of a title, a request, a skill or an answer'),
+    value: tree.search,
+  });
+  if (words === undefined) return;
+  search(words);
+  await vscode.commands.executeCommand('telos.runs.focus');
 }
+
+/** Returns the handler of a command in the menu of a run. It does nothing if it is called without a run. */
+export const onRun =
+  (
+    { actions }: RunsView,
+    act: (actions: RunActions, node: Node, selected: readonly Node[]) => PromiseLike<unknown>,
+  ) =>
+  async (node?: unknown, selected?: unknown): Promise<void> => {
+    if (!isNode(node)) return;
+    const others = Array.isArray(selected) ? selected.filter(isNode) : [];
+    try {
+      await act(await actions(), node, others.length > 0 ? others : [node]);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      void vscode.window.showErrorMessage(plainLabel(why, 500));
+    }
+  };
 
 /** Checks the argument. Other extensions, and keys without arguments, can call the commands. */
 function isNode(value: unknown): value is Node {

@@ -38,3 +38,8 @@ export async function* inSlices<Value>(values: Iterable<Value>): AsyncGenerator<
 }
 
 const othersTurn = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
+
+/** Returns true if a file of this name is read as a skill. */
+export function isSkillFile(path: string): boolean {
+  return /(^|[\\/])skills?\.md$/i.test(path);
+}

@@ -16,17 +16,17 @@ interface RoutingItem extends vscode.QuickPickItem {
   ref?: SkillRef;
 }
 
-/** Registers the command. It takes the request, if that is known already, and the SKILL.md that the person looks at. */
-export function registerPreviewRouting(
+/** Implements the command. It takes the request, if that is known already, and the SKILL.md that the person looks at. */
+export async function askAndPreview(
   current: CurrentTelos,
   chat: { submitInstead(request: RunRequest): Promise<void> },
-): vscode.Disposable {
-  return vscode.commands.registerCommand('telos.previewRouting', async (text?: unknown, file?: unknown) => {
-    const request = typeof text === 'string' && text.trim() ? text : await askRequest();
-    if (!request) return;
-    const skill = await previewRouting(current, request, typeof file === 'string' ? file : undefined);
-    if (skill) await chat.submitInstead({ text: request, skill });
-  });
+  text?: unknown,
+  file?: unknown,
+): Promise<void> {
+  const request = typeof text === 'string' && text.trim() ? text : await askRequest();
+  if (!request) return;
+  const skill = await previewRouting(current, request, typeof file === 'string' ? file : undefined);
+  if (skill) await chat.submitInstead({ text: request, skill });
 }
 
 /** Shows which skills fit a request, and returns the one to run it. `file` is the SKILL.md that the person looks at. */

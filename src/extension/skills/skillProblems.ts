@@ -1,17 +1,15 @@
-/** Shows the defects of skills in the Problems panel, for every open SKILL.md and for all listed ones. */
+/** Shows the defects of skills in the Problems panel, with fixes, and what can be done above the first line of a SKILL.md. */
 
 import * as vscode from 'vscode';
 import type { Diagnostic } from '../../engine/files/diagnostic.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { completionProvider, hoverProvider } from './completion.ts';
-import { isSkillFile } from './frontmatterPlace.ts';
-import { inSlices } from './pickableSkills.ts';
-import { lensProvider, registerRunSkillFile } from './skillLenses.ts';
+import { inSlices, isSkillFile } from './pickableSkills.ts';
 
 /** The time from the last key to the check of the text. In milliseconds. */
 const settleTime = 300;
 
+/** Checks every open SKILL.md, and all listed ones. */
 export class SkillProblems implements vscode.Disposable {
   readonly #current: CurrentTelos;
   readonly #log: vscode.LogOutputChannel;
@@ -165,6 +163,28 @@ function quickFix(
   return action;
 }
 
+/** Shows the lines *Run* and *Preview Routing* above a SKILL.md. */
+const lensProvider: vscode.CodeLensProvider = {
+  provideCodeLenses({ uri }) {
+    if (!isSkillFile(uri.path)) return [];
+    const top = new vscode.Range(0, 0, 0, 0);
+    return [
+      new vscode.CodeLens(top, {
+        title: '$(play) Run',
+        tooltip: vscode.l10n.t('Saves the file and runs the skill in the chat'),
+        command: 'telos.runSkillFile',
+        arguments: [uri],
+      }),
+      new vscode.CodeLens(top, {
+        title: vscode.l10n.t('Preview Routing'),
+        tooltip: vscode.l10n.t('Shows which skills a request would find, and where this one stands'),
+        command: 'telos.previewRouting',
+        arguments: [undefined, uri.fsPath],
+      }),
+    ];
+  },
+};
+
 /** Matches by file name. Newer editors have their own language for it, older ones call it Markdown. */
 const skillFiles: vscode.DocumentFilter = {
   scheme: 'file',
@@ -177,12 +197,9 @@ export function registerSkillLanguage(
 ): vscode.Disposable {
   return vscode.Disposable.from(
     new SkillProblems(current, log),
-    vscode.languages.registerCompletionItemProvider(skillFiles, completionProvider, ' '),
-    vscode.languages.registerHoverProvider(skillFiles, hoverProvider),
     vscode.languages.registerCodeActionsProvider(skillFiles, quickFixProvider, {
       providedCodeActionKinds: [vscode.CodeActionKind.QuickFix],
     }),
     vscode.languages.registerCodeLensProvider(skillFiles, lensProvider),
-    registerRunSkillFile(current),
   );
 }

@@ -229,26 +229,20 @@ interface MissingItem extends vscode.QuickPickItem {
   copy?: string;
 }
 
-export function registerWhatIsMissing(): vscode.Disposable {
-  return vscode.commands.registerCommand(
-    'telos.whatIsMissing',
-    async ({ skill, missing = [] }: SkillNode) => {
-      if (missing.length === 0) {
-        void vscode.window.showInformationMessage(
-          vscode.l10n.t('{0} has what it needs.', plainLabel(skill.id)),
-        );
-        return;
-      }
-      const picked = await vscode.window.showQuickPick(missing.flatMap(missingItems), {
-        title: vscode.l10n.t('What {0} lacks here', plainLabel(skill.id)),
-        placeHolder: vscode.l10n.t('Pick a command to copy it. Nothing is installed from here.'),
-        matchOnDetail: true,
-      });
-      if (picked?.copy === undefined) return;
-      await vscode.env.clipboard.writeText(picked.copy);
-      vscode.window.setStatusBarMessage(vscode.l10n.t('Copied: {0}', plainLabel(picked.copy, 80)), 5_000);
-    },
-  );
+/** Lists what a skill lacks here, and copies the command that the person picks. */
+export async function showMissing({ skill, missing = [] }: SkillNode): Promise<void> {
+  if (missing.length === 0) {
+    void vscode.window.showInformationMessage(vscode.l10n.t('{0} has what it needs.', plainLabel(skill.id)));
+    return;
+  }
+  const picked = await vscode.window.showQuickPick(missing.flatMap(missingItems), {
+    title: vscode.l10n.t('What {0} lacks here', plainLabel(skill.id)),
+    placeHolder: vscode.l10n.t('Pick a command to copy it. Nothing is installed from here.'),
+    matchOnDetail: true,
+  });
+  if (picked?.copy === undefined) return;
+  await vscode.env.clipboard.writeText(picked.copy);
+  vscode.window.setStatusBarMessage(vscode.l10n.t('Copied: {0}', plainLabel(picked.copy, 80)), 5_000);
 }
 
 function missingItems({ kind, what, reason, nextStep, commands }: Missing): MissingItem[] {

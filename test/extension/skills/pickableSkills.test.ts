@@ -4,7 +4,7 @@ import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { discoverAgents } from '../../../src/engine/skills/discover.ts';
-import { pickableSkills } from '../../../src/extension/skills/pickableSkills.ts';
+import { isSkillFile, pickableSkills } from '../../../src/extension/skills/pickableSkills.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('lists of skills', () => {
@@ -28,5 +28,12 @@ describe('lists of skills', () => {
     } finally {
       folder.remove();
     }
+  });
+
+  it('offer what is read as a skill, by the name of its file', () => {
+    for (const path of ['/a/SKILL.md', '/a/skill.MD', 'C:\\a\\Skills.md', 'SKILL.md'])
+      assert.ok(isSkillFile(path), path);
+    for (const path of ['/a/MYSKILL.md', '/a/SKILL.md/b.md', '/a/SKILL.txt', ''])
+      assert.ok(!isSkillFile(path), path);
   });
 });

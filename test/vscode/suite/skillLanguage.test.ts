@@ -1,4 +1,4 @@
-/** A SKILL.md as the editor shows it: its problems and their fixes, completion, hover, and what stands above its first line. */
+/** A SKILL.md as the editor shows it: its problems and their fixes, and what can be done above its first line. */
 import assert from 'node:assert/strict';
 import { mkdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -52,19 +52,6 @@ describe('SKILL.md in the editor', () => {
     }
   }
 
-  async function completions(
-    document: vscode.TextDocument,
-    line: number,
-    character: number,
-  ): Promise<string[]> {
-    const list = await vscode.commands.executeCommand<vscode.CompletionList>(
-      'vscode.executeCompletionItemProvider',
-      document.uri,
-      new vscode.Position(line, character),
-    );
-    return list.items.map(({ label }) => (typeof label === 'string' ? label : label.label));
-  }
-
   it('says what is wrong, and mends it: a value without quotes, a name that is not the folder', async () => {
     const document = await open(
       'tidy',
@@ -99,34 +86,6 @@ describe('SKILL.md in the editor', () => {
     await until(() => problems(uri).length === 0);
   });
 
-  it('completes the keys that are missing and the values that can be counted, and only in the frontmatter', async () => {
-    const document = await open('keys', '---\nname: keys\nuser-invocable: \n\nallowed-tools: \n---\nn\n');
-    const keys = await completions(document, 3, 0);
-    assert.ok(keys.includes('description') && keys.includes('metadata'), keys.join());
-    assert.ok(!keys.includes('user-invocable'), keys.join());
-    assert.deepEqual(twice(keys), []);
-    assert.deepEqual((await completions(document, 2, 16)).filter(label => /true|false/.test(label)).sort(), [
-      'false',
-      'true',
-    ]);
-    assert.ok((await completions(document, 4, 15)).includes('run_command'));
-    assert.ok(!(await completions(document, 6, 1)).includes('disable-model-invocation'));
-  });
-
-  it('explains a key', async () => {
-    const document = await open('hover', '---\nname: hover\ndescription: Hovers\n---\n');
-    const hovers = await vscode.commands.executeCommand<vscode.Hover[]>(
-      'vscode.executeHoverProvider',
-      document.uri,
-      new vscode.Position(2, 3),
-    );
-    const words = hovers.flatMap(({ contents }) => contents.map(one => (one as vscode.MarkdownString).value));
-    assert.ok(
-      words.some(text => text.includes('Requests are matched against it')),
-      words.join('\n'),
-    );
-  });
-
   it('runs from the line above it', async () => {
     const document = await open('lens', '---\nname: lens\ndescription: Looks\n---\nLook.\n');
     await vscode.commands.executeCommand('telos.refresh');
@@ -148,6 +107,3 @@ describe('SKILL.md in the editor', () => {
     assert.deepEqual(asked.titles, ['Run lens']);
   });
 });
-
-const twice = (labels: string[]): string[] =>
-  labels.filter((label, index) => labels.indexOf(label) !== index);

@@ -1,0 +1,209 @@
+/** Implements the commands for whole agents: install, uninstall, and undo either. */
+import * as vscode from 'vscode';
+import type { FolderDifference } from '../../engine/files/folderRecord.ts';
+import type { FolderState } from '../../engine/files/replacedFolders.ts';
+import { packNameProblem } from '../../engine/skills/scaffold.ts';
+import { describeOrigin, describeReplacement, type InstallPlan } from '../../protocol/installPlan.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
+import type { AgentNode } from './skillTree.ts';
+
+/** Implements `Telos: Install Agent Pack...`. Asks for the folder if it is not given. */
+export async function installPack(current: CurrentTelos, uri?: unknown): Promise<void> {
+  const folder = uri instanceof vscode.Uri ? uri : await pickFolder();
+  if (folder) await said(() => install(current, folder.fsPath));
+}
+
+export const uninstallPack = (current: CurrentTelos, { agent }: AgentNode): Promise<void> =>
+  said(() => uninstall(current, agent.name));
+
+/** Undoes the latest install or uninstall. */
+export const undoInstall = (current: CurrentTelos): Promise<void> => said(() => undoPack(current));
+
+async function pickFolder(): Promise<vscode.Uri | undefined> {
+  const picked = await vscode.window.showOpenDialog({
+    title: vscode.l10n.t('A folder with an agent.toml and skills, or with a SKILL.md'),
+    openLabel: vscode.l10n.t('Install'),
+    canSelectFiles: false,
+    canSelectFolders: true,
+  });
+  return picked?.[0];
+}
+
+async function install(current: CurrentTelos, folder: string, as?: string): Promise<void> {
+  const telos = await current.openTelos();
+  const plan = await telos.planInstall(folder, { as });
+  const isReplacing = plan.replaces !== undefined && !plan.replaces.isSame;
+  const answer = await (isReplacing ? agreesToReplace(plan) : agreesToCopy(plan, telos.config.skillsDir));
+  if (answer === 'rename') {
+    const name = await askName(plan.name);
+    return name === undefined ? undefined : install(current, folder, name);
+  }
+  if (answer !== 'yes') return;
+  const installed = await telos.install(folder, { as, agreed: plan.token });
+  await current.refresh();
+  const left =
+    installed.leftOut.length > 0 ? ` ${vscode.l10n.t('Not copied: {0}.', installed.leftOut.join(', '))}` : '';
+  const review = vscode.l10n.t('Review Agent');
+  const undo = vscode.l10n.t('Undo');
+  const next = await vscode.window.showInformationMessage(
+    plainLabel(`${installed.summary}.${left}`, 500),
+    review,
+    ...(installed.undoId === undefined ? [] : [undo]),
+  );
+  if (next === review)
+    await vscode.commands.executeCommand('telos.reviewAgent', { agent: { name: installed.name } });
+  if (next === undo) await undoPack(current, installed.undoId);
+}
+
+async function agreesToCopy({ source }: InstallPlan, skillsDir: string): Promise<'yes' | 'no'> {
+  const agree = vscode.l10n.t('Install');
+  const answer = await vscode.window.showInformationMessage(
+    vscode.l10n.t(
+      'Copy {0} to {1}? Nothing of it runs by that.',
+      plainLabel(source, 500),
+      plainLabel(skillsDir, 500),
+    ),
+    agree,
+  );
+  return answer === agree ? 'yes' : 'no';
+}
+
+async function agreesToReplace(plan: InstallPlan): Promise<'yes' | 'rename' | 'no'> {
+  const replace = vscode.l10n.t('Replace');
+  const rename = vscode.l10n.t('Use Another Name...');
+  const detail = [...describeReplacement(plan, timeOf, t), '', keptText()];
+  const answer = await vscode.window.showWarningMessage(
+    vscode.l10n.t('Replace agent {0}?', plainLabel(plan.name)),
+    { modal: true, detail: detail.map(line => visibleText(line)).join('\n') },
+    replace,
+    rename,
+  );
+  if (answer === rename) return 'rename';
+  return answer === replace ? 'yes' : 'no';
+}
+
+const timeOf = (iso: string): string => describeTime(new Date(iso));
+
+const keptText = (): string => vscode.l10n.t('The old folder is kept for 30 days; Undo brings it back.');
+
+async function askName(taken: string): Promise<string | undefined> {
+  return vscode.window.showInputBox({
+    title: vscode.l10n.t('Install Under Another Name'),
+    prompt: vscode.l10n.t('The name of the new agent'),
+    value: `${taken} 2`,
+    validateInput: name =>
+      packNameProblem(name) === undefined ? undefined : vscode.l10n.t('An agent cannot have this name.'),
+  });
+}
+
+async function uninstall(current: CurrentTelos, name: string): Promise<void> {
+  const telos = await current.openTelos();
+  const { path, entryIn, origin, edited = 0 } = await telos.installed(name);
+  const detail = [
+    vscode.l10n.t('This folder is removed: {0}', path),
+    describeOrigin(origin, timeOf, t),
+    ...(edited > 0
+      ? [vscode.l10n.t('Files that were edited, added or deleted since: {0}', String(edited))]
+      : []),
+    ...(entryIn ? [vscode.l10n.t('And its entry in {0}', entryIn)] : []),
+    keptText(),
+  ];
+  const agree = vscode.l10n.t('Uninstall');
+  const answer = await vscode.window.showWarningMessage(
+    vscode.l10n.t('Uninstall agent {0}?', plainLabel(name)),
+    { modal: true, detail: detail.map(line => visibleText(line)).join('\n') },
+    agree,
+  );
+  if (answer !== agree) return;
+  const { undoId } = await telos.uninstall(name);
+  await current.refresh();
+  const undo = vscode.l10n.t('Undo');
+  const next = await vscode.window.showInformationMessage(
+    vscode.l10n.t('Agent {0} is uninstalled.', plainLabel(name)),
+    undo,
+  );
+  if (next === undo) await undoPack(current, undoId);
+}
+
+/** Runs an action, and shows the person an error that the engine throws. */
+async function said(act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    void vscode.window.showErrorMessage(
+      plainLabel(error instanceof Error ? error.message : String(error), 500),
+    );
+  }
+}
+
+/** The number of files that a question names at most. */
+const mostNamed = 12;
+
+/** Asks, and then undoes the latest install or uninstall, or the one with this id. */
+async function undoPack(current: CurrentTelos, id?: string): Promise<void> {
+  const telos = await current.openTelos();
+  const meant = id ?? (await telos.replaced.list())[0]?.id;
+  if (meant === undefined) {
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('No agent was installed or uninstalled in the last 30 days.'),
+    );
+    return;
+  }
+  const found = await telos.replaced.look(meant);
+  if (found.state === 'undone') {
+    void vscode.window.showInformationMessage(vscode.l10n.t('This is undone already.'));
+    return;
+  }
+  const isBlocked = found.state === 'edited' || found.state === 'occupied';
+  const agree = isBlocked ? vscode.l10n.t('Undo Anyway') : vscode.l10n.t('Undo');
+  const answer = await vscode.window.showWarningMessage(
+    questionOf(found),
+    { modal: true, detail: detailOf(found).join('\n') },
+    agree,
+  );
+  if (answer !== agree) return;
+  const { record, leftAlone } = await telos.undoFolder(meant, { force: isBlocked });
+  await current.refresh();
+  const done = vscode.l10n.t('Undone. Agent {0} is as it was before.', plainLabel(record.agent));
+  const left = leftAlone.map(file =>
+    vscode.l10n.t('{0} was edited since and was not changed.', plainLabel(file, 500)),
+  );
+  void vscode.window.showInformationMessage([done, ...left].join(' '));
+}
+
+function questionOf({ record }: FolderState): string {
+  const agent = plainLabel(record.agent);
+  switch (record.kind) {
+    case 'install':
+      return vscode.l10n.t('Undo the install of agent {0}?', agent);
+    case 'uninstall':
+      return vscode.l10n.t('Undo the uninstall of agent {0}?', agent);
+    case 'undo':
+      return vscode.l10n.t('Bring back the edited agent {0}?', agent);
+  }
+}
+
+function detailOf({ record, state, edits, brings }: FolderState): string[] {
+  const place = plainLabel(record.target, 500);
+  return [
+    record.kept === null
+      ? vscode.l10n.t('This folder is removed: {0}', place)
+      : vscode.l10n.t('This folder becomes what it was before: {0}', place),
+    ...named(brings ?? []),
+    ...(state === 'edited' ? ['', vscode.l10n.t('It was edited since. The edited one is kept, too.')] : []),
+    ...(state === 'occupied'
+      ? ['', vscode.l10n.t('Another folder is in its place now. That one is kept, too.')]
+      : []),
+    ...named(edits ?? []),
+  ];
+}
+
+function named(differences: readonly FolderDifference[]): string[] {
+  const lines = differences.map(
+    ({ path, change }) => `${{ added: '+', changed: '~', removed: '−' }[change]} ${plainLabel(path)}`,
+  );
+  if (lines.length <= mostNamed) return lines;
+  const more = String(lines.length - mostNamed + 1);
+  return [...lines.slice(0, mostNamed - 1), vscode.l10n.t('and {0} more', more)];
+}
