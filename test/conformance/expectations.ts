@@ -1,4 +1,5 @@
 /** Compares what a case wants with what was observed: objects as subsets, lists by element, `"*"` with anything there is. */
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isRecord, type Json, type JsonRecord, strings } from './caseFile.ts';
 import type { CaseWorld } from './caseWorld.ts';
@@ -17,10 +18,19 @@ const checks: Readonly<Record<string, Check>> = {
     String(content).startsWith(String(wanted))
       ? undefined
       : `starts with ${show(String(content).slice(0, 60))}`,
-  matches: (wanted, { path }) =>
-    new RegExp(String(wanted)).test(String(path))
+  ends_with: (wanted, { content }) =>
+    String(content).endsWith(String(wanted)) ? undefined : `ends with ${show(String(content).slice(-60))}`,
+  equals: (wanted, { content }) => difference(wanted, content),
+  order: (wanted, { content, order }) => {
+    if (order !== undefined) return difference(wanted, order);
+    const places = strings(wanted).map(part => String(content).indexOf(part));
+    const inTurn = places.every((place, index) => place > (places[index - 1] ?? -1));
+    return inTurn ? undefined : `they are at ${places.join(', ')}`;
+  },
+  matches: (wanted, { path, content }) =>
+    new RegExp(String(wanted)).test(String(path ?? content))
       ? undefined
-      : `${show(path)} does not match ${show(wanted)}`,
+      : `${show(path ?? content)} does not match ${show(wanted)}`,
   stdout_contains: (wanted, { stdout }) => missing(wanted, stdout),
   output_contains: (wanted, { output }) => missing(wanted, output),
   message_contains: (wanted, { message }) => missing([wanted], message),
@@ -39,6 +49,27 @@ const checks: Readonly<Record<string, Check>> = {
   },
   duration_at_least: (wanted, { duration }) =>
     typeof duration === 'number' && duration >= Number(wanted) ? undefined : `is ${show(duration)}`,
+  file_equals: (wanted, { base }) => {
+    const files = isRecord(wanted) ? Object.entries(wanted) : [];
+    const textOf = (path: string): string => {
+      try {
+        return readFileSync(join(String(base), path), 'utf8');
+      } catch {
+        return '(missing)';
+      }
+    };
+    const wrong = files.filter(([path, text]) => textOf(path) !== text);
+    return wrong.length > 0
+      ? wrong.map(([path]) => `${path} is ${show(textOf(path))}`).join('; ')
+      : undefined;
+  },
+  executable: (wanted, { base }) => {
+    const isExecutable = (path: string): boolean =>
+      ((statSync(join(String(base), path), { throwIfNoEntry: false })?.mode ?? 0) & 0o111) !== 0;
+    const plain = strings(wanted).filter(path => !isExecutable(path));
+    return plain.length > 0 ? `cannot be run: ${plain.join(', ')}` : undefined;
+  },
+  present: (wanted, { base }, world) => absentIn(wanted, folder(base, world), world),
   exists: (wanted, { base }, world) => absentIn(wanted, folder(base, world), world),
   absent: (wanted, { base }, world) => existingIn(wanted, folder(base, world), world),
   tmp_exists: (wanted, _observed, world) => absentIn(wanted, world.tmp, world),

@@ -1,6 +1,7 @@
 /** Finding agents, and what agents.toml changes about them. */
 
 import { rmSync } from 'node:fs';
+import { type Config, expandPath } from '../../../src/engine/config.ts';
 import type { Diagnostic } from '../../../src/engine/files/diagnostic.ts';
 import { readAgentsToml } from '../../../src/engine/skills/agentsToml.ts';
 import { readAgentToml } from '../../../src/engine/skills/agentToml.ts';
@@ -32,12 +33,17 @@ export const agentOperations: Operations = {
 
   async agent_new({ given }, world) {
     fillWorld(world, given, 'tmp');
-    const { name = '', pack_dir = '', skills_dir, working_dir } = texts(given['fields']);
-    const agent = agentOf(
-      { name, packDir: pack_dir, skillsDir: skills_dir, workingDir: working_dir, source: 'user', skills: [] },
-      world.loadConfig(),
-    );
-    return { skills_dir: agent.skillsDir, mcp_config: agent.mcpConfig, working_dir: agent.workingDir };
+    const { name = '', pack_dir = '', skills_dir, working_dir, mcp_config } = texts(given['fields']);
+    const config = world.loadConfig();
+    const place = { packDir: pack_dir, skillsDir: expanded(skills_dir, config), workingDir: working_dir };
+    const servers = mcp_config === undefined ? {} : { mcpConfig: expanded(mcp_config, config) };
+    const agent = agentOf({ name, ...place, ...servers, source: 'user', skills: [] }, config);
+    return {
+      skills_dir: agent.skillsDir,
+      mcp_config: agent.mcpConfig,
+      working_dir: agent.workingDir,
+      pack_dir: agent.packDir || null,
+    };
   },
 
   async read_agent_toml({ given, when }, world) {
@@ -52,7 +58,7 @@ export const agentOperations: Operations = {
 
   /** Where version 3 threw, version 4 has a diagnostic of severity error. */
   async v3_load({ given }, world) {
-    world.write({ '@config/agents.toml': given['toml'] ?? '' });
+    if (given['toml'] !== null) world.write({ '@config/agents.toml': given['toml'] ?? '' });
     const discovery = discover(world.loadConfig());
     const modes = readAgentsToml(world.loadConfig()).entries.map(({ name, mode }) => [name, mode]);
     return {
@@ -64,13 +70,19 @@ export const agentOperations: Operations = {
   },
 
   async v3_agent({ given }, world) {
+    fillWorld(world, given, 'tmp');
     const { name, ...rest } = texts(given['fields']);
     const lines = Object.entries(rest).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
     world.write({ '@config/agents.toml': `[agents.${name}]\n${lines.join('\n')}\n` });
     const { agents, diagnostics } = discover(world.loadConfig());
-    return { skills_dir: agents.find(agent => agent.name === name)?.skillsDir, ...thrown(diagnostics) };
+    const agent = agents.find(each => each.name === name);
+    return { skills_dir: agent?.skillsDir, mcp_config: agent?.mcpConfig, ...thrown(diagnostics) };
   },
 };
+
+/** As a path of agents.toml is read. */
+const expanded = (path: string | undefined, { home, cwd }: Config): string | undefined =>
+  path === undefined ? undefined : expandPath(path, home, cwd);
 
 function seenIn({ agents, diagnostics }: Discovery): Observed & { names: string[] } {
   const details = agents.map(agent => [

@@ -11,7 +11,7 @@ import { Telos } from '../../../src/engine/telos.ts';
 import { skillTools } from '../../../src/engine/tools/builtin.ts';
 import type { RunOutcome } from '../../../src/protocol/run.ts';
 import { startOpenaiServer } from '../../fakes/openaiServer.ts';
-import { type ConformanceCase, isRecord, texts } from '../caseFile.ts';
+import { type ConformanceCase, isRecord, strings, texts } from '../caseFile.ts';
 import { type CaseWorld, fillWorld } from '../caseWorld.ts';
 import type { Operations } from '../operations.ts';
 
@@ -54,13 +54,16 @@ export const fsSkillOperations: Operations = {
   },
 
   async effective_skill({ given, when }, world) {
+    if (given['same_skill_in']) return { from: winnerAmong(strings(given['same_skill_in']), world) };
     return { path: skillsIn(configOf(given, world)).find(skill => skill.id === when['name'])?.file };
   },
 
   /** The original's `src/transactoid/skills` is the folder of the skills that ship with it; ours is `media/skills`, given by the frontend. */
-  async root_defaults(_case, world) {
+  async root_defaults({ given }, world) {
     const shipped = join(world.root, 'media', 'skills');
-    const { skillRoots } = world.loadConfig({}, { builtinSkillsDir: shipped });
+    const env = texts(given['env']);
+    const { skillRoots } = world.loadConfig(env, { builtinSkillsDir: shipped });
+    if (Object.keys(env).length > 0) return { ...skillRoots };
     return {
       project: relative(world.cwd, skillRoots.project ?? ''),
       user: skillRoots.user?.replace(world.home, '~'),
@@ -74,7 +77,14 @@ export const fsSkillOperations: Operations = {
       const path = resolved[kind];
       return path === undefined ? [] : [{ kind, path }];
     });
-    return { content: skillSearchText(roots) };
+    const content = skillSearchText(roots);
+    return { content, deterministic: content === skillSearchText(roots) };
+  },
+
+  /** Nothing of ours looks the name up. */
+  async resolve_reference(_case, world) {
+    const hint = skillSearchText([{ kind: 'user', path: world.skills }]).includes('$Name in a request means');
+    return { by: hint ? 'instruction hint; the model looks the file up' : undefined };
   },
 };
 
@@ -85,6 +95,13 @@ function configOf(given: ConformanceCase['given'], world: CaseWorld): Config {
   const env = roots.map(([kind, path]) => [`TRANSACTOID_AGENT_SKILLS_${kind.toUpperCase()}_DIR`, path]);
   const home = given['home'];
   return world.loadConfig(Object.fromEntries(env), typeof home === 'string' ? { home } : {});
+}
+
+function winnerAmong(kinds: readonly string[], world: CaseWorld): string | undefined {
+  world.write(Object.fromEntries(kinds.map(kind => [`${kind}/same/SKILL.md`, 'x'])));
+  const roots = Object.fromEntries(kinds.map(kind => [kind, join(world.tmp, kind)]));
+  const [first] = skillsIn(configOf({ roots }, world));
+  return kinds.find(kind => first?.file.startsWith(join(world.tmp, kind)));
 }
 
 const skillsIn = (config: Config) =>

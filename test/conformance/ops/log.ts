@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { logPath, readLog } from '../../../src/engine/records/logFile.ts';
 import { record as recordRun } from '../../../src/engine/records/record.ts';
 import { redactor } from '../../../src/engine/redact.ts';
+import { newRunState } from '../../../src/engine/run/request.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 import { isRecord, type Json, texts } from '../caseFile.ts';
 import type { Operations } from '../operations.ts';
@@ -22,7 +23,9 @@ export const logOperations: Operations = {
     for await (const _event of recordRun(stream(events), { ...options, origin: 'other' }));
     const lines = (await readLog(file)).records.filter(({ event }) => event === name);
     const [record] = lines;
+    const { counts } = newRunState(redactor([]));
     return {
+      context: { rounds: counts.rounds, tool_calls: counts.toolCalls },
       lines,
       line_count: lines.length,
       record,

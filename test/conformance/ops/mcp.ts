@@ -4,13 +4,14 @@ import { yesToAll } from '../../../src/engine/human.ts';
 import { interpolate, readMcpConfig, serverOf } from '../../../src/engine/mcp/config.ts';
 import { connectServers, type McpServers } from '../../../src/engine/mcp/servers.ts';
 import { type McpToolSource, mergeTools } from '../../../src/engine/mcp/tools.ts';
+import type { PolicyContext } from '../../../src/engine/policy/decision.ts';
 import { runTools } from '../../../src/engine/run/toolCalls.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { builtinTools, skillTools } from '../../../src/engine/tools/builtin.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
 import { startAnthropicServer } from '../../fakes/anthropicServer.ts';
-import { strings, texts } from '../caseFile.ts';
+import { isRecord, type JsonRecord, strings, texts } from '../caseFile.ts';
 import type { CaseWorld } from '../caseWorld.ts';
 import type { Observed } from '../expectations.ts';
 import { NotBuilt } from '../notBuilt.ts';
@@ -33,6 +34,7 @@ export const mcpOperations: Operations = {
   },
 
   async mcp_call({ given, when }, world) {
+    if (given['result'] !== undefined) return callOverWire(String(when['name']), given, world);
     const { tools } = mergeTools(builtinTools, [server(strings(given['tools']))]);
     const result = await called(String(when['name']), {}, tools, world);
     return { content: result.content, is_error: result.isError };
@@ -68,11 +70,13 @@ const tool = name => ({ name, description: 'd', inputSchema: { type: 'object', p
 const answers = {
   initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } }),
   'tools/list': () => ({ tools: [tool('look_up'), tool('read_file')] }),
-  'tools/call': () => ({ content: [{ type: 'text', text: 'from the server' }] }),
+  'tools/call': () => JSON.parse(process.argv[2] ?? '{"content":[{"type":"text","text":"from the server"}]}'),
 };
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params } = JSON.parse(line);
-  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method]?.(params) ?? {} }));
+  const result = answers[method]?.(params) ?? {};
+  const said = result.raise === undefined ? { result } : { error: { code: -32603, message: result.raise } };
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, ...said }));
 }
 `;
 
@@ -110,6 +114,24 @@ export async function runWithServers(world: CaseWorld): Promise<Observed> {
   };
 }
 
+/** One call of a real server that answers with these texts, or with an error. */
+async function callOverWire(name: string, given: JsonRecord, world: CaseWorld): Promise<Observed> {
+  const { texts: lines, isError, raise } = isRecord(given['result']) ? given['result'] : {};
+  const content = strings(lines).map(text => ({ type: 'text', text }));
+  const answer = raise === undefined ? { content, isError: isError === true } : { raise };
+  world.write({ 'server.mjs': program.replace("'look_up'", JSON.stringify(strings(given['tools'])[0])) });
+  const entry = { command: process.execPath, args: [join(world.tmp, 'server.mjs'), JSON.stringify(answer)] };
+  world.write({ 'mcp.json': JSON.stringify({ mcpServers: { s: entry } }) });
+  const servers = await connect(world);
+  try {
+    const { tools, facts } = servers.merged();
+    const result = await called(name, {}, tools, world, tool => facts.get(tool));
+    return { content: result.content, is_error: result.isError };
+  } finally {
+    await servers.close();
+  }
+}
+
 /** Connects the servers of a case as a run does; the caller closes them. */
 function connected(
   servers: Readonly<Record<string, string | undefined>>,
@@ -121,6 +143,11 @@ function connected(
     return [name, { command: process.execPath, args: [join(world.tmp, file)] }];
   });
   world.write({ 'mcp.json': JSON.stringify({ mcpServers: Object.fromEntries(scripts) }) });
+  return connect(world);
+}
+
+/** Connects those of the case's own mcp.json. */
+function connect(world: CaseWorld): Promise<McpServers> {
   const agent = { name: 'pack', mcpConfig: join(world.tmp, 'mcp.json'), packDir: world.tmp };
   const environment = { PATH: process.env['PATH'] ?? '' };
   return connectServers(world.loadConfig(), agent, builtinTools, environment, AbortSignal.timeout(10_000));
@@ -145,8 +172,11 @@ async function called(
   input: Readonly<Record<string, string>>,
   tools: readonly Tool[],
   world: CaseWorld,
+  mcpTool?: PolicyContext['mcpTool'],
 ): Promise<ToolResult> {
-  const spec = { ...bench(world.cwd, world.cwd, world), tools };
+  const usual = bench(world.cwd, world.cwd, world);
+  const asked = mcpTool && { policy: { ...usual.policy, mcpTool }, human: yesToAll };
+  const spec = { ...usual, tools, ...asked };
   for await (const event of runTools([{ id: '1', name, input }], spec, new AbortController().signal)) {
     if (event.type === 'tool_end') return event.result;
   }

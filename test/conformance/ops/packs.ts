@@ -1,18 +1,22 @@
 /** Installing and uninstalling, as version 4 does it and as version 3 did. */
-import { mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { TelosError } from '../../../src/engine/errors.ts';
 import { readToml, tableOf } from '../../../src/engine/files/settingsFile.ts';
 import { installPack } from '../../../src/engine/skills/install.ts';
 import { planInstall } from '../../../src/engine/skills/planInstall.ts';
 import { uninstallPack } from '../../../src/engine/skills/uninstall.ts';
+import { strings } from '../caseFile.ts';
 import { type CaseWorld, fillWorld } from '../caseWorld.ts';
 import type { Observed } from '../expectations.ts';
 import type { Operations } from '../operations.ts';
 
 export const packOperations: Operations = {
-  async install({ given, when }, world) {
+  async install({ given, when, then }, world) {
     fillWorld(world, given, 'tmp');
+    // A file of scripts comes with its bit, or has none to keep.
+    for (const path of strings(then['executable']))
+      chmodSync(join(world.tmp, 'src', path.split('/').slice(1).join('/')), 0o755);
     // For later are sources of other kinds; until then they are no folder, and said to be none.
     const source = String(when['source'] ?? given['remote']).split(' ')[0] ?? '';
     const seen = await install(source, world);

@@ -1,5 +1,6 @@
 /** Choosing a provider, and how each speaks on the wire. */
 
+import { TelosError } from '../../../src/engine/errors.ts';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { chooseProvider, createProvider } from '../../../src/engine/providers/create.ts';
 import {
@@ -21,23 +22,25 @@ const apartMs = 15;
 export const providerOperations: Operations = {
   async select_provider({ given }, world) {
     const config = world.loadConfig({ OLLAMA_BASE_URL: undefined, ...texts(given['env']) });
-    const choice = await chooseProvider(config);
-    const { name, model } = await createProvider(config, choice);
-    return { provider: name, model, base_url: choice.baseUrl };
+    try {
+      const choice = await chooseProvider(config);
+      const { name, model } = await createProvider(config, choice);
+      return { provider: name, model, base_url: choice.baseUrl };
+    } catch (error) {
+      if (!(error instanceof TelosError)) throw error;
+      return { error: true, exit: 1 };
+    }
   },
 
   to_openai: async ({ given }) => ({
     messages: toOpenaiMessages(String(given['system']), given['messages'] as unknown as Message[], 'openai'),
   }),
 
-  async openai_request({ given }) {
+  async openai_request({ given }, world) {
     const tools = definitions(given['tools']);
-    const body = toOpenaiRequest('ollama', 'm', {
-      system: 'S',
-      messages: [],
-      tools,
-      maxTokens: defaultMaxTokens,
-    });
+    const { model = '' } = await chooseProvider(world.loadConfig({ TELOS_PROVIDER: 'ollama' }));
+    const maxTokens = Number(given['max_tokens'] ?? defaultMaxTokens);
+    const body = toOpenaiRequest('ollama', model, { system: 'S', messages: [], tools, maxTokens });
     return { body };
   },
 
@@ -59,7 +62,13 @@ export const providerOperations: Operations = {
 
   async anthropic_stream({ given }) {
     const server = await startAnthropicServer({
-      turns: [{ text: strings(given['text']), stopReason: String(given['stop']) }],
+      turns: [
+        {
+          text: strings(given['text']),
+          toolCalls: anthropicCalls(given['tool_use']),
+          stopReason: String(given['stop']),
+        },
+      ],
       chunkDelayMs: apartMs,
     });
     try {
@@ -119,6 +128,14 @@ const definitions = (tools: Json | undefined): ToolDefinition[] =>
     name: String(tool['name']),
     description: String(tool['description']),
     inputSchema: tool['input_schema'] as JsonObject,
+  }));
+
+/** Each is an id, a name and the arguments. */
+const anthropicCalls = (calls: Json | undefined): { id: string; name: string; input: unknown }[] =>
+  (Array.isArray(calls) ? calls : []).map(([id, name, input]: Json[]) => ({
+    id: String(id),
+    name: String(name),
+    input,
   }));
 
 /** `tool` is index, id, name and a piece of the arguments. */

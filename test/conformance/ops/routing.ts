@@ -31,6 +31,10 @@ export const routingOperations: Operations = {
 
 async function withModel({ given, when }: Parameters<Operation>[0], world: CaseWorld): Promise<Observed> {
   addAgents({ one: given['skills'] ?? ['kickoff', 'shutdown'] }, world);
+  if (isRecord(given['env_file'])) {
+    const lines = Object.entries(texts(given['env_file'])).map(([name, value]) => `${name}=${value}`);
+    world.write({ '@config/.env': `${lines.join('\n')}\n` });
+  }
   const input = String(when['input']);
   if (given['provider'] === 'ollama') {
     const server = await startOpenaiServer({ turns: [{ text: ['shutdown'] }] });

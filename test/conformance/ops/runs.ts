@@ -3,6 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { textPrinter } from '../../../src/cli/runPrinter.ts';
 import type { Terminal } from '../../../src/cli/terminal.ts';
+import { TelosError } from '../../../src/engine/errors.ts';
 import { logPath, readLog } from '../../../src/engine/records/logFile.ts';
 import { record } from '../../../src/engine/records/record.ts';
 import { redactor } from '../../../src/engine/redact.ts';
@@ -39,6 +40,8 @@ function turnOf(round: Json): ScriptedTurn {
   const events = Array.isArray(round) && round[0] === 'raise' ? [round] : (round as readonly Json[]);
   return events.map(event => {
     const [kind, first, second, input] = event as readonly Json[];
+    // A status is an error of ours by the time it reaches the loop.
+    if (kind === 'raise' && /^4\d\d /.test(String(first))) return new TelosError('auth', String(first));
     if (kind === 'raise') return new Error(String(first));
     if (kind === 'text') return says(String(first));
     if (kind === 'done') return done(String(first));
@@ -80,6 +83,7 @@ async function execute(
   return {
     stdout: screen.stdout,
     provider_calls: provider.requests.length,
+    tools_offered: provider.requests[0]?.tools.length,
     tools_offered_per_call: provider.requests.map(request => request.tools.length),
     firstUser: first?.content,
     second_call_tail: provider.requests[1]?.messages.slice(-2),
@@ -89,6 +93,9 @@ async function execute(
       log && 'cost' in log && log.input_tokens > 0 && log.cost === 0.001
         ? 'tokens and cost in the JSONL log'
         : log,
+    log_messages_roles: log && 'messages' in log ? log.messages.map(({ role }) => role) : undefined,
+    warning:
+      events.some(event => event.type === 'notice' && event.level === 'warning') || end?.error !== undefined,
     // A remark of the specification on its own state.
     future: true,
     ...(end?.error ? { throws: end.error.message } : {}),
