@@ -197,11 +197,8 @@ export class Telos {
 
   /** Accepts the card that was shown. Throws TelosError `config` if the agent's files have changed since. */
   async acceptCard(card: Pick<AgentCard, 'agent' | 'digest'>): Promise<void> {
-    await openReviews(this.config).accept(
-      await this.#engine.catalog.agentNamed(card.agent),
-      card,
-      new Date(),
-    );
+    const agent = await this.#engine.catalog.agentNamed(card.agent);
+    await openReviews(this.config).accept(agent, card, new Date());
   }
 
   /**
@@ -234,13 +231,8 @@ export class Telos {
     if (agentName === undefined) return explainCall(tool, input, this.config, undefined);
     const agent = await this.#engine.catalog.agentNamed(agentName);
     const skill = agent.skills[0];
-    return explainCall(
-      tool,
-      input,
-      this.config,
-      agent,
-      skill && foldersOf(agent, skill, resourcesOf(skill.dir, 1)),
-    );
+    const folders = skill && foldersOf(agent, skill, resourcesOf(skill.dir, 1));
+    return explainCall(tool, input, this.config, agent, folders);
   }
 
   /**
@@ -259,24 +251,9 @@ export class Telos {
    * The run's log record is written even if the caller stops reading.
    */
   run(request: RunRequest, human: Human, signal: AbortSignal): AsyncIterable<RunEvent> {
-    const { config } = this.#engine;
-    const state = newRunState(redactor(secretsIn(config.env)));
-    const {
-      conversationId: conversation,
-      parentRunId,
-      origin = 'other',
-      attachments = [],
-      selection,
-    } = request;
-    return record(startRun(request, this.#engine, state, human, signal), {
-      dataDir: config.dataDir,
-      redact: state.redact,
-      transcript: state,
-      origin,
-      conversation,
-      parentRunId,
-      attachments: { attachments, ...(selection && { selection }) },
-    });
+    const { env, dataDir } = this.config;
+    const state = newRunState(redactor(secretsIn(env)));
+    return record(startRun(request, this.#engine, state, human, signal), { dataDir, request, state });
   }
 }
 

@@ -12,7 +12,7 @@ import {
   writtenRouting,
   writtenUsage,
 } from './logFile.ts';
-import { RunRecorder, type RunRecorderOptions, type RunTotals } from './runWriter.ts';
+import { type RecordOptions, RunRecorder, type RunTotals } from './runWriter.ts';
 
 type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
 
@@ -23,9 +23,10 @@ type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
  */
 export async function* record(
   events: AsyncIterable<RunEvent>,
-  options: RunRecorderOptions,
+  options: RecordOptions,
 ): AsyncGenerator<RunEvent> {
-  const redacted = options.redact.events();
+  const { redact, messages } = options.state;
+  const redacted = redact.events();
   const run = new RunFold();
   const log = new LogWriter(options);
   const file = new RunRecorder(options);
@@ -42,7 +43,7 @@ export async function* record(
         file.add(shown, run);
         if (shown.type === 'run_end') await file.close();
         const other = file.takeProblem();
-        if (other) yield warning(options.redact.text(other));
+        if (other) yield warning(redact.text(other));
         yield shown;
       }
     }
@@ -51,7 +52,7 @@ export async function* record(
     throw error;
   } finally {
     if (run.isOpen) {
-      const end = run.endWithout(failure, options.transcript.messages);
+      const end = run.endWithout(failure, messages);
       for (const last of redacted(end)) {
         run.add(last);
         log.add(last, run);
@@ -155,10 +156,10 @@ class RunFold implements RunTotals {
 
 /** Writes the records of a run to the log of the day. */
 class LogWriter {
-  readonly #options: RunRecorderOptions;
+  readonly #options: RecordOptions;
   #isBroken = false;
 
-  constructor(options: RunRecorderOptions) {
+  constructor(options: RecordOptions) {
     this.#options = options;
   }
 
@@ -166,7 +167,7 @@ class LogWriter {
   add(event: RunEvent, run: RunFold): RunEvent | undefined {
     const record = recordOf(event, run);
     if (!record) return undefined;
-    const { dataDir, redact } = this.#options;
+    const { dataDir, state } = this.#options;
     const file = logPath(dataDir);
     try {
       appendRecord(file, record);
@@ -175,7 +176,7 @@ class LogWriter {
       this.#isBroken = true;
       const why = error instanceof Error ? error.message : String(error);
       const message = `The log ${file} cannot be written (${why}). The run goes on without it; check the folder and the space on its disk.`;
-      return warning(redact.text(message));
+      return warning(state.redact.text(message));
     }
     return undefined;
   }

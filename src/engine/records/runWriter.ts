@@ -15,18 +15,29 @@ import {
   type TotalsLine,
 } from './runFile.ts';
 
-export interface RunRecorderOptions {
+export interface RecordOptions {
   /** The run's file is in `<dataDir>/runs`. Absolute path. */
   dataDir: string;
-  /** Applied to everything that does not come as an event. */
-  redact: Redactor;
+  request: RecordedRequest;
+  state: RecordedState;
+}
+
+/** The parts of a request that are stored with its run. */
+export interface RecordedRequest extends Partial<RunAttachments> {
+  /** Defaults to `other`. */
+  origin?: RunOrigin;
+  /** Defaults to a conversation of its own. */
+  conversationId?: string;
+  parentRunId?: string;
+}
+
+/** The state of a run, which goes on while it is recorded. */
+export interface RecordedState {
   /** Messages that the run was given, and those it has added since. `earlier` is the number of the former. */
-  transcript: { readonly messages: readonly Message[]; readonly earlier?: number };
-  origin: RunOrigin;
-  conversation?: string | undefined;
-  parentRunId?: string | undefined;
-  /** Attachments and selection of the request, stored in a file beside the run's. */
-  attachments?: RunAttachments | undefined;
+  readonly messages: readonly Message[];
+  readonly earlier?: number;
+  /** Applied to everything that does not come as an event. */
+  readonly redact: Redactor;
 }
 
 /** What the events of a run add up to so far. */
@@ -47,7 +58,7 @@ const boundaries: readonly RunEvent['type'][] = ['run_start', 'routed', 'tool_en
 
 /** Writes the run's own file: its events, with neighbouring texts as one, and the messages that it adds. */
 export class RunRecorder {
-  readonly #options: RunRecorderOptions;
+  readonly #options: RecordOptions;
   #file: RunWriter | undefined;
   /** Text of consecutive text events that is not in a line yet. */
   #text = '';
@@ -60,7 +71,7 @@ export class RunRecorder {
   /** Reason why the attachments cannot be stored. */
   #attachmentsProblem: string | undefined;
 
-  constructor(options: RunRecorderOptions) {
+  constructor(options: RecordOptions) {
     this.#options = options;
   }
 
@@ -100,14 +111,15 @@ export class RunRecorder {
   }
 
   #open({ runId, startedAt, text }: Extract<RunEvent, { type: 'run_start' }>): void {
-    const { dataDir, origin, conversation = runId, parentRunId } = this.#options;
+    const { dataDir, request } = this.#options;
+    const { origin = 'other', conversationId = runId, parentRunId } = request;
     const path = runPath(dataDir, runId);
     if (!path || this.#file) return;
     const header: RunHeader = {
       type: 'run',
       version: 1,
       runId,
-      conversation,
+      conversation: conversationId,
       ...(parentRunId !== undefined && { after: parentRunId }),
       door: origin,
       startedAt,
@@ -138,9 +150,10 @@ export class RunRecorder {
 
   /** Runs only once the transcript begins, because every secret of the run is known by then. */
   #storeAttachments(): void {
-    const { dataDir, redact, attachments } = this.#options;
-    if (!attachments) return;
-    this.#storing ??= storeAttachments(dataDir, this.#runId, attachments, redact.text).catch(error => {
+    const { dataDir, request, state } = this.#options;
+    const { attachments = [], selection } = request;
+    const all = { attachments, ...(selection && { selection }) };
+    this.#storing ??= storeAttachments(dataDir, this.#runId, all, state.redact.text).catch(error => {
       const why = error instanceof Error ? error.message : String(error);
       this.#attachmentsProblem = `What went along with this request cannot be kept (${why}). When you send it again after a reload of the window, attach it again.`;
     });
@@ -152,16 +165,16 @@ export class RunRecorder {
   }
 
   #takeMessages(file: RunWriter): void {
-    const { transcript, parentRunId, redact } = this.#options;
-    const { messages } = transcript;
+    const { request, state } = this.#options;
+    const { messages, earlier: given = 0 } = state;
     // The messages it was given are stored with the runs before it. If it follows no run, they are stored here.
-    const earlier = parentRunId === undefined ? 0 : (transcript.earlier ?? 0);
+    const earlier = request.parentRunId === undefined ? 0 : given;
     // The run has no messages of its own yet. The messages it was given are written together with its first one.
-    if (messages.length <= (transcript.earlier ?? 0)) return;
+    if (messages.length <= given) return;
     const from = this.#messages ?? earlier;
     if (messages.length <= from) return;
     this.#storeAttachments();
-    const added = mapStrings(messages.slice(from), redact.text);
+    const added = mapStrings(messages.slice(from), state.redact.text);
     file.add(lineOf({ type: 'messages', earlier, messages: added }));
     this.#messages = messages.length;
   }

@@ -58,20 +58,14 @@ async function execute(
   const provider = scriptedProvider(turns);
   const tools = bench(world.cwd, world.cwd, world);
   mkdirSync(world.data, { recursive: true });
-  const redact = redactor([]);
-  const state = newRunState(redact);
+  const state = newRunState(redactor([]));
   state.messages.push({ role: 'user', content: firstMessage(body, words, new Date()) });
   const spec = { ...tools, provider, system: 'S', skillDir: world.cwd, priceOf: () => 0.001 };
   const run = loopRun(words, state, spec, new AbortController().signal);
   const events: RunEvent[] = [];
   const screen = { stdout: '' };
   const print = textPrinter(terminalFor(screen), false);
-  for await (const event of record(run, {
-    dataDir: world.data,
-    redact,
-    transcript: state,
-    origin: 'other',
-  })) {
+  for await (const event of record(run, { dataDir: world.data, request: {}, state })) {
     events.push(event);
     print(event);
   }

@@ -46,10 +46,9 @@ describe('a link in the data folder', () => {
     return seen.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join('\n');
   }
   const recorded = (): Promise<string> => {
-    const attachments = { attachments: [{ kind: 'text', name: 'a', language: '', text: 'b' }] } as const;
-    const redact = redactor([]);
-    const transcript = { messages: [] };
-    return noticesOf(record(events(), { dataDir: data, redact, transcript, origin: 'cli', attachments }));
+    const attachments = [{ kind: 'text', name: 'a', language: '', text: 'b' }] as const;
+    const state = { messages: [], redact: redactor([]) };
+    return noticesOf(record(events(), { dataDir: data, request: { attachments }, state }));
   };
 
   it('in place of the logs is not followed', async () => {

@@ -71,9 +71,8 @@ describe('record', () => {
   const recorded = (events: AsyncIterable<RunEvent>, messages: readonly Message[] = []) =>
     record(events, {
       dataDir,
-      redact: redactor(['token-12345']),
-      transcript: { messages },
-      origin: 'cli',
+      request: { origin: 'cli' },
+      state: { messages, redact: redactor(['token-12345']) },
     });
   const records = async () => (await readLog(logPath(dataDir))).records;
   const lastRecord = async () => (await records()).at(-1) as SkillEndRecord;

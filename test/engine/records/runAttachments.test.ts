@@ -33,10 +33,8 @@ describe('what went along with a request', () => {
     }
     const options = {
       dataDir: folder.path,
-      redact: redactor(['sesame-1234']),
-      transcript: { messages: [] },
-      origin: 'chat',
-      attachments: along,
+      request: { origin: 'chat', ...along },
+      state: { messages: [], redact: redactor(['sesame-1234']) },
     } as const;
     const events: RunEvent[] = [];
     for await (const event of record(run(), options)) events.push(event);

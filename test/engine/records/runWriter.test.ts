@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { record } from '../../../src/engine/records/record.ts';
 import { parseLine, type RunLine } from '../../../src/engine/records/runFile.ts';
-import type { RunRecorderOptions } from '../../../src/engine/records/runWriter.ts';
+import type { RecordOptions } from '../../../src/engine/records/runWriter.ts';
 import { redactor } from '../../../src/engine/redact.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
@@ -46,12 +46,13 @@ describe('the file of a run', () => {
       .trimEnd()
       .split('\n')
       .map(line => parseLine(line) ?? assert.fail(`no line of a run: ${line}`));
-  const options = (more: Partial<RunRecorderOptions> = {}): RunRecorderOptions => ({
+  const options = (
+    { messages = [], earlier = 0 }: Partial<RecordOptions['state']> = {},
+    request: RecordOptions['request'] = {},
+  ): RecordOptions => ({
     dataDir: folder.path,
-    redact: redactor(['sesame-1234']),
-    transcript: { messages: [] },
-    origin: 'cli',
-    ...more,
+    request: { origin: 'cli', ...request },
+    state: { messages, earlier, redact: redactor(['sesame-1234']) },
   });
   const typesIn = (): string[] => lines().map(({ type }) => type);
 
@@ -69,7 +70,7 @@ describe('the file of a run', () => {
       messages.push({ role: 'assistant', content: 'Yes.' });
       yield end(messages);
     }
-    for await (const _ of record(run(), options({ transcript: { messages, earlier: 1 } })));
+    for await (const _ of record(run(), options({ messages, earlier: 1 })));
     const written = lines().flatMap(line => (line.type === 'messages' ? [line] : []));
     assert.deepEqual(
       written.map(({ earlier }) => earlier),
@@ -99,9 +100,10 @@ describe('the file of a run', () => {
       yield end(messages);
     }
     const tokens = { inputTokens: 10, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
-    const transcript = { messages, earlier: 1 };
+    const state = { messages, earlier: 1 };
+    const request = { conversationId: 'c1', parentRunId: 'r0' };
     const seen: RunEvent[] = [];
-    for await (const event of record(run(), options({ transcript, conversation: 'c1', parentRunId: 'r0' }))) {
+    for await (const event of record(run(), options(state, request))) {
       seen.push(event);
       if (event.type === 'run_end') assert.equal(typesIn().at(-1), 'run_end', 'written before it is seen');
     }
