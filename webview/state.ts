@@ -3,6 +3,7 @@
  * same events shows the same thing. Items that will not change keep their identity.
  */
 import type { ApprovalDecision, RunEvent, ToolCall, ToolResult, Usage } from '../src/protocol/run.ts';
+import { addedUsage } from '../src/protocol/usage.ts';
 import { appendMarkdown, closeMarkdown, emptyMarkdown } from './markdownBlocks.ts';
 import type {
   ApprovalItem,
@@ -217,18 +218,7 @@ function addRound(run: Run, round: number, usage: Usage): Run {
   return {
     ...run,
     rounds: Math.max(run.rounds, round),
-    usage: addUsage(run.usage, usage),
+    usage: addedUsage(run.usage, usage),
     perRound: [...(run.perRound ?? []), { round, usage }],
-  };
-}
-
-function addUsage(sum: Usage | undefined, usage: Usage): Usage {
-  if (!sum) return usage;
-  return {
-    inputTokens: sum.inputTokens + usage.inputTokens,
-    outputTokens: sum.outputTokens + usage.outputTokens,
-    cacheReadTokens: sum.cacheReadTokens + usage.cacheReadTokens,
-    cacheWriteTokens: sum.cacheWriteTokens + usage.cacheWriteTokens,
-    cost: sum.cost === 'unknown' || usage.cost === 'unknown' ? 'unknown' : sum.cost + usage.cost,
   };
 }

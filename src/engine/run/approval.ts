@@ -43,29 +43,29 @@ export type ApprovalOutcome = Granted | { granted: false; refusal: string; polic
 /** Checks the call, decides on it, and asks the person if needed. Reports progress as events. */
 export async function* approveCall(
   call: ToolCall,
-  gate: ApprovalContext,
+  context: ApprovalContext,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, ApprovalOutcome> {
-  const tool = gate.tools.find(candidate => candidate.definition.name === call.name);
+  const tool = context.tools.find(candidate => candidate.definition.name === call.name);
   if (call.problem) return { granted: false, refusal: call.problem };
   if (!tool) {
-    const names = gate.tools.map(candidate => candidate.definition.name).join(', ');
+    const names = context.tools.map(candidate => candidate.definition.name).join(', ');
     return { granted: false, refusal: `Unknown tool: ${call.name}. The tools are ${names}.` };
   }
   const problem = inputProblem(tool, call.input);
   if (problem) return { granted: false, refusal: problem };
-  yield* policyNotices(gate.policy);
+  yield* policyNotices(context.policy);
   const worded = (reason: string): string => tool.wordFailure?.(call.input, reason) ?? reason;
-  const decision = await decide(call, gate.policy);
+  const decision = await decide(call, context.policy);
   const policy: DecidedBy = { action: decision.action, rule: decision.rule };
   if (decision.action === 'deny')
     return { granted: false, refusal: worded(`Not allowed (${decision.rule}): ${decision.reason}`), policy };
   if (decision.action === 'ask') {
-    const refusal = yield* askPerson(call, decision, gate, signal);
+    const refusal = yield* askPerson(call, decision, context, signal);
     if (refusal !== undefined) return { granted: false, refusal, policy };
   }
-  rememberRead(call, decision.subject, gate.policy);
-  const variables = call.name === 'run_command' ? await grantedVariables(gate.policy) : {};
+  rememberRead(call, decision.subject, context.policy);
+  const variables = call.name === 'run_command' ? await grantedVariables(context.policy) : {};
   const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
   const done = readOnly ? asReadOnlyTool(tool, readOnly) : tool;
   const { subject, folder } = decision;

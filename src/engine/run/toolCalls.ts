@@ -33,13 +33,13 @@ const progressInterval = 1000;
  */
 export async function* runTools(
   calls: readonly ToolCall[],
-  bench: ToolCallContext,
+  run: ToolCallContext,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, void> {
   // Keyed by the call itself: a model may give two calls the same id.
   const results = new Map<ToolCall, ToolResult>();
   const running: Promise<RunEvent>[] = [];
-  const progress = new Progress();
+  const progress = new ProgressChannel();
   const end = (call: ToolCall, result: ToolResult, { policy }: ApprovalOutcome): RunEvent => {
     results.set(call, result);
     return { type: 'tool_end', callId: call.id, name: call.name, result, ...(policy ? { policy } : {}) };
@@ -48,24 +48,24 @@ export async function* runTools(
     for (const call of calls) {
       signal.throwIfAborted();
       yield { type: 'tool_start', call };
-      const permit = yield* approveCall(call, bench, signal);
-      if (!permit.granted) {
-        yield end(call, toolError(permit.refusal), permit);
+      const outcome = yield* approveCall(call, run, signal);
+      if (!outcome.granted) {
+        yield end(call, toolError(outcome.refusal), outcome);
         continue;
       }
-      const alone = permit.tool.access === 'write' || permit.tool.access === 'execute';
+      const alone = outcome.tool.access === 'write' || outcome.tool.access === 'execute';
       if (alone) yield* settle(running, progress);
       if (running.length >= maxAtOnce) yield* settle(running, progress, running.length - maxAtOnce + 1);
-      running.push(carryOut(call, permit, bench, progress, signal).then(result => end(call, result, permit)));
+      running.push(carryOut(call, outcome, run, progress, signal).then(result => end(call, result, outcome)));
       if (alone) yield* settle(running, progress);
     }
     yield* settle(running, progress);
-    yield* problemsOf(bench.context.changes);
+    yield* problemsOf(run.context.changes);
     signal.throwIfAborted();
   } finally {
     await Promise.all(running);
     const cancelled = toolError('The run was cancelled before this call ended.');
-    bench.messages.push({
+    run.messages.push({
       role: 'user',
       content: calls.map(call => resultBlock(call, results.get(call) ?? cancelled)),
     });
@@ -75,7 +75,7 @@ export async function* runTools(
 /** Waits for the first `count` promises, or all by default. Removes them from `running`. */
 async function* settle(
   running: Promise<RunEvent>[],
-  progress: Progress,
+  progress: ProgressChannel,
   count = running.length,
 ): AsyncGenerator<RunEvent, void> {
   for (const work of running.slice(0, count)) {
@@ -85,8 +85,8 @@ async function* settle(
   }
 }
 
-/** Collects progress notices of calls while the run waits for the calls to end. */
-class Progress {
+/** Collects events of calls while the run waits for the calls to end. */
+class ProgressChannel {
   #waiting: RunEvent[] = [];
   #wake: () => void = () => undefined;
 
@@ -107,6 +107,16 @@ class Progress {
     this.#wake();
   }
 
+  /** Adds the events, and returns the result that follows them. */
+  async through<Result>(events: AsyncGenerator<RunEvent, Result>): Promise<Result> {
+    for (;;) {
+      const step = await events.next();
+      if (step.done) return step.value;
+      this.add(step.value);
+    }
+  }
+
+  /** Yields the events that are added until the work is done. */
   async *until(work: Promise<unknown>): AsyncGenerator<RunEvent, void> {
     let over = false;
     void work.then(() => {
@@ -132,30 +142,23 @@ function* problemsOf(changes: WriteKeeper | undefined): Generator<RunEvent, void
 
 async function carryOut(
   call: ToolCall,
-  permit: Granted,
-  bench: ToolCallContext,
-  progress: Progress,
+  granted: Granted,
+  run: ToolCallContext,
+  progress: ProgressChannel,
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const { tool, approvedSubject, approvedFolder, variables } = permit;
-  const env = { ...variables, ...bench.context.env };
+  const { tool, approvedSubject, approvedFolder, variables } = granted;
+  const env = { ...variables, ...run.context.env };
   const context: ToolContext = {
-    ...bench.context,
+    ...run.context,
     env,
     signal,
     approvedSubject,
     ...(approvedFolder === undefined ? {} : { approvedFolder }),
     onProgress: progress.of(call),
-    async askSignIn(wanted) {
-      const asking = signInAt(wanted, bench, signal);
-      for (;;) {
-        const step = await asking.next();
-        if (step.done) return step.value;
-        progress.add(step.value);
-      }
-    },
+    askSignIn: wanted => progress.through(signInAt(wanted, run, signal)),
   };
-  if (tool.access === 'execute') bench.context.changes?.noteCommand();
+  if (tool.access === 'execute') run.context.changes?.noteCommand();
   try {
     return withinLimit(await tool.execute(call.input, context));
   } catch (error) {
