@@ -268,6 +268,15 @@ describe('redact', () => {
     assert.deepEqual(notices, ['[redacted] and [redacted]', '[redacted]']);
   });
 
+  it('hides what it learns although all of it is held back already', () => {
+    const redact = redactor(['password-of-one']);
+    const shown = redact.events();
+    assert.deepEqual(shown({ type: 'text', text: 'password' }), []);
+    redact.learn(['password']);
+    const step: RunEvent = { type: 'notice', level: 'info', message: 'on' };
+    assert.deepEqual(shown(step), [{ type: 'text', text: '[redacted]' }, step]);
+  });
+
   it('finds in an address what it has learned meanwhile, as well as what it knew', () => {
     const redact = redactor(['token-one']);
     const query = `https://x.test/?q=${Buffer.from('pass-of-server').toString('hex')}`;
