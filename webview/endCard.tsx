@@ -1,6 +1,6 @@
 /** Shows how a run ended, and what to do next if it did not end well. */
 
-import type { ErrorCode, SkillRef } from '../src/protocol/run.ts';
+import type { ErrorCode, RunError, SkillRef } from '../src/protocol/run.ts';
 import { describeDay, describeLeft } from '../src/protocol/usage.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
@@ -136,20 +136,19 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
         <Icon name={isNoMatch ? 'info' : 'warning'} />
         <span class="message">{isNoMatch ? t('No skill fits this request.') : visibleLines(message)}</span>
       </div>
-      {isNoMatch ? <OtherSkills item={item} /> : <WaysOut item={item} code={item.error!.code} />}
+      {isNoMatch ? <OtherSkills item={item} /> : <WaysOut item={item} error={item.error!} />}
     </div>
   );
 }
 
 /** Offers ways out of an error. Without the workspace's trust nothing else would help. */
-function WaysOut({ item, code }: { item: EndItem; code: ErrorCode }) {
+function WaysOut({ item, error: { code, remedy } }: { item: EndItem; error: RunError }) {
   const trusted = info.value?.trusted !== false;
+  const keyHelps = code === 'auth' || remedy?.kind === 'set_key' || remedy?.kind === 'set_up_model';
   return (
     <div class="buttons">
       {!trusted && <TrustButton />}
-      {trusted && code === 'auth' && (
-        <CommandButton command="telos.setApiKey" label={t('Set API Key…')} primary />
-      )}
+      {trusted && keyHelps && <CommandButton command="telos.setApiKey" label={t('Set API Key…')} primary />}
       {trusted && item.runId === lastRunId.value && (
         <button
           type="button"

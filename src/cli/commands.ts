@@ -20,7 +20,7 @@ import {
 } from './parser.ts';
 import { type RequestOptions, requestCommand } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
-import { terminalText } from './terminalText.ts';
+import { errorText } from './terminalText.ts';
 
 const usageExitCode = 2;
 
@@ -52,7 +52,7 @@ export async function runCommandLine(args: readonly string[], packageFile: URL):
       return error.exitCode === 0 ? 0 : usageExitCode;
     }
     terminal.endLine();
-    terminal.say(terminalText(`telos: ${error instanceof Error ? error.message : String(error)}`));
+    terminal.say(`telos: ${errorText(error)}`);
     return 1;
   } finally {
     terminal.flush();

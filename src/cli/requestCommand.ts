@@ -2,15 +2,15 @@
 
 import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
-import { type Human, nobody, yesToAll } from '../engine/human.ts';
+import { type Human, yesToAll } from '../engine/human.ts';
 import type { RunRequest } from '../engine/run/request.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeRoute, type RouteReason, type RunOutcome } from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { jsonPrinter, noMatchText, textPrinter } from './runPrinter.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { terminalHuman } from './terminalHuman.ts';
-import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { terminalHuman, unattended } from './terminalHuman.ts';
+import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 /** Options of the command line, as they were given. Paths may be relative to the folder of the call. */
 export interface RequestOptions extends ConfigOptions {
@@ -79,7 +79,7 @@ const exitCodes: Record<RunOutcome, number> = {
 
 async function humanFor(options: RequestOptions, terminal: Terminal): Promise<Human> {
   if (options.yes) return yesToAll;
-  if (!terminal.canAsk) return nobody;
+  if (!terminal.canAsk) return unattended;
   return terminalHuman(terminal);
 }
 
@@ -113,7 +113,7 @@ async function dryRun(
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;
     if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(terminalText(error.message)));
+    terminal.say(terminal.style.red(errorText(error)));
     return 1;
   }
 }

@@ -10,7 +10,7 @@ import { Telos } from '../engine/telos.ts';
 import { describeRoute } from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
-import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 /** Options of `telos route`. Paths may be relative to the folder of the call. */
 export interface RouteOptions extends ConfigOptions {
@@ -51,7 +51,7 @@ export async function routeCommand(text: string, options: RouteOptions, terminal
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;
     if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(terminalText(error.message)));
+    terminal.say(terminal.style.red(errorText(error)));
     return 1;
   } finally {
     release();

@@ -7,7 +7,7 @@ import {
   type ToolResult,
 } from '../protocol/run.ts';
 import type { Terminal } from './terminal.ts';
-import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { terminalJson, terminalLine, terminalText, toldText } from './terminalText.ts';
 
 export type RunPrinter = (event: RunEvent) => void;
 
@@ -27,9 +27,7 @@ export function textPrinter(terminal: Terminal, verbose: boolean): RunPrinter {
       case 'step':
         return say(style.dim(`· ${terminalLine(`${event.skill}: ${event.detail}`, terminal.sayWidth - 2)}`));
       case 'notice':
-        return say(
-          event.level === 'warning' ? style.yellow(terminalText(event.message)) : terminalText(event.message),
-        );
+        return say(event.level === 'warning' ? style.yellow(toldText(event)) : toldText(event));
       case 'text':
         return terminal.out(terminalText(event.text));
       case 'tool_start':
@@ -117,7 +115,7 @@ function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, verbose: boolean)
       ),
     );
   } else if (event.error) {
-    terminal.say(style.red(terminalText(event.error.message)));
+    terminal.say(style.red(toldText(event.error)));
   } else if (event.outcome === 'round_limit') {
     terminal.say(
       style.yellow(

@@ -23,7 +23,7 @@ import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { jsonPrinter, textPrinter } from './runPrinter.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
 export interface RunsOptions extends ConfigOptions {
   json?: boolean;
@@ -235,7 +235,7 @@ async function withHistory(
     return await use(new RunHistory(config.dataDir), config);
   } catch (error) {
     if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(terminalText(error.message)));
+    terminal.say(terminal.style.red(errorText(error)));
     return 1;
   }
 }

@@ -12,7 +12,7 @@ import { describeOrigin, describeReplacement, type InstallPlan } from '../protoc
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
-import { exactText, terminalJson, terminalText } from './terminalText.ts';
+import { errorText, exactText, terminalJson, terminalText, toldText } from './terminalText.ts';
 
 /** Creates the configuration and the skills folder. Returns the exit code. */
 export async function initCommand(options: ConfigOptions, terminal: Terminal): Promise<number> {
@@ -138,7 +138,7 @@ async function withTelos(
     return await use(Telos.open(config));
   } catch (error) {
     if (!(error instanceof TelosError)) throw error;
-    terminal.say(terminal.style.red(terminalText(error.message)));
+    terminal.say(terminal.style.red(errorText(error)));
     return 1;
   }
 }
@@ -156,7 +156,7 @@ export async function doctorCommand(
     if (options.json) terminal.out(`${terminalJson(report)}\n`);
     else
       terminal.out(
-        `${describeReport(report)
+        `${describeReport(report, toldText)
           .map(line => terminalText(line.replaceAll('\n', ' ')))
           .join('\n')}\n`,
       );

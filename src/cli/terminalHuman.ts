@@ -1,11 +1,11 @@
 /** Asks the person at the terminal, on stderr, so that stdout contains only requested output. */
 
 import { createInterface } from 'node:readline';
-import type { Human } from '../engine/human.ts';
+import { type Human, nobody } from '../engine/human.ts';
 import { type AgentCard, describeCard } from '../protocol/agentCard.ts';
 import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protocol/run.ts';
 import { abortOnInterrupt, dropTypedAhead, isKeyInput, type Terminal } from './terminal.ts';
-import { exactText, terminalText } from './terminalText.ts';
+import { exactText, remedyText, terminalText } from './terminalText.ts';
 
 /** Most that is shown of a subject, half of it from the beginning. The part between is counted, and shown on request. */
 const shownCharacters = 4000;
@@ -50,6 +50,20 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
     },
   };
 }
+
+/** Denies every question because there is no person to ask, and says what would allow it. The model reads the reason too. */
+export const unattended: Human = {
+  ...nobody,
+  async approve(request, signal) {
+    const decision = await nobody.approve(request, signal);
+    if (decision.allow) return decision;
+    const remedy = request.toAllow ? ` ${remedyText(request.toAllow)}` : '';
+    return {
+      allow: false,
+      reason: `${decision.reason} Use --yes to allow it, or a terminal to be asked.${remedy}`,
+    };
+  },
+};
 
 /** Words the question. It follows the card, so that the end of a command is next to where the answer is typed. */
 function approvalText(

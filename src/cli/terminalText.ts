@@ -1,4 +1,6 @@
 /** Escapes characters with which a model, a tool or a file could steer the terminal. */
+import { TelosError } from '../engine/errors.ts';
+import type { Remedy, Told } from '../protocol/run.ts';
 import { steering, unseen } from '../protocol/text.ts';
 
 const steeringCharacters = new RegExp(steering.source, 'g');
@@ -12,6 +14,42 @@ const unseenCharacters = new RegExp(`(?![\\n\\t])(?:${unseen.source})`, 'gu');
  */
 export function terminalText(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(steeringCharacters, escaped);
+}
+
+/** Returns a message and what to do next, with the commands of this command line, for a terminal. */
+export const toldText = ({ message, remedy }: Told): string =>
+  terminalText(remedy ? `${message} ${remedyText(remedy)}` : message);
+
+/** Returns the words of an error of the engine as `toldText` does, and the message of any other. */
+export function errorText(error: unknown): string {
+  if (error instanceof TelosError) return toldText(error.told);
+  return terminalText(error instanceof Error ? error.message : String(error));
+}
+
+/** Returns what a person can do, with the commands of this command line. */
+export function remedyText(remedy: Remedy): string {
+  switch (remedy.kind) {
+    case 'set_key':
+      return `Set ${remedy.variable} in the environment or in the .env file, or choose another provider with --provider.`;
+    case 'set_up_model':
+      return 'Set ANTHROPIC_API_KEY or the key of another provider in the environment or in the .env file, or start Ollama.';
+    case 'choose_model':
+      return 'Choose another one with --provider and --model, or with TELOS_PROVIDER and TELOS_MODEL.';
+    case 'add_skill':
+      return `\`telos init\` creates ${remedy.folder}, \`telos skill add\` a first skill.`;
+    case 'choose_name':
+      return 'Install this agent under another name with --as <name>, or remove or rename the other one.';
+    case 'review_agent':
+      return `Review it with: telos trust ${remedy.agent}`;
+    case 'allow_rule':
+      return `To always allow it, add an [[allow]] rule to ${remedy.file}: ${remedy.lines.join(', ')}.`;
+    case 'check_policy':
+      return '`telos policy list` lists everything that is wrong in it.';
+    case 'lint':
+      return '`telos lint` lists them.';
+    case 'record_again':
+      return 'Record the run again with --record.';
+  }
 }
 
 /** Returns text for a person to decide about: invisible characters are shown too. */

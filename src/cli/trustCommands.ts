@@ -16,7 +16,7 @@ import type { JsonObject } from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 import { readLine } from './terminalHuman.ts';
-import { exactText, table, terminalJson, terminalText } from './terminalText.ts';
+import { exactText, remedyText, table, terminalJson, terminalText } from './terminalText.ts';
 
 export interface TrustOptions extends ConfigOptions {
   yes?: boolean;
@@ -93,7 +93,7 @@ export async function policyExplainCommand(
   if ('folder' in decision && decision.folder) lines.push(`In: ${decision.folder}`);
   if ('reason' in decision) lines.push(`Why: ${decision.reason}`);
   if (decision.action === 'ask' && decision.toAllow)
-    lines.push(`To allow it beforehand: ${decision.toAllow}`);
+    lines.push(`To allow it beforehand: ${remedyText(decision.toAllow)}`);
   terminal.out(`${lines.map(exactText).join('\n')}\n`);
   return 0;
 }

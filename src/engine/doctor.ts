@@ -14,7 +14,9 @@ import type {
   DoctorServer,
   DoctorValue,
 } from '../protocol/doctorReport.ts';
+import type { Remedy } from '../protocol/run.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
+import { TelosError } from './errors.ts';
 import type { Diagnostic } from './files/diagnostic.ts';
 import { hiddenIn } from './mcp/config.ts';
 import { describeServers, type McpReach, type McpServerReport, usualLimits } from './mcp/servers.ts';
@@ -57,8 +59,8 @@ export async function examine(
     findings.push({ severity: stopping.includes(message) ? 'error' : 'warning', message });
   for (const defect of defectsIn([...diagnostics, ...agents.flatMap(diagnosticsOf)])) findings.push(defect);
   if (agents.length === 0) {
-    const message = `There are no agents. \`telos init\` makes ${config.skillsDir}, \`telos skill add\` a first skill.`;
-    findings.push({ severity: 'warning', message });
+    const remedy: Remedy = { kind: 'add_skill', folder: config.skillsDir };
+    findings.push({ severity: 'warning', message: 'There are no agents.', remedy });
   }
   const report: DoctorReport = {
     platform: `Node ${process.versions.node} on ${process.platform} ${process.arch}`,
@@ -158,7 +160,7 @@ function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
   if (more === 0) return shown;
   return [
     ...shown,
-    { severity: 'error', message: `${more} more errors in skill files; \`telos lint\` lists them.` },
+    { severity: 'error', message: `${more} more errors in skill files.`, remedy: { kind: 'lint' } },
   ];
 }
 
@@ -172,7 +174,8 @@ async function lookAtProvider(
   try {
     choice = await choose();
   } catch (error) {
-    findings.push({ severity: 'error', message: error instanceof Error ? error.message : String(error) });
+    const told = error instanceof TelosError ? error.told : { message: String(error) };
+    findings.push({ severity: 'error', ...told });
     return undefined;
   }
   const { name, model, why, baseUrl, recording } = choice;
@@ -183,9 +186,8 @@ async function lookAtProvider(
     ...(baseUrl ? { baseUrl: withoutPassword(baseUrl) } : {}),
   };
   if (recording && !config.provider && !config.replayFile) {
-    const message =
-      'No model is set up, so skills can only play recorded runs. Set ANTHROPIC_API_KEY or another key, or start Ollama.';
-    findings.push({ severity: 'warning', message });
+    const message = 'No model is set up, so skills can only play recorded runs.';
+    findings.push({ severity: 'warning', message, remedy: { kind: 'set_up_model' } });
   }
   const ping = await pingProvider(config, choice, signal);
   if (!ping) return provider;
@@ -210,8 +212,8 @@ function missingModel({ name, model }: ProviderChoice, models: readonly string[]
   if (models.length === 0 || models.some(id => id === model || id === `models/${model}`)) return undefined;
   // Names without a date mean the latest of their kind.
   if (models.some(id => id.startsWith(`${model}-`))) return undefined;
-  const message = `${name} does not list the model ${model}. Check its name (TELOS_MODEL).`;
-  return { severity: 'warning', message };
+  const message = `${name} does not list the model ${model}.`;
+  return { severity: 'warning', message, remedy: { kind: 'choose_model' } };
 }
 
 /** Examines one agent after the other, since each server may be a program that starts. */
@@ -238,14 +240,14 @@ async function lookAtServers(
     if (decision.action !== 'allow') {
       const how = { new: 'is not reviewed yet', changed: 'has changed since it was reviewed' };
       const why =
-        state === 'reviewed'
-          ? `not tried: ${decision.reason}`
-          : `not tried: the agent ${how[state]} (telos trust ${agent.name})`;
+        state === 'reviewed' ? `not tried: ${decision.reason}` : `not tried: the agent ${how[state]}.`;
+      const remedy: Remedy | undefined =
+        state === 'reviewed' ? undefined : { kind: 'review_agent', agent: agent.name };
       servers.push({
         agent: agent.name,
         server: '*',
         place: agent.mcpConfig,
-        outcome: { state: 'not tried', why },
+        outcome: { state: 'not tried', why, ...(remedy && { remedy }) },
       });
       continue;
     }

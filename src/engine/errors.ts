@@ -1,22 +1,48 @@
 /** Defines the one error type that the engine throws on purpose. `startRun` turns it into the run's end. */
-import type { ErrorCode, SkillRef } from '../protocol/run.ts';
+import type { ErrorCode, Remedy, RunError, SkillRef } from '../protocol/run.ts';
+import { type Sentence, spoken } from '../protocol/text.ts';
 
 /** The abort reason of a run whose process ends. No person stopped the run, and it can be continued. */
 export class Interruption extends Error {}
 
-/** An error of the engine. `message` states what happened, to what, and what to do next. It contains no secret. */
+/**
+ * An error of the engine. `message` states what happened and to what, in English; `remedy` says what to do next, for which
+ * each frontend has words. Contains no secret.
+ */
 export class TelosError extends Error {
   readonly code: ErrorCode;
+  readonly sentences: readonly Sentence[] | undefined;
+  readonly remedy: Remedy | undefined;
   readonly suggestions: readonly SkillRef[] | undefined;
 
+  /** Sentences, unlike a text, can be said in another language. */
   constructor(
     code: ErrorCode,
-    message: string,
-    options?: ErrorOptions & { suggestions?: readonly SkillRef[] },
+    message: string | readonly Sentence[],
+    options?: ErrorOptions & { remedy?: Remedy | undefined; suggestions?: readonly SkillRef[] },
   ) {
-    super(message, options);
+    super(typeof message === 'string' ? message : spoken(message), options);
     this.name = 'TelosError';
     this.code = code;
+    this.sentences = typeof message === 'string' ? undefined : message;
+    this.remedy = options?.remedy;
     this.suggestions = options?.suggestions;
+  }
+
+  /** Returns the same error with one more sentence at the end of its message. */
+  followedBy(more: Sentence): TelosError {
+    const { code, message, sentences = [{ text: message, values: [] }], remedy } = this;
+    return new TelosError(code, [...sentences, more], { remedy, cause: this });
+  }
+
+  /** The error as data, for the event that ends a run. */
+  get told(): RunError {
+    const { code, message, sentences, remedy, suggestions } = this;
+    return {
+      ...{ code, message },
+      ...(sentences && { sentences }),
+      ...(remedy && { remedy }),
+      ...(suggestions && { suggestions }),
+    };
   }
 }

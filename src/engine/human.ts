@@ -16,7 +16,7 @@ export interface Human {
 export const nobody: Human = {
   approve: async request => ({
     allow: false,
-    reason: `Nobody can be asked here; --yes allows it, and a terminal asks (rule ${request.rule}: ${request.reason})${request.toAllow ? ` ${request.toAllow}` : ''}`,
+    reason: `No one can be asked here (rule ${request.rule}: ${request.reason}).`,
   }),
   ask: async questions => questions.map(() => ''),
 };

@@ -1,11 +1,11 @@
 /** Defines the doctor's report on the whole set-up, and the words in which every frontend shows it. */
+import type { Remedy, Told } from './run.ts';
 import { counted } from './text.ts';
 
-export interface DoctorFinding {
+/** Its message states the problem and what it affects. */
+export interface DoctorFinding extends Told {
   /** `error`: something that is set up does not work. */
   severity: 'error' | 'warning';
-  /** States the problem, what it affects, and what to do. */
-  message: string;
 }
 
 export interface DoctorValue {
@@ -55,7 +55,7 @@ export interface DoctorServer {
     | { state: 'ok'; name: string; version: string; tools: readonly string[]; milliseconds: number }
     | { state: 'failed'; problem: string }
     /** The server was not started or reached; `why` is the reason. */
-    | { state: 'not tried'; why: string };
+    | { state: 'not tried'; why: string; remedy?: Remedy };
 }
 
 export interface DoctorReport {
@@ -73,8 +73,11 @@ export interface DoctorReport {
 export const isBroken = ({ findings }: DoctorReport): boolean =>
   findings.some(({ severity }) => severity === 'error');
 
-/** Returns the report as lines for a person. Text of files and servers is included as is: the caller makes it safe to show. */
-export function describeReport(report: DoctorReport): string[] {
+/**
+ * Returns the report as lines for a person. `tell` says a message and what to do, in the words of the frontend. Text of files and
+ * servers is included as is: the caller makes it safe to show.
+ */
+export function describeReport(report: DoctorReport, tell: (told: Told) => string): string[] {
   const { platform, values, folders, agents, servers, findings } = report;
   const skills = agents.reduce((sum, agent) => sum + agent.skills, 0);
   const errors = findings.filter(({ severity }) => severity === 'error').length;
@@ -103,10 +106,10 @@ export function describeReport(report: DoctorReport): string[] {
     '',
     servers.length === 0 ? 'MCP servers: none' : 'MCP servers:',
     ...columns(
-      servers.map(({ agent, server, place, outcome }) => [agent, server, outcomeText(outcome), place]),
+      servers.map(({ agent, server, place, outcome }) => [agent, server, outcomeText(outcome, tell), place]),
     ),
     '',
-    ...findings.map(({ severity, message }) => `${severity === 'error' ? '✗' : '!'} ${message}`),
+    ...findings.map(finding => `${finding.severity === 'error' ? '✗' : '!'} ${tell(finding)}`),
     errors > 0
       ? `${counted(errors, 'thing')} to mend.`
       : findings.length > 0
@@ -141,14 +144,14 @@ function providerLines(provider: DoctorProvider | undefined): string[] {
   return [first, `  ${why}`, `  ${said}`];
 }
 
-function outcomeText(outcome: DoctorServer['outcome']): string {
+function outcomeText(outcome: DoctorServer['outcome'], tell: (told: Told) => string): string {
   switch (outcome.state) {
     case 'ok':
       return `${outcome.name} ${outcome.version}: ${counted(outcome.tools.length, 'tool')} in ${outcome.milliseconds} ms`;
     case 'failed':
       return 'does not work';
     case 'not tried':
-      return outcome.why;
+      return tell({ message: outcome.why, ...(outcome.remedy && { remedy: outcome.remedy }) });
   }
 }
 

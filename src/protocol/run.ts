@@ -5,7 +5,7 @@
 
 import type { AgentCard } from './agentCard.ts';
 import type { AttachedName } from './attachment.ts';
-import { english, type Say } from './text.ts';
+import { english, type Say, type Sentence } from './text.ts';
 
 /** An object that survives JSON.stringify. Tool inputs and schemas are such objects. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -139,9 +139,25 @@ export interface ApprovalRequest {
   card?: AgentCard;
   /** For a write: the lines that would change, each after `-`, `+` or a blank. */
   diff?: string;
-  /** What the person can do beforehand so that this is not asked, in a sentence. */
-  toAllow?: string;
+  /** The sentences of `reason`, if it is made of some. */
+  sentences?: readonly Sentence[];
+  /** What the person can do beforehand so that this is not asked. */
+  toAllow?: Remedy;
 }
+
+/**
+ * What a person can do about something, without the words of a frontend, since each has its own commands for it:
+ * `set_key` give the key of a provider; `set_up_model` give any model; `choose_model` choose another provider or model;
+ * `add_skill` make a first skill; `choose_name` install under another name; `review_agent` look at an agent's card and
+ * accept it; `allow_rule` write a rule with these lines into the policy file; `check_policy` list what is wrong in it;
+ * `lint` list the defects of all skill files; `record_again` record the run once more.
+ */
+export type Remedy =
+  | { kind: 'set_key'; variable: string }
+  | { kind: 'add_skill'; folder: string }
+  | { kind: 'review_agent'; agent: string }
+  | { kind: 'allow_rule'; file: string; lines: readonly string[] }
+  | { kind: 'set_up_model' | 'choose_model' | 'choose_name' | 'check_policy' | 'lint' | 'record_again' };
 
 export type ApprovalDecision = { allow: true; scope: ApprovalScope } | { allow: false; reason: string };
 
@@ -175,10 +191,18 @@ export type ErrorCode =
   | 'no_match'
   | 'internal';
 
-export interface RunError {
-  code: ErrorCode;
-  /** States what happened, to what, and what to do next. Contains no secrets. */
+/** A message for a person: in English, and as data for a frontend that speaks another language. Contains no secrets. */
+export interface Told {
+  /** States what happened and to what, in English. */
   message: string;
+  /** The message's sentences, if it is made of some. Missing in runs that an older version has stored. */
+  sentences?: readonly Sentence[];
+  /** What to do next. */
+  remedy?: Remedy;
+}
+
+export interface RunError extends Told {
+  code: ErrorCode;
   /** For `no_match`: skills that could have been meant, best first. */
   suggestions?: readonly SkillRef[];
 }
@@ -216,7 +240,7 @@ export type RunEvent =
       recording?: RecordingInfo;
     }
   | { type: 'step'; skill: string; detail: string }
-  | { type: 'notice'; level: 'info' | 'warning'; message: string }
+  | ({ type: 'notice'; level: 'info' | 'warning' } & Told)
   | { type: 'text'; text: string }
   | { type: 'tool_start'; call: ToolCall }
   | { type: 'approval_request'; request: ApprovalRequest }
@@ -239,7 +263,8 @@ export type RunEvent =
       /** The model that chose the skill, with round 0. */
       routing?: RoutingModel;
     }
-  | { type: 'retry'; attempt: number; waitMs: number; why: string }
+  /** `sentences` are those of `why`. */
+  | { type: 'retry'; attempt: number; waitMs: number; why: string; sentences?: readonly Sentence[] }
   | {
       type: 'run_end';
       outcome: RunOutcome;

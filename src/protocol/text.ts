@@ -30,5 +30,27 @@ export function withValues(text: string, values: readonly (string | number)[]): 
   return text.replace(/\{(\d+)\}/g, (place, index: string) => String(values[Number(index)] ?? place));
 }
 
+/**
+ * A sentence as data, so that a frontend can say it in the reader's language: an English text with places `{0}`, `{1}` …
+ * and what stands there. A test demands German for every text that the code gives to `sentence`.
+ */
+export interface Sentence {
+  readonly text: string;
+  readonly values: readonly (string | number | Sentence)[];
+}
+
+/** The first argument is the literal English text, so that a test can find it. */
+export const sentence = (text: string, ...values: Sentence['values']): Sentence => ({ text, values });
+
+/** Returns the sentences in the language of the frontend, one after the other. */
+export function spoken(sentences: readonly Sentence[], translate: Say = english): string {
+  return sentences
+    .map(({ text, values }) => translate(text, ...values.map(value => inWords(value, translate))))
+    .join(' ');
+}
+
+const inWords = (value: Sentence['values'][number], translate: Say): string | number =>
+  typeof value === 'object' ? spoken([value], translate) : value;
+
 /** Returns `1 skill`, `2 skills` and so on, for an English noun with a plural in s. */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -1,5 +1,6 @@
 /** Runs an agent on a model that obeys a script to the letter, over the provider's real wire, and tells what was seen from outside. */
-import { type Human, nobody } from '../../src/engine/human.ts';
+import { unattended } from '../../src/cli/terminalHuman.ts';
+import type { Human } from '../../src/engine/human.ts';
 import { type FrontendParts, Telos } from '../../src/engine/telos.ts';
 import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../src/protocol/run.ts';
 import { type AnthropicTurn, type ReceivedRequest, startAnthropicServer } from '../fakes/anthropicServer.ts';
@@ -60,17 +61,17 @@ export async function runAgent(
   const asked: ApprovalRequest[] = [];
   const human: Human = person
     ? {
-        ask: nobody.ask,
+        ask: unattended.ask,
         approve: async request => {
           asked.push(request);
           return typeof person === 'function' ? person(request) : person;
         },
       }
-    : (options.human ?? nobody);
+    : (options.human ?? unattended);
   const config = world.configFor({ ANTHROPIC_API_KEY: usualKey, ANTHROPIC_BASE_URL: server.url, ...env });
   const events: RunEvent[] = [];
-  const unattended = !person && !options.human;
-  const before = unattended ? snapshot(world) : new Map();
+  const isUnattended = !person && !options.human;
+  const before = isUnattended ? snapshot(world) : new Map();
   const start = performance.now();
   try {
     const request = { text: 'do it', skill: { agent: options.agent ?? agentName, skill: 'one' } };
@@ -83,7 +84,7 @@ export async function runAgent(
   }
   const milliseconds = performance.now() - start;
   const results = resultsIn(server.requests, events);
-  if (unattended) noteRun(world, changesSince(before, snapshot(world)), events, results);
+  if (isUnattended) noteRun(world, changesSince(before, snapshot(world)), events, results);
   if (events.at(-1)?.type !== 'run_end') world.noted.crashed.push('the run has no end');
   noteKey(world, 'the events', JSON.stringify(events));
   return {
@@ -134,7 +135,7 @@ export function decisionOf({ asked, results }: Pick<AgentRun, 'asked' | 'results
 
 /** With nobody there, a question is a no that names its rule; a case may call that `ask`. */
 export const wasQuestion = ({ results }: Pick<AgentRun, 'results'>): boolean =>
-  /^Denied: Nobody can be asked here/.test(results.at(-1)?.content ?? '');
+  /^Denied: No one can be asked here/.test(results.at(-1)?.content ?? '');
 
 /** The refusal names the rule that decided. */
 export const namesRule = (told: string): boolean | string =>

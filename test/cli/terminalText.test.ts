@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict';
-import { exactText, terminalJson, terminalLine, terminalText } from '../../src/cli/terminalText.ts';
+import {
+  errorText,
+  exactText,
+  remedyText,
+  terminalJson,
+  terminalLine,
+  terminalText,
+} from '../../src/cli/terminalText.ts';
+import { TelosError } from '../../src/engine/errors.ts';
+import { sentence } from '../../src/protocol/text.ts';
 
 describe('terminalText', () => {
   it('shows what could steer the terminal and keeps newlines and tabs', () => {
@@ -26,5 +35,16 @@ describe('terminalText', () => {
     const line = terminalJson(value);
     assert.match(line, /^[\x20-\x7e]*$/);
     assert.deepEqual(JSON.parse(line), value);
+  });
+});
+
+describe('errorText', () => {
+  it('says what to do with the commands of the command line, and with no command of the editor', () => {
+    const error = new TelosError('auth', [sentence('The provider {0} has no key.', 'openai')], {
+      remedy: { kind: 'set_key', variable: 'OPENAI_API_KEY' },
+    });
+    assert.match(errorText(error), /^The provider openai has no key\. Set OPENAI_API_KEY in the environment/);
+    assert.equal(remedyText({ kind: 'review_agent', agent: 'kairos' }), 'Review it with: telos trust kairos');
+    assert.equal(errorText(new Error('\x1b[2Jplain')), '\\x1b[2Jplain');
   });
 });

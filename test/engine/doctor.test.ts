@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { toldText } from '../../src/cli/terminalText.ts';
 import { loadConfig } from '../../src/engine/config.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import { describeReport, isBroken } from '../../src/protocol/doctorReport.ts';
@@ -47,7 +48,7 @@ describe('Telos.doctor', () => {
     const report = await open().doctor(signal);
     assert.deepEqual(report.findings, []);
     assert.equal(isBroken(report), false);
-    const text = describeReport(report).join('\n');
+    const text = describeReport(report, toldText).join('\n');
     assert.doesNotMatch(text, /secret-key/);
     assert.match(text, /ANTHROPIC_API_KEY +\(set\) +environment\n/);
     assert.match(text, /OPENAI_API_KEY +\(not set\)/);
@@ -75,11 +76,11 @@ describe('Telos.doctor', () => {
     const said = errors.join('\n');
     assert.match(said, /data \(data and logs\) is not a folder/);
     assert.match(said, /TELOS_MAX_COST is 'x'/);
-    assert.match(said, /There is no provider 'nope'/);
+    assert.match(said, /The provider 'nope' is unknown\./);
     assert.match(said, /agent\.toml:1: /);
     assert.equal(isBroken(report), true);
     assert.equal(report.provider, undefined);
-    assert.match(describeReport(report).at(-1) ?? '', /^\d+ things to mend\.$/);
+    assert.match(describeReport(report, toldText).at(-1) ?? '', /^\d+ things to mend\.$/);
   });
 
   it('says which model to load, and which name may be wrong', async () => {
@@ -109,7 +110,10 @@ describe('Telos.doctor', () => {
       ['alive', 'ok'],
       ['dead', 'failed'],
     ]);
-    assert.match(describeReport(report).join('\n'), /kairos +alive +fake 1\.2\.3: 6 tools in \d+ ms/);
+    assert.match(
+      describeReport(report, toldText).join('\n'),
+      /kairos +alive +fake 1\.2\.3: 6 tools in \d+ ms/,
+    );
     assert.match(
       report.findings[0]?.message ?? '',
       /'dead' of kairos does not work: .*cannot find the database/s,
@@ -124,8 +128,8 @@ describe('Telos.doctor', () => {
     const report = await open().doctor(signal);
     assert.equal(existsSync(file), false);
     assert.match(
-      describeReport(report).join('\n'),
-      /not tried: the agent is not reviewed yet \(telos trust kairos\)/,
+      describeReport(report, toldText).join('\n'),
+      /not tried: the agent is not reviewed yet\. Review it with: telos trust kairos/,
     );
     assert.equal(isBroken(report), false);
   });
@@ -144,7 +148,7 @@ describe('Telos.doctor', () => {
     const report = await telos.doctor(signal);
     assert.equal(existsSync(file), false);
     assert.match(
-      describeReport(report).join('\n'),
+      describeReport(report, toldText).join('\n'),
       /not tried: .*server\.mjs, which lies where runs can write/,
     );
   });

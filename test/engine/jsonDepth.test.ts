@@ -64,7 +64,7 @@ describe('deep JSON', () => {
       withoutDepth({ id: '1', name: 'say', input: { text: table } }),
     ]) {
       assert.deepEqual(call.input, {});
-      assert.match(call.problem ?? '', /more than 100 lists and objects inside each other/);
+      assert.match(call.problem ?? '', /nest lists and objects more than 100 levels deep/);
     }
   });
 });

@@ -43,7 +43,9 @@ describe('localisation', () => {
 
   it('has German for every text in the code, and no German that nothing shows', () => {
     const german = table('l10n/bundle.l10n.de.json');
-    const texts = new Set(['src/extension', 'src/protocol', 'webview'].flatMap(sources).flatMap(textsIn));
+    const texts = new Set(
+      ['src/extension', 'src/engine', 'src/protocol', 'webview'].flatMap(sources).flatMap(textsIn),
+    );
     assert.deepEqual(
       [...texts].filter(text => !Object.hasOwn(german, text)),
       [],
@@ -52,6 +54,19 @@ describe('localisation', () => {
       Object.keys(german).filter(text => !texts.has(text)),
       [],
     );
+  });
+
+  it('names no command of a frontend in the engine, since each frontend has its own', () => {
+    const command =
+      /`telos [a-z]|telos (?:trust|init|lint|policy|install)\b|(?<!\|)--(?:yes|as|record)\b|Telos: [A-Z]/;
+    const named = sources('src/engine').flatMap(file =>
+      read(file)
+        .replaceAll(/^\s*(?:\/\*\*?|\*|\/\/).*$/gm, '')
+        .split('\n')
+        .filter(line => command.test(line))
+        .map(line => `${file}: ${line.trim()}`),
+    );
+    assert.deepEqual(named, []);
   });
 
   it('says no sentence and no button of the editor in English alone', () => {
@@ -79,9 +94,16 @@ function sources(folder: string): string[] {
     .map(name => join(folder, name));
 }
 
-/** First arguments of `vscode.l10n.t`, of the view's `t` and, on the ground, of a `say`; one that is no literal could not be translated. */
+/**
+ * First arguments of `vscode.l10n.t`, of the view's `t`, of a `say` in the protocol, and of `sentence` in the engine. One that is not a
+ * literal could not be translated.
+ */
 function textsIn(file: string): string[] {
-  const name = file.startsWith(join('src', 'protocol')) ? 'say' : 't';
+  const name = file.startsWith(join('src', 'protocol'))
+    ? 'say'
+    : file.startsWith(join('src', 'engine'))
+      ? 'sentence'
+      : 't';
   const call = new RegExp(
     String.raw`(?:(?<![\w.$])|\bl10n\.)${name}\(\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")?`,
     'g',

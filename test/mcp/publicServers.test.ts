@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { unattended } from '../../src/cli/terminalHuman.ts';
 import { loadConfig } from '../../src/engine/config.ts';
 import { type Human, nobody, yesToAll } from '../../src/engine/human.ts';
 import { Telos } from '../../src/engine/telos.ts';
@@ -192,7 +193,7 @@ describe('a run with public MCP servers', () => {
 
   it('does nothing that nobody has agreed to', async () => {
     const turns = [[calls('1', 'echo', { message: 'a' }), done('tool_use')], ends];
-    const { results, notices } = await run({ everything: local }, turns, nobody);
+    const { results, notices } = await run({ everything: local }, turns, unattended);
     assert.match(notices[0] ?? '', /goes on without its MCP servers.*telos trust helper/);
     assert.match(results[0]?.content ?? '', /^Unknown tool: echo/);
     const connected: Human = {

@@ -163,7 +163,7 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
 }
 
 const signInElsewhere =
-  'the Telos extension of VS Code can ask for it, and anywhere else what it accepts goes into "headers" of its entry';
+  'only an editor can ask for it; elsewhere, put what the server accepts into "headers" of its entry';
 
 /** Returns an error's message and those of its causes. The last cause says why a connection failed. */
 function plainReason(error: unknown): string {

@@ -136,7 +136,7 @@ export class McpSignIn {
       if (known?.clientId !== this.#client.clientId || known.issuer === issuer) return;
       throw new TelosError(
         'mcp',
-        `it sends people to ${issuer} now, and the client id of its entry belongs to ${known.issuer}. If that is right, "Telos: Clear Secrets" forgets where it belongs`,
+        `it sends people to ${issuer} now, and the client id of its entry belongs to ${known.issuer}. If that is right, clear the secrets that Telos keeps, then sign in again`,
       );
     }
     if (authorizationServerMetadata?.registration_endpoint) return;

@@ -76,8 +76,8 @@ export class AgentReviews {
     const { redFlags: _flags, leftOut: _leftOut, ...facts } = await cardOf(agent, files);
     const { files: after } = await this.stateOf(agent);
     if (files.digest !== shown.digest || after.digest !== shown.digest) {
-      const message = `The files of agent '${agent.name}' changed while its card was open. Look at it again: telos trust ${agent.name}`;
-      throw new TelosError('config', message);
+      const message = `The files of agent '${agent.name}' changed while its card was open. Look at it again.`;
+      throw new TelosError('config', message, { remedy: { kind: 'review_agent', agent: agent.name } });
     }
     if (files.tooLarge)
       throw new TelosError(

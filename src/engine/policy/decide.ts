@@ -64,10 +64,7 @@ async function decideOn(wanted: PolicySubject, context: PolicyContext): Promise<
  * Refuses every call. If the file cannot be read in full, its prohibitions are not known, so nothing runs that it might forbid.
  */
 export const brokenRules = (problem: string): Deny =>
-  deny(
-    'policy.broken',
-    `The user's policy file cannot be read whole, and it could forbid this. ${problem} telos policy list shows all that is wrong with it.`,
-  );
+  deny('policy.broken', `The user's policy file cannot be read whole, and it could forbid this. ${problem}`);
 
 /** Returns a name that can be searched for and that leads to the line of the rule. */
 const nameOf = ({ effect, line }: PolicyRule): string => `policy.${effect}:${line}`;

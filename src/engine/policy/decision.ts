@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
-import type { ApprovalScope } from '../../protocol/run.ts';
+import type { ApprovalScope, Remedy } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import type { McpToolFacts } from '../mcp/tools.ts';
 import { secretFinder, secretsIn } from '../redact.ts';
@@ -89,8 +89,8 @@ export interface Ask {
   card?: AgentCard;
   /** Present if `always` is offered. */
   lasting?: LastingGrant;
-  /** A sentence that says what the user can do beforehand to avoid the question. */
-  toAllow?: string;
+  /** What the user can do beforehand to avoid the question. */
+  toAllow?: Remedy;
 }
 
 export interface Deny {

@@ -1,4 +1,5 @@
 /** Words the question about a call, and binds what an answer grants to the files that the agent has now. */
+import type { Remedy } from '../../protocol/run.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { tomlString } from '../files/settingsFile.ts';
 import type { AgentFiles } from './agentFiles.ts';
@@ -44,10 +45,10 @@ export function ask(wanted: PolicySubject, question: Question, context: PolicyCo
   };
 }
 
-function howToAllow(draft: RuleDraft, context: PolicyContext): string {
+function howToAllow(draft: RuleDraft, context: PolicyContext): Remedy {
   const { pack: _pack, ...shown } = draft;
   const lines = Object.entries(shown).map(([key, value]) => `${key} = ${tomlString(String(value))}`);
-  return `A rule in ${context.rules?.file ?? 'policy.toml'} allows it: [[allow]] with ${lines.join(', ')}.`;
+  return { kind: 'allow_rule', file: context.rules?.file ?? 'policy.toml', lines };
 }
 
 /** Returns the state of the agent; undefined if it cannot be known, and then nothing is granted for the agent. */
@@ -87,7 +88,7 @@ export async function withCard(
     scopes: ['once', 'run', 'always'],
     card,
     lasting: { card, ...(rule ? { rule } : {}) },
-    ...(isCovered ? { toAllow: `Look at it and accept it: telos trust ${agent.name}` } : {}),
+    ...(isCovered ? { toAllow: { kind: 'review_agent' as const, agent: agent.name } } : {}),
   };
 }
 

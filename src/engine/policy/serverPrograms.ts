@@ -119,7 +119,7 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
     reason: `Its MCP servers are programs that are started, or places that are told what the agent does.${changeable}`,
     subject,
     scopes: ['once'],
-    ...(written === undefined && { toAllow: `Look at it and accept it: telos trust ${agent?.name ?? ''}` }),
+    ...(written === undefined && { toAllow: { kind: 'review_agent' as const, agent: agent?.name ?? '' } }),
   };
   return withCard(question, context, review, () => written === undefined);
 }

@@ -246,7 +246,7 @@ function explain(error: unknown, apiKey: string, address: string): TurnFailure {
     headers: error instanceof APIError ? error.headers : undefined,
     address,
     addressVariable: 'ANTHROPIC_BASE_URL',
-    keyHint: 'Set the key with “Telos: Set API Key…” or ANTHROPIC_API_KEY.',
+    keyVariable: 'ANTHROPIC_API_KEY',
     secret: apiKey,
   });
 }

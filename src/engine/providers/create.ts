@@ -1,4 +1,6 @@
 /** Chooses the model for a run from the settings, and creates its provider. No SDK is loaded before that. */
+
+import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Provider } from './provider.ts';
@@ -96,17 +98,17 @@ export async function chooseProvider(
   brought: FrontendProviders = {},
 ): Promise<ProviderChoice> {
   if (config.provider) return chooseNamed(config, config.provider, brought);
-  if (config.replayFile) return recordingChoice('A recording is set to be played.');
+  if (config.replayFile) return recordingChoice('A recording is set.');
   const keyed = keyedProviders.find(({ keyVariable }) => config.env[keyVariable]);
   if (keyed) return choiceOf(config, keyed.name, `${keyed.keyVariable} is set.`);
   if (config.env['OPENAI_BASE_URL']) return choiceOf(config, 'openai', 'OPENAI_BASE_URL is set.');
-  if (await ollamaAnswers(config)) return choiceOf(config, 'ollama', 'No key is set, and Ollama answers.');
+  if (await ollamaAnswers(config)) return choiceOf(config, 'ollama', 'No key is set, and Ollama is running.');
   for (const [name, provider] of Object.entries(brought)) {
-    const why = `No key is set and no Ollama answers, but ${name} has a model.`;
+    const why = `No key is set and Ollama is not running, but ${name} has a model.`;
     const choice = await chooseBrought(config, name, provider, why);
     if (choice) return choice;
   }
-  return recordingChoice('No key is set and no Ollama answers, so skills play their recorded runs.');
+  return recordingChoice('No key is set and Ollama is not running, so skills play their recorded runs.');
 }
 
 /** Keeps the choice until the settings are read again. */
@@ -140,8 +142,9 @@ async function chooseNamed(
   if (provider) {
     const choice = await chooseBrought(config, wanted, provider, `The provider is set to ${wanted}.`);
     if (choice) return choice;
-    const message = `The provider ${wanted} has no model at the moment. Install or sign in to what brings its models, or choose another provider.`;
-    throw new TelosError('config', message);
+    const why = sentence('The provider {0} has no model at the moment.', wanted);
+    const next = sentence('Install the extension that provides its models, or sign in to it.');
+    throw new TelosError('config', [why, next], { remedy: { kind: 'choose_model' } });
   }
   const name = knownName(wanted, brought);
   if (name === 'replay') return recordingChoice('The provider is set to replay.');
@@ -165,9 +168,13 @@ function knownName(wanted: string, brought: FrontendProviders = {}): ProviderNam
   const name = providerNames.find(known => known === wanted);
   if (name) return name;
   const known = [...providerNames, ...Object.keys(brought)].join(', ');
-  const where = wanted === 'vscode' ? ' (vscode is there only inside of VS Code)' : '';
-  const message = `There is no provider '${wanted}'${where}. Known are ${known}; set TELOS_PROVIDER to one of them.`;
-  throw new TelosError('config', message);
+  const why =
+    wanted === 'vscode'
+      ? sentence('The provider vscode is only available in VS Code.')
+      : sentence("The provider '{0}' is unknown.", wanted);
+  throw new TelosError('config', [why, sentence('Known providers: {0}.', known)], {
+    remedy: { kind: 'choose_model' },
+  });
 }
 
 function choiceOf(config: Config, name: ProviderName, why: string): ProviderChoice {
@@ -189,9 +196,9 @@ export function providerAddress(config: Config, name: Exclude<ProviderName, 'rep
 export function addressProblem(address: string, name: Exclude<ProviderName, 'replay'>): string | undefined {
   const { baseUrlVariable } = providerSetups[name];
   if (/^[^/]*\/*[^/]*@/.test(address))
-    return `${baseUrlVariable} holds a name or a password, with which no request can be sent. Take away what stands before the @.`;
+    return `${baseUrlVariable} contains a user name or password, so no request can be sent. Remove everything before the @.`;
   if (/^https?:\/\/./i.test(address) && URL.canParse(address)) return undefined;
-  return `${baseUrlVariable} is '${address}', which is no address. Set it to one that begins with http:// or https://.`;
+  return `${baseUrlVariable} is '${address}', which is not an address. Set it to an address that starts with http:// or https://.`;
 }
 
 /** Returns the provider's address. Throws TelosError `config` if no request can be sent to it. */
@@ -213,8 +220,9 @@ function keyOf(config: Config, name: Exclude<ProviderName, 'replay'>): string {
   if (key) return key;
   // A server other than OpenAI's own may need no key.
   if (name === 'openai' && config.env['OPENAI_BASE_URL']) return '';
-  const message = `The provider ${name} has no key. Set ${keyVariable}, or run “Telos: Set API Key…”.`;
-  throw new TelosError('auth', message);
+  throw new TelosError('auth', [sentence('The provider {0} has no key.', name)], {
+    remedy: { kind: 'set_key', variable: keyVariable },
+  });
 }
 
 async function ollamaAnswers(config: Config): Promise<boolean> {

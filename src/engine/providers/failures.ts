@@ -1,5 +1,10 @@
 /** Turns an HTTP API's answer, or a broken connection, into an error that says what to do. */
+import type { Remedy } from '../../protocol/run.ts';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+
+/** Advice after an answer that may come another time. */
+export const sendAgain = sentence('Send the request again.');
 
 /** The parts that every HTTP error of the SDKs has. */
 export interface HttpFailure {
@@ -10,10 +15,10 @@ export interface HttpFailure {
   /** The provider's own words. */
   reason: string;
   headers?: { get(name: string): string | null } | undefined;
-  /** Advice for a refused key. */
-  keyHint: string;
-  /** Advice for a missing model; by default, to check its name. */
-  missingModelHint?: string | undefined;
+  /** Environment variable of the key, if the provider has one. */
+  keyVariable?: string | undefined;
+  /** Advice for a missing model; by default, to choose another one. */
+  missingModelHint?: Sentence | undefined;
   /** The base URL. */
   address: string;
   /** Environment variable of the base URL. */
@@ -28,38 +33,39 @@ export interface HttpFailure {
  */
 export function explainHttpFailure(failure: HttpFailure): TurnFailure {
   const { label, status } = failure;
-  const reason = sentence(withoutSecret(wordsOf(failure.reason), failure.secret));
+  const reason = asSentence(withoutSecret(wordsOf(failure.reason), failure.secret));
   if (status === 401 || status === 403) {
-    return {
-      error: new TelosError('auth', `${label} refused the key: ${reason} ${failure.keyHint}`),
-      again: false,
-    };
+    const why = sentence('{0} refused the key: {1}', label, reason);
+    const remedy = failure.keyVariable && { kind: 'set_key' as const, variable: failure.keyVariable };
+    return { error: new TelosError('auth', [why], { remedy: remedy || undefined }), again: false };
   }
   const pauseMs = retryAfter(failure.headers);
   if (status === 429) {
     const spent =
       pauseMs === undefined && /enforced_spend_limit_reached|insufficient_quota/.test(failure.reason);
-    const what = spent ? 'says that its spend limit is reached' : 'takes no more requests for now';
-    return { error: new TelosError('rate_limit', `${label} ${what}: ${reason}`), again: !spent, pauseMs };
+    const why = spent
+      ? sentence('The spending limit at {0} is reached: {1}', label, reason)
+      : sentence('{0} accepts no more requests for now: {1}', label, reason);
+    return { error: new TelosError('rate_limit', [why]), again: !spent, pauseMs };
   }
   if (status >= 500) {
-    const error = new TelosError(
-      'provider',
-      `${label} has a problem of its own (${status}): ${reason} Try again later.`,
-    );
-    return { error, again: true, pauseMs };
+    const why = sentence('{0} has an internal error ({1}): {2}', label, status, reason);
+    return { error: new TelosError('provider', [why, sentence('Try again later.')]), again: true, pauseMs };
   }
-  const hint = status === 404 ? ` ${missingHint(failure, reason)}` : '';
-  return {
-    error: new TelosError('provider', `${label} refused the request (${status}): ${reason}${hint}`),
-    again: status === 408,
-  };
+  const why = sentence('{0} refused the request ({1}): {2}', label, status, reason);
+  const { hint, remedy } = status === 404 ? missing(failure, reason) : {};
+  const error = new TelosError('provider', [why, ...(hint ? [hint] : [])], { remedy });
+  return { error, again: status === 408 };
 }
 
 /** Returns advice for 404. Only a server that knows models mentions one; any other has nothing at this address. */
-function missingHint({ missingModelHint, address, addressVariable }: HttpFailure, reason: string): string {
-  if (/model/i.test(reason)) return missingModelHint ?? 'Check the name of the model (TELOS_MODEL).';
-  return `Check the address ${address} (${addressVariable}).`;
+function missing(
+  { missingModelHint, address, addressVariable }: HttpFailure,
+  reason: string,
+): { hint?: Sentence; remedy?: Remedy } {
+  if (!/model/i.test(reason))
+    return { hint: sentence('Check the address {0} ({1}).', address, addressVariable) };
+  return missingModelHint ? { hint: missingModelHint } : { remedy: { kind: 'choose_model' } };
 }
 
 /** Returns the error for a missing or incomplete answer. `address` is the base URL; `variable` sets it. */
@@ -70,15 +76,21 @@ export function explainLineFailure(
   variable: string,
 ): TurnFailure {
   if (error instanceof SyntaxError) {
-    const message = `What ${label} sent cannot be read (${error.message}). Send the request again; if it stays like that, check ${variable}.`;
-    return { error: new TelosError('provider', message, { cause: error }), again: true };
+    const why = [
+      sentence('The answer of {0} could not be read ({1}).', label, error.message),
+      sentence('Send the request again. If this happens again, check {0}.', variable),
+    ];
+    return { error: new TelosError('provider', why, { cause: error }), again: true };
   }
   const code = deepestCode(error);
   const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'];
   if (code !== undefined && (unreachable.includes(code) || code === 'UND_ERR_CONNECT_TIMEOUT')) {
-    const message = `${label} cannot be reached at ${address} (${code}). Check the network, and ${variable}.`;
+    const why = [
+      sentence('{0} cannot be reached at {1} ({2}).', label, address, code),
+      sentence('Check the network and {0}.', variable),
+    ];
     const refused = code === 'ECONNREFUSED';
-    return { error: new TelosError('provider', message, { cause: error }), again: true, refused };
+    return { error: new TelosError('provider', why, { cause: error }), again: true, refused };
   }
   return { error: brokenOff(label, error), again: true };
 }
@@ -113,7 +125,7 @@ function withoutSecret(text: string, secret: string): string {
   return known.replace(/\bsk-[\w*.-]{6,}/g, '[key]').slice(0, 600);
 }
 
-function sentence(text: string): string {
+function asSentence(text: string): string {
   const trimmed = text.trim() || 'no reason given';
   return /[.!?]$/.test(trimmed) ? trimmed : `${trimmed}.`;
 }
@@ -159,8 +171,10 @@ export class Opening {
   unexpectedAnswer(label: string): NoEventStream | undefined {
     if (this.#type === '' || this.#type === 'text/event-stream') return undefined;
     const begins = this.#text.slice(0, shown).replace(/\s+/g, ' ').trim();
-    const message = `The answer is not an event stream of ${label} but ${this.#type}: “${begins}”. Check the address, and whether the network wants a sign-in or a proxy is in between.`;
-    return new NoEventStream('provider', message);
+    return new NoEventStream('provider', [
+      sentence('The answer is not an event stream of {0} but {1}: “{2}”.', label, this.#type, begins),
+      sentence('Check the address, and whether a proxy or the sign-in page of a network answered instead.'),
+    ]);
   }
 }
 
@@ -187,6 +201,6 @@ export class ReportedError extends Error {
 }
 
 export function brokenOff(label: string, cause?: unknown): TelosError {
-  const message = `The connection to ${label} broke off in the middle of an answer. Send the request again.`;
-  return new TelosError('provider', message, { cause });
+  const why = sentence('The connection to {0} was lost in the middle of an answer.', label);
+  return new TelosError('provider', [why, sendAgain], { cause });
 }

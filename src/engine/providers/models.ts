@@ -97,20 +97,20 @@ export async function pingProvider(
     if (status === 401 || status === 403)
       return {
         ok: false,
-        problem: `${name} refuses the key (${status}). Check ${keyVariable ?? baseUrlVariable}.`,
+        problem: `${name} refused the key (${status}). Check ${keyVariable ?? baseUrlVariable}.`,
       };
     // A gateway may pass on messages only. An answer is enough to know.
     if (!response.ok && status !== 404 && status !== 405)
       return {
         ok: false,
-        problem: `${name} at ${baseUrl} answers with ${status}. Check ${baseUrlVariable}, or try again later.`,
+        problem: `${name} at ${baseUrl} answered with status ${status}. Check ${baseUrlVariable}, or try again later.`,
       };
     return { ok: true, milliseconds: Math.round(performance.now() - started), models: modelsIn(text) };
   } catch (error) {
     signal.throwIfAborted();
     return {
       ok: false,
-      problem: `${name} does not answer at ${baseUrl} (${reasonOf(error)}). Check the network, and ${baseUrlVariable}.`,
+      problem: `${name} did not answer at ${baseUrl} (${reasonOf(error)}). Check the network and ${baseUrlVariable}.`,
     };
   }
 }

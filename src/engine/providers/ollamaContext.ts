@@ -3,6 +3,7 @@
  * drops whatever exceeds the model's context, often 4,096 tokens, without a message. So Ollama's own API is asked for the
  * context size. If that is too small, a variant of the model with enough room is made. It shares the model's data on disk.
  */
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 
 interface SizedRequest {
@@ -54,8 +55,12 @@ export class OllamaContext {
       this.#variants.delete(size);
       if (signal.aborted) throw signal.reason;
       const reason = error instanceof Error ? error.message : String(error);
-      const message = `This request needs about ${needed} tokens, and ${this.#model} runs in Ollama with ${usual}, so that Ollama would cut it (${reason}). Start Ollama with OLLAMA_CONTEXT_LENGTH=${size}, or choose another model.`;
-      throw new TelosError('config', message, { cause: error });
+      const why = [
+        sentence('This request needs about {0} tokens.', needed),
+        sentence('Ollama runs {0} with {1} and would cut the request ({2}).', this.#model, usual, reason),
+        sentence('Start Ollama with OLLAMA_CONTEXT_LENGTH={0}, or choose another model.', size),
+      ];
+      throw new TelosError('config', why, { cause: error });
     }
   }
 
@@ -81,13 +86,13 @@ export class OllamaContext {
     const most = Object.entries(shown?.model_info ?? {}).find(([name]) =>
       name.endsWith('.context_length'),
     )?.[1];
-    if (typeof most === 'number' && needed > most) throw new Error(`the model holds at most ${most} tokens`);
+    if (typeof most === 'number' && needed > most) throw new Error(`the model takes at most ${most} tokens`);
     const room = typeof most === 'number' ? Math.min(size, most) : size;
     const [name, tag] = this.#model.split(/:(?=[^/]*$)/);
     const variant = `${name}:${tag && tag !== 'latest' ? `${tag}-` : ''}telos-${Math.floor(room / 1024)}k`;
     const body = { model: variant, from: this.#model, parameters: { num_ctx: room }, stream: false };
     if (!(await this.#call('POST', '/create', body, signal)))
-      throw new Error('no variant of it could be made');
+      throw new Error('Ollama could not create a variant of it');
     return variant;
   }
 

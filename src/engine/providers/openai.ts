@@ -8,6 +8,7 @@ import type {
   ToolResultBlock,
   ToolUseBlock,
 } from '../../protocol/run.ts';
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { extrasOf } from './callIds.ts';
 import { explainHttpFailure, explainLineFailure, ReportedError, type TurnFailure } from './failures.ts';
@@ -141,8 +142,8 @@ function explain(error: unknown, options: OpenaiCompatibleOptions): TurnFailure 
     headers: error instanceof APIError ? error.headers : undefined,
     address: baseUrl,
     addressVariable: baseUrlVariable,
-    keyHint: keyVariable ? `Set the key with “Telos: Set API Key…” or ${keyVariable}.` : '',
-    missingModelHint: name === 'ollama' ? `Fetch it with \`ollama pull ${model}\`.` : undefined,
+    keyVariable,
+    missingModelHint: name === 'ollama' ? sentence('Get it with `ollama pull {0}`.', model) : undefined,
     secret: apiKey,
   });
 }
@@ -150,8 +151,9 @@ function explain(error: unknown, options: OpenaiCompatibleOptions): TurnFailure 
 /** Returns a failure without a retry: a local server does not start by itself. */
 function ollamaIsOff(baseUrl: string, cause: unknown): TurnFailure {
   const address = baseUrl.replace(/\/v1$/, '');
-  const message = `Ollama is not running at ${address}. Start it with \`ollama serve\`, or set OLLAMA_BASE_URL to where it runs.`;
-  return { error: new TelosError('provider', message, { cause }), again: false };
+  const why = sentence('Ollama is not running at {0}.', address);
+  const next = sentence('Start it with `ollama serve`, or set OLLAMA_BASE_URL to its address.');
+  return { error: new TelosError('provider', [why, next], { cause }), again: false };
 }
 
 function reasonOf(error: InstanceType<typeof APIError>): string {

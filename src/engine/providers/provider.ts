@@ -7,6 +7,7 @@ import type {
   ThinkingBlock,
   ToolCall,
 } from '../../protocol/run.ts';
+import type { Sentence } from '../../protocol/text.ts';
 import { deepestJson, isDeeper } from '../jsonDepth.ts';
 import type { ToolDefinition } from '../tools/tool.ts';
 
@@ -40,7 +41,7 @@ export type StreamEvent =
   | { type: 'text'; text: string }
   | { type: 'thinking'; block: ThinkingBlock | RedactedThinkingBlock }
   | { type: 'tool_call'; call: ToolCall }
-  | { type: 'retry'; attempt: number; waitMs: number; why: string }
+  | { type: 'retry'; attempt: number; waitMs: number; why: string; sentences?: readonly Sentence[] }
   | { type: 'done'; stopReason: string; usage?: TokenCount };
 
 export interface Quota {
@@ -68,7 +69,7 @@ export interface Provider {
 /** Returns the call unchanged, or without its arguments if those are nested too deeply to be used, stored or shown. */
 export function withoutDepth(call: ToolCall): ToolCall {
   if (!isDeeper(call.input)) return call;
-  const problem = `The arguments hold more than ${deepestJson} lists and objects inside each other. Give them flat.`;
+  const problem = `The arguments nest lists and objects more than ${deepestJson} levels deep. Use fewer levels.`;
   return { ...call, input: {}, problem };
 }
 

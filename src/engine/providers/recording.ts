@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { access, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
 import type { CompletionRequest, Provider, StreamEvent } from './provider.ts';
@@ -80,7 +81,7 @@ async function writeRecording(file: string, lines: readonly string[]): Promise<v
     const reason = error instanceof Error ? error.message : String(error);
     throw new TelosError(
       'config',
-      `The recording ${file} cannot be written: ${reason}. Choose another file.`,
+      `The recording ${file} could not be written: ${reason}. Choose another file.`,
       {
         cause: error,
       },
@@ -131,7 +132,7 @@ export async function openSkillReplay(skillDir: string, paceMs = standardPaceMs)
   );
   if (found) return openReplay(file, paceMs);
   return speechless(
-    `No model is set up, and the skill “${basename(skillDir)}” has no recording to play. Set ANTHROPIC_API_KEY, or run “Telos: Set API Key…”, or start Ollama, and try again.`,
+    sentence('No model is set up, and the skill “{0}” has no recording to play.', basename(skillDir)),
   );
 }
 
@@ -143,29 +144,29 @@ export function replayBySkill(paceMs = standardPaceMs): Provider {
     async *streamCompletion(request: CompletionRequest, signal: AbortSignal) {
       const inner = request.skillDir
         ? await openSkillReplay(request.skillDir, paceMs)
-        : speechless(
-            'No model is set up. Set ANTHROPIC_API_KEY, or run “Telos: Set API Key…”, or start Ollama.',
-          );
+        : speechless(sentence('No model is set up.'));
       yield* inner.streamCompletion(request, signal);
     },
   };
   return provider;
 }
 
-function speechless(message: string): Provider {
+function speechless(why: Sentence): Provider {
   return {
     name: 'replay',
     model: 'none',
     // biome-ignore lint/correctness/useYield: there is nothing to say
     async *streamCompletion() {
-      throw new TelosError('provider', message);
+      throw new TelosError('provider', [why], { remedy: { kind: 'set_up_model' } });
     },
   };
 }
 
 function noSuchTurn(file: string, wanted: number, held: number): TelosError {
-  const message = `The recording ${file} has no turn ${wanted}; it ends after ${held}. Start a new conversation, or set up a model (“Telos: Set API Key…”).`;
-  return new TelosError('provider', message);
+  const why = sentence('The recording {0} has {1} turns, and turn {2} is wanted.', file, held, wanted);
+  return new TelosError('provider', [why, sentence('Start a new conversation.')], {
+    remedy: { kind: 'set_up_model' },
+  });
 }
 
 /** Upper bound of a recording, in bytes. A long one is a few megabytes. */
@@ -176,14 +177,14 @@ function readRecording(file: string): string {
     return readRegularFile(file, mostBytes).toString('utf8');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new TelosError('config', `The recording ${file} cannot be read: ${reason}`, { cause: error });
+    throw new TelosError('config', `The recording ${file} could not be read: ${reason}`, { cause: error });
   }
 }
 
 function parseRecording(text: string, file: string): { header: RecordingHeader; turns: RecordedTurn[] } {
   const lines = text.split(/\r?\n/);
   const broken = (line: number, what: string): TelosError =>
-    new TelosError('config', `${file}:${line}: ${what} Record the run again with --record.`);
+    new TelosError('config', `${file}:${line}: ${what}`, { remedy: { kind: 'record_again' } });
   const parsed = lines.flatMap((line, index) => {
     if (line.trim() === '') return [];
     try {
@@ -196,7 +197,7 @@ function parseRecording(text: string, file: string): { header: RecordingHeader; 
   if (!first || !isHeader(first.value))
     throw broken(first?.line ?? 1, 'This is not the first line of a recording.');
   if (first.value.version !== 1)
-    throw broken(first.line, `This recording has the unknown version ${first.value.version}.`);
+    throw broken(first.line, `This recording has version ${first.value.version}, which is unknown.`);
   const turns = rest.map(({ line, value }) => {
     if (!isTurn(value)) throw broken(line, 'This line is not a complete turn of a model.');
     return value;

@@ -1,4 +1,5 @@
 /** Reads one streamed model turn and retries it if that is safe, in the same way for every provider. */
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { brokenOff, NoEventStream, Opening, ReportedError, type TurnFailure } from './failures.ts';
 import type { StreamEvent } from './provider.ts';
@@ -149,25 +150,22 @@ function planRetry(
 ): StreamEvent & { type: 'retry' } {
   const { error, pauseMs } = failure;
   if (attempt >= limits.tries) {
-    throw new TelosError(error.code, `${error.message} (Tried ${attempt} times.)`, { cause: error });
+    throw error.followedBy(sentence('Tried {0} times.', attempt));
   }
   if (pauseMs !== undefined && pauseMs > limits.longestPauseMs) {
     const minutes = Math.ceil(pauseMs / 60_000);
-    throw new TelosError(error.code, `${error.message} It asks to wait ${minutes} minutes.`, {
-      cause: error,
-    });
+    throw error.followedBy(sentence('It asks to wait {0} minutes.', minutes));
   }
   const backoff = limits.firstPauseMs * 2 ** (attempt - 1);
   // Up to half is random, so that many clients do not come back at the same moment.
   const waitMs = Math.ceil(pauseMs ?? backoff * (0.5 + Math.random() / 2));
-  return { type: 'retry', attempt, waitMs, why: error.message };
+  return {
+    ...{ type: 'retry', attempt, waitMs, why: error.message },
+    ...(error.sentences && { sentences: error.sentences }),
+  };
 }
 
-function incomplete(error: TelosError): TelosError {
-  return new TelosError(error.code, `${error.message} What came of the answer is incomplete.`, {
-    cause: error,
-  });
-}
+const incomplete = (error: TelosError): TelosError => error.followedBy(sentence('The answer is incomplete.'));
 
 /** Resolves after the given time. Rejects with the signal's reason as soon as it aborts. */
 export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {

@@ -1,5 +1,7 @@
 /** Defines the time limits of a turn and its parts, and enforces them for one attempt. */
+import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { sendAgain } from './failures.ts';
 
 /** Limits of a turn; times in milliseconds. */
 export interface TurnLimits {
@@ -92,11 +94,11 @@ export class TurnWatch {
         return;
       }
       const seconds = Math.round(limit / 1000);
-      const what = this.#state === 'waiting' ? 'did not begin to answer within' : 'sent nothing for';
-      this.expired = new TelosError(
-        'provider',
-        `The model ${what} ${seconds} seconds. Send the request again.`,
-      );
+      const what =
+        this.#state === 'waiting'
+          ? sentence('The model did not answer within {0} seconds.', seconds)
+          : sentence('The model sent nothing for {0} seconds.', seconds);
+      this.expired = new TelosError('provider', [what, sendAgain]);
     }
     this.#controller.abort();
   };

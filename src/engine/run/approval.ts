@@ -88,7 +88,11 @@ function asReadOnlyTool(tool: Tool, command: ReadOnlyCommand): Tool {
 
 /** Yields the problems of the user's own rules, once for each state of the file. */
 export function* policyNotices({ rules }: PolicyContext): Generator<RunEvent, void> {
-  for (const message of rules?.newProblems() ?? []) yield { type: 'notice', level: 'warning', message };
+  const problems = rules?.newProblems() ?? [];
+  for (const [index, message] of problems.entries()) {
+    const isLast = index === problems.length - 1;
+    yield { type: 'notice', level: 'warning', message, ...(isLast && { remedy: { kind: 'check_policy' } }) };
+  }
 }
 
 /** Returns true if the agent's MCP servers may be started and connected to. */

@@ -91,9 +91,9 @@ export function endingOf(thrown: unknown, signal: AbortSignal): Ending {
     const message = thrown instanceof Error ? thrown.message : String(thrown);
     return { outcome: 'failed', error: { code: 'internal', message } };
   }
-  const { code, message, suggestions } = thrown;
+  const { code } = thrown;
   const outcome = code === 'no_match' || code === 'budget' ? code : 'failed';
-  return { outcome, error: { code, message, ...(suggestions ? { suggestions } : {}) } };
+  return { outcome, error: thrown.told };
 }
 
 /**

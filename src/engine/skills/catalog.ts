@@ -1,5 +1,6 @@
 /** Keeps what was found on disk, the agents and the programs of this machine, until it is looked for again. */
 
+import { sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { recoverFolders } from '../files/swapFolder.ts';
@@ -65,8 +66,7 @@ function noAgents(wanted: string | undefined, all: readonly Agent[], config: Con
     );
   }
   const place = `${config.skillsDir}/<agent>/skills/<skill>/SKILL.md`;
-  return new TelosError(
-    'config',
-    `No agents found. A skill goes to ${place}; \`telos init\` makes the folder, \`telos skill add\` a first skill.`,
-  );
+  return new TelosError('config', [sentence('No agents found. A skill goes to {0}.', place)], {
+    remedy: { kind: 'add_skill', folder: config.skillsDir },
+  });
 }

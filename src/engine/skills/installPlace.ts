@@ -70,10 +70,9 @@ function namesIn(folder: string): string[] {
 }
 
 function taken(what: string, name: string): TelosError {
-  return new TelosError(
-    'pack',
-    `${what} Install this one under another name (--as <name>), or remove or rename that one. Agent '${name}' was not installed; nothing was changed.`,
-  );
+  return new TelosError('pack', `${what} Agent '${name}' was not installed; nothing was changed.`, {
+    remedy: { kind: 'choose_name' },
+  });
 }
 
 /** Throws TelosError `pack` if a folder would be copied into itself, over itself, or over a folder that contains it. */
@@ -87,7 +86,8 @@ export async function checkApart(source: string, target: string): Promise<void> 
   if (isInside(place, source))
     throw new TelosError(
       'pack',
-      `${source} lies inside the agent that it would replace, ${place}. Copy it to another folder first, or give another name with --as. Nothing was changed.`,
+      `${source} lies inside the agent that it would replace, ${place}. Copy it to another folder first. Nothing was changed.`,
+      { remedy: { kind: 'choose_name' } },
     );
 }
 

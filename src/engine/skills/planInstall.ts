@@ -59,7 +59,7 @@ export async function planInstall(
   if (!(await isPack(source))) throw noPack(source);
   const name = as ?? ownName;
   const ofFolder = name === basename(source) ? 'of the folder' : 'in its agent.toml';
-  checkPackName(name, as === undefined ? ofFolder : 'given with --as');
+  checkPackName(name, as === undefined ? ofFolder : 'as given');
   const { target, older } = installPlace(name, config);
   await checkApart(source, target);
   const { contents: copied, leftOut } = await copyPack(source, undefined);

@@ -2,7 +2,9 @@
  * Disarms names and texts from skills, models and files. They are hostile if the editor reads links and icons out of
  * them.
  */
-import { codePointOf, english, type Say, unseen } from '../../protocol/text.ts';
+import { TelosError } from '../../engine/errors.ts';
+import type { Remedy, RunEvent, Told } from '../../protocol/run.ts';
+import { codePointOf, english, type Say, spoken, unseen } from '../../protocol/text.ts';
 
 /** Matches invisible characters except the joiners and selectors that emoji and some scripts need. */
 const invisible = new RegExp(`(?![\\u200c\\u200d\\ufe0e\\ufe0f])${unseen.source}`, 'gu');
@@ -44,3 +46,69 @@ export const describeTime = (time: Date): string => time.toLocaleString(locale);
 
 /** Translates like `vscode.l10n.t`. The first argument is the literal English text, so that a test can find it. */
 export const t: Say = (text, ...values) => say(text, ...values);
+
+/** Returns a message and what to do next, in the reader's language and with the names of the editor's commands. */
+export function describeTold({ message, sentences, remedy }: Told): string {
+  const said = sentences ? spoken(sentences, t) : message;
+  return remedy ? `${said} ${describeRemedy(remedy)}` : said;
+}
+
+/** Returns the words of an error of the engine as `describeTold` does, and the message of any other. */
+export function describeError(error: unknown): string {
+  if (error instanceof TelosError) return describeTold(error.told);
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Returns the event with its sentences in the reader's language. Unchanged if it has none. */
+export function localized(event: RunEvent): RunEvent {
+  switch (event.type) {
+    case 'notice':
+      return event.sentences || event.remedy ? { ...event, message: describeTold(event) } : event;
+    case 'retry':
+      return event.sentences ? { ...event, why: spoken(event.sentences, t) } : event;
+    case 'approval_request': {
+      const { request } = event;
+      if (!request.sentences) return event;
+      return { ...event, request: { ...request, reason: spoken(request.sentences, t) } };
+    }
+    case 'run_end':
+      return event.error
+        ? { ...event, error: { ...event.error, message: describeTold(event.error) } }
+        : event;
+    default:
+      return event;
+  }
+}
+
+function describeRemedy(remedy: Remedy): string {
+  switch (remedy.kind) {
+    case 'set_key':
+      return t('Set it with “Telos: Set API Key...”, or choose another model.');
+    case 'set_up_model':
+      return t(
+        'Set a key with “Telos: Set API Key...”, choose a model with “Telos: Choose Model...”, or start Ollama.',
+      );
+    case 'choose_model':
+      return t('Choose another model with “Telos: Choose Model...”.');
+    case 'add_skill':
+      return t(
+        'Create a first skill with “Telos: New Skill...”, or add the sample pack with “Telos: Add Sample Pack”.',
+      );
+    case 'choose_name':
+      return t('Install this agent under another name, or remove or rename the other one.');
+    case 'review_agent':
+      return t('Review agent {0} with “Telos: Review Agent...”.', remedy.agent);
+    case 'allow_rule':
+      return t(
+        'To always allow it, add an [[allow]] rule to {0}: {1}.',
+        remedy.file,
+        remedy.lines.join(', '),
+      );
+    case 'check_policy':
+      return t('The rules are listed by “Telos: Manage Permissions...”.');
+    case 'lint':
+      return t('The Problems view lists them.');
+    case 'record_again':
+      return t('Record the run again.');
+  }
+}

@@ -2,7 +2,7 @@
 import * as vscode from 'vscode';
 import { describeDay, formatCost } from '../../protocol/usage.ts';
 import type { CurrentTelos } from './currentTelos.ts';
-import { plainLabel } from './labels.ts';
+import { describeError, plainLabel } from './labels.ts';
 
 /** The status bar item. A click chooses the model. While runs are active, it lists them so that one can be stopped. */
 export class StatusBar implements vscode.Disposable {
@@ -48,7 +48,7 @@ export class StatusBar implements vscode.Disposable {
     } catch (error) {
       this.#model = vscode.l10n.t('No model');
       this.#hasModel = false;
-      this.#why = plainLabel(error instanceof Error ? error.message : String(error), 500);
+      this.#why = plainLabel(describeError(error), 500);
     }
     await this.#readDay();
     this.#draw();

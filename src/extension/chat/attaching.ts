@@ -8,7 +8,7 @@ import * as vscode from 'vscode';
 import { isSensitive } from '../../engine/files/sensitiveNames.ts';
 import type { Attachment } from '../../protocol/attachment.ts';
 import type { ToHost, ToWebview } from '../../protocol/webview.ts';
-import { plainLabel } from '../base/labels.ts';
+import { describeError, plainLabel } from '../base/labels.ts';
 import type { LastEditor } from '../base/lastEditor.ts';
 import { AttachError, AttachmentList, attachmentOf, mentionsIn } from './attachments.ts';
 import {
@@ -234,10 +234,7 @@ async function mayAttach(path: string, asksOutside = false): Promise<boolean> {
 const sentenceOf = (error: unknown): string =>
   error instanceof AttachError
     ? error.message
-    : vscode.l10n.t(
-        'It was not attached: {0}',
-        plainLabel(error instanceof Error ? error.message : String(error)),
-      );
+    : vscode.l10n.t('It was not attached: {0}', plainLabel(describeError(error)));
 
 /** Returns the address of a file on the machine on which Telos runs, even if the window is remote. */
 function ownUri(address: string): vscode.Uri {

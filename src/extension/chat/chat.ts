@@ -6,7 +6,7 @@ import type { EarlierConversation } from '../../engine/run/request.ts';
 import type { Attachment } from '../../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../../protocol/webview.ts';
-import { describeTime, t } from '../base/labels.ts';
+import { describeError, describeTime, t } from '../base/labels.ts';
 import { ChatRuns, type RequestPorts, type RunKind, requestRun, type ShowEvent } from './chatRuns.ts';
 import {
   ChatFeed,
@@ -261,7 +261,7 @@ export class Chat {
       for await (const event of elsewhere.follow(conversation.saidBefore, isWatched, signal))
         this.#append(conversation, event);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = describeError(error);
       const message = t('What this run does cannot be followed any more: {0}', why);
       this.#append(conversation, { type: 'notice', level: 'warning', message });
     }

@@ -6,7 +6,7 @@ import type { Telos } from '../../engine/telos.ts';
 import type { ApprovalRequest } from '../../protocol/run.ts';
 import type { ChatInfo, ToHost, ToWebview } from '../../protocol/webview.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { plainLabel } from '../base/labels.ts';
+import { describeError, plainLabel } from '../base/labels.ts';
 import type { LastEditor } from '../base/lastEditor.ts';
 import { descriptionOf, pickableSkills } from '../skills/pickableSkills.ts';
 import { previewRouting } from '../skills/previewRouting.ts';
@@ -141,7 +141,7 @@ export class ChatHost implements PlacedChat {
       if (message.type !== 'submit' && message.type !== 'resend') return;
       // The view waits for a run that will never start.
       this.#post({ type: 'draft', text: message.text, suggested: true });
-      const why = plainLabel(error instanceof Error ? error.message : String(error), 300);
+      const why = plainLabel(describeError(error), 300);
       void vscode.window.showErrorMessage(vscode.l10n.t('The request was not sent: {0}', why));
     }
   }
@@ -234,7 +234,7 @@ export class ChatHost implements PlacedChat {
       const today = await (await this.#desk.current.openTelos()).today();
       this.#post({ type: 'today', today });
     } catch (error) {
-      this.#desk.log.warn(error instanceof Error ? error.message : String(error));
+      this.#desk.log.warn(describeError(error));
     }
   }
 

@@ -10,7 +10,7 @@ import type { StoredAttachments } from '../../engine/records/runAttachments.ts';
 import type { EarlierConversation, RunRequest } from '../../engine/run/request.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { ErrorCode, RunEvent } from '../../protocol/run.ts';
-import { t } from '../base/labels.ts';
+import { describeError, t } from '../base/labels.ts';
 import type { ChatRequest } from './conversation.ts';
 
 /** The parts of the editor that a request needs. */
@@ -61,7 +61,7 @@ export async function requestRun(
     }
   } catch (error) {
     // A run never throws. An error here means that Telos failed to open, or a defect.
-    const message = error instanceof Error ? error.message : String(error);
+    const message = describeError(error);
     const durationMs = Date.now() - startedAt;
     if (started) showOwn([failedEnd('internal', message, durationMs)]);
     else showOwn(refused(request, 'internal', message, durationMs));

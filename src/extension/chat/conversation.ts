@@ -9,7 +9,7 @@ import type { EarlierConversation, RunRequest } from '../../engine/run/request.t
 import type { AttachedName } from '../../protocol/attachment.ts';
 import type { Message, RunEvent, SkillRef } from '../../protocol/run.ts';
 import type { ToWebview } from '../../protocol/webview.ts';
-import { t } from '../base/labels.ts';
+import { localized, t } from '../base/labels.ts';
 
 /** `from` is the number of the first event. The next batch starts at `from + events.length`. */
 export interface Batch {
@@ -255,7 +255,7 @@ export class Conversation {
     const batch = { from: this.#numbered.length, events: this.#waiting };
     for (const event of batch.events) this.#numbered.push(event);
     this.#waiting = [];
-    return batch;
+    return { from: batch.from, events: batch.events.map(localized) };
   }
 
   /**
@@ -264,11 +264,12 @@ export class Conversation {
    */
   since(have: number): Batch {
     this.nextBatch();
-    if (have > 0 && have <= this.#numbered.length) return { from: have, events: this.#numbered.slice(have) };
+    if (have > 0 && have <= this.#numbered.length)
+      return { from: have, events: this.#numbered.slice(have).map(localized) };
     const joined: RunEvent[] = [];
     for (const event of this.#numbered) pushJoined(joined, event);
     this.#numbered = joined;
-    return { from: 0, events: joined.slice() };
+    return { from: 0, events: joined.map(localized) };
   }
 
   /** The folder in which the latest skill worked. Undefined before any was picked. */

@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import type { ChangedFile, RunChanges } from '../../engine/changes/changeStore.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { plainLabel } from '../base/labels.ts';
+import { describeError, plainLabel } from '../base/labels.ts';
 
 /** Scheme of files as they were before a run: `telos-before:<path>?<run id>`. */
 const beforeScheme = 'telos-before';
@@ -159,7 +159,7 @@ export class RunChangesView implements vscode.Disposable {
     try {
       await act();
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = describeError(error);
       void vscode.window.showErrorMessage(plainLabel(why, 500));
     }
   }

@@ -2,6 +2,7 @@
 import * as vscode from 'vscode';
 import type { CompletionRequest, StreamEvent } from '../../engine/providers/provider.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
+import { describeError } from '../base/labels.ts';
 import { toLmCall } from './lmMessages.ts';
 
 /** The names that Telos uses. */
@@ -51,7 +52,7 @@ async function ask(
 }
 
 function toLmError(error: unknown): vscode.LanguageModelError {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = describeError(error);
   const code = error instanceof Error && 'code' in error ? error.code : '';
   if (code === 'auth') return vscode.LanguageModelError.NoPermissions(message);
   if (code === 'rate_limit' || code === 'budget') return vscode.LanguageModelError.Blocked(message);

@@ -4,7 +4,7 @@ import type { RunRequest } from '../../engine/run/request.ts';
 import type { Selection } from '../../protocol/attachment.ts';
 import { describeRoute, type RunEvent } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { plainLabel } from '../base/labels.ts';
+import { describeError, describeTold, plainLabel } from '../base/labels.ts';
 import { descriptionOf, pickableSkills } from '../skills/pickableSkills.ts';
 import { describeEnd, type NativeRuns } from './editorRuns.ts';
 import { escapeMarkdown, plainMarkdown } from './plainMarkdown.ts';
@@ -31,7 +31,7 @@ export function registerChatParticipant(
       } catch (error) {
         return {
           errorDetails: {
-            message: plainLabel(String(error instanceof Error ? error.message : error), 2_000),
+            message: plainLabel(describeError(error), 2_000),
           },
         };
       }
@@ -208,7 +208,9 @@ function show(event: RunEvent, stream: vscode.ChatResponseStream): void {
       return;
     case 'notice':
       stream.markdown(
-        plainMarkdown(`\n\n${event.level === 'warning' ? vscode.l10n.t('Note: ') : ''}${event.message}\n\n`),
+        plainMarkdown(
+          `\n\n${event.level === 'warning' ? vscode.l10n.t('Note: ') : ''}${describeTold(event)}\n\n`,
+        ),
       );
       return;
     case 'retry':

@@ -9,7 +9,7 @@ import type { RunRequest } from '../../engine/run/request.ts';
 import type { RunEvent } from '../../protocol/run.ts';
 import { formatCost } from '../../protocol/usage.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { plainLabel } from '../base/labels.ts';
+import { describeTold, plainLabel } from '../base/labels.ts';
 
 export type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
 
@@ -120,7 +120,7 @@ export class NativeRuns implements vscode.Disposable {
 
 /** Describes in a sentence how an incomplete run ended. Returns undefined for a completed one. */
 export function describeEnd({ outcome, error, rounds }: RunEnd): string | undefined {
-  if (error) return error.message;
+  if (error) return describeTold(error);
   switch (outcome) {
     case 'completed':
       return undefined;

@@ -1,7 +1,7 @@
 /** Puts the answer of a run on a selection or a file somewhere other than the chat. */
 import * as vscode from 'vscode';
 import type { RunRequest } from '../../engine/run/request.ts';
-import { plainLabel } from '../base/labels.ts';
+import { describeError, plainLabel } from '../base/labels.ts';
 import { describeEnd, type NativeRuns } from './editorRuns.ts';
 import { pickHuman } from './quickPickHuman.ts';
 
@@ -90,9 +90,7 @@ export async function deliver(
     const answer = await answerWithProgress(runs, request);
     if (answer !== undefined) await put(answer, target, place);
   } catch (error) {
-    void vscode.window.showErrorMessage(
-      plainLabel(error instanceof Error ? error.message : String(error), 1_000),
-    );
+    void vscode.window.showErrorMessage(plainLabel(describeError(error), 1_000));
   }
 }
 

@@ -5,7 +5,7 @@ import type { Permission } from '../../engine/policy/grants.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
 import { describeReport } from '../../protocol/doctorReport.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { plainLabel } from '../base/labels.ts';
+import { describeError, describeTold, plainLabel } from '../base/labels.ts';
 import { offerFirstSkill } from '../skills/skillFolders.ts';
 
 interface PermissionItem extends vscode.QuickPickItem {
@@ -88,9 +88,7 @@ export async function reviewAgent(current: CurrentTelos, known: string | undefin
   try {
     await telos.acceptCard(card);
   } catch (error) {
-    void vscode.window.showErrorMessage(
-      plainLabel(error instanceof Error ? error.message : String(error), 500),
-    );
+    void vscode.window.showErrorMessage(plainLabel(describeError(error), 500));
   }
 }
 
@@ -130,7 +128,7 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
   });
   if (!report) return;
   // Plain text is not wrapped, which keeps the columns. It also shows any content literally.
-  await showText(['Telos Doctor', '', ...describeReport(report), ''].join('\n'), 'plaintext');
+  await showText(['Telos Doctor', '', ...describeReport(report, describeTold), ''].join('\n'), 'plaintext');
 }
 
 async function showText(content: string, language: string): Promise<void> {

@@ -1,7 +1,7 @@
 /** Implements the task type `telos`: a skill as a task in tasks.json. A key or another task can start it. */
 import * as vscode from 'vscode';
 import { describeRoute, type RunEvent } from '../../protocol/run.ts';
-import { plainLabel } from '../base/labels.ts';
+import { describeError, describeTold, plainLabel } from '../base/labels.ts';
 import { describeEnd, type NativeRuns } from './editorRuns.ts';
 import { pickHuman } from './quickPickHuman.ts';
 
@@ -71,7 +71,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
       this.#write(`\n${problem ?? ''}\n`);
       code = problem === undefined ? 0 : 1;
     } catch (error) {
-      this.#write(`${error instanceof Error ? error.message : String(error)}\n`);
+      this.#write(`${describeError(error)}\n`);
     } finally {
       this.#closed.fire(code);
       this.#stop.dispose();
@@ -87,7 +87,7 @@ class SkillTerminal implements vscode.Pseudoterminal {
       const { name, input } = event.call;
       this.#write(`\n> ${plainLabel(`${name} ${JSON.stringify(input)}`, 160)}\n`);
     } else if (event.type === 'notice') {
-      this.#write(`\n${event.message}\n`);
+      this.#write(`\n${describeTold(event)}\n`);
     }
   }
 

@@ -3,7 +3,7 @@
  * moves the sidebar's conversation into an editor.
  */
 import * as vscode from 'vscode';
-import { plainLabel } from '../base/labels.ts';
+import { describeError, plainLabel } from '../base/labels.ts';
 import type { ChatDesk } from '../chat/chatHost.ts';
 import type { ChatPanels, ChatView } from '../chat/chatPlaces.ts';
 import type { Conversation } from '../chat/conversation.ts';
@@ -43,7 +43,7 @@ export async function openConversation({ desk, view, panels }: Places, given?: u
     const place = placeOf(wanted) ?? (await pick(desk));
     if (place) await openPlace(place, wanted, desk, view, panels);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = describeError(error);
     void vscode.window.showErrorMessage(plainLabel(why, 500));
   }
 }

@@ -3,7 +3,7 @@
 import { type FSWatcher, mkdirSync, watch } from 'node:fs';
 import * as vscode from 'vscode';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { plainLabel } from '../base/labels.ts';
+import { describeError, plainLabel } from '../base/labels.ts';
 import type { StoredConversations } from '../chat/storedConversations.ts';
 import type { RunActions } from './runActions.ts';
 import { type ConversationNode, documentScheme, type RunNode } from './runItem.ts';
@@ -162,7 +162,7 @@ export const onRun =
     try {
       await act(await actions(), node, others.length > 0 ? others : [node]);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = describeError(error);
       void vscode.window.showErrorMessage(plainLabel(why, 500));
     }
   };

@@ -5,7 +5,7 @@ import type { FolderState } from '../../engine/files/replacedFolders.ts';
 import { packNameProblem } from '../../engine/skills/scaffold.ts';
 import { describeOrigin, describeReplacement, type InstallPlan } from '../../protocol/installPlan.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
+import { describeError, describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
 import type { AgentNode } from './skillTree.ts';
 
 /** Implements `Telos: Install Agent Pack...`. Asks for the folder if it is not given. */
@@ -131,9 +131,7 @@ async function said(act: () => Promise<void>): Promise<void> {
   try {
     await act();
   } catch (error) {
-    void vscode.window.showErrorMessage(
-      plainLabel(error instanceof Error ? error.message : String(error), 500),
-    );
+    void vscode.window.showErrorMessage(plainLabel(describeError(error), 500));
   }
 }
 

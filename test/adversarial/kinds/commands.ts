@@ -103,7 +103,7 @@ async function onPipedTerminal(
   const run = await runCli(world, ['--json', 'one'], turnsFor([call]));
   const told = JSON.stringify(run.requests.at(-1)?.body?.messages ?? []);
   const said = run.stdout + run.stderr;
-  const refused = /Denied: Nobody can be asked/.test(told);
+  const refused = /Denied: No one can be asked/.test(told);
   return {
     decision: refused ? 'deny' : 'allow',
     unattended: refused,

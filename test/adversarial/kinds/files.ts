@@ -209,7 +209,7 @@ function ofRefusal(world: World, { asked, results }: AgentRun, told: string, tar
   const isOutside =
     real !== '' && ![world.work, world.pack].some(folder => `${real}/`.startsWith(`${folder}/`));
   const isSensitive = /\/\.(ssh|env|npmrc|netrc|aws|gnupg)\b|id_rsa/.test(real);
-  const couldBeAllowed = isOutside && !isSensitive && /^Denied: Nobody can be asked here/.test(told);
+  const couldBeAllowed = isOutside && !isSensitive && /^Denied: No one can be asked here/.test(told);
   return applying(
     check('shown', 'nobody is asked', asked.length === 0 && results[0]?.isError === true),
     check('shown', 'the refusal names its rule', namesRule(told)),

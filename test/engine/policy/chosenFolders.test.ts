@@ -61,7 +61,7 @@ describe('a folder that an agent chose', () => {
         /own files chose the folder .*Documents, and you have not accepted/,
         tool,
       );
-      assert.match(decision.toAllow ?? '', /telos trust p/);
+      assert.deepEqual(decision.toAllow, { kind: 'review_agent', agent: 'p' });
     }
     assert.match(await short('read_file', at('home/.skills/p/skills/s/SKILL.md')), /^allow/);
     const looking = { id: '1', name: 'run_command', input: { command: `cat ${at('home/Documents/a.md')}` } };

@@ -360,7 +360,7 @@ describe('decide, with what the user has granted', () => {
     assert.ok(question.action === 'ask');
     assert.equal(question.rule, 'card.changed');
     assert.match(question.reason, /changed since you reviewed it \(scripts\/list\.sh\)/);
-    assert.match(question.toAllow ?? '', /telos trust kairos/);
+    assert.deepEqual(question.toAllow, { kind: 'review_agent', agent: 'kairos' });
     assert.equal((await about('fetch_url', 'https://named.test/')).action, 'ask');
   });
 

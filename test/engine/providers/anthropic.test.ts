@@ -150,7 +150,7 @@ describe('anthropic', () => {
     ]);
   });
 
-  it('explains a refused key with the reason and the command, never with the key', async () => {
+  it('explains a refused key with the reason and the remedy, never with the key', async () => {
     const { requests } = await serve({
       status: 401,
       errorBody: {
@@ -161,7 +161,7 @@ describe('anthropic', () => {
     const error = await failure();
     assert.equal(error.code, 'auth');
     assert.match(error.message, /invalid x-api-key/);
-    assert.match(error.message, /Telos: Set API Key….*ANTHROPIC_API_KEY/);
+    assert.deepEqual(error.remedy, { kind: 'set_key', variable: 'ANTHROPIC_API_KEY' });
     assert.ok(!error.message.includes(key));
     assert.equal(requests.length, 1);
   });
@@ -183,6 +183,9 @@ describe('anthropic', () => {
       attempt: 3,
       waitMs: 0,
       why: events[2]?.type === 'retry' && events[2].why,
+      sentences: [
+        { text: '{0} accepts no more requests for now: {1}', values: ['Anthropic', 'Status 429.'] },
+      ],
     });
     assert.equal(requests.length, 4);
   });
@@ -221,7 +224,7 @@ describe('anthropic', () => {
     const { requests } = await serve({ status: 429, errorBody: { type: 'error', error } });
     const thrown = await failure();
     assert.equal(thrown.code, 'rate_limit');
-    assert.match(thrown.message, /spend limit/);
+    assert.match(thrown.message, /^The spending limit at Anthropic is reached/);
     assert.equal(requests.length, 1);
   });
 
@@ -244,7 +247,7 @@ describe('anthropic', () => {
           for await (const event of provider().streamCompletion(ask(), new AbortController().signal))
             events.push(event);
         },
-        { code: 'provider', message: /connection to Anthropic broke off in the middle of an answer/ },
+        { code: 'provider', message: /connection to Anthropic was lost in the middle of an answer/ },
       );
       assert.equal(events[0]?.type, 'text');
       assert.equal(requests.length, 1);
@@ -324,7 +327,7 @@ describe('anthropic', () => {
     assert.match((await failure()).message, /no reason given\. Check the address http.*ANTHROPIC_BASE_URL/);
     await server?.close();
     await serve({ status: 404, errorBody: { error: { message: 'model: M' } } });
-    assert.match((await failure()).message, /Check the name of the model/);
+    assert.deepEqual((await failure()).remedy, { kind: 'choose_model' });
   });
 
   it('says of an answer that began and failed that it is incomplete', async () => {
@@ -358,7 +361,7 @@ describe('anthropic', () => {
   it('gives up on a server that does not begin', async () => {
     await serve({ stallMs: 5000 });
     const error = await failure({ firstByteMs: 30, tries: 1 });
-    assert.match(error.message, /did not begin to answer/);
+    assert.match(error.message, /did not answer within/);
   });
 
   it('gives up on a stream that falls silent, or only says that it is still there', async () => {

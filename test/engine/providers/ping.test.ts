@@ -54,14 +54,14 @@ describe('pingProvider', () => {
     answer.status = 401;
     assert.deepEqual(await ping(anthropic()), {
       ok: false,
-      problem: 'anthropic refuses the key (401). Check ANTHROPIC_API_KEY.',
+      problem: 'anthropic refused the key (401). Check ANTHROPIC_API_KEY.',
     });
     answer.status = 500;
-    assert.match(JSON.stringify(await ping(anthropic())), /answers with 500/);
+    assert.match(JSON.stringify(await ping(anthropic())), /answered with status 500/);
     const gone = await ping({ ...anthropic(), ANTHROPIC_BASE_URL: 'http://127.0.0.1:2' });
     assert.match(
       JSON.stringify(gone),
-      /does not answer at http:\/\/127\.0\.0\.1:2 \(ECONNREFUSED\).*ANTHROPIC_BASE_URL/,
+      /did not answer at http:\/\/127\.0\.0\.1:2 \(ECONNREFUSED\).*ANTHROPIC_BASE_URL/,
     );
   });
 
@@ -70,7 +70,7 @@ describe('pingProvider', () => {
       const said = JSON.stringify(await ping({ ...anthropic(), ANTHROPIC_BASE_URL: address }));
       assert.match(
         said,
-        /ANTHROPIC_BASE_URL (is 'localhost:1234', which is no address|holds a name or a password)/,
+        /ANTHROPIC_BASE_URL (is 'localhost:1234', which is not an address|contains a user name or password)/,
       );
       assert.doesNotMatch(said, /hidden/);
     }

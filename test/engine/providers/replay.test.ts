@@ -107,7 +107,7 @@ describe('recording and replay', () => {
       const recorder = recordingProvider(model(), join(folder, path), run);
       await assert.rejects(collect(recorder, request(0)), {
         code: 'config',
-        message: new RegExp(`The recording .*${path} cannot be written: .* Choose another file\\.$`),
+        message: new RegExp(`The recording .*${path} could not be written: .* Choose another file\\.$`),
       });
     }
     assert.deepEqual((await readdir(folder)).sort(), ['plain', 'taken']);
@@ -118,7 +118,7 @@ describe('recording and replay', () => {
     const replay = await openReplay(file, 0);
     await assert.rejects(collect(replay, request(2)), {
       code: 'provider',
-      message: /run\.jsonl has no turn 3/,
+      message: /run\.jsonl has 2 turns, and turn 3 is wanted/,
     });
   });
 
@@ -158,11 +158,11 @@ describe('recording and replay', () => {
       });
     }
     await writeFile(file, header.replace('"version":1', '"version":2'));
-    await assert.rejects(openReplay(file, 0), /unknown version 2/);
+    await assert.rejects(openReplay(file, 0), /has version 2, which is unknown/);
     await symlink('/dev/zero', join(folder, 'endless.jsonl'));
     await assert.rejects(openReplay(join(folder, 'endless.jsonl'), 0), {
       code: 'config',
-      message: /endless\.jsonl cannot be read: .*a device, not a file/,
+      message: /endless\.jsonl could not be read: .*a device, not a file/,
     });
     await assert.rejects(openReplay(join(folder, 'gone.jsonl'), 0), {
       code: 'config',
@@ -174,8 +174,10 @@ describe('recording and replay', () => {
     await record();
     const skillDir = join(folder, 'kickoff');
     await mkdir(skillDir);
-    const none =
-      /No model is set up, and the skill “kickoff” has no recording to play\. Set ANTHROPIC_API_KEY/;
+    const none = {
+      message: 'No model is set up, and the skill “kickoff” has no recording to play.',
+      remedy: { kind: 'set_up_model' },
+    };
     await assert.rejects(collect(await openSkillReplay(skillDir, 0), request(0)), none);
     await assert.rejects(collect(replayBySkill(0), request(0, skillDir)), none);
     await writeFile(join(skillDir, 'recording.jsonl'), await readFile(file));

@@ -60,7 +60,7 @@ describe('runTools', () => {
     ]);
     const { end } = await folder.run(provider);
     assert.equal(end.outcome, 'completed');
-    assert.match(String(resultsOf(end)[0]?.content), /more than 100 lists and objects inside each other/);
+    assert.match(String(resultsOf(end)[0]?.content), /nest lists and objects more than 100 levels deep/);
     assert.equal(existsSync(join(folder.path, 'work/o.md')), false);
   });
 

@@ -278,7 +278,11 @@ describe('installPack', () => {
       });
       const before = treeOf(skills());
       for (const name of ['gmail', 'GMAIL', 'cafe\u0301', 'hackernews', 'HackerNews', 'mail', 'vault'])
-        await assert.rejects(install('src', name), { name: 'TelosError', message: /--as <name>/ }, name);
+        await assert.rejects(
+          install('src', name),
+          { name: 'TelosError', remedy: { kind: 'choose_name' } },
+          name,
+        );
       assert.equal(treeOf(skills()), before);
     });
 
@@ -327,7 +331,7 @@ describe('installPack', () => {
         'telos',
         '~',
       ])
-        await assert.rejects(install('src', name), /given with --as/, name);
+        await assert.rejects(install('src', name), /as given/, name);
       assert.deepEqual(readdirSync(join(folder.path, 'home')), ['victim']);
     });
 
