@@ -11,10 +11,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Config, loadConfig } from '../../src/engine/config.ts';
 import { Telos } from '../../src/engine/telos.ts';
+import { tempRoot } from '../fakes/tempFolder.ts';
 import { type CaseInput, type Fields, fieldsOf, mapText, textsOf, withRepetitions } from './caseFile.ts';
 
 export const secretText = 'SECRET-c4n4ry-7d1f';
@@ -49,7 +49,7 @@ export interface World {
 
 /** Opens the machine of a case, with its files, rules and trust as the case says. Relative places are those of the placeholders. */
 export async function openWorld(theCase: CaseInput): Promise<World> {
-  const base = realpathSync(mkdtempSync(join(tmpdir(), 'telos-adv-')));
+  const base = realpathSync(mkdtempSync(join(tempRoot(), 'telos-adv-')));
   const place = (name: string): string => {
     mkdirSync(join(base, name), { recursive: true });
     return join(base, name);

@@ -1,5 +1,5 @@
 /** Creates a folder of files for one test, removed with the test. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -10,8 +10,16 @@ export interface TempFolder {
   remove(): void;
 }
 
+/** Returns the system's folder for temporary files or, if other users may not enter that, one that they may: some tests act as another user. */
+export function tempRoot(): string {
+  const isOpen = (path: string): boolean =>
+    ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o001) !== 0 &&
+    (dirname(path) === path || isOpen(dirname(path)));
+  return [tmpdir(), '/tmp', '/var/tmp'].find(isOpen) ?? tmpdir();
+}
+
 export function tempFolder(files: Readonly<Record<string, string | Uint8Array>> = {}): TempFolder {
-  const path = mkdtempSync(join(tmpdir(), 'telos-test-'));
+  const path = mkdtempSync(join(tempRoot(), 'telos-test-'));
   const add: TempFolder['add'] = more => {
     for (const [name, content] of Object.entries(more)) {
       mkdirSync(dirname(join(path, name)), { recursive: true });
