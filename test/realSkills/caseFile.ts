@@ -47,7 +47,7 @@ export interface SkillCase {
   stands?: string;
   /** Variables that the person has set. */
   env?: Readonly<Record<string, string>>;
-  /** Words for `<word>`, of the first and of the second run. `{project}` is filled in. */
+  /** Words for `<word>`, of the first and of the second run; `<project>` is the person's folder. `{project}` is filled in. */
   runs: readonly Readonly<Record<string, string>>[];
   steps: readonly Step[];
   /** Files that must be there after a run, with a text that each holds. In the folder where the person stands, `~/…` or `{work}/…`. */

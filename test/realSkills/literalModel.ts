@@ -3,7 +3,7 @@
  * with the absolute paths that the prompt names, if one is not found. It never tries again after a no.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { extname, join } from 'node:path';
+import { extname, isAbsolute, join } from 'node:path';
 import type { AnthropicTurn, ReceivedRequest } from '../fakes/anthropicServer.ts';
 import { type CallKind, kindOf, mainWords, type Step } from './caseFile.ts';
 
@@ -146,6 +146,7 @@ function withAbsolutePaths({ name, input }: ScriptedCall, prompt: string, slug: 
 
 /** Returns the absolute path of a file that is there in one of the folders, whatever another runner puts before it. */
 function found(path: string, folders: readonly string[], slug: string): string | undefined {
+  if (isAbsolute(path) && existsSync(path)) return path;
   const own = path.replace(
     new RegExp(`^(?:.*/)?skills/${slug}/|^(?:\\$\\{?\\w+\\}?|\\{\\w+\\}|<\\w+>)/|^\\./`),
     '',

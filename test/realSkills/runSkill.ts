@@ -66,7 +66,8 @@ async function runOnce(
     OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1',
     ...one.env,
   };
-  const request = `/${one.name} ${Object.values(words).join(' ')}`;
+  const { project: _project, ...said } = words;
+  const request = `/${one.name} ${Object.values(said).join(' ')}`;
   const command = [process.execPath, program(), '--json', request];
   try {
     const eventsFile = join(world.home, `events-${run}.jsonl`);

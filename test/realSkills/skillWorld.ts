@@ -26,7 +26,7 @@ export interface SkillWorld {
   stands: string;
   /** The folder that must not change: the skill's, or that of its pack. */
   packDir: string;
-  /** Words of a run with `{project}` filled in. */
+  /** Words of a run with `{project}` filled in, and `project`. */
   wordsOf(run: number): Record<string, string>;
   /** Absolute path of a file that the case names. */
   placeOf(path: string): string;
@@ -58,10 +58,12 @@ export function skillWorld(one: SkillCase, layout: Layout): SkillWorld {
     project,
     stands,
     packDir,
-    wordsOf: run =>
-      Object.fromEntries(
+    wordsOf: run => ({
+      ...Object.fromEntries(
         Object.entries(one.runs[run] ?? {}).map(([key, word]) => [key, word.replace('{project}', project)]),
       ),
+      project,
+    }),
     placeOf: path =>
       path.startsWith('{work}/') ? join(work, path.slice(7)) : join(expand(path, home, stands)),
     packFiles: () => marksBelow(packDir),
