@@ -25,6 +25,8 @@ export async function buildSuite(extension: string): Promise<string> {
     format: 'esm',
     target: 'node22',
     external: ['vscode'],
+    // The build of a package for CommonJS may load its own files by a path that a bundle does not have.
+    mainFields: ['module', 'main'],
     // CommonJS inside of an ES module asks for Node's own modules by it.
     banner: {
       js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
