@@ -36,6 +36,8 @@ export interface RunOptions {
   control?: AbortController;
   onEvent?: (event: RunEvent) => void;
   agent?: string;
+  /** Default `one`. */
+  skill?: string;
   /** In place of `person`. */
   human?: Human;
   /** Milliseconds between two writes of the model. */
@@ -74,7 +76,10 @@ export async function runAgent(
   const before = isUnattended ? snapshot(world) : new Map();
   const start = performance.now();
   try {
-    const request = { text: 'do it', skill: { agent: options.agent ?? agentName, skill: 'one' } };
+    const request = {
+      text: 'do it',
+      skill: { agent: options.agent ?? agentName, skill: options.skill ?? 'one' },
+    };
     for await (const event of Telos.open(config, options.parts).run(request, human, control.signal)) {
       events.push(event);
       onEvent?.(event);

@@ -18,6 +18,7 @@ import { obeyingModel } from './kinds/obeyingModel.ts';
 import { fetchUrl } from './kinds/pages.ts';
 import { cancel, cliSignal, commandProcess, hostKill } from './kinds/processes.ts';
 import { readOnlyCommand } from './kinds/readOnly.ts';
+import { resolvedCall } from './kinds/resolver.ts';
 import {
   childEnvironment,
   environmentFile,
@@ -65,6 +66,7 @@ const kinds: Readonly<Record<string, Execute>> = {
   race,
   two_runs: twoRuns,
   run_command: runCommand,
+  resolved_call: resolvedCall,
   approval_replay: approvalReplay,
   approval_view: approvalView,
   fetch_url: fetchUrl,

@@ -17,7 +17,8 @@ const { values, positionals } = parseArgs({
     reword: { type: 'string' },
   },
 });
-const files = positionals.length > 0 ? positionals : [new URL('cases.json', import.meta.url).pathname];
+const usual = ['cases.json', 'resolver.json'].map(name => new URL(name, import.meta.url).pathname);
+const files = positionals.length > 0 ? positionals : usual;
 const wanted = files
   .flatMap(readCases)
   .filter(({ area }) => !values.area || values.area.includes(area))
