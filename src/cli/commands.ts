@@ -143,12 +143,9 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       options: [
         new Option('--agent <name>', 'only this agent’s skills'),
         new Option('--mode <mode>', 'how to choose').choices(['auto', 'name', 'local', 'model']),
-        new Option('--pairs <file>', 'measure: JSON lines of {utterance, expected_path, candidates_dir}'),
-        new Option('--packs <file>', 'measure: JSON {packs: {<pack>: ["<owner>/<folder>", ...]}}'),
-        new Option('--corpus <folder>', 'measure: where the packs’ folders lie'),
-        new Option(
-          '--negatives <file>',
-          'measure: JSON lines of {utterance, candidates_dir} that no skill fits',
+        // For measuring. CONTRIBUTING and `routeBenchmark.ts` describe them.
+        ...['pairs', 'conversations', 'packs', 'corpus', 'negatives'].map(name =>
+          new Option(`--${name} <path>`).hideHelp(),
         ),
         json(),
       ],

@@ -21,6 +21,7 @@ export interface RouteOptions extends ConfigOptions {
   packs?: string;
   corpus?: string;
   negatives?: string;
+  conversations?: string;
 }
 
 /** Entries of the ranking that are shown. */
@@ -28,16 +29,15 @@ const shownRanking = 3;
 
 /** Returns the exit code: 1 if no skill fits, 2 if it is unclear what is wanted. */
 export async function routeCommand(text: string, options: RouteOptions, terminal: Terminal): Promise<number> {
-  const { pairs, packs, corpus, negatives } = options;
-  const measures = [pairs, packs, corpus, negatives].some(option => option !== undefined);
-  if (measures && (pairs === undefined || packs === undefined || corpus === undefined)) {
-    terminal.say('To measure, give --pairs, --packs and --corpus (telos route --help shows their formats).');
+  const { pairs, packs, corpus, negatives, conversations } = options;
+  const lines = pairs ?? conversations;
+  const measures = [lines, packs, corpus, negatives].some(option => option !== undefined);
+  if (measures && (lines === undefined || packs === undefined || corpus === undefined)) {
+    terminal.say('To measure, give --pairs or --conversations, with --packs and --corpus.');
     return 2;
   }
   if (measures ? text !== '' : text === '') {
-    terminal.say(
-      'Give either a request, for example: telos route "plan my day", or --pairs, --packs and --corpus.',
-    );
+    terminal.say('Give either a request, for example: telos route "plan my day", or files to measure.');
     return 2;
   }
   const config = configFor(options, terminal);
@@ -45,9 +45,12 @@ export async function routeCommand(text: string, options: RouteOptions, terminal
   const telos = Telos.open(config);
   const { signal, release } = abortOnInterrupt(() => {});
   try {
-    if (pairs === undefined || packs === undefined || corpus === undefined)
+    if (packs === undefined || corpus === undefined)
       return await explain(telos, text, options, terminal, signal);
-    return await measure(telos, { ...options, pairs, packs, corpus }, terminal, signal);
+    const files = { ...options, packs, corpus };
+    if (conversations !== undefined)
+      return await measureConversations(telos, { ...files, conversations }, terminal, signal);
+    return await measure(telos, { ...files, pairs: pairs ?? '' }, terminal, signal);
   } catch (error) {
     if (signal.aborted) return cancelledExitCode;
     if (!(error instanceof TelosError)) throw error;
@@ -81,7 +84,13 @@ async function explain(
     const { agent, skill } = match;
     const decision = skill
       ? { agent: agent.name, skill: skill.id, description: skill.description, reason: match.reason }
-      : { agent: null, skill: null, suggestions: match.suggestions.slice(0, shownRanking) };
+      : {
+          agent: null,
+          skill: null,
+          choices: match.choices,
+          ...(match.didYouMean !== undefined && { didYouMean: match.didYouMean }),
+          suggestions: match.suggestions.slice(0, shownRanking),
+        };
     terminal.out(`${terminalJson({ ...decision, ranking })}\n`);
     return code;
   }
@@ -96,7 +105,12 @@ async function explain(
     terminal.out(`Would run ${terminalLine(describeRoute(agent.name, skill.id, reason))}\n`);
     terminal.out(`(${terminalLine(facts.join(', '))})\n`);
   } else {
-    terminal.out(`Would run nothing: no skill fits well enough. /<name> at the beginning names one.\n`);
+    const likely = match.choices.length > 0;
+    terminal.out(
+      likely
+        ? `${doYouMean(match.didYouMean)}\n`
+        : 'Would run nothing: no skill fits. /<name> at the beginning names one.\n',
+    );
   }
   if (ranking.length > 0) {
     const rows = ranking.map(({ agent, skill, score, words }, index) => [
@@ -110,6 +124,11 @@ async function explain(
   }
   return code;
 }
+
+const doYouMean = (name: string | undefined): string =>
+  name === undefined
+    ? 'Would ask which of the first is meant: none fits well enough to run unasked.'
+    : `Would ask: Did you mean ${terminalLine(name)}?`;
 
 const scored = (score: number | undefined): string => (score === undefined ? '' : ` with ${score}`);
 
@@ -138,13 +157,56 @@ async function measure(
     return 0;
   }
   const rows = Object.entries(result.packs).map(([name, figures]) => cells(name, figures));
-  const headings = ['Pack', 'Sentences', 'Top 1', 'Top 3', 'Wrong', 'None', 'Negatives fired', 'Time'];
+  const headings = [
+    'Pack',
+    'Sentences',
+    'Top 1',
+    'Top 3',
+    'Right',
+    'Wrong',
+    'None',
+    'Negatives fired',
+    'Time',
+  ];
   terminal.out(`${table(headings, [...rows, cells('All', result.overall)], terminal.outWidth)}\n`);
   return 0;
 }
 
+async function measureConversations(
+  telos: Telos,
+  options: RouteOptions & Required<Pick<RouteOptions, 'conversations' | 'packs' | 'corpus'>>,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<number> {
+  const { conversations, packs, corpus, mode } = options;
+  const { runConversationBenchmark } = await import('../engine/routing/routeBenchmark.ts');
+  const result = await runConversationBenchmark(
+    {
+      conversationsFile: resolve(conversations),
+      packsFile: resolve(packs),
+      corpusDir: resolve(corpus),
+      mode: mode === undefined ? 'local' : telos.config.routingMode,
+      provider: () => telos.routingProvider(),
+    },
+    signal,
+  );
+  if (options.json) {
+    terminal.out(`${terminalJson(result)}\n`);
+    return 0;
+  }
+  const { n, switched, byChip, stayed, wrongSwitch, msPerRoute } = result.overall;
+  const shares = [switched, byChip, stayed, wrongSwitch].map(share => `${(share * 100).toFixed(1)} %`);
+  const headings = ['Conversations', 'Switched', 'By chip', 'Stayed', 'Wrong', 'Time'];
+  terminal.out(
+    `${table(headings, [[String(n), ...shares, `${msPerRoute.toFixed(2)} ms`]], terminal.outWidth)}\n`,
+  );
+  return 0;
+}
+
 function cells(name: string, figures: RouteFigures): string[] {
-  const { n, top1, top3, wrong, abstained, negativesFired, msPerRoute } = figures;
-  const shares = [top1, top3, wrong, abstained, negativesFired].map(share => `${(share * 100).toFixed(1)} %`);
+  const { n, top1, top3, right, wrong, abstained, negativesFired, msPerRoute } = figures;
+  const shares = [top1, top3, right, wrong, abstained, negativesFired].map(
+    share => `${(share * 100).toFixed(1)} %`,
+  );
   return [name, String(n), ...shares, `${msPerRoute.toFixed(2)} ms`];
 }

@@ -14,12 +14,15 @@ export class TelosError extends Error {
   readonly sentences: readonly Sentence[] | undefined;
   readonly remedy: Remedy | undefined;
   readonly suggestions: readonly SkillRef[] | undefined;
+  /** What a person can choose from instead, for `no_match`. */
+  readonly offered: Pick<RunError, 'choices' | 'didYouMean'>;
 
   /** Sentences, unlike a text, can be said in another language. */
   constructor(
     code: ErrorCode,
     message: string | readonly Sentence[],
-    options?: ErrorOptions & { remedy?: Remedy | undefined; suggestions?: readonly SkillRef[] },
+    options?: ErrorOptions &
+      Pick<RunError, 'suggestions' | 'choices' | 'didYouMean'> & { remedy?: Remedy | undefined },
   ) {
     super(typeof message === 'string' ? message : spoken(message), options);
     this.name = 'TelosError';
@@ -27,6 +30,8 @@ export class TelosError extends Error {
     this.sentences = typeof message === 'string' ? undefined : message;
     this.remedy = options?.remedy;
     this.suggestions = options?.suggestions;
+    const { choices, didYouMean } = options ?? {};
+    this.offered = { ...(choices && { choices }), ...(didYouMean !== undefined && { didYouMean }) };
   }
 
   /** Returns the same error with one more sentence at the end of its message. */
@@ -43,6 +48,7 @@ export class TelosError extends Error {
       ...(sentences && { sentences }),
       ...(remedy && { remedy }),
       ...(suggestions && { suggestions }),
+      ...this.offered,
     };
   }
 }

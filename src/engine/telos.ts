@@ -20,7 +20,7 @@ import type { Provider } from './providers/provider.ts';
 import { recordRouting } from './records/logFile.ts';
 import { record } from './records/record.ts';
 import { type Redactor, redactor, secretsIn } from './redact.ts';
-import { type RouteResult, Router, routeRequest } from './routing/route.ts';
+import { type RouteResult, Router, routeFirst } from './routing/route.ts';
 import type { Ranked } from './routing/searchIndex.ts';
 import { DayUse, openBudget } from './run/budget.ts';
 import { routingModel } from './run/meter.ts';
@@ -121,11 +121,11 @@ export class Telos {
   }
 
   /**
-   * Returns the skill that a request means, and why.
+   * Returns the skill that a first request means, and why.
    * Throws TelosError `config` if `request.agent` or `request.skill` is not known.
    */
-  async route(request: RunRequest, signal: AbortSignal): Promise<RouteResult> {
-    return routeRequest(request, this.#engine, signal);
+  async route(request: Omit<RunRequest, 'conversation'>, signal: AbortSignal): Promise<RouteResult> {
+    return routeFirst(request, this.#engine, signal);
   }
 
   /** Returns the skills that fit a request by their words, best first, whatever `route` decides. At most ten. */

@@ -95,11 +95,19 @@ export interface SkillRef {
 /**
  * Why a skill was picked:
  * `chosen` by the person in a list; `explicit` by `/name`, `$name` or `agent:name`;
- * `name` because its name is in the request; `index` by the search index; `model` by a question to a model;
+ * `name` because its name is in the request; `misspelt` because the request has a word that is almost its name; `index` by the search index; `model` by a question to a model;
  * `continued` because the conversation continues with its skill;
  * `without_skill` if no skill was picked: the run looks for one itself.
  */
-export type RouteRule = 'chosen' | 'explicit' | 'name' | 'index' | 'model' | 'continued' | 'without_skill';
+export type RouteRule =
+  | 'chosen'
+  | 'explicit'
+  | 'name'
+  | 'misspelt'
+  | 'index'
+  | 'model'
+  | 'continued'
+  | 'without_skill';
 
 export interface RouteReason {
   rule: RouteRule;
@@ -108,6 +116,16 @@ export interface RouteReason {
   /** The index's score; larger is better. Only comparable within one request. */
   score?: number;
   runnerUp?: SkillRef & { score?: number };
+  /** The skill of the conversation so far, if this run has left it for a skill that clearly fits better. Its name is empty after a run without a skill. */
+  switchedFrom?: SkillRef;
+  /** A skill that fits about as well as the one that the conversation goes on with. A person may choose it with one click. */
+  alsoFits?: SkillRef;
+}
+
+/** One of up to three skills that a request may mean, for a person to choose from. */
+export interface RouteChoice extends SkillRef {
+  description: string;
+  reason: RouteReason;
 }
 
 // ---- Approvals ----
@@ -203,8 +221,15 @@ export interface Told {
 
 export interface RunError extends Told {
   code: ErrorCode;
-  /** For `no_match`: skills that could have been meant, best first. */
+  /** For `no_match`: every skill. Those that could have been meant come first. */
   suggestions?: readonly SkillRef[];
+  /**
+   * For `no_match`: up to three skills that are likely, best first. To run one, send the same request with its `skill`.
+   * Missing if none is likely.
+   */
+  choices?: readonly RouteChoice[];
+  /** For `no_match`: the name of a skill of which the request has a misspelling. That skill is the first choice. */
+  didYouMean?: string;
 }
 
 /** Set if a recorded run answers in place of a model. */
@@ -289,6 +314,8 @@ function describeReason(reason: RouteReason, say: Say): string {
       return say('you chose it');
     case 'explicit':
       return reason.matched ? say('you asked for {0}', reason.matched) : say('you asked for it');
+    case 'misspelt':
+      return say('its name is like “{0}”', reason.matched ?? '');
     case 'name':
       return say('its name is in your request');
     case 'index':

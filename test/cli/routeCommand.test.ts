@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RouteBenchmark } from '../../src/engine/routing/routeBenchmark.ts';
@@ -69,10 +69,35 @@ describe('telos route', function () {
     }
   });
 
+  it('measures conversations', async () => {
+    const lines = [
+      { second: 'and close the bedroom blinds at sunset', expect: 'switch', skill: 'home/blinds' },
+      { second: 'a bit longer please', expect: 'stay' },
+    ].map(line => JSON.stringify({ pack: 'indoors', firstSkill: 'home/irrigation', ...line }));
+    const file = join(home.workDir, 'conversations.jsonl');
+    writeFileSync(file, lines.join('\n'));
+    const measured = ['--conversations', file, '--packs', join(fixtures, 'packs.json')];
+    const where = ['--corpus', join(fixtures, 'skills'), '--mode', 'local'];
+    const { code, stdout } = await home.run(['route', ...measured, ...where, '--json']);
+    const { n, switched, stayed, wrongSwitch } = JSON.parse(stdout).overall;
+    assert.deepEqual([code, n, switched, stayed, wrongSwitch], [0, 2, 1, 1, 0]);
+  });
+
+  it('names the likely skills with exit 1 if none is sure, and a misspelt one', async () => {
+    const { code, stdout } = await home.run(['route', '--json', 'something for the lawn']);
+    const { skill, choices } = JSON.parse(stdout);
+    assert.deepEqual([code, skill, choices[0].skill], [1, null, 'mow']);
+    assert.match(choices[0].reason.matched, /lawn/);
+    const misspelt = await home.run(['route', 'blindz']);
+    assert.match(misspelt.stdout, /^Would ask: Did you mean blinds\?/);
+    const { stdout: help } = await home.run(['route', '--help']);
+    assert.doesNotMatch(help, /--pairs|--conversations/);
+  });
+
   it('says what is missing or wrong', async () => {
     const cases: [string[], number, RegExp][] = [
       [['route'], 2, /Give either a request/],
-      [['route', '--pairs', 'a'], 2, /give --pairs, --packs and --corpus/],
+      [['route', '--pairs', 'a'], 2, /give --pairs or --conversations, with --packs and --corpus/],
       [['route', 'x', '--pairs', 'a', '--packs', 'b', '--corpus', 'c'], 2, /Give either/],
       [['route', '--pairs', 'a', '--packs', 'b', '--corpus', 'c'], 1, /cannot be read/],
       [['route', '--mode', 'nope', 'x'], 2, /Allowed choices are auto, name, local, model/],

@@ -60,7 +60,8 @@ const cached = { cache_control: { type: 'ephemeral' } } as const;
 /**
  * Returns the body of a request. With tools, the answer is one round of many, so the prompt cache is used. Marked are the
  * tools, the system text and the last two user turns; four marks are allowed. At the older turn's mark this round finds the
- * content that the last one stored. A request without tools is a single question, for which storing would only cost.
+ * content that the last one stored. A request without tools is a single question, for which storing would only cost, unless it
+ * repeats the start of others.
  */
 export function toAnthropicRequest(
   model: string,
@@ -69,7 +70,12 @@ export function toAnthropicRequest(
   const { system, tools, maxTokens } = request;
   const body = { model, max_tokens: maxTokens, stream: true } as const;
   const messages = request.messages.map(toAnthropicMessage);
-  if (tools.length === 0) return { ...body, ...(system ? { system } : {}), messages };
+  if (tools.length === 0)
+    return {
+      ...body,
+      ...(system ? { system } : {}),
+      messages: request.repeatsStart ? withCachedStart(messages) : messages,
+    };
   return {
     ...body,
     ...(system ? { system: [{ type: 'text', text: system, ...cached }] } : {}),
@@ -98,6 +104,14 @@ function toAnthropicMessage({ role, content }: Message): Turn {
 function withCachedTurns(turns: readonly Turn[]): Turn[] {
   const marked = turns.filter(turn => turn.role === 'user').slice(-2);
   return turns.map(turn => (turn.role === 'user' && marked.includes(turn) ? withCacheMark(turn) : turn));
+}
+
+function withCachedStart(turns: readonly Turn[]): Turn[] {
+  const [first, ...rest] = turns;
+  if (first?.role !== 'user' || typeof first.content === 'string' || first.content.length < 2)
+    return [...turns];
+  const [start, ...others] = first.content;
+  return [{ role: 'user', content: [{ ...start, ...cached } as typeof start & object, ...others] }, ...rest];
 }
 
 function withCacheMark(turn: Anthropic.UserMessageParam): Anthropic.UserMessageParam {

@@ -19,6 +19,8 @@ export interface CompletionRequest {
   maxTokens: number;
   /** Folder of the skill that runs; only a recording reads it. */
   skillDir?: string;
+  /** True if the first block of the first message is the same in many requests, so that a provider should keep it in its cache. */
+  repeatsStart?: boolean;
 }
 
 /** Default length limit of an answer, in tokens. */

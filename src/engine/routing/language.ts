@@ -1,64 +1,11 @@
-/** Knows from the language alone which words say little, so that five skills are distinguished as well as two thousand. */
+/**
+ * Knows words: from the language alone which of them say little, so that five skills are distinguished as well as two thousand, and
+ * which others mean the same, since what a person says and what an author wrote often meet only in those.
+ */
+import words from './words.json' with { type: 'json' };
 
 /** How common a word is. `function` words are in any text, `filler` words in most requests, `ordinary` words in some. */
 export type WordClass = 'function' | 'filler' | 'ordinary' | 'rare';
-
-const functionWords = `
-a an the this that these those and or but nor if so than then too very as at by for from in into of off on onto out over per to up with without within
-about above after again against along among around before behind below between beyond down during near since through toward towards under until upon via
-i me my mine myself you your yours yourself he him his she her hers it its itself we us our ours they them their theirs who whom whose what which when where why how
-am is are was were be been being do does did done doing have has had having will would shall should can could may might must ought
-not no yes don doesn didn isn aren wasn weren won wouldn shouldn couldn hasn haven ain ll re ve
-dont doesnt didnt isnt arent wasnt werent wont wouldnt shouldnt couldnt cant havent hasnt im ive youre theyre whats whos wheres hows thats theres gonna wanna gotta ur
-there here all any both each every either neither some such only own same other another more most much many few less least just also even still yet
-else ever never always maybe really quite rather almost else because while whether though although however
-der die das den dem des ein eine einen einem einer und oder aber nicht ist sind war ich du er sie es wir ihr mein meine dein wo was wer wie wann warum zu zum zur von vom mit auf für im am an aus bei nach
-le la les un une des du de et ou mais est sont je tu il elle nous vous mon ma mes ton ce cette que qui quoi quand comment pour dans sur avec sans au aux en
-el los las una unos y o pero es son yo tú mi mis tu su que quien cuando donde cómo para por con sin en del al
-il lo gli uno una e ma sono io che chi come dove per con di da nel
-`;
-
-const fillerWords = `
-please thanks thank hello hi hey ok okay well now today tonight tomorrow yesterday day days night morning evening afternoon time times soon later once next last first second new old
-want wants need needs like likes let lets get gets got give gives make makes made take takes go goes going come comes put keep say says said tell tells told
-show shows see seen look looks find finds found know knows think thinks use uses used using try tries help helps work works working start starts stop stops
-ask asks asked talk talking mean means meant call calls called name named thing things something anything nothing everything someone anyone everyone
-good better best bad great nice right wrong sure fine big small long short high low little lot lots bit kind sort way ways part place case point fact idea question answer
-one two three four five six seven eight nine ten hundred year years month months week weeks hour hours minute minutes
-do did doing happen happens happened going feel feels seem seems believe guess hope wish love hate
-could would agree agreed disagree remember remembered forget forgot forgotten luck lucky beautiful lovely pretty terrible awful funny kind sorry excuse welcome cheers bye goodbye goodnight
-meet met mind minds wonder wondering understand understood explain enough true false matter matters else certain probably usually sometimes often usual totally actually exactly honestly
-bored tired happy sad proud angry hungry calm quiet awake wait hold joke honest favourite favorite speak spoke chat word words sentence said language people
-sounds pls plz thx yeah yep nope hmm lol cancel continue undo
-able possible available current currently recent recently right left back away together alone
-people person man men woman women friend friends home house world life
-set change add check create run open close turn move bring leave send write read list
-monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october november december
-bitte heute morgen zeig mach gib danke hallo
-`;
-
-const ordinaryWords = `
-account address advice agent air alarm alert analysis analyst animal app apple apply area arrange art article audio author auto baby balance bank bar base bed bill bird block blog board boat body book books bot box boy brain
-branch bread break breakfast brief browser budget bug build bus business button buy cafe cake calendar camera capture car card care cart cash cat category chair chapter chart chat cheap chess child children choose city class
-clean clear clock clothes cloud coach code coffee cold color colour command comment company compare compute computer connect contact content control convert cook cookie cool copy cost count country course cover crypto cup
-custom customer daily dance data database date deal debug decide deck delete delivery demo deploy design desk detail device diagram dictionary diet difference digest dinner direct direction director dish doc doctor document
-dog door download draft draw dream drink drive driver drop ear earth easy eat edit editor education email energy engine english error event example exercise expense explain explore extra eye face fact family farm fast
-fear feature feed field file film filter finance fire fish fitness fix flight floor flow focus folder food foot forecast forget form format forward free fresh front fruit fuel full fun future game garden gas
-gateway general generate generator gift girl glass goal gold graph green grocery ground group grow guide gym habit hair half hand happy hard hat head health heart heat heating heavy history hit hobby holiday
-hook horse hospital hot hotel human hungry image images income info information input install interview invoice island issue job joke journal journey journal key kids kitchen knowledge label lake land language large late law
-lead learn learning lesson letter library light lights limit line link load loan local location lock log logo luck lunch machine mail main manage manager map mark market marketing master match math meal meaning media
-meeting memo memory menu message messages metal method middle mind mirror mix mobile mode model money monitor monthly mood moon mother motion mountain mouse mouth movie movies music network news newsletter note notes notice number
-oath object office oil online orange order organize output outside package page paint paper parents park party pass password past path pay payment peace pen personal phone photo photos phrase picture pictures piece pilot pin plan
-planner planning plant play player plot podcast poem poet poetry policy post power practice prepare present presentation press price print private problem process product profile program project promise prompt proposal proxy public pull
-purchase push quality queue quick quiet quote radio rain random rate reach ready real reason receipt recipe record recovery red reference relax release remember remind reminder remote remove rent repair repeat replace reply
-report request research reserve rest restaurant result results resume return review ride ring river road robot role room root rule safe sale sales salt sand save scan scene schedule school science score screen script sea search
-season seat secret security self sell sense series server service session setting settings shadow shape share ship shoe shop shopping sign simple sing site size skill skills sky sleep smart snow soccer social software solve song
-songs soul sound source space speak speech speed spell spend sport sports spring square stage stand star state station status stay step steps stock stocks stone storage store storm story strategy street stress strong student study
-style subject sugar suggest summary summarise summarize summer sun support surprise survey swim switch system table talk target task tasks tax tea teach teacher team technology temperature template test tests text theory thought
-ticket timer title todo tool tools top topic total touch town toy track tracker trade trading traffic train training transfer translate translation transport travel tree trend trip trouble true trust turn tutorial type understand
-update upload usage user vacation value version video videos view visit vocabulary voice vote wait wake walk wall war wash watch water wave wear weather web website wedding weekend weekly weight wheel white wife wiki wild win
-wind window wine winter wonder wood word words workout worry wrap writer writing yoga zone
-`;
 
 /** Share of all texts in which a word of the class is expected, 0 to 1. A prior: the texts of the skills outweigh it. */
 export const expectedShare: Readonly<Record<WordClass, number>> = {
@@ -95,20 +42,38 @@ function classOfForm(word: string): WordClass | undefined {
 
 /** Fills the tables at the first lookup, so that starting the engine costs nothing. The commoner class of a word wins. */
 function fillClasses(): void {
-  for (const [text, kind] of [
-    [ordinaryWords, 'ordinary'],
-    [fillerWords, 'filler'],
-    [functionWords, 'function'],
-  ] as const) {
-    for (const word of text.trim().split(/\s+/)) {
+  for (const kind of ['ordinary', 'filler', 'function'] as const) {
+    for (const word of words[kind].join(' ').split(' ')) {
       classes.set(word, kind);
-      if (kind === 'function') continue;
+      if (kind === 'function' && word.length < 4) continue;
       const start = word.slice(0, 2);
       const others = byStart.get(start);
       if (others) others.push([word, kind]);
       else byStart.set(start, [[word, kind]]);
     }
   }
+}
+
+let brands: ReadonlySet<string> | undefined;
+let everyday: ReadonlySet<string> | undefined;
+
+/** Whether a lower-case word is one that people use every day, so that a skill of that name is not meant by it alone. */
+export function isEveryday(word: string): boolean {
+  everyday ??= new Set(words.everyday.join(' ').split(' '));
+  return everyday.has(word) || wordClass(word) === 'ordinary' || isBrand(word);
+}
+
+/** Whether a lower-case word is the name of a well-known product or company. People mention these without meaning a skill. */
+export function isBrand(word: string): boolean {
+  brands ??= new Set(words.brands.join(' ').split(' '));
+  return brands.has(word);
+}
+
+/** Returns the listed words whose first two letters are those of a word, in either order. */
+export function listedWords(word: string): readonly string[] {
+  if (classes.size === 0) fillClasses();
+  const [a = '', b = ''] = word;
+  return [...(byStart.get(a + b) ?? []), ...(byStart.get(b + a) ?? [])].map(([listed]) => listed);
 }
 
 const endings: readonly (readonly [ending: string, replacement: string, shortestRest: number])[] = [
@@ -172,6 +137,9 @@ export class Vocabulary {
   /** Terms by the word as written. Most words of a text were seen before, and a lookup is cheaper than stemming. */
   #spellings = new Map<string, number>();
 
+  /** Terms by their first letter, made at the first misspelt word. */
+  #byStart: Map<string, string[]> | undefined;
+
   get size(): number {
     return this.#terms.length;
   }
@@ -197,6 +165,18 @@ export class Vocabulary {
     return this.#spellings.get(word) ?? this.#ids.get(stem(word));
   }
 
+  /** Returns the terms that are one typing mistake away from a word. The first letter is taken as right, or as swapped. */
+  near(word: string): readonly string[] {
+    const wanted = stem(word);
+    this.#byStart ??= startingAlike(this.#terms);
+    const starts = new Set([word[0] ?? '', word[1] ?? '']);
+    return [...starts].flatMap(start =>
+      (this.#byStart?.get(start) ?? []).filter(
+        term => isOneEditAway(term, word) || isOneEditAway(term, wanted),
+      ),
+    );
+  }
+
   /** Returns the share of all texts that would contain the term, judged by the language alone, 0 to 1. */
   expectedShare(id: number): number {
     return this.#shares[id] ?? expectedShare.rare;
@@ -210,6 +190,18 @@ export class Vocabulary {
   forgetSpellings(): void {
     this.#spellings = new Map();
   }
+}
+
+function startingAlike(terms: readonly string[]): Map<string, string[]> {
+  const byStart = new Map<string, string[]>();
+  for (const term of terms) {
+    if (term.length < 3) continue;
+    const start = term[0] ?? '';
+    const alike = byStart.get(start);
+    if (alike) alike.push(term);
+    else byStart.set(start, [term]);
+  }
+  return byStart;
 }
 
 /**
@@ -259,4 +251,180 @@ function eachCjk(run: string, take: (word: string) => void): void {
   const signs = [...run];
   if (signs.length === 1) take(run);
   for (let index = 1; index < signs.length; index++) take(`${signs[index - 1]}${signs[index]}`.toLowerCase());
+}
+
+/** Whether one letter more, one less, another one, or two neighbours swapped make one word of the other. */
+export function isOneEditAway(a: string, b: string): boolean {
+  if (a === b || Math.abs(a.length - b.length) > 1) return false;
+  let start = 0;
+  while (start < a.length && a[start] === b[start]) start++;
+  let end = 0;
+  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end++;
+  const [restA, restB] = [a.slice(start, a.length - end), b.slice(start, b.length - end)];
+  if (restA.length <= 1 && restB.length <= 1) return true;
+  return restA.length === 2 && restB.length === 2 && restA[0] === restB[1] && restA[1] === restB[0];
+}
+
+/** A word that may stand for another one, and how much of that one's weight it keeps, 0 to 1. */
+export interface Alternative {
+  word: string;
+  share: number;
+}
+
+/** Languages of a request that are read beside English. */
+type OtherLanguage = 'de' | 'fr' | 'es';
+type Language = OtherLanguage | 'en';
+
+const others: readonly OtherLanguage[] = ['de', 'fr', 'es'];
+/** Place of a language in a concept of the data. */
+const columns: Readonly<Record<Language, number>> = { en: 0, de: 1, fr: 2, es: 3 };
+
+/** Share of an English word that another one of its concept keeps. */
+const synonymShare = 0.55;
+/** Share of a foreign word that its first translation keeps, and each further one. */
+const translationShares = [1, 0.8] as const;
+/** Share of a compound ("Einkaufsliste") that the translations of one of its parts keep. */
+const partShare = 0.75;
+/** Share of an unknown word that a known one keeps which is one typing mistake away. */
+export const typoShare = 0.9;
+/** Unknown words shorter than this are not corrected: too many words are near them. */
+export const leastCorrected = 4;
+
+interface Data {
+  stops: Readonly<Record<OtherLanguage, readonly string[]>>;
+  /** The words of a meaning in English, German, French and Spanish, the commonest first: "bird | vogel vögel | oiseau | pájaro". */
+  concepts: readonly string[];
+}
+
+let loading: Promise<Glossary> | undefined;
+
+/** Returns the glossary. It is read at the first call, since most commands never route by words. */
+export function openGlossary(): Promise<Glossary> {
+  loading ??= import('./glossary.json', { with: { type: 'json' } }).then(
+    ({ default: data }) => new Glossary(data),
+  );
+  return loading;
+}
+
+export class Glossary {
+  readonly #concepts: readonly (readonly (readonly string[])[])[];
+  readonly #stops: Readonly<Record<OtherLanguage, ReadonlySet<string>>>;
+  /** Concepts by folded word, for each language that was asked for. */
+  readonly #byWord = new Map<Language, Map<string, number[]>>();
+
+  constructor({ stops, concepts }: Data) {
+    this.#concepts = concepts.map(concept => concept.split(' | ').map(words => words.split(' ')));
+    const set = (lines: readonly string[]): ReadonlySet<string> => new Set(lines.join(' ').split(' '));
+    this.#stops = { de: set(stops.de), fr: set(stops.fr), es: set(stops.es) };
+  }
+
+  /** Returns the language whose small words a request has most of. English unless another one has more. */
+  languageOf(words: readonly string[]): Language {
+    let best: Language = 'en';
+    let most = words.filter(
+      word => wordClass(word) === 'function' && !others.some(other => this.#stops[other].has(word)),
+    ).length;
+    most = Math.max(most, words.filter(word => isEnglish(word)).length);
+    for (const language of others) {
+      const count =
+        words.filter(word => this.#stops[language].has(word)).length +
+        (words.some(word => marks[language].test(word)) ? 1 : 0);
+      if (count > most) [best, most] = [language, count];
+    }
+    return best;
+  }
+
+  /** Whether a word says nothing in a language other than English. */
+  isStop(word: string, language: Language): boolean {
+    return language !== 'en' && this.#stops[language].has(word);
+  }
+
+  /** Returns the English words of the same meaning, the nearest first. Empty if there are none. */
+  alternatives(word: string, language: Language): readonly Alternative[] {
+    if (language === 'en') return this.#synonyms(word);
+    const whole = this.#translations(word, language, 1);
+    if (whole.length > 0 || language !== 'de') return whole;
+    return this.#ofParts(word);
+  }
+
+  #synonyms(word: string): Alternative[] {
+    const found = this.#find(word, 'en');
+    return found.flatMap(concept =>
+      (this.#concepts[concept]?.[0] ?? [])
+        .filter(other => other !== word)
+        .map(other => ({ word: other, share: synonymShare })),
+    );
+  }
+
+  #translations(word: string, language: Language, share: number): Alternative[] {
+    const found = this.#find(word, language);
+    return found.flatMap(concept =>
+      (this.#concepts[concept]?.[0] ?? []).map((other, at) => ({
+        word: other,
+        share: share * translationShares[at === 0 ? 0 : 1],
+      })),
+    );
+  }
+
+  /** Returns the translations of a German compound's two parts ("Serien-brief", "Einkauf-s-liste"). */
+  #ofParts(word: string): Alternative[] {
+    for (let at = word.length - 3; at >= 3; at--) {
+      const end = this.#translations(word.slice(at), 'de', partShare);
+      if (end.length === 0) continue;
+      const start = word.slice(0, at);
+      const first = this.#translations(start, 'de', partShare);
+      if (first.length > 0) return [...first, ...end];
+      const linked =
+        start.length > 3 ? this.#translations(start.replace(/(?:s|n|en)$/, ''), 'de', partShare) : [];
+      if (linked.length > 0 || word.length - at >= 5) return [...linked, ...end];
+    }
+    return [];
+  }
+
+  #find(word: string, language: Language): readonly number[] {
+    let byWord = this.#byWord.get(language);
+    if (!byWord) {
+      byWord = new Map();
+      for (const [at, concept] of this.#concepts.entries()) {
+        for (const said of concept[columns[language]] ?? []) {
+          for (const form of new Set([folded(said), rootOf(said, language)])) {
+            const known = byWord.get(form);
+            if (!known) byWord.set(form, [at]);
+            else if (!known.includes(at)) known.push(at);
+          }
+        }
+      }
+      this.#byWord.set(language, byWord);
+    }
+    return byWord.get(folded(word)) ?? byWord.get(rootOf(word, language)) ?? [];
+  }
+
+  /** Returns the words of the glossary in a language, for `corrections`. */
+  words(language: Language): Iterable<string> {
+    this.#find('', language);
+    return this.#byWord.get(language)?.keys() ?? [];
+  }
+}
+
+const isEnglish = (word: string): boolean => english.test(word);
+const english =
+  /^(?:the|my|is|are|to|for|of|and|i|you|it|what|how|do|please|in|on|with|me|a|an|that|this|not|can|show|make|get)$/;
+const marks: Readonly<Record<OtherLanguage, RegExp>> = { de: /[äöüß]/, fr: /[àâçèêëîïôœùû]/, es: /[áíóúñ]/ };
+
+/** Returns a word without its accents. */
+const folded = (word: string): string =>
+  word.normalize('NFD').replace(/\p{M}/gu, '').replaceAll('ß', 'ss').replaceAll('œ', 'oe');
+
+const suffixes: Readonly<Record<Language, RegExp>> = {
+  en: /(?:ing|ers|er|ed|es|s)$/,
+  de: /(?:ungen|ung|ene|enen|en|er|em|es|e|n|s|t|st|te)$/,
+  fr: /(?:ements|ement|euses|eurs|ees|ee|es|ez|er|e|s|x)$/,
+  es: /(?:aciones|acion|mente|ando|iendo|ados|adas|ado|ada|ar|er|ir|os|as|es|o|a|e|s|la|me|lo)$/,
+};
+
+/** Returns a word without its accents and its ending, if four letters are left. */
+function rootOf(word: string, language: Language): string {
+  const whole = folded(word);
+  const root = whole.replace(suffixes[language], '');
+  return root.length >= 4 ? root : whole;
 }

@@ -1,26 +1,38 @@
 /** Finds the skill that a request means, and says why: a name, the search index or the answer of a model. */
-import type { RouteReason, SkillRef } from '../../protocol/run.ts';
+import type { RouteChoice, RouteReason, SkillRef } from '../../protocol/run.ts';
 import type { RoutingMode } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Catalog } from '../skills/catalog.ts';
 import type { FileAgent } from '../skills/discover.ts';
-import { askModel } from './routeModel.ts';
-import { findSkill, type Match, matchExplicit, matchName, namedSkill } from './routeName.ts';
-import { decide, type Ranked, SearchIndex } from './searchIndex.ts';
-
-export type { Match } from './routeName.ts';
+import { askModel, type Candidate } from './routeModel.ts';
+import { findSkill, type Match, matchExplicit, matchMisspelt, matchName } from './routeName.ts';
+import { confidenceOf, likely, type Ranked, SearchIndex, sure } from './searchIndex.ts';
 
 /** The result if no skill fits well enough to run unasked. */
 export interface NoMatch {
   agent: undefined;
   skill: undefined;
+  /** Up to three skills that are likely, best first. Empty if none is. */
+  choices: readonly RouteChoice[];
+  /** The name of the first choice if the request has a misspelling of it. */
+  didYouMean?: string;
   /** Every skill. Up to three that could have been meant come first. */
   suggestions: readonly SkillRef[];
 }
 
+/** The result if a conversation without a skill goes on without one. */
+export interface WithoutSkill {
+  agent: undefined;
+  skill: undefined;
+  /** A skill that a person may choose instead. */
+  alsoFits: SkillRef | undefined;
+}
+
 /** `notice` says why the model could not be asked. The search index has then decided instead. */
 export type RouteResult = (Match | NoMatch) & { notice?: string };
+/** What the next message of a conversation runs with. */
+export type NextResult = (Match | NoMatch | WithoutSkill) & { notice?: string };
 
 /** The parts of a request that decide which skill runs. */
 export interface RouteRequest {
@@ -30,8 +42,15 @@ export interface RouteRequest {
   agent?: string;
   /** If set, this skill runs without routing. */
   skill?: SkillRef;
-  /** The conversation that the request continues, with its skill unless the words name another one. */
-  conversation?: { skill?: SkillRef };
+  /** The conversation that the request continues, with its skill unless another one is named or fits clearly better. */
+  conversation?: {
+    skill?: SkillRef;
+    /**
+     * The latest run with the skill failed or was refused. The request is then routed like a first one, and goes on with the skill
+     * only if no other is likely.
+     */
+    skillFailed?: boolean;
+  };
 }
 
 export interface RouterOptions {
@@ -42,10 +61,31 @@ export interface RouterOptions {
   index?: () => Promise<SearchIndex>;
 }
 
-/** If there are more skills than this, a model is shown only the index's best. */
-const wholeManifest = 40;
-const shortlist = 10;
-const suggested = 3;
+/** One request to route. */
+export interface Routing {
+  text: string;
+  /** Every agent. The same array until the skills change. */
+  all: readonly FileAgent[];
+  /** The only agent that may be meant. */
+  agentName?: string | undefined;
+  signal: AbortSignal;
+  /** Replaces the router's model for this request. */
+  provider?: RouterOptions['provider'];
+}
+
+/** What the conversation runs with: a skill, or `none` if it goes on without one. */
+export type Running = Match | 'none';
+
+/** If there are more skills than this, a model is shown only the index's best. A list of this length is cached. */
+const wholeManifest = 200;
+const shortlist = 60;
+const offered = 3;
+/** A running skill is left from this score and confidence on, with this lead over it as a share of the score. */
+const leaving = { score: 0.15, confidence: 0.5, lead: 0.5 };
+/** From here on another skill is offered beside the one that goes on. */
+const offering = { score: 0.1, confidence: 0.15, lead: 0.2 };
+/** A conversation's model is asked only if another skill has this score. */
+const leastAsked = 0.1;
 
 /** Routes requests and keeps the search index between them. The index is built at the first request that names no skill. */
 export class Router {
@@ -57,35 +97,54 @@ export class Router {
     this.#options = options;
   }
 
-  /**
-   * Returns the skill that a request means, or suggestions if none fits. `all` is the same array until the skills change.
-   * `agentName` is the only agent that may be meant. `provider` applies to this request only. Throws the signal's reason on
-   * abort.
-   */
-  async route(
-    text: string,
-    all: readonly FileAgent[],
-    agentName: string | undefined,
-    signal: AbortSignal,
-    provider: RouterOptions['provider'] = this.#options.provider,
-  ): Promise<RouteResult> {
-    const agents = agentName === undefined ? all : all.filter(agent => agent.name === agentName);
-    const { sure, unsure } = matchName(text, agents);
-    const named = matchExplicit(text, agents) ?? sure;
-    if (named) return named;
-    const { mode } = this.#options;
-    if (mode === 'name') return noMatch(agents, []);
-    const rank = (): Promise<readonly Ranked[]> => this.rank(text, all, agentName);
-    if (unsure.length > 0) {
-      const best = decide(await rank());
-      const meant = unsure.find(({ agent, skill }) => agent === best?.agent && skill === best.skill);
-      if (meant) return meant;
-    }
+  /** Returns the skill that a first request means, or choices if none is sure. Throws the signal's reason on abort. */
+  async route(routing: Routing): Promise<RouteResult> {
+    const { text, all, agentName, signal } = routing;
+    const agents = asked(all, agentName);
+    const { sure: named, isOrdered, unsure } = matchName(text, agents);
+    const certain = matchExplicit(text, agents) ?? (isOrdered ? undefined : named);
+    if (certain) return certain;
+    if (this.#options.mode === 'name') return named ?? noMatch(text, agents, []);
+    const ranking = await this.#rank(routing);
+    const confidence = confidenceOf(text, ranking);
+    if (named && !contradicts(named, ranking, confidence)) return named;
+    const meant = unsure.find(match => isSame(match, ranking[0]));
+    if (meant && confidence >= sure) return meant;
     signal.throwIfAborted();
-    const asked = mode === 'local' ? undefined : await this.#ask(text, agents, rank, provider, signal);
-    if (asked?.result) return asked.result;
-    const local = byIndex(agents, await rank());
-    return asked ? { ...local, notice: asked.notice } : local;
+    const answer = this.#options.mode === 'local' ? undefined : await this.#ask(routing, agents, ranking);
+    if (answer?.result) return answer.result;
+    const local = byIndex(text, agents, ranking, confidence);
+    return answer ? { ...local, notice: answer.notice } : local;
+  }
+
+  /**
+   * Returns the skill of the next message of a conversation: another one only if it is named or fits clearly better, else the
+   * running one, with a skill that fits about as well in `alsoFits`. Throws the signal's reason on abort.
+   */
+  async next(running: Running, routing: Routing): Promise<NextResult> {
+    const { text, all, agentName, signal } = routing;
+    const agents = asked(all, agentName);
+    const { sure: named, isOrdered } = matchName(text, agents);
+    const certain = matchExplicit(text, agents) ?? (isOrdered ? undefined : named);
+    if (certain) return switched(running, certain);
+    if (this.#options.mode === 'name') return goOn(running);
+    const ranking = await this.#rank(routing);
+    const other = ranking.find(ranked => !isSame(running, ranked));
+    const now = ranking.find(ranked => isSame(running, ranked))?.score ?? 0;
+    const confidence = isSame(running, ranking[0]) ? 0 : confidenceOf(text, ranking);
+    if (named && !isSame(running, named) && isSame(named, other)) return switched(running, named);
+    if (!other) return goOn(running);
+    const passes = (bar: typeof leaving): boolean =>
+      other.score >= bar.score && confidence >= bar.confidence && other.score - now >= bar.lead * other.score;
+    if (passes(leaving)) return switched(running, indexMatch(other, ranking));
+    signal.throwIfAborted();
+    const isWorthAsking = this.#options.mode !== 'local' && other.score >= leastAsked;
+    const answer = isWorthAsking ? await this.#ask(routing, agents, ranking, running) : undefined;
+    if (answer?.result?.skill) return switched(running, answer.result);
+    if (answer && !answer.notice) return goOn(running);
+    const fits = passes(offering) ? { agent: other.agent.name, skill: other.skill.id } : undefined;
+    const result = goOn(running, fits);
+    return answer?.notice ? { ...result, notice: answer.notice } : result;
   }
 
   /** Returns the skills whose words fit a request best, whatever would be decided. See `SearchIndex.rank`. */
@@ -93,35 +152,38 @@ export class Router {
     text: string,
     all: readonly FileAgent[],
     agentName: string | undefined,
-    limit = shortlist,
+    limit = 10,
   ): Promise<readonly Ranked[]> {
     return (await this.#indexOf(all)).rank(text, limit, agentName);
   }
 
+  #rank({ text, all, agentName }: Routing): Promise<readonly Ranked[]> {
+    return this.rank(text, all, agentName, shortlist);
+  }
+
   /** Returns the model's choice, undefined if there is no model, or only a notice if the model failed. */
   async #ask(
-    text: string,
+    { text, signal, provider = this.#options.provider }: Routing,
     agents: readonly FileAgent[],
-    rank: () => Promise<readonly Ranked[]>,
-    makeProvider: RouterOptions['provider'],
-    signal: AbortSignal,
+    ranking: readonly Ranked[],
+    running?: Running,
   ): Promise<{ result: RouteResult; notice?: never } | { notice: string; result?: never } | undefined> {
     try {
-      const provider = await makeProvider();
-      if (!provider) return undefined;
-      const few = fewSkills(agents);
-      const ranking = few ? [] : await rank();
-      const candidates = few ?? ranking;
-      if (candidates.length === 0) return { result: noMatch(agents, []) };
-      const choice = await askModel(provider, text, candidates, signal);
-      // Reading the skills is worth it only now: three are offered in place of the one that was not found.
-      if (choice === 'none') return { result: noMatch(agents, await rank()) };
-      const { agent, skill } = choice;
+      const model = await provider();
+      if (!model) return undefined;
+      const candidates = candidatesOf(agents, ranking, running);
+      if (candidates.length === 0) return { result: noMatch(text, agents, []) };
+      const now = running === undefined || running === 'none' ? undefined : running;
+      const [choice, second] = await askModel(model, { text, running: now }, candidates, signal);
+      // Three are offered in place of the one that was not found.
+      if (!choice) return { result: noMatch(text, agents, ranking, confidenceOf(text, ranking)) };
+      if (second)
+        return { result: { ...noMatch(text, agents, ranking), choices: [choice, second].map(byModel) } };
       const reason = withRunnerUp(
         { rule: 'model' },
-        ranking.find(other => other.skill !== skill),
+        ranking.find(other => other.skill !== choice.skill),
       );
-      return { result: { agent, skill, reason } };
+      return { result: { agent: choice.agent, skill: choice.skill, reason } };
     } catch (error) {
       signal.throwIfAborted();
       const message = error instanceof Error ? error.message : String(error);
@@ -139,45 +201,126 @@ export class Router {
   }
 }
 
+interface RoutingEngine {
+  catalog: Catalog;
+  router: Router;
+}
+
 /**
- * Returns the skill that a request means, and why. `model` replaces the router's own. Throws TelosError `config` if
- * `request.agent` or `request.skill` is not known. Throws the signal's reason on abort.
+ * Returns the skill that a first request means, and why. `model` replaces the router's own for this request. Throws TelosError
+ * `config` if `agent` or `skill` is not known, and the signal's reason on abort.
  */
-export async function routeRequest(
-  { text, agent, skill, conversation }: RouteRequest,
-  { catalog, router }: { catalog: Catalog; router: Router },
+export async function routeFirst(
+  { text, agent, skill }: RouteRequest,
+  { catalog, router }: RoutingEngine,
   signal: AbortSignal,
   model?: RouterOptions['provider'],
 ): Promise<RouteResult> {
   signal.throwIfAborted();
-  const agents = await catalog.agentsFor(agent);
+  await catalog.agentsFor(agent);
   const all = await catalog.agents();
-  if (skill) {
-    const match = findSkill(all, skill);
-    if (match) return match;
-    throw new TelosError('config', `There is no skill '${skill.skill}' of agent '${skill.agent}' any more.`);
-  }
-  const continued = conversation?.skill && findSkill(agents, conversation.skill);
-  if (continued) return namedSkill(text, agents) ?? { ...continued, reason: { rule: 'continued' } };
-  return router.route(text, all, agent, signal, model);
+  if (!skill) return router.route({ text, all, agentName: agent, signal, ...(model && { provider: model }) });
+  const match = findSkill(all, skill);
+  if (match) return match;
+  throw new TelosError('config', `There is no skill '${skill.skill}' of agent '${skill.agent}' any more.`);
 }
 
-/** Returns the skills that may be meant without being named, or undefined if they are too many to list. */
-function fewSkills(agents: readonly FileAgent[]): { agent: FileAgent; skill: Ranked['skill'] }[] | undefined {
+/** Returns the skill that a request means, or how its conversation goes on. Throws the same errors. */
+export async function routeRequest(
+  request: RouteRequest,
+  engine: RoutingEngine,
+  signal: AbortSignal,
+  model?: RouterOptions['provider'],
+): Promise<NextResult> {
+  const { skill: ref, skillFailed } = request.conversation ?? {};
+  const first = (): Promise<RouteResult> => routeFirst(request, engine, signal, model);
+  if (request.skill || !ref) return first();
+  const { text, agent } = request;
+  const running = ref.skill === '' ? 'none' : findSkill(await engine.catalog.agentsFor(agent), ref);
+  if (!running) return first();
+  if (skillFailed) {
+    const anew = await first();
+    return anew.skill || anew.choices.length > 0 ? anew : goOn(running);
+  }
+  const all = await engine.catalog.agents();
+  return engine.router.next(running, {
+    text,
+    all,
+    agentName: agent,
+    signal,
+    ...(model && { provider: model }),
+  });
+}
+
+const asked = (all: readonly FileAgent[], agentName: string | undefined): readonly FileAgent[] =>
+  agentName === undefined ? all : all.filter(agent => agent.name === agentName);
+
+function isSame(one: Running | Candidate | undefined, other: Candidate | undefined): boolean {
+  return one !== undefined && one !== 'none' && one.agent === other?.agent && one.skill === other.skill;
+}
+
+/** Whether the index is sure of another skill than the one whose everyday name stands in the request. */
+function contradicts(named: Match, ranking: readonly Ranked[], confidence: number): boolean {
+  const [first] = ranking;
+  if (!first || isSame(named, first) || confidence < sure) return false;
+  const own = ranking.find(ranked => isSame(named, ranked))?.score ?? 0;
+  return first.score > 2 * own;
+}
+
+function switched(running: Running, match: Match): Match {
+  if (isSame(running, match)) return match;
+  const from =
+    running === 'none' ? { agent: '', skill: '' } : { agent: running.agent.name, skill: running.skill.id };
+  return { ...match, reason: { ...match.reason, switchedFrom: from } };
+}
+
+/** Returns a conversation's next step with what it runs with, and with another skill that fits about as well. */
+function goOn(running: Running, alsoFits?: SkillRef): Match | WithoutSkill {
+  if (running === 'none') return { agent: undefined, skill: undefined, alsoFits };
+  return { ...running, reason: { rule: 'continued', ...(alsoFits && { alsoFits }) } };
+}
+
+/**
+ * Returns the skills that a model may choose from, in an order that is the same for every request. Those that run only by name are
+ * left out.
+ */
+function candidatesOf(
+  agents: readonly FileAgent[],
+  ranking: readonly Ranked[],
+  running?: Running,
+): Candidate[] {
   const skills = agents.flatMap(agent => agent.skills.map(skill => ({ agent, skill })));
   const names = new Set(agents.map(agent => agent.name));
   const visible = skills.filter(({ skill }) => !skill.shadowedBy || !names.has(skill.shadowedBy.agent));
-  if (visible.length > wholeManifest) return undefined;
-  return visible.filter(({ skill }) => skill.modelInvocable);
+  const choosable = visible.filter(({ skill }) => skill.modelInvocable);
+  if (choosable.length <= wholeManifest) return choosable;
+  const best = new Set<Candidate['skill']>(ranking.map(({ skill }) => skill));
+  if (running && running !== 'none') best.add(running.skill);
+  return choosable.filter(({ skill }) => best.has(skill));
 }
 
-function byIndex(agents: readonly FileAgent[], ranking: readonly Ranked[]): RouteResult {
-  const best = decide(ranking);
-  if (!best) return noMatch(agents, ranking);
-  const { agent, skill, score, words } = best;
-  const reason: RouteReason = { rule: 'index', score: rounded(score), matched: words.slice(0, 5).join(', ') };
-  return { agent, skill, reason: withRunnerUp(reason, ranking[1]) };
+function byIndex(
+  text: string,
+  agents: readonly FileAgent[],
+  ranking: readonly Ranked[],
+  confidence: number,
+): RouteResult {
+  const [best] = ranking;
+  if (best && confidence >= sure) return indexMatch(best, ranking);
+  return noMatch(text, agents, ranking, confidence);
 }
+
+function indexMatch(ranked: Ranked, ranking: readonly Ranked[]): Match {
+  const { agent, skill } = ranked;
+  const runnerUp = ranking.find(other => other !== ranked);
+  return { agent, skill, reason: withRunnerUp(indexReason(ranked), runnerUp) };
+}
+
+const indexReason = ({ score, words }: Ranked): RouteReason => ({
+  rule: 'index',
+  score: rounded(score),
+  matched: words.slice(0, 5).join(', '),
+});
 
 function withRunnerUp(reason: RouteReason, other: Ranked | undefined): RouteReason {
   if (!other) return reason;
@@ -187,11 +330,46 @@ function withRunnerUp(reason: RouteReason, other: Ranked | undefined): RouteReas
 
 const rounded = (score: number): number => Math.round(score * 1000) / 1000;
 
-function noMatch(agents: readonly FileAgent[], ranking: readonly Ranked[]): NoMatch {
-  const best = ranking.slice(0, suggested);
+const byModel = (candidate: Candidate): RouteChoice => choiceOf(candidate, { rule: 'model' });
+
+const choiceOf = ({ agent, skill }: Candidate, reason: RouteReason): RouteChoice => ({
+  agent: agent.name,
+  skill: skill.id,
+  description: skill.synopsis ?? skill.description,
+  reason,
+});
+
+function noMatch(
+  text: string,
+  agents: readonly FileAgent[],
+  ranking: readonly Ranked[],
+  confidence = 0,
+): NoMatch {
+  const misspelt = matchMisspelt(text, agents);
+  const best = ranking.slice(0, offered);
+  const ranked = confidence >= likely ? best.map(one => choiceOf(one, indexReason(one))) : [];
+  const first = misspelt ? [choiceOf(misspelt, misspelt.reason)] : [];
+  const choices = [
+    ...first,
+    ...ranked.filter(({ agent, skill }) => !first.some(one => one.agent === agent && one.skill === skill)),
+  ];
+  const leading = [...(misspelt ? [misspelt] : []), ...best];
   const rest = agents.flatMap(agent =>
-    agent.skills.filter(skill => !best.some(other => other.skill === skill)).map(skill => ({ agent, skill })),
+    agent.skills
+      .filter(skill => !leading.some(other => other.skill === skill))
+      .map(skill => ({ agent, skill })),
   );
-  const suggestions = [...best, ...rest].map(({ agent, skill }) => ({ agent: agent.name, skill: skill.id }));
-  return { agent: undefined, skill: undefined, suggestions };
+  const suggestions = [...new Set([...leading.map(({ skill }) => skill)])].flatMap(
+    skill => leading.find(one => one.skill === skill) ?? [],
+  );
+  return {
+    agent: undefined,
+    skill: undefined,
+    choices: choices.slice(0, offered),
+    ...(misspelt && { didYouMean: misspelt.skill.id }),
+    suggestions: [...suggestions, ...rest].map(({ agent, skill }) => ({
+      agent: agent.name,
+      skill: skill.id,
+    })),
+  };
 }

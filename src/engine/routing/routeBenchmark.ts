@@ -8,6 +8,7 @@ import type { Provider } from '../providers/provider.ts';
 import type { FileAgent } from '../skills/discover.ts';
 import { openSkill, skillFileIn } from '../skills/skillFile.ts';
 import { Router } from './route.ts';
+import type { Match } from './routeName.ts';
 import { SearchIndex } from './searchIndex.ts';
 
 export interface RouteBenchmarkOptions {
@@ -34,6 +35,9 @@ export interface RouteFigures {
   /** Share of sentences whose skill is first in the ranking, and share whose skill is among the first three. */
   top1: number;
   top3: number;
+  /** Share of sentences whose skill would run, and share whose skill would run or be among the choices offered. */
+  right: number;
+  offered: number;
   /** Share of sentences for which another skill would run, and share for which none would. */
   wrong: number;
   abstained: number;
@@ -59,6 +63,8 @@ interface Tally {
   pairs: number;
   top1: number;
   top3: number;
+  right: number;
+  offered: number;
   wrong: number;
   abstained: number;
   negatives: number;
@@ -87,12 +93,16 @@ export async function runRouteBenchmark(
   return { overall: figuresOf(sum), packs: figures };
 }
 
-async function measurePack(
+interface Pack {
+  agents: readonly FileAgent[];
+  index: SearchIndex;
+  router: Router;
+}
+
+async function openPack(
   entries: readonly string[],
-  pairs: readonly Pair[],
-  { corpusDir, mode, provider }: RouteBenchmarkOptions,
-  signal: AbortSignal,
-): Promise<Tally> {
+  { corpusDir, mode, provider }: Pick<RouteBenchmarkOptions, 'corpusDir' | 'mode' | 'provider'>,
+): Promise<Pack> {
   const agents = entries.map(entry => openEntry(corpusDir, entry));
   const index = await SearchIndex.build(agents);
   const router = new Router({
@@ -100,11 +110,21 @@ async function measurePack(
     provider: provider ?? (async () => undefined),
     index: async () => index,
   });
+  return { agents, index, router };
+}
+
+async function measurePack(
+  entries: readonly string[],
+  pairs: readonly Pair[],
+  options: RouteBenchmarkOptions,
+  signal: AbortSignal,
+): Promise<Tally> {
+  const { agents, index, router } = await openPack(entries, options);
   const tally = newTally();
   for (const { utterance, right } of pairs) {
     const isRight = (ref: SkillRef): boolean => right.includes(`${ref.agent}/${ref.skill}`);
     const start = performance.now();
-    const result = await router.route(utterance, agents, undefined, signal);
+    const result = await router.route({ text: utterance, all: agents, signal });
     tally.ms += performance.now() - start;
     const chosen = result.skill && { agent: result.agent.name, skill: result.skill.id };
     if (right.length === 0) {
@@ -121,10 +141,84 @@ async function measurePack(
     if (first.slice(0, 1).some(isRight)) tally.top1++;
     if (first.slice(0, 3).some(isRight)) tally.top3++;
     if (!chosen) tally.abstained++;
-    else if (!isRight(chosen)) tally.wrong++;
+    else if (isRight(chosen)) tally.right++;
+    else tally.wrong++;
+    if (chosen ? isRight(chosen) : !result.skill && result.choices.some(isRight)) tally.offered++;
   }
   return tally;
 }
+
+export interface ConversationBenchmarkOptions
+  extends Pick<RouteBenchmarkOptions, 'packsFile' | 'corpusDir' | 'mode' | 'provider'> {
+  /**
+   * File of JSON lines `{pack, firstSkill, second, expect: "switch" | "stay" | "either", skill?}`: the skill that runs, the next
+   * message, and what should come of it.
+   */
+  conversationsFile: string;
+}
+
+/** Shares of the lines that should switch, that should stay, and of all. A chip that names the right skill counts as switched. */
+export interface ConversationFigures {
+  n: number;
+  switched: number;
+  byChip: number;
+  stayed: number;
+  /** Share of all lines whose run would be another skill's than it should. */
+  wrongSwitch: number;
+  msPerRoute: number;
+}
+
+/** Measures the second message of conversations. Throws TelosError `config` if a file is not in the format. */
+export async function runConversationBenchmark(
+  options: ConversationBenchmarkOptions,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<{ overall: ConversationFigures }> {
+  const lines = readConversations(options.conversationsFile);
+  const packs = readPacks(options.packsFile);
+  const count = { switch: 0, stay: 0, either: 0, switched: 0, byChip: 0, stayed: 0, wrong: 0, ms: 0 };
+  for (const name of new Set(lines.map(({ pack }) => pack))) {
+    const entries = packs.get(name);
+    if (!entries) throw new TelosError('config', `There is no pack '${name}' in ${options.packsFile}.`);
+    const { agents, router } = await openPack(entries, options);
+    for (const { firstSkill, second, expect, skill } of lines.filter(({ pack }) => pack === name)) {
+      const running = runningIn(agents, firstSkill);
+      if (!running) throw new TelosError('config', `There is no skill '${firstSkill}' in pack '${name}'.`);
+      const start = performance.now();
+      const result = await router.next(running, { text: second, all: agents, signal });
+      count.ms += performance.now() - start;
+      const to = result.skill ? pathOf({ agent: result.agent.name, skill: result.skill.id }) : firstSkill;
+      const chip = result.skill ? result.reason.alsoFits : undefined;
+      count[expect]++;
+      if (expect === 'switch' && to === skill) count.switched++;
+      if (expect === 'switch' && to === firstSkill && chip && pathOf(chip) === skill) count.byChip++;
+      if (expect === 'stay' && to === firstSkill) count.stayed++;
+      if (to !== firstSkill && to !== skill) count.wrong++;
+    }
+  }
+  const of = (part: number, whole: number): number => (whole ? part / whole : 0);
+  const n = lines.length;
+  return {
+    overall: {
+      n,
+      switched: of(count.switched + count.byChip, count.switch),
+      byChip: of(count.byChip, count.switch),
+      stayed: of(count.stayed, count.stay),
+      wrongSwitch: of(count.wrong, n),
+      msPerRoute: of(count.ms, n),
+    },
+  };
+}
+
+function runningIn(agents: readonly FileAgent[], path: string): Match | undefined {
+  // Several entries of one owner are agents of one name.
+  const agent = agents.find(
+    ({ name, skills }) => skills[0] && pathOf({ agent: name, skill: skills[0].id }) === path,
+  );
+  const [skill] = agent?.skills ?? [];
+  return agent && skill && { agent, skill, reason: { rule: 'chosen' } };
+}
+
+const pathOf = ({ agent, skill }: SkillRef): string => `${agent}/${skill}`;
 
 /** Opens an entry as an agent with one skill. It is named after the entry's folders, so that equal names of two owners differ. */
 function openEntry(corpusDir: string, entry: string): FileAgent {
@@ -147,6 +241,8 @@ const newTally = (): Tally => ({
   pairs: 0,
   top1: 0,
   top3: 0,
+  right: 0,
+  offered: 0,
   wrong: 0,
   abstained: 0,
   negatives: 0,
@@ -160,6 +256,8 @@ function figuresOf(tally: Tally): RouteFigures {
     n: tally.pairs,
     top1: share(tally.top1, tally.pairs),
     top3: share(tally.top3, tally.pairs),
+    right: share(tally.right, tally.pairs),
+    offered: share(tally.offered, tally.pairs),
     wrong: share(tally.wrong, tally.pairs),
     abstained: share(tally.abstained, tally.pairs),
     negativesFired: share(tally.fired, tally.negatives),
@@ -204,6 +302,36 @@ function readPairs(file: string, isPositive: boolean): Pair[] {
     });
   }
   return pairs;
+}
+
+interface ConversationLine {
+  pack: string;
+  firstSkill: string;
+  second: string;
+  expect: 'switch' | 'stay' | 'either';
+  skill?: string;
+}
+
+function readConversations(file: string): ConversationLine[] {
+  const lines: ConversationLine[] = [];
+  for (const [index, line] of readText(file).split('\n').entries()) {
+    if (!line.trim()) continue;
+    const place = `${file}, line ${index + 1}`;
+    const { pack, firstSkill, second, expect, skill } = record(parseJson(line, place));
+    if (
+      typeof pack !== 'string' ||
+      typeof firstSkill !== 'string' ||
+      typeof second !== 'string' ||
+      (expect !== 'switch' && expect !== 'stay' && expect !== 'either') ||
+      (expect === 'switch' && typeof skill !== 'string')
+    )
+      throw new TelosError(
+        'config',
+        `${place}: wanted are pack, firstSkill, second, expect (switch, stay or either), and skill for a switch.`,
+      );
+    lines.push({ pack, firstSkill, second, expect, ...(typeof skill === 'string' && { skill }) });
+  }
+  return lines;
 }
 
 function readText(file: string): string {

@@ -33,6 +33,8 @@ export interface SearchDocument {
   /** False if the skill runs only when it is asked for by name (`disable-model-invocation`). */
   readonly isRoutable: boolean;
   readonly terms: Uint32Array;
+  /** Terms of the skill's names. */
+  readonly nameTerms: readonly number[];
   /** Sum over the fields of weight times damped count, for each term. */
   readonly weights: Float32Array;
   /** Terms of all lines, one line after the other, each line without repetitions. */
@@ -163,6 +165,7 @@ export class SearchReader {
 
   /** Returns the document of what was added, and clears the tables for the next one. */
   #finish(isRoutable: boolean): SearchDocument {
+    const nameTerms = this.#fields.name.terms;
     const sums = new Map<number, number>();
     for (const [field, { counts, terms, length }] of entriesOf(this.#fields)) {
       const scale = fieldWeights[field] / Math.max(1, 0.25 + (0.75 * length) / fieldLength[field]);
@@ -177,6 +180,7 @@ export class SearchReader {
     const document: SearchDocument = {
       isRoutable,
       terms,
+      nameTerms,
       weights: Float32Array.from(terms, term => sums.get(term) ?? 0),
       lineTerms: Uint32Array.from(this.#lineTerms),
       lineStarts: Uint32Array.from(this.#lineStarts),

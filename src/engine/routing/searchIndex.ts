@@ -4,7 +4,19 @@ import { statSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import type { FileAgent } from '../skills/discover.ts';
 import { type FileSkill, openSkill } from '../skills/skillFile.ts';
-import { eachWord, expectedShare, Vocabulary, wordClass } from './language.ts';
+import {
+  eachWord,
+  expectedShare,
+  type Glossary,
+  isBrand,
+  isOneEditAway,
+  leastCorrected,
+  listedWords,
+  openGlossary,
+  typoShare,
+  Vocabulary,
+  wordClass,
+} from './language.ts';
 import { type SearchDocument, SearchReader } from './searchDocument.ts';
 
 /** A skill with the share of a request that it explains. */
@@ -18,6 +30,22 @@ export interface Ranked {
   score: number;
   /** Words of the request that the skill has too, as written, rarest first. */
   words: readonly string[];
+  evidence: Evidence;
+}
+
+/** What a score says of itself: whether it may be trusted. */
+export interface Evidence {
+  /** Information of the whole request, in nats. */
+  mass: number;
+  /** Information of the words that the skill has too, those of its name, and the rarest one, in nats. */
+  matched: number;
+  inName: number;
+  rarest: number;
+  /** Share of the request that the skill's best line explains, 0 to 1. */
+  line: number;
+  /** Number of words of the request that are more than function words, and how many of them the skill has. */
+  words: number;
+  found: number;
 }
 
 /** A skill of the index, with its document. */
@@ -29,17 +57,23 @@ export interface IndexEntry {
   document: SearchDocument;
 }
 
+/** A word of the request. */
 interface Term {
-  id: number;
   word: string;
-  /** Information of the term, in nats. The rarer, the more. */
+  /** Information of the word, in nats. The rarer, the more. */
   weight: number;
+  /** False for a function word or a filler. */
+  isTelling: boolean;
+  /** The terms that count as the word, with the share of its weight that they keep, 0 to 1. */
+  forms: readonly { id: number; share: number }[];
 }
 
 interface WeighedRequest {
   terms: readonly Term[];
   /** Information of all words together, including those that no skill has. */
   mass: number;
+  /** Number of words that are more than function words and fillers. */
+  telling: number;
   /** Factor for scores, 0 to 1. A request of one common word fits anything, so it is trusted less. */
   trust: number;
 }
@@ -61,11 +95,6 @@ const halfTrust = 9;
  * has the same words.
  */
 const smallTalkTrust = 0.5;
-/** Below this score a skill is only a suggestion. */
-const leastScore = 0.2;
-/** Least lead over the second, as a share of the first's score. With less, the first is only a suggestion. */
-const leastLead = 0.2;
-
 /** Work between two turns of the event loop, in milliseconds, since the extension host must answer in between. */
 const sliceMs = 15;
 
@@ -76,8 +105,13 @@ export class SearchIndex {
   readonly #rarities: Float32Array;
   /** Weight of each term of the current request. All zero outside of `rank`. */
   readonly #wanted: Float32Array;
+  /** Number of the request's word for which a term stands. */
+  readonly #termOf: Uint16Array;
+  readonly #glossary: Glossary | undefined;
 
-  constructor(entries: readonly IndexEntry[], vocabulary: Vocabulary) {
+  constructor(entries: readonly IndexEntry[], vocabulary: Vocabulary, glossary?: Glossary) {
+    this.#glossary = glossary;
+    this.#termOf = new Uint16Array(vocabulary.size);
     this.#entries = entries;
     this.#vocabulary = vocabulary;
     const frequencies = new Uint32Array(vocabulary.size);
@@ -113,7 +147,7 @@ export class SearchIndex {
     }
     await setImmediate();
     vocabulary.forgetSpellings();
-    return new SearchIndex(entries, vocabulary);
+    return new SearchIndex(entries, vocabulary, await openGlossary());
   }
 
   /**
@@ -131,40 +165,129 @@ export class SearchIndex {
     }
     found.sort((a, b) => b.score - a.score);
     found.length = Math.min(found.length, Math.max(limit, candidates));
-    for (const { id, weight } of request.terms) this.#wanted[id] = weight;
+    for (const [at, { forms, weight }] of request.terms.entries())
+      for (const { id, share } of forms) {
+        if (weight * share <= (this.#wanted[id] ?? 0)) continue;
+        this.#wanted[id] = weight * share;
+        this.#termOf[id] = at;
+      }
+    const lines = new Map<IndexEntry, number>();
     for (const item of found) {
-      const line = this.#lineScore(item.entry.document, request.mass);
+      const line = this.#lineScore(item.entry.document, request);
+      lines.set(item.entry, line);
       item.score = request.trust * ((1 - lineShare) * item.score + lineShare * line);
     }
-    for (const { id } of request.terms) this.#wanted[id] = 0;
+    for (const { forms } of request.terms) for (const { id } of forms) this.#wanted[id] = 0;
     found.sort((a, b) => b.score - a.score);
-    return found.slice(0, limit).map(({ entry: { agent, skill, document }, score }) => {
-      const words = request.terms.filter(({ id }) => weightIn(document, id) > 0).map(({ word }) => word);
-      return { agent, skill, score, words };
+    return found.slice(0, limit).map(({ entry, score }) => {
+      const { agent, skill, document } = entry;
+      const shared = request.terms.filter(({ forms }) => forms.some(({ id }) => weightIn(document, id) > 0));
+      const words = shared.map(({ word }) => word);
+      const names = shared.filter(
+        ({ word, forms }) => !isBrand(word) && forms.some(({ id }) => document.nameTerms.includes(id)),
+      );
+      const sum = (terms: readonly Term[]): number => terms.reduce((total, { weight }) => total + weight, 0);
+      const evidence: Evidence = {
+        mass: request.mass,
+        matched: sum(shared),
+        inName: sum(names),
+        rarest: Math.max(0, ...shared.map(({ weight }) => weight)),
+        line: lines.get(entry) ?? 0,
+        words: request.telling,
+        found: shared.filter(({ isTelling }) => isTelling).length,
+      };
+      return { agent, skill, score, words, evidence };
     });
   }
 
   #weigh(text: string): WeighedRequest {
+    const words: string[] = [];
+    eachWord(text, false, word => {
+      if (!words.includes(word)) words.push(word);
+    });
+    const language = this.#glossary?.languageOf(words) ?? 'en';
+    const said = new Set<number>();
     const terms: Term[] = [];
     let mass = 0;
-    let isSmallTalk = true;
-    const seen = new Set<string | number>();
-    const unknown = this.#rarity(0, expectedShare.rare);
-    eachWord(text, false, word => {
-      const id = this.#vocabulary.find(word);
-      if (seen.has(id ?? word)) return;
-      seen.add(id ?? word);
-      const kind = wordClass(word);
-      // A term is judged by its first spelling ("sins"). The request's own spelling may be a commoner word ("sin").
-      const most = this.#rarity(0, expectedShare[kind]);
-      const weight = id === undefined ? unknown : Math.min(this.#rarities[id] ?? unknown, most);
-      mass += weight;
-      if (kind === 'ordinary' || kind === 'rare') isSmallTalk = false;
-      if (id !== undefined) terms.push({ id, word, weight });
-    });
+    let telling = 0;
+    let count = 0;
+    for (const word of words) {
+      if (this.#glossary?.isStop(word, language)) {
+        mass += this.#rarity(0, expectedShare.function);
+        count++;
+        continue;
+      }
+      const term = this.#term(word, language);
+      const own = term.forms[0]?.share === 1 ? term.forms[0].id : undefined;
+      if (own !== undefined && said.has(own)) continue;
+      if (own !== undefined) said.add(own);
+      count++;
+      mass += term.weight;
+      if (term.isTelling) telling++;
+      if (term.forms.length > 0) terms.push(term);
+    }
     terms.sort((a, b) => b.weight - a.weight);
     const trust = mass / (mass + halfTrust);
-    return { terms, mass, trust: isSmallTalk || seen.size < 2 ? trust * smallTalkTrust : trust };
+    return { terms, mass, telling, trust: telling === 0 || count < 2 ? trust * smallTalkTrust : trust };
+  }
+
+  /** Returns a word of the request with the terms that may stand for it. */
+  #term(word: string, language: ReturnType<Glossary['languageOf']>): Term {
+    const kind = wordClass(word);
+    // A term is judged by its first spelling ("sins"). The request's own spelling may be a commoner word ("sin").
+    const most = this.#rarity(0, expectedShare[kind]);
+    const unknown = this.#rarity(0, expectedShare.rare);
+    const forms = new Map<number, number>();
+    const add = (form: string, share: number): void => {
+      const id = this.#vocabulary.find(form);
+      if (id !== undefined && (forms.get(id) ?? 0) < share) forms.set(id, share);
+    };
+    add(word, 1);
+    const id = this.#vocabulary.find(word);
+    const own = id !== undefined;
+    let isTelling = kind === 'ordinary' || kind === 'rare';
+    let weight = Math.min(id === undefined ? unknown : (this.#rarities[id] ?? unknown), most);
+    let alternatives =
+      isTelling || language !== 'en' ? (this.#glossary?.alternatives(word, language) ?? []) : [];
+    if (alternatives.length === 0 && !own && kind === 'rare') {
+      const corrected = this.#corrections(word, language);
+      if (corrected.some(other => wordClass(other) === 'function' || wordClass(other) === 'filler')) {
+        isTelling = false;
+        weight = this.#rarity(0, expectedShare.filler);
+      }
+      for (const other of corrected) {
+        add(other, typoShare);
+        alternatives = [
+          ...alternatives,
+          ...(this.#glossary?.alternatives(other, language) ?? []).map(({ word, share }) => ({
+            word,
+            share: share * typoShare,
+          })),
+        ];
+      }
+    }
+    for (const { word: other, share } of alternatives) add(other, share);
+    // A word of another language is as telling as its translation.
+    if (!own && forms.size > 0 && isTelling) {
+      const best = [...forms].reduce((a, b) => (b[1] > a[1] ? b : a));
+      weight = Math.min(
+        weight,
+        Math.max(this.#rarities[best[0]] ?? unknown, this.#rarity(0, expectedShare.ordinary)),
+      );
+    }
+    return { word, weight, isTelling, forms: [...forms].map(([id, share]) => ({ id, share })) };
+  }
+
+  /** Returns the known words that are one typing mistake away from an unknown one. */
+  #corrections(word: string, language: ReturnType<Glossary['languageOf']>): readonly string[] {
+    if (word.length < leastCorrected || /\d/.test(word)) return [];
+    const found = new Set<string>();
+    for (const other of this.#glossary?.words(language) ?? [])
+      if (isOneEditAway(word, other)) found.add(other);
+    if (language === 'en')
+      for (const other of listedWords(word)) if (isOneEditAway(word, other)) found.add(other);
+    for (const other of this.#vocabulary.near(word)) found.add(other);
+    return [...found].slice(0, 6);
   }
 
   /** Returns minus the logarithm of the expected share of skills with the word. Skills and language together set that share. */
@@ -173,31 +296,36 @@ export class SearchIndex {
   }
 
   /** Returns the best line's share of the request, reduced by what else the line says. */
-  #lineScore({ lineTerms, lineStarts, lineWeights }: SearchDocument, mass: number): number {
+  #lineScore(
+    { lineTerms, lineStarts, lineWeights }: SearchDocument,
+    { mass, terms }: WeighedRequest,
+  ): number {
     let best = 0;
+    const taken = new Float64Array(terms.length);
     for (let line = 0; line < lineWeights.length; line++) {
       const start = lineStarts[line] ?? 0;
       const end = lineStarts[line + 1] ?? start;
       let shared = 0;
-      for (let at = start; at < end; at++) shared += this.#wanted[lineTerms[at] ?? 0] ?? 0;
+      for (let at = start; at < end; at++) {
+        const term = lineTerms[at] ?? 0;
+        const wanted = this.#wanted[term] ?? 0;
+        if (wanted === 0) continue;
+        // Two words that stand for one of the request count once.
+        const of = this.#termOf[term] ?? 0;
+        if (wanted <= (taken[of] ?? 0)) continue;
+        shared += wanted - (taken[of] ?? 0);
+        taken[of] = wanted;
+      }
+      if (shared === 0) continue;
+      taken.fill(0);
       const most = ((lineWeights[line] ?? 0) * shared) / mass;
       if (most <= best) continue;
       let all = 0;
       for (let at = start; at < end; at++) all += this.#rarities[lineTerms[at] ?? 0] ?? 0;
-      best = Math.max(best, most * (shared / all) ** lineLoss);
+      best = Math.max(best, most * Math.min(1, shared / all) ** lineLoss);
     }
     return best;
   }
-}
-
-/**
- * Returns the first of a ranking if it explains enough of the request, and clearly more than the second. Returns undefined to
- * abstain.
- */
-export function decide(ranking: readonly Ranked[]): Ranked | undefined {
-  const [first, second] = ranking;
-  if (!first || first.score < leastScore) return undefined;
-  return first.score - (second?.score ?? 0) >= leastLead * first.score ? first : undefined;
 }
 
 function isAsked({ agent, skill, document }: IndexEntry, agentName: string | undefined): boolean {
@@ -211,9 +339,13 @@ const unshared = (skill: FileSkill): FileSkill => openSkill(skill.file, skill.so
 /** Returns the request's share that the skill's words explain, 0 to 1. Each word counts more at a better place, up to a limit. */
 function wordScore(document: SearchDocument, { terms, mass }: WeighedRequest): number {
   let sum = 0;
-  for (const { id, weight } of terms) {
-    const found = weightIn(document, id);
-    sum += (weight * found) / (found + halfWeight);
+  for (const { forms, weight } of terms) {
+    let best = 0;
+    for (const { id, share } of forms) {
+      const found = weightIn(document, id);
+      best = Math.max(best, (share * found) / (found + halfWeight));
+    }
+    sum += weight * best;
   }
   return sum / mass;
 }
@@ -240,3 +372,69 @@ function stampOf({ id, file }: FileSkill): string {
   }
   return `${id}\n${file}\n${stat?.mtimeMs}\n${stat?.size}`;
 }
+
+/** From this confidence on, a skill runs unasked. */
+export const sure = 0.66;
+/** From this confidence on, the first skills are offered as choices. Below it, no skill is likely. */
+export const likely = 0.05;
+
+/** Weights of a logistic regression, fitted on requests as people type them. Each is the change of the log odds for one unit of its evidence. */
+const weights = {
+  base: -3.434,
+  logScore: 1.356,
+  /** Lead over the second skill, as a share of the first's score, and in scores. */
+  lead: 0.968,
+  margin: 8.72,
+  /** Information of the words that the name has too, in units of nine nats, at most one. */
+  inName: 2.992,
+  /** Information of the rarest word, in units of four nats. */
+  rarest: 0.838,
+  /** Number of telling words that were found, in threes, at most one. */
+  found: 0.718,
+  line: 0.294,
+  logMass: 1.346,
+  isTold: -1.195,
+  asksFact: -0.57,
+  onlyOne: -0.592,
+} as const;
+
+/** Returns how likely it is that the first skill of a ranking is the one that is meant, 0 to 1. */
+export function confidenceOf(text: string, ranking: readonly Ranked[]): number {
+  const [first, second] = ranking;
+  if (!first) return 0;
+  const { score, evidence } = first;
+  const margin = score - (second?.score ?? 0);
+  const said = text.trim();
+  const odds =
+    weights.base +
+    weights.logScore * Math.log(score + 0.01) +
+    weights.lead * (margin / score) +
+    weights.margin * margin +
+    weights.inName * Math.min(1, evidence.inName / 9) +
+    weights.rarest * (evidence.rarest / 4) +
+    weights.found * Math.min(1, evidence.found / 3) +
+    weights.line * evidence.line +
+    weights.logMass * Math.log(evidence.mass + 1) +
+    (isTold(said) ? weights.isTold : 0) +
+    (asksFact(said) ? weights.asksFact : 0) +
+    (evidence.found <= 1 ? weights.onlyOne : 0);
+  return 1 / (1 + Math.exp(-odds));
+}
+
+/** Whether a sentence tells something ("the bus was late") and asks for nothing. */
+export function isTold(text: string): boolean {
+  return telling.test(text) && !asking.test(text);
+}
+
+/** Whether a question is about the world ("how far is the moon") and not about the person's own things. */
+function asksFact(text: string): boolean {
+  return factual.test(text) && !personal.test(text);
+}
+
+const telling =
+  /^(?:(?:oh|well|so|yes|no|ok|okay|sorry|haha|wow|and|but),? )*(?:i|we|you|he|she|they|it|the|my|our|his|her|your|their|that|this|there|these|those|it's|that's|he's|she's|we're|they're|you're|i'm|i've|i'd|im|ive|happy|ich|wir|das|der|die|es|mein|meine|je|j'ai|c'est|nous|il|elle|estoy|tengo|es|mi)\b/i;
+const asking =
+  /\?|\b(?:please|pls|want|wants|need|needs|like to|can you|could you|would you|help|let's|lets|should|must|what|which|how|when|where|who|why|bitte|möchte|will|brauche|kannst|veux|voudrais|besoin|peux|quiero|necesito|puedes)\b|[,;:] /i;
+const factual =
+  /^(?:how (?:many|far|long|old|tall|big|do|does|did|is|are)|who|why|what (?:is|are|was|were|does|do|did)|what's|is it|is there|do you|does|did|are you|can you (?:see|feel|hear|keep|dream))\b/i;
+const personal = /\b(?:my|our|we|us|me|i|mine)\b/i;

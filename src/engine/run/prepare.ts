@@ -12,7 +12,7 @@ import { type PolicyContext, runPolicy } from '../policy/decision.ts';
 import { rememberEarlierReads } from '../policy/grants.ts';
 import { priceOf } from '../providers/prices.ts';
 import type { Provider, TokenCount } from '../providers/provider.ts';
-import type { Match } from '../routing/route.ts';
+import type { Match } from '../routing/routeName.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
 import { type AllowedTools, keepsTool, readAllowedTools } from '../skills/allowedTools.ts';
 import { existingSkillRoots, type SkillRoot } from '../skills/findSkills.ts';

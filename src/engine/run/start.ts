@@ -1,14 +1,14 @@
 /** Runs one request from its start to its end: chooses its skill, prepares the run, and runs its loop. */
 
-import type { RunError, RunEvent, RunOutcome, SkillRef } from '../../protocol/run.ts';
+import type { RouteReason, RunError, RunEvent, RunOutcome } from '../../protocol/run.ts';
 import { Interruption, TelosError } from '../errors.ts';
 import { type Human, withoutSecrets } from '../human.ts';
 import { hiddenIn } from '../mcp/config.ts';
 import { createProvider } from '../providers/create.ts';
 import type { Provider } from '../providers/provider.ts';
 import { recordingProvider } from '../providers/recording.ts';
-import { type Match, routeRequest } from '../routing/route.ts';
-import { namedSkill } from '../routing/routeName.ts';
+import { type NoMatch, routeRequest, type WithoutSkill } from '../routing/route.ts';
+import type { Match } from '../routing/routeName.ts';
 import { mayConnectServers, policyNotices, signInAt } from './approval.ts';
 import { type Budget, openBudget } from './budget.ts';
 import { runLoop } from './loop.ts';
@@ -39,14 +39,15 @@ export async function* startRun(
   try {
     const budget = openBudget(engine.config);
     const choosing: RunEvent[] = [];
-    let match: Match | undefined;
+    let chosen: Match | WithoutSkill;
     try {
-      match = await chooseSkill(request, engine, budget, choosing, signal);
+      chosen = await chooseSkill(request, engine, budget, choosing, signal);
     } finally {
       yield* choosing;
     }
+    const match = chosen.skill && chosen;
     const input = await inputOf(match, request, engine, state, human, budget);
-    yield routed(match, input.provider, engine);
+    yield routed(chosen, input.provider, engine);
     // Nothing is asked and no server is started for a run that may not begin.
     for (const message of (await budget?.check()) ?? []) yield warning(message);
     const prepared = await prepareRun(match, input, engine);
@@ -97,7 +98,7 @@ export function endingOf(thrown: unknown, signal: AbortSignal): Ending {
 }
 
 /**
- * Returns the skill, or undefined for a run without one. A model that is asked counts against the budget however it ends, which
+ * Returns the skill, or what else fits a run without one. A model that is asked counts against the budget however it ends, which
  * `report` receives. Throws TelosError `no_match` and the errors of `routeRequest`.
  */
 async function chooseSkill(
@@ -106,31 +107,22 @@ async function chooseSkill(
   budget: Budget | undefined,
   report: RunEvent[],
   signal: AbortSignal,
-): Promise<Match | undefined> {
-  if (request.withoutSkill || (await continuesWithoutSkill(request, engine))) return undefined;
+): Promise<Match | WithoutSkill> {
+  if (request.withoutSkill) return { agent: undefined, skill: undefined, alsoFits: undefined };
   const model = () => routingModel(engine, budget, event => report.push(event));
   const found = await routeRequest(request, engine, signal, model);
   if (found.notice) report.push(warning(found.notice));
-  if (!found.skill) throw noMatch(request.text, found.suggestions);
+  if ('choices' in found) throw noMatch(request.text, found);
   return found;
 }
 
-async function continuesWithoutSkill(
-  { text, agent, skill, conversation }: RunRequest,
-  { catalog }: Engine,
-): Promise<boolean> {
-  if (skill || conversation?.skill?.skill !== '') return false;
-  const agents = await catalog.agents();
-  const asked = agent === undefined ? agents : agents.filter(({ name }) => name === agent);
-  return namedSkill(text, asked) === undefined;
-}
-
-function noMatch(text: string, suggestions: readonly SkillRef[]): TelosError {
+function noMatch(text: string, { suggestions, choices, didYouMean }: NoMatch): TelosError {
   const available = suggestions.map(({ agent, skill }) => `  ${skill} (${agent})`).join('\n');
+  const hint = didYouMean === undefined ? '' : `. Did you mean ${didYouMean}?`;
   return new TelosError(
     'no_match',
-    `No matching skill found for: '${text}'\n\nAvailable skills:\n${available}`,
-    { suggestions },
+    `No matching skill found for: '${text}'${hint}\n\nAvailable skills:\n${available}`,
+    { suggestions, ...(choices.length > 0 && { choices }), ...(didYouMean !== undefined && { didYouMean }) },
   );
 }
 
@@ -171,14 +163,17 @@ async function providerFor(
   });
 }
 
-function routed(match: Match | undefined, provider: Provider, { config }: Engine): RunEvent {
-  const { agent, skill, reason } = match ?? {};
+function routed(chosen: Match | WithoutSkill, provider: Provider, { config }: Engine): RunEvent {
+  const { agent, skill } = chosen;
+  const reason: RouteReason = chosen.skill
+    ? chosen.reason
+    : { rule: 'without_skill', ...(chosen.alsoFits && { alsoFits: chosen.alsoFits }) };
   return {
     type: 'routed',
     agent: agent?.name ?? 'telos',
     skill: skill?.id ?? '',
     description: skill?.description ?? '',
-    reason: reason ?? { rule: 'without_skill' },
+    reason,
     provider: provider.name,
     model: provider.model,
     workingDir: agent?.workingDir ?? workingDirOf(config),

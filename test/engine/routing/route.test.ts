@@ -24,6 +24,12 @@ function answering(reply: string | Error): Provider & { asked: CompletionRequest
   };
 }
 
+/** Returns the texts of the first question to a model: the list of skills, then the request. */
+const shownTo = (model: { asked: CompletionRequest[] }): string[] => {
+  const content = model.asked[0]?.messages[0]?.content;
+  return Array.isArray(content) ? content.map(block => (block.type === 'text' ? block.text : '')) : [];
+};
+
 describe('routing', () => {
   let folder: TempFolder;
   before(() => {
@@ -48,12 +54,12 @@ describe('routing', () => {
     agents: readonly FileAgent[],
     { mode = 'auto', model, agent }: { mode?: RoutingMode; model?: Provider; agent?: string } = {},
   ): Promise<RouteResult> =>
-    new Router({ mode, provider: async () => model }).route(
+    new Router({ mode, provider: async () => model }).route({
       text,
-      agents,
-      agent,
-      new AbortController().signal,
-    );
+      all: agents,
+      agentName: agent,
+      signal: new AbortController().signal,
+    });
   const chosen = (result: RouteResult): string | undefined =>
     result.skill && `${result.agent.name}/${result.skill.id}`;
 
@@ -103,9 +109,9 @@ describe('routing', () => {
     assert.equal(request?.maxTokens, 64);
     assert.deepEqual(request.tools, []);
     assert.match(request.system, /skill name.*NONE/s);
-    const content = String(request.messages[0]?.content);
-    assert.ok(content.includes('- kickoff: d\n- shutdown: d\n'), content);
-    assert.ok(content.endsWith('User request: begin my day'), content);
+    const [list, said] = shownTo(model);
+    assert.ok(list?.endsWith('- kickoff: d\n- shutdown: d'), list);
+    assert.equal(said, 'User request: begin my day');
   });
 
   it("forgives the model's quotes, case and full stop, and takes nothing but a name", async () => {
@@ -146,17 +152,29 @@ describe('routing', () => {
     assert.equal(chosen(await route('front matter', agents, { model })), 'gamma/frontpage');
   });
 
-  it('shows a model the ten best of many skills', async () => {
-    const many = Object.fromEntries(Array.from({ length: 45 }, (_, n) => [`z/gadget-${n}`, `Gadget ${n}`]));
-    const model = answering('tide-table');
-    const agents = agentsOf({ ...many, ...tools });
-    const result = await route('low water at the harbour with my gadget', agents, { model });
-    assert.equal(chosen(result), 'a/tide-table');
-    const lines = String(model.asked[0]?.messages[0]?.content)
-      .split('\n')
-      .filter(line => line.startsWith('- '));
-    assert.equal(lines.length, 10);
-    assert.match(lines[0] ?? '', /^- tide-table: /);
+  it('shows a model up to 200 skills whole, and the best 60 of more, always in the same order', async () => {
+    const gadgets = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`z/gadget-${n}`, `Gadget ${n}`]));
+    const listed = async (count: number, said: string): Promise<string[]> => {
+      const model = answering('tide-table');
+      const result = await route(said, agentsOf({ ...gadgets(count), ...tools }), { model });
+      assert.equal(chosen(result), 'a/tide-table');
+      assert.equal(model.asked[0]?.repeatsStart, true);
+      const names = /^- ([^:]+):/gm;
+      return [...(shownTo(model)[0] ?? '').matchAll(names)].map(match => match[1] ?? '');
+    };
+    assert.equal((await listed(190, 'low water with my gadget')).length, 193);
+    const best = await listed(300, 'low water at the harbour with my gadget');
+    assert.equal(best.length, 60);
+    assert.deepEqual(best, await listed(300, 'my gadget at the harbour, low water'));
+  });
+
+  it('offers two that a model cannot decide between', async () => {
+    const result = await route('music on paper', agentsOf(tools), { model: answering('birdsong, knitting') });
+    assert.deepEqual(!result.skill && result.choices.map(({ skill, reason }) => [skill, reason.rule]), [
+      ['birdsong', 'model'],
+      ['knitting', 'model'],
+    ]);
   });
 
   it('goes by the index alone without a model, and explains the choice', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { rmSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { decide, SearchIndex } from '../../../src/engine/routing/searchIndex.ts';
+import { confidenceOf, SearchIndex, sure } from '../../../src/engine/routing/searchIndex.ts';
 import { discoverAgents, type FileAgent } from '../../../src/engine/skills/discover.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -19,6 +19,12 @@ describe('search index', () => {
   const agents = (): readonly FileAgent[] =>
     discoverAgents(loadConfig({ env: { TELOS_SKILLS_DIR: folder.path }, home: folder.path }));
   const best = (index: SearchIndex, text: string): string | undefined => index.rank(text, 1)[0]?.skill.id;
+
+  /** Returns the skill that would run unasked. */
+  const decided = (index: SearchIndex, text: string, agent?: string): string | undefined => {
+    const ranking = index.rank(text, 3, agent);
+    return confidenceOf(text, ranking) >= sure ? ranking[0]?.skill.id : undefined;
+  };
 
   it('looks at names, descriptions, triggers, headings, examples and bodies', async () => {
     add('a/moon-phase', '---\ndescription: When it is full\n---\n');
@@ -73,17 +79,14 @@ describe('search index', () => {
     add('a/one', '---\ndescription: Prunes apple trees\n---\n');
     const index = await SearchIndex.build(agents());
     assert.equal(best(index, 'nice to meet you and thanks again, see you soon my friend'), 'echo');
-    assert.equal(
-      decide(index.rank('nice to meet you and thanks again, see you soon my friend', 2)),
-      undefined,
-    );
+    assert.equal(decided(index, 'nice to meet you and thanks again, see you soon my friend'), undefined);
   });
 
   it('takes an answer for small talk that a skill has as a line', async () => {
     add('a/agreement', '---\ndescription: d\n---\n## Examples\n- "Sounds good to me"\n');
     const index = await SearchIndex.build(agents());
     assert.equal(best(index, 'sounds good to me'), 'agreement');
-    assert.equal(decide(index.rank('sounds good to me', 2)), undefined);
+    assert.equal(decided(index, 'sounds good to me'), undefined);
   });
 
   it('takes a single word that is no name for too little to run anything by', async () => {
@@ -94,8 +97,8 @@ describe('search index', () => {
     add('a/one', '---\ndescription: Prunes apple trees\n---\n');
     const index = await SearchIndex.build(agents());
     assert.equal(best(index, 'barter'), 'offers');
-    assert.equal(decide(index.rank('Barter!', 2)), undefined);
-    assert.equal(decide(index.rank('barter the swaps', 2))?.skill.id, 'offers');
+    assert.equal(decided(index, 'Barter!'), undefined);
+    assert.equal(decided(index, 'barter the swaps'), 'offers');
   });
 
   it('weighs a word as the request spells it, whichever form of it was seen first', async () => {
@@ -115,10 +118,10 @@ describe('search index', () => {
     add('b/two', '---\ndescription: Exports invoices as spreadsheets\n---\n');
     add('b/three', '---\ndescription: Feeds goldfish\n---\n');
     const index = await SearchIndex.build(agents());
-    assert.equal(decide(index.rank('export the invoices as a spreadsheet', 3)), undefined);
-    assert.equal(decide(index.rank('export the invoices as a spreadsheet', 3, 'a'))?.skill.id, 'one');
-    assert.equal(decide(index.rank('goldfish swimming pool opening hours downtown', 3)), undefined);
-    assert.equal(decide([]), undefined);
+    assert.equal(decided(index, 'export the invoices as a spreadsheet'), undefined);
+    assert.equal(decided(index, 'export the invoices as a spreadsheet', 'a'), 'one');
+    assert.equal(decided(index, 'goldfish swimming pool opening hours downtown'), undefined);
+    assert.equal(confidenceOf('anything', []), 0);
   });
 
   it('sees a changed, a new and a removed skill, and reads no other again', async () => {

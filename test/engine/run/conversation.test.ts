@@ -22,7 +22,8 @@ describe('a conversation', () => {
     folder = tempFolder({
       'skills/kairos/agent.toml': 'working_dir = "."',
       'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Plans the day\n---\nTHE KICKOFF TEXT\n',
-      'skills/kairos/skills/weekly-summary/SKILL.md': '---\ndescription: Sums up\n---\nTHE SUMMARY TEXT\n',
+      'skills/kairos/skills/weekly-summary/SKILL.md':
+        '---\ndescription: Sums up the past week for the whole team\n---\nTHE SUMMARY TEXT\n',
       'work/notes.md': 'Call Ada.\n',
     });
     server = await startAnthropicServer({
@@ -103,23 +104,45 @@ describe('a conversation', () => {
   it('routes anew where it is to go on with no certain skill, or with one that is gone', async () => {
     const first = await run({ text: 'run kickoff' });
     const { messages } = first.end;
-    const anew = await run({ text: 'sums up', conversation: { messages } });
+    const anew = await run({ text: 'sum up the past week for the team', conversation: { messages } });
     assert.deepEqual([anew.routed.skill, anew.routed.reason.rule], ['weekly-summary', 'index']);
     assert.match(lastBody(), /First answer.*THE SUMMARY TEXT/);
     const gone = await run({
-      text: 'sums up',
+      text: 'sum up the past week for the team',
       conversation: { messages, skill: { agent: 'kairos', skill: 'x' } },
     });
     assert.equal(gone.routed.skill, 'weekly-summary');
   });
 
-  it('goes on without a skill until one is named', async () => {
+  it('goes on without a skill until one is named or fits clearly', async () => {
     const first = await run({ text: 'What is on the list?', withoutSkill: true });
     const conversation = { messages: first.end.messages, skill: refOf(first.routed) };
-    const second = await run({ text: 'sums up', conversation });
+    const second = await run({ text: 'and what is on it for Monday?', conversation });
     assert.equal(second.routed.reason.rule, 'without_skill');
-    assert.match(lastBody(), /What is on the list.*First answer.*sums up/);
+    assert.match(lastBody(), /What is on the list.*First answer.*for Monday/);
+    const fitting = await run({ text: 'sum up the past week for the team', conversation });
+    assert.equal(fitting.routed.skill, 'weekly-summary');
+    assert.deepEqual(fitting.routed.reason.switchedFrom, { agent: '', skill: '' });
     const third = await run({ text: 'run kickoff', conversation });
     assert.equal(third.routed.skill, 'kickoff');
+  });
+
+  it('leaves its skill for one that fits clearly better, and says which it left', async () => {
+    const first = await run({ text: 'run kickoff' });
+    const conversation = { messages: first.end.messages, skill: refOf(first.routed) };
+    const { routed } = await run({ text: 'sum up the past week for the team', conversation });
+    assert.equal(routed.skill, 'weekly-summary');
+    assert.deepEqual(routed.reason.switchedFrom, { agent: 'kairos', skill: 'kickoff' });
+    const same = await run({ text: 'shorter please', conversation });
+    assert.deepEqual([same.routed.skill, same.routed.reason.rule], ['kickoff', 'continued']);
+  });
+
+  it('gives a skill whose run failed no lead over others', async () => {
+    const first = await run({ text: 'run kickoff' });
+    const conversation = { messages: first.end.messages, skill: refOf(first.routed), skillFailed: true };
+    const other = await run({ text: 'sum up the past week for the team', conversation });
+    assert.equal(other.routed.skill, 'weekly-summary');
+    const again = await run({ text: 'try again', conversation });
+    assert.equal(again.routed.skill, 'kickoff');
   });
 });

@@ -23,7 +23,8 @@ describe('A model that chooses the skill', () => {
   beforeEach(async () => {
     answer = 'kickoff';
     folder = tempFolder({
-      'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Plans the morning\n---\nB',
+      'skills/kairos/skills/kickoff/SKILL.md':
+        '---\ndescription: Plans the morning with its meetings\n---\nB',
       'skills/kairos/skills/shutdown/SKILL.md': '---\ndescription: Reviews the evening\n---\nB',
     });
     server = await startAnthropicServer({
@@ -143,7 +144,7 @@ describe('A model that chooses the skill', () => {
   it('is not asked once the day is used up, which is said, and the index chooses', async () => {
     await run(open());
     const telos = open({ TELOS_MAX_TOKENS_PER_DAY: '1000' });
-    const events = await run(telos, 'plans for the morning');
+    const events = await run(telos, 'plan my morning and its meetings');
     assert.equal(server.requests.length, 2);
     const said = events.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join();
     assert.match(
@@ -153,7 +154,7 @@ describe('A model that chooses the skill', () => {
     const routed = events.find(event => event.type === 'routed');
     assert.equal(routed?.type === 'routed' && routed.reason.rule, 'index');
     assert.equal(outcome(events), 'budget');
-    const alone = await telos.route({ text: 'plans for the morning' }, signal);
+    const alone = await telos.route({ text: 'plan my morning and its meetings' }, signal);
     assert.equal(alone.skill?.id, 'kickoff');
     assert.match(alone.notice ?? '', /Today's budget is reached/);
     assert.equal(server.requests.length, 2);
