@@ -4,6 +4,7 @@ import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { resolve } from 'node:path';
 import { type Config, loadConfig } from '../engine/config.ts';
 import { isSecretName } from '../engine/redact.ts';
+import { projectFoldersAt } from '../engine/skills/projectLimit.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalText } from './terminalText.ts';
 
@@ -43,7 +44,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     terminal.say(`--cwd: the folder ${terminalText(cwd)} does not exist.`);
     return undefined;
   }
-  const config = loadConfig({
+  const read = loadConfig({
     cwd,
     model: options.model,
     provider: options.provider ?? (options.replay === undefined ? undefined : 'replay'),
@@ -53,6 +54,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     maxTokens: options.maxTokens,
     maxMinutes: options.maxMinutes,
   });
+  const config: Config = { ...read, projectFolders: projectFoldersAt(read) };
   hideStartEnvironment(isSecretName);
   for (const problem of config.problems) terminal.say(terminal.style.yellow(terminalText(problem)));
   return config;

@@ -65,6 +65,8 @@ export interface Config {
   skillRoots: Readonly<Record<SkillRootKind, string | undefined>>;
   /** Trusted workspace folders only. The host leaves out the others. */
   workspaceFolders: readonly WorkspaceFolder[];
+  /** On the command line: folders of the project in which the person stands, the nearest first. Its card must be accepted. */
+  projectFolders: readonly string[];
   /** `TELOS_PROVIDER`, a flag or a setting. If undefined, Telos chooses. */
   provider: string | undefined;
   /** `TELOS_MODEL`, a flag or a setting. If undefined, the provider's default is used. */
@@ -146,6 +148,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     builtinSkillsDir: overrides.builtinSkillsDir,
     skillRoots: skillRootsOf(sources, home, cwd),
     workspaceFolders: overrides.workspaceFolders ?? [],
+    projectFolders: [],
     provider: value('provider', 'TELOS_PROVIDER'),
     model: value('model', 'TELOS_MODEL'),
     replayFile: value('replayFile', 'TELOS_REPLAY_FILE'),

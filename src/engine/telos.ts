@@ -33,7 +33,6 @@ import { addSkill, type InitialFolders, initFolders } from './skills/createSkill
 import { type AgreedInstall, type InstalledPack, installPack } from './skills/install.ts';
 import { type InstallOptions, planInstall } from './skills/planInstall.ts';
 import type { Readiness } from './skills/readiness.ts';
-import { resourcesOf } from './skills/resources.ts';
 import { describeInstalled, findInstalled, type UninstallTarget, uninstallPack } from './skills/uninstall.ts';
 
 /** Parts that a frontend adds to the engine. */
@@ -231,8 +230,7 @@ export class Telos {
     if (agentName === undefined) return explainCall(tool, input, this.config, undefined);
     const agent = await this.#engine.catalog.agentNamed(agentName);
     const skill = agent.skills[0];
-    const folders = skill && foldersOf(agent, skill, resourcesOf(skill.dir, 1));
-    return explainCall(tool, input, this.config, agent, folders);
+    return explainCall(tool, input, this.config, agent, skill && foldersOf(agent, skill, this.config));
   }
 
   /**

@@ -5,6 +5,8 @@ export const contradictions: Readonly<Record<string, string>> = {
   'DS-07':
     'The search goes down to the first skill file of a branch; public packs group their skills in folders.',
   'DS-08': 'The skill file is found in any case, as it is written in public packs.',
+  'AD-06':
+    'A pack without agent.toml, mcp.json and files of its own beside skills/ works where the person stands (decision 1 on real skills).',
   'KW-10':
     'Names of equal length win in the order of the alphabet; skills that lie in folders have no order of their own.',
   'CM-02': 'The folder of skills of a linked agent stands for its pack: its card is bound to those files.',

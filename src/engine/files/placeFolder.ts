@@ -3,7 +3,13 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { stagedPrefix } from './folderNames.ts';
+
+/** Prefix of folders that are being filled or removed beside the packs, so that they are not taken for packs. */
+export const stagedPrefix = '.telos-';
+
+const skipped = new Set(['.git', 'node_modules']);
+
+export const isSkippedFolder = (name: string): boolean => skipped.has(name) || name.startsWith(stagedPrefix);
 
 type Fill = (folder: string) => Promise<void>;
 

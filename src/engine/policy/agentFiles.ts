@@ -12,7 +12,7 @@ import { type AgentFile, type FileDigests, isBelow, isRepositoryName, Reader } f
 /** The parts of an agent that the policy needs. */
 export type ReviewedAgent = Pick<
   Agent,
-  'name' | 'packDir' | 'workingDir' | 'unaskedWithin' | 'source' | 'mcpConfig'
+  'name' | 'packDir' | 'workingDir' | 'unaskedWithin' | 'projectDir' | 'source' | 'mcpConfig'
 > & {
   skills: readonly Pick<Agent['skills'][number], 'dir' | 'file' | 'within'>[];
   diagnostics?: Agent['diagnostics'];
@@ -134,7 +134,7 @@ async function innerWorkFolder(agent: ReviewedAgent, base: string): Promise<stri
 }
 
 /** The parts of an agent that say where it works, and who chose that. */
-export type WithFolders = Pick<Agent, 'workingDir' | 'unaskedWithin' | 'packDir'> & {
+export type WithFolders = Pick<Agent, 'workingDir' | 'unaskedWithin' | 'packDir' | 'projectDir'> & {
   skills: readonly Pick<Skill, 'dir' | 'within'>[];
 };
 
@@ -142,7 +142,8 @@ export type WithFolders = Pick<Agent, 'workingDir' | 'unaskedWithin' | 'packDir'
  * Returns the folders by their real paths as they are now, sorted. Empty if the agent stays in its own folders and in those that
  * the user chose.
  */
-export function chosenFolders({ workingDir, unaskedWithin, packDir, skills }: WithFolders): CardFolder[] {
+export function chosenFolders(agent: WithFolders): CardFolder[] {
+  const { workingDir, unaskedWithin, packDir, projectDir, skills } = agent;
   const folders = new Map<string, CardFolder>();
   for (const { dir, within } of skills) {
     if (within === undefined || within === dir) continue;
@@ -155,6 +156,7 @@ export function chosenFolders({ workingDir, unaskedWithin, packDir, skills }: Wi
     const isOwn = isInside(placeOf(unaskedWithin), path) || isInside(real(packDir), path);
     if (!isOwn) folders.set(path, { path, access: 'write' });
   }
+  if (projectDir !== undefined) folders.set(real(projectDir), { path: real(projectDir), access: 'write' });
   return [...folders.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 

@@ -2,6 +2,7 @@
 
 import type { JsonObject, ToolCall } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
+import { skillTools } from '../tools/builtin.ts';
 import type { RunFolders } from '../tools/tool.ts';
 import { namesHost } from './agentCard.ts';
 import type { ReviewedAgent } from './agentFiles.ts';
@@ -18,6 +19,7 @@ import {
 import { decideOnRead, decideOnWrite } from './fileDefaults.ts';
 import type { PolicyRule, PolicyRules } from './policyFile.ts';
 import { ask, askWithCard, bound, firstThatCounts, ownWords, reviewOf, withCard } from './question.ts';
+import { resolveCall } from './resolveCall.ts';
 import { appliesTo, isExact, matchesRule, prohibitionBy, unreadIn } from './ruleMatch.ts';
 import { grantName, hostAndPort, type PolicySubject, type PolicySubjectOf, subjectOf } from './subject.ts';
 
@@ -237,5 +239,7 @@ export async function explainCall(
     commandDir: config.cwd,
   },
 ): Promise<Decision> {
-  return decide({ id: 'explain', name: tool, input }, runPolicy(config, agent, folders));
+  const context = runPolicy(config, agent, folders);
+  const { call } = resolveCall({ id: 'explain', name: tool, input }, skillTools, context);
+  return decide(call, context);
 }

@@ -45,7 +45,10 @@ export async function unacceptedFolders(context: PolicyContext): Promise<readonl
 /** Returns the folders read without a question. A folder that the agent's files chose counts only once its card is accepted. */
 export function acceptedFolders(context: PolicyContext, unaccepted: readonly CardFolder[]): string[] {
   const chosen = new Set(unaccepted.map(({ path }) => path));
-  return readableFolders(context).filter(folder => !chosen.has(realPlace(folder) ?? folder));
+  // Where the person stands was chosen by the person, whatever the files say.
+  return readableFolders(context).filter(
+    folder => folder === context.personDir || !chosen.has(realPlace(folder) ?? folder),
+  );
 }
 
 async function askAboutFolder(
@@ -54,7 +57,11 @@ async function askAboutFolder(
   context: PolicyContext,
 ): Promise<Ask> {
   const does = wanted.kind === 'write' ? 'write' : 'read';
-  const reason = `The agent's own files chose the folder ${path}, and you have not accepted that.`;
+  const { projectDir } = context.agent ?? {};
+  const reason =
+    projectDir !== undefined && realPlace(projectDir) === path
+      ? `The skill comes with the project ${path}, and you have not accepted what its files name.`
+      : `The agent's own files chose the folder ${path}, and you have not accepted that.`;
   const question = ask(wanted, { rule: `${does}.outside`, reason }, context);
   return withCard(question, context, await reviewOf(context), card =>
     card.folders.some(folder => folder.path === path && (does === 'read' || folder.access === 'write')),

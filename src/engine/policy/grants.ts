@@ -5,6 +5,7 @@ import type { ApprovalScope, Message, ToolCall } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { isTelosKey } from '../mcp/config.ts';
+import { skillTools } from '../tools/builtin.ts';
 import type { Review } from './agentReviews.ts';
 import { sensitiveWords } from './commandDefaults.ts';
 import { type Ask, openPolicyFile, openReviews, type PolicyContext } from './decision.ts';
@@ -13,6 +14,7 @@ import { addRule, removeRule } from './policyEdit.ts';
 import type { PolicyRule } from './policyFile.ts';
 import { reviewOf } from './question.ts';
 import { LinkFollower, writtenSegments } from './reach.ts';
+import { resolveCall } from './resolveCall.ts';
 import { grantName, isBuiltin, subjectOf } from './subject.ts';
 
 /**
@@ -77,8 +79,12 @@ export function rememberEarlierReads(
   );
   const read = blocks.flatMap(block => {
     if (block.type !== 'tool_use' || failed.has(block.id)) return [];
-    const { path, command } = block.input;
-    return secretPlaceIn(block, String(command ?? path ?? ''), context) ?? [];
+    // The transcript has the model's own words, which can be those of another runner.
+    const { call } = resolveCall(block, skillTools, context);
+    return [block, call].flatMap(({ name, input }) => {
+      const subject = String(input['command'] ?? input['path'] ?? '');
+      return secretPlaceIn({ name, input }, subject, context) ?? [];
+    });
   });
   context.memory.sensitive = [...handedOver.filter(isSensitive), ...read][0] ?? context.memory.sensitive;
 }
@@ -91,7 +97,7 @@ function secretPlaceIn(
   subject: string,
   { commandDir, workingDir, packDir, home }: PolicyContext,
 ): string | undefined {
-  if (name === 'run_command') return sensitiveWords(subject, commandDir, home)[0];
+  if (name === 'run_command') return sensitiveWords(subject, String(input['cwd'] ?? commandDir), home)[0];
   if (readers.includes(name)) return [subject, String(input['path'] ?? '')].find(isSensitive);
   // Results of an earlier run can still be there when its servers are not.
   return isBuiltin(name) ? undefined : placesToldIn(input).find(leadsToSecrets(workingDir, packDir));

@@ -1,10 +1,11 @@
 /** Says exactly what a call would touch. Refuses what no rule and no answer may open: the floor. */
 import type { JsonObject, ToolCall } from '../../protocol/run.ts';
 import { expandPath } from '../config.ts';
-import { isInside, PathProblem, refuseSpecialFile, resolvePath } from '../files/paths.ts';
+import { folderHolding, isInside, PathProblem, refuseSpecialFile, resolvePath } from '../files/paths.ts';
 import { isInsideFolded } from '../files/sensitiveNames.ts';
 import { type McpToolFacts, mcpSubject } from '../mcp/tools.ts';
 import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../tools/addresses.ts';
+import { readableFolders } from '../tools/targets.ts';
 import { type Deny, deny, type PolicyContext } from './decision.ts';
 import { deepestInput, type McpReach, mcpReach } from './mcpReach.ts';
 import { foldedPath, relationOf, writtenSegments } from './reach.ts';
@@ -67,7 +68,7 @@ export async function subjectOf(call: ToolCall, context: PolicyContext): Promise
     case 'write':
       return file(kind, tool, input['path'], context, contentOf(input['content']));
     case 'command':
-      return command(tool, input['command'], context);
+      return command(tool, input, context);
     case 'fetch':
       return fetch(tool, input['url']);
     case undefined: {
@@ -173,12 +174,25 @@ async function belongsToTelos(path: string, context: PolicyContext): Promise<boo
   return false;
 }
 
-async function command(tool: string, given: unknown, context: PolicyContext): Promise<PolicySubject | Deny> {
+async function command(
+  tool: string,
+  input: JsonObject,
+  context: PolicyContext,
+): Promise<PolicySubject | Deny> {
+  const { command: given, cwd } = input;
   if (typeof given !== 'string') return deny('input.invalid', 'The command must be a string.');
   const problem = context.commandPatterns && patternProblem(given, context.commandPatterns);
   if (problem) return deny('skill.allowed-tools', problem);
   const { commandDir, home } = context;
-  const folder = await resolvePath(commandDir, commandDir, home).catch(() => commandDir);
+  const wanted = typeof cwd === 'string' ? cwd : commandDir;
+  const folder = await resolvePath(wanted, commandDir, home).catch(() => wanted);
+  const isOwn =
+    wanted === commandDir || (await folderHolding(folder, readableFolders(context), home)) !== undefined;
+  if (!isOwn)
+    return deny(
+      'input.invalid',
+      `${wanted} is outside the folders of this run. Leave cwd out, or name a folder in ${context.workingDir}.`,
+    );
   return { kind: 'command', tool, subject: given, folder, words: plainWords(given) };
 }
 

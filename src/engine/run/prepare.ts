@@ -17,8 +17,8 @@ import type { Agent, Skill } from '../skills/agent.ts';
 import { type AllowedTools, keepsTool, readAllowedTools } from '../skills/allowedTools.ts';
 import { existingSkillRoots, type SkillRoot } from '../skills/findSkills.ts';
 import { readinessOf, thisMachine } from '../skills/readiness.ts';
-import { resourcesOf, type SkillResources } from '../skills/resources.ts';
-import { rememberWorkFolder, workFoldersOf } from '../skills/workFolders.ts';
+import { resourcesOf } from '../skills/resources.ts';
+import { personFolder, rememberWorkFolder, workFoldersOf } from '../skills/workFolders.ts';
 import { skillTools } from '../tools/builtin.ts';
 import { commandEnvironment } from '../tools/command.ts';
 import { readOnlyShellTool } from '../tools/readOnlyShell.ts';
@@ -79,7 +79,7 @@ async function prepareSkill(match: Match, input: RunInput, engine: Engine): Prom
   const { config, changes, ripgrep, signIn } = engine;
   const resources = resourcesOf(skill.dir, maxResources);
   const workFolders = workFoldersOf(config, input.agents);
-  const folders: RunFolders = { ...foldersOf(agent, skill, resources), workFolders };
+  const folders: RunFolders = { ...foldersOf(agent, skill, config), workFolders };
   rememberWorkFolder(config, agent.workingDir);
   const { missing } = readinessOf(skill, thisMachine(config.env));
   addSkillRequest(match, input);
@@ -187,16 +187,15 @@ export async function realFolders({ protectedDirs, home }: PolicyContext): Promi
   return Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home).catch(() => folder)));
 }
 
-/**
- * Returns the folders of a run. Commands run in the pack's folder.
- * If the skill's own folder has files that its text may name, they run there.
- */
-export function foldersOf(agent: Agent, skill: Skill, { files }: SkillResources): RunFolders {
+/** Returns the folders of a run. Commands of a pack of Telos run in its folder, those of a foreign skill where it works. */
+export function foldersOf(agent: Agent, skill: Skill, config: Pick<Config, 'cwd' | 'home'>): RunFolders {
+  const personDir = personFolder(config);
   return {
     workingDir: agent.workingDir,
     packDir: agent.packDir,
     skillDir: skill.dir,
-    commandDir: files.length > 0 ? skill.dir : agent.packDir,
+    commandDir: agent.isForeign ? agent.workingDir : agent.packDir,
+    ...(personDir === undefined ? {} : { personDir }),
   };
 }
 

@@ -2,6 +2,7 @@
 
 import type { Attachment, ImageAttachment, TextAttachment } from '../../protocol/attachment.ts';
 import type { Message } from '../../protocol/run.ts';
+import { isInside } from '../files/paths.ts';
 import { byteCount, escapeInvisible, grouped } from '../files/plainText.ts';
 import { longestRun } from '../records/safeMarkdown.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
@@ -85,7 +86,7 @@ export function fillBody(
   const given = behind ? words.trimStart().slice(invokedAs.length).trim() : words.trim();
   let isTaken = false;
   const filled = body.replace(
-    /\$?\{baseDir\}|\$\{CLAUDE_SKILL_DIR\}|\$(?:ARGUMENTS\b|\{ARGUMENTS\})/g,
+    /\$?\{baseDir\}|\$\{(?:CLAUDE_SKILL_DIR|CLAUDE_PLUGIN_ROOT)\}|\$(?:ARGUMENTS\b|\{ARGUMENTS\})/g,
     placeholder => {
       if (!placeholder.includes('ARGUMENTS')) return skillDir;
       isTaken = true;
@@ -112,11 +113,7 @@ export function systemPrompt(
 ): string {
   return [
     `You carry out the skill "${skill.name}" of the agent "${agent.name}" for a person who is watching. Do the work with your tools; do not describe what you would do.`,
-    [
-      `Files are read and written relative to ${folders.workingDir}.`,
-      `Commands run in ${folders.commandDir}.`,
-      `The skill's own folder is ${folders.skillDir}; files that its text names beside itself are there, and may be read: give their absolute path.`,
-    ].join('\n'),
+    folderText(folders),
     resourcesText(resources, folders.skillDir),
     aliasText(tools),
     missingText(missing),
@@ -125,6 +122,18 @@ export function systemPrompt(
   ]
     .filter(Boolean)
     .join('\n\n');
+}
+
+/** Names the folders of the run. A path that leads to nothing is looked for in the others by the engine. */
+function folderText({ workingDir, commandDir, skillDir, packDir, personDir }: RunFolders): string {
+  const isPack = packDir !== skillDir && isInside(packDir, skillDir);
+  return [
+    `Files are read and written relative to ${workingDir}.`,
+    `Commands run in ${commandDir}.`,
+    ...(personDir === undefined ? [] : [`The person stands in ${personDir}; files there may be read.`]),
+    `The skill's own folder is ${skillDir}${isPack ? `, in the pack ${packDir}` : ''}; files that its text names beside itself are there, and may be read and run by the names that it uses, or by their absolute path.`,
+    'Write nothing into the folder of the skill or its pack.',
+  ].join('\n');
 }
 
 /** Returns the system text of a run without a chosen skill: its task, its permissions, and the folders of skills. */

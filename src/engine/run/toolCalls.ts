@@ -2,6 +2,7 @@
 
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
+import { resolveCall } from '../policy/resolveCall.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
 import {
   type ApprovalContext,
@@ -40,23 +41,30 @@ export async function* runTools(
   const results = new Map<ToolCall, ToolResult>();
   const running: Promise<RunEvent>[] = [];
   const progress = new ProgressChannel();
-  const end = (call: ToolCall, result: ToolResult, { policy }: ApprovalOutcome): RunEvent => {
-    results.set(call, result);
+  const end = (
+    written: ToolCall,
+    call: ToolCall,
+    result: ToolResult,
+    { policy }: ApprovalOutcome,
+  ): RunEvent => {
+    results.set(written, result);
     return { type: 'tool_end', callId: call.id, name: call.name, result, ...(policy ? { policy } : {}) };
   };
   try {
-    for (const call of calls) {
+    for (const written of calls) {
       signal.throwIfAborted();
+      const { call, notes } = resolveCall(written, run.tools, run.policy);
       yield { type: 'tool_start', call };
       const outcome = yield* approveCall(call, run, signal);
       if (!outcome.granted) {
-        yield end(call, toolError(outcome.refusal), outcome);
+        yield end(written, call, toolError(outcome.refusal), outcome);
         continue;
       }
       const alone = outcome.tool.access === 'write' || outcome.tool.access === 'execute';
       if (alone) yield* settle(running, progress);
       if (running.length >= maxAtOnce) yield* settle(running, progress, running.length - maxAtOnce + 1);
-      running.push(carryOut(call, outcome, run, progress, signal).then(result => end(call, result, outcome)));
+      const work = carryOut(call, outcome, run, progress, signal);
+      running.push(work.then(result => end(written, call, withNotes(result, notes), outcome)));
       if (alone) yield* settle(running, progress);
     }
     yield* settle(running, progress);
@@ -70,6 +78,12 @@ export async function* runTools(
       content: calls.map(call => resultBlock(call, results.get(call) ?? cancelled)),
     });
   }
+}
+
+/** Returns the result with what ran in place of the model's words, and what of them had no effect. */
+function withNotes(result: ToolResult, notes: readonly string[]): ToolResult {
+  if (notes.length === 0) return result;
+  return { ...result, content: [result.content, ...notes.map(note => `[${note}]`)].join('\n') };
 }
 
 /** Waits for the first `count` promises, or all by default. Removes them from `running`. */

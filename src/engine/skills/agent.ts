@@ -73,8 +73,15 @@ export interface Agent {
   readonly description: string;
   /** Sorted by id. */
   readonly skills: readonly Skill[];
-  /** Folder of the agent. Commands run here unless the skill has files of its own. */
+  /** Folder of the agent. The commands of a pack of Telos run here. */
   readonly packDir: string;
+  /**
+   * True for skills that were written for any runner: they work where the person stands, and their commands run in workingDir.
+   * False for a pack of Telos, which has an agent.toml, an mcp.json or files of its own beside `skills/`.
+   */
+  readonly isForeign?: boolean;
+  /** The project whose files brought the agent. Its card names it; until that is accepted, each write in it is asked about. */
+  readonly projectDir?: string;
   /** Folder of its skills: `<packDir>/skills`, unless they are elsewhere or in several places. */
   readonly skillsDir: string;
   /** Root of the file tools. Absolute path. */

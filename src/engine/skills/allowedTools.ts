@@ -1,6 +1,6 @@
 /** Reads `allowed-tools`: the tools that a skill keeps, under any runner's names, and the commands that it may ask for. */
 
-/** Other runners' names of the tools, by Telos's name, since skills are written with those. The first ones are shown to the model. All are understood in any case. */
+/** Aliases by Telos's name. The first ones are shown to the model. All are understood in any case. */
 export const toolAliases: Readonly<Record<string, readonly string[]>> = {
   read_file: ['read', 'Read', 'cat', 'view'],
   write_file: ['write', 'Write', 'create_file'],
@@ -14,12 +14,13 @@ export const toolAliases: Readonly<Record<string, readonly string[]>> = {
 
 const byAlias = new Map(
   Object.entries(toolAliases).flatMap(([tool, aliases]) =>
-    [tool, ...aliases].map(alias => [alias.toLowerCase(), tool] as const),
+    aliases.map(alias => [alias.toLowerCase(), tool] as const),
   ),
 );
 
 /** Returns Telos's name of the tool with this name elsewhere, or undefined if there is none. */
-export const toolNamed = (name: string): string | undefined => byAlias.get(name.toLowerCase());
+export const toolNamed = (name: string): string | undefined =>
+  Object.hasOwn(toolAliases, name) ? name : byAlias.get(name.toLowerCase());
 
 export interface AllowedTools {
   /** Names of Telos's own tools. */

@@ -1,7 +1,7 @@
 /** Finds every agent and skill on disk: user packs, skills of trusted workspaces, linked folders and built-in skills. */
 
-import { existsSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { existsSync, readdirSync } from 'node:fs';
+import { basename, join, relative, sep } from 'node:path';
 import type { Config } from '../config.ts';
 import type { Diagnostic } from '../files/diagnostic.ts';
 import type { Agent, SkillSource } from './agent.ts';
@@ -18,7 +18,7 @@ import {
 } from './findSkills.ts';
 import { type ProjectLimit, projectLimit } from './projectLimit.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
-import { formerWork, ownFolderNames, type WantedWork, workFolderOf } from './workFolders.ts';
+import { formerWork, ownFolderNames, personFolder, type WantedWork, workFolderOf } from './workFolders.ts';
 
 /** An Agent whose skills know their names without being parsed. Used within the engine. */
 export interface FileAgent extends Agent {
@@ -44,6 +44,8 @@ export interface AgentFields extends WantedWork {
   description?: string | undefined;
   /** `<packDir>/mcp.json` if the key is missing and that file exists. */
   mcpConfig?: string | undefined;
+  /** See `Agent`. */
+  projectDir?: string;
   diagnostics?: readonly Diagnostic[];
 }
 
@@ -73,23 +75,29 @@ function* discoverySteps(config: Config): Steps<Discovery> {
   const diagnostics = [...toml.diagnostics];
   for (const entry of toml.entries) diagnostics.push(...(yield* applyEntry(entry, found, toml, config)));
   for (const folder of config.workspaceFolders) {
-    const roots = ['.claude', '.agents', '.github'].map(name => join(folder.path, name, 'skills'));
     const limit = projectLimit(folder.path, diagnostics);
-    const fields = yield* fromRoots(folder.name, roots, 'project', limit);
+    const fields = yield* fromRoots(folder.name, skillFoldersIn([folder.path]), 'project', limit);
     const description = `Skills of the workspace folder ${folder.name}`;
-    const place = { packDir: folder.path, workingDir: folder.path, chosenBy: 'user' as const };
+    const place = {
+      packDir: folder.path,
+      workingDir: folder.path,
+      chosenBy: 'user' as const,
+      isForeign: true,
+    };
     addShared(
       fields && { ...fields, ...place, description, ...ownMcpConfig(folder.path, limit) },
       found,
       'workspace',
     );
   }
+  addShared(yield* ofProject(config, diagnostics), found, 'project');
   const fields = [...found.values()];
   const folders = ownFolderNames(fields, config.workingRoot);
+  const places = { ...config, personDir: personFolder(config) };
   const agents = fields.map(each => {
     const former = formerWork(each, folders.values(), config.workingRoot);
     const noted = former ? { ...each, diagnostics: [...(each.diagnostics ?? []), former] } : each;
-    return agentOf(noted, config, folders.get(each));
+    return agentOf(noted, places, folders.get(each));
   });
   agents.sort((a, b) => (a.name < b.name ? -1 : 1));
   markShadowed(agents);
@@ -101,11 +109,31 @@ function* discoverySteps(config: Config): Steps<Discovery> {
 }
 
 /**
+ * Returns the skills of the project in which the person stands on the command line. The nearest folder wins. Its card is what a
+ * trusted workspace is in the editor: nothing is written in the project before it is accepted.
+ */
+function* ofProject({ projectFolders }: Config, diagnostics: Diagnostic[]): Steps<AgentFields | undefined> {
+  const projectDir = projectFolders.at(-1);
+  if (projectDir === undefined) return undefined;
+  const limit = projectLimit(projectDir, diagnostics);
+  const fields = yield* fromRoots(basename(projectDir), skillFoldersIn(projectFolders), 'project', limit);
+  const description = `Skills of the project ${basename(projectDir)}`;
+  return fields && { ...fields, projectDir, description, ...ownMcpConfig(projectDir, limit) };
+}
+
+const skillFoldersIn = (folders: readonly string[]): string[] =>
+  folders.flatMap(folder => ['.claude', '.agents', '.github'].map(name => join(folder, name, 'skills')));
+
+/**
  * Fills in the defaults. `folder` is the name of the agent's own working folder. The description is read from the first skill
  * when it is used.
  */
-export function agentOf(fields: AgentFields, config: Config, folder?: string): FileAgent {
-  const { name, packDir, source, skills, diagnostics = [] } = fields;
+export function agentOf(
+  fields: AgentFields,
+  config: Config & { personDir?: string | undefined },
+  folder?: string,
+): FileAgent {
+  const { name, packDir, source, skills, projectDir, isForeign = false, diagnostics = [] } = fields;
   const { mcpConfig } = 'mcpConfig' in fields ? fields : ownMcpConfig(packDir);
   return {
     name,
@@ -117,6 +145,8 @@ export function agentOf(fields: AgentFields, config: Config, folder?: string): F
     skillsDir: fields.skillsDir ?? join(packDir, 'skills'),
     ...workFolderOf(fields, config, folder),
     source,
+    isForeign,
+    ...(projectDir === undefined ? {} : { projectDir }),
     ...(mcpConfig ? { mcpConfig } : {}),
     diagnostics,
   };
@@ -163,7 +193,37 @@ function* readPack(packDir: string, config: Config): Steps<AgentFields | undefin
   if (own) skills = [openSkill(own, 'user', undefined, packDir)];
   if (skills.length === 0) return undefined;
   const toml = withOwnWorkingDir(readAgentToml(packDir), packDir, config);
-  return { ...toml, packDir, packFolder: basename(packDir), chosenBy: 'pack', source: 'user', skills };
+  const isForeign = !isTelosPack(packDir);
+  return {
+    ...toml,
+    packDir,
+    packFolder: basename(packDir),
+    chosenBy: 'pack',
+    source: 'user',
+    skills,
+    isForeign,
+  };
+}
+
+/**
+ * Whether a pack was made for Telos: it has an agent.toml, an mcp.json, or files of its own beside `skills/`. What only tells
+ * people about the pack does not count, and neither do hidden files.
+ */
+export function isTelosPack(packDir: string): boolean {
+  const names = namesIn(packDir);
+  if (names.includes('agent.toml') || names.includes('mcp.json')) return true;
+  return names.includes('skills') && names.some(name => name !== 'skills' && !tellsPeople.test(name));
+}
+
+const tellsPeople =
+  /^(\..*|_meta\.json|__pycache__|node_modules|(readme|licen[cs]e|copying|notice|changelog|contributing|security|authors|third_party_notices|code_of_conduct)\b.*)$/i;
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
 }
 
 /** Returns the SKILL.md below a link that leads nowhere, since reading it reports the problem. Returns undefined otherwise. */
@@ -210,6 +270,7 @@ function* fromRoots(
   limit?: ProjectLimit,
 ): Steps<AgentFields | undefined> {
   const byId = new Map<string, FileSkill>();
+  const top = limit?.folder;
   let skillsDir: string | undefined;
   for (const root of roots) {
     const skills = yield* findSkillSteps(root, source, limit && { within: limit.folder, limit });
@@ -219,7 +280,9 @@ function* fromRoots(
         byId.set(skill.id, skill);
         continue;
       }
-      const path = `${basename(join(root, '..'))}/${skill.id}`;
+      const holder = join(root, '..');
+      const place = top === undefined ? basename(holder) : relative(top, holder).split(sep).join('/');
+      const path = `${place}/${skill.id}`;
       const shadowed = openSkill(skill.file, source, path, skill.within);
       shadowed.shadowedBy = { agent: name, skill: skill.id };
       byId.set(path, shadowed);
@@ -227,7 +290,7 @@ function* fromRoots(
   }
   if (skillsDir === undefined) return undefined;
   const skills = [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-  return { name, packDir: skillsDir, skillsDir, source, skills };
+  return { name, packDir: skillsDir, skillsDir, source, skills, isForeign: true };
 }
 
 /** Adds an agent. Its name was not chosen by a person, so it gives way to another agent of that name. */
@@ -268,7 +331,7 @@ function* applyEntry(
             `There is no skill in ${skillsDir}, the skills_dir of agent '${name}'.`,
           );
     // A project's agent is not an agent of the user, whatever its name, and gets none of its folders.
-    const fresh = { name, packDir: skillsDir };
+    const fresh = { name, packDir: skillsDir, isForeign: !isTelosPack(skillsDir) };
     base = {
       ...(limit ? { ...fresh, ofProject, ...ownMcpConfig(skillsDir, limit) } : (base ?? fresh)),
       source: limit ? 'project' : 'linked',

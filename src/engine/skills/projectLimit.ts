@@ -1,5 +1,8 @@
 /** Keeps the paths that a project's files name inside the project, since a link in a clone can lead anywhere. */
 
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Config } from '../config.ts';
 import type { Diagnostic } from '../files/diagnostic.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 
@@ -37,4 +40,32 @@ export function projectLimit(folder: string, diagnostics: Diagnostic[]): Project
 export function liesWithin(folder: string, path: string): boolean {
   const real = realPlace(path);
   return real !== undefined && isInside(realPlace(folder) ?? folder, real);
+}
+
+/**
+ * Returns the folders of the project around the current folder, the nearest first: up to the root of its repository, or the
+ * current folder alone. Never contains the home folder, a folder that contains it, or a folder above that belongs to another
+ * user, who could have put a repository there.
+ */
+export function projectFoldersAt({ cwd, home }: Pick<Config, 'cwd' | 'home'>): string[] {
+  const realHome = realPlace(home) ?? home;
+  const start = realPlace(cwd);
+  const folders: string[] = [];
+  const isTooWide = (folder: string): boolean => dirname(folder) === folder || isInside(folder, realHome);
+  for (let folder = start; folder !== undefined && !isTooWide(folder); folder = dirname(folder)) {
+    if (folder !== start && !isOwn(folder)) break;
+    folders.push(folder);
+    if (existsSync(join(folder, '.git'))) return folders;
+  }
+  return folders.slice(0, 1);
+}
+
+/** Whether a folder belongs to the user. Windows has no such number, and there only an administrator can write above. */
+function isOwn(folder: string): boolean {
+  try {
+    const user = process.getuid?.();
+    return user === undefined || statSync(folder).uid === user;
+  } catch {
+    return false;
+  }
 }

@@ -1,8 +1,11 @@
-/** Decides where each agent works: in its own folder below the working root, unless user, pack or project choose another. */
+/**
+ * Decides where each agent works. A pack of Telos works in its own folder below the working root, a foreign skill where the
+ * person stands, unless user, pack or project choose another folder.
+ */
 
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, readdirSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { dirname, join, normalize, resolve } from 'node:path';
 import { type Config, expandPath } from '../config.ts';
 import type { Diagnostic } from '../files/diagnostic.ts';
 import { isInside, realPlace } from '../files/paths.ts';
@@ -22,23 +25,48 @@ export interface WantedWork {
   workingDir?: string | undefined;
   /** Who chose `workingDir`. The pack if missing. */
   chosenBy?: 'pack' | 'project' | 'user';
+  /** See `Agent`. */
+  isForeign?: boolean;
 }
 
-type Places = Pick<Config, 'home' | 'cwd' | 'workingRoot'>;
+/** `personDir` is the result of `personFolder`, which is looked up once for all agents. */
+type Places = Pick<Config, 'home' | 'cwd' | 'workingRoot'> & { personDir?: string | undefined };
+
+/**
+ * Returns the folder in which the person stands: the workspace folder in the editor, the current folder on the command line.
+ * Returns undefined for the home folder and every folder that contains it, since these show more than a person wants.
+ */
+export function personFolder({ cwd, home }: Pick<Config, 'cwd' | 'home'>): string | undefined {
+  const real = realPlace(cwd);
+  const isTooWide =
+    real === undefined || dirname(real) === real || isInside(real, realPlace(home) ?? resolve(home));
+  return isTooWide ? undefined : cwd;
+}
 
 /** Returns where an agent works. `folder` is the name of its own folder, if `ownFolderNames` has given one. */
 export function workFolderOf(
   wanted: WantedWork,
-  { home, cwd, workingRoot }: Places,
+  places: Places,
   folder = plainName(wanted),
 ): Pick<Agent, 'workingDir' | 'unaskedWithin'> {
+  const { home, cwd, workingRoot } = places;
   const own = join(workingRoot, folder);
   const { workingDir: written, chosenBy = 'pack' } = wanted;
-  if (written === undefined) return { workingDir: own, unaskedWithin: own };
+  if (written === undefined) {
+    const here = wanted.isForeign ? standsApart(wanted, places) : undefined;
+    return here === undefined ? { workingDir: own, unaskedWithin: own } : { workingDir: here };
+  }
   const workingDir = expandPath(written, home, cwd);
   if (chosenBy === 'user' || /^\.[\\/]*$/.test(normalize(written))) return { workingDir };
   const project = chosenBy === 'project' ? realPlace(cwd) : undefined;
   return { workingDir, unaskedWithin: project ?? own };
+}
+
+/** Returns where the person stands, unless that is in the pack. A run never works among the files that it comes from. */
+function standsApart({ packDir }: WantedWork, { personDir }: Places): string | undefined {
+  if (personDir === undefined) return undefined;
+  const isInPack = isInside(realPlace(packDir) ?? packDir, realPlace(personDir) ?? personDir);
+  return isInPack ? undefined : personDir;
 }
 
 /**

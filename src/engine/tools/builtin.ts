@@ -3,11 +3,10 @@ import type { JsonObject } from '../../protocol/run.ts';
 import { grouped } from '../files/plainText.ts';
 import { createCommandTool } from './command.ts';
 import { createFetchTool } from './fetch.ts';
-import { listDirectoryTool, readFileTool } from './files.ts';
+import { editFileTool, listDirectoryTool, readFileTool, writeFileTool } from './files.ts';
 import { globTool } from './glob.ts';
 import { searchFilesTool } from './search.ts';
 import { type Tool, toolError } from './tool.ts';
-import { editFileTool, writeFileTool } from './writeFile.ts';
 
 /**
  * The five tools that every run offers. Each also checks its own input, so that no caller can make it act on a missing
@@ -39,7 +38,7 @@ function withCheckedInput(tool: Tool): Tool {
 
 /**
  * Returns what is wrong with a call's input and what is expected instead, for the model. Returns undefined if the input is
- * valid. Checks the required and the string properties of the tool's schema. Properties that are missing from the schema
+ * valid. Checks the required, the string and the number properties of the tool's schema. Properties that are missing from the schema
  * are allowed.
  */
 export function inputProblem(tool: Tool, input: Readonly<Record<string, unknown>>): string | undefined {
@@ -50,7 +49,10 @@ export function inputProblem(tool: Tool, input: Readonly<Record<string, unknown>
   const faults = Object.keys(properties).flatMap(key => {
     const value = input[key];
     if (value === undefined) return required.includes(key) ? [`"${key}" is missing`] : [];
-    if (objectOf(properties[key])['type'] !== 'string') return [];
+    const { type } = objectOf(properties[key]);
+    if (type === 'number' && typeof value !== 'number')
+      return [`"${key}" must be a number, not ${kindOf(value)}`];
+    if (type !== 'string') return [];
     if (typeof value !== 'string') return [`"${key}" must be a string, not ${kindOf(value)}`];
     const most = longest?.[key] ?? Number.POSITIVE_INFINITY;
     return value.length > most

@@ -2,7 +2,7 @@
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { realpathSync, statSync } from 'node:fs';
+import { mkdirSync, realpathSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -87,6 +87,7 @@ export function commandEnvironment(
     TELOS_SKILL_DIR: folders.skillDir,
     CLAUDE_SKILL_DIR: folders.skillDir,
     SKILL_DIR: folders.skillDir,
+    CLAUDE_PLUGIN_ROOT: folders.skillDir,
     TELOS_PACK_DIR: folders.packDir,
   };
 }
@@ -118,11 +119,17 @@ export function createCommandTool(limits: Partial<CommandLimits> = {}): Tool {
     definition: {
       name: 'run_command',
       description:
-        "Runs a shell command in the agent's folder and returns what it prints, then its errors and its exit code. It gets no input, must end within 60 seconds and cannot leave anything running. The user is asked first.",
+        'Runs a shell command and returns what it prints, then its errors and its exit code. It gets no input, must end within 60 seconds and cannot leave anything running. The user is asked first.',
       inputSchema: {
         type: 'object',
         properties: {
           command: { type: 'string', description: 'The command line, for sh (cmd on Windows).' },
+          cwd: {
+            type: 'string',
+            description:
+              'The folder to run it in: in the working folder, where the user stands, or in the folder of the skill. When left out, it is the one that is named for commands.',
+          },
+          timeout: { type: 'number', description: 'Seconds that it may take, at most 60.' },
         },
         required: ['command'],
         additionalProperties: false,
@@ -130,7 +137,14 @@ export function createCommandTool(limits: Partial<CommandLimits> = {}): Tool {
     },
     access: 'execute',
     longest: { command: longestCommand },
-    execute: (input, context) => runCommand(String(input['command']), context, { ...usualLimits, ...limits }),
+    execute: (input, context) => {
+      const { cwd, timeout } = input;
+      const most = { ...usualLimits, ...limits };
+      const timeoutMs = typeof timeout === 'number' && timeout > 0 ? timeout * 1000 : most.timeoutMs;
+      const own = { ...most, timeoutMs: Math.min(most.timeoutMs, timeoutMs) };
+      const commandDir = typeof cwd === 'string' ? cwd : context.commandDir;
+      return runCommand(String(input['command']), { ...context, commandDir }, own);
+    },
   };
 }
 
@@ -186,12 +200,22 @@ function reasonNotToStart(command: string, context: ToolContext): string | undef
   if (command.includes('\0')) return 'The command holds a NUL character. Leave it out.';
   if (context.approvedSubject !== undefined && context.approvedSubject !== command)
     return 'The command is not the one that was approved. Nothing was run.';
-  if (!statSync(context.commandDir, { throwIfNoEntry: false })?.isDirectory())
-    return `The folder in which commands run does not exist: ${context.commandDir}.`;
-  const { approvedFolder, commandDir } = context;
+  const { approvedFolder, commandDir, workingDir } = context;
+  if (commandDir === workingDir) makeFolder(approvedFolder ?? commandDir);
+  if (!statSync(commandDir, { throwIfNoEntry: false })?.isDirectory())
+    return `The folder in which commands run does not exist: ${commandDir}.`;
   if (approvedFolder !== undefined && realpathSync.native(commandDir) !== approvedFolder)
     return `${commandDir} now means another folder than ${approvedFolder}, for which the command was decided on. Nothing was run.`;
   return undefined;
+}
+
+/** Makes the working folder, as the first write does. Never throws: a folder that is missing afterwards is reported. */
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+  } catch {
+    // The caller says what is missing.
+  }
 }
 
 /**

@@ -1,10 +1,12 @@
-/** Defines the tools that read a file and list a folder, confined to the run's folders. */
+/** Defines the tools that read, write and edit a file and list a folder, confined to the run's folders. */
 
 import { type FileHandle, readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
+import { replaceFile } from '../files/atomicWrite.ts';
 import { describeFileError, openFolder, openRegularFile, PathProblem } from '../files/paths.ts';
 import {
+  byteCount,
   decodeUtf8,
   describeBinary,
   escapeInvisible,
@@ -12,8 +14,17 @@ import {
   looksBinary,
   withoutPartialEnd,
 } from '../files/plainText.ts';
-import { isUnmadeWorkingDir, orProblem, pathProperty, readableFolders, targetOf } from './targets.ts';
-import type { Tool } from './tool.ts';
+import { readFileLines } from './fileLines.ts';
+import {
+  isUnmadeWorkingDir,
+  orProblem,
+  pathProperty,
+  readableFolders,
+  shownPath,
+  targetOf,
+  writeLimit,
+} from './targets.ts';
+import { type Tool, type ToolContext, toolError } from './tool.ts';
 
 /** Bytes of one read. */
 const readLimit = 256 * 1024;
@@ -24,10 +35,14 @@ export const readFileTool: Tool = {
   definition: {
     name: 'read_file',
     description:
-      'Reads a text file and returns its content. At most the first 256 KiB are returned, with a note of the whole size. The file must lie in the working folder or in the folder of the skill or its agent; anything else needs the approval of the user.',
+      'Reads a text file and returns its content. At most the first 256 KiB are returned, with a note of the whole size. The file must lie in the working folder, where the user stands, or in the folder of the skill or its agent; anything else needs the approval of the user.',
     inputSchema: {
       type: 'object',
-      properties: { path: pathProperty('The file to read.') },
+      properties: {
+        path: pathProperty('The file to read.'),
+        offset: { type: 'number', description: 'The first line to read, counted from 1; 1 when left out.' },
+        limit: { type: 'number', description: 'How many lines to read; all when left out.' },
+      },
       required: ['path'],
       additionalProperties: false,
     },
@@ -36,6 +51,8 @@ export const readFileTool: Tool = {
   execute: (input, context) =>
     orProblem(context, async () => {
       const path = await targetOf(input['path'], context, readableFolders(context));
+      if (input['offset'] !== undefined || input['limit'] !== undefined)
+        return readLines(input, path, context);
       const { handle, size } = await openRegularFile(path);
       try {
         return await readText(handle, size, path);
@@ -66,6 +83,18 @@ export const listDirectoryTool: Tool = {
       return { content: listing(await namesIn(path)), isError: false };
     }),
 };
+
+async function readLines(
+  { offset, limit }: Readonly<Record<string, unknown>>,
+  path: string,
+  { signal }: ToolContext,
+): Promise<ToolResult> {
+  const first = Math.max(1, Math.floor(Number(offset ?? 1)));
+  const last = limit === undefined ? Number.POSITIVE_INFINITY : first + Math.floor(Number(limit)) - 1;
+  const how = { limit: readLimit, numbered: false, checkTime: () => signal.throwIfAborted() };
+  const { text } = await readFileLines(path, { first, last }, how);
+  return { content: text || `(no lines: the file has fewer than ${grouped(first)})`, isError: false };
+}
 
 async function readText(handle: FileHandle, size: number, path: string): Promise<ToolResult> {
   // One byte more than the file's size. A read that does not fill it has reached the end, without a second read.
@@ -109,3 +138,123 @@ export function listing(names: readonly string[]): string {
     );
   return shown.join('\n');
 }
+
+export const editFileTool: Tool = {
+  definition: {
+    name: 'edit_file',
+    description:
+      'Replaces a piece of a text file in the working folder by another. old_text must stand in the file exactly, blanks and line breaks included, and only once, unless replace_all is true.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        path: pathProperty('The file to change.'),
+        old_text: {
+          type: 'string',
+          description: 'The text that is there now, with enough around it to be the only one.',
+        },
+        new_text: { type: 'string', description: 'The text that is to stand there; empty to delete.' },
+        replace_all: { type: 'boolean', description: 'Replace it wherever it stands; false when left out.' },
+      },
+      required: ['path', 'old_text', 'new_text'],
+      additionalProperties: false,
+    },
+  },
+  access: 'write',
+  execute: (input, context) => orProblem(context, () => edit(input, context)),
+};
+
+async function edit(input: Readonly<Record<string, unknown>>, context: ToolContext) {
+  const path = await targetOf(input['path'], context, [context.workingDir]);
+  const read = await readWhole(path);
+  if ('problem' in read) return toolError(read.problem);
+  const { oldText, newText } = asInFile(read.text, String(input['old_text']), String(input['new_text']));
+  if (oldText === '')
+    return toolError('old_text is empty. Give the text that is to be replaced; write_file makes a new file.');
+  if (oldText === newText) return toolError('old_text and new_text are the same. Nothing was changed.');
+  const pieces = read.text.split(oldText);
+  const count = pieces.length - 1;
+  const name = basename(path);
+  if (count === 0)
+    return toolError(
+      `old_text does not stand in ${name}. It must be the same to the character: read the file again.`,
+    );
+  if (count > 1 && input['replace_all'] !== true)
+    return toolError(
+      `old_text stands ${count} times in ${name}. Give more of what is around it, or set replace_all to true.`,
+    );
+  // Calculated before the text is joined, which could take more memory than there is.
+  const size =
+    Buffer.byteLength(read.text) + count * (Buffer.byteLength(newText) - Buffer.byteLength(oldText));
+  if (size > writeLimit)
+    return toolError(
+      `The file would have ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be written. Nothing was changed.`,
+    );
+  const bytes = Buffer.from(pieces.join(newText), 'utf8');
+  const { existed: _, ...changed } = await replaceFile(path, bytes, context.changes);
+  const times = count === 1 ? 'one place' : `${count} places`;
+  return {
+    content: `Changed ${times} of ${await shownPath(path, context)}.`,
+    isError: false,
+    ...changed,
+  };
+}
+
+/**
+ * Adapts line breaks to the file. A model writes one kind regardless of the file, and text that looked the same to it must
+ * match.
+ */
+function asInFile(text: string, oldText: string, newText: string): { oldText: string; newText: string } {
+  const unix = (part: string): string => part.replaceAll('\r\n', '\n');
+  const windows = (part: string): string => unix(part).replaceAll('\n', '\r\n');
+  const found = [oldText, windows(oldText), unix(oldText)].find(part => text.includes(part)) ?? oldText;
+  const endsLikeWindows = found.includes('\n') ? found.includes('\r\n') : text.includes('\r\n');
+  return { oldText: found, newText: endsLikeWindows ? windows(newText) : unix(newText) };
+}
+
+/** Reads the whole text, byte order mark and line ends included. Only text that can be written back exactly is accepted. */
+async function readWhole(path: string): Promise<{ text: string } | { problem: string }> {
+  const { handle, size } = await openRegularFile(path);
+  try {
+    if (size > writeLimit)
+      return {
+        problem: `The file has ${grouped(size)} bytes; at most ${grouped(writeLimit)} can be edited.`,
+      };
+    const bytes = await handle.readFile();
+    const text = bytes.toString('utf8');
+    if (looksBinary(bytes) || !Buffer.from(text, 'utf8').equals(bytes))
+      return { problem: `${basename(path)} is no UTF-8 text, so it cannot be edited. Nothing was changed.` };
+    return { text };
+  } finally {
+    await handle.close();
+  }
+}
+
+export const writeFileTool: Tool = {
+  definition: {
+    name: 'write_file',
+    description:
+      'Writes a text file in the working folder, whole: it is created with the folders it needs, or its old content is replaced. At most 16 MiB.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        path: pathProperty('The file to write.'),
+        content: { type: 'string', description: 'The whole new content of the file.' },
+      },
+      required: ['path', 'content'],
+      additionalProperties: false,
+    },
+  },
+  access: 'write',
+  execute: (input, context) =>
+    orProblem(context, async () => {
+      const bytes = Buffer.from(String(input['content']), 'utf8');
+      if (bytes.length > writeLimit)
+        return toolError(
+          `The content has ${grouped(bytes.length)} bytes; at most ${grouped(writeLimit)} (16 MiB) can be written in one call. Nothing was written. Write less, or several files.`,
+        );
+      const path = await targetOf(input['path'], context, [context.workingDir]);
+      const { existed, ...changed } = await replaceFile(path, bytes, context.changes);
+      const done = `${existed ? 'Overwrote' : 'Created'} ${await shownPath(path, context)} (${byteCount(bytes.length)}).`;
+      return { content: done, isError: false, ...changed };
+    }),
+};

@@ -1,6 +1,7 @@
 /** Runs commands that only look at files: one program at a time, without a shell, limited in time and size. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { delimiter } from 'node:path';
 import { PathProblem } from '../files/paths.ts';
 import { settledWithin } from './command.ts';
@@ -80,6 +81,9 @@ export async function runReadOnly(
   timeoutMs: number,
 ): Promise<{ content: string } | { problem: string }> {
   context.signal.throwIfAborted();
+  const looksHere = command.paths.every(path => path === command.cwd);
+  if (looksHere && command.program !== 'pwd' && !existsSync(command.cwd))
+    return { content: '(empty: the working folder is created at the first write)' };
   switch (command.program) {
     case 'pwd':
       return { content: command.cwd };
@@ -189,7 +193,8 @@ async function runOne(
   timeoutMs: number,
 ): Promise<{ content: string } | { problem: string }> {
   const child = spawn(file, argv, {
-    cwd,
+    // Before its first write the working folder need not exist; the command then looks elsewhere.
+    cwd: existsSync(cwd) ? cwd : context.packDir,
     env: environmentOf(context),
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: process.platform !== 'win32',

@@ -20,6 +20,8 @@ export interface RunFolders {
   skillDir: string;
   /** Folder in which commands run. Absolute. */
   commandDir: string;
+  /** Folder in which the person stands; readable. Absolute. Missing if that is the home folder, or contains it. */
+  personDir?: string;
   /** Further readable folders. Absolute. */
   alsoReadable?: readonly string[];
   /**

@@ -2,7 +2,7 @@
 
 import { realpathSync, statSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
-import { isSkippedFolder } from '../../engine/files/folderNames.ts';
+import { isSkippedFolder } from '../../engine/files/placeFolder.ts';
 
 export type PathChange = 'created' | 'changed' | 'deleted';
 

@@ -7,7 +7,7 @@ import { existsSync, type FSWatcher, lstatSync, watch } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import * as vscode from 'vscode';
-import { isSkippedFolder } from '../../engine/files/folderNames.ts';
+import { isSkippedFolder } from '../../engine/files/placeFolder.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { changesSkills, isWithin, linkTargets, type PathChange } from './skillFiles.ts';

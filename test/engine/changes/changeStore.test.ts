@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path';
 import { ChangeStore } from '../../../src/engine/changes/changeStore.ts';
 import type { WriteKeeper } from '../../../src/engine/files/atomicWrite.ts';
-import { editFileTool, writeFileTool } from '../../../src/engine/tools/writeFile.ts';
+import { editFileTool, writeFileTool } from '../../../src/engine/tools/files.ts';
 import { eventually } from '../../eventually.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 

@@ -8,7 +8,7 @@ import { logPath, recordCall } from '../../../src/engine/records/logFile.ts';
 import { record } from '../../../src/engine/records/record.ts';
 import { RunHistory } from '../../../src/engine/records/runHistory.ts';
 import { redactor } from '../../../src/engine/redact.ts';
-import { writeFileTool } from '../../../src/engine/tools/writeFile.ts';
+import { writeFileTool } from '../../../src/engine/tools/files.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 

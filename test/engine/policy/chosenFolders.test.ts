@@ -77,7 +77,10 @@ describe('a folder that an agent chose', () => {
     begin('~/obsidian/telos/p/notes');
     assert.equal(await short('write_file', 'main.js'), 'allow write.working-dir');
     for (const name of ['.vscode', '.husky', 'venv']) {
-      folder.add({ [`home/.skills/${name}/skills/s/SKILL.md`]: '---\ndescription: d\n---\nGo.\n' });
+      folder.add({
+        [`home/.skills/${name}/skills/s/SKILL.md`]: '---\ndescription: d\n---\nGo.\n',
+        [`home/.skills/${name}/agent.toml`]: '',
+      });
       begin(undefined, 'home/cwd', name);
       assert.equal(await short('write_file', 'pre-commit'), 'ask write.executed', name);
       assert.match(await short('read_file', 'pre-commit'), /^allow/, name);
@@ -162,7 +165,7 @@ describe('a folder that an agent chose', () => {
   });
 
   it('is asked about where its own folder, or one below, has become a link', async () => {
-    rmSync(at('home/.skills/p/agent.toml'));
+    folder.add({ 'home/.skills/p/agent.toml': '' });
     mkdirSync(at('home/obsidian/telos'), { recursive: true });
     begin();
     assert.equal(await short('write_file', 'b.md'), 'allow write.working-dir');

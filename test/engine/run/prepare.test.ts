@@ -76,7 +76,7 @@ describe('a prepared run', () => {
     ]);
     assert.ok(message.startsWith(`Run ${dir}/scripts/go.py on my file\n`), message);
     assert.doesNotMatch(message, /User request/);
-    assert.ok(system.includes(`Commands run in ${dir}.`), system);
+    assert.ok(system.includes(`The skill's own folder is ${dir},`), system);
     assert.match(system, /- scripts\/go\.py \(7 bytes\)/);
     assert.match(system, /Grep, .* are search_files/);
     assert.deepEqual(notices, []);

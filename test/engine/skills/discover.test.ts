@@ -39,8 +39,9 @@ describe('discover', () => {
     );
   const discover = (more?: ConfigOverrides) => discoverAll(more).agents;
 
-  it('reads a pack with agent.toml, and one without', () => {
+  it('reads a pack with agent.toml, and one without, which works where the person stands', () => {
     folder.add({
+      'call/notes.md': '',
       'skills/hn-pack/skills/frontpage/SKILL.md': skill('News'),
       'skills/hn-pack/agent.toml': 'name = "hackernews"\ndescription = "news"\nworking_dir = "~/x/y"\n',
       'skills/plain/skills/b/SKILL.md': skill('Second'),
@@ -53,9 +54,10 @@ describe('discover', () => {
       [hackernews?.name, hackernews?.description, hackernews?.workingDir],
       ['hackernews', 'news', join(folder.path, 'home/x/y')],
     );
+    assert.deepEqual([plain?.description, plain?.workingDir], ['First', join(folder.path, 'call')]);
     assert.deepEqual(
-      [plain?.description, plain?.workingDir],
-      ['First', join(folder.path, 'home/obsidian/telos/plain')],
+      [call, hackernews, plain].map(agent => agent?.isForeign),
+      [false, false, true],
     );
     assert.deepEqual(
       plain?.skills.map(({ id }) => id),
@@ -115,6 +117,7 @@ describe('discover', () => {
 
   it('lets no pack have the folder of another agent for its own, by whatever name', () => {
     folder.add({
+      'skills/daily-notes/agent.toml': '',
       'skills/daily-notes/skills/a/SKILL.md': skill('A'),
       'skills/evil/agent.toml': 'name = "daily:notes"',
       'skills/evil/skills/a/SKILL.md': skill('A'),
@@ -127,7 +130,8 @@ describe('discover', () => {
       'home/.config/telos/agents.toml': '[agents.kairos]\nworking_dir = "~/plans"\n',
     });
     const root = join(folder.path, 'home/obsidian/telos');
-    const found = new Map(discover().map(agent => [agent.name, agent]));
+    // At home, foreign skills too have folders of their own.
+    const found = new Map(discover({ cwd: join(folder.path, 'home') }).map(agent => [agent.name, agent]));
     const folderOf = (name: string): string => relative(root, found.get(name)?.workingDir ?? '');
     assert.deepEqual(['daily-notes', 'daily:notes', 'personal'].map(folderOf), [
       'daily-notes',
@@ -225,9 +229,8 @@ describe('discover', () => {
       assert.deepEqual(lines, [1, 1, 5, 7]);
       assert.equal(found.has('two'), false);
       assert.equal(found.get('four')?.workingDir, join(folder.path, 'call/in'));
-      const root = join(folder.path, 'home/obsidian/telos');
       for (const name of ['one', 'three', 'kairos']) {
-        assert.match(relative(root, found.get(name)?.workingDir ?? ''), new RegExp(`^${name}-[\\da-f]{8}$`));
+        assert.equal(found.get(name)?.workingDir, join(folder.path, 'call'));
         assert.deepEqual(
           [found.get(name)?.mcpConfig, found.get(name)?.packDir],
           [undefined, join(folder.path, 'call/skills')],
@@ -334,7 +337,7 @@ describe('discover', () => {
       'home/y/a/SKILL.md': skill('A'),
     });
     const root = join(folder.path, 'home/obsidian/telos');
-    const found = discover().map(({ workingDir }) => workingDir);
+    const found = discover({ cwd: join(folder.path, 'home') }).map(({ workingDir }) => workingDir);
     assert.deepEqual(
       found.sort(),
       ['-', '..-..-x', 'one', 'two'].map(name => join(root, name)),
@@ -625,7 +628,7 @@ describe('discover', () => {
         agents.map(({ name, workingDir, source }) => [name, workingDir, source]),
         [
           ['local', join(folder.path, 'call'), 'project'],
-          ['pk', join(folder.path, 'home/obsidian/telos/pk'), 'user'],
+          ['pk', join(folder.path, 'call'), 'user'],
         ],
       );
       assert.deepEqual(

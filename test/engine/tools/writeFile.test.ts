@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { editFileTool } from '../../../src/engine/tools/writeFile.ts';
+import { editFileTool } from '../../../src/engine/tools/files.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 
 describe('edit_file', () => {

@@ -1,0 +1,219 @@
+/**
+ * Resolves a call before it is decided on: which tool it means, and which files. What comes out is decided on, shown, logged and
+ * run; nothing is resolved a second time.
+ */
+
+import { isAbsolute } from 'node:path';
+import type { JsonObject, ToolCall } from '../../protocol/run.ts';
+import { expandPath } from '../config.ts';
+import { escapeInvisible } from '../files/plainText.ts';
+import { toolNamed } from '../skills/allowedTools.ts';
+import { type MeantFolders, meantFile } from '../tools/targets.ts';
+import type { Tool } from '../tools/tool.ts';
+import { meantCommand } from './commandFiles.ts';
+import { isBuiltin } from './subject.ts';
+
+export interface ResolvedCall {
+  call: ToolCall;
+  /** What the model is told after the result: what ran in place of its words, and what was not understood. */
+  notes: readonly string[];
+}
+
+/** Folders of the run that resolves the call. */
+export type ResolveFolders = MeantFolders & { commandDir: string };
+
+/** Returns the call as it is meant. Looks at names on the disk, reads no file and changes nothing. */
+export function resolveCall(
+  written: ToolCall,
+  tools: readonly Pick<Tool, 'definition'>[],
+  folders: ResolveFolders,
+): ResolvedCall {
+  const tool = toolFor(written.name, tools);
+  if (tool === undefined || written.problem !== undefined || !isBuiltin(tool.definition.name))
+    return { call: written, notes: [] };
+  const { name, inputSchema } = tool.definition;
+  const properties = (inputSchema['properties'] ?? {}) as Readonly<Record<string, unknown>>;
+  const { input, notUnderstood } = understoodCall(name, written.input, properties);
+  const notes: string[] = [];
+  if (notUnderstood.length > 0)
+    notes.push(`Not understood by ${name}, so without effect: ${notUnderstood.map(shown).join(', ')}.`);
+  const resolved = withMeantFiles(name, input, folders, notes);
+  return { call: { ...written, name, input: resolved }, notes };
+}
+
+const shown = (text: string): string => {
+  const plain = escapeInvisible(text);
+  return plain.length > 200 ? `${plain.slice(0, 200)}…` : plain;
+};
+
+/** Returns the tool of this very name, or else the built-in one that other runners call so. */
+function toolFor<Each extends Pick<Tool, 'definition'>>(
+  name: string,
+  tools: readonly Each[],
+): Each | undefined {
+  const named = (wanted: string | undefined): Each | undefined =>
+    tools.find(({ definition }) => definition.name === wanted);
+  return named(name) ?? named(toolNamed(name));
+}
+
+function withMeantFiles(
+  name: string,
+  input: JsonObject,
+  folders: ResolveFolders,
+  notes: string[],
+): JsonObject {
+  switch (name) {
+    case 'read_file':
+    case 'list_directory':
+    case 'search_files':
+      return withPath(input, folders, notes);
+    case 'glob':
+      return withPath(input['path'] === undefined ? withFolderOf(input, folders) : input, folders, notes);
+    case 'write_file':
+    case 'edit_file':
+      return withWrittenPath(input, folders);
+    case 'run_command':
+      return withCommand(input, folders, notes);
+    default:
+      return input;
+  }
+}
+
+function withPath(input: JsonObject, folders: ResolveFolders, notes: string[]): JsonObject {
+  const { path } = input;
+  if (typeof path !== 'string') return input;
+  const meant = meantFile(path, folders.workingDir, folders);
+  if (meant.path !== undefined) {
+    notes.push(`${shown(path)} is ${shown(meant.path)}.`);
+    return { ...input, path: meant.path };
+  }
+  if (meant.twin !== undefined) {
+    const literal = expandPath(path, folders.home, folders.workingDir);
+    notes.push(`${shown(path)} is ${shown(literal)}; there is ${shown(meant.twin)} too.`);
+  }
+  return input;
+}
+
+/** Returns the search with the folder that its pattern begins with, if only another folder of the run has that. */
+function withFolderOf(input: JsonObject, folders: ResolveFolders): JsonObject {
+  const { pattern } = input;
+  if (typeof pattern !== 'string') return input;
+  const [, folder, rest] = /^((?:[^*?[\]{}()!/\\]+\/)+)(.+)$/s.exec(pattern) ?? [];
+  if (folder === undefined || isAbsolute(folder)) return input;
+  const { path } = meantFile(folder, folders.workingDir, folders);
+  return path === undefined ? input : { ...input, path, pattern: rest };
+}
+
+/** A file that is written lies where its path says. Only a name that stands for the skill's folder is filled in. */
+function withWrittenPath(input: JsonObject, folders: ResolveFolders): JsonObject {
+  const { path } = input;
+  if (typeof path !== 'string' || !/^[$<{]/.test(path)) return input;
+  const meant = meantFile(path, folders.workingDir, folders);
+  return meant.path === undefined ? input : { ...input, path: meant.path };
+}
+
+function withCommand(input: JsonObject, folders: ResolveFolders, notes: string[]): JsonObject {
+  const { command, cwd } = input;
+  const own: Record<string, unknown> = { ...input };
+  let base = folders.commandDir;
+  if (cwd === '') delete own['cwd'];
+  else if (typeof cwd === 'string')
+    own['cwd'] = base = meantFile(cwd, base, folders).path ?? expandPath(cwd, folders.home, base);
+  if (typeof command !== 'string') return own;
+  const { line, twins } = meantCommand(command, base, folders);
+  if (line !== command) notes.push(`Ran as: ${escapeInvisible(line)}`);
+  for (const { word, twin } of twins)
+    notes.push(`${shown(word)} is the one in ${base}; there is ${shown(twin)} too.`);
+  return { ...own, command: line };
+}
+
+/** Other names of the arguments, in small letters and without signs, by the tool's own name and the argument's. */
+const argumentAliases: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  read_file: { path: ['filepath', 'filename', 'file', 'targetfile'], offset: ['startline'] },
+  write_file: {
+    path: ['filepath', 'filename', 'file', 'targetfile'],
+    content: ['contents', 'text', 'filetext'],
+  },
+  edit_file: {
+    path: ['filepath', 'filename', 'file', 'targetfile'],
+    old_text: ['oldstring', 'oldstr', 'old'],
+    new_text: ['newstring', 'newstr', 'new'],
+  },
+  list_directory: { path: ['directory', 'dir', 'folder', 'dirpath', 'directorypath'] },
+  search_files: {
+    pattern: ['query', 'regex'],
+    path: ['directory', 'dir', 'folder', 'filepath', 'file'],
+    glob: ['include'],
+    ignore_case: ['i', 'caseinsensitive'],
+  },
+  glob: { pattern: ['globpattern'], path: ['directory', 'dir', 'folder'] },
+  run_command: {
+    command: ['cmd', 'commandline'],
+    cwd: ['workdir', 'workingdir', 'workingdirectory', 'directory', 'dir'],
+    timeout: ['timeoutseconds', 'timeouts', 'timeoutms', 'timeoutmillis'],
+  },
+  fetch_url: { url: ['uri', 'link', 'address'] },
+};
+
+/** Arguments that only tell people something, or ask for what is done anyway. */
+const doneAnyway: Readonly<Record<string, readonly string[]>> = {
+  run_command: ['description', 'explanation'],
+  search_files: ['n'],
+};
+
+/** A call in Telos's own words. */
+export interface UnderstoodCall {
+  name: string;
+  input: JsonObject;
+  /** Names of the arguments that have no meaning here. */
+  notUnderstood: readonly string[];
+}
+
+/**
+ * Returns the call with the names of the tool `name`. `properties` are those of its schema. An argument under the tool's own name
+ * wins over one under another name.
+ */
+export function understoodCall(
+  name: string,
+  input: JsonObject,
+  properties: Readonly<Record<string, unknown>>,
+): UnderstoodCall {
+  const own: Record<string, unknown> = {};
+  const rest = Object.entries(input).filter(([key, value]) => {
+    if (!Object.hasOwn(properties, key)) return true;
+    own[key] = inSeconds(key, typedLike(properties[key], value));
+    return false;
+  });
+  const notUnderstood: string[] = [];
+  for (const [key, value] of rest) {
+    const plain = plainName(key);
+    if (doneAnyway[name]?.includes(plain)) continue;
+    const known = ownName(name, plain);
+    if (known === undefined || !Object.hasOwn(properties, known) || Object.hasOwn(own, known))
+      notUnderstood.push(key);
+    else own[known] = inSeconds(plain, typedLike(properties[known], value));
+  }
+  return { name, input: own, notUnderstood };
+}
+
+const plainName = (key: string): string => key.toLowerCase().replace(/[^a-z\d]/g, '');
+
+function ownName(tool: string, plain: string): string | undefined {
+  const arguments_ = Object.entries(argumentAliases[tool] ?? {});
+  return arguments_.find(([own, aliases]) => plainName(own) === plain || aliases.includes(plain))?.[0];
+}
+
+/** Some runners count in seconds and others in milliseconds. A thousand seconds is more than any of them gives. */
+function inSeconds(plain: string, value: unknown): unknown {
+  if (!plain.startsWith('timeout') || typeof value !== 'number') return value;
+  return /ms$|millis$/.test(plain) || value >= 1000 ? value / 1000 : value;
+}
+
+/** Models often write a number or a yes as text. */
+function typedLike(schema: unknown, value: unknown): unknown {
+  const { type } = schema as { type?: unknown };
+  if (typeof value !== 'string') return value;
+  if (type === 'number' && /^\s*\d+(\.\d+)?\s*$/.test(value)) return Number(value);
+  if (type === 'boolean' && /^(true|false)$/.test(value)) return value === 'true';
+  return value;
+}
