@@ -72,7 +72,11 @@ describe('runTools', () => {
       meet = resolve;
     });
     const slow: Tool = {
-      definition: { name: 'read_file', description: '', inputSchema: { type: 'object', properties: {} } },
+      definition: {
+        name: 'read_file',
+        description: '',
+        inputSchema: { type: 'object', properties: { path: { type: 'string' } } },
+      },
       access: 'read',
       async execute({ path }) {
         most = Math.max(most, ++running);
