@@ -1,7 +1,7 @@
 /** Makes an agent's card: lists what its files name, and flags what a person should look at. */
 
 import { readFile } from 'node:fs/promises';
-import { extname, relative } from 'node:path';
+import { relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
 import { looksBinary } from '../files/plainText.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
@@ -238,29 +238,4 @@ const shownWord = (word: string): string => (/^[\w./:@=+-]+$/.test(word) ? word 
 function settingOf([name, value]: [string, string]): string {
   if (isSecretName(name) && !value.includes('${')) return `${shownWord(name)}=…`;
   return `${shownWord(name)}=${/^\$\{\w+\}$/.test(value) ? value : shownWord(value)}`;
-}
-
-/** Programs that run a script given as their first word, with the file endings they take. */
-const interpreters: Readonly<Record<string, readonly string[]>> = {
-  sh: ['.sh', ''],
-  bash: ['.sh', '.bash', ''],
-  dash: ['.sh', ''],
-  zsh: ['.sh', '.zsh', ''],
-  python: ['.py', ''],
-  python3: ['.py', ''],
-  node: ['.js', '.mjs', '.cjs', '.ts', '.mts', ''],
-  ruby: ['.rb', ''],
-  perl: ['.pl', ''],
-  php: ['.php', ''],
-};
-
-/**
- * Returns the script that plain words run, as it is written. They run it directly (with a `/`), or by an interpreter without
- * flags before the script.
- */
-export function scriptIn(words: readonly string[]): string | undefined {
-  const [program = '', first = ''] = words;
-  if (program.includes('/')) return program;
-  const endings = Object.hasOwn(interpreters, program) ? interpreters[program] : undefined;
-  return endings?.includes(extname(first)) && first !== '' && !first.startsWith('-') ? first : undefined;
 }

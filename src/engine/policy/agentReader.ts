@@ -52,7 +52,7 @@ export const rewrittenByGit =
 
 /** Git settings whose value is a program, a folder of programs, or a file with more settings. */
 const startsProgram =
-  /^\s*(?:\[[^\]]*\]\s*)?(?:fsmonitor|sshcommand|hookspath|pager|editor|askpass|gitproxy|textconv|command|clean|smudge|process|driver|external|cmd|program|uploadpack|receivepack|path)\s*=\s*(?!(?:true|false|yes|no|on|off|\d+)?\s*$)/i;
+  /^\s*(?:\[.*\]\s*)?(?:fsmonitor|sshcommand|hookspath|pager|editor|askpass|gitproxy|textconv|command|clean|smudge|process|driver|external|cmd|program|uploadpack|receivepack|path)\s*=(?!\s*(?:true|false|yes|no|on|off|\d+)?\s*$)/i;
 
 /** Returns the red flags of a repository's file that only Git reads. `label` is its path, with `/`. */
 export function repositoryFlags(label: string, text: string): RedFlag[] {

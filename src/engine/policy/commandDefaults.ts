@@ -1,13 +1,10 @@
 /** Decides on a command by default: which ones need no question, and the question about all others. */
-import { realpath } from 'node:fs/promises';
-import { isAbsolute, relative, sep } from 'node:path';
 import { describeFlag } from '../../protocol/agentCard.ts';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
-import { isInside } from '../files/paths.ts';
 import { isSensitive, secretFolderNames } from '../files/sensitiveNames.ts';
-import { scriptIn } from './agentCard.ts';
-import type { AgentFiles } from './agentFiles.ts';
+import { lineOf } from './commandPlan.ts';
 import { commandReach } from './commandReach.ts';
+import { checkedLine } from './commandStages.ts';
 import { type Allow, allow, type Decision, type Deny, deny, type PolicyContext } from './decision.ts';
 import { acceptedFolders, unacceptedFolders } from './fileDefaults.ts';
 import { ask, reviewOf, withCard } from './question.ts';
@@ -36,13 +33,18 @@ export async function decideOnCommand(
   const looking = await readOnlyCommand(wanted, context);
   if (looking.action === 'allow') return looking;
   const review = await reviewOf(context);
-  const script = await ownScript(wanted, context, review?.files);
+  const line = await checkedLine(wanted, context, review?.files);
   const secrets = sensitiveWords(wanted.subject, wanted.folder, context.home);
   const escapes = review?.files.escapes ?? [];
-  const isReviewed =
-    review?.state === 'reviewed' && escapes.length === 0 && review.review?.scripts.includes(script ?? '');
+  const scripts = line?.scripts ?? [];
+  const isReviewed = review?.state === 'reviewed' && escapes.length === 0;
+  const isCovered =
+    scripts.length === 0 || (isReviewed && scripts.every(one => review.review?.scripts.includes(one)));
   // The review covers the script, not what it does with a file of secrets that a model passes to it.
-  if (isReviewed && secrets.length === 0) return allow('card.script', wanted.subject);
+  if (line && isCovered && secrets.length === 0) {
+    const rule = scripts.length > 0 ? 'card.script' : 'run.compute';
+    return { ...allow(rule, wanted.subject), ...(line.stages && { line: lineOf(line.stages) }) };
+  }
   const program = networkProgramIn(wanted.subject);
   const reasons = ['A command can do whatever you can do on this machine.'];
   if (program !== undefined) reasons.push(`It names ${program}, which can reach the network.`);
@@ -51,29 +53,12 @@ export async function decideOnCommand(
     reasons.push(`The agent's card does not cover all that it can run: ${describeFlag(escapes[0])}.`);
   const never = escapes.length > 0 ? ({ never: 'always' } as const) : {};
   const question = ask(wanted, { rule: 'run.command', reason: reasons.join(' '), ...never }, context);
-  return withCard(question, context, review, card => script !== undefined && card.scripts.includes(script));
-}
-
-/**
- * Returns the label of the agent's own file that the command runs, directly or by its interpreter; otherwise undefined. The words
- * after it are arguments of the script, whatever they are.
- */
-async function ownScript(
-  { words, folder }: PolicySubjectOf<'command'>,
-  { packDir }: PolicyContext,
-  files: AgentFiles | undefined,
-): Promise<string | undefined> {
-  const written = words && scriptIn(words);
-  if (written === undefined || !files) return undefined;
-  // The path is not normalized as text, because the system goes up from the target of a link.
-  const way = isAbsolute(written) ? written : folder + sep + written;
-  const path = await realpath(way).catch(() => undefined);
-  if (path === undefined) return undefined;
-  const pack = await realpath(packDir).catch(() => packDir);
-  const below = relative(pack, path);
-  const label = isInside(pack, path) && !isAbsolute(below) ? below.split(sep).join('/') : path;
-  const found = files.files.get(label);
-  return found && !found.isLink ? label : undefined;
+  return withCard(
+    question,
+    context,
+    review,
+    card => scripts.length > 0 && scripts.every(script => card.scripts.includes(script)),
+  );
 }
 
 /** Returns as many names as a person reads. The command itself shows them all. */

@@ -72,6 +72,11 @@ export interface Allow {
   subject: string;
   /** For a command: the folder in which it may run. Real and absolute path. */
   folder?: string;
+  /**
+   * For a command whose every part was checked: the line that is started in its place. It is written from the words that were
+   * decided on.
+   */
+  line?: string;
   /** A command that only looks at files, as it was checked. It is run in place of the line, without a shell. */
   readOnly?: ReadOnlyCommand;
 }

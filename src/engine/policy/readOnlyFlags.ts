@@ -25,7 +25,7 @@ export interface WrittenCommand {
 type Form = (words: readonly string[]) => Partial<WrittenCommand>;
 
 /** Flags of a program. Long ones are written in full, because an abbreviation could mean one that is not listed. */
-interface Flags {
+export interface Flags {
   letters: string;
   /** Letters that take a value. */
   valueLetters?: string;
@@ -146,7 +146,7 @@ function rg(words: readonly string[]): Partial<WrittenCommand> {
   return { flags, patterns, paths, readsBelow, goesThroughFolder: paths.length === 0 };
 }
 
-const grepFlags: Flags = {
+export const grepFlags: Flags = {
   letters: 'nivwxclLohHsqrEFGPI0123456789',
   valueLetters: 'eABCm',
   names: [
@@ -170,7 +170,7 @@ function grep(words: readonly string[]): Partial<WrittenCommand> {
 }
 
 /** Returns the flags one by one, each with its value: `-nA3` is `-n`, `-A3`. Throws Refusal. */
-function readFlags(
+export function readFlags(
   program: string,
   words: readonly string[],
   { letters, valueLetters = '', names = [], valueNames = [] }: Flags,

@@ -1,5 +1,6 @@
 /** Reads commands from the tokens of a line: exactly for what is allowed, and generously for what is forbidden. */
 import { matchesWildcard } from '../files/globPattern.ts';
+import { reserved } from './commandPlan.ts';
 import { readLine, type ShellLine, type ShellToken, shellText, signs } from './shellWords.ts';
 
 export interface SimpleCommand {
@@ -84,10 +85,6 @@ function choiceIn(inside: string): string[] | undefined {
   }
   return parts.length > 1 ? parts : undefined;
 }
-
-/** Words that begin a construct of the shell, not a program. */
-const reserved =
-  /^(if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc|!|\[\[|\{|\})$/;
 
 /**
  * Returns the words of a line in which only blanks separate words and quotes hold one together. `refused` is the first part that

@@ -32,6 +32,8 @@ export interface Granted {
   approvedSubject: string;
   /** For a command: the folder of the decision. */
   approvedFolder?: string;
+  /** For a command: the line to start in its place. */
+  approvedLine?: string;
   /** Variables that the agent's accepted card names, for a command's environment. */
   variables: Readonly<Record<string, string>>;
   policy: DecidedBy;
@@ -56,20 +58,27 @@ export async function* approveCall(
   if (problem) return { granted: false, refusal: problem };
   yield* policyNotices(context.policy);
   const worded = (reason: string): string => tool.wordFailure?.(call.input, reason) ?? reason;
-  const decision = await decide(call, context.policy);
+  let decision = await decide(call, context.policy);
   const policy: DecidedBy = { action: decision.action, rule: decision.rule };
   if (decision.action === 'deny')
     return { granted: false, refusal: worded(`Not allowed (${decision.rule}): ${decision.reason}`), policy };
   if (decision.action === 'ask') {
     const refusal = yield* askPerson(call, decision, context, signal);
     if (refusal !== undefined) return { granted: false, refusal, policy };
+    // Once its card is accepted, a script is started as its first line says.
+    const now = decision.card && (await decide(call, context.policy));
+    if (now?.action === 'allow' && now.subject === decision.subject) decision = now;
   }
   rememberRead(call, decision.subject, context.policy);
   const variables = call.name === 'run_command' ? await grantedVariables(context.policy) : {};
   const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
   const done = readOnly ? asReadOnlyTool(tool, readOnly) : tool;
   const { subject, folder } = decision;
-  const where = folder === undefined ? {} : { approvedFolder: folder };
+  const line = decision.action === 'allow' ? decision.line : undefined;
+  const where = {
+    ...(folder === undefined ? {} : { approvedFolder: folder }),
+    ...(line === undefined ? {} : { approvedLine: line }),
+  };
   return { granted: true, tool: done, approvedSubject: subject, ...where, variables, policy };
 }
 

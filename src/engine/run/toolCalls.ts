@@ -14,7 +14,10 @@ import {
 
 /** Everything that the calls of a run work with. */
 export interface ToolCallContext extends ApprovalContext {
-  context: Omit<ToolContext, 'signal' | 'approvedSubject' | 'approvedFolder' | 'onProgress' | 'askSignIn'>;
+  context: Omit<
+    ToolContext,
+    'signal' | 'approvedSubject' | 'approvedFolder' | 'approvedLine' | 'onProgress' | 'askSignIn'
+  >;
   messages: Message[];
 }
 
@@ -161,7 +164,7 @@ async function carryOut(
   progress: ProgressChannel,
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const { tool, approvedSubject, approvedFolder, variables } = granted;
+  const { tool, approvedSubject, approvedFolder, approvedLine, variables } = granted;
   const env = { ...variables, ...run.context.env };
   const context: ToolContext = {
     ...run.context,
@@ -169,6 +172,7 @@ async function carryOut(
     signal,
     approvedSubject,
     ...(approvedFolder === undefined ? {} : { approvedFolder }),
+    ...(approvedLine === undefined ? {} : { approvedLine }),
     onProgress: progress.of(call),
     askSignIn: wanted => progress.through(signInAt(wanted, run, signal)),
   };

@@ -157,7 +157,9 @@ async function runCommand(command: string, context: ToolContext, limits: Command
   const mark = newMark();
   const guard = guardOrphans(mark);
   const onWindows = process.platform === 'win32';
-  const start = onWindows ? { program: command, args: [] } : marked(mark, '/bin/sh', ['-c', command]);
+  const start = onWindows
+    ? { program: command, args: [] }
+    : marked(mark, '/bin/sh', ['-c', context.approvedLine ?? command]);
   const child = spawn(start.program, start.args, {
     shell: onWindows,
     cwd: context.approvedFolder ?? context.commandDir,

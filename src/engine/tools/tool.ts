@@ -41,6 +41,8 @@ export interface ToolContext extends RunFolders {
   approvedSubject?: string;
   /** For a command: the folder that was decided on with it. Real and absolute. */
   approvedFolder?: string;
+  /** For a command: the line to start in its place, written from the words that were decided on. */
+  approvedLine?: string;
   /** Telos's own folders. Searches skip them, since the policy lets no call read in them. Absolute and real. */
   protectedDirs?: readonly string[];
   /** The ripgrep that the editor brings. Absolute. If missing, one on the PATH is used, if there is one. */

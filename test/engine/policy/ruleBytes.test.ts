@@ -46,7 +46,7 @@ describe('a lasting rule and the files of its agent', () => {
     return question;
   }
 
-  const line = 'sh scripts/sync.sh 2>&1 | tail -5';
+  const line = 'sh scripts/sync.sh 2>&1 | tee log';
 
   it('ends with them, whatever was allowed, and comes back by one answer that replaces it', async () => {
     await accept();

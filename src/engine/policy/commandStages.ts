@@ -1,0 +1,334 @@
+/** Checks each command of a line: an own script of the agent, or a program that only computes inside the run's folders. */
+import { existsSync } from 'node:fs';
+import { open, readdir, readFile, realpath, stat } from 'node:fs/promises';
+import { basename, extname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { folderHolding, goesDownAndUp, isInside } from '../files/paths.ts';
+import type { AgentFiles } from './agentFiles.ts';
+import type { AgentFile } from './agentReader.ts';
+import { hasUnknown, type Redirection, readPlan, type Stage } from './commandPlan.ts';
+import { type Computation, computation, type PathWord } from './computePrograms.ts';
+import type { PolicyContext } from './decision.ts';
+import { acceptedFolders, decideOnPlace, decideOnRead, unacceptedFolders } from './fileDefaults.ts';
+import { gitVariables, quietRepository } from './gitLook.ts';
+import { parseReadOnlyCommand } from './readOnlyCommand.ts';
+import { isSteeringVariable } from './serverPrograms.ts';
+import { type PolicySubjectOf, subjectOf } from './subject.ts';
+
+/** A line that was checked. */
+export interface CheckedLine {
+  /** Its commands, with their paths resolved. Missing on Windows, whose shell reads words in another way. */
+  stages?: readonly Stage[];
+  /** Labels of the agent's own files that it runs. */
+  scripts: readonly string[];
+}
+
+/** Returns the checked line; undefined if a part of it is neither an own script nor a program that only computes. */
+export async function checkedLine(
+  { subject: line, words, folder }: PolicySubjectOf<'command'>,
+  context: PolicyContext,
+  files: AgentFiles | undefined,
+): Promise<CheckedLine | undefined> {
+  const checker = new Checker(folder, context, files);
+  if (process.platform === 'win32') {
+    const isScript = words && (await checker.script({ words, assignments: [] })) !== undefined;
+    return isScript ? { scripts: checker.scripts } : undefined;
+  }
+  const { skillDir, packDir, home } = context;
+  const own = {
+    SKILL_DIR: skillDir,
+    CLAUDE_SKILL_DIR: skillDir,
+    TELOS_SKILL_DIR: skillDir,
+    TELOS_PACK_DIR: packDir,
+  };
+  const plan = readPlan(line, { ...own, HOME: home });
+  if (!plan) return undefined;
+  const moves = plan.some(({ words }) => words[0] === 'cd');
+  const stages: Stage[] = [];
+  for (const [index, stage] of plan.entries()) {
+    // What follows a `cd` that failed would run in another folder.
+    if (moves && !/^(|&&|\|)$/.test(stage.joint)) return undefined;
+    const isAlone = stage.joint !== '|' && plan[index + 1]?.joint !== '|';
+    const checked = stage.words[0] === 'cd' && !isAlone ? undefined : await checker.check(stage);
+    if (!checked) return undefined;
+    stages.push(checked);
+  }
+  return { stages, scripts: checker.scripts };
+}
+
+/** How one program is started. */
+type Started = Pick<Stage, 'words' | 'assignments'>;
+
+class Checker {
+  readonly scripts: string[] = [];
+  readonly #context: PolicyContext;
+  readonly #files: AgentFiles | undefined;
+  #folder: string;
+
+  constructor(folder: string, context: PolicyContext, files: AgentFiles | undefined) {
+    this.#folder = folder;
+    this.#context = context;
+    this.#files = files;
+  }
+
+  async check(stage: Stage): Promise<Stage | undefined> {
+    const redirections: Redirection[] = [];
+    for (const redirection of stage.redirections) {
+      const target = await this.#redirected(redirection);
+      if (target === undefined) return undefined;
+      redirections.push({ ...redirection, target });
+    }
+    const done = (await this.script(stage)) ?? (await this.#computation(stage));
+    return done && { ...stage, ...done, redirections };
+  }
+
+  async #redirected({ sign, target }: Redirection): Promise<string | undefined> {
+    if (sign === '>&' || target === '/dev/null') return target;
+    return this.#path({ path: target, use: sign === '<' ? 'read' : 'write' });
+  }
+
+  /** Returns the path to use: as it is written, or its real path if it leads over a link. Undefined if it needs a question. */
+  async #path({ path, use }: PathWord): Promise<string | undefined> {
+    const place = isAbsolute(path) ? path : `${this.#folder}/${path}`;
+    const tool = use === 'read' ? 'read_file' : 'write_file';
+    const wanted = await subjectOf({ id: '', name: tool, input: { path: place } }, this.#context);
+    if ('action' in wanted || (wanted.kind !== 'read' && wanted.kind !== 'write')) return undefined;
+    const decide = use === 'read' ? decideOnRead : decideOnPlace;
+    const { action } = await decide(wanted, this.#context);
+    if (action !== 'allow') return undefined;
+    return resolve(place) === wanted.subject && !goesDownAndUp(path) ? path : wanted.subject;
+  }
+
+  async #computation({ words, assignments }: Started): Promise<Started | undefined> {
+    if (assignments.length > 0) return undefined;
+    if (words[0] === 'cd') return this.#changeFolder(words);
+    const looking = await this.#looking(words);
+    if (looking) return { words: looking, assignments };
+    const found = computation(words, path => existsSync(resolve(this.#folder, path)));
+    if (!found) return undefined;
+    const resolved: string[] = [];
+    for (const word of found.words) {
+      const path = typeof word === 'string' ? word : await this.#path(word);
+      if (path === undefined) return undefined;
+      resolved.push(path);
+    }
+    for (const path of found.writes ?? [])
+      if ((await this.#path({ path, use: 'write' })) === undefined) return undefined;
+    if (!(await this.#mayCopy(found.trees ?? []))) return undefined;
+    return found.ofRepository ? this.#inRepository(resolved) : { words: resolved, assignments };
+  }
+
+  async #changeFolder([, folder = '', ...more]: readonly string[]) {
+    if (more.length > 0 || folder === '' || folder.startsWith('-') || hasUnknown(folder)) return undefined;
+    if ((await this.#path({ path: folder, use: 'read' })) === undefined) return undefined;
+    const place = isAbsolute(folder) ? folder : `${this.#folder}/${folder}`;
+    const real = await realpath(place).catch(() => undefined);
+    if (real === undefined || !(await stat(real)).isDirectory()) return undefined;
+    this.#folder = real;
+    return { words: ['cd', real], assignments: [] };
+  }
+
+  /** Returns the words of a program that shows names of files. Those that show content leave out secrets in another way. */
+  async #looking(words: readonly string[]): Promise<string[] | undefined> {
+    if (!/^(ls|find)$/.test(words[0] ?? '')) return undefined;
+    const { home, protectedDirs } = this.#context;
+    const roots = acceptedFolders(this.#context, await unacceptedFolders(this.#context));
+    const scope = { roots, cwd: this.#folder, home, protectedDirs };
+    const verdict = await parseReadOnlyCommand(words, scope);
+    return verdict.allowed ? [words[0]!, ...verdict.command.argv] : undefined;
+  }
+
+  /** Returns false if a file below the folders may not be read or written, or is a link. */
+  async #mayCopy(trees: NonNullable<Computation['trees']>): Promise<boolean> {
+    for (const { from, to } of trees) {
+      const top = resolve(this.#folder, from);
+      const isFolder = await stat(top).then(
+        stats => stats.isDirectory(),
+        () => false,
+      );
+      if (!isFolder) continue;
+      const entries = await readdir(top, { recursive: true, withFileTypes: true });
+      if (entries.length > mostCopied) return false;
+      for (const entry of entries) {
+        if (!entry.isFile() && !entry.isDirectory()) return false;
+        const path = join(entry.parentPath, entry.name);
+        const below = relative(top, path);
+        const uses: PathWord[] = [
+          { path, use: 'read' },
+          ...to.map((place): PathWord => ({ path: `${place}/${below}`, use: 'write' })),
+        ];
+        for (const use of uses) if ((await this.#path(use)) === undefined) return false;
+      }
+    }
+    return true;
+  }
+
+  async #inRepository(words: readonly string[]) {
+    const top = await quietRepository(this.#folder);
+    const roots = acceptedFolders(this.#context, await unacceptedFolders(this.#context));
+    if (top === undefined || (await folderHolding(top, roots, this.#context.home)) === undefined)
+      return undefined;
+    const places = [
+      ['GIT_DIR', join(top, '.git')],
+      ['GIT_WORK_TREE', top],
+    ] as const;
+    return { words, assignments: [...gitVariables, ...places] };
+  }
+
+  /** Returns how an own script is started; undefined if the words start none. Notes the script. */
+  async script({ words, assignments }: Started): Promise<Started | undefined> {
+    const call = readCall(words);
+    if (!call || words.some(hasUnknown)) return undefined;
+    const all = [...assignments, ...call.assignments];
+    const { module, program, flags, rest } = call;
+    if (module === 'py_compile') return this.#compile(program, rest, all);
+    const script = module === undefined ? await this.#ownFile(call.script) : await this.#ownModule(module);
+    if (!script || !(await this.#mayAssign(all, script.file))) return undefined;
+    this.scripts.push(script.label);
+    if (module !== undefined)
+      return {
+        assignments: [...all, ['PYTHONPATH', script.root]],
+        words: [program, '-I', '-c', runModule, script.root, module, ...rest],
+      };
+    const before = program === '' ? await interpreterOf(script.file) : [program, ...flags];
+    return { assignments: all, words: [...before, call.script, ...rest] };
+  }
+
+  /** Python's own module, which writes what it compiles to the cache. */
+  async #compile(program: string, files: readonly string[], assignments: Stage['assignments']) {
+    if (assignments.length > 0 || files.length === 0 || files.some(file => file.startsWith('-')))
+      return undefined;
+    const paths: string[] = [];
+    for (const path of files) {
+      const real = await this.#path({ path, use: 'read' });
+      if (real === undefined) return undefined;
+      paths.push(real);
+    }
+    return { assignments, words: [program, '-I', '-c', runModule, '', 'py_compile', ...paths] };
+  }
+
+  /** Returns the agent's own file that the words name, with its label. */
+  async #ownFile(written: string) {
+    // The path is not normalized as text, because the system goes up from the target of a link.
+    const way = isAbsolute(written) ? written : this.#folder + sep + written;
+    const path = await realpath(way).catch(() => undefined);
+    if (path === undefined || !this.#files) return undefined;
+    const { packDir } = this.#context;
+    const pack = await realpath(packDir).catch(() => packDir);
+    const below = relative(pack, path);
+    const label = isInside(pack, path) && !isAbsolute(below) ? below.split(sep).join('/') : path;
+    const file = this.#files.files.get(label);
+    return file && !file.isLink ? { label, file, root: '' } : undefined;
+  }
+
+  async #ownModule(module: string) {
+    const path = module.replaceAll('.', '/');
+    for (const root of [this.#context.skillDir, this.#context.packDir])
+      for (const file of [`${root}/${path}.py`, `${root}/${path}/__main__.py`]) {
+        const found = await this.#ownFile(file);
+        if (found) return { ...found, root };
+      }
+    return undefined;
+  }
+
+  /** Returns true if the script, or the text of its skill, names each of the variables, and none says what programs load. */
+  async #mayAssign(assignments: Stage['assignments'], script: AgentFile): Promise<boolean> {
+    if (assignments.length === 0) return true;
+    if (assignments.some(([name, value]) => isSteeringVariable(name) || hasUnknown(value))) return false;
+    const texts = await Promise.all(
+      [script.path, join(this.#context.skillDir, 'SKILL.md')].map(path =>
+        readFile(path, 'utf8').catch(() => ''),
+      ),
+    );
+    return assignments.every(([name]) => texts.some(text => new RegExp(`\\b${name}\\b`).test(text)));
+  }
+}
+
+/** Files of one copied folder. */
+const mostCopied = 500;
+
+/**
+ * Runs a module as `python -m` does, but looks for it, and for all that it imports, in the given folder and among what is
+ * installed, never in the folder in which it runs: anything could be there.
+ */
+const runModule = [
+  'import os, runpy, site, sys',
+  "sys.pycache_prefix = os.environ.get('PYTHONPYCACHEPREFIX')",
+  'sys.dont_write_bytecode = not sys.pycache_prefix',
+  'if sys.prefix == sys.base_prefix: site.addsitedir(site.getusersitepackages())',
+  'root = sys.argv.pop(1)',
+  'if root: sys.path.insert(0, root)',
+  "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)",
+].join('\n');
+
+/** Programs that run a script given as their first word, with the file endings they take. */
+const interpreters: readonly (readonly [name: RegExp, endings: readonly string[], flags?: RegExp])[] = [
+  [/^(sh|dash)$/, ['.sh', '']],
+  [/^bash$/, ['.sh', '.bash', '']],
+  [/^zsh$/, ['.sh', '.zsh', '']],
+  [/^python(3(\.\d{1,2})?)?$/, ['.py', ''], /^-[uBI]+$/],
+  [/^node$/, ['.js', '.mjs', '.cjs', '.ts', '.mts', '']],
+  [/^ruby$/, ['.rb', '']],
+  [/^perl$/, ['.pl', '']],
+  [/^php$/, ['.php', '']],
+];
+
+interface ScriptCall {
+  /** The interpreter as it is written; empty for a script that is run directly. */
+  program: string;
+  flags: readonly string[];
+  script: string;
+  module?: string;
+  rest: readonly string[];
+  assignments: Stage['assignments'];
+}
+
+/** Reads how words run a script: directly (with a `/`), by an interpreter, or as a module. Undefined if they run none. */
+function readCall(words: readonly string[]): ScriptCall | undefined {
+  const isEnv = /^(\/usr\/bin\/)?env$/.test(words[0] ?? '');
+  const assignments: [string, string][] = [];
+  let at = isEnv ? 1 : 0;
+  for (; isEnv; at++) {
+    const [, name, value] = /^([A-Za-z_]\w*)=(.*)$/s.exec(words[at] ?? '') ?? [];
+    if (name === undefined) break;
+    assignments.push([name, value!]);
+  }
+  const program = words[at] ?? '';
+  const name = /^(?:\/(?:usr\/(?:local\/)?)?bin\/)?([^/]+)$/.exec(program)?.[1] ?? '';
+  const [, endings, flag] = interpreters.find(([each]) => each.test(name)) ?? [];
+  if (!endings)
+    return program.includes('/') && !isEnv
+      ? { program: '', flags: [], script: program, rest: words.slice(at + 1), assignments }
+      : undefined;
+  const flags: string[] = [];
+  while (flag?.test(words[++at] ?? '')) flags.push(words[at]!);
+  if (flag === undefined) at++;
+  const [script = '', ...rest] = words.slice(at);
+  if (script === '-m' && name.startsWith('python') && flags.length === 0) {
+    const [module = '', ...others] = rest;
+    const isName = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/.test(module);
+    return isName ? { program, flags, script: '', module, rest: others, assignments } : undefined;
+  }
+  if (script === '' || script.startsWith('-') || !endings.includes(extname(script))) return undefined;
+  return { program, flags: [...flags, ...cacheFlags(flags, name)], script, rest, assignments };
+}
+
+/** Python that ignores its variables would write what it compiles beside the script, which changes the agent's own folder. */
+const cacheFlags = (flags: readonly string[], name: string): string[] =>
+  name.startsWith('python') && flags.some(flag => flag.includes('I')) ? ['-B'] : [];
+
+/** Returns the words that a script's first line puts before it, if the system does not do so itself because of its mode. */
+async function interpreterOf({ path, executable }: AgentFile): Promise<string[]> {
+  if (executable) return [];
+  const handle = await open(path);
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(256), 0, 256, 0);
+    const first = /^#![ \t]*(\/[^\r\n]*)\r?\n/.exec(buffer.toString('utf8', 0, bytesRead))?.[1]?.trim() ?? '';
+    const [program = '', ...more] = first.split(/[ \t]+/);
+    if (program === '') return [];
+    const splits = basename(program) === 'env' && more[0] === '-S';
+    // Apart from that, the system passes everything after the program as one word.
+    return splits ? [program, ...more.slice(1)] : [program, ...(more.length > 0 ? [more.join(' ')] : [])];
+  } finally {
+    await handle.close();
+  }
+}

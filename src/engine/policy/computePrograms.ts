@@ -1,0 +1,200 @@
+/** Knows the programs that only compute: what their words read and write, and which of their flags do nothing else. */
+import { basename } from 'node:path';
+import { isSecretName } from '../redact.ts';
+import { hasUnknown, unknownIn } from './commandPlan.ts';
+import { git } from './gitLook.ts';
+import { type Flags, grepFlags, Refusal, readFlags } from './readOnlyFlags.ts';
+
+/** A path among the words of a program, as it is written. */
+export interface PathWord {
+  path: string;
+  use: 'read' | 'write';
+}
+
+/** A program as its words say it. No path has been looked at. */
+export interface Computation {
+  words: readonly (string | PathWord)[];
+  /** Paths that it may write beside those among its words. */
+  writes?: readonly string[];
+  /** Folders whose files it copies, and where each of them may land. */
+  trees?: readonly { from: string; to: readonly string[] }[];
+  /** True if it looks into the repository around its folder. */
+  ofRepository?: boolean;
+}
+
+/** Says whether a path exists, from the folder in which the program runs. */
+export type IsThere = (path: string) => boolean;
+type Form = (words: readonly string[], isThere: IsThere) => Computation;
+
+/**
+ * Returns what the words of such a program do; undefined for any other program, and for words that do more than compute.
+ */
+export function computation(
+  [program = '', ...rest]: readonly string[],
+  isThere: IsThere,
+): Computation | undefined {
+  const form = Object.hasOwn(forms, program) ? forms[program] : undefined;
+  if (!form || (program !== 'echo' && rest.some(hasUnknown))) return undefined;
+  try {
+    const { words, ...others } = form(rest, isThere);
+    return { words: [program, ...words], ...others };
+  } catch (error) {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
+}
+
+const no = (): never => {
+  throw new Refusal('It can do more than compute.');
+};
+
+const reading = (path: string): string | PathWord => (path === '-' ? path : { path, use: 'read' });
+const writing = (path: string): PathWord => ({ path, use: 'write' });
+
+/** Returns the form of a program whose operands are all files to read. */
+const reader =
+  (program: string, flags: Flags, mostFiles = Number.POSITIVE_INFINITY): Form =>
+  words => {
+    const { flags: given, operands } = readFlags(program, words, flags);
+    if (operands.length > mostFiles) no();
+    return { words: [...given, '--', ...operands.map(reading)] };
+  };
+
+/** Returns the form of a program whose operands are all files or folders to make. */
+const maker =
+  (program: string, letters: string): Form =>
+  words => {
+    const { flags, operands } = readFlags(program, words, { letters });
+    return { words: [...flags, '--', ...operands.map(writing)] };
+  };
+
+/** Reads the old way to write a number of lines as well: -20. */
+const fewLines = (program: string): Form => {
+  const read = reader(program, { letters: 'qv', valueLetters: 'nc', valueNames: ['lines', 'bytes'] });
+  return (words, isThere) =>
+    read(
+      words.map(word => (/^-\d{1,9}$/.test(word) ? `-n${word.slice(1)}` : word)),
+      isThere,
+    );
+};
+
+const forms: Readonly<Record<string, Form>> = {
+  date,
+  echo: words => (words.flatMap(unknownIn).some(isSecretName) ? no() : { words }),
+  printf,
+  jq,
+  bc: reader('bc', { letters: 'lq', names: ['mathlib', 'quiet'] }),
+  cat: reader('cat', { letters: 'nbsetuvAET' }),
+  head: fewLines('head'),
+  tail: fewLines('tail'),
+  sort: reader('sort', {
+    letters: 'bdfghinruVcCMsz',
+    valueLetters: 'kt',
+    names: [
+      'numeric-sort',
+      'reverse',
+      'unique',
+      'ignore-case',
+      'human-numeric-sort',
+      'version-sort',
+      'stable',
+    ],
+    valueNames: ['key', 'field-separator'],
+  }),
+  // A second file would be written.
+  uniq: reader('uniq', { letters: 'cduiz', valueLetters: 'fsw', names: ['count', 'repeated', 'unique'] }, 1),
+  wc: reader('wc', { letters: 'lwcmL', names: ['lines', 'words', 'chars', 'bytes'] }),
+  cut: reader('cut', {
+    letters: 'szn',
+    valueLetters: 'dfcb',
+    names: ['complement', 'only-delimited'],
+    valueNames: ['delimiter', 'fields', 'characters', 'output-delimiter'],
+  }),
+  tr: words => {
+    const { flags, operands } = readFlags('tr', words, { letters: 'cCdst' });
+    return operands.length > 2 ? no() : { words: [...flags, '--', ...operands] };
+  },
+  grep: words => {
+    const { flags, operands } = readFlags('grep', words, grepFlags);
+    if (flags.some(flag => /^(-r|--recursive)$/.test(flag))) no();
+    const hasPattern = flags.some(flag => /^(-e|--regexp=)/.test(flag));
+    const patterns = hasPattern ? [] : operands.slice(0, 1);
+    const files = operands.slice(patterns.length);
+    return { words: [...flags, '--', ...patterns, ...files.map(reading)] };
+  },
+  mkdir: maker('mkdir', 'pv'),
+  touch: maker('touch', 'cam'),
+  cp,
+  git,
+};
+
+/** A word that is not a format would set the clock. */
+function date(words: readonly string[]): Computation {
+  const { flags, operands } = readFlags('date', words, {
+    letters: 'uRI',
+    valueLetters: process.platform === 'darwin' ? 'v' : 'dv',
+    names: ['utc', 'universal', 'rfc-email', 'iso-8601'],
+    valueNames: process.platform === 'darwin' ? [] : ['date', 'rfc-3339'],
+  });
+  return operands.every(word => word.startsWith('+')) ? { words: [...flags, ...operands] } : no();
+}
+
+/** In some shells, printf stores numbers in variables and computes what is written for a number. */
+function printf(words: readonly string[]): Computation {
+  const [format = '', ...values] = words[0] === '--' ? words.slice(1) : words;
+  const conversions = format.replaceAll('%%', '').match(/%[^a-zA-Z]*[a-zA-Z(]?/g) ?? [];
+  if (format.startsWith('-') || !conversions.every(one => /^%[-+ 0#]*\d*(\.\d+)?[sbcdiufgex]$/.test(one)))
+    no();
+  const isText = conversions.every(one => /[sbc]$/.test(one));
+  if (!isText && values.some(value => /[^\w.,:;!? +-]/.test(value))) no();
+  return { words: ['--', format, ...values] };
+}
+
+const jqFlags: Flags = {
+  letters: 'rcjnseSaCMR',
+  names: [
+    ...['raw-output', 'compact-output', 'join-output', 'null-input', 'slurp', 'exit-status', 'sort-keys'],
+    ...['ascii-output', 'color-output', 'monochrome-output', 'raw-input', 'tab'],
+  ],
+};
+/** Words of the language that read variables, files and modules, or that tell where the input comes from. */
+const jqReaches = /\$ENV|\$__|\benv\b|\binput_filename\b|\b(?:import|include|modulemeta|get_search_list)\b/;
+
+function jq(words: readonly string[]): Computation {
+  const plain: string[] = [];
+  const named: string[] = [];
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at]!;
+    if (/^--arg(json)?$/.test(word)) {
+      const [name, value] = [words[++at], words[++at]];
+      if (name === undefined || value === undefined) no();
+      named.push(word, name!, value!);
+    } else if (word === '--indent') named.push(word, /^\d$/.test(words[++at] ?? '') ? words[at]! : no());
+    else plain.push(word);
+  }
+  const { flags, operands } = readFlags('jq', plain, jqFlags);
+  const [program = '.', ...files] = operands;
+  if (jqReaches.test(program) || program.startsWith('-') || files.includes('-')) no();
+  return { words: [...flags, ...named, program, ...files.map(dashed).map(reading)] };
+}
+
+/** jq takes flags behind its files as well. */
+const dashed = (path: string): string => (path.startsWith('-') ? `./${path}` : path);
+
+/** Which name a copy gets depends on whether the last path is a folder by then, so both are looked at. */
+function cp(words: readonly string[]): Computation {
+  const { flags, operands } = readFlags('cp', words, {
+    letters: 'nvpfrR',
+    names: ['recursive', 'no-clobber'],
+  });
+  const [to = no(), ...others] = operands.toReversed();
+  if (others.length === 0) no();
+  const places = others.map(from => {
+    const name = basename(from);
+    return { from, to: /^\.{0,2}$/.test(name) ? [to] : [to, `${to}/${name}`] };
+  });
+  const sources = others.reverse().map((path): PathWord => ({ path, use: 'read' }));
+  const copies = { words: [...flags, '--', ...sources, writing(to)] };
+  const isDeep = flags.some(flag => /^(-r|-R|--recursive)$/.test(flag));
+  return { ...copies, writes: places.flatMap(place => place.to), ...(isDeep ? { trees: places } : {}) };
+}
