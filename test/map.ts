@@ -26,7 +26,7 @@ export const limits: HouseFigures = {
   arrows: 119,
   arrowsUp: 0,
   circles: 0,
-  files: 271,
+  files: 275,
   oneImporter: 46,
 };
 

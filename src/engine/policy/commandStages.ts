@@ -6,11 +6,12 @@ import { folderHolding, goesDownAndUp, isInside } from '../files/paths.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { AgentFile } from './agentReader.ts';
 import { hasUnknown, type Redirection, readPlan, type Stage } from './commandPlan.ts';
-import { type Computation, computation, type PathWord } from './computePrograms.ts';
+import { computation } from './computePrograms.ts';
 import type { PolicyContext } from './decision.ts';
 import { acceptedFolders, decideOnPlace, decideOnRead, unacceptedFolders } from './fileDefaults.ts';
 import { gitVariables, quietRepository } from './gitLook.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
+import type { Computation, PathWord } from './readOnlyFlags.ts';
 import { isSteeringVariable } from './serverPrograms.ts';
 import { type PolicySubjectOf, subjectOf } from './subject.ts';
 

@@ -3,27 +3,16 @@ import { basename } from 'node:path';
 import { isSecretName } from '../redact.ts';
 import { hasUnknown, unknownIn } from './commandPlan.ts';
 import { git } from './gitLook.ts';
-import { type Flags, grepFlags, Refusal, readFlags } from './readOnlyFlags.ts';
+import {
+  type Computation,
+  type Flags,
+  grepFlags,
+  type IsThere,
+  type PathWord,
+  Refusal,
+  readFlags,
+} from './readOnlyFlags.ts';
 
-/** A path among the words of a program, as it is written. */
-export interface PathWord {
-  path: string;
-  use: 'read' | 'write';
-}
-
-/** A program as its words say it. No path has been looked at. */
-export interface Computation {
-  words: readonly (string | PathWord)[];
-  /** Paths that it may write beside those among its words. */
-  writes?: readonly string[];
-  /** Folders whose files it copies, and where each of them may land. */
-  trees?: readonly { from: string; to: readonly string[] }[];
-  /** True if it looks into the repository around its folder. */
-  ofRepository?: boolean;
-}
-
-/** Says whether a path exists, from the folder in which the program runs. */
-export type IsThere = (path: string) => boolean;
 type Form = (words: readonly string[], isThere: IsThere) => Computation;
 
 /**

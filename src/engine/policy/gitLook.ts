@@ -3,8 +3,7 @@ import { lstat, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { secretFileGlobs, secretFolderNames, secretPlaceGlobs } from '../files/sensitiveNames.ts';
 import { isRepository, repositoryFlags } from './agentReader.ts';
-import type { Computation, IsThere } from './computePrograms.ts';
-import { type Flags, Refusal, readFlags } from './readOnlyFlags.ts';
+import { type Computation, type Flags, type IsThere, Refusal, readFlags } from './readOnlyFlags.ts';
 
 const refused = (): never => {
   throw new Refusal('It does more than look.');

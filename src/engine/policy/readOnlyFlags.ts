@@ -1,4 +1,4 @@
-/** Lists the flags of each program that only looks at files. Every flag that is not on the list is refused. */
+/** Lists the flags of each program that only looks at files, and reads flags. Every flag that is not on the list is refused. */
 import type { LineRange } from '../tools/fileLines.ts';
 import type { ReadOnlyProgram } from '../tools/readOnlyShell.ts';
 
@@ -22,6 +22,25 @@ export interface WrittenCommand {
   goesThroughFolder?: boolean;
 }
 
+/** A path among the words of a program, as it is written. */
+export interface PathWord {
+  path: string;
+  use: 'read' | 'write';
+}
+
+/** A program as its words say it. No path has been looked at. */
+export interface Computation {
+  words: readonly (string | PathWord)[];
+  /** Paths that it may write beside those among its words. */
+  writes?: readonly string[];
+  /** Folders whose files it copies, and where each of them may land. */
+  trees?: readonly { from: string; to: readonly string[] }[];
+  /** True if it looks into the repository around its folder. */
+  ofRepository?: boolean;
+}
+
+/** Says whether a path exists, from the folder in which the program runs. */
+export type IsThere = (path: string) => boolean;
 type Form = (words: readonly string[]) => Partial<WrittenCommand>;
 
 /** Flags of a program. Long ones are written in full, because an abbreviation could mean one that is not listed. */

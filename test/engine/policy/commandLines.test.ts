@@ -359,7 +359,7 @@ const onPosix = process.platform !== 'win32';
           'tail -F b.txt',
           'tail --pid=1 b.txt',
           'head -c 9 .env',
-          'grep -r x .',
+          'grep -r x . | cat',
           'grep -f .env b.txt',
           'grep x .env | cat',
         ],
