@@ -37,11 +37,10 @@ export async function decideOnCommand(
   const secrets = sensitiveWords(wanted.subject, wanted.folder, context.home);
   const escapes = review?.files.escapes ?? [];
   const scripts = line?.scripts ?? [];
-  const isReviewed = review?.state === 'reviewed' && escapes.length === 0;
-  const isCovered =
-    scripts.length === 0 || (isReviewed && scripts.every(one => review.review?.scripts.includes(one)));
+  const accepted = review?.state === 'reviewed' && escapes.length === 0 ? review.review?.scripts : undefined;
+  const isCovered = scripts.every(script => accepted?.includes(script));
   // The review covers the script, not what it does with a file of secrets that a model passes to it.
-  if (line && isCovered && secrets.length === 0) {
+  if (line && accepted && isCovered && secrets.length === 0) {
     const rule = scripts.length > 0 ? 'card.script' : 'run.compute';
     return { ...allow(rule, wanted.subject), ...(line.stages && { line: lineOf(line.stages) }) };
   }
@@ -57,7 +56,7 @@ export async function decideOnCommand(
     question,
     context,
     review,
-    card => scripts.length > 0 && scripts.every(script => card.scripts.includes(script)),
+    card => line !== undefined && scripts.every(script => card.scripts.includes(script)),
   );
 }
 

@@ -110,7 +110,7 @@ const onPosix = process.platform !== 'win32';
     const question = await about('echo x | $SKILL_DIR/scripts/up.sh');
     assert.equal(question.rule, 'card.changed');
     assert.ok(question.action === 'ask' && question.scopes.includes('always'));
-    assert.equal((await about('echo x')).rule, 'run.compute');
+    assert.equal((await about('echo x')).rule, 'card.changed');
   });
 
   it('runs an own module in the folder of the person, and nothing that lies there', async () => {
@@ -291,9 +291,12 @@ const onPosix = process.platform !== 'win32';
     ["echo it\\'s", /^it's\n$/],
   ] as const;
   for (const [command, expected] of computes)
-    it(`computes unasked, also before a card is accepted: ${JSON.stringify(command)}`, async () => {
-      context = freshRun();
+    it(`computes unasked once the card is accepted: ${JSON.stringify(command)}`, async () => {
       assert.equal((await about(command)).rule, 'run.compute');
+      await context.reviews!.revoke({ agent: 'a', folder: run.pack });
+      assert.equal((await about(command)).rule, 'card.new');
+      context = freshRun();
+      await accept();
       assert.match(await carriedOut(command), expected);
     });
 

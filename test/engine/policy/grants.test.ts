@@ -84,7 +84,7 @@ describe('decide, with what the user has granted', () => {
   it('follows the user’s rules, and matches commands by words alone', async () => {
     policy(
       rule('tool = "run_command"\nargv = ["git", "status"]') +
-        rule('tool = "run_command"\nargv = ["make", "*"]'),
+        rule('tool = "run_command"\nargv = ["echo", "*"]'),
     );
     const rows = [
       ['git status', 'allow policy.allow:1'],
@@ -92,12 +92,9 @@ describe('decide, with what the user has granted', () => {
       ['git status > ~/.bashrc', 'ask card.new'],
       ['git status; id', 'ask card.new'],
       ["git -c core.pager='sh -c id' status", 'ask card.new'],
-      ['make a b', 'allow policy.allow:6'],
-      ['make $(id)', 'ask card.new'],
+      ['echo a b', 'allow policy.allow:6'],
       ['echo $(id)', 'ask card.new'],
-      ['FOO=1 make hi', 'ask card.new'],
       ['FOO=1 echo hi', 'ask card.new'],
-      ['make hi\nid', 'ask card.new'],
       ['echo hi\nid', 'ask card.new'],
     ] as const;
     for (const [command, expected] of rows)
