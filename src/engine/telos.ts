@@ -25,7 +25,7 @@ import type { Ranked } from './routing/searchIndex.ts';
 import { DayUse, openBudget } from './run/budget.ts';
 import { routingModel } from './run/meter.ts';
 import { foldersOf } from './run/prepare.ts';
-import { type Engine, newRunState, type RunRequest } from './run/request.ts';
+import { type Engine, newRun, type RunRequest } from './run/request.ts';
 import { startRun } from './run/start.ts';
 import type { Agent, Skill } from './skills/agent.ts';
 import { Catalog } from './skills/catalog.ts';
@@ -249,9 +249,8 @@ export class Telos {
    * The run's log record is written even if the caller stops reading.
    */
   run(request: RunRequest, human: Human, signal: AbortSignal): AsyncIterable<RunEvent> {
-    const { env, dataDir } = this.config;
-    const state = newRunState(redactor(secretsIn(env)));
-    return record(startRun(request, this.#engine, state, human, signal), { dataDir, request, state });
+    const run = newRun(request, human, this.config);
+    return record(startRun(run, this.#engine, signal), run, this.config.dataDir);
   }
 }
 

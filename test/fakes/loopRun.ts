@@ -1,18 +1,17 @@
 /** Runs a loop between a start and an end, as a whole run does, without choosing or preparing anything. */
 
 import { runLoop } from '../../src/engine/run/loop.ts';
-import type { RunState } from '../../src/engine/run/request.ts';
+import type { Run } from '../../src/engine/run/request.ts';
 import { endingOf } from '../../src/engine/run/start.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
 
 export async function* loopRun(
-  text: string,
-  state: RunState,
+  run: Run,
   spec: Omit<Parameters<typeof runLoop>[0], 'messages' | 'counts'>,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, void> {
-  const { runId, messages, counts } = state;
-  yield { type: 'run_start', runId, text, startedAt: new Date().toISOString() };
+  const { id: runId, request, messages, counts } = run;
+  yield { type: 'run_start', runId, text: request.text, startedAt: new Date().toISOString() };
   let ending: ReturnType<typeof endingOf>;
   try {
     ending = { outcome: yield* runLoop(Object.assign(spec, { messages, counts }), signal) };

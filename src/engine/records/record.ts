@@ -12,7 +12,7 @@ import {
   writtenRouting,
   writtenUsage,
 } from './logFile.ts';
-import { type RecordOptions, RunRecorder, type RunTotals } from './runWriter.ts';
+import { type RecordedRun, RunRecorder, type RunTotals } from './runWriter.ts';
 
 type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
 
@@ -23,27 +23,28 @@ type RunEnd = Extract<RunEvent, { type: 'run_end' }>;
  */
 export async function* record(
   events: AsyncIterable<RunEvent>,
-  options: RecordOptions,
+  run: RecordedRun,
+  dataDir: string,
 ): AsyncGenerator<RunEvent> {
-  const { redact, messages } = options.state;
-  const redacted = redact.events();
-  const run = new RunFold();
-  const log = new LogWriter(options);
-  const file = new RunRecorder(options);
+  const redacted = run.redact.events();
+  const fold = new RunFold();
+  const log = new LogWriter(dataDir);
+  const file = new RunRecorder(run, dataDir);
   let failure: string | undefined;
   try {
     for await (const event of events) {
       for (const shown of redacted(event)) {
-        run.add(shown);
-        const problem = log.add(shown, run);
+        fold.add(shown);
+        const problem = log.add(shown, fold);
         if (problem) {
-          file.add(problem, run);
-          yield problem;
+          const notice = warning(run.redact.text(problem));
+          file.add(notice, fold);
+          yield notice;
         }
-        file.add(shown, run);
+        file.add(shown, fold);
         if (shown.type === 'run_end') await file.close();
         const other = file.takeProblem();
-        if (other) yield warning(redact.text(other));
+        if (other) yield warning(run.redact.text(other));
         yield shown;
       }
     }
@@ -51,12 +52,11 @@ export async function* record(
     failure = error instanceof Error ? error.message : String(error);
     throw error;
   } finally {
-    if (run.isOpen) {
-      const end = run.endWithout(failure, messages);
-      for (const last of redacted(end)) {
-        run.add(last);
-        log.add(last, run);
-        file.add(last, run);
+    if (fold.isOpen) {
+      for (const last of redacted(fold.endWithout(failure, run.messages))) {
+        fold.add(last);
+        log.add(last, fold);
+        file.add(last, fold);
       }
     }
     await file.close();
@@ -154,47 +154,45 @@ class RunFold implements RunTotals {
   }
 }
 
-/** Writes the records of a run to the log of the day. */
+/** Writes the records of a run to the log of the day, in `<dataDir>/logs`. */
 class LogWriter {
-  readonly #options: RecordOptions;
+  readonly #dataDir: string;
   #isBroken = false;
 
-  constructor(options: RecordOptions) {
-    this.#options = options;
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir;
   }
 
-  /** Returns a notice if the log cannot be written, once. */
-  add(event: RunEvent, run: RunFold): RunEvent | undefined {
-    const record = recordOf(event, run);
+  /** Returns a problem if the log cannot be written, once. */
+  add(event: RunEvent, fold: RunFold): string | undefined {
+    const record = recordOf(event, fold);
     if (!record) return undefined;
-    const { dataDir, state } = this.#options;
-    const file = logPath(dataDir);
+    const file = logPath(this.#dataDir);
     try {
       appendRecord(file, record);
+      return undefined;
     } catch (error) {
       if (this.#isBroken) return undefined;
       this.#isBroken = true;
       const why = error instanceof Error ? error.message : String(error);
-      const message = `The log ${file} cannot be written (${why}). The run goes on without it; check the folder and the space on its disk.`;
-      return warning(state.redact.text(message));
+      return `The log ${file} cannot be written (${why}). The run goes on without it; check the folder and the space on its disk.`;
     }
-    return undefined;
   }
 }
 
 /** Returns the record for an event, or undefined if the event has none. */
-function recordOf(event: RunEvent, run: RunFold): LogRecord | undefined {
+function recordOf(event: RunEvent, fold: RunFold): LogRecord | undefined {
   const ts = localTimestamp(new Date());
-  const { runId: run_id } = run;
+  const { runId: run_id } = fold;
   switch (event.type) {
     case 'routed': {
       const { provider, model, hasMcp: has_mcp, agent, skill } = event;
       return { ts, event: 'skill_start', provider, model, has_mcp, run_id, agent, skill, pid: process.pid };
     }
     case 'tool_end':
-      return toolRecord(ts, event, run);
+      return toolRecord(ts, event, fold);
     case 'run_end':
-      return endRecord(ts, event, run);
+      return endRecord(ts, event, fold);
     default:
       return undefined;
   }
@@ -203,23 +201,23 @@ function recordOf(event: RunEvent, run: RunFold): LogRecord | undefined {
 function toolRecord(
   ts: string,
   { name, result, callId, policy }: Extract<RunEvent, { type: 'tool_end' }>,
-  run: RunFold,
+  fold: RunFold,
 ): ToolCallRecord {
-  const approval = run.takeApproval(callId);
+  const approval = fold.takeApproval(callId);
   return {
     ts,
     event: 'tool_call',
     tool: name,
     is_error: result.isError,
-    run_id: run.runId,
+    run_id: fold.runId,
     call_id: callId,
     ...(policy && { policy }),
     ...(approval && { approval }),
   };
 }
 
-function endRecord(ts: string, end: RunEnd, run: RunFold): SkillEndRecord {
-  const { runId, routed, routing, usage } = run;
+function endRecord(ts: string, end: RunEnd, fold: RunFold): SkillEndRecord {
+  const { runId, routed, routing, usage } = fold;
   return {
     ts,
     event: 'skill_end',

@@ -15,11 +15,14 @@ import {
   type TotalsLine,
 } from './runFile.ts';
 
-export interface RecordOptions {
-  /** The run's file is in `<dataDir>/runs`. Absolute path. */
-  dataDir: string;
-  request: RecordedRequest;
-  state: RecordedState;
+/** A run, which goes on while it is recorded. */
+export interface RecordedRun {
+  readonly request: RecordedRequest;
+  /** Messages that the run was given, and those it has added since. `earlier` is the number of the former. */
+  readonly messages: readonly Message[];
+  readonly earlier: number;
+  /** Applied to everything that does not come as an event. */
+  readonly redact: Redactor;
 }
 
 /** The parts of a request that are stored with its run. */
@@ -29,15 +32,6 @@ export interface RecordedRequest extends Partial<RunAttachments> {
   /** Defaults to a conversation of its own. */
   conversationId?: string;
   parentRunId?: string;
-}
-
-/** The state of a run, which goes on while it is recorded. */
-export interface RecordedState {
-  /** Messages that the run was given, and those it has added since. `earlier` is the number of the former. */
-  readonly messages: readonly Message[];
-  readonly earlier?: number;
-  /** Applied to everything that does not come as an event. */
-  readonly redact: Redactor;
 }
 
 /** What the events of a run add up to so far. */
@@ -58,7 +52,8 @@ const boundaries: readonly RunEvent['type'][] = ['run_start', 'routed', 'tool_en
 
 /** Writes the run's own file: its events, with neighbouring texts as one, and the messages that it adds. */
 export class RunRecorder {
-  readonly #options: RecordOptions;
+  readonly #run: RecordedRun;
+  readonly #dataDir: string;
   #file: RunWriter | undefined;
   /** Text of consecutive text events that is not in a line yet. */
   #text = '';
@@ -71,8 +66,10 @@ export class RunRecorder {
   /** Reason why the attachments cannot be stored. */
   #attachmentsProblem: string | undefined;
 
-  constructor(options: RecordOptions) {
-    this.#options = options;
+  /** The run's file is in `<dataDir>/runs`. */
+  constructor(run: RecordedRun, dataDir: string) {
+    this.#run = run;
+    this.#dataDir = dataDir;
   }
 
   add(event: RunEvent, totals: RunTotals): void {
@@ -111,9 +108,8 @@ export class RunRecorder {
   }
 
   #open({ runId, startedAt, text }: Extract<RunEvent, { type: 'run_start' }>): void {
-    const { dataDir, request } = this.#options;
-    const { origin = 'other', conversationId = runId, parentRunId } = request;
-    const path = runPath(dataDir, runId);
+    const { origin = 'other', conversationId = runId, parentRunId } = this.#run.request;
+    const path = runPath(this.#dataDir, runId);
     if (!path || this.#file) return;
     const header: RunHeader = {
       type: 'run',
@@ -127,7 +123,7 @@ export class RunRecorder {
       pid: process.pid,
     };
     this.#runId = runId;
-    this.#file = new RunWriter(path, runsFolder(dataDir));
+    this.#file = new RunWriter(path, runsFolder(this.#dataDir));
     this.#file.add(lineOf(header));
   }
 
@@ -150,10 +146,10 @@ export class RunRecorder {
 
   /** Runs only once the transcript begins, because every secret of the run is known by then. */
   #storeAttachments(): void {
-    const { dataDir, request, state } = this.#options;
+    const { request, redact } = this.#run;
     const { attachments = [], selection } = request;
     const all = { attachments, ...(selection && { selection }) };
-    this.#storing ??= storeAttachments(dataDir, this.#runId, all, state.redact.text).catch(error => {
+    this.#storing ??= storeAttachments(this.#dataDir, this.#runId, all, redact.text).catch(error => {
       const why = error instanceof Error ? error.message : String(error);
       this.#attachmentsProblem = `What went along with this request cannot be kept (${why}). When you send it again after a reload of the window, attach it again.`;
     });
@@ -165,8 +161,7 @@ export class RunRecorder {
   }
 
   #takeMessages(file: RunWriter): void {
-    const { request, state } = this.#options;
-    const { messages, earlier: given = 0 } = state;
+    const { request, messages, earlier: given, redact } = this.#run;
     // The messages it was given are stored with the runs before it. If it follows no run, they are stored here.
     const earlier = request.parentRunId === undefined ? 0 : given;
     // The run has no messages of its own yet. The messages it was given are written together with its first one.
@@ -174,7 +169,7 @@ export class RunRecorder {
     const from = this.#messages ?? earlier;
     if (messages.length <= from) return;
     this.#storeAttachments();
-    const added = mapStrings(messages.slice(from), state.redact.text);
+    const added = mapStrings(messages.slice(from), redact.text);
     file.add(lineOf({ type: 'messages', earlier, messages: added }));
     this.#messages = messages.length;
   }

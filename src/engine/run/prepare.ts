@@ -6,7 +6,6 @@ import type { Message, RunEvent } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import type { Diagnostic } from '../files/diagnostic.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
-import type { Human } from '../human.ts';
 import { connectServers, type McpServers } from '../mcp/servers.ts';
 import { type PolicyContext, runPolicy } from '../policy/decision.ts';
 import { rememberEarlierReads } from '../policy/grants.ts';
@@ -23,7 +22,6 @@ import { skillTools } from '../tools/builtin.ts';
 import { commandEnvironment } from '../tools/command.ts';
 import { readOnlyShellTool } from '../tools/readOnlyShell.ts';
 import type { RunFolders, Tool } from '../tools/tool.ts';
-import type { Budget } from './budget.ts';
 import type { RunSpec } from './loop.ts';
 import {
   fillBody,
@@ -31,26 +29,13 @@ import {
   missingNotice,
   systemPrompt,
   withAttachments,
+  withoutReasoning,
   withoutSkillPrompt,
 } from './prompt.ts';
-import { type Engine, type RunRequest, type RunState, wordsOf } from './request.ts';
+import { type Engine, type Run, wordsOf } from './request.ts';
 
 /** Maximum number of files beside the skill that are listed for the model. */
 const maxResources = 100;
-
-/** What a run is prepared from, besides its skill. */
-export interface RunInput {
-  request: RunRequest;
-  provider: Provider;
-  human: Human;
-  /** Gets the messages of the request. */
-  state: RunState;
-  /** Messages of the conversation so far. The run's own messages are added after them. */
-  earlier: readonly Message[];
-  agents: readonly Agent[];
-  /** Undefined if nothing is limited. */
-  budget: Budget | undefined;
-}
 
 export interface PreparedRun {
   /** Notices for the person, before anything is asked. */
@@ -67,27 +52,33 @@ export interface PreparedRun {
 /** Prepares the run of a skill, or a run that only reads. Throws errors that prevent it. */
 export async function prepareRun(
   match: Match | undefined,
-  input: RunInput,
+  run: Run,
+  provider: Provider,
   engine: Engine,
 ): Promise<PreparedRun> {
-  return match ? prepareSkill(match, input, engine) : prepareOpen(input, engine);
+  return match ? prepareSkill(match, run, provider, engine) : prepareOpen(run, provider, engine);
 }
 
-async function prepareSkill(match: Match, input: RunInput, engine: Engine): Promise<PreparedRun> {
+async function prepareSkill(
+  match: Match,
+  run: Run,
+  provider: Provider,
+  engine: Engine,
+): Promise<PreparedRun> {
   const { agent, skill } = match;
-  const { request, earlier, state } = input;
   const { config, changes, ripgrep, signIn } = engine;
   const resources = resourcesOf(skill.dir, maxResources);
-  const workFolders = workFoldersOf(config, input.agents);
+  const workFolders = workFoldersOf(config, await engine.catalog.agents());
   const folders: RunFolders = { ...foldersOf(agent, skill, config), workFolders };
   rememberWorkFolder(config, agent.workingDir);
   const { missing } = readinessOf(skill, thisMachine(config.env));
-  addSkillRequest(match, input);
+  const earlier = earlierFor(run, provider);
+  addSkillRequest(match, run, earlier);
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders, config.dataDir);
   const allowed = readAllowedTools(skill.allowedTools);
   let servers: McpServers | undefined;
-  const policy = skillPolicy(config, agent, folders, state, allowed, () => servers);
-  rememberEarlierReads(earlier, attachedNames(request.attachments ?? []), policy);
+  const policy = skillPolicy(config, agent, folders, run, allowed, () => servers);
+  rememberEarlierReads(earlier, attachedNames(run.request.attachments ?? []), policy);
   const protectedDirs = await realFolders(policy);
   const offered = (): readonly Tool[] => keptTools(allowed, servers);
   const mayHaveServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
@@ -96,7 +87,7 @@ async function prepareSkill(match: Match, input: RunInput, engine: Engine): Prom
     policy,
     ...(mayHaveServers && {
       async connect(signal) {
-        const reach = { signIn, redact: state.redact, workFolders: [agent.workingDir, ...workFolders] };
+        const reach = { signIn, redact: run.redact, workFolders: [agent.workingDir, ...workFolders] };
         servers = await connectServers(config, agent, skillTools, env, signal, reach);
         return servers;
       },
@@ -104,14 +95,14 @@ async function prepareSkill(match: Match, input: RunInput, engine: Engine): Prom
     spec() {
       const tools = offered().map(tool => tool.definition.name);
       return {
-        ...loopFields(input),
+        ...loopFields(run, provider),
         system: systemPrompt(agent, skill, folders, { resources, missing, tools }),
         skillDir: skill.dir,
         // Looked up in every round: a server may change its tools.
         get tools() {
           return offered();
         },
-        context: { ...folders, env, ripgrep, changes: changes.keeper(state.runId), protectedDirs },
+        context: { ...folders, env, ripgrep, changes: changes.keeper(run.id), protectedDirs },
         policy,
       };
     },
@@ -119,24 +110,28 @@ async function prepareSkill(match: Match, input: RunInput, engine: Engine): Prom
   };
 }
 
+/** Returns the conversation so far. A recording answers from its beginning, whatever was said before. */
+const earlierFor = ({ request: { conversation } }: Run, { recording }: Provider): readonly Message[] =>
+  recording || !conversation ? [] : withoutReasoning(conversation.messages);
+
 /** Adds the skill and the request to the transcript. The model has already read a skill that continues. */
-function addSkillRequest({ skill, reason }: Match, input: RunInput): void {
-  const { request, earlier } = input;
-  const words = wordsOf(request);
-  const isRead = reason.rule === 'continued' && earlier.length > 0 && !request.conversation?.skillIsUnread;
+function addSkillRequest({ skill, reason }: Match, run: Run, earlier: readonly Message[]): void {
+  const words = wordsOf(run.request);
+  const isUnread = run.request.conversation?.skillIsUnread === true;
+  const isRead = reason.rule === 'continued' && earlier.length > 0 && !isUnread;
   const invokedAs = reason.rule === 'explicit' ? reason.matched : undefined;
   const filled = fillBody(skill.body, skill.dir, words, invokedAs);
-  addRequest(input, isRead ? '' : filled.body, isRead ? words : filled.words);
+  addRequest(run, earlier, isRead ? '' : filled.body, isRead ? words : filled.words);
 }
 
 /** Adds the conversation so far and the request to the transcript. */
-function addRequest({ request, earlier, state }: RunInput, body: string, words: string): void {
-  const text = firstMessage(body, words, new Date());
-  const content = withAttachments(text, request.attachments ?? []);
-  state.messages.push(...earlier, { role: 'user', content });
+function addRequest(run: Run, earlier: readonly Message[], body: string, words: string): void {
+  const content = withAttachments(firstMessage(body, words, new Date()), run.request.attachments ?? []);
+  run.earlier = earlier.length;
+  run.messages.push(...earlier, { role: 'user', content });
 }
 
-const loopFields = ({ provider, human, state: { messages, counts }, budget }: RunInput) => ({
+const loopFields = ({ human, messages, counts, budget }: Run, provider: Provider) => ({
   provider,
   human,
   messages,
@@ -149,7 +144,7 @@ function skillPolicy(
   config: Config,
   agent: Agent,
   folders: RunFolders,
-  { redact }: RunState,
+  { redact }: Run,
   allowed: AllowedTools | undefined,
   servers: () => McpServers | undefined,
 ): PolicyContext {
@@ -205,15 +200,15 @@ export const readOnlyTools: readonly Tool[] = [
   readOnlyShellTool,
 ];
 
-async function prepareOpen(input: RunInput, engine: Engine): Promise<PreparedRun> {
+async function prepareOpen(run: Run, provider: Provider, engine: Engine): Promise<PreparedRun> {
   const { config, ripgrep } = engine;
   const diagnostics: Diagnostic[] = [];
   const roots = existingSkillRoots(config, diagnostics);
   const folders: RunFolders = {
     ...foldersWithoutSkill(config, roots),
-    workFolders: workFoldersOf(config, input.agents),
+    workFolders: workFoldersOf(config, await engine.catalog.agents()),
   };
-  addRequest(input, '', wordsOf(input.request));
+  addRequest(run, earlierFor(run, provider), '', wordsOf(run.request));
   const policy: PolicyContext = { ...runPolicy(config, undefined, folders), role: 'read-only' };
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders);
   const protectedDirs = await realFolders(policy);
@@ -221,7 +216,7 @@ async function prepareOpen(input: RunInput, engine: Engine): Promise<PreparedRun
     opening: diagnostics.map(({ file, message }) => warning(`${file}: ${message}`)),
     policy,
     spec: () => ({
-      ...loopFields(input),
+      ...loopFields(run, provider),
       system: withoutSkillPrompt(folders, roots),
       tools: readOnlyTools,
       context: { ...folders, env, ripgrep, protectedDirs },

@@ -1,15 +1,17 @@
-/** Defines a request, the parts of the engine that perform it, and the state of its run. */
+/** Defines a request, the parts of the engine that perform it, and its run. */
 import { randomUUID } from 'node:crypto';
 import type { Attachment, Selection } from '../../protocol/attachment.ts';
 import type { Message, SkillRef } from '../../protocol/run.ts';
 import type { ChangeStore } from '../changes/changeStore.ts';
 import type { Config } from '../config.ts';
+import { type Human, withoutSecrets } from '../human.ts';
 import type { SignInPort } from '../mcp/signIn.ts';
 import type { Models } from '../providers/create.ts';
 import type { RunOrigin } from '../records/runFile.ts';
-import type { Redactor } from '../redact.ts';
+import { type Redactor, redactor, secretsIn } from '../redact.ts';
 import type { RouteRequest, Router } from '../routing/route.ts';
 import type { Catalog } from '../skills/catalog.ts';
+import { type Budget, openBudget } from './budget.ts';
 import { selectionText } from './prompt.ts';
 
 /** The conversation before a request. */
@@ -66,20 +68,34 @@ export interface Engine {
   readonly signIn?: SignInPort | undefined;
 }
 
-/** Filled during a run, so that its end can be reported however it ends. */
-export interface RunState {
-  runId: string;
-  messages: Message[];
-  /** Number of messages that precede this run. */
-  earlier?: number;
-  counts: { rounds: number; toolCalls: number };
+/** One run: its request, the person who is asked, and what it has come to so far. */
+export interface Run {
+  readonly id: string;
+  readonly request: RunRequest;
+  /** Is asked without the values of secrets. */
+  readonly human: Human;
   /** Knows the secrets that the run has come across. */
-  redact: Redactor;
+  readonly redact: Redactor;
+  /** Undefined if nothing is limited. */
+  readonly budget: Budget | undefined;
+  /** Filled during the run, like `counts`, so that its end can be reported however it ends. */
+  readonly messages: Message[];
+  /** Number of messages that precede this run. */
+  earlier: number;
+  readonly counts: { rounds: number; toolCalls: number };
 }
 
-export const newRunState = (redact: Redactor): RunState => ({
-  runId: randomUUID(),
-  messages: [],
-  counts: { rounds: 0, toolCalls: 0 },
-  redact,
-});
+/** Returns a run that starts now. */
+export function newRun(request: RunRequest, human: Human, config: Config): Run {
+  const redact = redactor(secretsIn(config.env));
+  return {
+    id: randomUUID(),
+    request,
+    human: withoutSecrets(human, redact.text),
+    redact,
+    budget: openBudget(config),
+    messages: [],
+    earlier: 0,
+    counts: { rounds: 0, toolCalls: 0 },
+  };
+}

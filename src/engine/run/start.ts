@@ -2,7 +2,7 @@
 
 import type { RouteReason, RunError, RunEvent, RunOutcome } from '../../protocol/run.ts';
 import { Interruption, TelosError } from '../errors.ts';
-import { type Human, withoutSecrets } from '../human.ts';
+import type { Human } from '../human.ts';
 import { hiddenIn } from '../mcp/config.ts';
 import { createProvider } from '../providers/create.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -10,12 +10,10 @@ import { recordingProvider } from '../providers/recording.ts';
 import { type NoMatch, routeRequest, type WithoutSkill } from '../routing/route.ts';
 import type { Match } from '../routing/routeName.ts';
 import { mayConnectServers, policyNotices, signInAt } from './approval.ts';
-import { type Budget, openBudget } from './budget.ts';
 import { runLoop } from './loop.ts';
 import { routingModel } from './meter.ts';
-import { type PreparedRun, prepareRun, type RunInput, workingDirOf } from './prepare.ts';
-import { withoutReasoning } from './prompt.ts';
-import type { Engine, RunRequest, RunState } from './request.ts';
+import { type PreparedRun, prepareRun, workingDirOf } from './prepare.ts';
+import type { Engine, Run, RunRequest } from './request.ts';
 
 interface Ending {
   outcome: RunOutcome;
@@ -23,38 +21,36 @@ interface Ending {
 }
 
 /**
- * Yields `run_start`, the events of the run, and `run_end`. Never throws. The caller owns the state.
- * The events may contain secrets that `state.redact` knows.
+ * Yields `run_start`, the events of the run, and `run_end`. Never throws.
+ * The events may contain secrets that `run.redact` knows.
  */
 export async function* startRun(
-  request: RunRequest,
+  run: Run,
   engine: Engine,
-  state: RunState,
-  human: Human,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, void> {
   const started = performance.now();
-  yield startOf(request, state);
+  yield startOf(run);
   let ending: Ending;
   try {
-    const budget = openBudget(engine.config);
     const choosing: RunEvent[] = [];
     let chosen: Match | WithoutSkill;
     try {
-      chosen = await chooseSkill(request, engine, budget, choosing, signal);
+      chosen = await chooseSkill(run, engine, choosing, signal);
     } finally {
       yield* choosing;
     }
     const match = chosen.skill && chosen;
-    const input = await inputOf(match, request, engine, state, human, budget);
-    yield routed(chosen, input.provider, engine);
+    const provider = await providerFor(match, run.request, engine);
+    await learnSecrets(match, run, engine);
+    yield routed(chosen, provider, engine);
     // Nothing is asked and no server is started for a run that may not begin.
-    for (const message of (await budget?.check()) ?? []) yield warning(message);
-    const prepared = await prepareRun(match, input, engine);
+    for (const message of (await run.budget?.check()) ?? []) yield warning(message);
+    const prepared = await prepareRun(match, run, provider, engine);
     try {
       yield* prepared.opening;
       yield* policyNotices(prepared.policy);
-      yield* openServers(prepared, input.human, signal);
+      yield* openServers(prepared, run.human, signal);
       ending = { outcome: yield* runLoop(prepared.spec(), signal) };
     } finally {
       await prepared.close();
@@ -62,24 +58,24 @@ export async function* startRun(
   } catch (thrown) {
     ending = endingOf(thrown, signal);
   }
-  yield endOf(ending, state, started, signal);
+  yield endOf(ending, run, started, signal);
 }
 
 const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
 
-function startOf({ text, attachments = [] }: RunRequest, { runId }: RunState): RunEvent {
+function startOf({ id: runId, request: { text, attachments = [] } }: Run): RunEvent {
   const attached = attachments.map(({ kind, name }) => ({ kind, name }));
   const startedAt = new Date().toISOString();
   return { type: 'run_start', runId, text, startedAt, ...(attached.length > 0 && { attached }) };
 }
 
-function endOf(ending: Ending, state: RunState, started: number, { reason }: AbortSignal): RunEvent {
+function endOf(ending: Ending, run: Run, started: number, { reason }: AbortSignal): RunEvent {
   return {
     type: 'run_end',
     outcome: ending.outcome,
-    ...state.counts,
+    ...run.counts,
     durationMs: Math.round(performance.now() - started),
-    messages: state.messages,
+    messages: run.messages,
     ...(ending.error && { error: ending.error }),
     ...(ending.outcome === 'cancelled' && reason instanceof Interruption && { interrupted: true }),
   };
@@ -102,9 +98,8 @@ export function endingOf(thrown: unknown, signal: AbortSignal): Ending {
  * `report` receives. Throws TelosError `no_match` and the errors of `routeRequest`.
  */
 async function chooseSkill(
-  request: RunRequest,
+  { request, budget }: Run,
   engine: Engine,
-  budget: Budget | undefined,
   report: RunEvent[],
   signal: AbortSignal,
 ): Promise<Match | WithoutSkill> {
@@ -126,26 +121,10 @@ function noMatch(text: string, { suggestions, choices, didYouMean }: NoMatch): T
   );
 }
 
-/** Creates the provider, and learns the secrets of the servers whose files the run may read. */
-async function inputOf(
-  match: Match | undefined,
-  request: RunRequest,
-  engine: Engine,
-  state: RunState,
-  human: Human,
-  budget: Budget | undefined,
-): Promise<RunInput> {
-  const { redact } = state;
-  const provider = await providerFor(match, request, engine);
-  const { conversation } = request;
-  // A recording answers from its beginning, whatever was said before.
-  const earlier = provider.recording || !conversation ? [] : withoutReasoning(conversation.messages);
-  state.earlier = earlier.length;
-  const agents = await engine.catalog.agents();
-  // A run without a skill may read any file in the folders of skills.
-  for (const { mcpConfig } of match ? [match.agent] : agents)
+/** A run without a skill may read any file in the folders of skills. */
+async function learnSecrets(match: Match | undefined, { redact }: Run, engine: Engine): Promise<void> {
+  for (const { mcpConfig } of match ? [match.agent] : await engine.catalog.agents())
     if (mcpConfig) redact.learn(hiddenIn(mcpConfig, engine.config.env));
-  return { request, provider, human: withoutSecrets(human, redact.text), state, earlier, agents, budget };
 }
 
 async function providerFor(

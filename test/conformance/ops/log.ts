@@ -19,8 +19,8 @@ export const logOperations: Operations = {
     const events = Array.from({ length: Number(given['calls'] ?? 1) }, (_, index) =>
       eventFor(String(name), rest, index),
     );
-    const state = { messages: [], redact: redactor([]) };
-    for await (const _event of recordRun(stream(events), { dataDir: world.data, request: {}, state }));
+    const run = { request: {}, messages: [], earlier: 0, redact: redactor([]) };
+    for await (const _event of recordRun(stream(events), run, world.data));
     const lines = (await readLog(file)).records.filter(({ event }) => event === name);
     const [record] = lines;
     const { counts } = newRunState(redactor([]));

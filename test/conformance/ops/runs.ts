@@ -6,9 +6,8 @@ import type { Terminal } from '../../../src/cli/terminal.ts';
 import { TelosError } from '../../../src/engine/errors.ts';
 import { logPath, readLog } from '../../../src/engine/records/logFile.ts';
 import { record } from '../../../src/engine/records/record.ts';
-import { redactor } from '../../../src/engine/redact.ts';
 import { firstMessage } from '../../../src/engine/run/prompt.ts';
-import { newRunState } from '../../../src/engine/run/request.ts';
+import { newRun } from '../../../src/engine/run/request.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import { loopRun } from '../../fakes/loopRun.ts';
 import { calls, done, type ScriptedTurn, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
@@ -58,14 +57,13 @@ async function execute(
   const provider = scriptedProvider(turns);
   const tools = bench(world.cwd, world.cwd, world);
   mkdirSync(world.data, { recursive: true });
-  const state = newRunState(redactor([]));
-  state.messages.push({ role: 'user', content: firstMessage(body, words, new Date()) });
+  const run = newRun({ text: words }, tools.human, world.loadConfig());
+  run.messages.push({ role: 'user', content: firstMessage(body, words, new Date()) });
   const spec = { ...tools, provider, system: 'S', skillDir: world.cwd, priceOf: () => 0.001 };
-  const run = loopRun(words, state, spec, new AbortController().signal);
   const events: RunEvent[] = [];
   const screen = { stdout: '' };
   const print = textPrinter(terminalFor(screen), false);
-  for await (const event of record(run, { dataDir: world.data, request: {}, state })) {
+  for await (const event of record(loopRun(run, spec, new AbortController().signal), run, world.data)) {
     events.push(event);
     print(event);
   }

@@ -47,8 +47,8 @@ describe('a link in the data folder', () => {
   }
   const recorded = (): Promise<string> => {
     const attachments = [{ kind: 'text', name: 'a', language: '', text: 'b' }] as const;
-    const state = { messages: [], redact: redactor([]) };
-    return noticesOf(record(events(), { dataDir: data, request: { attachments }, state }));
+    const one = { request: { attachments }, messages: [], earlier: 0, redact: redactor([]) };
+    return noticesOf(record(events(), one, data));
   };
 
   it('in place of the logs is not followed', async () => {

@@ -69,11 +69,7 @@ async function collect(events: AsyncIterable<RunEvent>): Promise<RunEvent[]> {
 describe('record', () => {
   let dataDir: string;
   const recorded = (events: AsyncIterable<RunEvent>, messages: readonly Message[] = []) =>
-    record(events, {
-      dataDir,
-      request: { origin: 'cli' },
-      state: { messages, redact: redactor(['token-12345']) },
-    });
+    record(events, { request: {}, messages, earlier: 0, redact: redactor(['token-12345']) }, dataDir);
   const records = async () => (await readLog(logPath(dataDir))).records;
   const lastRecord = async () => (await records()).at(-1) as SkillEndRecord;
 

@@ -31,13 +31,10 @@ describe('what went along with a request', () => {
       const counts = { rounds: 0, toolCalls: 0, durationMs: 1 };
       yield { type: 'run_end', outcome: 'failed', ...counts, messages: [] };
     }
-    const options = {
-      dataDir: folder.path,
-      request: { origin: 'chat', ...along },
-      state: { messages: [], redact: redactor(['sesame-1234']) },
-    } as const;
+    const redact = redactor(['sesame-1234']);
+    const recorded = { request: { origin: 'chat', ...along }, messages: [], earlier: 0, redact } as const;
     const events: RunEvent[] = [];
-    for await (const event of record(run(), options)) events.push(event);
+    for await (const event of record(run(), recorded, folder.path)) events.push(event);
     return events;
   }
 

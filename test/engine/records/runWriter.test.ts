@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { record } from '../../../src/engine/records/record.ts';
 import { parseLine, type RunLine } from '../../../src/engine/records/runFile.ts';
-import type { RecordOptions } from '../../../src/engine/records/runWriter.ts';
+import type { RecordedRun } from '../../../src/engine/records/runWriter.ts';
 import { redactor } from '../../../src/engine/redact.ts';
 import type { Message, RunEvent } from '../../../src/protocol/run.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
@@ -46,14 +46,16 @@ describe('the file of a run', () => {
       .trimEnd()
       .split('\n')
       .map(line => parseLine(line) ?? assert.fail(`no line of a run: ${line}`));
-  const options = (
-    { messages = [], earlier = 0 }: Partial<RecordOptions['state']> = {},
-    request: RecordOptions['request'] = {},
-  ): RecordOptions => ({
-    dataDir: folder.path,
-    request: { origin: 'cli', ...request },
-    state: { messages, earlier, redact: redactor(['sesame-1234']) },
-  });
+  const recorded = (
+    events: AsyncIterable<RunEvent>,
+    { messages = [], earlier = 0 }: Partial<RecordedRun> = {},
+    request: RecordedRun['request'] = {},
+  ) =>
+    record(
+      events,
+      { request: { origin: 'cli', ...request }, messages, earlier, redact: redactor(['sesame-1234']) },
+      folder.path,
+    );
   const typesIn = (): string[] => lines().map(({ type }) => type);
 
   beforeEach(() => {
@@ -70,7 +72,7 @@ describe('the file of a run', () => {
       messages.push({ role: 'assistant', content: 'Yes.' });
       yield end(messages);
     }
-    for await (const _ of record(run(), options({ messages, earlier: 1 })));
+    for await (const _ of recorded(run(), { messages, earlier: 1 }));
     const written = lines().flatMap(line => (line.type === 'messages' ? [line] : []));
     assert.deepEqual(
       written.map(({ earlier }) => earlier),
@@ -103,7 +105,7 @@ describe('the file of a run', () => {
     const state = { messages, earlier: 1 };
     const request = { conversationId: 'c1', parentRunId: 'r0' };
     const seen: RunEvent[] = [];
-    for await (const event of record(run(), options(state, request))) {
+    for await (const event of recorded(run(), state, request)) {
       seen.push(event);
       if (event.type === 'run_end') assert.equal(typesIn().at(-1), 'run_end', 'written before it is seen');
     }
@@ -151,7 +153,7 @@ describe('the file of a run', () => {
       yield end([]);
     }
     const reading = (async () => {
-      for await (const _ of record(run(), options()));
+      for await (const _ of recorded(run()));
     })();
     while (!existsSync(file()) || !readFileSync(file(), 'utf8').includes('So far')) await wait(20);
     assert.deepEqual(typesIn(), ['run', 'run_start', 'routed', 'text']);
@@ -167,7 +169,7 @@ describe('the file of a run', () => {
       yield text('half');
       yield call;
     }
-    for await (const event of record(run(), options())) if (event.type === 'tool_start') break;
+    for await (const event of recorded(run())) if (event.type === 'tool_start') break;
     const last = lines().at(-1);
     assert.equal(last?.type === 'run_end' && last.outcome, 'cancelled');
     assert.ok(typesIn().includes('text'));
@@ -188,7 +190,7 @@ describe('the file of a run', () => {
       }
       yield end([]);
     }
-    for await (const event of record(run(), options())) seen.push(event);
+    for await (const event of recorded(run())) seen.push(event);
     const notices = seen.flatMap(event => (event.type === 'notice' ? [event.message] : []));
     assert.equal(notices.length, 1);
     assert.match(notices[0] ?? '', /cannot be kept in .*r1\.jsonl \(.+\)/);
@@ -207,7 +209,7 @@ describe('the file of a run', () => {
       yield result;
       yield end([]);
     }
-    for await (const _ of record(run(), options()));
+    for await (const _ of recorded(run()));
     assert.deepEqual(typesIn(), ['run', 'run_start', 'tool_start', 'tool_end', 'totals', 'run_end']);
   });
 
@@ -216,7 +218,7 @@ describe('the file of a run', () => {
       yield { type: 'run_start', runId: '../../evil', text: '', startedAt: '' };
       yield end([]);
     }
-    for await (const _ of record(run(), options()));
+    for await (const _ of recorded(run()));
     assert.equal(existsSync(join(folder.path, 'runs')), false);
   });
 });

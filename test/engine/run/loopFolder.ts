@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
+import { loadConfig } from '../../../src/engine/config.ts';
 import { type Human, nobody } from '../../../src/engine/human.ts';
 import { RunMemory } from '../../../src/engine/policy/decision.ts';
-import { redactor } from '../../../src/engine/redact.ts';
-import { newRunState } from '../../../src/engine/run/request.ts';
+import { newRun } from '../../../src/engine/run/request.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
 import type { Tool } from '../../../src/engine/tools/tool.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
@@ -41,8 +41,9 @@ export function loopFolder(): LoopFolder {
     tools = builtinTools,
   ) => {
     const events: RunEvent[] = [];
-    const state = newRunState(redactor([]));
-    state.messages.push({ role: 'user', content: 'BODY' });
+    const config = loadConfig({ env: {}, home: folder.path, cwd: folder.path });
+    const run = newRun({ text: 'do it' }, human, config);
+    run.messages.push({ role: 'user', content: 'BODY' });
     const spec = {
       provider,
       human,
@@ -53,7 +54,7 @@ export function loopFolder(): LoopFolder {
       policy: { ...folders, home: folder.path, protectedDirs: [], memory: new RunMemory() },
       priceOf: () => 'unknown' as const,
     };
-    for await (const event of loopRun('do it', state, spec, signal)) {
+    for await (const event of loopRun(run, spec, signal)) {
       events.push(event);
       onEvent(event);
     }

@@ -8,9 +8,8 @@ import { loadConfig } from '../../../src/engine/config.ts';
 import { Interruption, TelosError } from '../../../src/engine/errors.ts';
 import { type Human, nobody, yesToAll } from '../../../src/engine/human.ts';
 import { Models } from '../../../src/engine/providers/create.ts';
-import { redactor } from '../../../src/engine/redact.ts';
 import { Router } from '../../../src/engine/routing/route.ts';
-import { type Engine, newRunState, type RunRequest } from '../../../src/engine/run/request.ts';
+import { type Engine, newRun, type RunRequest } from '../../../src/engine/run/request.ts';
 import { startRun } from '../../../src/engine/run/start.ts';
 import { Catalog } from '../../../src/engine/skills/catalog.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
@@ -71,7 +70,7 @@ describe('startRun', () => {
     request: RunRequest,
     human: Human = nobody,
     signal = new AbortController().signal,
-  ) => startRun(request, engine, newRunState(redactor([])), human, signal);
+  ) => startRun(newRun(request, human, engine.config), engine, signal);
 
   async function run(...given: Parameters<typeof play>) {
     const events: RunEvent[] = [];
