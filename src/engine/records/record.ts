@@ -182,30 +182,31 @@ class LogWriter {
 
 /** Returns the record for an event, or undefined if the event has none. */
 function recordOf(event: RunEvent, fold: RunFold): LogRecord | undefined {
-  const ts = localTimestamp(new Date());
-  const { runId: run_id } = fold;
   switch (event.type) {
     case 'routed': {
       const { provider, model, hasMcp: has_mcp, agent, skill } = event;
-      return { ts, event: 'skill_start', provider, model, has_mcp, run_id, agent, skill, pid: process.pid };
+      const { pid } = process;
+      const { runId: run_id } = fold;
+      return { ts: now(), event: 'skill_start', provider, model, has_mcp, run_id, agent, skill, pid };
     }
     case 'tool_end':
-      return toolRecord(ts, event, fold);
+      return toolRecord(event, fold);
     case 'run_end':
-      return endRecord(ts, event, fold);
+      return endRecord(event, fold);
     default:
       return undefined;
   }
 }
 
+const now = (): string => localTimestamp(new Date());
+
 function toolRecord(
-  ts: string,
   { name, result, callId, policy }: Extract<RunEvent, { type: 'tool_end' }>,
   fold: RunFold,
 ): ToolCallRecord {
   const approval = fold.takeApproval(callId);
   return {
-    ts,
+    ts: now(),
     event: 'tool_call',
     tool: name,
     is_error: result.isError,
@@ -216,10 +217,10 @@ function toolRecord(
   };
 }
 
-function endRecord(ts: string, end: RunEnd, fold: RunFold): SkillEndRecord {
+function endRecord(end: RunEnd, fold: RunFold): SkillEndRecord {
   const { runId, routed, routing, usage } = fold;
   return {
-    ts,
+    ts: now(),
     event: 'skill_end',
     duration_s: Math.round(end.durationMs) / 1000,
     rounds: end.rounds,
