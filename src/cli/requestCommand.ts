@@ -5,10 +5,16 @@ import { TelosError } from '../engine/errors.ts';
 import { type Human, yesToAll } from '../engine/human.ts';
 import type { RunRequest } from '../engine/run/request.ts';
 import { Telos } from '../engine/telos.ts';
-import { describeRoute, type RouteReason, type RunOutcome } from '../protocol/run.ts';
+import {
+  describeRoute,
+  type RouteChoice,
+  type RouteReason,
+  type RunOutcome,
+  type SkillRef,
+} from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { jsonPrinter, noMatchText, textPrinter } from './runPrinter.ts';
-import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { abortOnInterrupt, cancelledExitCode, readKey, type Terminal } from './terminal.ts';
 import { terminalHuman, unattended } from './terminalHuman.ts';
 import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
@@ -56,16 +62,45 @@ export async function carryOut(
   });
   try {
     if (options.dryRun) return await dryRun(telos, request, options, terminal, interrupts.signal);
-    const print = options.json ? jsonPrinter(terminal) : textPrinter(terminal, options.verbose ?? false);
-    let outcome: RunOutcome = 'failed';
-    for await (const event of telos.run(request, await humanFor(options, terminal), interrupts.signal)) {
-      if (event.type === 'run_end') outcome = event.outcome;
-      print(event);
-    }
+    const outcome = await runOnce(telos, request, options, terminal, interrupts.signal);
     return exitCodes[outcome];
   } finally {
     interrupts.release();
   }
+}
+
+/** Runs the request. If no skill is sure, the person at a terminal chooses one of the likely ones, which then runs. */
+async function runOnce(
+  telos: Telos,
+  request: RunRequest,
+  options: RequestOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<RunOutcome> {
+  const print = options.json ? jsonPrinter(terminal) : textPrinter(terminal, options.verbose ?? false);
+  let outcome: RunOutcome = 'failed';
+  let choices: readonly RouteChoice[] = [];
+  for await (const event of telos.run(request, await humanFor(options, terminal), signal)) {
+    if (event.type === 'run_end') {
+      outcome = event.outcome;
+      choices = event.error?.choices ?? [];
+    }
+    print(event);
+  }
+  if (choices.length === 0 || options.json || !terminal.canAsk) return outcome;
+  const chosen = await chooseLikely(choices, signal);
+  return chosen ? runOnce(telos, { ...request, skill: chosen }, options, terminal, signal) : outcome;
+}
+
+/** Returns the choice of a person who presses its number, or Enter for the first. Returns undefined for any other key. */
+async function chooseLikely(
+  choices: readonly RouteChoice[],
+  signal: AbortSignal,
+): Promise<SkillRef | undefined> {
+  const numbers = choices.length === 1 ? '1' : `1 to ${choices.length}`;
+  const key = await readKey(`Run which? [${numbers}, Enter = 1, any other key = none] `, signal);
+  const chosen = choices[key === '\r' || key === '\n' ? 0 : Number(key) - 1];
+  return chosen && { agent: chosen.agent, skill: chosen.skill };
 }
 
 const exitCodes: Record<RunOutcome, number> = {
@@ -102,7 +137,7 @@ async function dryRun(
     if (options.json) terminal.out(`${terminalJson(dryRunJson(match))}\n`);
     if (!match.skill) {
       const sentence = terminalText(`No matching skill found for: '${request.text}'`);
-      if (!options.json) terminal.say(noMatchText(sentence, match.suggestions, terminal.style.bold));
+      if (!options.json) terminal.say(noMatchText(sentence, match, terminal.style.bold));
       return 1;
     }
     if (!options.json) {
@@ -119,7 +154,10 @@ async function dryRun(
 }
 
 function dryRunJson(match: Awaited<ReturnType<Telos['route']>>): object {
-  if (!match.skill) return { agent: null, skill: null, suggestions: match.suggestions };
+  if (!match.skill) {
+    const { choices, suggestions } = match;
+    return { agent: null, skill: null, choices, suggestions };
+  }
   const { agent, skill, reason } = match;
   return { agent: agent.name, skill: skill.id, description: skill.description, reason };
 }

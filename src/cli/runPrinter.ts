@@ -1,6 +1,7 @@
 /** Shows a run on the terminal: the model's words on stdout as they come, everything else on stderr. */
 import {
   describeRoute,
+  type RunError,
   type RunEvent,
   type SkillRef,
   type ToolCall,
@@ -110,7 +111,7 @@ function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, verbose: boolean)
     terminal.say(
       noMatchText(
         terminalLine(event.error.message.split('\n')[0] ?? ''),
-        event.error.suggestions,
+        { ...event.error, suggestions: event.error.suggestions },
         style.bold,
       ),
     );
@@ -136,12 +137,19 @@ function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, verbose: boolean)
 /** Suggestions that fit on a screen; the rest is counted. */
 const shownSuggestions = 40;
 
-/** Returns the sentence and the skills to choose from. */
+/** Returns the sentence and the skills to choose from: the likely ones with their reasons, or all if none is likely. */
 export function noMatchText(
   sentence: string,
-  suggestions: readonly SkillRef[],
+  { suggestions, choices = [] }: { suggestions: readonly SkillRef[] } & Pick<RunError, 'choices'>,
   emphasis: (text: string) => string,
 ): string {
+  if (choices.length > 0) {
+    const lines = choices.map(({ agent, skill, reason }, index) =>
+      terminalLine(`  ${index + 1}. ${describeRoute(agent, skill, reason)}`),
+    );
+    const hint = `To run one: telos ${terminalLine(`"/${choices[0]?.skill} <request>"`)}`;
+    return [emphasis(sentence), 'None is sure. Likely are:', ...lines, hint].join('\n');
+  }
   const listed = suggestions.slice(0, shownSuggestions);
   const more = suggestions.length - listed.length;
   return [

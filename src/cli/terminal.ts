@@ -201,3 +201,38 @@ export async function dropTypedAhead(input: KeyInput, signal: AbortSignal): Prom
   // A terminal may send control sequences by itself.
   return /\P{Cc}/u.test(stripVTControlCharacters(line));
 }
+
+/**
+ * Asks for one key and returns it. Returns undefined at the end of the input, or when the signal aborts. Only a key that is pressed
+ * after the question counts.
+ */
+export async function readKey(
+  prompt: string,
+  signal: AbortSignal,
+  input: NodeJS.ReadableStream = process.stdin,
+  output: NodeJS.WritableStream = process.stderr,
+): Promise<string | undefined> {
+  if (signal.aborted || !isKeyInput(input)) return undefined;
+  output.write(prompt);
+  await dropTypedAhead(input, signal);
+  if (signal.aborted) return undefined;
+  let stop = (): void => undefined;
+  let take = (_typed: Buffer | string): void => undefined;
+  const key = await new Promise<string | undefined>(resolve => {
+    take = typed => resolve(String(typed));
+    stop = () => resolve(undefined);
+    input.on('data', take);
+    for (const end of ['end', 'error'] as const) input.on(end, stop);
+    signal.addEventListener('abort', stop);
+    input.setRawMode(true);
+    input.resume();
+  });
+  input.off('data', take);
+  for (const end of ['end', 'error'] as const) input.off(end, stop);
+  signal.removeEventListener('abort', stop);
+  input.setRawMode(false);
+  input.pause();
+  output.write('\n');
+  for (const [typed, name] of signalKeys) if (key === typed) process.kill(process.pid, name);
+  return key;
+}

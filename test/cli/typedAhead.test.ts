@@ -91,4 +91,17 @@ describe('telos on a terminal', () => {
     assert.match(shown, /Nothing was changed/);
     assert.ok(existsSync(join(home.skillsDir, 'one')));
   });
+
+  it('runs the likely skill that one key chooses, and none for another key', async () => {
+    home.folder.add({
+      'skills/home/skills/mow/SKILL.md': '---\ndescription: Mows the lawn of the garden\n---\nB',
+      'skills/home/skills/lamp/SKILL.md': '---\ndescription: Switches lamps in the garden\n---\nB',
+    });
+    const said = ['something', 'for', 'the', 'lawn'];
+    const none = await typing(said, /Run which\?/, '1\n', 'q');
+    assert.match(none, /Likely are:\s+1\. mow of home: it fits your words best: lawn/);
+    assert.equal(server.requests.length, 0);
+    await typing(said, /Run which\?/, '', '\n');
+    assert.match(JSON.stringify(server.requests[0]?.body), /Mows the lawn/);
+  });
 });
