@@ -1,5 +1,6 @@
 /** Opens the engine: lists the agents, routes requests, and runs them as a stream of events. */
 
+import { rm } from 'node:fs/promises';
 import type { AgentCard } from '../protocol/agentCard.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
 import type { AgentOrigin, InstallPlan } from '../protocol/installPlan.ts';
@@ -7,6 +8,7 @@ import type { JsonObject, RunEvent } from '../protocol/run.ts';
 import type { DaySpending } from '../protocol/usage.ts';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
+import { writeWhole } from './files/atomicWrite.ts';
 import type { Diagnostic } from './files/diagnostic.ts';
 import { ReplacedFolders, type UndoneFolder } from './files/replacedFolders.ts';
 import { recoverFolders } from './files/swapFolder.ts';
@@ -21,6 +23,7 @@ import { recordRouting } from './records/logFile.ts';
 import { record } from './records/record.ts';
 import { type Redactor, redactor, secretsIn } from './redact.ts';
 import { type RouteResult, Router, routeFirst } from './routing/route.ts';
+import { TaughtLines } from './routing/routeModel.ts';
 import type { Ranked } from './routing/searchIndex.ts';
 import { DayUse, openBudget } from './run/budget.ts';
 import { routingModel } from './run/meter.ts';
@@ -62,6 +65,7 @@ export class Telos {
     const models = new Models(config, providers);
     const router = new Router({
       mode: config.routingMode,
+      dataDir: config.dataDir,
       provider: () => unattended({ config, models }),
     });
     const catalog = new Catalog(config);
@@ -125,6 +129,22 @@ export class Telos {
    */
   async route(request: Omit<RunRequest, 'conversation'>, signal: AbortSignal): Promise<RouteResult> {
     return routeFirst(request, this.#engine, signal);
+  }
+
+  /** Returns the requests that a skill was taught. They count like its own triggers. */
+  taught(skill: Skill): readonly string[] {
+    return new TaughtLines(this.config.dataDir).of(skill.file);
+  }
+
+  /**
+   * Keeps the requests that mean a skill, in place of its earlier ones; none deletes them. They lie in the data folder and hold until the
+   * skill's file changes. Throws errors of the file system.
+   */
+  async teach(skill: Skill, lines: readonly string[]): Promise<void> {
+    const { file, text } = new TaughtLines(this.config.dataDir).forWriting(skill.file, lines);
+    if (text === undefined) await rm(file, { force: true });
+    else await writeWhole(file, text);
+    this.refresh();
   }
 
   /** Returns the skills that fit a request by their words, best first, whatever `route` decides. At most ten. */

@@ -33,7 +33,11 @@ describe('telos on a terminal', () => {
     answer: string | (() => string),
   ): Promise<string> {
     const line = [process.execPath, program(), ...args].map(word => `'${word}'`).join(' ');
-    const key = { ANTHROPIC_API_KEY: 'sk-ant-test-0123456789', ANTHROPIC_BASE_URL: server.url };
+    const key = {
+      ANTHROPIC_API_KEY: 'sk-ant-test-0123456789',
+      ANTHROPIC_BASE_URL: server.url,
+      TELOS_ROUTING_MODE: 'local',
+    };
     const child = spawn('script', ['-qfec', line, '/dev/null'], {
       cwd: home.workDir,
       env: { ...home.env, ...key, TERM: 'xterm', SHELL: '/bin/sh' },

@@ -331,7 +331,16 @@ export class Glossary {
         (words.some(word => marks[language].test(word)) ? 1 : 0);
       if (count > most) [best, most] = [language, count];
     }
-    return best;
+    return most > 0 ? best : this.#languageOfMeanings(words);
+  }
+
+  /** Returns the language that knows a meaning for most words. English if none knows more than it does. */
+  #languageOfMeanings(words: readonly string[]): Language {
+    const known = (language: Language): number =>
+      words.filter(
+        word => this.#find(word, language).length > 0 || (language === 'en' && wordClass(word) !== 'rare'),
+      ).length;
+    return others.reduce<Language>((best, other) => (known(other) > known(best) ? other : best), 'en');
   }
 
   /** Whether a word says nothing in a language other than English. */

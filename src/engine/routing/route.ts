@@ -5,7 +5,7 @@ import { TelosError } from '../errors.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Catalog } from '../skills/catalog.ts';
 import type { FileAgent } from '../skills/discover.ts';
-import { askModel, type Candidate } from './routeModel.ts';
+import { askModel, type Candidate, TaughtLines } from './routeModel.ts';
 import { findSkill, type Match, matchExplicit, matchMisspelt, matchName } from './routeName.ts';
 import { confidenceOf, likely, type Ranked, SearchIndex, sure } from './searchIndex.ts';
 
@@ -57,6 +57,8 @@ export interface RouterOptions {
   mode: RoutingMode;
   /** Returns the model to ask, or undefined if there is none. May throw what creating a provider throws. */
   provider: () => Promise<Provider | undefined>;
+  /** Folder of the lines that skills were taught. Without it none are read. */
+  dataDir?: string;
   /** Returns an existing index, which replaces the router's own. */
   index?: () => Promise<SearchIndex>;
 }
@@ -194,7 +196,9 @@ export class Router {
   async #indexOf(agents: readonly FileAgent[]): Promise<SearchIndex> {
     if (this.#options.index) return this.#options.index();
     if (this.#building?.agents !== agents) {
-      this.#building = { agents, index: SearchIndex.build(agents, this.#index) };
+      const { dataDir } = this.#options;
+      const taught = dataDir === undefined ? undefined : new TaughtLines(dataDir);
+      this.#building = { agents, index: SearchIndex.build(agents, this.#index, taught) };
     }
     this.#index = await this.#building.index;
     return this.#index;

@@ -1,4 +1,6 @@
 /** Reads a skill for the search index: its words by place, and every line that could be what a person would say. */
+import { lstatSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fieldText } from '../skills/frontmatter.ts';
 import { type FileSkill, noDescription } from '../skills/skillFile.ts';
 import { eachWord, type Vocabulary } from './language.ts';
@@ -103,14 +105,15 @@ export class SearchReader {
     };
   }
 
-  /** Reads a skill, with its file if that has not been read. Never throws. */
-  read(skill: FileSkill): SearchDocument {
+  /** Reads a skill, with its file if that has not been read. `taught` are further requests that mean it. Never throws. */
+  read(skill: FileSkill, taught: readonly string[] = []): SearchDocument {
     for (const name of skill.names) this.#addLine(name, 'name');
     const said = skill.synopsis ?? skill.description;
     if (said !== noDescription) this.#addText(said, 'description');
     for (const [key, value] of Object.entries(skill.fields)) {
       if (isTriggers.test(key)) for (const item of items(value)) this.#addText(item, 'triggers');
     }
+    for (const line of [...taught, ...triggerQueries(skill.dir)]) this.#addText(line, 'triggers');
     this.#addBody(skill.body.slice(0, maxBody));
     return this.#finish(skill.modelInvocable);
   }
@@ -230,6 +233,28 @@ export class SearchReader {
     this.#lineWeights.push(weight);
   }
 }
+
+/** Characters of `evals/trigger.json` that are read at most. */
+const maxTriggers = 200_000;
+
+/** Returns the requests of a skill's `evals/trigger.json` that should trigger it. Empty if there is no such file, or it is broken. */
+function triggerQueries(dir: string): string[] {
+  const file = join(dir, 'evals', 'trigger.json');
+  try {
+    const stat = lstatSync(file, { throwIfNoEntry: false });
+    if (!stat?.isFile() || stat.size > maxTriggers) return [];
+    const cases: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    if (!Array.isArray(cases)) return [];
+    return cases.flatMap((one: unknown) =>
+      isTrigger(one) && one.should_trigger === true && typeof one.query === 'string' ? [one.query] : [],
+    );
+  } catch {
+    return [];
+  }
+}
+
+const isTrigger = (value: unknown): value is { query?: unknown; should_trigger?: unknown } =>
+  typeof value === 'object' && value !== null;
 
 const entriesOf = (fields: Readonly<Record<SearchField, FieldCounts>>): [SearchField, FieldCounts][] =>
   Object.entries(fields) as [SearchField, FieldCounts][];

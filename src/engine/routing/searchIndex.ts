@@ -17,6 +17,7 @@ import {
   Vocabulary,
   wordClass,
 } from './language.ts';
+import type { TaughtLines } from './routeModel.ts';
 import { type SearchDocument, SearchReader } from './searchDocument.ts';
 
 /** A skill with the share of a request that it explains. */
@@ -124,10 +125,14 @@ export class SearchIndex {
   }
 
   /**
-   * Reads all skills, in slices of about 15 ms. Documents of `previous` are reused for skills whose file did not change. Never
+   * Reads all skills with the lines that they were taught, in slices of about 15 ms. Documents of `previous` are reused for skills whose file did not change. Never
    * throws.
    */
-  static async build(agents: readonly FileAgent[], previous?: SearchIndex): Promise<SearchIndex> {
+  static async build(
+    agents: readonly FileAgent[],
+    previous?: SearchIndex,
+    taught?: TaughtLines,
+  ): Promise<SearchIndex> {
     const vocabulary = previous ? previous.#vocabulary : new Vocabulary();
     const reader = new SearchReader(vocabulary);
     const known = new Map<string, SearchDocument>();
@@ -140,8 +145,9 @@ export class SearchIndex {
           await setImmediate();
           sliceEnd = performance.now() + sliceMs;
         }
-        const stamp = stampOf(skill);
-        const document = known.get(stamp) ?? reader.read(unshared(skill));
+        const lines = taught?.of(skill.file) ?? [];
+        const stamp = [stampOf(skill), ...lines].join('\n');
+        const document = known.get(stamp) ?? reader.read(unshared(skill), lines);
         entries.push({ agent, skill, stamp, document });
       }
     }

@@ -1,10 +1,11 @@
 /** A request comes to the skill it means, by name, by the index or by a model's word; else to none, with suggestions. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig, type RoutingMode } from '../../../src/engine/config.ts';
 import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { type RouteResult, Router } from '../../../src/engine/routing/route.ts';
-import { routingProvider } from '../../../src/engine/routing/routeModel.ts';
+import { routingProvider, TaughtLines, writeLines } from '../../../src/engine/routing/routeModel.ts';
 import { discoverAgents, type FileAgent } from '../../../src/engine/skills/discover.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -234,5 +235,85 @@ describe('routing', () => {
     assert.equal(await modelOf({}, 'ollama'), 'usual');
     assert.equal(await modelOf({ TELOS_ROUTING_MODEL: 'small' }, 'ollama'), 'small');
     assert.equal(await modelOf({}, 'replay', true), undefined);
+  });
+
+  it('offers up to three likely skills with their reasons, and the one whose name is misspelt first', async () => {
+    const result = await route('buy yarn', agentsOf(tools));
+    assert.ok(!result.skill);
+    const [choice] = result.choices;
+    assert.deepEqual(
+      [choice?.skill, choice?.reason.rule, choice?.reason.matched],
+      ['knitting', 'index', 'yarn'],
+    );
+    assert.match(choice?.description ?? '', /knitting patterns/);
+    const misspelt = await route('kniting', agentsOf({ ...tools, 'c/yarn': 'Sells yarn' }));
+    assert.ok(!misspelt.skill);
+    assert.deepEqual([misspelt.didYouMean, misspelt.choices[0]?.reason.rule], ['knitting', 'misspelt']);
+    const nothing = await route('order me a pizza', agentsOf(tools));
+    assert.deepEqual(!nothing.skill && nothing.choices, []);
+  });
+
+  describe('the next message', () => {
+    const next = async (text: string, model?: Provider) => {
+      const agents = agentsOf(tools);
+      const [agent] = agents;
+      const skill = agent?.skills.find(({ id }) => id === 'knitting');
+      assert.ok(agent && skill);
+      const router = new Router({ mode: model ? 'auto' : 'local', provider: async () => model });
+      const running = { agent, skill, reason: { rule: 'chosen' } as const };
+      return router.next(running, { text, all: agents, signal: new AbortController().signal });
+    };
+
+    it('asks a model only if another skill is likely, and goes on if it says the same or none', async () => {
+      const model = answering('NONE');
+      assert.equal((await next('a bit shorter please', model)).skill?.id, 'knitting');
+      assert.equal(model.asked.length, 0);
+      assert.equal((await next('and at the harbour of Husum on sunday', model)).skill?.id, 'knitting');
+      assert.equal(model.asked.length, 1);
+      const other = await next('and at the harbour of Husum on sunday', answering('tide-table'));
+      assert.ok(other.skill);
+      assert.deepEqual([other.skill.id, other.reason.switchedFrom?.skill], ['tide-table', 'knitting']);
+    });
+
+    it('offers a skill that may fit beside the one that goes on', async () => {
+      const result = await next('and at the harbour of Husum on sunday');
+      assert.ok(result.skill);
+      assert.deepEqual([result.skill.id, result.reason.rule], ['knitting', 'continued']);
+      assert.deepEqual(result.reason.alsoFits, { agent: 'a', skill: 'tide-table' });
+    });
+  });
+
+  it('knows a skill by the lines it was taught, until its file changes', async () => {
+    const agents = agentsOf(tools);
+    const skill = agents[0]?.skills.find(({ id }) => id === 'tide-table');
+    assert.ok(skill);
+    const dataDir = join(folder.path, 'data');
+    const kept = new TaughtLines(dataDir).forWriting(skill.file, [
+      'can we walk to the island',
+      'x'.repeat(900),
+    ]);
+    folder.add({ [kept.file.slice(folder.path.length)]: kept.text ?? '' });
+    const lines = new TaughtLines(dataDir).of(skill.file);
+    assert.deepEqual([lines[0], lines[1]?.length], ['can we walk to the island', 200]);
+    const router = new Router({ mode: 'local', provider: async () => undefined, dataDir });
+    const ask = () =>
+      router.route({
+        text: 'could we walk to the island',
+        all: [...agents],
+        signal: new AbortController().signal,
+      });
+    assert.equal(chosen(await ask()), 'a/tide-table');
+    writeFileSync(skill.file, '---\ndescription: Tells low water\n---\n');
+    assert.deepEqual(new TaughtLines(dataDir).of(skill.file), []);
+    assert.equal(chosen(await ask()), undefined);
+  });
+
+  it('writes lines with a model, without its bullets', async () => {
+    const skill = agentsOf(tools)[0]?.skills[0];
+    assert.ok(skill);
+    const model = answering('1. how high is the sea\n- "wann ist Flut"\n\n');
+    const lines = await writeLines(model, skill, 'German', new AbortController().signal);
+    assert.deepEqual(lines, ['how high is the sea', 'wann ist Flut']);
+    assert.match(model.asked[0]?.system ?? '', /eight in German/);
   });
 });

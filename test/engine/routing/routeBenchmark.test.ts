@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { runRouteBenchmark } from '../../../src/engine/routing/routeBenchmark.ts';
+import { runConversationBenchmark, runRouteBenchmark } from '../../../src/engine/routing/routeBenchmark.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const fixtures = fileURLToPath(new URL('../../fixtures/routing/', import.meta.url));
@@ -71,5 +71,35 @@ describe('routing benchmark', () => {
       runRouteBenchmark({ ...files, packsFile: lost, mode: 'local' }),
       /no SKILL\.md in .*none/,
     );
+  });
+
+  it('keeps its figures on natural requests, everyday names, small talk and conversations', async () => {
+    const file = (name: string): string => join(fixtures, name);
+    const natural = await runRouteBenchmark({
+      ...files,
+      pairsFile: file('natural.jsonl'),
+      negativesFile: file('talk.jsonl'),
+      mode: 'local',
+    });
+    assert.ok(natural.overall.right >= 0.35, `right ${natural.overall.right}`);
+    assert.ok(natural.overall.wrong <= 0.03, `wrong ${natural.overall.wrong}`);
+    assert.ok(natural.overall.offered >= 0.88, `offered ${natural.overall.offered}`);
+    assert.ok(natural.overall.negativesFired <= 0.001, `fired ${natural.overall.negativesFired}`);
+    const everyday = await runRouteBenchmark({
+      ...files,
+      packsFile: file('everydayPacks.json'),
+      pairsFile: file('everyday.jsonl'),
+      negativesFile: file('everydayNegatives.jsonl'),
+      mode: 'local',
+    });
+    assert.ok(everyday.overall.right >= 0.9, `right ${everyday.overall.right}`);
+    assert.ok(everyday.overall.negativesFired <= 0.05, `fired ${everyday.overall.negativesFired}`);
+    const { overall } = await runConversationBenchmark({
+      ...files,
+      conversationsFile: file('conversations.jsonl'),
+      mode: 'local',
+    });
+    assert.ok(overall.switched >= 0.8 && overall.stayed >= 0.95, JSON.stringify(overall));
+    assert.equal(overall.wrongSwitch, 0);
   });
 });

@@ -166,4 +166,34 @@ describe('search index', () => {
     add('a/odd', '---\ndescription: {a: [1, null]}\ntriggers: 5\n__proto__: x\n---\n');
     assert.deepEqual((await SearchIndex.build(agents())).rank('nothing of that', 3), []);
   });
+
+  it('counts the requests of evals/trigger.json that should trigger, and survives a broken one', async () => {
+    add('a/one', '---\ndescription: Prunes apple trees\n---\n');
+    add('a/two', '---\ndescription: Feeds goldfish\n---\n');
+    const cases = [
+      { query: 'my orchard looks wild', should_trigger: true },
+      { query: 'a carnival costume', should_trigger: false },
+    ];
+    folder.add({
+      'a/skills/one/evals/trigger.json': JSON.stringify(cases),
+      'a/skills/two/evals/trigger.json': '{broken',
+    });
+    const index = await SearchIndex.build(agents());
+    assert.equal(best(index, 'an orchard gone wild'), 'one');
+    assert.equal(best(index, 'carnival costume'), undefined);
+    assert.equal(best(index, 'goldfish'), 'two');
+  });
+
+  it('reads over one typing mistake, and in German, French and Spanish', async () => {
+    add('a/invoices', '---\ndescription: Writes an invoice to a customer\n---\n');
+    add('a/slides', '---\ndescription: Makes a presentation with slides\n---\n');
+    add('a/wardrobe', '---\ndescription: Chooses clothes for a rainy day\n---\n');
+    const index = await SearchIndex.build(agents());
+    assert.equal(best(index, 'an invioce please'), 'invoices');
+    assert.equal(best(index, 'Schreib bitte eine Rechnung an den Kunden'), 'invoices');
+    assert.equal(best(index, 'Präsentationsfolien erstellen'), 'slides');
+    assert.equal(best(index, "j'ai besoin de diapos"), 'slides');
+    assert.equal(best(index, 'necesito una factura'), 'invoices');
+    assert.equal(best(index, 'a powerpoint deck'), 'slides');
+  });
 });
