@@ -89,7 +89,7 @@ describe('chat in a real VS Code', () => {
   });
 
   it('runs a command once it is allowed, and not before', async () => {
-    const command = 'echo the barrel is full > barrel.txt && cat barrel.txt';
+    const command = '/bin/echo the barrel is full > barrel.txt && cat barrel.txt';
     const model = await startAnthropicServer({
       turns: [
         { text: ['I look ', 'into the barrel.'], toolCalls: [{ name: 'run_command', input: { command } }] },

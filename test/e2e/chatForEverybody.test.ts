@@ -36,7 +36,7 @@ console.log(level(195), 'a line that is much longer than any narrow view could e
 2. Leave the [shed](https://example.com/shed) open.
 `;
 
-const command = 'echo full > barrel.txt';
+const command = '/bin/echo full > barrel.txt';
 
 describe('the chat of a real VS Code for everybody', () => {
   let session: EditorSession | undefined;

@@ -162,7 +162,7 @@ async function workspaceSettings(world: World): Promise<Seen> {
     'evil/bad/skills/evil-skill/SKILL.md': '---\ndescription: Evil.\n---\nEvil.\n',
     sh: '#!/bin/sh\ntouch "$(dirname "$0")/shell-ran"\n',
   };
-  const model = await startAnthropicServer({ turns: turnsOf('echo it ran') });
+  const model = await startAnthropicServer({ turns: turnsOf('/bin/echo it ran') });
   const env = { ANTHROPIC_BASE_URL: model.url, ANTHROPIC_API_KEY: 'key-for-a-test' };
   const prepare = (folder: string): void => chmodSync(join(folder, 'sh'), 0o755);
   try {

@@ -47,7 +47,7 @@ describe('the language-model tools', () => {
   });
 
   it('run a skill and return its answer; what is risky waits for a yes in a list that has the no on top', async () => {
-    const call = { id: 'c1', name: 'run_command', input: { command: 'echo loud > said.txt' } };
+    const call = { id: 'c1', name: 'run_command', input: { command: '/bin/echo loud > said.txt' } };
     await scriptModels(undefined, [[{ text: 'I try.' }, { call }], [{ text: 'It was not allowed.' }]]);
     let answer = '';
     // A window under test agrees to the editor's own question by itself; nobody answers the one about the command.
