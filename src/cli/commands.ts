@@ -190,6 +190,8 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       arguments: [new Argument('<folder>')],
       options: [
         new Option('--as <name>', 'under this name; an agent that has it is replaced'),
+        new Option('--here', 'work in the folder in which it is called').conflicts('vault'),
+        new Option('--vault', 'work in a folder of its own, below the working root'),
         yes(
           'replace an agent without asking: one that came from this folder, one made by hand that is called as the folder is, or the one named by --as',
         ),

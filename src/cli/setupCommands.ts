@@ -45,6 +45,9 @@ export async function skillAddCommand(
 export interface InstallCommandOptions extends ConfigOptions {
   as?: string;
   yes?: boolean;
+  /** Where the agent works: in the folder in which it is called, or in a folder of its own. */
+  here?: boolean;
+  vault?: boolean;
 }
 
 /**
@@ -62,10 +65,11 @@ export async function installCommand(
   }
   return withTelos(options, terminal, async telos => {
     const { as } = options;
-    const plan = await telos.planInstall(resolve(folder), { as });
+    const works = options.here ? 'here' : options.vault ? 'vault' : undefined;
+    const plan = await telos.planInstall(resolve(folder), { as, works });
     if (plan.replaces && !plan.replaces.isSame && !(await mayReplace(plan, folder, options, terminal)))
       return 1;
-    const installed = await telos.install(resolve(folder), { as, agreed: plan.token });
+    const installed = await telos.install(resolve(folder), { as, works, agreed: plan.token });
     const { name, skillCount, summary, path, leftOut, replaced, undoId } = installed;
     terminal.out(terminalText(`${summary}\n`));
     terminal.say(terminal.style.dim(terminalText(path)));

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
+import { obeyedAt } from '../files/sensitiveNames.ts';
 import { type CardFacts, cardOf } from './agentCard.ts';
 import { type AgentFiles, type ReviewedAgent, readAgentFiles } from './agentFiles.ts';
-import { FileDigests } from './agentReader.ts';
+import { type AgentFile, FileDigests } from './agentReader.ts';
 
 /** An accepted card, with the time of its acceptance. */
 export interface Review extends CardFacts {
@@ -19,6 +20,8 @@ export interface Review extends CardFacts {
   reviewedAt: string;
   /** Digest of each file at that time, to find out what has changed. */
   files: Readonly<Record<string, string>>;
+  /** Those of the files that the agent's own scripts have added since. No person has looked at them. */
+  added?: readonly string[];
 }
 
 export interface ReviewState {
@@ -90,9 +93,32 @@ export class AgentReviews {
       digest: shown.digest,
       reviewedAt: now.toISOString(),
       ...facts,
-      files: Object.fromEntries([...files.files].map(([label, { sha256 }]) => [label, sha256])),
+      files: digestsOf(files),
     };
-    await writeWhole(this.#fileOf(agent), `${JSON.stringify(review, null, 2)}\n`);
+    await this.#write(agent, review);
+  }
+
+  /**
+   * Accepts the data that a granted script has added to the agent's own folder since `before`, or has written to what it added
+   * earlier. Returns the labels of these files. Returns none, and accepts nothing, if anything else has changed as well.
+   */
+  async acceptAdditions(agent: ReviewedAgent, before: ReviewState): Promise<readonly string[]> {
+    const review = await readReview(this.#fileOf(agent));
+    if (before.state !== 'reviewed' || !review || review.digest !== before.review?.digest) return [];
+    const now = await readAgentFiles(agent, this.#digests, review);
+    if (now.digest === review.digest || now.tooLarge || now.escapes.length > 0) return [];
+    const changes = changesBetween(review, now);
+    const isAddition = ({ path, change }: AgentCard['changes'][number]): boolean => {
+      const file = now.files.get(path);
+      const isNew = change === 'added' || (change === 'changed' && review.added?.includes(path) === true);
+      return isNew && file !== undefined && isData(path, file);
+    };
+    if (changes.length === 0 || !changes.every(isAddition)) return [];
+    const paths = changes.map(({ path }) => path);
+    for (const path of paths) if (await startsAsScript(now.files.get(path)!.path)) return [];
+    const added = [...new Set([...(review.added ?? []), ...paths])];
+    await this.#write(agent, { ...review, digest: now.digest, added, files: digestsOf(now) });
+    return paths;
   }
 
   /** Returns everything that was accepted and not revoked, whether or not the agents still exist. */
@@ -114,11 +140,31 @@ export class AgentReviews {
     return was;
   }
 
+  async #write(agent: ReviewedAgent, review: Review): Promise<void> {
+    await writeWhole(this.#fileOf(agent), `${JSON.stringify(review, null, 2)}\n`);
+  }
+
   /** Returns the file for a name and folder. Another folder with the same name is another agent. */
   #fileOf({ name, packDir }: Pick<ReviewedAgent, 'name' | 'packDir'>): string {
     const key = createHash('sha256').update(`${packDir}\0${name}`).digest('hex').slice(0, 24);
     return join(this.#folder, `${key}.json`);
   }
+}
+
+const digestsOf = ({ files }: AgentFiles): Record<string, string> =>
+  Object.fromEntries([...files].map(([label, { sha256 }]) => [label, sha256]));
+
+/** Endings of files that are only read. What programs load, run or obey by itself has others, or a name of its own. */
+const dataEnding =
+  /\.(json|jsonl|ndjson|csv|tsv|txt|log|md|html?|xml|ya?ml|db|sqlite3?|pdf|png|jpe?g|gif|svg|webp|docx|xlsx|pptx|zip)$/i;
+
+/** Whether a file of the agent is data by all that is known of it. */
+const isData = (label: string, { executable, isLink, ofRepository }: AgentFile): boolean =>
+  !executable && !isLink && !ofRepository && dataEnding.test(label) && obeyedAt(label, label) === undefined;
+
+async function startsAsScript(path: string): Promise<boolean> {
+  const start = await readFile(path).catch(() => undefined);
+  return start === undefined || start.subarray(0, 2).toString('latin1') === '#!';
 }
 
 /** Returns undefined if the file is missing or is not a review. Then nothing was accepted. */

@@ -3,10 +3,11 @@
 import { createHash } from 'node:crypto';
 import type { ApprovalScope, Message, ToolCall } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
+import { escapeInvisible } from '../files/plainText.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { isTelosKey } from '../mcp/config.ts';
 import { skillTools } from '../tools/builtin.ts';
-import type { Review } from './agentReviews.ts';
+import type { Review, ReviewState } from './agentReviews.ts';
 import { sensitiveWords } from './commandDefaults.ts';
 import { type Ask, openPolicyFile, openReviews, type PolicyContext } from './decision.ts';
 import { placesToldIn } from './mcpReach.ts';
@@ -124,6 +125,22 @@ export async function grantedVariables(context: PolicyContext): Promise<Record<s
   return Object.fromEntries(
     names.filter(name => Object.hasOwn(env, name) && !isTelosKey(name)).map(name => [name, env[name]!]),
   );
+}
+
+/**
+ * Accepts the data that a granted script has added to the agent's own folder since `before`. Returns a line for the person, or
+ * undefined if it has added nothing of that kind. Never throws: without it, the card comes back.
+ */
+export async function keepAdditions(
+  before: ReviewState | undefined,
+  { agent, reviews }: PolicyContext,
+): Promise<string | undefined> {
+  if (!agent || !before) return undefined;
+  const added = (await reviews?.acceptAdditions(agent, before).catch(() => [])) ?? [];
+  if (added.length === 0) return undefined;
+  const names = added.slice(0, 3).map(escapeInvisible).join(', ');
+  const more = added.length > 3 ? ` and ${added.length - 3} more` : '';
+  return `Its script wrote ${names}${more} into the folder of agent '${agent.name}' (${agent.packDir}).`;
 }
 
 export type Permission = { kind: 'rule'; rule: PolicyRule } | { kind: 'card'; review: Review };

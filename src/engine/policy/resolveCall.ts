@@ -41,9 +41,9 @@ export function resolveCall(
   return { call: { ...written, name, input: resolved }, notes };
 }
 
-const shown = (text: string): string => {
+const shown = (text: string, most = 200): string => {
   const plain = escapeInvisible(text);
-  return plain.length > 200 ? `${plain.slice(0, 200)}…` : plain;
+  return plain.length > most ? `${plain.slice(0, most)}…` : plain;
 };
 
 /** Returns the tool of this very name, or else the built-in one that other runners call so. */
@@ -121,7 +121,7 @@ function withCommand(input: JsonObject, folders: ResolveFolders, notes: string[]
     own['cwd'] = base = meantFile(cwd, base, folders).path ?? expandPath(cwd, folders.home, base);
   if (typeof command !== 'string') return own;
   const { line, twins } = meantCommand(command, base, folders);
-  if (line !== command) notes.push(`Ran as: ${escapeInvisible(line)}`);
+  if (line !== command) notes.push(`Ran as: ${shown(line, 2000)}`);
   for (const { word, twin } of twins)
     notes.push(`${shown(word)} is the one in ${base}; there is ${shown(twin)} too.`);
   return { ...own, command: line };

@@ -70,7 +70,7 @@ async function prepareSkill(
   const resources = resourcesOf(skill.dir, maxResources);
   const workFolders = workFoldersOf(config, await engine.catalog.agents());
   const folders: RunFolders = { ...foldersOf(agent, skill, config), workFolders };
-  rememberWorkFolder(config, agent.workingDir);
+  const isFirst = rememberWorkFolder(config, agent.workingDir, agent.name);
   const { missing } = readinessOf(skill, thisMachine(config.env));
   const earlier = earlierFor(run, provider);
   addSkillRequest(match, run, earlier);
@@ -83,7 +83,7 @@ async function prepareSkill(
   const offered = (): readonly Tool[] => keptTools(allowed, servers);
   const mayHaveServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
   return {
-    opening: openingOf(skill, missingNotice(skill, missing)),
+    opening: [...(isFirst ? placeOf(agent) : []), ...openingOf(skill, missingNotice(skill, missing))],
     policy,
     ...(mayHaveServers && {
       async connect(signal) {
@@ -162,6 +162,13 @@ function openingOf({ file, diagnostics }: Skill, missing: string | undefined): R
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
   const messages = errors.map(({ message }) => `${file}: ${message}`);
   return [...messages, ...(missing === undefined ? [] : [missing])].map(warning);
+}
+
+/** Says where a foreign skill writes, since neither its files nor a setting need have said so. */
+function placeOf({ isForeign, name, workingDir }: Agent): RunEvent[] {
+  if (!isForeign) return [];
+  const message = `Files go to ${workingDir}. To have them elsewhere, set working_dir under [agents.${JSON.stringify(name)}] in agents.toml.`;
+  return [{ type: 'notice', level: 'info', message }];
 }
 
 const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });

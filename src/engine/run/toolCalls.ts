@@ -2,6 +2,8 @@
 
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
+import { keepAdditions } from '../policy/grants.ts';
+import { reviewOf } from '../policy/question.ts';
 import { resolveCall } from '../policy/resolveCall.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
 import {
@@ -177,8 +179,13 @@ async function carryOut(
     askSignIn: wanted => progress.through(signInAt(wanted, run, signal)),
   };
   if (tool.access === 'execute') run.context.changes?.noteCommand();
+  const isOwnScript = tool.access === 'execute' && granted.policy.rule.startsWith('card.');
+  const before = isOwnScript ? await reviewOf(run.policy) : undefined;
   try {
-    return withinLimit(await tool.execute(call.input, context));
+    const result = withinLimit(await tool.execute(call.input, context));
+    const message = await keepAdditions(before, run.policy);
+    if (message !== undefined) progress.add({ type: 'notice', level: 'info', message });
+    return result;
   } catch (error) {
     if (signal.aborted) return toolError('The run was cancelled while this call was running.');
     return toolError(`${call.name} failed: ${error instanceof Error ? error.message : String(error)}`);

@@ -18,8 +18,9 @@ import {
 } from '../files/settingsFile.ts';
 import { editShared } from '../files/sharedEdit.ts';
 import { liesWithin } from './projectLimit.ts';
+import { meansHere } from './workFolders.ts';
 
-/** A table `[agents.<name>]`. Paths are absolute. Unknown keys are left alone. */
+/** A table `[agents.<name>]`. Paths are absolute, but a workingDir of `.`. Unknown keys are left alone. */
 export interface AgentEntry {
   name: string;
   description: string | undefined;
@@ -114,7 +115,7 @@ function entryOf(
   const entry: AgentEntry = {
     name,
     description: textOf(table, 'description'),
-    workingDir: path('working_dir', config.cwd),
+    workingDir: meansHere(textOf(table, 'working_dir') ?? '') ? '.' : path('working_dir', config.cwd),
     mcpConfig: path('mcp_config', fileBase),
     skillsDir: path('skills_dir', fileBase),
     mode: mode === 'linked' || mode === 'installed' ? mode : undefined,
@@ -143,7 +144,7 @@ export async function removeAgentEntry(file: string, name: string): Promise<Alon
   return edited(file, text => (holdsEntry(text, name) ? editedText(text, file, name, () => []) : text));
 }
 
-/** Writes one text value into `[agents.<name>]`, which must exist. Returns and throws as `removeAgentEntry` does. */
+/** Writes one text value into `[agents.<name>]`, which is added if it is missing. Returns and throws as `removeAgentEntry` does. */
 export async function setAgentValue(
   file: string,
   name: string,
@@ -155,7 +156,18 @@ export async function setAgentValue(
     const at = rest.findIndex(text => text.split('=')[0]?.trim() === key);
     return at < 0 ? [header, line, ...rest] : [header, ...rest.slice(0, at), line, ...rest.slice(at + 1)];
   };
-  return edited(file, text => editedText(text, file, name, edit));
+  return edited(file, text =>
+    holdsEntry(text, name) ? editedText(text, file, name, edit) : withEntry(text, file, name, line),
+  );
+}
+
+/** Returns the text with a new entry at its end. */
+function withEntry(text: string, file: string, name: string, line: string): string {
+  const header = `[agents.${/^[\w-]+$/.test(name) ? name : tomlString(name)}]`;
+  const before = text === '' ? '' : `${text.replace(/\n*$/, '')}\n\n`;
+  const changed = `${before}${header}\n${line}\n`;
+  if (sameOthers(text, changed, name)) return changed;
+  throw new TelosError('config', `${file} cannot be read, so ${line} was not written for agent '${name}'.`);
 }
 
 async function edited(file: string, change: (text: string) => string): Promise<AlongFile | undefined> {

@@ -50,14 +50,17 @@ export interface AgreedInstall extends InstallOptions {
 export async function installPack(
   path: string,
   config: Config,
-  { as, agreed }: AgreedInstall = {},
+  { as, works, agreed }: AgreedInstall = {},
 ): Promise<InstalledPack> {
   for (let attempt = 1; ; attempt++) {
-    const plan = await planInstall(path, config, { as });
-    if (plan.replaces?.isSame) return installed(plan, { unchanged: true });
+    const plan = await planInstall(path, config, { as, works });
+    if (plan.replaces?.isSame) {
+      if (works !== undefined) await placeInToml(plan, config);
+      return installed(plan, { unchanged: true });
+    }
     if (plan.replaces && agreed !== plan.token) throw agreed === undefined ? unasked(plan) : changed(plan);
     try {
-      return await place(plan, config);
+      return await place(plan, config, works);
     } catch (error) {
       // Another window has installed one of that name, or the source has changed: look at what is there now.
       const isOutdated = error instanceof OccupiedError || error instanceof OutdatedPlan;
@@ -72,7 +75,11 @@ const mostAttempts = 5;
 /** Thrown if agent or source are no longer what the plan was made from. */
 class OutdatedPlan extends Error {}
 
-async function place(plan: WholePlan, config: Config): Promise<InstalledPack> {
+async function place(
+  plan: WholePlan,
+  config: Config,
+  works: InstallOptions['works'],
+): Promise<InstalledPack> {
   const { dataDir } = config;
   const { name, source, target, replaces } = plan;
   const { record } = await swapFolder(dataDir, {
@@ -86,7 +93,10 @@ async function place(plan: WholePlan, config: Config): Promise<InstalledPack> {
       if (!(await isAsPlanned(plan, left, config))) throw new OutdatedPlan();
       return { left, along: [noted(staged, plan, left, dataDir)] };
     },
-    after: async () => [...(await describeInToml(plan))],
+    after: async () => [
+      ...(await describeInToml(plan)),
+      ...(await placeInToml(plan, config, works === undefined)),
+    ],
   });
   await new ReplacedFolders(config).sweep();
   return installed(plan, { replaced: record.kept !== null, undoId: record.id, path: target });
@@ -122,6 +132,23 @@ async function describeInToml({ name, older, description }: WholePlan): Promise<
   if (!older || !description) return [];
   const edit = await setAgentValue(older.file, name, 'description', description);
   return edit ? [edit] : [];
+}
+
+/** Writes where the agent works into the user's own agents.toml, for the person to see and to change. */
+async function placeInToml(
+  { name, workingDir }: WholePlan,
+  { configDir }: Config,
+  isUsual = false,
+): Promise<AlongFile[]> {
+  if (workingDir === undefined) return [];
+  try {
+    const edit = await setAgentValue(join(configDir, 'agents.toml'), name, 'working_dir', workingDir);
+    return edit ? [edit] : [];
+  } catch (error) {
+    // Without it, the agent works in the same place.
+    if (isUsual && error instanceof TelosError) return [];
+    throw error;
+  }
 }
 
 function installed(

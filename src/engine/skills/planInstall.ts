@@ -17,9 +17,10 @@ import {
 } from '../files/folderRecord.ts';
 import { readSettings } from '../files/settingsFile.ts';
 import { exists, identityOf, recoverFolders } from '../files/swapFolder.ts';
-import type { AgentEntry } from './agentsToml.ts';
+import { type AgentEntry, readAgentsToml } from './agentsToml.ts';
 import { readAgentToml } from './agentToml.ts';
 import { copyPack } from './copyPack.ts';
+import { isTelosPack } from './discover.ts';
 import { findSkills } from './findSkills.ts';
 import { checkApart, type InstallOrigin, installPlace, readOrigin, withAgentName } from './installPlace.ts';
 import { checkPackName } from './scaffold.ts';
@@ -31,11 +32,15 @@ export interface WholePlan extends InstallPlan {
   older: (AgentEntry & { file: string }) | undefined;
   /** Text of the agent.toml that is written in place of the pack's. */
   agentToml: string | undefined;
+  /** The working_dir that is written into the user's agents.toml. Undefined if none is. */
+  workingDir: string | undefined;
 }
 
 export interface InstallOptions {
   /** Name that the agent gets, in place of the one of the pack or its folder. */
   as?: string | undefined;
+  /** Where a foreign skill works, or any pack that the person wants elsewhere: where the person stands, or in its own folder. */
+  works?: 'here' | 'vault' | undefined;
 }
 
 /**
@@ -45,7 +50,7 @@ export interface InstallOptions {
 export async function planInstall(
   path: string,
   config: Config,
-  { as }: InstallOptions = {},
+  { as, works }: InstallOptions = {},
 ): Promise<WholePlan> {
   await recoverFolders(config.dataDir);
   const source = await sourceFolder(path, config);
@@ -72,9 +77,24 @@ export async function planInstall(
     description,
     older,
     agentToml,
+    workingDir: await workingDirFor(source, name, works, config),
     skillCount: skillCountOf(source),
     token: tokenOf(facts, contents),
   };
+}
+
+/** A foreign skill works where the person stands, unless the person has already chosen a folder for it. */
+async function workingDirFor(
+  source: string,
+  name: string,
+  works: InstallOptions['works'],
+  config: Config,
+): Promise<string | undefined> {
+  if (works === 'vault') return join(config.workingRoot, name);
+  if (works === 'here') return '.';
+  const { entries, ofProject } = readAgentsToml(config);
+  const isChosen = !ofProject && entries.some(entry => entry.name === name && entry.workingDir !== undefined);
+  return isChosen || isTelosPack(source) ? undefined : '.';
 }
 
 export const skillCountOf = (folder: string): number =>

@@ -7,7 +7,7 @@ import { TelosError } from '../errors.ts';
 import { listFolder } from '../files/folderRecord.ts';
 import { ReplacedFolders } from '../files/replacedFolders.ts';
 import { exists, swapFolder } from '../files/swapFolder.ts';
-import { readAgentsToml, removeAgentEntry } from './agentsToml.ts';
+import { type AgentEntry, readAgentsToml, removeAgentEntry } from './agentsToml.ts';
 import { discover, type FileAgent } from './discover.ts';
 import { originFile } from './installPlace.ts';
 import { originOf } from './planInstall.ts';
@@ -31,7 +31,7 @@ export function findInstalled(name: string, config: Config): UninstallTarget {
   const olderFolder = join(config.dataDir, 'agents');
   const toml = readAgentsToml(config);
   const entry = toml.ofProject ? undefined : toml.entries.find(candidate => candidate.name === name);
-  const entryIn = entry?.mode === 'installed' ? toml.file : undefined;
+  const entryIn = entry && isOfInstall(entry, config) ? toml.file : undefined;
   if (agent && dirname(agent.packDir) === config.skillsDir) return { name, path: agent.packDir, entryIn };
   if (agent && dirname(agent.packDir) === olderFolder) return { name, path: agent.packDir, entryIn };
   if (agent) throw notInstalled(agent, toml.file);
@@ -43,6 +43,15 @@ export function findInstalled(name: string, config: Config): UninstallTarget {
   const names = installed.map(candidate => candidate.name).join(', ');
   const known = names ? `Installed agents: ${names}` : `There is none in ${config.skillsDir}.`;
   throw new TelosError('pack', `Agent '${name}' not found. ${known}`);
+}
+
+/** Whether an entry has nothing but what an install writes. */
+function isOfInstall(entry: AgentEntry, { workingRoot }: Config): boolean {
+  if (entry.mode === 'installed') return true;
+  const { workingDir, description, mcpConfig, skillsDir, mode } = entry;
+  const others = [description, mcpConfig, skillsDir, mode];
+  const isUsual = workingDir === '.' || workingDir === join(workingRoot, entry.name);
+  return isUsual && others.every(value => value === undefined);
 }
 
 /**

@@ -43,6 +43,10 @@ export function personFolder({ cwd, home }: Pick<Config, 'cwd' | 'home'>): strin
   return isTooWide ? undefined : cwd;
 }
 
+/** Whether a working_dir is `.`, the folder in which the person stands. */
+export const meansHere = (written: string): boolean =>
+  written !== '' && /^\.[\\/]*$/.test(normalize(written));
+
 /** Returns where an agent works. `folder` is the name of its own folder, if `ownFolderNames` has given one. */
 export function workFolderOf(
   wanted: WantedWork,
@@ -57,7 +61,9 @@ export function workFolderOf(
     return here === undefined ? { workingDir: own, unaskedWithin: own } : { workingDir: here };
   }
   const workingDir = expandPath(written, home, cwd);
-  if (chosenBy === 'user' || /^\.[\\/]*$/.test(normalize(written))) return { workingDir };
+  if (meansHere(written))
+    return personFolder(places) === undefined ? { workingDir: own, unaskedWithin: own } : { workingDir };
+  if (chosenBy === 'user') return { workingDir };
   const project = chosenBy === 'project' ? realPlace(cwd) : undefined;
   return { workingDir, unaskedWithin: project ?? own };
 }
@@ -158,7 +164,7 @@ type CallPlaces = Pick<Config, 'cwd' | 'dataDir' | 'home' | 'workingRoot' | 'wor
 const mostBytes = 1024 * 1024;
 const mostFolders = 1000;
 
-/** Returns the path of the file of remembered folders. It has one JSON string per line. */
+/** Returns the path of the file of remembered folders. It has one JSON value per line. */
 const fileIn = (dataDir: string): string => join(dataDir, 'work-folders.jsonl');
 
 /**
@@ -183,32 +189,49 @@ export function workFoldersOf(
   return [...new Set(all)];
 }
 
-/** Stores where a run works, for later runs of any agent. Never throws: a full disk does not end a run. */
-export function rememberWorkFolder({ dataDir, home }: CallPlaces, folder: string): void {
-  if (isInside(folder, home) || remembered(dataDir).includes(folder)) return;
+/**
+ * Stores where an agent works, for later runs of any agent. Returns true if it has not worked there before. Never throws: a full
+ * disk does not end a run.
+ */
+export function rememberWorkFolder({ dataDir, home }: CallPlaces, folder: string, agent: string): boolean {
+  const known = linesIn(dataDir).filter(line => line.folder === folder);
+  const isFirst = !known.some(line => line.agent === agent);
+  if (isInside(folder, home) || !isFirst) return isFirst;
   const file = fileIn(dataDir);
   try {
     mkdirSync(dirname(file), { recursive: true });
     // The leading line break ends a line that was cut by a crash.
-    appendFileSync(file, `\n${JSON.stringify(folder)}\n`);
+    appendFileSync(file, `\n${JSON.stringify({ folder, agent })}\n`);
   } catch {
     // Without it, the folders of the current agents are still known.
   }
+  return isFirst;
 }
 
-function remembered(dataDir: string): string[] {
+const remembered = (dataDir: string): string[] =>
+  [...new Set(linesIn(dataDir).map(({ folder }) => folder))].slice(-mostFolders);
+
+/** A folder, with the agent that worked there. Earlier versions stored the folder alone. */
+interface WorkLine {
+  folder: string;
+  agent?: string;
+}
+
+function linesIn(dataDir: string): WorkLine[] {
   try {
     const lines = readRegularFile(fileIn(dataDir), mostBytes).toString('utf8').split('\n');
-    return lines.flatMap(pathIn).slice(-mostFolders);
+    return lines.flatMap(lineIn);
   } catch {
     return [];
   }
 }
 
-function pathIn(line: string): string[] {
+function lineIn(line: string): WorkLine[] {
   try {
     const value: unknown = JSON.parse(line);
-    return typeof value === 'string' ? [value] : [];
+    if (typeof value === 'string') return [{ folder: value }];
+    const { folder, agent } = value as Partial<Record<keyof WorkLine, unknown>>;
+    return typeof folder === 'string' && typeof agent === 'string' ? [{ folder, agent }] : [];
   } catch {
     return [];
   }
