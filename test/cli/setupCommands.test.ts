@@ -48,6 +48,46 @@ describe('telos init, skill add, install, uninstall', function () {
     assert.match(again.stderr, /already/);
   });
 
+  it('writes down where a skill from elsewhere works, and leaves that to the person from then on', async () => {
+    home.folder.add({
+      'src/todo/SKILL.md': '---\ndescription: d\n---\nGo.\n',
+      'config/agents.toml': '# mine\n[agents.other]\nworking_dir = "~/other"\n',
+    });
+    const install = (...more: string[]) => home.run(['install', join(home.folder.path, 'src/todo'), ...more]);
+    const written = () =>
+      /\[agents\.todo\]\nworking_dir = "(.*)"\n$/.exec(readFileSync(configFile(), 'utf8'))?.[1];
+    assert.equal((await install()).code, 0);
+    assert.equal(written(), '.');
+    assert.equal((await install('--vault')).code, 0);
+    assert.match(written() ?? '', /telos\/todo$/);
+    assert.equal((await install()).code, 0);
+    assert.match(written() ?? '', /telos\/todo$/);
+    assert.equal((await install('--here', '--vault')).code, 2);
+    assert.equal((await home.run(['uninstall', 'todo', '--yes'])).code, 0);
+    assert.equal(
+      readFileSync(configFile(), 'utf8').trim(),
+      '# mine\n[agents.other]\nworking_dir = "~/other"',
+    );
+    home.folder.add({ 'src/todo/agent.toml': '' });
+    assert.equal((await install()).code, 0);
+    assert.equal(written(), undefined);
+  });
+
+  it('lists and finds the skills of the project, before those of the person', async () => {
+    const skill = (text: string) => `---\ndescription: ${text}\n---\nGo.\n`;
+    home.folder.add({
+      'skills/tea/skills/tea/SKILL.md': skill('of the person'),
+      'repo/.git/HEAD': '',
+      'repo/.agents/skills/tea/SKILL.md': skill('of the project'),
+      'repo/sub/x': '',
+    });
+    symlinkSync(home.folder.path, join(home.folder.path, 'repo/.claude'));
+    const cwd = join(home.folder.path, 'repo/sub');
+    const { stdout } = await home.run(['--dry-run', '/tea', '--cwd', cwd]);
+    assert.equal(stdout, 'Would run tea of repo: you asked for /tea\n');
+    assert.match((await home.run(['agents', '--cwd', cwd])).stdout, /^repo +project +1 /m);
+  });
+
   it('refuses names that lead elsewhere, and touches nothing', async () => {
     for (const name of ['..', '../x', '/abs', '', '.git', 'a/b', 'x'.repeat(65), 'a\x1b']) {
       const { code, stdout, stderr } = await home.run(['skill', 'add', name, 'plan']);
