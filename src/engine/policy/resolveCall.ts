@@ -36,7 +36,9 @@ export function resolveCall(
   const { input, notUnderstood } = understoodCall(name, written.input, properties);
   const notes: string[] = [];
   if (notUnderstood.length > 0)
-    notes.push(`Not understood by ${name}, so without effect: ${notUnderstood.map(shown).join(', ')}.`);
+    notes.push(
+      `Not understood by ${name}, so without effect: ${notUnderstood.map(name => shown(name)).join(', ')}.`,
+    );
   const resolved = withMeantFiles(name, input, folders, notes);
   return { call: { ...written, name, input: resolved }, notes };
 }

@@ -41,15 +41,17 @@ describe('workFoldersOf', () => {
 
   it('remembers those of earlier runs, once each, whatever became of the file', () => {
     const here = places('/cwd');
-    for (const path of ['/once', '/once', '/home/me', '/']) rememberWorkFolder(here, path);
+    for (const path of ['/once', '/once', '/home/me', '/']) rememberWorkFolder(here, path, 'tea');
     appendFileSync(join(here.dataDir, 'work-folders.jsonl'), '{"cut');
-    rememberWorkFolder(here, '/twice');
+    assert.equal(rememberWorkFolder(here, '/twice', 'tea'), true);
+    assert.equal(rememberWorkFolder(here, '/twice', 'tea'), false);
+    assert.equal(rememberWorkFolder(here, '/twice', 'milk'), true);
     assert.deepEqual(workFoldersOf(here, []), ['/home/me/telos', '/once', '/twice', '/cwd', '/w']);
   });
 
   it('goes on where nothing can be written', () => {
     writeFileSync(join(folder.path, 'data'), '');
-    rememberWorkFolder(places('/cwd'), '/x');
+    rememberWorkFolder(places('/cwd'), '/x', 'tea');
     mkdirSync(join(folder.path, 'other'));
     assert.equal(workFoldersOf(places('/cwd'), []).includes('/x'), false);
   });

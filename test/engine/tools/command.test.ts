@@ -100,6 +100,15 @@ describe('run_command', () => {
     assert.deepEqual(running(run.pack), []);
   });
 
+  it('takes a shorter time limit from the call, and no longer one than its own', async () => {
+    const tool = createCommandTool({ timeoutMs: 1_500 });
+    for (const timeout of [1, 600]) {
+      const { content } = await tool.execute({ command: 'sleep 987', timeout }, run.context);
+      assert.match(content, new RegExp(`timed out after ${timeout === 1 ? '1' : '1\\.5'} s`));
+    }
+    assert.deepEqual(running(run.pack), []);
+  });
+
   it('ends the whole tree on abort and throws its reason', async () => {
     const stop = new AbortController();
     const reason = new Error('stopped');
@@ -182,6 +191,7 @@ describe('commandEnvironment', () => {
       TZ: 'UTC',
       PYTHONDONTWRITEBYTECODE: '1',
       TELOS_SKILL_DIR: '/s',
+      CLAUDE_PLUGIN_ROOT: '/s',
       CLAUDE_SKILL_DIR: '/s',
       SKILL_DIR: '/s',
       TELOS_PACK_DIR: '/p',
