@@ -123,6 +123,7 @@ export function AgentCardView({ card }: { card: AgentCard }) {
   const named = [
     { title: t('Hosts'), items: card.hosts },
     { title: t('Scripts'), items: card.scripts },
+    { title: t('Commands'), items: card.commands ?? [] },
     { title: t('Variables'), items: card.variables },
     { title: t('MCP servers'), items: card.servers.map(({ name, place }) => `${name}: ${place}`) },
   ].filter(({ items }) => items.length > 0);

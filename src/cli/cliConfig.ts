@@ -19,6 +19,7 @@ export interface ConfigOptions {
   maxCost?: string;
   maxTokens?: string;
   maxMinutes?: string;
+  maxRounds?: string;
 }
 
 /** Returns the absolute folder of the call, or undefined if it no longer exists. */
@@ -53,6 +54,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     maxCost: options.maxCost,
     maxTokens: options.maxTokens,
     maxMinutes: options.maxMinutes,
+    maxRounds: options.maxRounds,
   });
   const config: Config = { ...read, projectFolders: projectFoldersAt(read) };
   hideStartEnvironment(isSecretName);

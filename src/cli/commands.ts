@@ -16,6 +16,7 @@ import {
   Option,
   openParser,
   optionsWithWord,
+  rounds,
   shareOptions,
 } from './parser.ts';
 import { type RequestOptions, requestCommand } from './requestCommand.ts';
@@ -81,6 +82,7 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .option('--max-cost <dollars>', 'stop when the run has cost that much', amount)
     .option('--max-tokens <number>', 'stop when it has used that many tokens', amount)
     .option('--max-minutes <number>', 'stop when it has taken that long', amount)
+    .option('--max-rounds <number>', 'ask after that many rounds, or stop where nobody can be asked', rounds)
     .option('--record <file>', 'write the model’s turns down')
     .option('--replay <file>', 'play such a recording instead of asking')
     .optionsGroup('Options:')

@@ -10,7 +10,7 @@ import {
   Option,
   type OptionValues,
 } from 'commander';
-import { amountIn } from '../engine/config.ts';
+import { amountIn, mostRounds, roundsIn } from '../engine/config.ts';
 import type { CompletedCommand } from './completionScript.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -101,6 +101,13 @@ function subcommandTerm(command: Command): string {
 /** Parses options that take a number from 0 on. Throws an error of the parser for anything else. */
 export function amount(text: string): string {
   if (Number.isNaN(amountIn(text))) throw new InvalidArgumentError('It takes a number from 0 on.');
+  return text;
+}
+
+/** Parses an option that takes a number of rounds. Throws an error of the parser for anything else. */
+export function rounds(text: string): string {
+  if (roundsIn(text) === undefined)
+    throw new InvalidArgumentError(`It takes a whole number from 1 to ${mostRounds}.`);
   return text;
 }
 

@@ -77,6 +77,8 @@ export interface Config {
   routingMode: RoutingMode;
   /** `TELOS_ROUTING_MODEL`: the model that is asked which skill fits. If undefined, the provider's usual one. */
   routingModel: string | undefined;
+  /** `TELOS_MAX_ROUNDS`, a flag or a setting: rounds of a run before it asks whether to go on. If undefined, the skill's or 20. */
+  maxRounds: number | undefined;
   /** The limits that are set. NaN means that a limit cannot be read: then nothing runs, since the user wanted a limit. */
   budget: Readonly<Partial<Record<BudgetName, number>>>;
   /** The values in force and where each was set, by the name of the field above or of the variable. */
@@ -99,6 +101,7 @@ export interface ConfigOverrides extends Partial<Record<BudgetName, string | und
   replayFile?: string | undefined;
   routingMode?: string | undefined;
   routingModel?: string | undefined;
+  maxRounds?: string | undefined;
   skillsDir?: string | undefined;
   workingRoot?: string | undefined;
   /** Variables that the frontend keeps itself, such as keys. They win over the environment. */
@@ -137,6 +140,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     origin: environment['TELOS_CONFIG_DIR'] ? 'environment' : 'default',
   };
   const wantedMode = value('routingMode', 'TELOS_ROUTING_MODE');
+  const wantedRounds = value('maxRounds', 'TELOS_MAX_ROUNDS');
   const config: Omit<Config, 'origins' | 'problems'> = {
     env,
     home,
@@ -154,6 +158,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     replayFile: value('replayFile', 'TELOS_REPLAY_FILE'),
     routingMode: routingModes.find(mode => mode === wantedMode) ?? 'auto',
     routingModel: value('routingModel', 'TELOS_ROUTING_MODEL'),
+    maxRounds: roundsIn(wantedRounds),
     budget: budgetOf(value),
   };
   origins['routingMode'] = { origin: 'default', ...origins['routingMode'], value: config.routingMode };
@@ -164,6 +169,10 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
       `There is no routing mode '${wantedMode}', so it is auto. Known are ${routingModes.join(', ')}; set TELOS_ROUTING_MODE to one of them.`,
     );
   }
+  if (wantedRounds && config.maxRounds === undefined)
+    problems.push(
+      `The number of rounds is '${wantedRounds}', so it is not used. Set TELOS_MAX_ROUNDS to a whole number from 1 to ${mostRounds}.`,
+    );
   return { ...config, origins, problems };
 }
 
@@ -201,7 +210,8 @@ type Setting =
   | 'model'
   | 'replayFile'
   | 'routingMode'
-  | 'routingModel';
+  | 'routingModel'
+  | 'maxRounds';
 
 interface Sources {
   environment: Readonly<Record<string, string>>;
@@ -221,6 +231,17 @@ function budgetOf(value: (field: BudgetName, variable: string) => string | undef
     if (text !== undefined) budget[name] = amountIn(text);
   }
   return budget;
+}
+
+/** Rounds of a run after which it asks whether to go on, and rounds after which it ends in any case. */
+export const defaultMaxRounds = 20;
+export const mostRounds = 500;
+
+/** Returns the number of rounds that a file, a variable or an option sets. Undefined unless it is a whole number from 1 to 500. */
+export function roundsIn(value: unknown): number | undefined {
+  const rounds = typeof value === 'string' && /^\d+$/.test(value.trim()) ? Number(value) : value;
+  const fits = typeof rounds === 'number' && Number.isInteger(rounds) && rounds >= 1 && rounds <= mostRounds;
+  return fits ? rounds : undefined;
 }
 
 /** Parses `5`, `0.50`, `$5` or `1_000_000`. Returns NaN for anything else. */

@@ -8,12 +8,15 @@ export const newToken = (): string => randomBytes(16).toString('base64url');
 
 /** A person who answers. Both calls settle when the signal aborts: `approve` with a denial, `ask` with empty answers. */
 export interface Human {
+  /** True if no person reads the questions, so that nobody could stop a run that goes in circles. */
+  readonly isAway?: boolean;
   approve(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision>;
   ask(questions: readonly string[], signal: AbortSignal): Promise<readonly string[]>;
 }
 
 /** Used if no person can be asked: every question is answered with a no that names the rule. */
 export const nobody: Human = {
+  isAway: true,
   approve: async request => ({
     allow: false,
     reason: `No one can be asked here (rule ${request.rule}: ${request.reason}).`,
@@ -23,6 +26,7 @@ export const nobody: Human = {
 
 /** Answers yes to every question. Denials by policy never reach a Human. */
 export const yesToAll: Human = {
+  isAway: true,
   approve: async () => ({ allow: true, scope: 'once' }),
   ask: async questions => questions.map(() => ''),
 };
@@ -33,6 +37,7 @@ export const yesToAll: Human = {
  */
 export function withoutSecrets(human: Human, redact: (text: string) => string): Human {
   return {
+    ...(human.isAway && { isAway: true }),
     approve: (request, signal) =>
       human.approve({ ...mapStrings(request, redact), callId: request.callId, token: request.token }, signal),
     ask: (questions, signal) => human.ask(questions.map(redact), signal),

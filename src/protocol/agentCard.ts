@@ -58,6 +58,8 @@ export interface AgentCard {
   folders: readonly CardFolder[];
   hosts: readonly string[];
   scripts: readonly string[];
+  /** Commands that its skills name in `allowed-tools`, such as `git *`. They run unasked while their words stay in the run's folders. */
+  commands?: readonly string[];
   /** Environment variables that the agent's commands see if the user has set them. */
   variables: readonly string[];
   /** MCP servers, each with its exact command line or address as written. */
@@ -189,6 +191,7 @@ export function describeCard(card: AgentCard): string[] {
     ...list('Folders that its files choose', card.folders.map(describeFolder)),
     ...list('Hosts that its files name', card.hosts),
     ...list('Scripts that it may run', card.scripts),
+    ...(card.commands?.length ? list('Commands that it may run', card.commands) : []),
     ...list('Variables that its commands see', card.variables),
     ...list(
       'MCP servers',

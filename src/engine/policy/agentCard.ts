@@ -6,7 +6,8 @@ import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
 import { looksBinary } from '../files/plainText.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
 import { isSecretName } from '../redact.ts';
-import { parseSkillFile } from '../skills/frontmatter.ts';
+import { readToolNames, splitAllowedTools } from '../skills/allowedTools.ts';
+import { type ParsedSkillFile, parseSkillFile } from '../skills/frontmatter.ts';
 import { readRuntimeMetadata } from '../skills/runtimeMetadata.ts';
 import { hostKind } from '../tools/addresses.ts';
 import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
@@ -15,7 +16,10 @@ import { findRedFlags } from './redFlags.ts';
 import { lookalikesIn } from './riskyCode.ts';
 
 /** The permissions that accepting a card grants. */
-export type CardFacts = Pick<AgentCard, 'hosts' | 'scripts' | 'variables' | 'servers' | 'folders'> & {
+export type CardFacts = Pick<
+  AgentCard,
+  'hosts' | 'scripts' | 'commands' | 'variables' | 'servers' | 'folders'
+> & {
   /** Working folder inside the agent's own folder, if empty. The digest does not cover files added later, which are work. */
   workFolder?: string;
 };
@@ -42,6 +46,7 @@ export async function cardOf(
 ): Promise<CardFacts & Pick<AgentCard, 'leftOut' | 'redFlags'>> {
   const hosts = new Set<string>();
   const variables = new Set<string>();
+  const commands = new Set<string>();
   const scripts: string[] = [];
   const redFlags: RedFlag[] = [...files.escapes, ...lookalikeNames([agent.name, ...files.files.keys()])];
   let crowded: RedFlag | undefined;
@@ -62,8 +67,13 @@ export async function cardOf(
     for (const host of hostsIn(text)) hosts.add(host);
     if (hosts.size > mostHosts && !crowded)
       crowded = { kind: 'too-many-hosts', file: label, line: 1, text: '' };
-    if (/^skills?\.md$/i.test(label.slice(label.lastIndexOf('/') + 1)))
-      for (const name of declaredVariables(text, file.path)) variables.add(name);
+    if (/^skills?\.md$/i.test(label.slice(label.lastIndexOf('/') + 1))) {
+      const { fields } = parseSkillFile(text, file.path);
+      for (const name of declaredVariables(fields)) variables.add(name);
+      const named = readToolNames(splitAllowedTools(fields['allowed-tools']));
+      for (const command of offeredCommands(named.commands)) commands.add(command);
+      for (const host of named.hosts) if (hostKind(host) === 'public') hosts.add(host);
+    }
     for (const flag of findRedFlags(text, label)) redFlags.push(flag);
     if (hasRepository(files) && !proseEnding.test(label) && namesRepositoryFile(text))
       redFlags.push({ kind: 'repository-file', file: label, line: 1, text: '' });
@@ -79,6 +89,7 @@ export async function cardOf(
     // If a host is named with http and with https, plain http is the wider permission.
     hosts: crowded ? [] : [...hosts].filter(host => !hosts.has(unprotected + host)).sort(),
     scripts: grantsNoScript ? [] : scripts,
+    ...(commands.size > 0 && !grantsNoScript ? { commands: [...commands].sort() } : {}),
     variables: [...variables].filter(name => !isTelosKey(name)).sort(),
     servers,
     folders: files.folders,
@@ -183,8 +194,8 @@ function hostsIn(text: string): string[] {
 }
 
 /** Returns the environment variables that a skill's frontmatter says it needs. */
-function declaredVariables(text: string, file: string): string[] {
-  const { requires, primaryEnv } = readRuntimeMetadata(parseSkillFile(text, file).fields);
+function declaredVariables(fields: ParsedSkillFile['fields']): string[] {
+  const { requires, primaryEnv } = readRuntimeMetadata(fields);
   const names = primaryEnv === undefined ? requires.env : [...requires.env, primaryEnv];
   return names.filter(name => /^[A-Za-z_]\w*$/.test(name));
 }
@@ -239,3 +250,14 @@ function settingOf([name, value]: [string, string]): string {
   if (isSecretName(name) && !value.includes('${')) return `${shownWord(name)}=…`;
   return `${shownWord(name)}=${/^\$\{\w+\}$/.test(value) ? value : shownWord(value)}`;
 }
+
+/** Programs that destroy, end what others run, or raise privileges. A skill does not get them unasked, whatever it names. */
+const drasticPrograms =
+  /^(?:rm|rmdir|shred|dd|mkfs\S*|fdisk|parted|truncate|sudo|su|doas|pkexec|kill|killall|pkill|shutdown|reboot|halt|crontab|at|chmod|chown)$/;
+/** Returns the patterns of commands that a card can offer: those that name a program that is no drastic one. */
+const offeredCommands = (patterns: readonly (readonly string[])[]): string[] =>
+  patterns.filter(([program = '']) => isOffered(program)).map(words => words.join(' '));
+
+/** Returns true for a program that a skill can get unasked by naming it. */
+export const isOffered = (program: string): boolean =>
+  /^[\w./+-]+$/.test(program) && !drasticPrograms.test(program.slice(program.lastIndexOf('/') + 1));

@@ -172,7 +172,7 @@ async function readReview(file: string): Promise<Review | undefined> {
   try {
     const value = JSON.parse(await readFile(file, 'utf8')) as Partial<Record<keyof Review, unknown>>;
     const texts = [value.agent, value.folder, value.digest, value.reviewedAt];
-    const lists = [value.hosts, value.scripts, value.variables, value.servers];
+    const lists = [value.hosts, value.scripts, value.commands ?? [], value.variables, value.servers];
     const whole =
       texts.every(text => typeof text === 'string') &&
       lists.every(Array.isArray) &&

@@ -1,5 +1,5 @@
 /** Decides on a command by default: which ones need no question, and the question about all others. */
-import { describeFlag } from '../../protocol/agentCard.ts';
+import { type AgentCard, describeFlag } from '../../protocol/agentCard.ts';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
 import { isSensitive, secretFolderNames } from '../files/sensitiveNames.ts';
 import { lineOf } from './commandPlan.ts';
@@ -7,6 +7,7 @@ import { commandReach } from './commandReach.ts';
 import { checkedLine } from './commandStages.ts';
 import { type Allow, allow, type Decision, type Deny, deny, type PolicyContext } from './decision.ts';
 import { acceptedFolders, unacceptedFolders } from './fileDefaults.ts';
+import { isPreApproved } from './preApproved.ts';
 import { ask, reviewOf, withCard } from './question.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { piecesOf } from './shellCommands.ts';
@@ -44,6 +45,9 @@ export async function decideOnCommand(
     const rule = scripts.length > 0 ? 'card.script' : 'run.compute';
     return { ...allow(rule, wanted.subject), ...(line.stages && { line: lineOf(line.stages) }) };
   }
+  const granted = review?.state === 'reviewed' && escapes.length === 0 ? review.review : undefined;
+  if (granted && secrets.length === 0 && (await isPreApproved(wanted, granted, context)))
+    return allow('card.command', wanted.subject);
   const program = networkProgramIn(wanted.subject);
   const reasons = ['A command can do whatever you can do on this machine.'];
   if (program !== undefined) reasons.push(`It names ${program}, which can reach the network.`);
@@ -52,12 +56,10 @@ export async function decideOnCommand(
     reasons.push(`The agent's card does not cover all that it can run: ${describeFlag(escapes[0])}.`);
   const never = escapes.length > 0 ? ({ never: 'always' } as const) : {};
   const question = ask(wanted, { rule: 'run.command', reason: reasons.join(' '), ...never }, context);
-  return withCard(
-    question,
-    context,
-    review,
-    card => line !== undefined && scripts.every(script => card.scripts.includes(script)),
-  );
+  const answers = async (card: AgentCard): Promise<boolean> =>
+    (line !== undefined && scripts.every(script => card.scripts.includes(script))) ||
+    (await isPreApproved(wanted, card, context));
+  return withCard(question, context, review, answers);
 }
 
 /** Returns as many names as a person reads. The command itself shows them all. */

@@ -38,8 +38,9 @@ export interface PolicyContext extends RunFolders {
   rules?: PolicyFile;
   reviews?: AgentReviews;
   memory?: RunMemory;
-  /** The skill's own limit on its commands, such as `git *`. No other command may even be asked for. */
-  commandPatterns?: readonly string[] | undefined;
+  /** Commands that the running skill's `allowed-tools` and `disallowed-tools` name, word by word. */
+  namedCommands?: readonly (readonly string[])[];
+  disallowedCommands?: readonly (readonly string[])[];
   /** Set for a step that looks and changes nothing. */
   role?: 'read-only';
   /** Where the question would be asked, if that matters. */

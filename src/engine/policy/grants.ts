@@ -192,9 +192,10 @@ const ruleParts = [
 /** Describes a permission on one line. */
 export function describePermission(permission: Permission): string {
   if (permission.kind === 'card') {
-    const { hosts, scripts, variables, servers, folders } = permission.review;
+    const { hosts, scripts, commands = [], variables, servers, folders } = permission.review;
     const parts = [
       `${scripts.length} scripts`,
+      ...(commands.length > 0 ? [`${commands.length} commands`] : []),
       `${hosts.length} hosts`,
       `${variables.length} variables`,
       `${servers.length} MCP servers`,

@@ -65,13 +65,13 @@ export async function withCard(
   question: Ask,
   context: PolicyContext,
   review: ReviewState | undefined,
-  covers: (card: NonNullable<Ask['card']>) => boolean,
+  covers: (card: NonNullable<Ask['card']>) => boolean | Promise<boolean>,
 ): Promise<Ask> {
   const { agent, reviews, memory } = context;
   if (!agent || !reviews || !review || review.state === 'reviewed' || review.files.tooLarge) return question;
   const card = await reviews.cardOf(agent).catch(() => undefined);
   if (!card || card.state === 'reviewed') return question;
-  const isCovered = covers(card);
+  const isCovered = await covers(card);
   if (!isCovered && memory?.cardShown) return question;
   const changed = card.changes.map(({ path }) => path);
   const named = changed.length > 3 ? [...changed.slice(0, 3), `${changed.length - 3} more`] : changed;

@@ -1,7 +1,6 @@
 /** Reads commands from the tokens of a line: exactly for what is allowed, and generously for what is forbidden. */
-import { matchesWildcard } from '../files/globPattern.ts';
 import { reserved } from './commandPlan.ts';
-import { readLine, type ShellLine, type ShellToken, shellText, signs } from './shellWords.ts';
+import { readLine, type ShellLine, shellText, signs } from './shellWords.ts';
 
 export interface SimpleCommand {
   words: string[];
@@ -181,35 +180,4 @@ const betweenPieces = /[\s;&|<>()'"`=@:,]+/;
 export function piecesOf(line: string): string[] {
   const plain = line.replace(/\\(?:\r?\n)|["'\\]/g, '');
   return [...new Set([line, plain].flatMap(text => text.split(betweenPieces)))].filter(Boolean);
-}
-
-/** Returns why the command may not be asked for; undefined if every part of it matches a pattern. */
-export function patternProblem(command: string, patterns: readonly string[]): string | undefined {
-  const allowed = patterns.map(pattern => `\`${pattern}\``).join(', ');
-  const parts = commandParts(command);
-  if (!parts) return `The skill allows only ${allowed}, so a command must not have another one inside it.`;
-  const other = parts.find(part => !patterns.some(pattern => matches(pattern, part)));
-  return other === undefined ? undefined : `The skill allows only the commands ${allowed}, not \`${other}\`.`;
-}
-
-/** Returns true if the part matches. `git *` means `git` alone too. */
-const matches = (pattern: string, part: string): boolean =>
-  matchesWildcard(pattern, part) || (pattern.endsWith(' *') && part === pattern.slice(0, -2));
-
-/**
- * Returns the commands that a shell would run one after the other or side by side, as they are written. Undefined if the text does
- * not show which commands run: a substitution, a group, or an unclosed quote.
- */
-function commandParts(command: string): string[] | undefined {
-  const { tokens, inner, open, unread } = readLine(command);
-  if (unread !== undefined || inner.length > 0) return undefined;
-  if (open && /\$['"]/.test(command)) return undefined;
-  const parts: ShellToken[][] = [[]];
-  for (const token of tokens) {
-    if (token.kind === 'heredoc' || /^[()]$/.test(token.text) || /[\ue010\ue012]/.test(token.text))
-      return undefined;
-    if (token.kind === 'operator' && !/[<>]/.test(token.text)) parts.push([]);
-    else if (token.kind !== 'comment') parts.at(-1)!.push(token);
-  }
-  return parts.filter(part => part.length > 0).map(part => command.slice(part[0]!.at, part.at(-1)!.end));
 }

@@ -9,7 +9,7 @@ import { readableFolders } from '../tools/targets.ts';
 import { type Deny, deny, type PolicyContext } from './decision.ts';
 import { deepestInput, type McpReach, mcpReach } from './mcpReach.ts';
 import { foldedPath, relationOf, writtenSegments } from './reach.ts';
-import { patternProblem, plainWords } from './shellCommands.ts';
+import { looseCommands, plainWords, wordsOccur } from './shellCommands.ts';
 
 /**
  * Describes what a call would touch. `subject` is the real path, the whole command or the address in its normal form. For an MCP
@@ -181,8 +181,15 @@ async function command(
 ): Promise<PolicySubject | Deny> {
   const { command: given, cwd } = input;
   if (typeof given !== 'string') return deny('input.invalid', 'The command must be a string.');
-  const problem = context.commandPatterns && patternProblem(given, context.commandPatterns);
-  if (problem) return deny('skill.allowed-tools', problem);
+  const { disallowedCommands = [] } = context;
+  const disallowed =
+    disallowedCommands.length > 0 &&
+    looseCommands(given).flatMap(words => disallowedCommands.filter(each => wordsOccur(each, words)))[0];
+  if (disallowed)
+    return deny(
+      'skill.disallowed-tools',
+      `The skill itself rules out the command \`${disallowed.join(' ')}\`.`,
+    );
   const { commandDir, home } = context;
   const wanted = typeof cwd === 'string' ? cwd : commandDir;
   const folder = await resolvePath(wanted, commandDir, home).catch(() => wanted);

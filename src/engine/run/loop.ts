@@ -8,6 +8,7 @@ import type {
   RunOutcome,
   ToolCall,
 } from '../../protocol/run.ts';
+import { defaultMaxRounds, mostRounds } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { newToken } from '../human.ts';
 import { ownCallIds } from '../providers/callIds.ts';
@@ -25,9 +26,6 @@ import type { Tool } from '../tools/tool.ts';
 import type { Budget } from './budget.ts';
 import { runTools, type ToolCallContext } from './toolCalls.ts';
 
-/** Maximum number of rounds of one run. */
-export const maxRounds = 20;
-
 export interface RunSpec extends ToolCallContext {
   provider: Provider;
   system: string;
@@ -35,6 +33,8 @@ export interface RunSpec extends ToolCallContext {
   skillDir?: string;
   /** Filled during the run, so that a failed run still has its transcript. The first message is already there. */
   messages: Message[];
+  /** Rounds after which a person is asked whether to go on, and after which a run that nobody attends ends. Defaults to 20. */
+  maxRounds?: number | undefined;
   /** Increased during the run. */
   counts: { rounds: number; toolCalls: number };
   priceOf(tokens: TokenCount): number | 'unknown';
@@ -52,11 +52,17 @@ interface Reply {
 export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerator<RunEvent, RunOutcome> {
   const { notice, quota } = spec.provider;
   if (notice) yield { type: 'notice', level: 'info', message: notice };
+  const atATime = Math.min(spec.maxRounds ?? defaultMaxRounds, mostRounds);
   let asksFor = quota;
-  while (spec.counts.rounds < maxRounds) {
+  for (let limit = atATime; ; ) {
     signal.throwIfAborted();
-    if (asksFor && isDue(asksFor, spec)) {
-      const answer = yield* askForMore(asksFor, spec, signal);
+    if (spec.counts.rounds >= limit) {
+      if (limit >= mostRounds || spec.human.isAway) return 'round_limit';
+      const answer = yield* askToGoOn(atATime, spec, signal);
+      if (!answer.allow) return 'round_limit';
+      limit = answer.scope === 'once' ? Math.min(limit + atATime, mostRounds) : mostRounds;
+    } else if (asksFor && isDue(asksFor, spec)) {
+      const answer = yield* askForMore(asksFor, limit, spec, signal);
       if (!answer.allow) return 'cancelled';
       if (answer.scope !== 'once') asksFor = undefined;
     }
@@ -78,26 +84,49 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     spec.counts.toolCalls += reply.calls.length;
     yield* runTools(reply.calls, spec, signal);
   }
-  return 'round_limit';
 }
 
 const isDue = ({ roundsBeforeAsking }: Quota, { counts }: RunSpec): boolean =>
   roundsBeforeAsking > 0 && counts.rounds > 0 && counts.rounds % roundsBeforeAsking === 0;
 
 /** Asks the person before further rounds. An unattended loop can use up a month's quota in minutes. */
-async function* askForMore(
+function askForMore(
   { whose, roundsBeforeAsking }: Quota,
+  limit: number,
+  spec: RunSpec,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, ApprovalDecision> {
+  const { rounds } = spec.counts;
+  const reason = `This run has asked the model ${rounds} times already, and each time counts against the quota of ${whose}.`;
+  return askAboutRounds(Math.min(roundsBeforeAsking, limit - rounds), 'quota.rounds', reason, spec, signal);
+}
+
+/** Asks the person at the limit of rounds. A long task needs more of them, and a model that goes in circles must not have them. */
+function askToGoOn(
+  atATime: number,
+  spec: RunSpec,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, ApprovalDecision> {
+  const { rounds } = spec.counts;
+  const more = Math.min(atATime, mostRounds - rounds);
+  const reason = `This run has asked the model ${rounds} times and is not done. A yes for the run asks no more before ${mostRounds} times; max_rounds sets when this is asked.`;
+  return askAboutRounds(more, 'run.rounds', reason, spec, signal);
+}
+
+async function* askAboutRounds(
+  more: number,
+  rule: string,
+  reason: string,
   { provider, counts, human }: RunSpec,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, ApprovalDecision> {
-  const more = Math.min(roundsBeforeAsking, maxRounds - counts.rounds);
   const request: ApprovalRequest = {
     callId: `more-rounds-${counts.rounds}`,
     token: newToken(),
     tool: 'more_rounds',
     subject: `${more} more ${more === 1 ? 'question' : 'questions'} to ${provider.model}`,
-    rule: 'quota.rounds',
-    reason: `This run has asked the model ${counts.rounds} times already, and each time counts against the quota of ${whose}.`,
+    rule,
+    reason,
     scopes: ['once', 'run'],
   };
   const answer = human.approve(request, signal);

@@ -13,7 +13,7 @@ import { priceOf } from '../providers/prices.ts';
 import type { Provider, TokenCount } from '../providers/provider.ts';
 import type { Match } from '../routing/routeName.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
-import { type AllowedTools, keepsTool, readAllowedTools } from '../skills/allowedTools.ts';
+import { namesTool, readToolNames, type ToolNames } from '../skills/allowedTools.ts';
 import { existingSkillRoots, type SkillRoot } from '../skills/findSkills.ts';
 import { readinessOf, thisMachine } from '../skills/readiness.ts';
 import { resourcesOf } from '../skills/resources.ts';
@@ -75,17 +75,16 @@ async function prepareSkill(
   const earlier = earlierFor(run, provider);
   addSkillRequest(match, run, earlier);
   const env = commandEnvironment({ ...config.env, HOME: config.home }, folders, config.dataDir);
-  const allowed = readAllowedTools(skill.allowedTools);
+  const disallowed = readToolNames(skill.disallowedTools);
   let servers: McpServers | undefined;
-  const policy = skillPolicy(config, agent, folders, run, allowed, () => servers);
+  const policy = skillPolicy(config, match, folders, run, () => servers);
   rememberEarlierReads(earlier, attachedNames(run.request.attachments ?? []), policy);
   const protectedDirs = await realFolders(policy);
-  const offered = (): readonly Tool[] => keptTools(allowed, servers);
-  const mayHaveServers = agent.mcpConfig !== undefined && allowed?.mcpTools.length !== 0;
+  const offered = (): readonly Tool[] => keptTools(disallowed, servers);
   return {
     opening: [...(isFirst ? placeOf(agent) : []), ...openingOf(skill, missingNotice(skill, missing))],
     policy,
-    ...(mayHaveServers && {
+    ...(agent.mcpConfig !== undefined && {
       async connect(signal) {
         const reach = { signIn, redact: run.redact, workFolders: [agent.workingDir, ...workFolders] };
         servers = await connectServers(config, agent, skillTools, env, signal, reach);
@@ -96,6 +95,7 @@ async function prepareSkill(
       const tools = offered().map(tool => tool.definition.name);
       return {
         ...loopFields(run, provider),
+        maxRounds: config.maxRounds ?? skill.maxRounds ?? agent.maxRounds,
         system: systemPrompt(agent, skill, folders, { resources, missing, tools }),
         skillDir: skill.dir,
         // Looked up in every round: a server may change its tools.
@@ -142,17 +142,17 @@ const loopFields = ({ human, messages, counts, budget }: Run, provider: Provider
 
 function skillPolicy(
   config: Config,
-  agent: Agent,
+  { agent, skill }: Match,
   folders: RunFolders,
   { redact }: Run,
-  allowed: AllowedTools | undefined,
   servers: () => McpServers | undefined,
 ): PolicyContext {
   const rules = runPolicy(config, agent, folders);
   return {
     ...rules,
     holdsSecret: text => rules.holdsSecret?.(text) === true || redact.finds(text),
-    commandPatterns: allowed?.commandPatterns,
+    namedCommands: readToolNames(skill.allowedTools).commands,
+    disallowedCommands: readToolNames(skill.disallowedTools).commands,
     mcpTool: name => servers()?.merged().facts.get(name),
   };
 }
@@ -176,12 +176,11 @@ const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warnin
 const attachedNames = (attachments: readonly Attachment[]): string[] =>
   attachments.map(each => (each.kind === 'text' && each.path) || each.name);
 
-/** Returns the tools that are offered. `allowed-tools` narrows them and never adds any. */
-function keptTools(allowed: AllowedTools | undefined, mcp: McpServers | undefined): readonly Tool[] {
+/** Returns the tools that are offered: all but those that the skill's `disallowed-tools` name. */
+function keptTools(disallowed: ToolNames, mcp: McpServers | undefined): readonly Tool[] {
   const merged = mcp?.merged();
   const tools = merged?.tools ?? skillTools;
-  if (!allowed) return tools;
-  return tools.filter(({ definition: { name } }) => keepsTool(allowed, name, merged?.facts.get(name)));
+  return tools.filter(({ definition: { name } }) => !namesTool(disallowed, name, merged?.facts.get(name)));
 }
 
 /** Returns the real paths of the protected folders, since a search compares real paths. */
@@ -224,6 +223,7 @@ async function prepareOpen(run: Run, provider: Provider, engine: Engine): Promis
     policy,
     spec: () => ({
       ...loopFields(run, provider),
+      maxRounds: config.maxRounds,
       system: withoutSkillPrompt(folders, roots),
       tools: readOnlyTools,
       context: { ...folders, env, ripgrep, protectedDirs },

@@ -65,6 +65,10 @@ export interface Skill {
   readonly modelInvocable: boolean;
   /** `allowed-tools`, one entry for each tool or pattern, as written. Undefined if missing. */
   readonly allowedTools: readonly string[] | undefined;
+  /** `disallowed-tools`, in the same form. */
+  readonly disallowedTools?: readonly string[] | undefined;
+  /** `max_rounds`, from 1 to 500. Undefined if missing or not such a number. */
+  readonly maxRounds?: number | undefined;
   readonly diagnostics: readonly Diagnostic[];
 }
 
@@ -93,6 +97,8 @@ export interface Agent {
   readonly unaskedWithin?: string;
   readonly source: SkillSource;
   readonly mcpConfig?: string;
+  /** `max_rounds` of its agent.toml, for skills that set none. */
+  readonly maxRounds?: number | undefined;
   /** Defects of the agent's own files (agent.toml, agents.toml). Those of a skill are in the skill's diagnostics. */
   readonly diagnostics: readonly Diagnostic[];
 }

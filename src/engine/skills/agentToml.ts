@@ -1,7 +1,7 @@
 /** Reads agent.toml, an agent's description of itself; if it is broken, the agent loads without it, with a diagnostic. */
 
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
-import { type Config, expandPath } from '../config.ts';
+import { type Config, expandPath, mostRounds, roundsIn } from '../config.ts';
 import type { Diagnostic } from '../files/diagnostic.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive, whatObeys } from '../files/sensitiveNames.ts';
@@ -13,6 +13,8 @@ export interface AgentToml {
   description: string | undefined;
   /** Text as written: `.`, or a path that may start with `~`. If undefined, the default. */
   workingDir: string | undefined;
+  /** Rounds of a run before it asks whether to go on, if the file sets them. */
+  maxRounds: number | undefined;
   diagnostics: readonly Diagnostic[];
 }
 
@@ -22,13 +24,30 @@ export function readAgentToml(packDir: string): AgentToml {
   const { table, diagnostics } = readToml(file, 'agent-toml', 'The agent was loaded without it.');
   const place = { code: 'agent-toml-value', file, line: 1 };
   const passedOver = textDefects(table, ['name', 'description', 'working_dir'], place);
+  const rounds = Object.hasOwn(table, 'max_rounds') ? table['max_rounds'] : undefined;
   return {
     name: textOf(table, 'name') ?? basename(packDir),
     description: textOf(table, 'description'),
     workingDir: textOf(table, 'working_dir'),
-    diagnostics: [...diagnostics, ...passedOver],
+    maxRounds: roundsIn(rounds),
+    diagnostics: [...diagnostics, ...passedOver, ...roundsDefects(rounds, { ...place, severity: 'warning' })],
   };
 }
+
+/** Returns a defect if the rounds that a file sets are not a number that a run can use. */
+export const roundsDefects = (
+  rounds: unknown,
+  place: Pick<Diagnostic, 'severity' | 'code' | 'file' | 'line'>,
+): Diagnostic[] =>
+  rounds === undefined || roundsIn(rounds) !== undefined
+    ? []
+    : [
+        {
+          ...place,
+          message: 'max_rounds is not a number of rounds, so it is not used.',
+          fix: `Write a whole number from 1 to ${mostRounds}, such as max_rounds = 60 in agent.toml or max_rounds: 60 in SKILL.md.`,
+        },
+      ];
 
 type Places = Pick<Config, 'home' | 'cwd' | 'configDir' | 'dataDir' | 'skillsDir'>;
 

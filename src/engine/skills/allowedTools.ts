@@ -1,4 +1,7 @@
-/** Reads `allowed-tools`: the tools that a skill keeps, under any runner's names, and the commands that it may ask for. */
+/**
+ * Reads `allowed-tools` and `disallowed-tools`: the tools, commands and hosts that a skill names, under any runner's names. The
+ * first asks to use them unasked and takes nothing away. The second takes away.
+ */
 
 /** Aliases by Telos's name. The first ones are shown to the model. All are understood in any case. */
 export const toolAliases: Readonly<Record<string, readonly string[]>> = {
@@ -22,14 +25,16 @@ const byAlias = new Map(
 export const toolNamed = (name: string): string | undefined =>
   Object.hasOwn(toolAliases, name) ? name : byAlias.get(name.toLowerCase());
 
-export interface AllowedTools {
-  /** Names of Telos's own tools. */
+export interface ToolNames {
+  /** Names of Telos's own tools, as far as the skill names all of a tool. */
   tools: ReadonlySet<string>;
   /** Names of MCP servers' tools, as written. */
   mcpTools: readonly string[];
-  /** Patterns of commands, such as `git *`. Undefined if any command may be asked for. */
-  commandPatterns: readonly string[] | undefined;
-  /** Names that no tool has here. */
+  /** Words of commands, such as `git` and `*`. A last `*` stands for any further words. */
+  commands: readonly (readonly string[])[];
+  /** Hosts of web pages. */
+  hosts: readonly string[];
+  /** Entries that mean nothing here. */
   unknown: readonly string[];
 }
 
@@ -43,40 +48,32 @@ export function splitAllowedTools(value: unknown): string[] | undefined {
   return entries.length > 0 ? entries : undefined;
 }
 
-/**
- * Returns the allowed tools, or undefined if the skill keeps all tools. It keeps all if there are no entries, or none that names
- * a tool.
- */
-export function readAllowedTools(entries: readonly string[] | undefined): AllowedTools | undefined {
-  if (!entries) return undefined;
+/** Returns what the entries name. Everything in it is empty if there are none. */
+export function readToolNames(entries: readonly string[] = []): ToolNames {
   const tools = new Set<string>();
-  const [mcpTools, patterns, unknown]: [string[], string[], string[]] = [[], [], []];
-  let anyCommand = false;
+  const names = { mcpTools: [] as string[], commands: [] as string[][], hosts: [] as string[] };
+  const unknown: string[] = [];
   for (const entry of entries) {
-    const [, name = '', pattern] = /^([^(]*)(?:\((.*)\))?$/.exec(entry) ?? [];
+    const [, name = '', within = '*'] = /^([^(]*)(?:\((.*)\))?$/.exec(entry) ?? [];
     const tool = toolNamed(name);
-    if (tool === undefined) (/^mcp__/.test(name) ? mcpTools : unknown).push(name);
-    else tools.add(tool);
-    if (tool !== 'run_command') continue;
-    const wanted = pattern?.trim();
-    if (wanted === undefined || wanted === '' || wanted === '*') anyCommand = true;
-    else patterns.push(wanted.replace(/:\*$/, ' *'));
+    const pattern = within.trim();
+    const host = /^domain:([\w.-]+)$/i.exec(pattern)?.[1];
+    if (/^mcp__/.test(name)) names.mcpTools.push(name);
+    else if (tool === undefined) unknown.push(name);
+    else if (/^\*{0,2}$/.test(pattern)) tools.add(tool);
+    else if (tool === 'run_command') names.commands.push(pattern.replace(/\s*:\*$/, ' *').split(/\s+/));
+    else if (tool === 'fetch_url' && host) names.hosts.push(host.toLowerCase());
+    else unknown.push(entry);
   }
-  if (tools.size === 0 && mcpTools.length === 0) return undefined;
-  return {
-    tools,
-    mcpTools,
-    commandPatterns: anyCommand || patterns.length === 0 ? undefined : patterns,
-    unknown,
-  };
+  return { tools, ...names, unknown };
 }
 
 /**
- * Whether a skill keeps a tool. `server` is set for an MCP server's tool. Such tools are named `mcp__server`, `mcp__server__*` or
- * `mcp__server__tool`.
+ * Whether a skill's `disallowed-tools` name the tool. `server` is set for an MCP server's tool. Such tools are named
+ * `mcp__server`, `mcp__server__*` or `mcp__server__tool`.
  */
-export function keepsTool(
-  { tools, mcpTools }: AllowedTools,
+export function namesTool(
+  { tools, mcpTools }: ToolNames,
   name: string,
   server?: { server: string; tool: string },
 ): boolean {

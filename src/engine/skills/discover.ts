@@ -46,6 +46,7 @@ export interface AgentFields extends WantedWork {
   mcpConfig?: string | undefined;
   /** See `Agent`. */
   projectDir?: string;
+  maxRounds?: number | undefined;
   diagnostics?: readonly Diagnostic[];
 }
 
@@ -148,6 +149,7 @@ export function agentOf(
     isForeign,
     ...(projectDir === undefined ? {} : { projectDir }),
     ...(mcpConfig ? { mcpConfig } : {}),
+    ...(fields.maxRounds === undefined ? {} : { maxRounds: fields.maxRounds }),
     diagnostics,
   };
 }

@@ -3,7 +3,8 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Diagnostic, TextEdit } from '../files/diagnostic.ts';
-import { readAllowedTools, splitAllowedTools } from './allowedTools.ts';
+import { roundsDefects } from './agentToml.ts';
+import { readToolNames, splitAllowedTools } from './allowedTools.ts';
 import { fieldText, findKey, findValue, parseSkillFile, withoutMark } from './frontmatter.ts';
 import { readRuntimeMetadata } from './runtimeMetadata.ts';
 import { type FileSkill, missingDescription, openSkill, skillFileIn } from './skillFile.ts';
@@ -105,9 +106,19 @@ function fieldDefects(fields: Fields, file: string, text: () => string): Diagnos
         fix: 'Write it as YAML or as JSON, such as {"openclaw": {"requires": {"bins": ["jq"]}}}.',
       }),
     ),
-    ...allowedToolsDefects(fields, file, lineOf),
+    ...toolNameDefects('allowed-tools', fields, file, lineOf),
+    ...toolNameDefects('disallowed-tools', fields, file, lineOf),
+    ...roundsDefects(fields[roundsKey(fields)], {
+      severity: 'warning',
+      code: 'max-rounds',
+      file,
+      line: lineOf(roundsKey(fields)),
+    }),
   ];
 }
+
+const roundsKey = (fields: Fields): string =>
+  fields['max_rounds'] === undefined ? 'max-rounds' : 'max_rounds';
 
 function nameDiffers(name: string, folder: string, file: string, text: string): Diagnostic {
   const place = findValue(text, 'name');
@@ -152,21 +163,22 @@ const plainOrQuoted = (name: string): string =>
     ? name
     : JSON.stringify(name);
 
-function allowedToolsDefects(fields: Fields, file: string, lineOf: (key: string) => number): Diagnostic[] {
-  const entries = splitAllowedTools(fields['allowed-tools']);
-  if (!entries) return [];
-  const allowed = readAllowedTools(entries);
-  const strange = allowed ? allowed.unknown : entries;
-  if (strange.length === 0) return [];
-  const names = strange.map(entry => `'${entry}'`).join(', ');
-  const consequence = allowed ? 'The other names hold.' : 'No tool is known by these names, so all stay.';
+function toolNameDefects(
+  key: 'allowed-tools' | 'disallowed-tools',
+  fields: Fields,
+  file: string,
+  lineOf: (key: string) => number,
+): Diagnostic[] {
+  const { unknown } = readToolNames(splitAllowedTools(fields[key]));
+  if (unknown.length === 0) return [];
+  const names = unknown.map(entry => `'${entry}'`).join(', ');
   return [
     {
       severity: 'info',
-      code: 'allowed-tools',
-      message: `\`allowed-tools\` names ${names}, which Telos does not have. ${consequence}`,
+      code: key,
+      message: `\`${key}\` names ${names}, which means nothing to Telos. The other names hold.`,
       file,
-      line: lineOf('allowed-tools'),
+      line: lineOf(key),
       fix: 'Name tools such as Read, Write, Edit, Grep, Glob, LS, Bash(git *), WebFetch or mcp__server__tool.',
     },
   ];

@@ -4,6 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, openSync, readdirSync, readSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
+import { roundsIn } from '../config.ts';
 import type { Diagnostic } from '../files/diagnostic.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
@@ -107,6 +108,13 @@ class LazySkill implements FileSkill {
   }
   get allowedTools(): readonly string[] | undefined {
     return splitAllowedTools(this.#parsed.fields['allowed-tools']);
+  }
+  get disallowedTools(): readonly string[] | undefined {
+    return splitAllowedTools(this.#parsed.fields['disallowed-tools']);
+  }
+  get maxRounds(): number | undefined {
+    const { fields } = this.#parsed;
+    return roundsIn(fields['max_rounds'] ?? fields['max-rounds']);
   }
   get fields(): ParsedSkillFile['fields'] {
     return this.#parsed.fields;

@@ -118,6 +118,7 @@ function configWith(keys: Readonly<Record<string, string>>): Config {
     routingMode: auto(setting('routing.mode')),
     routingModel: setting('routing.model'),
     replayFile: setting('replayFile'),
+    maxRounds: settings.get<number | null>('maxRounds')?.toString(),
     ...limitsIn(settings),
   });
 }

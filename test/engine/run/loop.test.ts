@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Human, nobody } from '../../../src/engine/human.ts';
-import { maxRounds } from '../../../src/engine/run/loop.ts';
+import { type Human, nobody, yesToAll } from '../../../src/engine/human.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
+import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 import { calls, done, type ScriptedProvider, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type LoopFolder, loopFolder } from './loopFolder.ts';
 
@@ -84,7 +84,7 @@ describe('runLoop', () => {
     it('asks no more in this run after a yes for it', async () => {
       const asked: string[] = [];
       const { end } = await folder.run(looks(), asking(['run'], asked));
-      assert.deepEqual([asked.length, end.outcome, end.rounds], [1, 'round_limit', maxRounds]);
+      assert.deepEqual([asked.length, end.outcome, end.rounds], [1, 'round_limit', 20]);
     });
 
     it('says first what there is to know', async () => {
@@ -94,9 +94,41 @@ describe('runLoop', () => {
     });
   });
 
-  it('stops after its last round', async () => {
-    const { end } = await folder.run(scriptedProvider([[calls('1', 'list_directory', {}), done()]]));
-    assert.deepEqual([end.outcome, end.rounds], ['round_limit', maxRounds]);
+  describe('at its last round', () => {
+    const circles = (): ScriptedProvider => scriptedProvider([[calls('1', 'list_directory', {}), done()]]);
+    const answering = (answers: ('once' | 'run')[], asked: ApprovalRequest[]): Human => ({
+      ask: nobody.ask,
+      approve: async request => {
+        asked.push(request);
+        const scope = answers.shift();
+        return scope ? { allow: true, scope } : { allow: false, reason: 'no' };
+      },
+    });
+
+    it('stops where nobody reads the question, also with a yes to everything', async () => {
+      for (const human of [nobody, yesToAll]) {
+        const { end, events } = await folder.run(circles(), human);
+        assert.deepEqual([end.outcome, end.rounds], ['round_limit', 20]);
+        assert.ok(!events.some(({ type }) => type === 'approval_request'));
+      }
+    });
+
+    it('asks a person, goes on for as many rounds after each yes, and stops at a no', async () => {
+      const asked: ApprovalRequest[] = [];
+      const { end } = await folder.run(circles(), answering(['once', 'once'], asked));
+      assert.deepEqual([end.outcome, end.rounds], ['round_limit', 60]);
+      assert.deepEqual(
+        asked.map(({ tool, subject, rule }) => [tool, subject, rule]),
+        [1, 2, 3].map(() => ['more_rounds', '20 more questions to script', 'run.rounds']),
+      );
+      assert.match(asked[1]?.reason ?? '', /40 times and is not done/);
+    });
+
+    it('asks no more after a yes for the run, and still ends', async () => {
+      const asked: ApprovalRequest[] = [];
+      const { end } = await folder.run(circles(), answering(['run'], asked));
+      assert.deepEqual([asked.length, end.outcome, end.rounds], [1, 'round_limit', 500]);
+    });
   });
 
   it('asks once more without tools when the first turn fails before it said anything', async () => {

@@ -15,7 +15,12 @@ describe('a prepared run', () => {
   });
   afterEach(() => folder.remove());
 
-  async function run(skill: string, words: string, turns: readonly ScriptedTurn[] = [[says('ok'), done()]]) {
+  async function run(
+    skill: string,
+    words: string,
+    turns: readonly ScriptedTurn[] = [[says('ok'), done()]],
+    env: Record<string, string> = {},
+  ) {
     folder.add({ 'skills/pack/skills/one/SKILL.md': skill });
     const config = loadConfig({
       env: {
@@ -24,6 +29,7 @@ describe('a prepared run', () => {
         TELOS_DATA_DIR: join(folder.path, 'data'),
         TELOS_PROVIDER: 'scripted',
         PATH: '',
+        ...env,
       },
       home: folder.path,
       cwd: folder.path,
@@ -47,6 +53,7 @@ describe('a prepared run', () => {
     const [first] = request?.messages ?? [];
     return {
       asked,
+      rounds: state.counts.rounds,
       notices: events.flatMap(event => (event.type === 'notice' ? event.message : [])),
       results: events.flatMap(event => (event.type === 'tool_end' ? event.result.content : [])),
       system: request?.system ?? '',
@@ -95,24 +102,43 @@ describe('a prepared run', () => {
     assert.match(system, /install nothing unless the person asks/);
   });
 
-  it('narrows the tools and the commands to those that the skill allows, without asking anybody', async () => {
+  it('takes the number of rounds from the person, else from the skill, else from its agent, else 20', async () => {
+    const circles: ScriptedTurn[] = [[calls('1', 'list_directory', {}), done('tool_use')]];
+    const skill = '---\ndescription: d\n---\nB';
+    const rounds = async (text: string, env = {}) => (await run(text, 'go', circles, env)).rounds;
+    assert.equal(await rounds(skill), 20);
+    folder.add({ 'skills/pack/agent.toml': 'max_rounds = 4' });
+    assert.equal(await rounds(skill), 4);
+    const longer = skill.replace('d\n', 'd\nmax_rounds: 30\n');
+    assert.equal(await rounds(longer), 30);
+    assert.equal(await rounds(longer, { TELOS_MAX_ROUNDS: '2' }), 2);
+    assert.equal(await rounds(skill.replace('d\n', 'd\nmax_rounds: 900\n')), 4);
+  });
+
+  it('takes no tool away for `allowed-tools`, and those that `disallowed-tools` names', async () => {
+    const text = (more: string) => `---\ndescription: d\n${more}---\nB`;
+    const all = await run(text(''), 'go');
+    assert.deepEqual((await run(text('allowed-tools: Read, Bash(git *)\n'), 'go')).tools, all.tools);
     const { tools, results, asked, system } = await run(
-      '---\ndescription: d\nallowed-tools: Read, Bash(git *)\n---\nB',
+      text('allowed-tools: Read\ndisallowed-tools: Write, Bash(git push *)\n'),
       'go',
       [
         [
-          calls('1', 'run_command', { command: 'git status; rm -rf .' }),
-          calls('2', 'run_command', { command: 'git status' }),
+          calls('1', 'run_command', { command: 'true; /usr/bin/git push origin' }),
+          calls('2', 'run_command', { command: 'git status -u' }),
           calls('3', 'write_file', { path: 'a', content: 'b' }),
           done('tool_use'),
         ],
         [says('ok'), done()],
       ],
     );
-    assert.deepEqual(tools, ['read_file', 'run_command']);
+    assert.deepEqual(
+      tools,
+      all.tools.filter(name => name !== 'write_file'),
+    );
     assert.doesNotMatch(system, /write_file/);
-    assert.deepEqual(asked, ['git status']);
-    assert.match(results[0] ?? '', /skill\.allowed-tools/);
+    assert.deepEqual(asked, ['git status -u']);
+    assert.match(results[0] ?? '', /skill\.disallowed-tools.*`git push \*`/);
     assert.match(results[2] ?? '', /Unknown tool: write_file/);
   });
 });

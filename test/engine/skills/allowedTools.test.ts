@@ -1,8 +1,8 @@
-/** The tools that a skill keeps, in every way it can be said. */
+/** What a skill names in `allowed-tools` and `disallowed-tools`, in every way it can be said. */
 import assert from 'node:assert/strict';
-import { readAllowedTools, splitAllowedTools } from '../../../src/engine/skills/allowedTools.ts';
+import { namesTool, readToolNames, splitAllowedTools } from '../../../src/engine/skills/allowedTools.ts';
 
-const read = (value: unknown) => readAllowedTools(splitAllowedTools(value));
+const read = (value: unknown) => readToolNames(splitAllowedTools(value));
 
 describe('allowed-tools', () => {
   for (const written of [
@@ -11,26 +11,35 @@ describe('allowed-tools', () => {
     ['Read', 'Bash(git:*)', 'grep'],
   ]) {
     it(`reads ${JSON.stringify(written)}`, () => {
-      const allowed = read(written)!;
-      assert.deepEqual([...allowed.tools].sort(), ['read_file', 'run_command', 'search_files']);
-      assert.deepEqual(allowed.commandPatterns, ['git *']);
+      const { tools, commands } = read(written);
+      assert.deepEqual([...tools].sort(), ['read_file', 'search_files']);
+      assert.deepEqual(commands, [['git', '*']]);
     });
   }
 
-  it('lets any command be asked for where one entry has no pattern', () => {
-    assert.equal(read('Bash Bash(git *)')!.commandPatterns, undefined);
-    assert.deepEqual(read('Bash(git status), Bash(npm run *)')!.commandPatterns, ['git status', 'npm run *']);
+  it('tells a whole tool from some of its commands', () => {
+    assert.deepEqual([[...read('Bash').tools], read('Bash(*)').commands], [['run_command'], []]);
+    const { tools, commands } = read('Bash(git status), Bash(npm run *)');
+    assert.deepEqual([[...tools], commands.map(words => words.join(' '))], [[], ['git status', 'npm run *']]);
   });
 
-  it('leaves all tools where nothing is said, or nothing that names a tool', () => {
-    for (const value of [undefined, '', [], 'system-io', 7]) assert.equal(read(value), undefined);
+  it('reads hosts, keeps apart what belongs to MCP servers, and says what means nothing here', () => {
+    const { hosts, mcpTools, unknown } = read(
+      'WebFetch(domain:Docs.test), mcp__vibes__vibes, AskUserQuestion, Read(./x)',
+    );
+    assert.deepEqual(hosts, ['docs.test']);
+    assert.deepEqual(mcpTools, ['mcp__vibes__vibes']);
+    assert.deepEqual(unknown, ['AskUserQuestion', 'Read(./x)']);
+    for (const value of [undefined, '', [], 7]) assert.equal(read(value).tools.size, 0);
   });
 
-  it('keeps apart what belongs to MCP servers and what is unknown', () => {
-    const allowed = read('mcp__vibes__vibes, AskUserQuestion')!;
+  it('knows the tools that are ruled out, also those of a server', () => {
+    const names = read('Write, mcp__one, mcp__two__go');
+    const ofServer = (server: string, tool: string) => namesTool(names, tool, { server, tool });
+    assert.deepEqual([namesTool(names, 'write_file'), namesTool(names, 'read_file')], [true, false]);
     assert.deepEqual(
-      [[...allowed.tools], allowed.mcpTools, allowed.unknown],
-      [[], ['mcp__vibes__vibes'], ['AskUserQuestion']],
+      [ofServer('one', 'x'), ofServer('two', 'go'), ofServer('two', 'x')],
+      [true, true, false],
     );
   });
 });

@@ -1,0 +1,86 @@
+/** Commands that a skill names in `allowed-tools`: unasked once the card is accepted, and nothing beside them. */
+import assert from 'node:assert/strict';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ReviewedAgent } from '../../../src/engine/policy/agentFiles.ts';
+import { AgentReviews } from '../../../src/engine/policy/agentReviews.ts';
+import { decide } from '../../../src/engine/policy/decide.ts';
+import { type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
+import { readToolNames, splitAllowedTools } from '../../../src/engine/skills/allowedTools.ts';
+import { describeCard } from '../../../src/protocol/agentCard.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+describe('a command that `allowed-tools` names', () => {
+  const named = 'Read, Bash(git:*), Bash(make build), Bash(rm:*), Bash, Bash(*), WebFetch(domain:docs.test)';
+  let folder: TempFolder;
+  let agent: ReviewedAgent;
+  let context: PolicyContext;
+  const at = (path: string): string => join(folder.path, path);
+  beforeEach(() => {
+    const text = `---\ndescription: d\nallowed-tools: ${named}\n---\nB`;
+    folder = tempFolder({ 'pack/SKILL.md': text, 'work/a.txt': 'a', 'secret/key': 'k' });
+    const skill = { dir: at('pack'), file: at('pack/SKILL.md') };
+    agent = { name: 'a', packDir: at('pack'), workingDir: at('work'), source: 'user', skills: [skill] };
+    const places = { configDir: at('config'), dataDir: at('data'), home: at('home'), env: {} };
+    const folders = {
+      workingDir: at('work'),
+      packDir: at('pack'),
+      skillDir: at('pack'),
+      commandDir: at('work'),
+    };
+    mkdirSync(at('home'));
+    context = {
+      ...runPolicy(places, agent, folders),
+      namedCommands: readToolNames(splitAllowedTools(named)).commands,
+    };
+  });
+  afterEach(() => folder.remove());
+  const decided = async (command: string): Promise<string> => {
+    const { action, rule } = await decide({ id: '1', name: 'run_command', input: { command } }, context);
+    return `${action} ${rule}`;
+  };
+  const accept = async (): Promise<void> => {
+    const reviews = new AgentReviews(at('config/reviews'));
+    await reviews.accept(agent, await reviews.cardOf(agent), new Date());
+  };
+
+  it('is on the card with the hosts, and asked about with it until that is accepted', async () => {
+    const card = await context.reviews!.cardOf(agent);
+    assert.deepEqual([card.commands, card.hosts], [['git *', 'make build'], ['docs.test']]);
+    assert.match(describeCard(card).join('\n'), /Commands that it may run:\n {2}git \*\n {2}make build/);
+    assert.equal(await decided('git commit -m hi'), 'ask card.new');
+    await accept();
+    assert.equal(await decided('git commit -m hi'), 'allow card.command');
+    assert.equal(await decided('git add a.txt'), 'allow card.command');
+    assert.equal(await decided('make build'), 'allow card.command');
+  });
+
+  it('asks about everything that it does not name word by word, or that does more', async () => {
+    await accept();
+    symlinkSync(at('secret'), at('work/link'));
+    for (const command of [
+      ...['make', 'make build all', 'npm test', 'rm a.txt', 'git', 'gitx add'].filter(each => each !== 'git'),
+      ...[
+        'git add a.txt; touch b',
+        'git add $(touch b)',
+        'git add a.txt > b',
+        'X=1 git add a',
+        'git add\nrm a',
+      ],
+      ...['git push', 'git push --force', 'git reset --hard', 'git clean -fd', 'git branch --delete x'],
+      ...['git -C .. add a', 'git -C../secret add a', 'git --git-dir=/tmp/x add a', 'git add ~/x'],
+      ...['git add link/key', 'git add .env', 'git mv a.txt AGENTS.md', 'git mv a.txt .git/hooks/pre-commit'],
+      'git clone file:///etc x',
+    ])
+      assert.match(await decided(command), /^ask /, command);
+  });
+
+  it('asks again once a byte of the skill has changed, and for another skill that does not name it', async () => {
+    await accept();
+    assert.equal(await decided('make build'), 'allow card.command');
+    context = { ...context, namedCommands: [['git', '*']] };
+    assert.equal(await decided('make build'), 'ask run.command');
+    folder.add({ 'pack/SKILL.md': '---\ndescription: e\n---\nB' });
+    assert.equal(await decided('git add a.txt'), 'ask card.changed');
+  });
+});
