@@ -2,8 +2,7 @@
 
 import type { Config } from '../engine/config.ts';
 import type { Diagnostic } from '../engine/files/diagnostic.ts';
-import type { Agent, Skill } from '../engine/skills/agent.ts';
-import type { Missing } from '../engine/skills/readiness.ts';
+import type { Agent, Missing, Skill } from '../engine/skills/agent.ts';
 import { Telos } from '../engine/telos.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';

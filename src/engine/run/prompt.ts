@@ -5,10 +5,9 @@ import type { Message } from '../../protocol/run.ts';
 import { isInside } from '../files/paths.ts';
 import { byteCount, escapeInvisible, grouped } from '../files/plainText.ts';
 import { longestRun } from '../records/safeMarkdown.ts';
-import type { Agent, Skill } from '../skills/agent.ts';
+import type { Agent, Missing, Skill } from '../skills/agent.ts';
 import { toolAliases } from '../skills/allowedTools.ts';
 import type { SkillRoot } from '../skills/findSkills.ts';
-import type { Missing } from '../skills/readiness.ts';
 import type { SkillResources } from '../skills/resources.ts';
 import type { RunFolders } from '../tools/tool.ts';
 

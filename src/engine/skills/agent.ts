@@ -14,10 +14,26 @@ export interface InstallStep {
   os: readonly NodeJS.Platform[];
 }
 
+/**
+ * Something that a skill lacks. `what` names it, `reason` is why the skill wants it, `nextStep` what a person can do. Each is a
+ * sentence or less. A `file` cannot be read at all; a `script` is one that the text names.
+ */
+export interface Missing {
+  kind: 'file' | 'os' | 'program' | 'package' | 'script' | 'variable' | 'setting' | 'tool';
+  what: string;
+  reason: string;
+  nextStep: string;
+  /** Commands to copy. Never run unasked. */
+  commands: readonly string[];
+}
+
 /** Requirements of a skill on the machine, from its `metadata`. */
 export interface RuntimeMetadata {
   /** `anyBins` lists programs of which one is enough. `config` lists settings of another runner. */
-  requires: Readonly<Record<'bins' | 'anyBins' | 'env' | 'config', readonly string[]>>;
+  requires: Readonly<Record<'bins' | 'anyBins' | 'env' | 'config', readonly string[]>> & {
+    /** Packages of Python. */
+    readonly pip?: readonly string[];
+  };
   /** Systems that the skill runs on. Empty for any. */
   os: readonly NodeJS.Platform[];
   /** True if the skill can run whatever `requires` says. The system still counts. */

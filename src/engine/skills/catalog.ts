@@ -6,7 +6,8 @@ import { TelosError } from '../errors.ts';
 import { recoverFolders } from '../files/swapFolder.ts';
 import type { Agent, Skill } from './agent.ts';
 import { type Discovery, discoverInSlices, type FileAgent } from './discover.ts';
-import { type Machine, type Readiness, readinessOf, thisMachine } from './readiness.ts';
+import { type Machine, thisMachine } from './machine.ts';
+import { type Readiness, readinessOf } from './readiness.ts';
 
 /** Reads nothing before the first call that needs it. */
 export class Catalog {

@@ -1,22 +1,9 @@
 /** Finds out before a run what a skill lacks on this machine, and how to get it. Nothing is installed or started. */
 
-import { accessSync, constants, readdirSync } from 'node:fs';
-import { delimiter, isAbsolute, join } from 'node:path';
-import type { InstallStep, Skill } from './agent.ts';
+import type { InstallStep, Missing, Skill } from './agent.ts';
 import { foreignToolsIn } from './foreignTools.ts';
-
-/**
- * Something that a skill lacks. `what` names it, `reason` is why the skill wants it, `nextStep` what a person can do. Each is a
- * sentence or less.
- */
-export interface Missing {
-  kind: 'file' | 'os' | 'program' | 'variable' | 'setting' | 'tool';
-  what: string;
-  reason: string;
-  nextStep: string;
-  /** Commands of the author, to copy. Never run unasked. */
-  commands: readonly string[];
-}
+import type { Machine } from './machine.ts';
+import { missingInFiles } from './whatRuns.ts';
 
 export interface Readiness {
   ready: boolean;
@@ -24,74 +11,8 @@ export interface Readiness {
   missing: readonly Missing[];
 }
 
-/** Facts about the computer. Created once for many skills. */
-export interface Machine {
-  platform: NodeJS.Platform;
-  /** Variables that are set, with those of `.env`. */
-  env: Readonly<Record<string, string>>;
-  hasProgram(name: string): boolean;
-}
-
 const systemNames: Readonly<Record<string, string>> = { darwin: 'macOS', linux: 'Linux', win32: 'Windows' };
 const systemName = (platform: string): string => systemNames[platform] ?? platform;
-
-/**
- * Returns this computer. The folders of the PATH are read at the first question for a program, each once. Each name is looked up
- * once.
- */
-export function thisMachine(
-  env: Readonly<Record<string, string>>,
-  platform: NodeJS.Platform = process.platform,
-): Machine {
-  const known = new Map<string, boolean>();
-  let folders: { path: string; names: ReadonlySet<string> }[] | undefined;
-  const look = (name: string): boolean => {
-    if (isAbsolute(name)) return isProgram(name);
-    folders ??= pathFolders(env).map(path => ({ path, names: namesIn(path, platform) }));
-    const spellings = platform === 'win32' ? windowsSpellings(name, env) : [name];
-    return folders.some(({ path, names }) =>
-      spellings.some(spelling => names.has(spelling) && isProgram(join(path, spelling))),
-    );
-  };
-  return {
-    platform,
-    env,
-    hasProgram(name) {
-      const before = known.get(name);
-      if (before !== undefined) return before;
-      const found = look(name);
-      known.set(name, found);
-      return found;
-    },
-  };
-}
-
-const pathFolders = (env: Readonly<Record<string, string>>): string[] => [
-  ...new Set((env['PATH'] ?? env['Path'] ?? '').split(delimiter).filter(isAbsolute)),
-];
-
-function namesIn(folder: string, platform: NodeJS.Platform): ReadonlySet<string> {
-  try {
-    const names = readdirSync(folder);
-    return new Set(platform === 'win32' ? names.map(name => name.toLowerCase()) : names);
-  } catch {
-    return new Set();
-  }
-}
-
-function windowsSpellings(name: string, env: Readonly<Record<string, string>>): string[] {
-  const endings = (env['PATHEXT'] ?? '.COM;.EXE;.BAT;.CMD').split(';');
-  return ['', ...endings].map(ending => (name + ending).toLowerCase());
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** Returns what a skill lacks. Reads the skill's file if that has not been done. Never throws. */
 export function readinessOf(skill: Skill, machine: Machine): Readiness {
@@ -102,6 +23,8 @@ export function readinessOf(skill: Skill, machine: Machine): Readiness {
     ...(metadata.always ? [] : missingRequirements(skill, machine)),
     ...missingTools(skill),
   ];
+  for (const one of missingInFiles(skill, machine))
+    if (!missing.some(({ what }) => what === one.what)) missing.push(one);
   return { ready: missing.length === 0, missing };
 }
 

@@ -38,6 +38,7 @@ export function readRuntimeMetadata(fields: Values): ReadMetadata {
       anyBins: names(requires?.['anyBins']),
       env: names(requires?.['env']),
       config: names(requires?.['config']),
+      ...(requires?.['pip'] === undefined ? {} : { pip: names(requires['pip']) }),
     },
     os: readSystems(values['os'], problems),
     always: values['always'] === true || values['always'] === 'true',

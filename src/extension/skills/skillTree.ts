@@ -2,8 +2,8 @@
 
 import * as vscode from 'vscode';
 import type { Diagnostic } from '../../engine/files/diagnostic.ts';
-import type { Agent, Skill } from '../../engine/skills/agent.ts';
-import type { Machine, Missing } from '../../engine/skills/readiness.ts';
+import type { Agent, Missing, Skill } from '../../engine/skills/agent.ts';
+import type { Machine } from '../../engine/skills/machine.ts';
 import type { SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
@@ -85,7 +85,10 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
 
   /** Reads the files and makes the items in slices, because the editor later asks for all items at once. */
   async #skillNodes(agent: Agent): Promise<SkillNode[]> {
-    const { readinessOf, thisMachine } = await import('../../engine/skills/readiness.ts');
+    const [{ readinessOf }, { thisMachine }] = await Promise.all([
+      import('../../engine/skills/readiness.ts'),
+      import('../../engine/skills/machine.ts'),
+    ]);
     const { config } = await this.#current.openTelos();
     this.#machine ??= thisMachine(config.env);
     const machine = this.#machine;

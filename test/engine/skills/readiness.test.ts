@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { chmodSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { readinessOf, thisMachine } from '../../../src/engine/skills/readiness.ts';
+import { thisMachine } from '../../../src/engine/skills/machine.ts';
+import { readinessOf } from '../../../src/engine/skills/readiness.ts';
 import { openSkill } from '../../../src/engine/skills/skillFile.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
