@@ -27,6 +27,8 @@ import { keyedProviders, type ProviderChoice } from './providers/create.ts';
 import { pingProvider } from './providers/models.ts';
 import { mapStrings, redactor, secretsIn } from './redact.ts';
 import type { Discovery, FileAgent } from './skills/discover.ts';
+import { type Machine, thisMachine } from './skills/machine.ts';
+import { readinessOf } from './skills/readiness.ts';
 import { workFoldersOf } from './skills/workFolders.ts';
 import { commandEnvironment } from './tools/command.ts';
 
@@ -58,6 +60,7 @@ export async function examine(
   for (const message of config.problems)
     findings.push({ severity: stopping.includes(message) ? 'error' : 'warning', message });
   for (const defect of defectsIn([...diagnostics, ...agents.flatMap(diagnosticsOf)])) findings.push(defect);
+  findings.push(...lacksOf(agents, thisMachine(config.env)));
   if (agents.length === 0) {
     const remedy: Remedy = { kind: 'add_skill', folder: config.skillsDir };
     findings.push({ severity: 'warning', message: 'There are no agents.', remedy });
@@ -162,6 +165,23 @@ function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
     ...shown,
     { severity: 'error', message: `${more} more errors in skill files.`, remedy: { kind: 'lint' } },
   ];
+}
+
+/** Returns what skills lack on this machine. A broken file is among the defects. */
+function lacksOf(agents: readonly FileAgent[], machine: Machine): DoctorFinding[] {
+  const all = agents.flatMap(agent =>
+    agent.skills.map(skill => ({ agent, skill, ...readinessOf(skill, machine) })),
+  );
+  const lacking = all.filter(({ missing }) => missing.some(({ kind }) => kind !== 'file'));
+  const shown = lacking.slice(0, shownDefects).map(({ agent, skill, missing }) => {
+    const [first] = missing;
+    const more = missing.length > 1 ? ` It lacks ${missing.length - 1} more.` : '';
+    const message = `The skill ${skill.id} of ${agent.name} is not ready. ${first?.reason} ${first?.nextStep}${more}`;
+    return { severity: 'warning' as const, message };
+  });
+  const rest = lacking.length - shown.length;
+  const message = `${rest} more skills are not ready; \`telos list-skills\` lists them.`;
+  return rest > 0 ? [...shown, { severity: 'warning', message }] : shown;
 }
 
 async function lookAtProvider(

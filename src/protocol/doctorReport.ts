@@ -124,6 +124,7 @@ const emptyWords: Readonly<Record<string, string>> = {
   model: 'the usual one',
   routingModel: 'the usual one',
   replayFile: 'none',
+  maxRounds: '20, unless a skill sets others',
 };
 
 function defects({ errors, warnings }: DoctorAgent): string {

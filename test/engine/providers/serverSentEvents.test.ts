@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { createOpenaiCompatible } from '../../../src/engine/providers/openai.ts';
 import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
-import { EventStreamDecoder } from '../../../src/engine/providers/serverSentEvents.ts';
+import { EventStreamDecoder } from '../../../src/engine/providers/turn.ts';
 import { standardLimits } from '../../../src/engine/providers/turnWatch.ts';
 import { joined } from '../../fakes/joined.ts';
 

@@ -53,7 +53,7 @@ describe('a prepared run', () => {
     const [first] = request?.messages ?? [];
     return {
       asked,
-      rounds: state.counts.rounds,
+      rounds: events.find(event => event.type === 'run_end')?.rounds,
       notices: events.flatMap(event => (event.type === 'notice' ? event.message : [])),
       results: events.flatMap(event => (event.type === 'tool_end' ? event.result.content : [])),
       system: request?.system ?? '',

@@ -88,7 +88,6 @@ describe('readinessOf', () => {
       ['browser action=navigate url=x', 'a browser tool'],
       ['Log in via the browser tool.', 'a browser tool'],
       ['Call sessions_spawn with it.', 'sessions of other agents'],
-      ['Use AskUserQuestion first.', 'sub-agents or dialogs of a coding assistant'],
       ['Add this to HEARTBEAT.md', 'a runner that wakes up by itself'],
       ['clawdbot gateway restart', 'the gateway of another runner'],
       ['Search with `web_search`.', 'a web search tool'],
@@ -101,6 +100,14 @@ describe('readinessOf', () => {
         'Explain cron syntax, edit the crontab, open the page in a browser, write a commit message, cancel browser tools, ' +
         'keep sessions short, draw on a canvas, list the nodes, make an image, restart the gateway, search the web, use memory. Your Clawdbot agent, Clawdbot sessions.';
       assert.deepEqual(whats({}, plain), []);
+    });
+
+    it('and leaves alone what the work does without', () => {
+      assert.deepEqual(whats({}, 'Keep the list with TodoWrite, ask with AskUserQuestion.'), []);
+      assert.deepEqual(whats({}, 'Plain search (no memory_search). It does not use `web_search`.'), []);
+      const long = 'A sentence about the work.\n'.repeat(80);
+      assert.deepEqual(whats({}, `${long}To check daily, add this to HEARTBEAT.md`), []);
+      assert.equal(whats({}, `${long}Search with web_search. Call web_search again.`).length, 1);
     });
   });
 });

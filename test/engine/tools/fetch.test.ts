@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { createFetchTool, type FetchOptions } from '../../../src/engine/tools/fetch.ts';
+import { createFetchTool, type FetchOptions } from '../../../src/engine/tools/builtin.ts';
 import { staysAt } from '../../../src/engine/tools/fetchPage.ts';
 import type { ToolResult } from '../../../src/protocol/run.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';

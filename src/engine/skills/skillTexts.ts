@@ -1,4 +1,8 @@
-/** Finds in a skill's text the commands that it tells to run, word by word, as far as they can be read without a shell. */
+/** Reads what a skill tells to run: the commands of its text, word by word, and the files beside it that the text names. */
+import { readFileSync, statSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import type { Skill } from './agent.ts';
+import { resourcesOf } from './resources.ts';
 
 /** A command of a fenced block. The words are without quotes. */
 export type TextCommand = readonly string[];
@@ -6,6 +10,43 @@ export type TextCommand = readonly string[];
 /** In characters. No text that is meant to be followed is longer. */
 const longestText = 200_000;
 const mostCommands = 500;
+
+/** What a skill's text and the files beside it say. Paths are below the skill's folder, with `/`. */
+export interface SkillTexts {
+  skill: Skill;
+  commands: readonly TextCommand[];
+  files: readonly string[];
+  /** The files that the text names, or that a page does which the text names. */
+  named: readonly string[];
+}
+
+const mostFiles = 400;
+const mostPages = 20;
+/** In bytes. A longer file is not read. */
+const longestFile = 256 * 1024;
+
+/** Reads the folder of a skill. Never throws. */
+export function readSkillTexts(skill: Skill): SkillTexts {
+  const { dir, body } = skill;
+  const files = resourcesOf(dir, mostFiles).files.map(({ path }) => path);
+  const namedBy = (text: string): string[] => {
+    const lowered = text.toLowerCase();
+    return files.filter(path => lowered.includes(posix.basename(path).toLowerCase()));
+  };
+  const direct = namedBy(body.slice(0, longestText));
+  const pages = direct.filter(path => path.endsWith('.md')).slice(0, mostPages);
+  const further = pages.flatMap(path => namedBy(textOf(join(dir, path))));
+  return { skill, commands: commandsIn(body), files, named: [...new Set([...direct, ...further])] };
+}
+
+/** Returns the text of a file. Empty if it cannot be read or is too long. */
+export function textOf(path: string): string {
+  try {
+    return statSync(path).size > longestFile ? '' : readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
 
 interface Block {
   language: string;
