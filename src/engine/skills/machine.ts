@@ -127,6 +127,8 @@ function sitesOf(
     const lib = join(dirname(real), 'Lib');
     return existsSync(join(lib, 'os.py')) ? [join(lib, 'site-packages')] : undefined;
   }
+  // A program of another name that starts Python could look anywhere.
+  if (!/^python[\d.]*$/.test(basename(real))) return undefined;
   const prefix = dirname(dirname(real));
   const named = /python(3\.\d+)$/.exec(real)?.[1];
   const versions = namesIn(join(prefix, 'lib')).flatMap(name => /^python(3\.\d+)$/.exec(name)?.[1] ?? []);
