@@ -180,7 +180,7 @@ function lacksOf(agents: readonly FileAgent[], machine: Machine): DoctorFinding[
     return { severity: 'warning' as const, message };
   });
   const rest = lacking.length - shown.length;
-  const message = `${rest} more skills are not ready; \`telos list-skills\` lists them.`;
+  const message = `${rest} more skills are not ready, as the list of skills says.`;
   return rest > 0 ? [...shown, { severity: 'warning', message }] : shown;
 }
 

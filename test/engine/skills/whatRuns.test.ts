@@ -203,7 +203,7 @@ describe('what a skill runs', () => {
       );
     });
 
-      it('says that a shell script has the line ends of Windows, with the command for it', () => {
+    it('says that a shell script has the line ends of Windows, with the command for it', () => {
       const files = { 'scripts/it is.sh': '#!/bin/sh\r\necho\r\n' };
       const [one] = missing(fence('bash "scripts/it is.sh"'), files);
       assert.deepEqual(one?.commands, [`sed -i.bak 's/\\r$//' '${at('one/scripts/it is.sh')}'`]);
