@@ -1,4 +1,5 @@
 /** Turns bytes from files, commands and servers into text for a model, and detects bytes that are not text. */
+import { unseen } from '../../protocol/text.ts';
 
 const sampleSize = 8192;
 
@@ -49,10 +50,9 @@ export function withoutPartialStart(bytes: Buffer): Buffer {
   return bytes.subarray(start);
 }
 
-/** Escapes control, bidirectional and zero-width characters as `\u{...}`, so that a name cannot pose as another. */
-export function escapeInvisible(text: string): string {
-  return text.replace(
-    /[\p{Cc}\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu,
-    character => `\\u{${character.codePointAt(0)!.toString(16)}}`,
-  );
-}
+/** Spaces of other widths can be seen, and people have them in names of files. */
+const invisible = new RegExp(`(?!\\p{Zs})${unseen.source}`, 'gu');
+
+/** Escapes characters that cannot be seen as `\u{...}`, so that a name cannot pose as another. */
+export const escapeInvisible = (text: string): string =>
+  text.replace(invisible, character => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
