@@ -1,6 +1,6 @@
 /** Shows how a run ended, and what to do next if it did not end well. */
 
-import type { ErrorCode, RunError, SkillRef } from '../src/protocol/run.ts';
+import { describeRoute, type ErrorCode, type RunError, type SkillRef } from '../src/protocol/run.ts';
 import { describeDay, describeLeft } from '../src/protocol/usage.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post } from './host.ts';
@@ -134,8 +134,9 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
     <div class={`card ${isNoMatch ? 'no-match' : 'error'}`}>
       <div class="card-title">
         <Icon name={isNoMatch ? 'info' : 'warning'} />
-        <span class="message">{isNoMatch ? t('No skill fits this request.') : visibleLines(message)}</span>
+        <span class="message">{isNoMatch ? noMatchText(item.error!) : visibleLines(message)}</span>
       </div>
+      {isNoMatch && <Choices item={item} />}
       {isNoMatch ? <OtherSkills item={item} /> : <WaysOut item={item} error={item.error!} />}
     </div>
   );
@@ -183,12 +184,43 @@ function Retry({ item }: { item: EndItem }) {
   );
 }
 
+function noMatchText({ choices = [], didYouMean }: RunError): string {
+  if (didYouMean !== undefined) return t('Did you mean {0}?', visible(didYouMean));
+  return choices.length > 0 ? t('Which skill do you mean?') : t('No skill fits this request.');
+}
+
+/** Offers the likely skills, each with its reason. Enter in the empty box below runs the first. */
+function Choices({ item }: { item: EndItem }) {
+  const choices = item.error?.choices ?? [];
+  if (choices.length === 0) return null;
+  return (
+    <ol class="choices">
+      {choices.map(({ agent, skill, description, reason }, index) => (
+        <li key={`${agent}:${skill}`}>
+          <button
+            type="button"
+            class={index === 0 ? 'primary' : 'secondary'}
+            disabled={busy.value || !ready.value}
+            title={visible(description)}
+            onClick={() => submit(item.text, { agent, skill })}
+          >
+            {visible(skill)}
+            {index === 0 && item.runId === lastRunId.value && <kbd>{t('Enter')}</kbd>}
+          </button>{' '}
+          <span class="figures">{visible(describeRoute(agent, skill, reason, t))}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
 /** Offers the skills that could have been meant, else all skills. Each runs the same request. */
 function OtherSkills({ item }: { item: EndItem }) {
   const suggestions: readonly SkillRef[] = item.error?.suggestions ?? [];
   const all = suggestions.length > 0 ? suggestions : (info.value?.skills ?? []);
-  const offered = all.slice(0, mostSkills);
-  if (offered.length === 0) {
+  const hasChoices = (item.error?.choices ?? []).length > 0;
+  const offered = hasChoices ? [] : all.slice(0, mostSkills);
+  if (offered.length === 0 && !hasChoices) {
     return (
       <>
         <SkillCommands />
@@ -200,7 +232,7 @@ function OtherSkills({ item }: { item: EndItem }) {
   }
   return (
     <>
-      <p>{t('Run it with:')}</p>
+      {!hasChoices && <p>{t('Run it with:')}</p>}
       <div class="buttons">
         {offered.map(ref => (
           <button

@@ -12,7 +12,7 @@ import { Icon } from './icons.tsx';
 import { MarkdownView } from './markdownSurface.tsx';
 import { RequestEditor } from './requestEditor.tsx';
 import type { Item, RouteItem, Run } from './runItems.ts';
-import { ready, runInstead } from './store.ts';
+import { ready, runInstead, staySkillless } from './store.ts';
 import { Elapsed, ToolCard } from './toolCard.tsx';
 import { excerpt, visible, visibleLines } from './visibleText.ts';
 import {
@@ -20,6 +20,7 @@ import {
   describeRecording,
   describeRetry,
   describeScores,
+  fitsText,
   formatNumber,
 } from './wording.ts';
 import { t } from './words.ts';
@@ -167,6 +168,7 @@ function Route({ item }: { item: RouteItem }) {
           <OtherSkill item={item} />
         </span>
       </div>
+      <Switched item={item} />
       {item.recording && (
         <div class="line recording">
           <span class="badge">{t('Recording')}</span>
@@ -174,6 +176,41 @@ function Route({ item }: { item: RouteItem }) {
         </div>
       )}
     </>
+  );
+}
+
+/** Says that the conversation has left its skill, with the way back, or which other skill fits about as well. */
+function Switched({ item: { skill, text, reason } }: { item: RouteItem }) {
+  const { switchedFrom, alsoFits } = reason;
+  if (text.trim() === '' || !ready.value) return null;
+  if (switchedFrom) {
+    const before = visible(switchedFrom.skill);
+    return (
+      <div class="line switched">
+        {fitsText(visible(skill), { ...reason, switchedFrom: { ...switchedFrom, skill: before } })}
+        <button
+          type="button"
+          class="small"
+          title={t('Runs this request as the conversation went on before')}
+          onClick={() => (before ? runInstead(text, switchedFrom) : staySkillless(text))}
+        >
+          {before ? t('Stay with {0}', before) : t('Stay without a skill')}
+        </button>
+      </div>
+    );
+  }
+  if (!alsoFits) return null;
+  return (
+    <div class="line switched">
+      <button
+        type="button"
+        class="chip"
+        title={t('Runs the same request with {0} of {1}', visible(alsoFits.skill), visible(alsoFits.agent))}
+        onClick={() => runInstead(text, alsoFits)}
+      >
+        {fitsText(skill, { ...reason, alsoFits: { ...alsoFits, skill: visible(alsoFits.skill) } })}
+      </button>
+    </div>
   );
 }
 

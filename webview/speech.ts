@@ -1,6 +1,6 @@
 /** Turns events into what a screen reader announces: whole sentences, no tokens, no code. Pure. */
 import { describeRoute, type RunEvent } from '../src/protocol/run.ts';
-import { describeOutcome } from './wording.ts';
+import { describeOutcome, fitsText } from './wording.ts';
 import { t } from './words.ts';
 
 /** Text that was received but is not a complete sentence yet. */
@@ -28,7 +28,10 @@ function announce(event: RunEvent): string | undefined {
     case 'run_start':
       return '';
     case 'routed':
-      return `${describeRoute(event.agent, event.skill, event.reason, t)}.`;
+      return [describeRoute(event.agent, event.skill, event.reason, t), fitsText(event.skill, event.reason)]
+        .filter(Boolean)
+        .map(sentence => `${sentence}.`)
+        .join(' ');
     case 'step':
       return `${event.skill}: ${event.detail}`;
     case 'notice':

@@ -63,10 +63,15 @@ effect(() =>
   }),
 );
 
-/** Sends the draft. During a run, it waits in the host for the run's end. */
+/** Sends the draft. During a run, it waits in the host for the run's end. An empty one runs the first of the likely skills. */
 export function sendDraft(): boolean {
   const text = draft.peek();
-  if (!ready.peek() || text.trim() === '') return false;
+  if (!ready.peek()) return false;
+  const first = likely.peek();
+  if (text.trim() === '') {
+    if (first?.choices[0]) submit(first.text, refOf(first.choices[0]));
+    return first !== undefined;
+  }
   const choice = next.peek();
   pending.value = !busy.peek() || pending.peek();
   post({ type: 'submit', text, ...(choice && { skill: choice }), ...(choice === null && { anew: true }) });
@@ -75,6 +80,8 @@ export function sendDraft(): boolean {
   attachProblem.value = undefined;
   return true;
 }
+
+const refOf = ({ agent, skill }: SkillRef): SkillRef => ({ agent, skill });
 
 /** Sends a request with a skill chosen by the person. */
 export function submit(text: string, skill: SkillRef): void {
@@ -117,6 +124,21 @@ export function runInstead(text: string, skill: SkillRef): void {
   pending.value = true;
   post({ type: 'submit', text, skill, instead: true });
 }
+
+/** Runs a request without a skill, in place of the run in progress. */
+export function staySkillless(text: string): void {
+  if (!ready.value) return;
+  pending.value = true;
+  post({ type: 'submit', text, withoutSkill: true, instead: true });
+}
+
+/** The likely skills of the latest request, if it ended because none of them was sure, and its words. */
+export const likely = computed(() => {
+  const last = chat.value.runs.at(-1)?.items.at(-1);
+  if (last?.kind !== 'end' || busy.value) return undefined;
+  const choices = last.error?.choices ?? [];
+  return choices.length > 0 ? { text: last.text, choices } : undefined;
+});
 
 export function stop(): void {
   pending.value = false;

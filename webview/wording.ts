@@ -198,3 +198,12 @@ export function formatDuration(ms: number): string {
 export function formatNumber(value: number): string {
   return value.toLocaleString('en-US');
 }
+
+/** Returns what a conversation's next message did to its skill, in five words. Empty if it just goes on. */
+export function fitsText(skill: string, { switchedFrom, alsoFits }: RouteReason): string {
+  if (alsoFits) return t('{0} fits too', alsoFits.skill);
+  if (!switchedFrom) return '';
+  return switchedFrom.skill
+    ? t('{0} fits better than {1}', skill, switchedFrom.skill)
+    : t('{0} fits this request', skill);
+}

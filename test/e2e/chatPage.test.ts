@@ -329,6 +329,53 @@ describe('chat page', () => {
     assert.deepEqual(await sent(view, 'pick_skill'), [{ type: 'pick_skill', text: 'fly' }]);
   });
 
+  it('offers the likely skills with their reasons, and runs the first by Enter or any by a click', async () => {
+    const view = await open();
+    const choice = (skill: string, matched: string) =>
+      ({
+        agent: 'kairos',
+        skill,
+        description: `About ${skill}`,
+        reason: { rule: 'index', matched },
+      }) as const;
+    const choices = [choice('kickoff', 'morning'), choice('weekly-summary', 'week')];
+    const error = { code: 'no_match', message: 'No.', suggestions: [], choices } as const;
+    await view.say(conversation([start('my morning'), endedBy(error)]));
+    await view.page.getByText('Which skill do you mean?').waitFor();
+    await view.page.getByText('kickoff of kairos: it fits your words best: morning').waitFor();
+    await textbox(view).press('Enter');
+    await view.say(conversation([start('my morning'), endedBy({ ...error, didYouMean: 'kickoff' })]));
+    await view.page.getByText('Did you mean kickoff?').waitFor();
+    await button(view, 'weekly-summary').click();
+    assert.deepEqual(
+      (await sent(view, 'submit')).map(({ text: said, skill }) => [said, skill?.skill]),
+      [
+        ['my morning', 'kickoff'],
+        ['my morning', 'weekly-summary'],
+      ],
+    );
+  });
+
+  it('says that it left a skill, goes back to it, and offers one that fits too', async () => {
+    const view = await open();
+    assert.ok(routed.type === 'routed');
+    const before = { agent: 'press', skill: 'proofread' };
+    const left = { ...routed, reason: { rule: 'index', matched: 'day', switchedFrom: before } } as const;
+    await view.say(conversation([start('plan my day'), left]));
+    await view.page.getByText('kickoff fits better than proofread').waitFor();
+    await button(view, 'Stay with proofread').click();
+    const stayed = { ...routed, reason: { rule: 'continued', alsoFits: before } } as const;
+    await view.say(conversation([start('and this text'), stayed]));
+    await button(view, 'proofread fits too').click();
+    assert.deepEqual(
+      (await sent(view, 'submit')).map(({ text: said, skill, instead }) => [said, skill, instead]),
+      [
+        ['plan my day', before, true],
+        ['and this text', before, true],
+      ],
+    );
+  });
+
   it('offers the sample pack where there are no skills', async () => {
     const view = await open();
     await view.say(scenes['no-skills']!);

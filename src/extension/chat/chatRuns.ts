@@ -86,11 +86,12 @@ function refused(
 
 /** Converts the request to the engine's form. */
 function goingOn({ continuation, ...request }: ChatRequest, earlier: EarlierConversation): RunRequest {
-  const { messages, skill, skillIsUnread } = earlier;
+  const { messages, skill, skillIsUnread, skillFailed } = earlier;
   if (continuation === 'from_start' || messages.length === 0) return request;
   const stays = continuation !== 'anew' && skill;
   const unread = stays && skillIsUnread && { skillIsUnread };
-  return { ...request, conversation: { messages, ...(stays && { skill }), ...unread } };
+  const failed = stays && skillFailed && { skillFailed };
+  return { ...request, conversation: { messages, ...(stays && { skill }), ...unread, ...failed } };
 }
 
 /** Adds what was attached the first time, before the attachments that the person has added since. */

@@ -202,7 +202,8 @@ export class Conversation {
     }
     // A run that ended before the model was asked has said nothing.
     if (event.messages.length > 0 && this.#skill) {
-      this.#earlier = { messages: event.messages, skill: this.#skill };
+      const failed = event.outcome === 'failed' && { skillFailed: true };
+      this.#earlier = { messages: event.messages, skill: this.#skill, ...failed };
     }
     // The transcript stays here. The view already has what it shows.
     pushJoined(this.#waiting, { ...event, messages: [] });
