@@ -91,6 +91,8 @@ const lineLoss = 0.3;
 const candidates = 40;
 /** Information of a request that is trusted half, in nats: about two words that none of twenty skills has. */
 const halfTrust = 9;
+/** Factor for the skills of an agent whose name is in the request, so that it breaks a tie. */
+const agentNamed = 1.25;
 /**
  * Factor for small talk. "Sounds good to me" or "cancel" alone names nothing that a skill could do. That holds even if a skill
  * has the same words.
@@ -181,7 +183,8 @@ export class SearchIndex {
     for (const item of found) {
       const line = this.#lineScore(item.entry.document, request);
       lines.set(item.entry, line);
-      item.score = request.trust * ((1 - lineShare) * item.score + lineShare * line);
+      const score = request.trust * ((1 - lineShare) * item.score + lineShare * line);
+      item.score = isNamed(item.entry.agent, text) ? score * agentNamed : score;
     }
     for (const { forms } of request.terms) for (const { id } of forms) this.#wanted[id] = 0;
     found.sort((a, b) => b.score - a.score);
@@ -332,6 +335,13 @@ export class SearchIndex {
     }
     return best;
   }
+}
+
+/** Whether an agent's name is a whole word of the request, in any case. */
+function isNamed({ name }: FileAgent, text: string): boolean {
+  const at = text.toLowerCase().indexOf(name.toLowerCase());
+  const isWord = (sign: string | undefined): boolean => sign !== undefined && /[\p{L}\p{N}]/u.test(sign);
+  return at >= 0 && !isWord(text[at - 1]) && !isWord(text[at + name.length]);
 }
 
 function isAsked({ agent, skill, document }: IndexEntry, agentName: string | undefined): boolean {

@@ -196,4 +196,13 @@ describe('search index', () => {
     assert.equal(best(index, 'necesito una factura'), 'invoices');
     assert.equal(best(index, 'a powerpoint deck'), 'slides');
   });
+
+  it('breaks a tie by the name of the agent', async () => {
+    add('press/one', '---\ndescription: Exports invoices as spreadsheets\n---\n');
+    add('shop/two', '---\ndescription: Exports invoices as spreadsheets\n---\n');
+    const index = await SearchIndex.build(agents());
+    assert.equal(best(index, 'Shop: export the invoices as a spreadsheet'), 'two');
+    assert.equal(best(index, 'export the invoices as a spreadsheet for press'), 'one');
+    assert.equal(best(index, 'workshop: export the invoices as a spreadsheet'), 'one');
+  });
 });
