@@ -166,7 +166,7 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
   const problems = [...(envFile.problem ? [envFile.problem] : []), ...budgetProblems({ ...config, origins })];
   if (wantedMode && wantedMode !== config.routingMode) {
     problems.push(
-      `There is no routing mode '${wantedMode}', so it is auto. Known are ${routingModes.join(', ')}; set TELOS_ROUTING_MODE to one of them.`,
+      `The routing mode '${wantedMode}' is unknown, so auto is used. Known modes: ${routingModes.join(', ')}.`,
     );
   }
   if (wantedRounds && config.maxRounds === undefined)
@@ -256,7 +256,7 @@ export function budgetProblems({ budget, origins }: Pick<Config, 'budget' | 'ori
     .filter(name => Number.isNaN(budget[name]))
     .map(
       name =>
-        `The limit ${budgetVariables[name]} is '${origins[name]?.value}', which is not a number, so nothing runs. Set it to one, for example 5, or remove it.`,
+        `The limit ${budgetVariables[name]} is '${origins[name]?.value}', which is not a number, so nothing runs. Set it to a number such as 5, or remove it.`,
     );
 }
 

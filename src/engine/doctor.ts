@@ -99,12 +99,12 @@ function foldersOf(config: Config, agents: readonly FileAgent[], findings: Docto
     { name: 'configuration', path: configDir, write: false },
     { name: 'data and logs', path: dataDir, write: true },
     { name: 'working folders', path: workingRoot, write: true },
-    ...agents.map(({ name, workingDir }) => ({ name: `work of ${name}`, path: workingDir, write: true })),
+    ...agents.map(({ name, workingDir }) => ({ name: `working folder of ${name}`, path: workingDir, write: true })),
   ];
   return wanted.map(({ name, path, write }) => {
     const state = stateOf(path, write);
     if (state !== 'ok' && state !== 'missing') {
-      const message = `The folder ${path} (${name}) is ${state}. Change its rights, or set another one.`;
+      const message = `The folder ${path} (${name}) is ${state}. Change its permissions, or set another folder.`;
       findings.push({ severity: 'error', message });
     }
     return { name, path, state };
@@ -226,7 +226,7 @@ function missingModel({ name, model }: ProviderChoice, models: readonly string[]
     if (models.some(id => id === model || id === `${model}:latest`)) return undefined;
     return {
       severity: 'error',
-      message: `Ollama does not have the model ${model}. Load it: ollama pull ${model}`,
+      message: `Ollama does not have the model ${model}. Get it with: ollama pull ${model}`,
     };
   }
   if (models.length === 0 || models.some(id => id === model || id === `models/${model}`)) return undefined;
@@ -294,7 +294,7 @@ function describeServer(agent: FileAgent, report: McpServerReport, findings: Doc
   const { server, place, milliseconds, outcome } = report;
   const which = { agent: agent.name, server, place };
   if (!('error' in outcome)) return { ...which, outcome: { state: 'ok', ...outcome, milliseconds } };
-  const message = `The MCP server '${server}' of ${agent.name} does not work: ${outcome.error}. It stands in ${agent.mcpConfig}.`;
+  const message = `The MCP server '${server}' of ${agent.name} does not work: ${outcome.error}. It is configured in ${agent.mcpConfig}.`;
   findings.push({ severity: 'error', message });
   return { ...which, outcome: { state: 'failed', problem: outcome.error } };
 }

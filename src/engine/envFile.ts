@@ -23,7 +23,7 @@ export function readEnvFile(file: string): EnvFile {
     return {
       file,
       variables,
-      problem: `${file} holds keys and can be read by other users of this machine. Make it yours alone: chmod 600 ${file}`,
+      problem: `${file} contains keys, and other users of this machine can read it. Restrict it: chmod 600 ${file}`,
     };
   } catch (error) {
     const none = { file, variables: emptyVariables() };

@@ -22,4 +22,4 @@ function cutBelow(value: unknown, levels: number): unknown {
 }
 
 /** Note in place of a part that is too deep. */
-export const tooDeep = '[left out: too many lists and objects inside each other]';
+export const tooDeep = '[left out: nested too deeply]';

@@ -84,7 +84,7 @@ export function describeReport(report: DoctorReport, tell: (told: Told) => strin
   return [
     platform,
     '',
-    'In force:',
+    'Settings:',
     ...columns(
       values.map(({ name, value, origin, file }) => [
         name,
@@ -111,18 +111,18 @@ export function describeReport(report: DoctorReport, tell: (told: Told) => strin
     '',
     ...findings.map(finding => `${finding.severity === 'error' ? '✗' : '!'} ${tell(finding)}`),
     errors > 0
-      ? `${counted(errors, 'thing')} to mend.`
+      ? `${counted(errors, 'problem')} to fix.`
       : findings.length > 0
-        ? 'Nothing is broken.'
+        ? 'No errors.'
         : 'Everything works.',
   ];
 }
 
 /** Words shown for a setting without a value. All settings that are not listed are limits. */
 const emptyWords: Readonly<Record<string, string>> = {
-  provider: 'chosen by Telos',
-  model: 'the usual one',
-  routingModel: 'the usual one',
+  provider: 'chosen automatically',
+  model: 'default',
+  routingModel: 'default',
   replayFile: 'none',
   maxRounds: '20, unless a skill sets others',
 };
@@ -140,7 +140,7 @@ function providerLines(provider: DoctorProvider | undefined): string[] {
   const first = `  ${name}, model ${model}${baseUrl ? `, at ${baseUrl}` : ''}`;
   if (!answer) return [first, `  ${why}`];
   const said = answer.ok
-    ? `It answers in ${answer.milliseconds} ms${answer.models > 0 ? ` and offers ${counted(answer.models, 'model')}` : ''}.`
+    ? `It answered in ${answer.milliseconds} ms${answer.models > 0 ? ` and offers ${counted(answer.models, 'model')}` : ''}.`
     : answer.problem;
   return [first, `  ${why}`, `  ${said}`];
 }

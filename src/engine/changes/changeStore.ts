@@ -127,7 +127,7 @@ export class ChangeStore {
   async undo(runId: string, { others = false }: { others?: boolean } = {}): Promise<UndoResult> {
     const { folder, files } = this.#existing(runId);
     if (isRunning(this.#dataDir, runId))
-      throw new TelosError('config', 'This run goes on; stop it first, then undo it.');
+      throw new TelosError('config', 'This run is still active. Stop it first, then undo it.');
     const changes = await this.of(runId);
     if (changes.undoneAt !== undefined) return { outcome: 'already_undone', changes };
     const open = changes.files.filter(({ isUndone }) => !isUndone);
@@ -167,7 +167,7 @@ export class ChangeStore {
     if (found) return found;
     throw new TelosError(
       'config',
-      `No changes are kept of the run '${runId}': it changed no file, or it is too long ago (30 days).`,
+      `No changes are stored for the run '${runId}': it changed no files, or it is older than 30 days.`,
     );
   }
 

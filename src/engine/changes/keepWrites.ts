@@ -106,7 +106,7 @@ export class KeptWrites implements WriteKeeper {
       this.#keptBytes += bytes.length;
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => undefined);
-      this.#fail(`the old content of ${basename(path)} could not be kept`, error);
+      this.#fail(`the old content of ${basename(path)} could not be stored`, error);
     }
   }
 
@@ -122,7 +122,7 @@ export class KeptWrites implements WriteKeeper {
       appendToOwn(index, this.#isCut ? `\n${text}` : text, constants.O_CREAT);
     } catch (error) {
       this.#isCut = true;
-      this.#fail('what the run writes could not be noted', error);
+      this.#fail('the changes of the run could not be recorded', error);
       return;
     }
     if (!this.#isOpen) this.#began();
@@ -137,13 +137,13 @@ export class KeptWrites implements WriteKeeper {
     this.#hasFailed = true;
     const why = describeFileError(error, this.#folder);
     this.#problems.push(
-      `This run cannot be undone wholly: ${what}. ${why} The run goes on; check the folder and its disk.`,
+      `This run cannot be undone completely: ${what}. ${why} The run continues. Check the folder and its disk.`,
     );
   }
 }
 
 const tooLarge = (path: string, size: number): string =>
-  `${path} (${grouped(size)} bytes) is too large for its old content to be kept; undoing the run will not bring it back.`;
+  `${path} (${grouped(size)} bytes) is too large for its old content to be stored; undoing the run will not restore it.`;
 
 /** Reads the file at `place`, which is in the folder already open. The bytes read are then those that will be replaced. */
 async function readAnchored(place: string): Promise<Buffer> {

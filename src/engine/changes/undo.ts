@@ -82,7 +82,7 @@ async function readPlain(path: string): Promise<Buffer> {
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
   const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
-    if (!(await handle.stat()).isFile()) throw new PathProblem('special', `${path} is no regular file.`);
+    if (!(await handle.stat()).isFile()) throw new PathProblem('special', `${path} is not a regular file.`);
     return await handle.readFile();
   } finally {
     await handle.close();
@@ -139,7 +139,7 @@ async function prepare(file: FileHistory, folder: string): Promise<Prepared> {
   const { path, before } = file;
   if (!before) return { file };
   const bytes = await oldBytes(before, folder);
-  if (!bytes) throw new PathProblem('unusable', `The old content of ${path} is not kept.`);
+  if (!bytes) throw new PathProblem('unusable', `The old content of ${path} is not stored.`);
   const temporary = `${temporaryPrefix}${randomUUID()}.tmp`;
   const { handle, anchor } = await openFolder(dirname(path));
   try {
@@ -196,7 +196,7 @@ async function place({ file, temporary }: Prepared): Promise<void> {
 }
 
 const changedMeanwhile = (path: string): PathProblem =>
-  new PathProblem('unusable', `${path} was changed while the run was being undone; it stays as it is.`);
+  new PathProblem('unusable', `${path} was changed while the run was being undone and was not restored.`);
 
 /** Removes the folders that are empty. Folders that contain something else stay, and so do those above them. */
 async function removeFolders(files: readonly FileHistory[]): Promise<string[]> {

@@ -185,11 +185,11 @@ const isSameFile = (one: Stats | undefined, other: Stats | undefined): boolean =
 
 function refuseOverwrite(before: Stats, path: string): void {
   if (before.isDirectory())
-    throw new PathProblem('unusable', `${path} is a folder; it cannot be overwritten.`);
+    throw new PathProblem('unusable', `${path} is a folder and cannot be overwritten.`);
   if (!before.isFile())
-    throw new PathProblem('special', `${path} is no regular file; it is not overwritten.`);
+    throw new PathProblem('special', `${path} is not a regular file and was not overwritten.`);
   if ((before.mode & 0o222) === 0)
-    throw new PathProblem('unusable', `${path} is marked read-only; it is not overwritten.`);
+    throw new PathProblem('unusable', `${path} is read-only and was not overwritten.`);
 }
 
 async function writeNewFile(path: string, bytes: Buffer, before: Stats | undefined): Promise<void> {

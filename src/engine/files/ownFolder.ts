@@ -37,4 +37,4 @@ export function appendToOwn(path: string, text: string, create = 0): void {
 }
 
 const linked = (path: string): Error =>
-  new Error(`${path} is a link, and Telos follows none in its data folder; delete the link`);
+  new Error(`${path} is a link, and Telos follows no links in its data folder; delete the link`);

@@ -34,12 +34,12 @@ export async function resolvePath(given: string, base: string, home: string): Pr
   if (given === '')
     throw new PathProblem('unusable', 'The path is empty. Give the path of a file or folder.');
   if (given.includes('\0'))
-    throw new PathProblem('unusable', 'The path holds a NUL character. Leave it out.');
+    throw new PathProblem('unusable', 'The path contains a NUL character. Remove it.');
   // Going up part by part would take long, and no system accepts such a path.
   if (given.length > longestPath)
     throw new PathProblem(
       'unusable',
-      `The path has ${grouped(given.length)} characters; at most ${grouped(longestPath)} are taken.`,
+      `The path has ${grouped(given.length)} characters; the maximum is ${grouped(longestPath)}.`,
     );
   const path = expandPath(given, home, base);
   refuseSpecialPlace(path);
@@ -63,7 +63,7 @@ export function realPlace(path: string): string | undefined {
 
 /** Synchronous: a path takes microseconds on a disk, and each hop through the thread pool takes many times that. */
 function followLinks(path: string, linksLeft: number): string {
-  if (linksLeft === 0) throw new PathProblem('unusable', `${path} leads through too many links.`);
+  if (linksLeft === 0) throw new PathProblem('unusable', `${path} goes through too many links.`);
   const missing: string[] = [];
   for (let current = path; ; current = dirname(current)) {
     const real = realPathIfExists(current, path);
@@ -106,7 +106,7 @@ function refuseSpecialPlace(path: string): void {
   if (place !== undefined && isSpecialPlace(path))
     throw new PathProblem(
       'special',
-      `${path} lies in ${place}, which holds no ordinary files. It is never opened.`,
+      `${path} is in ${place}, which contains no regular files. It is never opened.`,
     );
 }
 
@@ -152,7 +152,7 @@ export async function refuseSpecialFile(path: string): Promise<void> {
 }
 
 const notRegular = (path: string): PathProblem =>
-  new PathProblem('special', `${path} is no regular file (a pipe, socket or device). It is never opened.`);
+  new PathProblem('special', `${path} is not a regular file but a pipe, socket or device. It is never opened.`);
 
 /** Opens the regular file at the real path `path` for reading. The caller closes it. Throws PathProblem. */
 export async function openRegularFile(path: string): Promise<{ handle: FileHandle; size: number }> {
@@ -186,7 +186,7 @@ async function openUnmoved(path: string, flags: number): Promise<FileHandle> {
     if (errorCode(error) !== 'ELOOP') throw new PathProblem('unusable', describeFileError(error, path));
     throw new PathProblem(
       'unusable',
-      `${path} turned into a link while it was being opened. Nothing was done.`,
+      `${path} became a link while it was being opened. Nothing was done.`,
     );
   }
   await handle.close();
@@ -214,13 +214,13 @@ export function errorCode(error: unknown): string | undefined {
 
 const fileErrors: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
-  ENOTDIR: 'leads through something that is no folder',
+  ENOTDIR: 'goes through something that is not a folder',
   EISDIR: 'is a folder',
-  EACCES: 'may not be used: permission denied',
-  EPERM: 'may not be used: not permitted',
-  ENAMETOOLONG: 'is too long a name',
+  EACCES: 'cannot be accessed: permission denied',
+  EPERM: 'cannot be accessed: operation not permitted',
+  ENAMETOOLONG: 'has a name that is too long',
   ENOSPC: 'could not be written: the disk is full',
-  EDQUOT: 'could not be written: the disk quota is used up',
+  EDQUOT: 'could not be written: the disk quota is exceeded',
   EROFS: 'could not be written: the disk is read-only',
   EMFILE: 'could not be opened: too many files are open',
 };

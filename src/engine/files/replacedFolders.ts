@@ -60,7 +60,7 @@ export class ReplacedFolders {
   /** Compares with the folders as they are now. Throws TelosError `config` if the id is unknown. */
   async look(id: string): Promise<FolderState> {
     const record = readRecord(this.#dataDir, id);
-    if (!record) throw new TelosError('config', `No install or uninstall is kept under '${id}'.`);
+    if (!record) throw new TelosError('config', `No install or uninstall with the id '${id}' was found.`);
     const { target, kept, left, undoneAt, identity } = record;
     const nothing = { record, edits: [], brings: undefined };
     if (undoneAt !== undefined) return { ...nothing, state: 'undone' };
@@ -139,9 +139,9 @@ async function fromTo(
 
 function refusal({ agent, target }: FolderRecord, state: FolderState['state']): TelosError {
   const why = {
-    edited: `Agent '${agent}' was edited since. Its folder is ${target}.`,
-    occupied: `There is another folder ${target} now.`,
-    not_kept: `The earlier folder of agent '${agent}' is not kept any more.`,
+    edited: `Agent '${agent}' was edited in the meantime. Its folder is ${target}.`,
+    occupied: `The folder ${target} was replaced in the meantime.`,
+    not_kept: `The earlier folder of agent '${agent}' is no longer stored.`,
   }[state as 'edited' | 'occupied' | 'not_kept'];
   return new TelosError('config', `${why} Nothing was changed.`);
 }

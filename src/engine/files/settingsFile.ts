@@ -23,7 +23,7 @@ export function readRegularFile(path: string, mostBytes: number): Buffer {
   if (stats.isDirectory()) throw new Error('It is a folder, not a file.');
   if (!stats.isFile()) throw new Error('It is a pipe, a socket or a device, not a file.');
   if (stats.size > mostBytes)
-    throw new Error(`It has ${stats.size} bytes, and at most ${mostBytes} are read.`);
+    throw new Error(`It has ${stats.size} bytes; the maximum is ${mostBytes}.`);
   return readFileSync(path);
 }
 
@@ -52,8 +52,8 @@ export function readToml(file: string, code: string, consequence: string): TomlF
     const message = `${basename(file)} could not be read: ${reason.replace(/\.$/, '')}. ${consequence}`;
     const fix =
       error instanceof TomlError
-        ? `Correct line ${line}; text stands in double quotes.`
-        : 'Put a text file there that you may read, or delete it.';
+        ? `Correct line ${line}; put text in double quotes.`
+        : 'Make it a readable text file, or delete it.';
     return { text, table: {}, diagnostics: [{ severity: 'error', code, message, file, line, fix }] };
   }
 }
@@ -79,7 +79,7 @@ export const textDefects = (
     .map(key => ({
       severity: 'warning',
       ...place,
-      message: `${key}${of} is no text, so it is not used.`,
+      message: `${key}${of} is not text, so it is ignored.`,
       fix: `Write it as text in double quotes: ${key} = "..."`,
     }));
 

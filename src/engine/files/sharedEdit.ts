@@ -26,7 +26,7 @@ export async function editShared(file: string, change: (text: string) => string)
       await lock.release();
     }
   }
-  throw new TelosError('config', `${file} is being changed all the time by something else. Try again.`);
+  throw new TelosError('config', `${file} is constantly changed by another program. Try again.`);
 }
 
 async function textOf(file: string): Promise<string> {
@@ -57,7 +57,7 @@ async function acquire(path: string): Promise<Lock> {
     await removeStale(path);
     await delay(5 + Math.random() * 20);
   }
-  throw new TelosError('config', `${path} has been there for a while. If no Telos is running, delete it.`);
+  throw new TelosError('config', `${path} is an old lock. If Telos is not running, delete it.`);
 }
 
 /** Returns undefined if a lock exists. A lock contains its own text, by which its maker recognizes it. */

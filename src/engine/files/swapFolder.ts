@@ -111,7 +111,7 @@ async function moveNoted(
       if (!mayGoElsewhere || place === places.at(-1)) throw error;
     }
   }
-  throw new Error('There is no place to keep a folder in.');
+  throw new Error('The folder for old folders is missing.');
 }
 
 /**

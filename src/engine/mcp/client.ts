@@ -46,7 +46,7 @@ export interface McpConnection extends McpToolSource {
   close(): Promise<void>;
 }
 
-const tooLong = new Error('The call takes too long.');
+const tooLong = new Error('The call took too long.');
 /** Upper bounds of a tool listing, which no sensible server exceeds. */
 const maxPages = 50;
 const maxTools = 500;
@@ -238,11 +238,11 @@ class Session implements McpConnection {
       if (this.ended) return toolError(this.#endedText());
       if (own.signal.reason === tooLong)
         return toolError(
-          `${tool} of the MCP server '${this.server}' was not done within ${longestCallMs / 1000} s; the call has been cancelled.`,
+          `${tool} of the MCP server '${this.server}' did not finish within ${longestCallMs / 1000} s; the call was cancelled.`,
         );
       if (error instanceof McpError && error.code === ErrorCode.RequestTimeout)
         return toolError(
-          `${tool} of the MCP server '${this.server}' ${comesOn ? 'stopped telling how far it is for' : 'did not answer within'} ${this.#limits.callMs / 1000} s; the call has been cancelled.`,
+          `${tool} of the MCP server '${this.server}' ${comesOn ? 'reported no progress for' : 'did not answer within'} ${this.#limits.callMs / 1000} s; the call was cancelled.`,
         );
       return toolError(
         this.#redact(`${tool} of the MCP server '${this.server}' failed: ${this.#link.explain(error)}`),

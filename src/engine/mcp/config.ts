@@ -59,13 +59,13 @@ export function readMcpConfig(file: string): McpConfig {
   }
   const entries = tableOf(tableOf(content)?.['mcpServers']);
   if (!entries)
-    return none(`${file} has no "mcpServers" with a server in it, so no MCP server is connected.`);
+    return none(`${file} has no server in "mcpServers", so no MCP server is connected.`);
   const servers = new Map<string, McpServer>();
   const problems: string[] = [];
   for (const [name, entry] of Object.entries(entries)) {
     const server = serverOf(entry);
     if (typeof server === 'string')
-      problems.push(`${file}: the MCP server '${name}' is left out: ${server}.`);
+      problems.push(`${file}: the MCP server '${name}' is ignored: ${server}.`);
     else if (tableOf(entry)?.['disabled'] !== true) servers.set(name, server);
   }
   return { servers, problems };
@@ -74,7 +74,7 @@ export function readMcpConfig(file: string): McpConfig {
 /** Returns the server that an entry describes, or a phrase that names the mistake in the entry. */
 export function serverOf(entry: unknown): McpServer | string {
   const table = tableOf(entry);
-  if (!table) return 'its entry is no object';
+  if (!table) return 'its entry is not an object';
   const { type, command, url } = table;
   const kind = type ?? (command === undefined ? 'http' : 'stdio');
   if (kind === 'stdio') {
@@ -101,10 +101,10 @@ export function serverOf(entry: unknown): McpServer | string {
 function knownClientOf(value: unknown): Pick<RemoteServer, 'oauth'> | string {
   const { clientId, clientSecret } = tableOf(value) ?? {};
   if (typeof clientId !== 'string' || !clientId.trim())
-    return '"oauth" must be an object with a "clientId", and a "clientSecret" where one is wanted';
+    return '"oauth" must be an object with a "clientId", and a "clientSecret" if the server requires one';
   if (clientSecret === undefined) return { oauth: { clientId } };
   if (typeof clientSecret !== 'string' || !/^\$\{\w+\}$/.test(clientSecret))
-    return `the "clientSecret" of its "oauth" must be a variable such as \${NAME}, which is set in the environment or in Telos's .env file`;
+    return `the "clientSecret" of its "oauth" must be a variable such as \${NAME}, set in the environment or in Telos's .env file`;
   return { oauth: { clientId, clientSecret } };
 }
 
@@ -165,10 +165,10 @@ export function resolveServer(
 ): { server: McpServer } | { refusal: string } {
   const names = namesIn(server);
   const key = names.find(isTelosKey);
-  if (key) return { refusal: `it wants ${key}, a key that Telos gives to no server (floor.mcp-key)` };
+  if (key) return { refusal: `it asks for ${key}, a key that Telos gives to no server (floor.mcp-key)` };
   // A person cannot agree to an address that contains a variable, and addresses appear in the logs of servers.
   if (server.type !== 'stdio' && server.url.includes('${'))
-    return { refusal: 'its url holds a variable; they are filled into values of "headers" only' };
+    return { refusal: 'its url contains a variable; variables are only filled into values of "headers"' };
   const missing = names.filter(name => !Object.hasOwn(env, name));
   if (missing.length > 0) {
     const are = missing.length === 1 ? 'is' : 'are';
@@ -199,7 +199,7 @@ function headerProblem(
   if (name === undefined) return undefined;
   const used = [...(written[name] ?? '').matchAll(variable)].map(([, variableName]) => variableName);
   const from = used.length > 0 ? `, filled in from ${used.join(', ')},` : '';
-  return `its header ${JSON.stringify(name)}${from} holds a line break or another character that no header may hold; take it out`;
+  return `its header ${JSON.stringify(name)}${from} contains a line break or another character that is not allowed in a header; remove it`;
 }
 
 /** Returns a server's command line or address for people, as written in the file, so without the values of variables. */
@@ -223,11 +223,11 @@ function textsIn(server: McpServer): string[] {
 }
 
 function addressProblem(url: string): string | undefined {
-  if (!URL.canParse(url)) return `its url ${withoutSecrets(url)} is no address`;
+  if (!URL.canParse(url)) return `its url ${withoutSecrets(url)} is not an address`;
   const { protocol, hostname, username, password } = new URL(url);
   if (protocol !== 'http:' && protocol !== 'https:')
-    return `its url ${withoutSecrets(url)} is neither http nor https`;
-  if (username || password) return 'its url holds a user name or password; put it into "headers"';
+    return `its url ${withoutSecrets(url)} does not start with http:// or https://`;
+  if (username || password) return 'its url contains a user name or password; put it into "headers"';
   const kind = hostKind(hostname);
   return isNeverReached(kind) ? `its url leads to a ${kind} address (floor.fetch-address)` : undefined;
 }
@@ -264,7 +264,7 @@ function faultIn(text: string): string {
   try {
     findFaults(text, faults);
   } catch {
-    return ' has too many lists and objects inside each other';
+    return ' is nested too deeply';
   }
   const before = text.slice(0, faults[0]?.offset ?? text.length);
   const column = before.length - before.lastIndexOf('\n');

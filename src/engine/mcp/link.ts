@@ -83,10 +83,10 @@ export function stdioLink(server: StdioServer, { env, cwd, workFolders }: McpSur
       if (transport.pid !== null) tree = processTree(transport.pid, mark);
     },
     explain(error) {
-      const isMissing = stderr.trim() === `there is no program '${command}'`;
-      if (codeOf(error) === 'ENOENT' || isMissing) return `there is no program '${server.command}'`;
+      const isMissing = stderr.trim() === `the program '${command}' was not found`;
+      if (codeOf(error) === 'ENOENT' || isMissing) return `the program '${server.command}' was not found`;
       if (error instanceof McpError && error.code === ErrorCode.ConnectionClosed)
-        return `it ended before it answered${lastWords()}`;
+        return `it exited before it answered${lastWords()}`;
       return plainReason(error);
     },
     hasForgotten: () => false,
@@ -117,7 +117,7 @@ export function serverProgram(
   const command = findProgram(server.command, places, programEndings(places.env));
   if (command !== undefined) return { command, env: own };
   const [why] = sentencesAbout([server.command], trusted);
-  throw new TelosError('mcp', `there is no program '${server.command}'${why ? `; ${why}` : ''}`);
+  throw new TelosError('mcp', `the program '${server.command}' was not found${why ? `; ${why}` : ''}`);
 }
 
 export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Link {
@@ -138,9 +138,9 @@ export function remoteLink(server: RemoteServer, { fetch }: McpSurroundings): Li
     explain(error) {
       const status = statusOf(error);
       if (status === 401)
-        return `it wants a sign-in at ${url.origin} (HTTP 401); ${fetch ? 'the next run asks for it' : signInElsewhere}`;
+        return `it requires a sign-in at ${url.origin} (HTTP 401); ${fetch ? 'the next run asks for it' : signInElsewhere}`;
       if (status === 403)
-        return `it refuses this at ${url.origin} (HTTP 403): the sign-in, or the "headers" of its entry do not allow this`;
+        return `it refused this at ${url.origin} (HTTP 403): the sign-in or the "headers" of its entry do not allow it`;
       return plainReason(error);
     },
     hasForgotten(error) {
@@ -238,7 +238,7 @@ export class MessageBuffer<Message> {
     this.#size += piece.length;
     if (this.#size > this.#maxBytes) {
       this.clear();
-      throw new Error(`one message has more than ${this.#maxBytes} bytes`);
+      throw new Error(`a message is larger than ${this.#maxBytes} bytes`);
     }
     this.#pieces.push(piece);
   }

@@ -44,5 +44,5 @@ export function resolveOffered(
   const found = serversOf(agent, config).find(offered => offered.name === name);
   return found
     ? resolveServer(found.written, config.env)
-    : { refusal: 'its mcp.json does not name it any more' };
+    : { refusal: 'it was removed from its mcp.json' };
 }

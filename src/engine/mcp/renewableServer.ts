@@ -75,7 +75,7 @@ export class RenewableServer implements McpToolSource {
     // The decision was made about the tool as it was listed before.
     if (this.#listing(tool) !== agreed)
       return toolError(
-        `The MCP server '${this.server}' had ended and was started again, and ${tool} is not what it was. Nothing was called.`,
+        `The MCP server '${this.server}' exited and was started again, and ${tool} has changed. Nothing was called.`,
       );
     let result = await this.#connection.call(tool, input, signal, onProgress);
     if (this.#connection.forgotten && this.#renew)
@@ -90,8 +90,8 @@ export class RenewableServer implements McpToolSource {
     }
     if (!this.#connection.ended || !result.isError) return result;
     const next = this.#renew
-      ? 'The next call of one of its tools starts it once more.'
-      : 'Its tools are gone for the rest of this run.';
+      ? 'The next call of one of its tools starts it again.'
+      : 'Its tools are unavailable for the rest of this run.';
     return { ...result, content: `${result.content} ${next}` };
   }
 
@@ -119,7 +119,7 @@ export class RenewableServer implements McpToolSource {
       return (await askSignIn(wanted)) ?? '';
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      return `Its sign-in for more was not made: ${plainReason(error)}.`;
+      return `The sign-in for more rights failed: ${plainReason(error)}.`;
     }
   }
 

@@ -113,10 +113,10 @@ function partOf(block: Fields, images: ImageBlock[]): string {
     case 'image': {
       const data = wordOf(block['data']);
       if (taken(data, images)) return '';
-      return `[an image, ${mime}, ${sizeOf(data)}, which cannot be shown to a model]`;
+      return `[an image, ${mime}, ${sizeOf(data)}, not shown: the model cannot read it]`;
     }
     case 'audio':
-      return `[sound, ${mime}, ${sizeOf(wordOf(block['data']))}, which cannot be played to a model]`;
+      return `[sound, ${mime}, ${sizeOf(wordOf(block['data']))}, not played: the model cannot hear it]`;
     case 'resource_link': {
       const notes = [wordOf(block['mimeType']), wordOf(block['description'])].filter(Boolean).join(', ');
       return `[resource ${wordOf(block['name'])}: ${wordOf(block['uri'])}${notes ? ` (${notes})` : ''}]`;

@@ -220,17 +220,17 @@ function whereabouts(server: McpServer, cwd: string, { home }: Pick<Config, 'hom
 }
 
 const noisyText = (server: string, noise: string): string =>
-  `The MCP server '${server}' writes to its output what is no message (${noise}). It is passed over; such words belong on its error stream.`;
+  `The MCP server '${server}' wrote output that is not a message (${noise}). It is ignored; such output belongs on its error stream.`;
 
 const crowdedText = (server: string, used: number): string =>
-  `The MCP server '${server}' has more than ${used} tools; the others than the first ${used} are left out.`;
+  `The MCP server '${server}' has more than ${used} tools; only the first ${used} are used.`;
 
 function tooDeepText(server: string, tools: readonly string[]): string {
   const named = tools.slice(0, 5).map(tool => escapeInvisible(tool.slice(0, 100)));
   const more = tools.length > named.length ? ` and ${tools.length - named.length} more` : '';
-  const are = tools.length === 1 ? 'is left out: its schema holds' : 'are left out: their schemas hold';
-  return `${named.join(', ')}${more} of the MCP server '${server}' ${are} more than ${deepestJson} lists and objects inside each other.`;
+  const are = tools.length === 1 ? 'is left out: its schema nests' : 'are left out: their schemas nest';
+  return `${named.join(', ')}${more} of the MCP server '${server}' ${are} lists and objects more than ${deepestJson} levels deep.`;
 }
 
 const unavailable = (server: string, why: string, file: string): string =>
-  `The MCP server '${server}' is not available in this run: ${why}. It stands in ${file}.`;
+  `The MCP server '${server}' is not available in this run: ${why}. It is configured in ${file}.`;

@@ -136,7 +136,7 @@ export class McpSignIn {
       if (known?.clientId !== this.#client.clientId || known.issuer === issuer) return;
       throw new TelosError(
         'mcp',
-        `it sends people to ${issuer} now, and the client id of its entry belongs to ${known.issuer}. If that is right, clear the secrets that Telos keeps, then sign in again`,
+        `its sign-in is now at ${issuer}, and the client id of its entry belongs to ${known.issuer}. If that is correct, clear the secrets that Telos keeps, then sign in again`,
       );
     }
     if (authorizationServerMetadata?.registration_endpoint) return;
@@ -168,7 +168,7 @@ export class McpSignIn {
     };
     if ((await this.#orWhy(auth(provider, options))) === 'AUTHORIZED') return;
     if (!page || !allowed.includes(page.origin))
-      throw new TelosError('mcp', 'its sign-in page is not where it said that it would be');
+      throw new TelosError('mcp', 'its sign-in page is at another address than it announced');
     const answer = await this.#port.visit(page.href, state, signal);
     const authorizationCode = codeIn(answer, state, discovery);
     this.#learn([authorizationCode]);

@@ -44,7 +44,7 @@ export function clientOf({ clientId, clientSecret }: KnownClient, { known }: Kep
 export function unknownClient(server: string, redirectUrl: string): TelosError {
   return new TelosError(
     'mcp',
-    `${new URL(server).origin} gives out no client ids by itself; make one there for the address ${redirectUrl} and write it into its entry: "oauth": {"clientId": "..."}`,
+    `${new URL(server).origin} does not issue client ids; register one there for the address ${redirectUrl} and add it to its entry: "oauth": {"clientId": "..."}`,
   );
 }
 
@@ -72,7 +72,7 @@ export function checkIssuer({
   if (!metadata)
     throw new TelosError(
       'mcp',
-      'it wants a sign-in and does not say where; what it accepts goes into "headers" of its entry',
+      'it requires a sign-in and does not say where; put what it accepts into "headers" of its entry',
     );
   const { origin } = new URL(authorizationServerUrl);
   if (!URL.canParse(metadata.issuer) || new URL(metadata.issuer).origin !== origin)
@@ -105,7 +105,7 @@ export function codeIn(answer: URLSearchParams, state: string, discovery: Discov
   const namesItself = metadata['authorization_response_iss_parameter_supported'] === true;
   const from = answer.get('iss') ?? (namesItself ? '' : metadata['issuer']);
   if (answer.get('state') !== state || from !== metadata['issuer'])
-    throw new TelosError('mcp', 'the answer to its sign-in is that of another one');
+    throw new TelosError('mcp', 'the answer belongs to another sign-in');
   const refusal = answer.get('error');
   if (refusal !== null) {
     const why = answer.get('error_description') ?? refusal;
@@ -184,7 +184,7 @@ export function guardedFetch(server: URL, allowed: readonly string[] | undefined
     const url = new URL(input);
     checkReach(url, server);
     if (allowed && !allowed.includes(url.origin))
-      throw new TelosError('mcp', `its sign-in wants to reach ${url.origin}, which was not agreed to`);
+      throw new TelosError('mcp', `its sign-in needs ${url.origin}, which was not allowed`);
     const stop = AbortSignal.any([signal, AbortSignal.timeout(requestLimit)]);
     return checkedFetch(url, { ...init, redirect: 'error', signal: stop });
   };
@@ -197,8 +197,8 @@ export function checkReach({ protocol, hostname, origin }: URL, server: URL): vo
   if (!isSafe || isNeverReached(kind))
     throw new TelosError(
       'mcp',
-      `its sign-in leads to ${origin === 'null' ? protocol : origin}, and only https is taken for one`,
+      `its sign-in leads to ${origin === 'null' ? protocol : origin}, but only https is allowed`,
     );
   if (kind !== 'public' && kind !== hostKind(server.hostname))
-    throw new TelosError('mcp', `its sign-in leads to ${origin}, inside a network that it is not in`);
+    throw new TelosError('mcp', `its sign-in leads to ${origin}, inside a private network that the server is not in`);
 }

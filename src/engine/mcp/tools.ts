@@ -132,7 +132,7 @@ function mcpTool(name: string, source: McpToolSource, listing: McpToolListing): 
     access: listing.readOnly ? 'network' : 'execute',
     async execute(input, context) {
       if (context.approvedSubject !== undefined && context.approvedSubject !== mcpSubject(facts, input))
-        return toolError('The call is not the one that was decided on. Nothing was done.');
+        return toolError('The call differs from the one that was approved. Nothing was done.');
       const { signal, onProgress, askSignIn } = context;
       return source.call(listing.name, input, signal, onProgress, askSignIn);
     },

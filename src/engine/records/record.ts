@@ -175,7 +175,7 @@ class LogWriter {
       if (this.#isBroken) return undefined;
       this.#isBroken = true;
       const why = error instanceof Error ? error.message : String(error);
-      return `The log ${file} cannot be written (${why}). The run goes on without it; check the folder and the space on its disk.`;
+      return `The log ${file} could not be written (${why}). The run continues without it. Check the folder and the free disk space.`;
     }
   }
 }

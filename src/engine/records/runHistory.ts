@@ -69,7 +69,7 @@ export class RunHistory {
     }
     const run = runOf(file, bytes);
     if (!run)
-      throw new TelosError('config', `${file} does not begin like the file of a run, so it cannot be shown.`);
+      throw new TelosError('config', `${file} is not the file of a run, so it cannot be shown.`);
     return run;
   }
 
@@ -117,7 +117,7 @@ export class RunHistory {
   async rename(runId: string, title: string): Promise<void> {
     const { file, outcome } = (await this.read(runId)).summary;
     // A list reads only the two ends of the file, and this one is still growing.
-    if (outcome === 'running') throw new TelosError('config', 'This run goes on; name it when it has ended.');
+    if (outcome === 'running') throw new TelosError('config', 'This run is still active. Rename it when it has ended.');
     appendLine(
       file,
       JSON.stringify({ type: 'title', title: title.replace(/\s+/g, ' ').trim().slice(0, maxTitle) }),
@@ -128,7 +128,7 @@ export class RunHistory {
   async delete(runId: string): Promise<void> {
     const file = this.#file(runId);
     if (this.#summary(file)?.outcome === 'running')
-      throw new TelosError('config', 'This run goes on; stop it first, then delete it.');
+      throw new TelosError('config', 'This run is still active. Stop it first, then delete it.');
     try {
       await deleteAttachments(this.#dataDir, runId);
       await rm(file);
@@ -147,7 +147,7 @@ export class RunHistory {
 
   #file(runId: string): string {
     const file = runPath(this.#dataDir, runId);
-    if (!file) throw new TelosError('config', `'${runId}' is no id of a run.`);
+    if (!file) throw new TelosError('config', `'${runId}' is not the id of a run.`);
     return file;
   }
 
@@ -205,9 +205,9 @@ async function listed(folder: string): Promise<string[]> {
 
 function gone(runId: string, error: unknown): TelosError {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT')
-    return new TelosError('config', `The run ${runId} is not there any more; it may have been deleted.`);
+    return new TelosError('config', `The run ${runId} was not found; it may have been deleted.`);
   const why = error instanceof Error ? error.message : String(error);
-  return new TelosError('config', `The file of the run ${runId} cannot be reached: ${why}`);
+  return new TelosError('config', `The file of the run ${runId} could not be opened: ${why}`);
 }
 
 /** Puts all messages up to the end of each run into its `run_end`. */

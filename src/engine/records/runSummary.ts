@@ -41,7 +41,7 @@ export interface RunSummary {
 
 /** Returns the title of a run in a list: its name, else its request, else its skill. */
 export function titleOf({ title, request, skill }: Pick<RunSummary, 'title' | 'request' | 'skill'>): string {
-  return title || request.replace(/\s+/g, ' ').trim() || (skill ? `Run ${skill}` : 'A run without words');
+  return title || request.replace(/\s+/g, ' ').trim() || (skill ? `Run ${skill}` : 'Untitled run');
 }
 
 /** Bytes read from each end. */

@@ -29,9 +29,9 @@ export const outcomeText: Readonly<Record<RunSummary['outcome'], string>> = {
   completed: 'completed',
   failed: 'failed',
   cancelled: 'stopped',
-  no_match: 'no skill fits',
-  round_limit: 'stopped at its rounds',
-  budget: 'stopped at its budget',
+  no_match: 'no matching skill',
+  round_limit: 'stopped at the round limit',
+  budget: 'stopped at the budget',
   running: 'running',
   interrupted: 'interrupted',
 };
@@ -41,7 +41,7 @@ const cachedText = (tokens: number): string => (tokens > 0 ? `, ${tokens} from t
 /** Returns undefined if no model was asked, or if the run has no end. */
 export function costText({ usage, isRecording, rounds }: RunSummary): string | undefined {
   if (!usage || rounds === 0) return undefined;
-  if (isRecording) return 'nothing, a recording answered';
+  if (isRecording) return 'none, played from a recording';
   return typeof usage.cost === 'number' ? `$${usage.cost.toFixed(4)}` : 'unknown';
 }
 
@@ -111,7 +111,7 @@ export function partsOf(events: readonly RunEvent[]): RunPart[] {
         parts.push({ kind: 'note', text: `${event.skill}: ${event.detail}` });
         break;
       case 'retry':
-        parts.push({ kind: 'note', text: `Tried again: ${event.why}` });
+        parts.push({ kind: 'note', text: `Retried: ${event.why}` });
         break;
       default:
     }
@@ -158,7 +158,7 @@ export function attachedTo({ events }: StoredRun): string[] {
 
 /** Returns the note about lines that could not be read. */
 export const skippedText = (count: number): string =>
-  `${count} ${count === 1 ? 'line' : 'lines'} of the kept file cannot be read and ${count === 1 ? 'is' : 'are'} missing here.`;
+  `${count} ${count === 1 ? 'line' : 'lines'} of the stored file could not be read and ${count === 1 ? 'is' : 'are'} missing here.`;
 
 export function conversationMarkdown({ title, runs }: KeptConversation): string {
   return [`# ${plainMarkdown(title)}`, ...runs.map(run => runMarkdown(run))].join('\n\n');

@@ -151,7 +151,7 @@ export class RunRecorder {
     const all = { attachments, ...(selection && { selection }) };
     this.#storing ??= storeAttachments(this.#dataDir, this.#runId, all, redact.text).catch(error => {
       const why = error instanceof Error ? error.message : String(error);
-      this.#attachmentsProblem = `What went along with this request cannot be kept (${why}). When you send it again after a reload of the window, attach it again.`;
+      this.#attachmentsProblem = `The attachments of this request could not be stored (${why}). Attach them again if you resend it after reloading the window.`;
     });
   }
 
@@ -233,7 +233,7 @@ class RunWriter {
       }
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      this.problem ??= `This run cannot be kept in ${this.#path} (${why}). It goes on, but will be missing or incomplete under Runs; check the folder and the space on its disk.`;
+      this.problem ??= `This run cannot be stored in ${this.#path} (${why}). It continues, but will be missing or incomplete in the list of runs. Check the folder and the free disk space.`;
       this.#giveUp();
     }
   }

@@ -10,7 +10,7 @@ import type {
 
 /** Result of a call whose real result is unknown. */
 const interruptedCall =
-  'The run was interrupted while this call was running; whether it was done is not known.';
+  'The run was interrupted during this call; it is not known whether it was completed.';
 
 /**
  * Returns the messages of `earlier` and of the run, in an order that every provider accepts: each call has its result. `own` are
@@ -67,7 +67,7 @@ function wholeResult(block: ToolResultBlock): ToolResultBlock {
 
 function wholeImage<Block extends ContentBlock>(block: Block): Block | TextBlock {
   if (block.type !== 'image' || /^[\w+/]+={0,2}$/.test(block.source.data)) return block;
-  return { type: 'text', text: '[An image was here; it was too large to be kept.]' };
+  return { type: 'text', text: '[An image was here; it was too large to be stored.]' };
 }
 
 /** Returns the run's texts and results after the last of its known messages. */

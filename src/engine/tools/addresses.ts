@@ -139,17 +139,17 @@ export function parseWebAddress(
     url = new URL(given, base);
   } catch {
     return {
-      problem: `${JSON.stringify(given)} is no web address. Give a whole one, such as https://example.com/page.`,
+      problem: `${JSON.stringify(given)} is not a web address. Give a complete address such as https://example.com/page.`,
     };
   }
   const scheme = url.protocol.slice(0, -1);
   if (scheme !== 'http' && scheme !== 'https')
-    return { problem: `Only http and https addresses are fetched, not ${scheme}.`, scheme };
+    return { problem: `Only http and https addresses can be fetched, not ${scheme}.`, scheme };
   if (url.username !== '' || url.password !== '')
-    return { problem: `The address holds a user name or password before ${url.host}. Leave it out.` };
+    return { problem: `The address contains a user name or password before ${url.host}. Leave it out.` };
   // DNS allows no longer names, and a question that shows the name must stay readable.
   if (url.hostname.length > 254)
-    return { problem: `The host has a name of ${url.hostname.length} characters, which none can have.` };
+    return { problem: `The host name has ${url.hostname.length} characters, which is too long.` };
   url.hash = '';
   return { url };
 }

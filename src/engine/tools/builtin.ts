@@ -59,7 +59,7 @@ export function inputProblem(tool: Tool, input: Readonly<Record<string, unknown>
     if (typeof value !== 'string') return [`"${key}" must be a string, not ${kindOf(value)}`];
     const most = longest?.[key] ?? Number.POSITIVE_INFINITY;
     return value.length > most
-      ? [`"${key}" has ${grouped(value.length)} characters, and ${grouped(most)} are taken at most`]
+      ? [`"${key}" has ${grouped(value.length)} characters; the maximum is ${grouped(most)}`]
       : [];
   });
   if (faults.length === 0) return undefined;
@@ -90,11 +90,11 @@ export function createFetchTool(options: Partial<FetchOptions> = {}): Tool {
     definition: {
       name: 'fetch_url',
       description:
-        'Gets a web page or file by http or https and returns it as text: pages without their markup, everything else as it is. At most 1 MiB, 30 seconds and 5 redirects. The user is asked first.',
+        'Gets a web page or file by http or https and returns it as text: pages without their markup, everything else unchanged. At most 1 MiB, 30 seconds and 5 redirects. The user is asked first.',
       inputSchema: {
         type: 'object',
         properties: {
-          url: { type: 'string', description: 'The whole address, such as https://example.com/page.' },
+          url: { type: 'string', description: 'The complete address, such as https://example.com/page.' },
         },
         required: ['url'],
         additionalProperties: false,
@@ -107,7 +107,7 @@ export function createFetchTool(options: Partial<FetchOptions> = {}): Tool {
       const stop = new AbortController();
       const onAbort = (): void => stop.abort(context.signal.reason);
       context.signal.addEventListener('abort', onAbort);
-      const timeout = new Error(`No whole answer came within ${timeoutMs / 1000} s.`);
+      const timeout = new Error(`No complete answer arrived within ${timeoutMs / 1000} s.`);
       const timer = setTimeout(() => stop.abort(timeout), timeoutMs);
       try {
         // Loaded here, because Node's web and compression modules cost a cold start ten milliseconds and more.

@@ -119,7 +119,7 @@ export function createCommandTool(limits: Partial<CommandLimits> = {}): Tool {
     definition: {
       name: 'run_command',
       description:
-        'Runs a shell command and returns what it prints, then its errors and its exit code. It gets no input, must end within 60 seconds and cannot leave anything running. The user is asked first.',
+        'Runs a shell command and returns what it prints, then its errors and its exit code. It gets no input, must end within 60 seconds and cannot leave processes running. The user is asked first.',
       inputSchema: {
         type: 'object',
         properties: {
@@ -199,13 +199,13 @@ async function runCommand(command: string, context: ToolContext, limits: Command
 
 function reasonNotToStart(command: string, context: ToolContext): string | undefined {
   if (command.trim() === '') return 'The command is empty. Give a command line.';
-  if (command.includes('\0')) return 'The command holds a NUL character. Leave it out.';
+  if (command.includes('\0')) return 'The command contains a NUL character. Remove it.';
   if (context.approvedSubject !== undefined && context.approvedSubject !== command)
-    return 'The command is not the one that was approved. Nothing was run.';
+    return 'The command differs from the one that was approved. Nothing was run.';
   const { approvedFolder, commandDir, workingDir } = context;
   if (commandDir === workingDir) makeFolder(approvedFolder ?? commandDir);
   if (!statSync(commandDir, { throwIfNoEntry: false })?.isDirectory())
-    return `The folder in which commands run does not exist: ${commandDir}.`;
+    return `The folder for commands does not exist: ${commandDir}.`;
   if (approvedFolder !== undefined && realpathSync.native(commandDir) !== approvedFolder)
     return `${commandDir} now means another folder than ${approvedFolder}, for which the command was decided on. Nothing was run.`;
   return undefined;

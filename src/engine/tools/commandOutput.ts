@@ -108,8 +108,8 @@ export function noteOn(end: CommandEnd, limits: TreeLimits & { timeoutMs: number
   const { stopped, leftBehind, unended } = end;
   const why = stopped ? reasonOf(stopped, limits) : leftBehind ? leftBehindText : undefined;
   if (unended.length === 0) {
-    if (stopped === 'timeout') return `[${why}: the command and everything that it started have been ended]`;
-    return leftBehind ? `[${why}; it has been ended]` : why && `[${why}]`;
+    if (stopped === 'timeout') return `[${why}: the command and all its processes were ended]`;
+    return leftBehind ? `[${why}; it was ended]` : why && `[${why}]`;
   }
   const names = unended.slice(0, namedProcesses).map(({ pid, name }) => `${pid} (${plainName(name)})`);
   const more = unended.length > names.length ? ` and ${unended.length - names.length} more` : '';
@@ -127,11 +127,11 @@ function reasonOf(
     case 'timeout':
       return `timed out after ${timeoutMs / 1000} s`;
     case 'flood':
-      return `ended after more than ${grouped(floodLimit)} bytes of output; print less`;
+      return `ended because it printed more than ${grouped(floodLimit)} bytes; print less`;
     case 'processes':
-      return `ended at more than ${grouped(processes)} processes at a time; start fewer`;
+      return `ended because it ran more than ${grouped(processes)} processes at a time; start fewer`;
     case 'memory':
-      return `ended at more than ${memoryBytes / 1024 ** 3} GiB of memory; use less`;
+      return `ended because it used more than ${memoryBytes / 1024 ** 3} GiB of memory; use less`;
     case 'abort':
       return 'cancelled';
   }

@@ -54,7 +54,7 @@ export async function fetchPage(
     url = next;
   }
   throw new FetchProblem(
-    `It redirects more than ${maximumRedirects} times. The last target was ${url.href}.`,
+    `It redirects more than ${maximumRedirects} times. The last address was ${url.href}.`,
   );
 }
 
@@ -182,7 +182,7 @@ async function readBody(response: IncomingMessage): Promise<{ bytes: Buffer; cut
   response.destroy();
   if (size > bodyLimit && size > packed * mostUnpacked)
     throw new FetchProblem(
-      `The answer unpacks to more than ${mostUnpacked} times its size and beyond ${grouped(bodyLimit)} bytes; it was thrown away.`,
+      `The answer unpacks to more than ${mostUnpacked} times its size and beyond ${grouped(bodyLimit)} bytes; it was discarded.`,
     );
   return { bytes: Buffer.concat(chunks), cut: size > bodyLimit };
 }
@@ -194,7 +194,7 @@ function decompressed(response: IncomingMessage): Readable {
     return pipeline(response, createGunzip(), () => undefined);
   if (encoding === 'br') return pipeline(response, createBrotliDecompress(), () => undefined);
   if (encoding === 'identity') return response;
-  throw new FetchProblem(`The server answered in the encoding ${encoding}, which was not asked for.`);
+  throw new FetchProblem(`The server answered in the encoding ${encoding}, which was not requested.`);
 }
 
 async function bodyText(bytes: Buffer, contentType: string, url: URL): Promise<string> {

@@ -69,7 +69,7 @@ export const listDirectoryTool: Tool = {
       'Lists the names in a folder, sorted, one per line, hidden ones included; at most 2,000. Without a path it lists the working folder.',
     inputSchema: {
       type: 'object',
-      properties: { path: pathProperty('The folder to list; the working folder when left out.') },
+      properties: { path: pathProperty('The folder to list; the working folder if omitted.') },
       required: [],
       additionalProperties: false,
     },
@@ -79,7 +79,7 @@ export const listDirectoryTool: Tool = {
     orProblem(context, async () => {
       const path = await targetOf(input['path'] ?? '.', context, readableFolders(context));
       if (await isUnmadeWorkingDir(path, context))
-        return { content: '(empty: the working folder is created at the first write)', isError: false };
+        return { content: '(empty: the working folder is created by the first write)', isError: false };
       return { content: listing(await namesIn(path)), isError: false };
     }),
 };
@@ -143,17 +143,17 @@ export const editFileTool: Tool = {
   definition: {
     name: 'edit_file',
     description:
-      'Replaces a piece of a text file in the working folder by another. old_text must stand in the file exactly, blanks and line breaks included, and only once, unless replace_all is true.',
+      'Replaces text in a file of the working folder. old_text must match exactly, including spaces and line breaks, and occur only once unless replace_all is true.',
     inputSchema: {
       type: 'object',
       properties: {
         path: pathProperty('The file to change.'),
         old_text: {
           type: 'string',
-          description: 'The text that is there now, with enough around it to be the only one.',
+          description: 'The current text, with enough context to occur only once.',
         },
-        new_text: { type: 'string', description: 'The text that is to stand there; empty to delete.' },
-        replace_all: { type: 'boolean', description: 'Replace it wherever it stands; false when left out.' },
+        new_text: { type: 'string', description: 'The new text; empty to delete.' },
+        replace_all: { type: 'boolean', description: 'Replaces every occurrence; false if omitted.' },
       },
       required: ['path', 'old_text', 'new_text'],
       additionalProperties: false,
@@ -169,18 +169,18 @@ async function edit(input: Readonly<Record<string, unknown>>, context: ToolConte
   if ('problem' in read) return toolError(read.problem);
   const { oldText, newText } = asInFile(read.text, String(input['old_text']), String(input['new_text']));
   if (oldText === '')
-    return toolError('old_text is empty. Give the text that is to be replaced; write_file makes a new file.');
+    return toolError('old_text is empty. Give the text to replace; write_file creates a new file.');
   if (oldText === newText) return toolError('old_text and new_text are the same. Nothing was changed.');
   const pieces = read.text.split(oldText);
   const count = pieces.length - 1;
   const name = basename(path);
   if (count === 0)
     return toolError(
-      `old_text does not stand in ${name}. It must be the same to the character: read the file again.`,
+      `old_text was not found in ${name}; it must match exactly. Read the file again.`,
     );
   if (count > 1 && input['replace_all'] !== true)
     return toolError(
-      `old_text stands ${count} times in ${name}. Give more of what is around it, or set replace_all to true.`,
+      `old_text occurs ${count} times in ${name}. Give more context, or set replace_all to true.`,
     );
   // Calculated before the text is joined, which could take more memory than there is.
   const size =
@@ -222,7 +222,7 @@ async function readWhole(path: string): Promise<{ text: string } | { problem: st
     const bytes = await handle.readFile();
     const text = bytes.toString('utf8');
     if (looksBinary(bytes) || !Buffer.from(text, 'utf8').equals(bytes))
-      return { problem: `${basename(path)} is no UTF-8 text, so it cannot be edited. Nothing was changed.` };
+      return { problem: `${basename(path)} is not UTF-8 text, so it cannot be edited. Nothing was changed.` };
     return { text };
   } finally {
     await handle.close();
@@ -233,12 +233,12 @@ export const writeFileTool: Tool = {
   definition: {
     name: 'write_file',
     description:
-      'Writes a text file in the working folder, whole: it is created with the folders it needs, or its old content is replaced. At most 16 MiB.',
+      'Writes a whole text file in the working folder: creates it and the folders it needs, or replaces its content. At most 16 MiB.',
     inputSchema: {
       type: 'object',
       properties: {
         path: pathProperty('The file to write.'),
-        content: { type: 'string', description: 'The whole new content of the file.' },
+        content: { type: 'string', description: 'The complete new content of the file.' },
       },
       required: ['path', 'content'],
       additionalProperties: false,

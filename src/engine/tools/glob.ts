@@ -19,12 +19,12 @@ export const globTool: Tool = {
   definition: {
     name: 'glob',
     description:
-      'Finds files by a pattern of their path, such as **/*.md or src/*.{ts,tsx}; ** is any number of folders. Returns paths, sorted, at most 1,000. It does not look into .git and node_modules and follows no links.',
+      'Finds files by a pattern of their path, such as **/*.md or src/*.{ts,tsx}; ** is any number of folders. Returns paths, sorted, at most 1,000. It skips .git and node_modules and follows no links.',
     inputSchema: {
       type: 'object',
       properties: {
         pattern: { type: 'string', description: 'The pattern, relative to the folder that is searched.' },
-        path: pathProperty('The folder to search; the working folder when left out.'),
+        path: pathProperty('The folder to search; the working folder if omitted.'),
       },
       required: ['pattern'],
       additionalProperties: false,
@@ -54,7 +54,7 @@ export const globTool: Tool = {
       }
       if (found.length === 0)
         return {
-          content: `No file matches ${pattern}${state.isCut ? ' among those looked at' : ''}.`,
+          content: `No file matches ${pattern}${state.isCut ? ' among the files that were searched' : ''}.`,
           isError: false,
         };
       const notes: string[] = [];

@@ -36,7 +36,7 @@ function newLockLimit(): number | undefined {
 /** The shells of Linux call the limit -w or -x. The program replaces the shell, so the pid stays the same. */
 const script = `
 ulimit -w "$0" 2>/dev/null || ulimit -x "$0" 2>/dev/null
-command -v -- "$1" >/dev/null || { echo "there is no program '$1'" >&2; exit 127; }
+command -v -- "$1" >/dev/null || { echo "the program '$1' was not found" >&2; exit 127; }
 exec "$@"
 `;
 

@@ -53,10 +53,10 @@ export const readOnlyShellTool: Tool = {
   definition: {
     name: 'run_command',
     description:
-      "Looks at files by one of these programs: pwd, ls, find, rg, grep, cat, head, tail, sed -n 'A,Bp' FILE. There is no shell: no pipes, redirections or variables, and patterns stand in quotes. At most 256 KiB and 10 seconds.",
+      "Reads files with one of these programs: pwd, ls, find, rg, grep, cat, head, tail, sed -n 'A,Bp' FILE. There is no shell: no pipes, redirections or variables, and patterns must be quoted. At most 256 KiB and 10 seconds.",
     inputSchema: {
       type: 'object',
-      properties: { command: { type: 'string', description: 'One program and its words.' } },
+      properties: { command: { type: 'string', description: 'One program and its arguments.' } },
       required: ['command'],
       additionalProperties: false,
     },
@@ -67,7 +67,7 @@ export const readOnlyShellTool: Tool = {
     return JSON.stringify({ error: reason, command: line.length > 200 ? `${line.slice(0, 200)}…` : line });
   },
   async execute() {
-    return toolError('The command has not been checked, so it was not run.');
+    return toolError('The command was not checked, so it was not run.');
   },
 };
 
@@ -122,7 +122,7 @@ async function showFiles(
     if (error instanceof PathProblem) return { problem: error.message };
     throw error;
   }
-  if (program === 'tail' && argv.includes('-f')) parts.push('\n[The file as it is now; it is not followed.]');
+  if (program === 'tail' && argv.includes('-f')) parts.push('\n[The file as it is now; it is not watched.]');
   return { content: parts.join('') || '(no output)' };
 }
 
@@ -135,13 +135,13 @@ async function runProgram(
   const { program, argv } = command;
   const file = programFile(program, context);
   if (file === undefined)
-    return { problem: `${program} is not there. Use ${instead[program]} in its place.` };
+    return { problem: `${program} is not installed. Use ${instead[program]} instead.` };
   if (command.searched === undefined) return runOne(command, file, context, timeoutMs);
   const begun = Date.now();
   const hiding = await hidingFlags(command, file, context, timeoutMs);
   context.signal.throwIfAborted();
   if (hiding === undefined)
-    return { problem: `${program} would go through too many files. Name a smaller folder.` };
+    return { problem: `${program} would search too many files. Name a smaller folder.` };
   const end = argv.indexOf('--');
   const careful = { ...command, argv: [...argv.slice(0, end), ...hiding, ...argv.slice(end)] };
   return runOne(careful, file, context, Math.max(0, timeoutMs - (Date.now() - begun)));
@@ -213,7 +213,7 @@ async function runOne(
   };
   child.stdout.on('data', (chunk: Buffer) => {
     stdout.add(chunk);
-    if (stdout.total > floodLimit) stop('It printed too much and was ended; ask for less.');
+    if (stdout.total > floodLimit) stop('It printed too much and was ended; request less.');
   });
   child.stderr.on('data', (chunk: Buffer) => stderr.add(chunk));
   const timer = setTimeout(() => stop(timedOut(timeoutMs)), timeoutMs);

@@ -37,16 +37,16 @@ export const searchFilesTool: Tool = {
   definition: {
     name: 'search_files',
     description:
-      'Finds the lines of text files that match a regular expression, as path:line: text, at most 200. It does not look into .git, node_modules and files that by their names hold secrets.',
+      'Finds the lines of text files that match a regular expression, as path:line: text, at most 200. It skips .git, node_modules and files whose names suggest secrets.',
     inputSchema: {
       type: 'object',
       properties: {
-        pattern: { type: 'string', description: 'The regular expression, tried line by line.' },
-        path: pathProperty('The folder or file to search; the working folder when left out.'),
+        pattern: { type: 'string', description: 'The regular expression, matched line by line.' },
+        path: pathProperty('The folder or file to search; the working folder if omitted.'),
         glob: { type: 'string', description: 'Only files whose path matches, such as *.md or src/**/*.ts.' },
         ignore_case: {
           type: 'boolean',
-          description: 'Capital and small letters are the same; false when left out.',
+          description: 'Ignores upper and lower case; false if omitted.',
         },
       },
       required: ['pattern'],
@@ -66,7 +66,7 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
   const isFolder = stats.isDirectory();
   if (!isFolder && stats.size > maxFileSize)
     return toolError(
-      `${basename(root)} has ${byteCount(stats.size)}; files of more than ${byteCount(maxFileSize)} are not searched. Search it by run_command with grep.`,
+      `${basename(root)} has ${byteCount(stats.size)}; files larger than ${byteCount(maxFileSize)} are not searched. Use run_command with grep.`,
     );
   const base = isFolder ? root : dirname(root);
   const request: SearchRequest = {
@@ -100,7 +100,7 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
   const end = program
     ? await searchWithRipgrep(program, request, take, context)
     : await searchByOurselves(request, take, context);
-  if ('problem' in end) return toolError(`The search could not be done: ${end.problem}`);
+  if ('problem' in end) return toolError(`The search failed: ${end.problem}`);
   const note: string[] = [];
   if (end.isCut) note.push('[Cut: there may be more. Search a smaller folder, or for something rarer.]');
   else if (count > lines.length)
@@ -132,7 +132,7 @@ async function searchByOurselves(
     if (lines.length === 0) continue;
     const found = matching(lines);
     if (!found)
-      return { problem: 'the expression takes too long. Write it without repetitions inside repetitions.' };
+      return { problem: 'the expression takes too long. Avoid repetitions inside repetitions.' };
     for (const index of found) if (!take(path, index + 1, lines[index] ?? '')) return { isCut: true };
   }
   return { isCut: state.isCut };
