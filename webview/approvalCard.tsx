@@ -29,7 +29,7 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
       <Icon name={allowed || isAskedThere ? 'shield' : 'denied'} />
       <span class="answer">
         <span>
-          {answer ? describeAnswer(answer) : t('Waits for an answer there')}: {visible(request.tool)}
+          {answer ? describeAnswer(answer) : t('Waiting for an answer there')}: {visible(request.tool)}
         </span>
         <code class="one-line">{visible(request.subject.split('\n', 1)[0]!.slice(0, 200))}</code>
       </span>
@@ -132,7 +132,7 @@ export function AgentCardView({ card }: { card: AgentCard }) {
       <strong>{headline(card)}</strong>
       <Lines title={t('Look at these')} lines={card.redFlags.map(flag => describeFlag(flag, t))} flagged />
       <Lines title={t('Not covered by this card')} lines={describeLeftOut(card, t)} />
-      <Lines title={t('What has changed')} lines={card.changes.map(describeChange)} />
+      <Lines title={t('Changes')} lines={card.changes.map(describeChange)} />
       <div class="card-list-title">{t('Working folder')}</div>
       <p>
         <code>
@@ -144,7 +144,9 @@ export function AgentCardView({ card }: { card: AgentCard }) {
       {named.map(({ title, items }) => (
         <Lines key={title} title={title} lines={items} />
       ))}
-      {named.length === 0 && <p>{t('Its files name no hosts, scripts, variables or MCP servers.')}</p>}
+      {named.length === 0 && (
+        <p>{t('Its files do not name any hosts, scripts, variables or MCP servers.')}</p>
+      )}
       <p class="from">
         {t(
           'From {0}. “Always allow” accepts this card until a file of the agent changes.',

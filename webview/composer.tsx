@@ -32,7 +32,7 @@ export function Composer() {
           id={textboxId}
           aria-label={t('Message Telos')}
           rows={1}
-          placeholder={trusted ? t('Say what should be done') : t('Restricted Mode: nothing runs here')}
+          placeholder={trusted ? t('Describe what you want to do') : t('Restricted Mode: nothing runs here')}
           value={draft.value}
           aria-autocomplete="list"
           aria-controls={listed ? completionsId : undefined}
@@ -97,8 +97,8 @@ function RunButton({ canSend }: { canSend: boolean }) {
           key="send"
           type="submit"
           class="run-button primary"
-          aria-label={busy.value ? t('Send when the run has ended') : t('Send')}
-          title={busy.value ? t('Send when the run has ended (Enter)') : t('Send (Enter)')}
+          aria-label={busy.value ? t('Send when the run ends') : t('Send')}
+          title={busy.value ? t('Send when the run ends (Enter)') : t('Send (Enter)')}
           disabled={!canSend}
         >
           <Icon name="send" />

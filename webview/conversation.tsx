@@ -70,7 +70,7 @@ export function Conversation() {
           {elsewhere.value !== undefined && (
             <div
               class="line activity elsewhere"
-              title={t('It can be stopped there; a request of yours waits for its end')}
+              title={t('It can be stopped there; your requests wait until it ends')}
             >
               <Icon name="running" />
               <span>{elsewhere.value}</span>

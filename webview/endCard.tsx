@@ -90,9 +90,7 @@ function Changes({ item: { runId, changedFiles } }: { item: EndItem }) {
         class="small"
         disabled={isUndone}
         title={
-          isUndone
-            ? t('The files are what they were before this run')
-            : t('Makes these files what they were before this run')
+          isUndone ? t('The files were restored') : t('Restores these files to their state before this run')
         }
         onClick={() => post({ type: 'undo_run', runId })}
       >
@@ -111,7 +109,7 @@ function WaysOn({ item }: { item: EndItem }) {
       <button
         type="button"
         class="primary"
-        title={t('Goes on with what has been said and done so far')}
+        title={t('Continues from here')}
         onClick={() => resume(item.runId)}
       >
         {t('Resume')}
@@ -119,7 +117,7 @@ function WaysOn({ item }: { item: EndItem }) {
       <button
         type="button"
         class="secondary"
-        title={t('Runs this request again from its beginning, in place of this answer')}
+        title={t('Runs this request again from the start and replaces this answer')}
         onClick={() => resend(item.runId, item.text)}
       >
         {t('Run Again')}
@@ -175,7 +173,7 @@ function Retry({ item }: { item: EndItem }) {
     <button
       type="button"
       class="small"
-      title={t('Runs this request again in place of this answer')}
+      title={t('Runs this request again and replaces this answer')}
       onClick={() => resend(item.runId, item.text)}
     >
       <Icon name="retry" />

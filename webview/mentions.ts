@@ -23,7 +23,7 @@ export interface FoundFiles {
 }
 
 const fixed: readonly OfferedMention[] = [
-  { word: 'selection', description: t('What is selected in the editor') },
+  { word: 'selection', description: t('Selection in the editor') },
   { word: 'problems', description: t('Errors and warnings of the open file') },
 ];
 

@@ -51,7 +51,7 @@ export function NextSkill() {
   const skill = named ?? (chosen === undefined ? continued : chosen);
   if (skill === undefined) return null;
   const label =
-    skill === null ? t('Telos picks the skill') : skill.skill ? visible(skill.skill) : t('No skill');
+    skill === null ? t('Telos chooses the skill') : skill.skill ? visible(skill.skill) : t('No skill');
   const whole = skill?.skill ? t('{0} of {1}', label, visible(skill.agent)) : label;
   const isContinued = !named && chosen === undefined;
   return (
@@ -61,7 +61,7 @@ export function NextSkill() {
         class="chip"
         aria-label={t('Next request: {0}. Choose another skill', whole)}
         title={
-          isContinued ? t('Your next request goes on with: {0}', whole) : t('Your next request: {0}', whole)
+          isContinued ? t('Your next request continues with: {0}', whole) : t('Your next request: {0}', whole)
         }
         onClick={() => post({ type: 'choose_skill' })}
       >
@@ -72,8 +72,8 @@ export function NextSkill() {
         <button
           type="button"
           class="chip chip-clear"
-          aria-label={t('Let Telos pick the skill')}
-          title={t('Let Telos pick the skill by your words')}
+          aria-label={t('Let Telos choose the skill')}
+          title={t('Let Telos choose the skill by your words')}
           onClick={() => {
             next.value = null;
             focusComposer();

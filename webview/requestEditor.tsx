@@ -45,7 +45,7 @@ export function RequestEditor({ runId, text, close }: { runId: string; text: str
         <button type="button" class="secondary" onClick={close}>
           {t('Cancel')}
         </button>
-        <span class="quiet">{t('What came after it is dropped; files stay as they are.')}</span>
+        <span class="quiet">{t('Everything after it is removed; files are not changed.')}</span>
       </div>
     </form>
   );

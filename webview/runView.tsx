@@ -112,7 +112,7 @@ function Request({ runId, text }: { runId: string; text: string }) {
           type="button"
           class="small request-edit"
           aria-label={t('Edit request')}
-          title={t('Edit and send again; what came after it is dropped')}
+          title={t('Edit and resend; everything after it is removed')}
           onClick={() => setEditing(true)}
         >
           <Icon name="edit" />

@@ -15,10 +15,10 @@ export function Welcome() {
   if (!known) return null;
   return (
     <div class="welcome">
-      <p class="welcome-title">{t('What should be done?')}</p>
+      <p class="welcome-title">{t('What do you want to do?')}</p>
       <p class="quiet">
         {t(
-          'Say it in your words. Telos picks the skill that fits, shows why, and asks before anything risky.',
+          'Describe it in your own words. Telos chooses a matching skill, shows why, and asks before anything risky.',
         )}
       </p>
       {!known.trusted && <Restricted />}
@@ -42,7 +42,7 @@ export function Welcome() {
 function Suggestions() {
   const { skills } = info.value!;
   return (
-    <ul class="suggestions" aria-label={t('Skills to begin with')}>
+    <ul class="suggestions" aria-label={t('Suggested skills')}>
       {skills.slice(0, mostSuggestions).map(each => (
         <li key={`${each.agent}:${each.skill}`}>
           <button
@@ -69,7 +69,7 @@ function NoSkills() {
     <div class="card">
       <p>
         {t(
-          'There are no skills yet. Add three to try, or write one: a folder with a SKILL.md that says how a piece of work is done.',
+          'There are no skills yet. Add three samples, or write one: a folder with a SKILL.md that describes how a task is done.',
         )}
       </p>
       <SkillCommands />

@@ -37,7 +37,7 @@ export function relativeTo(path: string, folder: string): string {
 
 export const toolStateWords: Record<ToolState, string> = {
   running: t('running'),
-  waiting: t('waits for you'),
+  waiting: t('waiting for you'),
   done: t('done'),
   failed: t('failed'),
   denied: t('denied'),
@@ -66,7 +66,7 @@ export function describeLines(lines: ToolResult['changedLines']): { short: strin
 /** Returns the line to which an answered approval card folds. */
 export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): string {
   if (answer === 'withdrawn') return t('Not answered');
-  if (!answer.allow) return t('Denied');
+  if (!answer.allow) return t('You denied this.');
   return {
     once: t('Allowed once'),
     run: t('Allowed for this run'),
@@ -75,7 +75,7 @@ export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): str
 }
 
 /** The answer sent when the person presses Deny. The model receives its reason. */
-export const denial: ApprovalDecision = { allow: false, reason: 'The person said no.' };
+export const denial: ApprovalDecision = { allow: false, reason: 'The user denied this.' };
 
 const providerNames: Record<string, string> = {
   anthropic: 'Anthropic',
@@ -123,7 +123,7 @@ export function describeRecording(recording: { model: string; recordedAt: string
         timeZone: 'UTC',
       });
   return t(
-    'This is a recording of {0} from {1}, not a live model; its tools run for real.',
+    'This is a recording of {0} from {1}, not a live model. Its tools run for real.',
     visible(recording.model),
     date,
   );
@@ -134,12 +134,12 @@ export const describeChanges = (files: number): string =>
 
 const outcomeWords: Record<EndItem['outcome'], string> = {
   completed: t('Completed'),
-  no_match: t('No skill fits'),
+  no_match: t('No matching skill'),
   round_limit: t('Stopped at the round limit'),
-  budget: t('Stopped by the budget'),
+  budget: t('Stopped at the budget limit'),
   cancelled: t('Cancelled'),
   failed: t('Failed'),
-  interrupted: t('Interrupted before its end'),
+  interrupted: t('Interrupted'),
 };
 
 export function describeOutcome(outcome: EndItem['outcome']): string {
@@ -160,7 +160,7 @@ export function describeFigures(end: EndItem): string[] {
 
 /** Returns the usage of one round: "Round 2: 1,200 tokens in, 80 out · $0.0012". */
 export function describeRound({ round, usage }: RoundUsage): string {
-  const used = describeUsage(usage).join(' · ') || t('nothing known');
+  const used = describeUsage(usage).join(' · ') || t('not known');
   return round === 0 ? t('Choice of the skill: {0}', used) : t('Round {0}: {1}', round, used);
 }
 

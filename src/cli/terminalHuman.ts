@@ -132,7 +132,7 @@ function decisionOf(word: string, scopes: readonly ApprovalScope[]): ApprovalDec
   const scope = scopes.find(
     candidate => keys[candidate].key === word || (candidate === 'once' && word === 'yes'),
   );
-  return scope ? { allow: true, scope } : { allow: false, reason: 'The person at the terminal said no.' };
+  return scope ? { allow: true, scope } : { allow: false, reason: 'The user denied this.' };
 }
 
 /**

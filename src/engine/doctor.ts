@@ -99,7 +99,11 @@ function foldersOf(config: Config, agents: readonly FileAgent[], findings: Docto
     { name: 'configuration', path: configDir, write: false },
     { name: 'data and logs', path: dataDir, write: true },
     { name: 'working folders', path: workingRoot, write: true },
-    ...agents.map(({ name, workingDir }) => ({ name: `working folder of ${name}`, path: workingDir, write: true })),
+    ...agents.map(({ name, workingDir }) => ({
+      name: `working folder of ${name}`,
+      path: workingDir,
+      write: true,
+    })),
   ];
   return wanted.map(({ name, path, write }) => {
     const state = stateOf(path, write);

@@ -71,7 +71,7 @@ export class BrowserSignIn implements SignInPort {
     this.#waiting.delete(state);
     if (taken) return taken(answer);
     void vscode.window.showWarningMessage(
-      vscode.l10n.t('A sign-in came back that Telos does not wait for. Nothing was done with it.'),
+      vscode.l10n.t('Telos received a sign-in that it was not waiting for and ignored it.'),
     );
   }
 

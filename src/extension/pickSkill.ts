@@ -128,7 +128,7 @@ async function run({ chat, memory, runs }: PickParts, item: SkillItem, along: Al
 
 const byWords = (): SkillItem => ({
   label: vscode.l10n.t('Let Telos pick'),
-  detail: vscode.l10n.t('By what you say about it'),
+  detail: vscode.l10n.t('By your words'),
 });
 
 async function pickSkill(
@@ -185,11 +185,9 @@ async function askWords(item: SkillItem, { selection, files = [] }: Along): Prom
       : files.length > 0
         ? vscode.l10n.t('It is told to look at {0}.', plainLabel(files.join(', ')))
         : vscode.l10n.t('What should it do?'),
-    placeHolder: item.ref
-      ? vscode.l10n.t('Your words, or nothing: just press Enter')
-      : vscode.l10n.t('Your words'),
+    placeHolder: item.ref ? vscode.l10n.t('Your words, or press Enter to skip') : vscode.l10n.t('Your words'),
     validateInput: text =>
-      item.ref || text.trim() ? undefined : vscode.l10n.t('Telos picks by your words, so say a few.'),
+      item.ref || text.trim() ? undefined : vscode.l10n.t('Telos chooses by your words. Enter a few.'),
   });
 }
 

@@ -82,17 +82,15 @@ function flagWords(kind: RedFlag['kind'], say: Say): string {
     case 'credential-path':
       return say('names a place of keys or passwords');
     case 'invisible-characters':
-      return say('has characters that cannot be seen');
+      return say('contains invisible characters');
     case 'archive-password':
       return say('gives a password for an archive');
     case 'secret-in-clear':
       return say('sends a secret over plain http, where others can read it');
     case 'not-looked-into':
-      return say('was not looked into (too large or not text)');
+      return say('was not checked (too large or not text)');
     case 'too-many-hosts':
-      return say(
-        'is one of the files that name more hosts than anyone reads, so the card grants none of them',
-      );
+      return say('is one of the files that name too many hosts to review, so the card grants none of them');
     case 'compiled-code':
       return say('is compiled code, which cannot be read');
     case 'unpinned-code':

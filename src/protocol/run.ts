@@ -302,31 +302,32 @@ export type RunEvent =
       interrupted?: boolean;
     };
 
-/** Returns the sentence that every frontend shows for a choice: "kickoff of kairos: its name is in your request". */
+/** Returns the sentence that every frontend shows for a choice: "kickoff (kairos): named in your request". */
 export function describeRoute(agent: string, skill: string, reason: RouteReason, say: Say = english): string {
   if (reason.rule === 'without_skill') return describeReason(reason, say);
-  return say('{0} of {1}: {2}', skill, agent, describeReason(reason, say));
+  if (reason.rule === 'continued') return say('continuing with {0} ({1})', skill, agent);
+  return say('{0} ({1}): {2}', skill, agent, describeReason(reason, say));
 }
 
 function describeReason(reason: RouteReason, say: Say): string {
   switch (reason.rule) {
     case 'chosen':
-      return say('you chose it');
+      return say('chosen by you');
     case 'explicit':
-      return reason.matched ? say('you asked for {0}', reason.matched) : say('you asked for it');
+      return reason.matched ? say('requested as {0}', reason.matched) : say('requested by name');
     case 'misspelt':
       return say('its name is like “{0}”', reason.matched ?? '');
     case 'name':
-      return say('its name is in your request');
+      return say('named in your request');
     case 'index':
       return reason.matched
-        ? say('it fits your words best: {0}', reason.matched)
-        : say('it fits your words best');
+        ? say('best match for your words: {0}', reason.matched)
+        : say('best match for your words');
     case 'model':
-      return say('the model picked it');
+      return say('chosen by the model');
     case 'continued':
-      return say('the conversation goes on with it');
+      return '';
     case 'without_skill':
-      return say('no skill: Telos looks for one itself');
+      return say('no skill: Telos looks for one');
   }
 }

@@ -84,7 +84,7 @@ describe('telos alone on a terminal', () => {
         ' 2. shutdown  Evening\\u202e',
         'Which skill? [number or name, q = quit] ',
         'Run kickoff of kairos? [y = run, d = dry run, q = quit] ',
-        'kickoff of kairos: you chose it',
+        'kickoff (kairos): chosen by you',
         '',
       ].join('\n'),
     );
@@ -96,7 +96,7 @@ describe('telos alone on a terminal', () => {
   it('says with d what would run, and asks again', async () => {
     const { code, out } = await typing(['kairos', '1', 'd', 'd', 'q']);
     assert.equal(code, 0);
-    assert.equal(out, 'Would run kickoff of kairos: you chose it\n'.repeat(2));
+    assert.equal(out, 'Would run kickoff (kairos): chosen by you\n'.repeat(2));
     assert.equal(server.requests.length, 0);
   });
 

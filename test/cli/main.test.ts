@@ -58,7 +58,7 @@ describe('telos', function () {
       await cli.says('I plan');
       said.open();
       const { code, stdout, stderr } = await cli.result;
-      assert.equal(stderr, 'kickoff of kairos: its name is in your request\n→ write_file today.md\n');
+      assert.equal(stderr, 'kickoff (kairos): named in your request\n→ write_file today.md\n');
       assert.equal(stdout, 'I plan it. All done\n');
       assert.equal(code, 0);
       assert.equal(readFileSync(join(home.workDir, 'today.md'), 'utf8'), '# Today\n');
@@ -141,7 +141,7 @@ describe('telos', function () {
   it('says with --dry-run what would run, and runs nothing', async () => {
     const env = await serving([{ text: ['never'] }]);
     const { code, stdout } = await home.run(['--agent', 'gmail', '--dry-run', 'check-email'], { env });
-    assert.deepEqual([code, stdout], [0, 'Would run check-email of gmail: its name is in your request\n']);
+    assert.deepEqual([code, stdout], [0, 'Would run check-email (gmail): named in your request\n']);
     const json = await home.run(['--json', '--dry-run', 'kickoff'], { env });
     assert.deepEqual(JSON.parse(json.stdout).skill, 'kickoff');
     assert.equal(server?.requests.length, 0);
@@ -221,10 +221,7 @@ describe('telos', function () {
     const env = await serving([{ toolCalls: [command] }, { text: ['made'] }]);
     const { code, stderr } = await home.run(['--yes', 'kickoff'], { env });
     assert.equal(code, 0);
-    assert.equal(
-      stderr,
-      'kickoff of kairos: its name is in your request\n→ run_command touch made-by-command\n',
-    );
+    assert.equal(stderr, 'kickoff (kairos): named in your request\n→ run_command touch made-by-command\n');
     assert.ok(existsSync(join(home.skillsDir, 'kairos/made-by-command')));
   });
 

@@ -25,7 +25,7 @@ describe('telos route', function () {
   it('says rule, score, runner-up and the best three, and runs nothing', async () => {
     const { code, stdout } = await home.run(['route', 'water', 'the', 'tomatoes', 'in', 'the', 'garden']);
     assert.equal(code, 0);
-    assert.match(stdout, /^Would run water-plants of home: it fits your words best: .*tomatoes/);
+    assert.match(stdout, /^Would run water-plants \(home\): best match for your words: .*tomatoes/);
     assert.match(stdout, /\n\(rule index, score [\d.]+, runner-up (mow|lamp) of home with [\d.]+\)\n/);
     assert.match(stdout, /\n +Skill +Agent +Score +Words\n1\. +water-plants +home +[\d.]+ +\S/);
     assert.equal(stdout.trimEnd().split('\n').length, 7);

@@ -42,7 +42,7 @@ describe('telos init, skill add, install, uninstall', function () {
       'Skill       Description\ndaily-plan  Use when the user wants ... (one sentence, in the words they would use)\n',
     );
     const dryRun = await home.run(['--dry-run', 'my', 'daily', 'plan']);
-    assert.equal(dryRun.stdout, 'Would run daily-plan of kairos: its name is in your request\n');
+    assert.equal(dryRun.stdout, 'Would run daily-plan (kairos): named in your request\n');
     const again = await home.run(['skill', 'add', 'kairos', 'daily-plan']);
     assert.equal(again.code, 1);
     assert.match(again.stderr, /already/);

@@ -70,7 +70,7 @@ describe('chat in a real VS Code', () => {
     await chat.getByRole('textbox', { name: 'Message Telos' }).fill('run daily kickoff');
     await chat.getByRole('button', { name: 'Send' }).click();
     const conversation = chat.getByRole('log', { name: 'Conversation' });
-    await conversation.getByText('kickoff of kairos: its name is in your request').waitFor();
+    await conversation.getByText('kickoff (kairos): named in your request').waitFor();
     await conversation.getByRole('group', { name: 'Tool: write_file' }).waitFor();
     await ended(conversation);
     await workbench.screenshot('sample-run');

@@ -37,7 +37,7 @@ describe('attachments in a real VS Code', () => {
     ({ model, world, workbench } = session);
     chat = await chatFrame(workbench);
     // Until the host has answered, there is nobody to take what is pasted.
-    await chat.getByText('What should be done?').waitFor();
+    await chat.getByText('What do you want to do?').waitFor();
   });
 
   afterEach(async function () {
@@ -47,7 +47,7 @@ describe('attachments in a real VS Code', () => {
       );
     }
     await runCommand(workbench.page, 'Telos: New Conversation');
-    await chat.getByText('What should be done?').waitFor();
+    await chat.getByText('What do you want to do?').waitFor();
   });
 
   after(() => session?.close());

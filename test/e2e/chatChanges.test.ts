@@ -62,7 +62,7 @@ describe('changes of a run in a real VS Code', () => {
     }
     await runCommand(workbench.page, 'View: Close All Editors');
     await runCommand(workbench.page, 'Telos: New Conversation');
-    await chat.getByText('What should be done?').waitFor();
+    await chat.getByText('What do you want to do?').waitFor();
   });
 
   after(() => session?.close());
@@ -96,7 +96,7 @@ describe('changes of a run in a real VS Code', () => {
     await dialog().getByText('north.md (will be deleted)').waitFor();
     await workbench.screenshot('changes-undo-asked');
     await dialog().getByRole('button', { name: 'Undo', exact: true }).click();
-    await workbench.page.getByText('The run is undone. Files: 2.').first().waitFor();
+    await workbench.page.getByText('Undone: 2 files restored').first().waitFor();
     await button('Undone').waitFor();
     assert.ok(await button('Undone').isDisabled());
     assert.ok((await readFile(plan())).equals(Buffer.from(oldPlan)));

@@ -61,7 +61,7 @@ describe('conversation in a real VS Code', () => {
       console.error(`The window at the failure: ${await workbench.screenshot('conversation-failed')}`);
     }
     await runCommand(workbench.page, 'Telos: New Conversation');
-    await log().getByText('What should be done?').waitFor();
+    await log().getByText('What do you want to do?').waitFor();
   });
 
   after(() => session?.close());
@@ -94,14 +94,14 @@ describe('conversation in a real VS Code', () => {
     await say('look into the barrel');
     await completed(1);
     await say('is it enough for a week?');
-    await log().getByText('barrel of garden: the conversation goes on with it').waitFor();
+    await log().getByText('continuing with barrel (garden)').waitFor();
     await completed(2);
     assert.match(lastMessages(), /THE BARREL TEXT.*Answer 1\..*is it enough for a week/);
     assert.equal(lastMessages().split('THE BARREL TEXT').length, 2);
     await chat.getByRole('button', { name: /^Next request: barrel of garden/ }).waitFor();
     await workbench.screenshot('two-turns');
     await say('then cut the hedge');
-    await log().getByText('hedge of garden: its name is in your request').waitFor();
+    await log().getByText('hedge (garden): named in your request').waitFor();
     await completed(3);
     assert.match(lastMessages(), /Answer 2\..*THE HEDGE TEXT/);
   });
@@ -125,7 +125,7 @@ describe('conversation in a real VS Code', () => {
     answer = () => drops(1_000, 500);
     await say('look into the barrel');
     await button('Stop').waitFor();
-    await log().getByText('barrel of garden: its name is in your request').first().waitFor();
+    await log().getByText('barrel (garden): named in your request').first().waitFor();
     await say('and the well');
     await chat.getByRole('list', { name: 'Waiting requests' }).getByText('and the well').waitFor();
     const stopMs = await chat.evaluate(async () => {
@@ -173,16 +173,16 @@ describe('conversation in a real VS Code', () => {
     await completed(1);
     const first = (await log().locator('.markdown').first().textContent())?.trim() ?? '';
     await runCommand(workbench.page, 'Telos: New Conversation');
-    await log().getByText('What should be done?').waitFor();
+    await log().getByText('What do you want to do?').waitFor();
     await say('cut the hedge');
     await completed(1);
     chat = await reloadShowing(session!, 'cut the hedge');
     await completed(1);
-    await log().getByText('hedge of garden: its name is in your request').waitFor();
+    await log().getByText('hedge (garden): named in your request').waitFor();
     await runCommand(workbench.page, 'Telos: Open Conversation...');
     const rows = workbench.page.locator('.quick-input-list .monaco-list-row');
     await rows.filter({ hasText: 'look into the barrel' }).first().click();
-    await log().getByText('barrel of garden: its name is in your request').waitFor();
+    await log().getByText('barrel (garden): named in your request').waitFor();
     await log().getByText(first).waitFor();
     await say('is it enough for a week?');
     await completed(2);
@@ -201,7 +201,7 @@ describe('conversation in a real VS Code', () => {
     while (!old.isDetached()) await workbench.page.waitForTimeout(50);
     chat = await chatFrame(workbench);
     await log().getByText('drip5').waitFor();
-    await log().getByText('Interrupted before its end').waitFor();
+    await log().getByText('Interrupted').waitFor();
     await workbench.screenshot('host-restarted');
     answer = () => ({ text: ['It is deep.'] });
     await button('Run Again').click();

@@ -88,7 +88,7 @@ describe('going on in the chat page', () => {
     await button(again, 'Send').click();
     await again.say({ type: 'events', id: 'c1', from: 4, events: [start('and now?'), routed, end] });
     assert.equal(await chipSays(again), 'Next request: kickoff of kairos');
-    await button(again, 'Let Telos pick the skill').click();
+    await button(again, 'Let Telos choose the skill').click();
     assert.equal(await chipSays(again), 'Next request: Telos picks the skill');
     await textbox(again).fill('something else');
     await textbox(again).press('Enter');
@@ -124,7 +124,7 @@ describe('going on in the chat page', () => {
     const view = await open();
     await view.say(conversation(talked.slice(0, 2)));
     await textbox(view).fill('and then the weekly summary');
-    await button(view, 'Send when the run has ended').waitFor();
+    await button(view, 'Send when the run ends').waitFor();
     await button(view, 'Stop').waitFor();
     await textbox(view).press('Enter');
     assert.deepEqual(await sent(view, 'submit'), [{ type: 'submit', text: 'and then the weekly summary' }]);

@@ -506,7 +506,7 @@ describe('chat page', () => {
     await view.say(conversation([start('go')]));
     await view.say(events(1, routed, text('First sentence. Second ')));
     const status = view.page.getByRole('status');
-    await status.getByText('kickoff of kairos: its name is in your request. First sentence.').waitFor();
+    await status.getByText('kickoff (kairos): named in your request. First sentence.').waitFor();
     assert.equal((await status.textContent())?.includes('Second'), false);
     assert.equal(await log(view).getAttribute('aria-live'), 'off');
   });
@@ -539,7 +539,7 @@ describe('chat page', () => {
     for (const name of ['Stop', 'Allow once', 'Deny'])
       assert.equal(await button(view, name).count(), 0, name);
     await textbox(view).fill('and then?');
-    await button(view, 'Send when the run has ended').waitFor();
+    await button(view, 'Send when the run ends').waitFor();
     await view.say(events(4, end));
     await log(view).getByText('Runs in another window').waitFor({ state: 'detached' });
     await button(view, 'Send').waitFor();

@@ -58,14 +58,14 @@ describe('a VS Code in German', () => {
     const { page } = workbench;
     await page.getByText('Agenten & Skills').first().waitFor();
     await page.getByText('Läufe').first().waitFor();
-    await chat.getByText('Was soll getan werden?').waitFor();
+    await chat.getByText('Was möchten Sie tun?').waitFor();
     assert.equal(await chat.locator('html').getAttribute('lang'), 'de');
   });
 
   it('tells of a run in German, from its choice to its end', async () => {
     await chat.getByRole('textbox', { name: 'Nachricht an Telos' }).fill('run daily kickoff');
     await chat.getByRole('button', { name: 'Senden' }).click();
-    await chat.getByRole('log').getByText('kickoff von kairos: sein Name steht in deiner Anfrage').waitFor();
+    await chat.getByRole('log').getByText('kickoff (kairos): in Ihrer Anforderung genannt').waitFor();
     await chat
       .getByRole('log')
       .getByText(/^Fertig/)

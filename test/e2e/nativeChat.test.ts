@@ -93,12 +93,12 @@ describe('Telos in the places of VS Code', () => {
     await command(page, 'Test Models: Open the Chat View');
     await say(page, '@telos run daily kickoff');
     const answer = page.locator('.interactive-response').last();
-    await answer.getByText('kickoff of kairos: its name is in your request').first().waitFor();
+    await answer.getByText('kickoff (kairos): named in your request').first().waitFor();
     await answer.getByRole('button', { name: 'Open Log' }).waitFor();
     await answer.getByRole('button', { name: 'Show Changes' }).waitFor();
     await workbench.screenshot('native-chat');
     // What came before the answer is folded by then; these stay in sight.
-    await answer.getByText('kickoff of kairos: its name is in your request').last().waitFor();
+    await answer.getByText('kickoff (kairos): named in your request').last().waitFor();
     await answer.getByText('today.md').last().waitFor();
     assert.match(await readFile(join(world.workspace, 'today.md'), 'utf8'), /^# /);
   });

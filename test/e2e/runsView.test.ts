@@ -159,7 +159,7 @@ describe('runs view in a real VS Code', () => {
     const turns: AnthropicTurn[] = [{ toolCalls: [write] }, { text: ['Written.'] }];
     answer = () => turns.shift() ?? {};
     await runCommand(workbench.page, 'Telos: New Conversation');
-    await chat.getByText('What should be done?').waitFor();
+    await chat.getByText('What do you want to do?').waitFor();
     await say('write down the barrel');
     await row('write down the barrel', 'Completed').waitFor();
     assert.ok(existsSync(note));
@@ -212,7 +212,7 @@ describe('runs view in a real VS Code', () => {
 
   it('goes on with a run that a reload of the window has interrupted', async () => {
     await runCommand(workbench.page, 'Telos: New Conversation');
-    await log().getByText('What should be done?').waitFor();
+    await log().getByText('What do you want to do?').waitFor();
     const text = Array.from({ length: 100 }, (_, at) => `drop${at} `);
     answer = () => ({ text, hold: { behind: 'drop30 ', until: never } });
     await say('check the barrel again');

@@ -56,7 +56,7 @@ describe('Telos.doctor', () => {
     assert.match(text, /routingMode +auto +default\n/);
     assert.match(
       text,
-      /anthropic, model claude-haiku-4-5, at http.*\n.*ANTHROPIC_API_KEY is set\.\n {2}It answers in \d+ ms and offers 1 model\./,
+      /anthropic, model claude-haiku-4-5, at http.*\n.*ANTHROPIC_API_KEY is set\.\n {2}It answered in \d+ ms and offers 1 model\./,
     );
     assert.match(text, /Everything works\.$/);
   });
@@ -80,7 +80,7 @@ describe('Telos.doctor', () => {
     assert.match(said, /agent\.toml:1: /);
     assert.equal(isBroken(report), true);
     assert.equal(report.provider, undefined);
-    assert.match(describeReport(report, toldText).at(-1) ?? '', /^\d+ things to mend\.$/);
+    assert.match(describeReport(report, toldText).at(-1) ?? '', /^\d+ problems to fix\.$/);
   });
 
   it('says which model to load, and which name may be wrong', async () => {

@@ -24,11 +24,11 @@ describe('deep JSON', () => {
       const text = JSON.stringify(withinDepth({ before: 1, deep, after: 2 }));
       assert.match(
         text,
-        /^\{"before":1,"deep":.*\[left out: too many lists and objects inside each other\].*"after":2\}$/,
+        /^\{"before":1,"deep":.*\[left out: nested too deeply\].*"after":2\}$/,
       );
     }
     assert.deepEqual(withinDepth({ a: { b: { c: 1 } }, d: 2 }, 2), {
-      a: { b: '[left out: too many lists and objects inside each other]' },
+      a: { b: '[left out: nested too deeply]' },
       d: 2,
     });
   });
@@ -41,14 +41,14 @@ describe('deep JSON', () => {
 
   it('becomes a result that can be read', () => {
     const structured = toolResultOf({ content: [{ type: 'text', text: 'so far' }], structuredContent: list });
-    assert.match(structured.content, /^so far\n\n\[.*left out: too many lists/s);
+    assert.match(structured.content, /^so far\n\n\[.*left out: nested too deeply/s);
     const block = toolResultOf({
       content: [
         { type: 'text', text: 'so far' },
         { type: 'other', a: table },
       ],
     });
-    assert.match(block.content, /^so far\n\n\{.*left out: too many lists/s);
+    assert.match(block.content, /^so far\n\n\{.*left out: nested too deeply/s);
     const said = toolResultOf({ content: [{ type: 'text', text: nested(50_000) }], structuredContent: list });
     assert.match(said.content, /left out/);
   });

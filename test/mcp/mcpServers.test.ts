@@ -101,7 +101,7 @@ describe('MCP servers', () => {
     assert.equal(servers.problems.length, 5);
     assert.match(problems, /'broken' is left out/);
     assert.match(problems, /'dies' .*ended before it answered.*first line \| cannot find the database/);
-    assert.match(problems, /'absent' .*no program 'no-such-program-anywhere'/);
+    assert.match(problems, /'absent' .*the program 'no-such-program-anywhere' was not found/);
     assert.match(problems, /'lost' .*folder .*nowhere/);
     assert.match(problems, /'unset' .*MISSING is not set/);
     for (const problem of servers.problems) assert.match(problem, /mcp\.json/);
@@ -137,10 +137,10 @@ describe('MCP servers', () => {
     assert.deepEqual(namesOf(servers), ['abyss']);
     assert.match(
       servers.problems.join(),
-      /^well of the MCP server 'a' is left out: its schema holds more than 100/,
+      /^well of the MCP server 'a' is left out: its schema nests lists and objects more than 100/,
     );
     const result = await call(servers, 'abyss');
-    assert.match(result.content, /^so far\n\n\{.*left out: too many lists and objects/s);
+    assert.match(result.content, /^so far\n\n\{.*left out: nested too deeply/s);
     assert.equal(result.isError, false);
     assert.equal(servers.merged().tools.length, builtinTools.length + 1);
   });
@@ -206,7 +206,7 @@ describe('MCP servers', () => {
     const servers = await connect({ a: server('slow') }, { ...patient, longestCallMs: 200 });
     const { content, isError } = await call(servers, 'slow', { steps: 1e9, every: 20 });
     assert.ok(isError);
-    assert.match(content, /was not done within 0\.2 s; the call has been cancelled/);
+    assert.match(content, /did not finish within 0\.2 s; the call was cancelled/);
     await until(() => recorded().some(({ method }) => method === 'notifications/cancelled'));
   });
 
@@ -217,7 +217,7 @@ describe('MCP servers', () => {
       const onProgress = (): void => mock.timers.tick(40_000);
       const { content, isError } = await call(servers, 'slow', { steps: 30, every: 20 }, { onProgress });
       assert.ok(isError);
-      assert.match(content, /was not done within 300 s; the call has been cancelled/);
+      assert.match(content, /did not finish within 300 s; the call was cancelled/);
     } finally {
       mock.timers.reset();
     }
@@ -257,13 +257,13 @@ describe('MCP servers', () => {
     await call(servers, 'die');
     const { content, isError } = await call(servers, 'say', { text: 'x' });
     assert.ok(isError);
-    assert.match(content, /say is not what it was\. Nothing was called/);
+    assert.match(content, /say has changed\. Nothing was called/);
     assert.equal((await call(servers, 'say', { text: 'x' })).content, 'x');
   });
 
   it('passes over what a server writes that is no message, and says so', async () => {
     const servers = await connect({ a: server('chatty') });
-    assert.match(servers.problems.join(), /'a' writes to its output what is no message .*npm WARN/);
+    assert.match(servers.problems.join(), /'a' wrote output that is not a message .*npm WARN/);
     assert.equal((await call(servers, 'say', { text: 'hi' })).content, 'hi');
   });
 

@@ -478,7 +478,7 @@ describe('the sign-in at an MCP server', () => {
       await run();
       Object.assign(servers.faults, { callScope: 'post:send', denies: true });
       const ran = await run();
-      assert.match(resultOf(ran), /sign-in for more was not made: .*You have said no/);
+      assert.match(resultOf(ran), /sign-in for more rights failed: .*You have said no/);
     });
 
     it('asks over the older of the two ways as well', async () => {

@@ -241,7 +241,7 @@ export const scenes: Record<string, ToWebview> = {
     call('t1', 'run_command', { command: 'sleep 100' }),
     ask('t1', 'sleep 100'),
     { type: 'approval_response', callId: 't1', decision: { allow: false, reason: 'no' } },
-    failed('t1', 'run_command', 'The person said no.'),
+    failed('t1', 'run_command', 'The user denied this.'),
     call('t2', 'read_file', { path: 'notes.md' }),
     { type: 'run_end', outcome: 'cancelled', rounds: 1, toolCalls: 2, durationMs: 3_000, messages: [] },
   ]),

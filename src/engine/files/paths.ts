@@ -152,7 +152,10 @@ export async function refuseSpecialFile(path: string): Promise<void> {
 }
 
 const notRegular = (path: string): PathProblem =>
-  new PathProblem('special', `${path} is not a regular file but a pipe, socket or device. It is never opened.`);
+  new PathProblem(
+    'special',
+    `${path} is not a regular file but a pipe, socket or device. It is never opened.`,
+  );
 
 /** Opens the regular file at the real path `path` for reading. The caller closes it. Throws PathProblem. */
 export async function openRegularFile(path: string): Promise<{ handle: FileHandle; size: number }> {
@@ -184,10 +187,7 @@ async function openUnmoved(path: string, flags: number): Promise<FileHandle> {
   } catch (error) {
     await handle?.close();
     if (errorCode(error) !== 'ELOOP') throw new PathProblem('unusable', describeFileError(error, path));
-    throw new PathProblem(
-      'unusable',
-      `${path} became a link while it was being opened. Nothing was done.`,
-    );
+    throw new PathProblem('unusable', `${path} became a link while it was being opened. Nothing was done.`);
   }
   await handle.close();
   throw new PathProblem(

@@ -22,8 +22,7 @@ export function readRegularFile(path: string, mostBytes: number): Buffer {
   const stats = statSync(path);
   if (stats.isDirectory()) throw new Error('It is a folder, not a file.');
   if (!stats.isFile()) throw new Error('It is a pipe, a socket or a device, not a file.');
-  if (stats.size > mostBytes)
-    throw new Error(`It has ${stats.size} bytes; the maximum is ${mostBytes}.`);
+  if (stats.size > mostBytes) throw new Error(`It has ${stats.size} bytes; the maximum is ${mostBytes}.`);
   return readFileSync(path);
 }
 

@@ -58,14 +58,12 @@ export function readMcpConfig(file: string): McpConfig {
     return none(`${file}${faultIn(text)}, so its MCP servers are missing.`);
   }
   const entries = tableOf(tableOf(content)?.['mcpServers']);
-  if (!entries)
-    return none(`${file} has no server in "mcpServers", so no MCP server is connected.`);
+  if (!entries) return none(`${file} has no server in "mcpServers", so no MCP server is connected.`);
   const servers = new Map<string, McpServer>();
   const problems: string[] = [];
   for (const [name, entry] of Object.entries(entries)) {
     const server = serverOf(entry);
-    if (typeof server === 'string')
-      problems.push(`${file}: the MCP server '${name}' is ignored: ${server}.`);
+    if (typeof server === 'string') problems.push(`${file}: the MCP server '${name}' is ignored: ${server}.`);
     else if (tableOf(entry)?.['disabled'] !== true) servers.set(name, server);
   }
   return { servers, problems };

@@ -42,7 +42,5 @@ export function resolveOffered(
   config: Pick<Config, 'env' | 'home'>,
 ): { server: McpServer } | { refusal: string } {
   const found = serversOf(agent, config).find(offered => offered.name === name);
-  return found
-    ? resolveServer(found.written, config.env)
-    : { refusal: 'it was removed from its mcp.json' };
+  return found ? resolveServer(found.written, config.env) : { refusal: 'it was removed from its mcp.json' };
 }

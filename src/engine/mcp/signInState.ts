@@ -200,5 +200,8 @@ export function checkReach({ protocol, hostname, origin }: URL, server: URL): vo
       `its sign-in leads to ${origin === 'null' ? protocol : origin}, but only https is allowed`,
     );
   if (kind !== 'public' && kind !== hostKind(server.hostname))
-    throw new TelosError('mcp', `its sign-in leads to ${origin}, inside a private network that the server is not in`);
+    throw new TelosError(
+      'mcp',
+      `its sign-in leads to ${origin}, inside a private network that the server is not in`,
+    );
 }

@@ -68,8 +68,7 @@ export class RunHistory {
       throw gone(runId, error);
     }
     const run = runOf(file, bytes);
-    if (!run)
-      throw new TelosError('config', `${file} is not the file of a run, so it cannot be shown.`);
+    if (!run) throw new TelosError('config', `${file} is not the file of a run, so it cannot be shown.`);
     return run;
   }
 
@@ -117,7 +116,8 @@ export class RunHistory {
   async rename(runId: string, title: string): Promise<void> {
     const { file, outcome } = (await this.read(runId)).summary;
     // A list reads only the two ends of the file, and this one is still growing.
-    if (outcome === 'running') throw new TelosError('config', 'This run is still active. Rename it when it has ended.');
+    if (outcome === 'running')
+      throw new TelosError('config', 'This run is still active. Rename it when it has ended.');
     appendLine(
       file,
       JSON.stringify({ type: 'title', title: title.replace(/\s+/g, ' ').trim().slice(0, maxTitle) }),

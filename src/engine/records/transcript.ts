@@ -9,8 +9,7 @@ import type {
 } from '../../protocol/run.ts';
 
 /** Result of a call whose real result is unknown. */
-const interruptedCall =
-  'The run was interrupted during this call; it is not known whether it was completed.';
+const interruptedCall = 'The run was interrupted during this call; it is not known whether it was completed.';
 
 /**
  * Returns the messages of `earlier` and of the run, in an order that every provider accepts: each call has its result. `own` are

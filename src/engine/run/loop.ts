@@ -8,6 +8,7 @@ import type {
   RunOutcome,
   ToolCall,
 } from '../../protocol/run.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { defaultMaxRounds, mostRounds } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { newToken } from '../human.ts';
@@ -73,7 +74,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     const isCut = reply.stopReason === 'max_tokens';
     // Half an answer is not a success. Calls that arrived whole are still done.
     if (isCut && reply.calls.length === 0) throw new TelosError('provider', cutOff);
-    if (isCut) yield { type: 'notice', level: 'warning', message: cutOff };
+    if (isCut) yield { type: 'notice', level: 'warning', ...told(...cutOff) };
     if (reply.stopReason === 'refusal') yield refused;
     if (reply.calls.length === 0) {
       if (reply.stopReason === 'model_context_window_exceeded') throw new TelosError('provider', tooMuch);
@@ -137,11 +138,22 @@ async function* askAboutRounds(
   return decision;
 }
 
-const cutOff =
-  'The answer was cut off at its length limit (max_tokens). Ask the model to go on, or for less at a time.';
+const cutOff = [
+  sentence('The answer was cut off at its length limit (max_tokens).'),
+  sentence('Ask the model to continue, or for less at a time.'),
+];
 
-const tooMuch =
-  'The conversation has become longer than what the model can hold, so its answer was cut off. Begin a new one, or choose a model that holds more.';
+const tooMuch = [
+  sentence('The conversation no longer fits into the context of the model, so the answer was cut off.'),
+  sentence('Start a new conversation, or choose a model with a larger context.'),
+];
+
+const askAgain = sentence('Ask again, or choose another model.');
+
+const told = (...sentences: Sentence[]): { message: string; sentences: Sentence[] } => ({
+  message: spoken(sentences),
+  sentences,
+});
 
 const isSilent = ({ blocks }: Reply): boolean =>
   blocks.every(block => block.type !== 'text' || block.text.trim() === '');
@@ -150,13 +162,16 @@ const isSilent = ({ blocks }: Reply): boolean =>
 const silence = (model: string, stopReason: string): RunEvent => ({
   type: 'notice',
   level: 'warning',
-  message: `${model} has answered without a word (${stopReason}). Ask again, or choose another model.`,
+  ...told(sentence('{0} returned an empty answer ({1}).', model, stopReason), askAgain),
 });
 
 const refused: RunEvent = {
   type: 'notice',
   level: 'warning',
-  message: 'The model declined to go on. Say it in other words, or try another model.',
+  ...told(
+    sentence('The model declined to continue.'),
+    sentence('Rephrase the request, or choose another model.'),
+  ),
 };
 
 /**

@@ -175,9 +175,7 @@ async function edit(input: Readonly<Record<string, unknown>>, context: ToolConte
   const count = pieces.length - 1;
   const name = basename(path);
   if (count === 0)
-    return toolError(
-      `old_text was not found in ${name}; it must match exactly. Read the file again.`,
-    );
+    return toolError(`old_text was not found in ${name}; it must match exactly. Read the file again.`);
   if (count > 1 && input['replace_all'] !== true)
     return toolError(
       `old_text occurs ${count} times in ${name}. Give more context, or set replace_all to true.`,

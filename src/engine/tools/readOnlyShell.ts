@@ -134,8 +134,7 @@ async function runProgram(
 ): Promise<{ content: string } | { problem: string }> {
   const { program, argv } = command;
   const file = programFile(program, context);
-  if (file === undefined)
-    return { problem: `${program} is not installed. Use ${instead[program]} instead.` };
+  if (file === undefined) return { problem: `${program} is not installed. Use ${instead[program]} instead.` };
   if (command.searched === undefined) return runOne(command, file, context, timeoutMs);
   const begun = Date.now();
   const hiding = await hidingFlags(command, file, context, timeoutMs);

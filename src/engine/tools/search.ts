@@ -131,8 +131,7 @@ async function searchByOurselves(
     const lines = await linesOf(path);
     if (lines.length === 0) continue;
     const found = matching(lines);
-    if (!found)
-      return { problem: 'the expression takes too long. Avoid repetitions inside repetitions.' };
+    if (!found) return { problem: 'the expression takes too long. Avoid repetitions inside repetitions.' };
     for (const index of found) if (!take(path, index + 1, lines[index] ?? '')) return { isCut: true };
   }
   return { isCut: state.isCut };

@@ -87,7 +87,7 @@ async function pickKey(stored: Readonly<Record<string, string>>): Promise<ApiKey
     description: stored[key.variable] === undefined ? '' : vscode.l10n.t('set'),
     key,
   }));
-  return (await vscode.window.showQuickPick(items, { title: vscode.l10n.t('Whose key?') }))?.key;
+  return (await vscode.window.showQuickPick(items, { title: vscode.l10n.t('Which provider?') }))?.key;
 }
 
 async function pickAction({ provider }: ApiKey): Promise<'set' | 'clear' | undefined> {

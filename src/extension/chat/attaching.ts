@@ -140,7 +140,9 @@ export class Attaching {
    */
   async #addFile(uri: vscode.Uri, how: 'dropped' | 'chosen'): Promise<void> {
     if (uri.scheme !== 'file')
-      throw new AttachError(vscode.l10n.t('{0} was not attached: it is no file on the disk.', nameOf(uri)));
+      throw new AttachError(
+        vscode.l10n.t('{0} was not attached: it is not a file on the disk.', nameOf(uri)),
+      );
     if (await mayAttach(uri.fsPath, how === 'dropped')) this.#list.add(await fileMaterial(uri));
   }
 
@@ -224,7 +226,7 @@ async function mayAttach(path: string, asksOutside = false): Promise<boolean> {
     vscode.l10n.t('Attach {0}?', plainLabel(basename(path))),
     {
       modal: true,
-      detail: `${plainLabel(path, 500)}\n${why} ${vscode.l10n.t('Whoever runs the model reads all of it.')}`,
+      detail: `${plainLabel(path, 500)}\n${why} ${vscode.l10n.t('The provider of the model can read all of it.')}`,
     },
     attach,
   );

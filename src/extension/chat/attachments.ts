@@ -72,7 +72,7 @@ export function textAttachment(name: string, text: string, language = ''): TextA
 
 const tooLarge = (name: string, size: number): string =>
   t(
-    '{0} was not attached: it has {1}, and models read images of up to {2}.',
+    '{0} was not attached: it has {1}, and images can have at most {2}.',
     name,
     megabytes(size),
     megabytes(maxImageBytes),
@@ -111,7 +111,7 @@ export class AttachmentList {
     const held = this.#held.filter(one => !isSame(one, attachment, mention));
     if (held.length >= maxAttachments) {
       throw new AttachError(
-        t('{0} was not attached: {1} are as many as go along.', attachment.name, maxAttachments),
+        t('{0} was not attached: the maximum is {1} attachments.', attachment.name, maxAttachments),
       );
     }
     const chip = {

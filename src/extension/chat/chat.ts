@@ -262,7 +262,7 @@ export class Chat {
         this.#append(conversation, event);
     } catch (error) {
       const why = describeError(error);
-      const message = t('What this run does cannot be followed any more: {0}', why);
+      const message = t('This run can no longer be followed: {0}', why);
       this.#append(conversation, { type: 'notice', level: 'warning', message });
     }
   }
@@ -351,7 +351,7 @@ function replayLabel(startedAt: string): RunEvent {
   const time = new Date(startedAt);
   const when = Number.isNaN(time.getTime()) ? '' : describeTime(time);
   const message = t(
-    'This is a replay of a run ({0}): nothing runs. A request that you send here begins a conversation of its own, which goes on from what is shown; the replayed one stays as it is.',
+    'This is a replay of a run ({0}). Nothing runs. A request that you send here starts a new conversation that continues from what is shown. The replayed conversation does not change.',
     when,
   );
   return { type: 'notice', level: 'info', message };

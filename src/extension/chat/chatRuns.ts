@@ -108,11 +108,11 @@ function noticesOf({ missing, hidden }: StoredAttachments): RunEvent[] {
   const notice = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
   const names = missing.map(({ name }) => name).join(', ');
   const gone = t(
-    'What went along with this request the first time is not kept, and did not go along now: {0}. Attach it again where it is needed.',
+    'The attachments of this request are no longer stored and were not sent: {0}. Attach them again if they are needed.',
     names,
   );
   const covered = t(
-    'What went along with this request the first time held secrets, which are hidden in what is kept and went along: {0}. Attach it again where they are needed.',
+    'The attachments of this request contained secrets, which are hidden in the stored copies that were sent now: {0}. Attach them again if the secrets are needed.',
     hidden.join(', '),
   );
   return [...(names ? [notice(gone)] : []), ...(hidden.length > 0 ? [notice(covered)] : [])];

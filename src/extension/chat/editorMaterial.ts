@@ -67,7 +67,7 @@ function problemLine(
 export async function fileMaterial(uri: vscode.Uri): Promise<Attachment> {
   const name = nameOf(uri);
   if (uri.scheme !== 'file')
-    throw new AttachError(vscode.l10n.t('{0} was not attached: it is no file on the disk.', name));
+    throw new AttachError(vscode.l10n.t('{0} was not attached: it is not a file on the disk.', name));
   const path = uri.fsPath;
   const document = vscode.workspace.textDocuments.find(one => one.uri.toString() === uri.toString());
   if (document) {
@@ -75,14 +75,14 @@ export async function fileMaterial(uri: vscode.Uri): Promise<Attachment> {
     return attachmentOf({ name, path, bytes, language: document.languageId });
   }
   const about = await stat(path).catch(() => undefined);
-  if (!about) throw new AttachError(vscode.l10n.t('{0} was not attached: it is not there.', name));
+  if (!about) throw new AttachError(vscode.l10n.t('{0} was not attached: it does not exist.', name));
   if (about.isDirectory()) {
     throw new AttachError(
       vscode.l10n.t('{0} was not attached: it is a folder. Name it in your request instead.', name),
     );
   }
   if (!about.isFile())
-    throw new AttachError(vscode.l10n.t('{0} was not attached: it is no ordinary file.', name));
+    throw new AttachError(vscode.l10n.t('{0} was not attached: it is not a regular file.', name));
   return attachmentOf({ name, path, size: about.size, bytes: await readStart(path) });
 }
 

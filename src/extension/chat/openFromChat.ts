@@ -32,7 +32,7 @@ export async function openFile(
   log.warn(`A file was not opened: ${plainLabel(path, 1_000)}`);
   void vscode.window.showWarningMessage(
     vscode.l10n.t(
-      '{0} is gone, or lies outside the workspace, the working folders and the skills.',
+      '{0} does not exist, or is outside the workspace, the working folders and the skills.',
       plainLabel(path),
     ),
   );
@@ -104,7 +104,7 @@ export async function openNewFile(text: string, language: string): Promise<void>
 export async function chooseNextSkill(telos: Telos): Promise<{ skill: SkillRef | null } | undefined> {
   const byWords = {
     label: vscode.l10n.t('Let Telos pick'),
-    description: vscode.l10n.t('by what you say'),
+    description: vscode.l10n.t('by your words'),
     skill: null,
   };
   const items = (await pickableSkills(await telos.agents())).map(({ agent, skill }) => ({

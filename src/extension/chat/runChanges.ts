@@ -98,7 +98,7 @@ export class RunChangesView implements vscode.Disposable {
     const blocked = files.flatMap(file => reasonAgainst(file) ?? []);
     if (blocked.length > 0) return this.#refuse(changes, blocked);
     const undoLabel = vscode.l10n.t('Undo');
-    const question = vscode.l10n.t('Undo this run? These files become what they were before it.');
+    const question = vscode.l10n.t('Undo this run? These files are restored to their state before it.');
     const detail = [...named(files.map(nameWithChange)), ...(changes.ranCommands ? ['', commandsToo()] : [])];
     const answer = await vscode.window.showWarningMessage(
       question,
@@ -127,7 +127,10 @@ export class RunChangesView implements vscode.Disposable {
       );
       return;
     }
-    const done = vscode.l10n.t('The run is undone. Files: {0}.', count);
+    const done =
+      count === 1
+        ? vscode.l10n.t('Undone: 1 file restored')
+        : vscode.l10n.t('Undone: {0} files restored', count);
     void vscode.window.showInformationMessage(changes.ranCommands ? `${done} ${commandsToo()}` : done);
   }
 
@@ -217,7 +220,7 @@ function reasonAgainst({ path, state, isUndone }: ChangedFile): string | undefin
     case 'replaced':
       return vscode.l10n.t('{0} is no longer a file of its own', name);
     case 'not_kept':
-      return vscode.l10n.t('the old content of {0} was not kept', name);
+      return vscode.l10n.t('the old content of {0} was not stored', name);
     case 'unreachable':
       return vscode.l10n.t('{0} cannot be read', name);
   }

@@ -24,7 +24,7 @@ const mostCurated = 8;
 export async function chooseModel(current: CurrentTelos): Promise<void> {
   const picked = await vscode.window.showQuickPick(listItems(current), {
     title: vscode.l10n.t('Choose Model'),
-    placeHolder: vscode.l10n.t('Which model runs the skills?'),
+    placeHolder: vscode.l10n.t('Which model do you want to use?'),
     matchOnDescription: true,
   });
   const choice = picked?.choice;
@@ -88,7 +88,7 @@ function automatic(inForce: { name: string; model: string } | undefined): ModelI
     label: '$(sparkle) Automatic',
     description: inForce ? plainLabel(vscode.l10n.t('now {0}', describe(inForce))) : '',
     detail: vscode.l10n.t(
-      'A key that is set, else an Ollama that answers, else a model of the editor, else the recording',
+      'A key that is set, otherwise Ollama, otherwise a model of the editor, otherwise the recording',
     ),
     choice: { kind: 'model', provider: 'auto', model: '' },
   };
@@ -113,7 +113,7 @@ function missingItem({ name }: ProviderModels): ModelItem {
   return name === 'ollama'
     ? {
         label: providerLabel(name),
-        description: vscode.l10n.t('does not answer; start it, then look again'),
+        description: vscode.l10n.t('does not respond; start it, then try again'),
         choice: { kind: 'other', provider: name },
       }
     : { label: providerLabel(name), description: vscode.l10n.t('set its key...'), choice: { kind: 'key' } };

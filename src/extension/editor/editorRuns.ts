@@ -134,7 +134,7 @@ export function describeEnd({ outcome, error, rounds }: RunEnd): string | undefi
     case 'budget':
       return vscode.l10n.t('The run stopped at its budget. The settings under "Telos: Budget" raise it.');
     case 'no_match':
-      return vscode.l10n.t('No skill fits this request.');
+      return vscode.l10n.t('No skill matches this request.');
     case 'failed':
       return vscode.l10n.t('The run failed. "Telos: Open Log" shows what it did.');
   }
@@ -152,7 +152,7 @@ interface Running {
 /** Lists everything that runs, and stops what the person picks. */
 export async function showRunning(running: Running): Promise<void> {
   const picked = await vscode.window.showQuickPick(itemsOf(running), {
-    title: vscode.l10n.t('What Telos runs now'),
+    title: vscode.l10n.t('Running skills'),
     placeHolder: vscode.l10n.t('Pick a run to stop it'),
     matchOnDescription: true,
   });

@@ -90,7 +90,7 @@ export function lmProviderWithMemory(memory: vscode.Memento): FrontendProvider {
       return {
         ...provider,
         notice: vscode.l10n.t(
-          '{0} is a model of the editor: what it answers counts against your quota there. The setting telos.vscode.roundsBeforeAsking says when a long run asks before it goes on.',
+          '{0} is a model of the editor, and its answers count against your quota there. The setting telos.vscode.roundsBeforeAsking controls when a long run asks before it continues.',
           provider.model,
         ),
         streamCompletion(request, signal) {

@@ -71,9 +71,9 @@ function modelsOf({ name: provider, models }: ProviderModels): OfferedModel[] {
     version: '1',
     detail: `${providerLabel(provider)}, ${whose}`,
     tooltip: isLocal
-      ? vscode.l10n.t('Telos asks the Ollama that you have set up.')
+      ? vscode.l10n.t('Telos uses the Ollama that you have set up.')
       : vscode.l10n.t(
-          'Telos asks {0} with your own key, and each question is billed to it.',
+          'Telos uses {0} with your own key, and each request is billed to it.',
           providerLabel(provider),
         ),
     maxInputTokens: isLocal ? localInput : hostedInput,
@@ -91,7 +91,7 @@ function tellOnce({ provider, model }: OfferedModel, memory: vscode.Memento): vo
   void vscode.window
     .showInformationMessage(
       vscode.l10n.t(
-        'The editor has asked {0} through Telos. It is billed to your key of {1}; it counts towards what a day may cost.',
+        'The editor used {0} through Telos. It is billed to your key of {1} and counts towards the budget of the day.',
         plainLabel(model, 80),
         providerLabel(provider),
       ),

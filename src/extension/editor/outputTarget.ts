@@ -36,7 +36,7 @@ const targets: readonly TargetItem[] = [
   {
     target: 'replace',
     label: '$(replace) Replace the Selection',
-    detail: vscode.l10n.t('Undo brings it back'),
+    detail: vscode.l10n.t('Undo restores it'),
     inPlace: true,
   },
   {
@@ -72,7 +72,7 @@ export async function pickTarget(
     ...offered.filter(({ target }) => target !== last),
   ];
   const picked = await vscode.window.showQuickPick(items, {
-    title: vscode.l10n.t('Where does the answer go?'),
+    title: vscode.l10n.t('Where do you want the answer?'),
     matchOnDetail: true,
   });
   if (picked) await memory.update(lastTargetKey, picked.target);

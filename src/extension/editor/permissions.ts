@@ -20,7 +20,7 @@ export async function managePermissions(current: CurrentTelos): Promise<void> {
   for (const problem of problems) void vscode.window.showWarningMessage(plainLabel(problem, 500));
   if (permissions.length === 0) {
     void vscode.window.showInformationMessage(
-      vscode.l10n.t('Nothing is granted yet. What you always allow stands in {0}', plainLabel(file, 500)),
+      vscode.l10n.t('No permissions yet. What you always allow is stored in {0}', plainLabel(file, 500)),
     );
     return;
   }
@@ -78,7 +78,7 @@ export async function reviewAgent(current: CurrentTelos, known: string | undefin
   const accept = vscode.l10n.t('Accept');
   const answer = await vscode.window.showInformationMessage(
     vscode.l10n.t(
-      'Do you trust agent {0} with what its card names? It holds until one of its files changes.',
+      'Do you accept the card of agent {0}? This applies until one of its files changes.',
       plainLabel(name),
     ),
     accept,
@@ -111,7 +111,7 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
   const telos = await current.openTelos();
   const place = {
     location: vscode.ProgressLocation.Notification,
-    title: vscode.l10n.t('Telos looks at the set-up'),
+    title: vscode.l10n.t('Checking the setup of Telos'),
     cancellable: true,
   };
   const report = await vscode.window.withProgress(place, async (_progress, token) => {

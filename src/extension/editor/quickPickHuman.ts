@@ -22,7 +22,7 @@ const scopeLabels: Readonly<Record<ApprovalScope, string>> = {
   always: vscode.l10n.t('Always allow'),
 };
 
-const denied: ApprovalDecision = { allow: false, reason: 'The person said no.' };
+const denied: ApprovalDecision = { allow: false, reason: 'The user denied this.' };
 const dismissed: ApprovalDecision = { allow: false, reason: 'The person closed the question without a yes.' };
 
 export const pickHuman: Human = {

@@ -87,7 +87,7 @@ async function linkPreview(telos: Telos, query: URLSearchParams): Promise<LinkPr
       lines: [
         ...heading,
         vscode.l10n.t(
-          'The link is longer than {0} characters, which nobody reads before a yes. It does not run.',
+          'The link has more than {0} characters, which is too long to review. It was not run.',
           longestText,
         ),
       ],

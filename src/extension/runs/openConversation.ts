@@ -128,7 +128,7 @@ async function pick(desk: ChatDesk): Promise<ConversationPlace | undefined> {
   const picked = await vscode.window.showQuickPick(items, {
     title: vscode.l10n.t('Open Conversation'),
     placeHolder:
-      items.length > 0 ? vscode.l10n.t('Which one?') : vscode.l10n.t('No conversation is kept yet'),
+      items.length > 0 ? vscode.l10n.t('Which conversation?') : vscode.l10n.t('No conversations yet'),
     matchOnDescription: true,
     matchOnDetail: true,
   });

@@ -64,10 +64,10 @@ export class RunActions {
         detail:
           runs.length === 1
             ? vscode.l10n.t(
-                'What is kept of the run is deleted for good, also what is needed to undo it. The log of the day still says that there was such a run.',
+                'The stored data of the run is permanently deleted, including what is needed to undo it. The daily log still lists the run.',
               )
             : vscode.l10n.t(
-                'What is kept of its {0} runs is deleted for good, also what is needed to undo them. The log of the day still says that there were such runs.',
+                'The stored data of its {0} runs is permanently deleted, including what is needed to undo them. The daily log still lists the runs.',
                 runs.length,
               ),
       },

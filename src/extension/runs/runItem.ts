@@ -78,7 +78,7 @@ export function outcomeLabel(outcome: StoredOutcome): string {
     case 'failed':
       return vscode.l10n.t('Failed');
     case 'no_match':
-      return vscode.l10n.t('No skill fits');
+      return vscode.l10n.t('No matching skill');
     case 'round_limit':
       return vscode.l10n.t('Stopped at its rounds');
     case 'budget':

@@ -59,7 +59,7 @@ async function pickPack(agents: readonly Agent[], skillsDir: string): Promise<st
       ? another
       : await vscode.window.showQuickPick([...items, another], {
           title: vscode.l10n.t('New Skill'),
-          placeHolder: vscode.l10n.t('Which agent gets it?'),
+          placeHolder: vscode.l10n.t('Which agent do you want to add it to?'),
         });
   if (!pick) return undefined;
   if (pick !== another) return pick.packDir;

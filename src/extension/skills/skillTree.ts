@@ -235,11 +235,13 @@ interface MissingItem extends vscode.QuickPickItem {
 /** Lists what a skill lacks here, and copies the command that the person picks. */
 export async function showMissing({ skill, missing = [] }: SkillNode): Promise<void> {
   if (missing.length === 0) {
-    void vscode.window.showInformationMessage(vscode.l10n.t('{0} has what it needs.', plainLabel(skill.id)));
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('{0} meets all requirements.', plainLabel(skill.id)),
+    );
     return;
   }
   const picked = await vscode.window.showQuickPick(missing.flatMap(missingItems), {
-    title: vscode.l10n.t('What {0} lacks here', plainLabel(skill.id)),
+    title: vscode.l10n.t('Missing requirements of {0}', plainLabel(skill.id)),
     placeHolder: vscode.l10n.t('Pick a command to copy it. Nothing is installed from here.'),
     matchOnDetail: true,
   });

@@ -86,7 +86,7 @@ function ofCommand(plain: Reference, told: string, isError: boolean, millisecond
       check(
         'shown',
         'it is said that a process was left and ended',
-        /left a process running in the background; it has been ended/.test(told) || told,
+        /left a process running in the background; it was ended/.test(told) || told,
       ),
     binary && check('shown', 'it is said that this is binary', /binary/i.test(told) || told.slice(0, 200)),
     isShort &&

@@ -164,7 +164,7 @@ describe('changes of a run', () => {
     writeFileSync(join(data, 'changes/run-1', line.before.sha256), 'bad');
     assert.deepEqual(await blocked(), [[inWork('a'), 'not_kept']]);
     assert.deepEqual([readFileSync(victim, 'utf8'), readFileSync(inWork('a'), 'utf8')], ['by run', 'by run']);
-    await assert.rejects(store.undo('../run-1'), /No changes are kept/);
+    await assert.rejects(store.undo('../run-1'), /No changes are stored/);
   });
 
   it('lets the run write where nothing can be kept, and says so once', async () => {
@@ -173,7 +173,7 @@ describe('changes of a run', () => {
     run.put('data/changes', 'no folder');
     await write('a', 'by run');
     await write('b', 'by run');
-    assert.match(changes.takeProblem() ?? '', /^This run cannot be undone wholly: .*The run goes on/);
+    assert.match(changes.takeProblem() ?? '', /^This run cannot be undone completely: .*The run continues/);
     assert.equal(changes.takeProblem(), undefined);
     assert.equal(readFileSync(inWork('a'), 'utf8'), 'by run');
   });
@@ -207,7 +207,7 @@ describe('changes of a run', () => {
       `${JSON.stringify({ ...began, startedAt: new Date().toISOString() })}\n`,
     );
     await write('a', 'by run');
-    await assert.rejects(store.undo('run-1'), /This run goes on; stop it first/);
+    await assert.rejects(store.undo('run-1'), /This run is still active\. Stop it first/);
     assert.equal(readFileSync(inWork('a'), 'utf8'), 'by run');
   });
 

@@ -55,7 +55,7 @@ describe('a link in the data folder', () => {
     symlinkSync(elsewhere, join(data, 'logs'));
     assert.match(
       await recorded(),
-      /^The log .* cannot be written \(.*logs is a link.*\)\. The run goes on without it/,
+      /^The log .* could not be written \(.*logs is a link.*\)\. The run continues without it/,
     );
     const call = { door: 'editor', provider: 'p', model: 'm' } as const;
     recordCall(data, call, { outcome: 'completed', error: null, toolCalls: 0, durationMs: 1 });
@@ -72,7 +72,7 @@ describe('a link in the data folder', () => {
 
   it('in place of the runs is not followed', async () => {
     symlinkSync(elsewhere, join(data, 'runs'));
-    assert.match(await recorded(), /cannot be kept .*runs is a link/);
+    assert.match(await recorded(), /cannot be stored .*runs is a link/);
     assert.deepEqual(readdirSync(elsewhere), []);
   });
 
@@ -95,7 +95,7 @@ describe('a link in the data folder', () => {
     const changes = store.keeper('run-1')!;
     const write = await writeFileTool.execute({ path: 'a.md', content: 'x' }, { ...run.context, changes });
     assert.equal(write.isError, false);
-    assert.match(String(changes.takeProblem()), /cannot be undone wholly: .*changes is a link/);
+    assert.match(String(changes.takeProblem()), /cannot be undone completely: .*changes is a link/);
     assert.deepEqual(readdirSync(elsewhere), ['letters']);
     assert.equal(await store.latest(), undefined);
   });

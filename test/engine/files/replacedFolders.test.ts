@@ -1,4 +1,4 @@
-/** What was installed or removed comes back as it was, and what was edited since is never lost. */
+/** What was installed or removed comes back as it was, and what was edited in the meantime is never lost. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -61,7 +61,7 @@ describe('ReplacedFolders', () => {
     assert.equal((await folders().look(first)).state, 'undone');
   });
 
-  it('refuses where the agent was edited since; forced, it keeps that one too', async () => {
+  it('refuses where the agent was edited in the meantime; forced, it keeps that one too', async () => {
     const byHand = treeOf(target());
     const id = await install();
     folder.add({ 'home/.skills/p/own.md': 'later', 'home/.skills/p/skills/s/SKILL.md': 'edited' });
@@ -77,7 +77,7 @@ describe('ReplacedFolders', () => {
         ],
       ],
     );
-    await assert.rejects(folders().undo(id), /was edited since.*Nothing was changed/);
+    await assert.rejects(folders().undo(id), /was edited in the meantime.*Nothing was changed/);
     assert.equal(treeOf(target()), edited);
     assert.equal((await folders().undo(id, { force: true })).editedKept, true);
     assert.equal(treeOf(target()), byHand);
@@ -92,14 +92,14 @@ describe('ReplacedFolders', () => {
     const { undoId } = await uninstallPack('p', config());
     assert.equal(existsSync(target()), false);
     folder.add({ 'home/.skills/p/other.md': 'another' });
-    await assert.rejects(folders().undo(undoId), /another folder/);
+    await assert.rejects(folders().undo(undoId), /was replaced in the meantime/);
     await folders().undo(undoId, { force: true });
     assert.equal(treeOf(target()), before);
     await folders().undo((await folders().list())[0]?.id ?? '', { force: true });
     assert.deepEqual(readdirSync(target()), ['other.md']);
   });
 
-  it('puts the entry of an agent of version 3 back, unless agents.toml was edited since', async () => {
+  it('puts the entry of an agent of version 3 back, unless agents.toml was edited in the meantime', async () => {
     const toml = join(folder.path, 'home/.config/telos/agents.toml');
     const text = '# mine\n[agents.old]\nmode = "installed"\n\n[agents.k]\nskills_dir = "/v"\n';
     folder.add({

@@ -214,7 +214,7 @@ describe('mcp.json', () => {
   });
 
   it('refuses addresses that are none, that hold a password, or that hand out credentials', () => {
-    assert.match(refusalOf({ url: 'not an address' }), /is no address/);
+    assert.match(refusalOf({ url: 'not an address' }), /is not an address/);
     assert.match(refusalOf({ url: 'ftp://h/x' }), /neither http nor https/);
     assert.match(refusalOf({ url: 'https://me:pw@h/x' }), /user name or password/);
     assert.match(refusalOf({ url: 'http://169.254.169.254/latest' }), /metadata address/);

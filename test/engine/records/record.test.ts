@@ -219,7 +219,7 @@ describe('record', () => {
       ['run_start', 'notice', 'routed', 'tool_end', 'run_end'],
     );
     const said = seen[1] as Extract<RunEvent, { type: 'notice' }>;
-    assert.match(said.message, /cannot be written/);
+    assert.match(said.message, /could not be written/);
     assert.ok(said.message.includes(logPath(dataDir)));
   });
 

@@ -114,7 +114,7 @@ describe('what went along with a request', () => {
     const notice = events.find(event => event.type === 'notice');
     assert.match(
       notice?.message ?? '',
-      /^What went along with this request cannot be kept .*attach it again\.$/,
+      /^The attachments of this request could not be stored .*Attach them again if you resend it/,
     );
     assert.equal(events.at(-1)?.type, 'run_end');
   });

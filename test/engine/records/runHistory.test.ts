@@ -69,8 +69,8 @@ describe('RunHistory', () => {
     add({ runId: 'here', ended: false, pid: process.pid, startedAt: new Date().toISOString() });
     assert.equal((await one('gone')).outcome, 'interrupted');
     assert.equal((await one('here')).outcome, 'running');
-    await assert.rejects(history.delete('here'), /goes on/);
-    await assert.rejects(history.rename('here', 'x'), /goes on/);
+    await assert.rejects(history.delete('here'), /still active/);
+    await assert.rejects(history.rename('here', 'x'), /still active/);
   });
 
   it('sees what has changed since it last looked', async () => {
@@ -97,15 +97,15 @@ describe('RunHistory', () => {
     const file = add({ runId: 'r' });
     await history.delete('r');
     assert.equal(existsSync(file), false);
-    await assert.rejects(history.delete('r'), /not there any more/);
-    await assert.rejects(history.read('r'), /not there any more/);
+    await assert.rejects(history.delete('r'), /was not found/);
+    await assert.rejects(history.read('r'), /was not found/);
   });
 
   it('reaches no file outside its folder', async () => {
     writeFileSync(join(folder.path, 'policy.jsonl'), 'mine');
     for (const id of ['../policy', '..', '', 'a/b', 'a\0b']) {
-      await assert.rejects(history.delete(id), /no id of a run/);
-      await assert.rejects(history.read(id), /no id of a run/);
+      await assert.rejects(history.delete(id), /not the id of a run/);
+      await assert.rejects(history.read(id), /not the id of a run/);
     }
     assert.equal(readFileSync(join(folder.path, 'policy.jsonl'), 'utf8'), 'mine');
   });

@@ -25,7 +25,7 @@ const result = (id: string, content: string, is_error = false) => ({
   is_error,
 });
 const lost = (id: string) =>
-  result(id, 'The run was interrupted while this call was running; whether it was done is not known.', true);
+  result(id, 'The run was interrupted during this call; it is not known whether it was completed.', true);
 
 describe('messagesFrom', () => {
   it('tells the turns of a run apart, and gives every call its result', () => {
@@ -96,7 +96,7 @@ describe('withoutCutImages', () => {
       { role: 'user', content: [{ type: 'text', text: 'look' }, image('iVBORw0KGgo='), cut] },
       { role: 'user', content: [{ ...result('a', ''), content: [cut] }] },
     ];
-    const gone = { type: 'text', text: '[An image was here; it was too large to be kept.]' };
+    const gone = { type: 'text', text: '[An image was here; it was too large to be stored.]' };
     assert.deepEqual(withoutCutImages(messages), [
       messages[0],
       { role: 'user', content: [{ type: 'text', text: 'look' }, image('iVBORw0KGgo='), gone] },

@@ -85,7 +85,7 @@ describe('runWithoutSkill', () => {
         assert.ok(routed);
         assert.equal(
           describeRoute(routed.agent, routed.skill, routed.reason),
-          'no skill: Telos looks for one itself',
+          'no skill: Telos looks for one',
         );
         const sent = JSON.stringify(server.requests[0]?.body);
         for (const place of ['work', 'home'])

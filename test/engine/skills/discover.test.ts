@@ -385,7 +385,7 @@ describe('discover', () => {
     assert.deepEqual([odd?.name, odd?.description], ['odd', 'ok']);
     assert.deepEqual(
       odd?.diagnostics.map(({ message }) => message),
-      ['name is no text, so it is not used.', 'working_dir is no text, so it is not used.'],
+      ['name is not text, so it is ignored.', 'working_dir is not text, so it is ignored.'],
     );
   });
 

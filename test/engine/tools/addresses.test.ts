@@ -82,8 +82,8 @@ describe('parseWebAddress', () => {
       ['gopher://127.0.0.1:6379/_FLUSHALL', /not gopher/],
       ['data:text/html,x', /not data/],
       ['http://public.test@127.0.0.1/', /user name or password/],
-      ['notaurl', /no web address/],
-      ['http://exa mple.test/', /no web address/],
+      ['notaurl', /not a web address/],
+      ['http://exa mple.test/', /not a web address/],
     ] as const) {
       const parsed = parseWebAddress(url);
       assert.match('problem' in parsed ? parsed.problem : '', expected, url);

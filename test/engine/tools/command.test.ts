@@ -76,7 +76,7 @@ describe('run_command', () => {
       'setsid sleep 987 & echo hi',
       '(setsid sh -c "setsid sleep 987 & sleep 987" >/dev/null 2>&1 &); echo hi',
     ];
-    const note = '[the command left a process running in the background; it has been ended]';
+    const note = '[the command left a process running in the background; it was ended]';
     const results = await Promise.all(shapes.map(text => command(text)));
     for (const [index, result] of results.entries())
       assert.deepEqual(result, { content: `hi\n\n${note}`, isError: false }, shapes[index]!);

@@ -244,7 +244,7 @@ describe('fetch_url', () => {
       content: 'HTTP 404 Not Found\n\nnothing here',
       isError: true,
     });
-    assert.match((await get('notaurl')).content, /no web address/);
+    assert.match((await get('notaurl')).content, /not a web address/);
     assert.match((await get('file:///etc/passwd')).content, /Only http and https/);
     const closed = 'http://127.0.0.1:1/';
     assert.match((await get(closed, closed)).content, /^Could not fetch .*ECONNREFUSED/);

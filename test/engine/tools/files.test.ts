@@ -88,7 +88,7 @@ describe('file tools', () => {
       for (const [path, expected] of [
         ['none', /does not exist/],
         ['folder', /is a folder.*list_directory/],
-        ['pipe', /no regular file/],
+        ['pipe', /not a regular file/],
         ['/proc/self/environ', /never opened/],
         ['a\0b', /NUL/],
       ] as const) {
@@ -189,12 +189,12 @@ describe('file tools', () => {
       mkdirSync(join(run.work, 'folder'));
       assert.match((await write('folder', 'x')).content, /is a folder/);
       execFileSync('mkfifo', [join(run.work, 'pipe')]);
-      assert.match((await write('pipe', 'x')).content, /no regular file/);
+      assert.match((await write('pipe', 'x')).content, /not a regular file/);
       chmodSync(run.put('work/fixed', 'old'), 0o444);
       assert.match((await write('fixed', 'x')).content, /read-only/);
       assert.equal(readFileSync(join(run.work, 'fixed'), 'utf8'), 'old');
       writeFileSync(join(run.work, 'plain'), '');
-      assert.match((await write('plain/x', 'x')).content, /no folder|exists/);
+      assert.match((await write('plain/x', 'x')).content, /not a folder|exists/);
       assert.deepEqual(readdirSync(run.work).sort(), ['fixed', 'folder', 'pipe', 'plain']);
     });
 

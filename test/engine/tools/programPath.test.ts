@@ -137,7 +137,7 @@ describe('the PATH of a run', () => {
     const own = stdio('server', { PATH: at('work/bin') });
     assert.throws(
       () => serverProgram(own, { PATH }, [run.work]),
-      /there is no program 'server'; server in .*work\/bin was not used/,
+      /the program 'server' was not found; server in .*work\/bin was not used/,
     );
     assert.equal(serverProgram(stdio('./server'), { PATH }, [run.work]).command, './server');
   });

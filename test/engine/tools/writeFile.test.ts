@@ -59,7 +59,7 @@ describe('edit_file', () => {
     const file = run.put('work/a.md', 'text');
     const binary = run.put('work/b.bin', Buffer.from([0x66, 0xff, 0xfe, 0x66]));
     const rows: readonly (readonly [path: string, old: string, replacement: string, says: RegExp])[] = [
-      ['a.md', 'Text', 'x', /does not stand in a\.md/],
+      ['a.md', 'Text', 'x', /was not found in a\.md; it must match exactly/],
       ['a.md', '', 'x', /is empty/],
       ['a.md', 'text', 'text', /are the same/],
       ['b.bin', 'f', 'g', /no UTF-8 text/],

@@ -106,6 +106,6 @@ describe('StoredConversations', () => {
 
   it('is nothing where nothing is kept, and says that a run is gone', async () => {
     assert.equal(await kept().conversation({ conversationId: 'talk' }), undefined);
-    await assert.rejects(kept().conversation({ runId: 'r9' }), /r9 is not there any more/);
+    await assert.rejects(kept().conversation({ runId: 'r9' }), /r9 was not found/);
   });
 });

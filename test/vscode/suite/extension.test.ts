@@ -139,13 +139,13 @@ describe('Telos: Set API Key...', () => {
     await activated();
     answerWith('key-of-the-suite', 'Gemini');
     await vscode.commands.executeCommand('telos.setApiKey');
-    assert.deepEqual(titles, ['Whose key?', 'API key for Gemini']);
+    assert.deepEqual(titles, ['Which provider?', 'API key for Gemini']);
     answerWith('', 'Gemini', 'Clear the key');
     await vscode.commands.executeCommand('telos.setApiKey');
-    assert.deepEqual(titles, ['Whose key?', 'A key for Gemini is set']);
+    assert.deepEqual(titles, ['Which provider?', 'A key for Gemini is set']);
     answerWith('', 'Gemini');
     await vscode.commands.executeCommand('telos.setApiKey');
-    assert.deepEqual(titles, ['Whose key?', 'API key for Gemini']);
+    assert.deepEqual(titles, ['Which provider?', 'API key for Gemini']);
   });
 
   it('clears all that is kept after one question, and says when there is nothing', async () => {

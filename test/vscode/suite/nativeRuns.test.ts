@@ -43,7 +43,7 @@ describe('runs outside of the chat', () => {
     const asked = await answering({ picked: [/Stop wait of native-agent/] }, () =>
       command('telos.showRunning'),
     );
-    assert.deepEqual(asked.titles, ['What Telos runs now']);
+    assert.deepEqual(asked.titles, ['Running skills']);
     assert.match(await ended, /stopped/);
     await until(async () => (await requests())[0]?.cancelled === true);
     await until(() => !/loading/.test(status.text));
