@@ -31,7 +31,7 @@ describe('edit_file', () => {
 
   it('says how often a text stands there, and replaces all when told to', async () => {
     const file = run.put('work/a.md', 'x x x');
-    assert.match((await edit('a.md', 'x', 'y')).content, /stands 3 times/);
+    assert.match((await edit('a.md', 'x', 'y')).content, /occurs 3 times/);
     assert.equal(read(file), 'x x x');
     assert.equal((await edit('a.md', 'x', 'y', { replace_all: true })).content, 'Changed 3 places of a.md.');
     assert.equal(read(file), 'y y y');
