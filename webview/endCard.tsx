@@ -184,7 +184,7 @@ function Retry({ item }: { item: EndItem }) {
 
 function noMatchText({ choices = [], didYouMean }: RunError): string {
   if (didYouMean !== undefined) return t('Did you mean {0}?', visible(didYouMean));
-  return choices.length > 0 ? t('Which skill do you mean?') : t('No skill fits this request.');
+  return choices.length > 0 ? t('Which skill do you mean?') : t('No skill matches this request.');
 }
 
 /** Offers the likely skills, each with its reason. Enter in the empty box below runs the first. */
