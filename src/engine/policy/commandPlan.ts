@@ -117,7 +117,7 @@ function knownText(text: string, values: Readonly<Record<string, string>>): stri
   const plain = (isHome ? (values['HOME'] ?? signs.tilde) + text.slice(1) : text)
     .replaceAll(signs.comma, ',')
     .replace(variable, (sign, name: string) => (Object.hasOwn(values, name) ? values[name]! : sign));
-  return /[\ue000-\ue013]/.test(plain) ? undefined : plain;
+  return /[\0\ue000-\ue013]/.test(plain) ? undefined : plain;
 }
 
 /** Returns a word for a shell, which makes exactly that word of it. */

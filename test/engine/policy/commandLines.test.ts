@@ -435,7 +435,7 @@ const onPosix = process.platform !== 'win32';
           'cd /etc && cat hostname',
         ],
         ...[
-          'date\0',
+          'date\0', "echo $'\\x00'",
           'date\r',
           'date \u200b; id',
           'git',
