@@ -30,7 +30,7 @@ export interface WantedWork {
 }
 
 /** `personDir` is the result of `personFolder`, which is looked up once for all agents. */
-type Places = Pick<Config, 'home' | 'cwd' | 'workingRoot'> & { personDir?: string | undefined };
+type Places = Pick<Config, 'home' | 'cwd' | 'workingRoot' | 'skillsDir'> & { personDir?: string | undefined };
 
 /**
  * Returns the folder in which the person stands: the workspace folder in the editor, the current folder on the command line.
@@ -68,11 +68,13 @@ export function workFolderOf(
   return { workingDir, unaskedWithin: project ?? own };
 }
 
-/** Returns where the person stands, unless that is in the pack. A run never works among the files that it comes from. */
-function standsApart({ packDir }: WantedWork, { personDir }: Places): string | undefined {
+/** Returns where the person stands, unless that is in the pack or among the packs. No run works among the files of agents. */
+function standsApart({ packDir }: WantedWork, { personDir, skillsDir }: Places): string | undefined {
   if (personDir === undefined) return undefined;
-  const isInPack = isInside(realPlace(packDir) ?? packDir, realPlace(personDir) ?? personDir);
-  return isInPack ? undefined : personDir;
+  const here = realPlace(personDir) ?? personDir;
+  return [packDir, skillsDir].some(folder => isInside(realPlace(folder) ?? folder, here))
+    ? undefined
+    : personDir;
 }
 
 /**

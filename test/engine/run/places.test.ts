@@ -98,7 +98,7 @@ describe('the places of a run', () => {
   });
 
   it('of a foreign skill are its own folder for a person at home, or in the skill', async () => {
-    for (const cwd of ['home', slug]) {
+    for (const cwd of ['home', slug, 'home/.skills']) {
       const { results, asked } = await run([['run_command', { command: 'sh scripts/count.sh data.txt' }]], {
         cwd,
       });
