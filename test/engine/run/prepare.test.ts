@@ -86,7 +86,8 @@ describe('a prepared run', () => {
     assert.ok(system.includes(`The skill's own folder is ${dir},`), system);
     assert.match(system, /- scripts\/go\.py \(7 bytes\)/);
     assert.match(system, /Grep, .* are search_files/);
-    assert.deepEqual(notices, []);
+    assert.equal(notices.length, 1);
+    assert.match(notices[0] ?? '', /^Files go to .*telos\/pack\. To have them elsewhere, set working_dir/);
   });
 
   it('says before the run, to the person and to the model, what is missing', async () => {
