@@ -215,7 +215,11 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'trust',
       description: 'look at what an agent’s files name, and accept it',
       arguments: [agentArgument],
-      options: [yes('accept it without asking'), json('the card as JSON')],
+      options: [
+        yes('accept it without asking'),
+        new Option('--without <names>', 'accept it without these variables, hosts or scripts'),
+        json('the card as JSON'),
+      ],
       run: async ({ words: [agent], options, terminal }) =>
         (await trust()).trustCommand(agent, options, terminal),
     },

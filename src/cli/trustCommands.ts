@@ -21,6 +21,8 @@ import { exactText, remedyText, table, terminalJson, terminalText } from './term
 export interface TrustOptions extends ConfigOptions {
   yes?: boolean;
   json?: boolean;
+  /** Lines of the card that are not accepted, with commas or blanks between them. */
+  without?: string;
 }
 
 /** Returns the exit code: 0 if the agent is reviewed, 1 if it is not or does not exist. */
@@ -31,7 +33,14 @@ export async function trustCommand(name: string, options: TrustOptions, terminal
   const card = await telos.agentCard(name);
   if (options.json) terminal.out(`${terminalJson(card)}\n`);
   else terminal.out(`${cardText(card)}\n`);
-  if (card.state === 'reviewed') {
+  const without = options.without?.split(/[\s,]+/).filter(Boolean) ?? [];
+  const lines = [...card.hosts, ...card.scripts, ...(card.commands ?? []), ...card.variables];
+  const strange = without.filter(name => !lines.includes(name));
+  if (strange.length > 0) {
+    terminal.say(terminalText(`The card does not name ${strange.join(', ')}, so nothing was accepted.`));
+    return 2;
+  }
+  if (card.state === 'reviewed' && without.length === 0) {
     terminal.say('It is reviewed; nothing has changed since.');
     return 0;
   }
@@ -41,7 +50,7 @@ export async function trustCommand(name: string, options: TrustOptions, terminal
     );
     return 1;
   }
-  await telos.acceptCard(card);
+  await telos.acceptCard(card, without);
   terminal.say(
     terminalText(`Accepted. '${card.agent}' may use what is named above until one of its files changes.`),
   );

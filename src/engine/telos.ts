@@ -214,10 +214,13 @@ export class Telos {
     return openReviews(this.config).cardOf(await this.#engine.catalog.agentNamed(name));
   }
 
-  /** Accepts the card that was shown. Throws TelosError `config` if the agent's files have changed since. */
-  async acceptCard(card: Pick<AgentCard, 'agent' | 'digest'>): Promise<void> {
+  /** Accepts the card that was shown, but for the lines in `without`, such as a variable's name. Throws TelosError `config` if the agent's files have changed since. */
+  async acceptCard(
+    card: Pick<AgentCard, 'agent' | 'digest'>,
+    without: readonly string[] = [],
+  ): Promise<void> {
     const agent = await this.#engine.catalog.agentNamed(card.agent);
-    await openReviews(this.config).accept(agent, card, new Date());
+    await openReviews(this.config).accept(agent, card, new Date(), without);
   }
 
   /**

@@ -27,6 +27,8 @@ export type CardFacts = Pick<
 /** In bytes. Larger files are not read; no person would read a script of that size. */
 const longestRead = 512 * 1024;
 
+/** Variables of texts and scripts. A skill that says more in its frontmatter gets more. */
+const mostVariables = 40;
 /** Upper limit. A typical skill names about ten. */
 const mostHosts = 200;
 /** Number of flags that every frontend shows in any case. */
@@ -65,6 +67,7 @@ export async function cardOf(
       continue;
     }
     for (const host of hostsIn(text)) hosts.add(host);
+    for (const name of variablesIn(text)) if (variables.size < mostVariables) variables.add(name);
     if (hosts.size > mostHosts && !crowded)
       crowded = { kind: 'too-many-hosts', file: label, line: 1, text: '' };
     if (/^skills?\.md$/i.test(label.slice(label.lastIndexOf('/') + 1))) {
@@ -198,6 +201,33 @@ function declaredVariables(fields: ParsedSkillFile['fields']): string[] {
   const { requires, primaryEnv } = readRuntimeMetadata(fields);
   const names = primaryEnv === undefined ? requires.env : [...requires.env, primaryEnv];
   return names.filter(name => /^[A-Za-z_]\w*$/.test(name));
+}
+
+/** The ways in which texts and scripts name a variable that is set outside of them. */
+const namedVariables = [
+  /\bprocess\.env(?:\.|\[["'])([A-Z][A-Z0-9_]{2,60})\b/g,
+  /\b(?:environ(?:\.get)?|getenv)[([]["']([A-Z][A-Z0-9_]{2,60})["']/g,
+  /\$\{([A-Z][A-Z0-9_]{2,60}):?[-?=]/g,
+  /\bexport ([A-Z][A-Z0-9_]{2,60})=/g,
+  /\$([A-Z][A-Z0-9]{0,40}_[A-Z0-9_]{1,40})\b/g,
+  /`\$?([A-Z][A-Z0-9]{0,40}_[A-Z0-9_]{1,40})`/g,
+];
+/** Variables that hold keys, open something, or change which code a program loads. They are granted only as the frontmatter says. */
+const notByName =
+  /^(?:LD_|DYLD_|NODE_|PYTHON|PERL|RUBY|BASH|GIT_|SSH_|GPG_|DBUS_|AWS_|AZURE_|GOOGLE_|DOCKER|KUBE|NPM_|PIP_|TELOS_|CLAUDE_|SKILL_|HIST)|(?:URL|URI|DSN|CONNECTION|SOCK|SESSION|COOKIE|AUTH|PAT|PIN|OPTIONS)$/;
+
+/**
+ * Returns the variables that a text or a script names without declaring them. A variable that it sets itself is not one, unless it
+ * tells the person to set it.
+ */
+function variablesIn(text: string): string[] {
+  const found = new Set(
+    namedVariables.flatMap(pattern => [...text.matchAll(pattern)].map(match => match[1]!)),
+  );
+  return [...found].slice(0, mostVariables * 3).filter(name => {
+    if (isSecretName(name) || notByName.test(name)) return false;
+    return !new RegExp(`^[ \\t]*(?:local |readonly |declare )?${name}=`, 'm').test(text);
+  });
 }
 
 /**

@@ -71,10 +71,15 @@ export class AgentReviews {
   }
 
   /**
-   * Accepts the card that was shown. Throws TelosError `config` if the agent's files have changed by now, or are too many to be
+   * Accepts the card that was shown, but for the hosts, scripts, commands and variables in `without`. Throws TelosError `config` if the agent's files have changed by now, or are too many to be
    * reviewed. Throws errors of the file system.
    */
-  async accept(agent: ReviewedAgent, shown: Pick<AgentCard, 'digest'>, now: Date): Promise<void> {
+  async accept(
+    agent: ReviewedAgent,
+    shown: Pick<AgentCard, 'digest'>,
+    now: Date,
+    without: readonly string[] = [],
+  ): Promise<void> {
     const { files } = await this.stateOf(agent);
     const { redFlags: _flags, leftOut: _leftOut, ...facts } = await cardOf(agent, files);
     const { files: after } = await this.stateOf(agent);
@@ -92,7 +97,7 @@ export class AgentReviews {
       folder: agent.packDir,
       digest: shown.digest,
       reviewedAt: now.toISOString(),
-      ...facts,
+      ...withoutLines(facts, without),
       files: digestsOf(files),
     };
     await this.#write(agent, review);
@@ -165,6 +170,21 @@ const isData = (label: string, { executable, isLink, ofRepository }: AgentFile):
 async function startsAsScript(path: string): Promise<boolean> {
   const start = await readFile(path).catch(() => undefined);
   return start === undefined || start.subarray(0, 2).toString('latin1') === '#!';
+}
+
+/** Returns what the card grants after the person has switched lines off. */
+function withoutLines(
+  { hosts, scripts, commands = [], variables, ...facts }: CardFacts,
+  without: readonly string[],
+): CardFacts {
+  const left = (names: readonly string[]): string[] => names.filter(name => !without.includes(name));
+  const lists = {
+    hosts: left(hosts),
+    scripts: left(scripts),
+    commands: left(commands),
+    variables: left(variables),
+  };
+  return { ...facts, ...lists };
 }
 
 /** Returns undefined if the file is missing or is not a review. Then nothing was accepted. */

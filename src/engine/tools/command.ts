@@ -67,6 +67,9 @@ const allowedOnWindows = new Set([
   ],
 ]);
 
+/** Variables that say where the user's things are, and how the network is reached. */
+const placeNames = /^(?:(?:https?|all|no|ftp)_proxy|VIRTUAL_ENV|JAVA_HOME|NVM_DIR|XDG_[A-Z_]+)$/i;
+
 /**
  * Returns the whole environment of a command: a short list of harmless variables and the skill's folders. It contains no
  * keys. Python keeps its compiled files below `dataDir`, or writes none if that is missing.
@@ -79,7 +82,11 @@ export function commandEnvironment(
   const onWindows = process.platform === 'win32';
   const allowed = (name: string): boolean =>
     onWindows ? allowedOnWindows.has(name.toUpperCase()) : allowedNames.has(name) || /^LC_[A-Z]+$/.test(name);
-  const { PATH, ...others } = Object.fromEntries(Object.entries(env).filter(([name]) => allowed(name)));
+  // An address can have a password in it.
+  const isPlace = ([name, value]: [string, string]): boolean => placeNames.test(name) && !value.includes('@');
+  const { PATH, ...others } = Object.fromEntries(
+    Object.entries(env).filter(entry => allowed(entry[0]) || isPlace(entry)),
+  );
   return {
     ...(PATH === undefined ? {} : { PATH: wholePlaces(PATH) }),
     ...others,
