@@ -60,7 +60,8 @@ export async function decideOnCommand(
   const never = escapes.length > 0 ? ({ never: 'always' } as const) : {};
   const question = ask(wanted, { rule: 'run.command', reason: reasons.join(' '), ...never }, context);
   const answers = async (card: AgentCard): Promise<boolean> =>
-    (line !== undefined && scripts.every(script => card.scripts.includes(script))) ||
+    // For a program that only computes, a rule of the user does as well.
+    (scripts.length > 0 && scripts.every(script => card.scripts.includes(script))) ||
     (await isPreApproved(wanted, card, context));
   return withCard(question, context, review, answers);
 }

@@ -294,7 +294,9 @@ const onPosix = process.platform !== 'win32';
     it(`computes unasked once the card is accepted: ${JSON.stringify(command)}`, async () => {
       assert.equal((await about(command)).rule, 'run.compute');
       await context.reviews!.revoke({ agent: 'a', folder: run.pack });
-      assert.equal((await about(command)).rule, 'card.new');
+      const asked = await about(command);
+      assert.equal(asked.rule, 'card.new');
+      assert.equal(asked.action === 'ask' && asked.toAllow?.kind, 'allow_rule');
       context = freshRun();
       await accept();
       assert.match(await carriedOut(command), expected);
@@ -435,7 +437,8 @@ const onPosix = process.platform !== 'win32';
           'cd /etc && cat hostname',
         ],
         ...[
-          'date\0', "echo $'\\x00'",
+          'date\0',
+          "echo $'\\x00'",
           'date\r',
           'date \u200b; id',
           'git',
