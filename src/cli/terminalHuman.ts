@@ -19,7 +19,8 @@ const keys: Record<ApprovalScope, { key: string; label: string }> = {
 };
 
 /** Label of `always` if the question includes a card. */
-const acceptLabel = 'always = accept the card, as long as no file of the agent changes';
+const acceptLabel =
+  'always = accept the card, as long as no file of the agent changes (always without NAME leaves a line out)';
 
 /** Resolves to undefined at the end of the input, or when the signal aborts. */
 export type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
@@ -37,7 +38,7 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
         if (isCut && word === 's') continue;
         if (word === 'a' && request.scopes.includes('always'))
           terminal.say("Taken as a no: 'always' has to be written out.");
-        return decisionOf(word, request.scopes);
+        return decisionOf(word, request) ?? withoutLines(answer ?? '', request) ?? saidNo;
       }
     },
     async ask(questions, signal) {
@@ -127,12 +128,28 @@ function approvalPrompt({ scopes, card }: ApprovalRequest, isCut: boolean): stri
   return `  Allow? [${[...labels, ...(isCut ? ['s = show all of it'] : []), 'N = no'].join(', ')}] `;
 }
 
-/** Returns a denial for anything but the word of an offered scope, and for the end of the input. */
-function decisionOf(word: string, scopes: readonly ApprovalScope[]): ApprovalDecision {
+const saidNo: ApprovalDecision = { allow: false, reason: 'The user denied this.' };
+
+/** Returns the acceptance of a card without some of its lines. Undefined for another answer, and if the card has no such line. */
+function withoutLines(answer: string, { scopes, card }: ApprovalRequest): ApprovalDecision | undefined {
+  const names =
+    /^\s*always\s+without\s+(.+)$/i
+      .exec(answer)?.[1]
+      ?.split(/[\s,]+/)
+      .filter(Boolean) ?? [];
+  if (!card || names.length === 0 || !scopes.includes('always')) return undefined;
+  const lines = [...card.hosts, ...card.scripts, ...(card.commands ?? []), ...card.variables];
+  return names.every(name => lines.includes(name))
+    ? { allow: true, scope: 'always', without: names }
+    : undefined;
+}
+
+/** Returns undefined for anything but the word of an offered scope, and for the end of the input. */
+function decisionOf(word: string, { scopes }: ApprovalRequest): ApprovalDecision | undefined {
   const scope = scopes.find(
     candidate => keys[candidate].key === word || (candidate === 'once' && word === 'yes'),
   );
-  return scope ? { allow: true, scope } : { allow: false, reason: 'The user denied this.' };
+  return scope && { allow: true, scope };
 }
 
 /**

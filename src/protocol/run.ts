@@ -177,7 +177,14 @@ export type Remedy =
   | { kind: 'allow_rule'; file: string; lines: readonly string[] }
   | { kind: 'set_up_model' | 'choose_model' | 'choose_name' | 'check_policy' | 'lint' | 'record_again' };
 
-export type ApprovalDecision = { allow: true; scope: ApprovalScope } | { allow: false; reason: string };
+export type ApprovalDecision =
+  | {
+      allow: true;
+      scope: ApprovalScope;
+      /** For a card: its lines that are not accepted, such as a variable's name. */
+      without?: readonly string[];
+    }
+  | { allow: false; reason: string };
 
 // ---- Usage and outcome ----
 

@@ -115,6 +115,20 @@ describe('terminalHuman', () => {
     assert.match(prompts[0] ?? '', /always = accept the card/);
   });
 
+  it('accepts a card without the lines that are left out, and nothing for a line that it does not have', async () => {
+    const card: AgentCard = {
+      ...{ agent: 'x', folder: '/x', origin: 'here', digest: 'd', scripts: [], variables: ['WORK_ROOT'] },
+      ...{ servers: [], redFlags: [], changes: [], hosts: ['one.test'] },
+      ...{ workingDir: '/work', folders: [] },
+      state: 'new',
+    };
+    const asked = { ...request, card, scopes: ['once', 'always'] as const };
+    const without = await answering('always without WORK_ROOT, one.test').human.approve(asked, signal);
+    assert.deepEqual(without, { allow: true, scope: 'always', without: ['WORK_ROOT', 'one.test'] });
+    for (const answer of ['always without WORK_ROT', 'always without', 'always WORK_ROOT'])
+      assert.equal((await answering(answer).human.approve(asked, signal)).allow, false, answer);
+  });
+
   it('asks each question and returns the answers in their order', async () => {
     const { human, said } = answering('blue');
     assert.deepEqual(await human.ask(['Which colour?', 'Which\x1b one?'], signal), ['blue', 'blue']);

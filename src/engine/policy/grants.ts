@@ -19,7 +19,7 @@ import { resolveCall } from './resolveCall.ts';
 import { grantName, isBuiltin, subjectOf } from './subject.ts';
 
 /**
- * Stores a yes for as long as its scope says. `notice` informs the person that it could not be stored. `refusal` informs the
+ * Stores a yes for as long as its scope says, without the lines of a card that the person left out. `notice` informs the person that it could not be stored. `refusal` informs the
  * model that the call must not run after all: the agent's files differ from those on the answered card.
  */
 export async function recordAnswer(
@@ -27,6 +27,7 @@ export async function recordAnswer(
   question: Ask,
   scope: ApprovalScope,
   context: PolicyContext,
+  without: readonly string[] = [],
 ): Promise<{ notice?: string; refusal?: string }> {
   const { card, lasting } = question;
   if (card && (await reviewOf(context))?.files.digest !== card.digest) {
@@ -43,7 +44,8 @@ export async function recordAnswer(
   if (!lasting) return {};
   try {
     const now = new Date();
-    if (lasting.card && context.agent) await context.reviews?.accept(context.agent, lasting.card, now);
+    if (lasting.card && context.agent)
+      await context.reviews?.accept(context.agent, lasting.card, now, without);
     if (!lasting.rule || !context.rules) return {};
     const { agent_digest: asked } = lasting.rule;
     if (asked !== (await reviewOf(context))?.files.digest) return { notice: changedMeanwhile };

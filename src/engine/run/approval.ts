@@ -175,7 +175,7 @@ async function* askPerson(
   const response = await answer;
   yield { type: 'approval_response', callId: call.id, decision: response };
   if (!response.allow) return `Denied: ${response.reason}`;
-  const kept = await recordAnswer(call, question, response.scope, policy);
+  const kept = await recordAnswer(call, question, response.scope, policy, response.without);
   if (kept.notice) yield { type: 'notice', level: 'warning', message: kept.notice };
   return kept.refusal;
 }

@@ -140,9 +140,12 @@ function readApprove({ token, decision }: Fields): ToHost | undefined {
 
 function readDecision(value: unknown): ApprovalDecision | undefined {
   if (!isFields(value)) return undefined;
-  const { allow, scope, reason } = value;
+  const { allow, scope, reason, without } = value;
   if (allow === true && scopes.includes(scope as ApprovalScope)) {
-    return { allow: true, scope: scope as ApprovalScope };
+    if (without === undefined) return { allow: true, scope: scope as ApprovalScope };
+    const isList = Array.isArray(without) && without.every(name => isText(name, maxName));
+    // Without the lines that were left out, the yes would be wider than what was meant.
+    return isList ? { allow: true, scope: scope as ApprovalScope, without } : undefined;
   }
   return allow === false && isText(reason, maxText) ? { allow: false, reason } : undefined;
 }
