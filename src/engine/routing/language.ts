@@ -138,7 +138,7 @@ export class Vocabulary {
   #spellings = new Map<string, number>();
 
   /** Terms by their first letter, made at the first misspelt word. */
-  #byStart: Map<string, string[]> | undefined;
+  #byStart: { size: number; terms: ReadonlyMap<string, readonly string[]> } | undefined;
 
   get size(): number {
     return this.#terms.length;
@@ -168,12 +168,12 @@ export class Vocabulary {
   /** Returns the terms that are one typing mistake away from a word. The first letter is taken as right, or as swapped. */
   near(word: string): readonly string[] {
     const wanted = stem(word);
-    this.#byStart ??= startingAlike(this.#terms);
+    if (this.#byStart?.size !== this.size)
+      this.#byStart = { size: this.size, terms: startingAlike(this.#terms) };
+    const { terms } = this.#byStart;
     const starts = new Set([word[0] ?? '', word[1] ?? '']);
     return [...starts].flatMap(start =>
-      (this.#byStart?.get(start) ?? []).filter(
-        term => isOneEditAway(term, word) || isOneEditAway(term, wanted),
-      ),
+      (terms.get(start) ?? []).filter(term => isOneEditAway(term, word) || isOneEditAway(term, wanted)),
     );
   }
 

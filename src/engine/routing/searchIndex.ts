@@ -91,6 +91,9 @@ const lineLoss = 0.3;
 const candidates = 40;
 /** Information of a request that is trusted half, in nats: about two words that none of twenty skills has. */
 const halfTrust = 9;
+/** Different words and characters of a request that are read. A pasted text says what it is for at its beginning. */
+const mostWords = 300;
+const longestRequest = 20_000;
 /** Factor for the skills of an agent whose name is in the request, so that it breaks a tie. */
 const agentNamed = 1.25;
 /**
@@ -210,12 +213,13 @@ export class SearchIndex {
   }
 
   #weigh(text: string): WeighedRequest {
-    const words: string[] = [];
-    eachWord(text, false, word => {
-      if (!words.includes(word)) words.push(word);
+    const said = new Set<string>();
+    eachWord(text.slice(0, longestRequest), false, word => {
+      if (said.size < mostWords) said.add(word);
     });
+    const words = [...said];
     const language = this.#glossary?.languageOf(words) ?? 'en';
-    const said = new Set<number>();
+    const counted = new Set<number>();
     const terms: Term[] = [];
     let mass = 0;
     let telling = 0;
@@ -228,8 +232,8 @@ export class SearchIndex {
       }
       const term = this.#term(word, language);
       const own = term.forms[0]?.share === 1 ? term.forms[0].id : undefined;
-      if (own !== undefined && said.has(own)) continue;
-      if (own !== undefined) said.add(own);
+      if (own !== undefined && counted.has(own)) continue;
+      if (own !== undefined) counted.add(own);
       count++;
       mass += term.weight;
       if (term.isTelling) telling++;

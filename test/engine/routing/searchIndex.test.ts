@@ -205,4 +205,16 @@ describe('search index', () => {
     assert.equal(best(index, 'export the invoices as a spreadsheet for press'), 'one');
     assert.equal(best(index, 'workshop: export the invoices as a spreadsheet'), 'one');
   });
+
+  it('corrects a word to one of a skill that came later', async () => {
+    add('a/one', '---\ndescription: Prunes apple trees\n---\n');
+    const first = await SearchIndex.build(agents());
+    assert.equal(best(first, 'the zeppelon'), undefined);
+    add('a/two', '---\ndescription: Flies a zeppelin\n---\n');
+    const second = await SearchIndex.build(agents(), first);
+    assert.equal(best(second, 'the zeppelon'), 'two');
+    // A text that somebody pastes does not hold the request up.
+    const pasted = Array.from({ length: 200_000 }, (_, n) => `w${n.toString(36)}`).join(' ');
+    assert.equal(best(second, `the zeppelin of ${pasted}`), 'two');
+  });
 });
