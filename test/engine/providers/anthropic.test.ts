@@ -150,6 +150,17 @@ describe('anthropic', () => {
     ]);
   });
 
+  it('marks the start of a single question for the cache only if others repeat it', () => {
+    const list = { type: 'text' as const, text: 'the list' };
+    const messages: Message[] = [{ role: 'user', content: [list, { type: 'text', text: 'which?' }] }];
+    const marks = (repeatsStart: boolean): unknown => {
+      const [turn] = toAnthropicRequest('M', ask({ messages, tools: [], repeatsStart })).messages;
+      return typeof turn?.content === 'string' ? [] : turn?.content.map(block => 'cache_control' in block);
+    };
+    assert.deepEqual(marks(true), [true, false]);
+    assert.deepEqual(marks(false), [false, false]);
+  });
+
   it('explains a refused key with the reason and the remedy, never with the key', async () => {
     const { requests } = await serve({
       status: 401,
