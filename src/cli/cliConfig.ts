@@ -38,7 +38,7 @@ function folderOfCall(wanted: string | undefined): string | undefined {
 export function configFor(options: ConfigOptions, terminal: Terminal): Config | undefined {
   const cwd = folderOfCall(options.cwd);
   if (cwd === undefined) {
-    terminal.say('The folder that telos was called in is gone. Go to another one first.');
+    terminal.say('The current folder no longer exists. Change to another one first.');
     return undefined;
   }
   if (options.cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {

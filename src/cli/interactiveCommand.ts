@@ -103,7 +103,7 @@ async function chooseName(
     if (name !== undefined || isQuit(answer)) return name;
     if (answer.trim() !== '') {
       const range = names.length === 1 ? '1' : `1 to ${names.length}`;
-      terminal.say(terminalLine(`There is no ${what} '${answer.trim()}'; say ${range}, or a name.`));
+      terminal.say(terminalLine(`There is no ${what} '${answer.trim()}'; enter ${range}, or a name.`));
     }
   }
 }

@@ -50,8 +50,8 @@ export async function runsCommand(options: RunsOptions, terminal: Terminal): Pro
     }
     if (runs.length === 0) {
       const what = options.search
-        ? 'No run that is kept has these words.'
-        : 'No runs are kept yet; each run of `telos` and of the editor will be.';
+        ? 'No stored run contains these words.'
+        : 'No runs yet. Each run of `telos` and of the editor is stored.';
       terminal.say(what);
       return 0;
     }
@@ -151,7 +151,7 @@ export async function runsExportCommand(
     }
     const file = resolve(output);
     if (existsSync(file) && !yes) {
-      terminal.say(terminalText(`${file} is there already; --yes replaces it. Nothing was written.`));
+      terminal.say(terminalText(`${file} already exists; --yes replaces it. Nothing was written.`));
       return 1;
     }
     await writeWhole(file, text);
@@ -200,9 +200,7 @@ export async function runsRenameCommand(
 ): Promise<number> {
   return withRun(id, options, terminal, async ({ summary }, history) => {
     await history.rename(summary.runId, title);
-    terminal.say(
-      title.trim() ? terminalText(`Now called: ${terminalLine(title)}`) : 'Its name is taken away.',
-    );
+    terminal.say(title.trim() ? terminalText(`Now called: ${terminalLine(title)}`) : 'Its name was removed.');
     return 0;
   });
 }
@@ -215,7 +213,7 @@ export async function runsDeleteCommand(
 ): Promise<number> {
   return withRun(id, options, terminal, async ({ summary }, _history, config) => {
     const about = `This deletes what is kept of “${terminalLine(titleOf(summary), 60)}” (${timeText(summary.startedAt)}).`;
-    const unattended = 'Nobody can be asked here; --yes deletes without asking. Nothing was changed.';
+    const unattended = 'No one can be asked here; --yes deletes without asking. Nothing was changed.';
     if (!options.yes && !(await agrees(about, 'Delete it?', unattended, terminal))) return 1;
     await Telos.open(config).deleteRun(summary.runId);
     terminal.say('Deleted. The log still counts what it cost: telos cost');
@@ -254,7 +252,7 @@ async function withRun(
     if (run && isMeant) return use(await history.read(run.runId), history, config);
     const what =
       id === undefined
-        ? 'No runs are kept yet.'
+        ? 'No runs yet.'
         : run
           ? `${found.length} runs begin with '${id}'; give more of the id.`
           : `No run that is kept begins with '${id}'; \`telos runs\` lists them.`;

@@ -36,7 +36,7 @@ export async function skillAddCommand(
 ): Promise<number> {
   return withTelos(options, terminal, async telos => {
     const file = await telos.addSkill(agent, skill);
-    const next = `Say in it when it is to be used and what is to be done, then: telos ${skill}`;
+    const next = `Describe in it when to use the skill and what to do, then run: telos ${skill}`;
     terminal.out(terminalText(`Created ${file}\n${next}\n`));
     return 0;
   });
@@ -103,7 +103,7 @@ async function mayReplace(
   const isOtherSource = !replaces?.isSameSource;
   const unattended = isOtherSource
     ? `It did not come from this folder, so it is replaced only by name: ${command} --as "${exactText(name)}". To install beside it: --as <other name>. Nothing was changed.`
-    : `Nobody can be asked here. To replace it: ${command}. Nothing was changed.`;
+    : `No one can be asked here. To replace it: ${command}. Nothing was changed.`;
   return agrees(`${keptText} telos undo`, `Replace agent '${exactText(name)}'?`, unattended, terminal);
 }
 
@@ -121,7 +121,7 @@ export async function uninstallCommand(
       ...(edited > 0 ? [`Files that were edited, added or deleted since: ${edited}`] : []),
       `${keptText} telos undo`,
     ];
-    const unattended = 'Nobody can be asked here; --yes uninstalls without asking. Nothing was changed.';
+    const unattended = 'No one can be asked here; --yes uninstalls without asking. Nothing was changed.';
     if (!options.yes && !(await agrees(about.join('\n'), 'Uninstall it?', unattended, terminal))) return 1;
     const { undoId } = await telos.uninstall(name);
     terminal.out(terminalText(`Uninstalled agent '${name}'\n`));

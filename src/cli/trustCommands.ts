@@ -46,7 +46,7 @@ export async function trustCommand(name: string, options: TrustOptions, terminal
   }
   if (!options.yes && !(await saysYes(terminal))) {
     terminal.say(
-      `Nothing was accepted. ${terminal.canAsk ? '' : 'Use --yes where nobody can be asked.'}`.trim(),
+      `Nothing was accepted. ${terminal.canAsk ? '' : 'Use --yes if no one can be asked.'}`.trim(),
     );
     return 1;
   }
@@ -87,7 +87,7 @@ export async function policyExplainCommand(
 ): Promise<number> {
   const input = objectIn(json);
   if (!input) {
-    terminal.say(`The input of ${terminalText(tool)} is no JSON object, such as '{"path": "notes.md"}'.`);
+    terminal.say(`The input of ${terminalText(tool)} is not a JSON object such as '{"path": "notes.md"}'.`);
     return 2;
   }
   const config = configFor(options, terminal);
@@ -149,7 +149,7 @@ export async function policyRevokeCommand(
   let done = false;
   for (const permission of meant) done = (await revokePermission(permission, config)) || done;
   const what = `${agentOf(first)}, ${describePermission(first)}`;
-  terminal.say(terminalText(done ? `Revoked: ${what}` : `It was gone already: ${what}`));
+  terminal.say(terminalText(done ? `Revoked: ${what}` : `Already revoked: ${what}`));
   return 0;
 }
 

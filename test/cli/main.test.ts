@@ -107,11 +107,14 @@ describe('telos', function () {
     const env = await serving([{ toolCalls: [writePlan] }, { text: ['never'] }]);
     const { code, stdout, stderr } = await home.run(['--max-tokens', '60', 'kickoff'], { env });
     assert.deepEqual([code, stdout, server?.requests.length], [1, '', 1]);
-    assert.match(stderr, /The budget of this run is reached: 65 of 60 tokens\. It is set by --max-tokens;/);
+    assert.match(
+      stderr,
+      /The budget of this run is used up: 65 of 60 tokens\. Raise or remove the limit \(--max-tokens\)/,
+    );
     const log = await home.log();
     assert.equal((log.at(-1) as SkillEndRecord).outcome, 'budget');
     const day = await home.run(['kickoff'], { env: { ...env, TELOS_MAX_TOKENS_PER_DAY: '65' } });
-    assert.match(day.stderr, /Today's budget is reached: 65 of 65 tokens/);
+    assert.match(day.stderr, /The budget of the day is used up: 65 of 65 tokens/);
     assert.equal((await home.run(['--max-cost', 'five', 'kickoff'], { env })).code, 2);
     assert.equal(server?.requests.length, 1);
   });

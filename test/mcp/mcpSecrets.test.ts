@@ -170,7 +170,7 @@ describe('Secrets of an mcp.json', () => {
       'skills/kairos/mcp.json': `{"mcpServers": {"a": {"headers": {"x-token": "${tokens.header}" "${tokens.env}"`,
     });
     const { events } = await run(await open([{ text: ['Hello.'] }]), false);
-    assert.match(JSON.stringify(events), /mcp\.json:1:\d+ is no JSON/);
+    assert.match(JSON.stringify(events), /mcp\.json:1:\d+ is not JSON/);
     assertNone(JSON.stringify(events), 'an event');
   });
 });

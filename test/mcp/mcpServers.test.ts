@@ -99,7 +99,7 @@ describe('MCP servers', () => {
     assert.equal((await call(servers, 'say', { text: 'hi' })).content, 'hi');
     const problems = servers.problems.join('\n');
     assert.equal(servers.problems.length, 5);
-    assert.match(problems, /'broken' is left out/);
+    assert.match(problems, /'broken' is ignored/);
     assert.match(problems, /'dies' .*ended before it answered.*first line \| cannot find the database/);
     assert.match(problems, /'absent' .*the program 'no-such-program-anywhere' was not found/);
     assert.match(problems, /'lost' .*folder .*nowhere/);
@@ -242,7 +242,7 @@ describe('MCP servers', () => {
     const ended = /^The MCP server 'a' has ended; last output: out of memory\. (.*)$/;
     const died = await call(servers, 'die');
     assert.ok(died.isError);
-    assert.match(ended.exec(died.content)?.[1] ?? '', /next call .* starts it once more/);
+    assert.match(ended.exec(died.content)?.[1] ?? '', /next call .* starts it again/);
     assert.deepEqual(await call(servers, 'say', { text: 'x' }), { content: 'x', isError: false });
     for (const name of ['die', 'say']) {
       const { content, isError } = await call(servers, name, { text: 'x' });
@@ -337,7 +337,7 @@ describe('MCP servers', () => {
       try {
         const { problems } = await connect({ http: { url: address }, sse: { type: 'sse', url: address } });
         assert.equal(problems.length, 2);
-        for (const problem of problems) assert.match(problem, /wants a sign-in at http:.* \(HTTP 401\)/);
+        for (const problem of problems) assert.match(problem, /requires a sign-in at http:.* \(HTTP 401\)/);
       } finally {
         await close();
       }
@@ -349,7 +349,7 @@ describe('MCP servers', () => {
         const servers = await connect({ http: { url: guarded.url } });
         guarded.refuseWith(403);
         const { content } = await call(servers, 'shout', { text: 'x' });
-        assert.match(content, /failed: it refuses this at http:.* \(HTTP 403\)/);
+        assert.match(content, /failed: it refused this at http:.* \(HTTP 403\)/);
       } finally {
         await guarded.close();
       }

@@ -194,7 +194,7 @@ describe('a run with public MCP servers', () => {
   it('does nothing that nobody has agreed to', async () => {
     const turns = [[calls('1', 'echo', { message: 'a' }), done('tool_use')], ends];
     const { results, notices } = await run({ everything: local }, turns, unattended);
-    assert.match(notices[0] ?? '', /goes on without its MCP servers.*telos trust helper/);
+    assert.match(notices[0] ?? '', /continues without its MCP servers.*telos trust helper/);
     assert.match(results[0]?.content ?? '', /^Unknown tool: echo/);
     const connected: Human = {
       ...nobody,

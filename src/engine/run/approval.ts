@@ -112,7 +112,7 @@ export async function* mayConnectServers(
   const broken = policy.rules?.read().broken;
   if (broken !== undefined) {
     yield* policyNotices(policy);
-    const message = `The run goes on without its MCP servers. ${brokenRules(broken).reason}`;
+    const message = `The run continues without its MCP servers. ${brokenRules(broken).reason}`;
     yield { type: 'notice', level: 'warning', message };
     return false;
   }
@@ -121,7 +121,7 @@ export async function* mayConnectServers(
   const call: ToolCall = { id: 'mcp-servers', name: 'mcp_servers', input: {} };
   const refusal = yield* askPerson(call, decision, { human, policy }, signal);
   if (refusal === undefined) return true;
-  const message = `The run goes on without its MCP servers. ${refusal}`;
+  const message = `The run continues without its MCP servers. ${refusal}`;
   yield { type: 'notice', level: 'warning', message };
   return false;
 }
@@ -141,7 +141,7 @@ export async function* signInAt(
   const question: Ask = {
     action: 'ask',
     rule: 'mcp.authorize',
-    reason: `The MCP server '${wanted.server}' of agent ${policy.agent?.name ?? 'telos'}, at ${wanted.place}, wants you to sign in${once} at ${page}, which opens in your browser.${beside} What it gives out is kept among the editor's secrets and sent to this server alone.`,
+    reason: `The MCP server '${wanted.server}' of agent ${policy.agent?.name ?? 'telos'}, at ${wanted.place}, wants you to sign in${once} at ${page}, which opens in your browser.${beside} The tokens are stored with the editor's secrets and sent to this server only.`,
     subject: `sign in at ${page}`,
     scopes: ['once'],
   };
@@ -152,7 +152,7 @@ export async function* signInAt(
     return undefined;
   }
   const without = wanted.more === undefined ? '' : 'more rights at ';
-  const message = `The run goes on without ${without}the MCP server '${wanted.server}', which wants a sign-in. ${refusal}`;
+  const message = `The run continues without ${without}the MCP server '${wanted.server}', which requires a sign-in. ${refusal}`;
   yield { type: 'notice', level: 'warning', message };
   return refusal;
 }

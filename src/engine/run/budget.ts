@@ -1,6 +1,7 @@
 /** Stops a run before its next model call if the run or the day has reached a limit. */
 
 import type { Usage } from '../../protocol/run.ts';
+import { counted, type Sentence, sentence } from '../../protocol/text.ts';
 import type { DaySpending } from '../../protocol/usage.ts';
 import { type BudgetName, budgetVariables, type Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
@@ -66,7 +67,7 @@ class RunBudget implements Budget {
     if (problem) return this.#once(problem);
     if (unknown === 0 || budget.maxCostPerDay === undefined) return [];
     return this.#once(
-      `What ${unknown === 1 ? 'one run' : `${unknown} runs`} of today cost is not known and does not count towards the day's budget.`,
+      `The cost of ${counted(unknown, 'run')} of today is unknown and does not count towards the budget of the day.`,
     );
   }
 
@@ -75,13 +76,13 @@ class RunBudget implements Budget {
     if (!usage) {
       const limited = [maxCost, maxCostPerDay, maxTokens, maxTokensPerDay].some(limit => limit !== undefined);
       return limited
-        ? this.#once('The model does not say how many tokens it uses: of the budget only the minutes count.')
+        ? this.#once('The model does not report its tokens, so only the limit of minutes applies.')
         : [];
     }
     this.#tokens += usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
     if (usage.cost !== 'unknown') this.#cost += usage.cost;
     else if (maxCost !== undefined || maxCostPerDay !== undefined)
-      return this.#once('What this model costs is not known: of the budget only tokens and minutes count.');
+      return this.#once('The cost of this model is unknown, so only the limits of tokens and minutes apply.');
     return [];
   }
 
@@ -165,17 +166,21 @@ export class DayUse {
       const why = error instanceof Error ? error.message : String(error);
       return {
         ...this.#sum,
-        problem: `Today's log cannot be read (${why}), so the day's budget counts this run alone.`,
+        problem: `Today's log could not be read (${why}), so the budget of the day only counts this run.`,
       };
     }
   }
 }
 
 function unreadable(name: BudgetName, origins: Config['origins']): TelosError {
-  return new TelosError(
-    'config',
-    `The limit ${placeOf(name, origins)} is '${origins[name]?.value}', which is not a number. Set it to one, for example 5, or remove it.`,
-  );
+  return new TelosError('config', [
+    sentence(
+      "The limit {0} is '{1}', which is not a number.",
+      placeOf(name, origins),
+      origins[name]?.value ?? '',
+    ),
+    sentence('Set it to a number such as 5, or remove it.'),
+  ]);
 }
 
 function reached(
@@ -186,22 +191,30 @@ function reached(
   limit: number,
   origins: Config['origins'],
 ): TelosError {
-  const whose = perDay ? "Today's budget" : 'The budget of this run';
-  const otherwise = perDay ? ', or go on tomorrow' : '';
+  const place = placeOf(name, origins);
+  const said = shown(used, limit, amount);
   return new TelosError(
     'budget',
-    `${whose} is reached: ${shown(used, limit, amount)}. It is set by ${placeOf(name, origins)}; raise it there or remove it, and ask again${otherwise}.`,
+    perDay
+      ? [
+          sentence('The budget of the day is used up: {0}.', said),
+          sentence('Raise or remove the limit ({0}), or continue tomorrow.', place),
+        ]
+      : [
+          sentence('The budget of this run is used up: {0}.', said),
+          sentence('Raise or remove the limit ({0}), then ask again.', place),
+        ],
   );
 }
 
-function shown(used: number, limit: number, amount: keyof Amounts): string {
+function shown(used: number, limit: number, amount: keyof Amounts): Sentence {
   switch (amount) {
     case 'cost':
-      return `$${used.toFixed(4)} of $${limit}`;
+      return sentence('${0} of ${1}', used.toFixed(4), limit);
     case 'tokens':
-      return `${used} of ${limit} tokens`;
+      return sentence('{0} of {1} tokens', used, limit);
     case 'minutes':
-      return `${used.toFixed(1)} of ${limit} minutes`;
+      return sentence('{0} of {1} minutes', used.toFixed(1), limit);
   }
 }
 

@@ -198,7 +198,7 @@ async function* modelTurn(spec: RunSpec, signal: AbortSignal): AsyncGenerator<Ru
     }
     yield* warnings((await budget?.check()) ?? []);
     counts.rounds++;
-    yield* warnings([`${provider.model} does not take tools; it can only answer in words.`]);
+    yield* warnings([`${provider.model} does not support tools; it can only answer with text.`]);
   }
 }
 

@@ -77,7 +77,7 @@ export async function mcpJson(world: World, theCase: CaseInput): Promise<Seen> {
   const run = await runAgent(world, [{ name: 'read_file', input: { path: 'a.txt' } }], options);
   const said = noticesOf(run);
   const offered = offeredIn(run).map(({ name }) => name);
-  const refused = /floor\.|goes on without its MCP servers/.test(said);
+  const refused = /floor\.|continues without its MCP servers/.test(said);
   const decision = asked.length > 0 ? 'ask' : refused ? 'deny' : said ? 'error' : 'allow';
   const ownOrigin = url.startsWith('http') && !/\$\{/.test(url) ? new URL(url).host : '';
   const filled = headers.map(

@@ -428,7 +428,7 @@ async function refused(world: World): Promise<Seen> {
               saw,
           ),
         isSpent &&
-          check('shown', 'the limit of spending is named', /spend limit is reached/.test(stderr) || saw),
+          check('shown', 'the limit of spending is named', /spending limit .*is reached/.test(stderr) || saw),
         (status === 401 || status === 403) &&
           check('shown', 'the variable to set is named', /ANTHROPIC_API_KEY/.test(stderr) || saw),
         !recovers && check('shown', 'the reason is said', stderr.trim() !== '' && exitCode !== 0),

@@ -35,7 +35,7 @@ describe('mcp.json', () => {
     for (const value of ['x\r\nX-Evil: 1', 'x\nX-Evil: 1', 'x\r', 'x\0y', 'x\u2028y']) {
       const resolved = resolveServer(server, { V: value });
       assert.ok('refusal' in resolved, JSON.stringify(value));
-      assert.match(resolved.refusal, /^its header "A", filled in from V, holds a line break/);
+      assert.match(resolved.refusal, /^its header "A", filled in from V, contains a line break/);
       assert.ok(!resolved.refusal.includes('Evil'));
     }
     const literal = serverOf({ url: 'https://m.test/mcp', headers: { A: 'x\r\nX-Evil: 1' } });
@@ -77,7 +77,7 @@ describe('mcp.json', () => {
       ['{"mcpServers": {},\n}', /mcp\.json:2:1 is not JSON/],
       ['{"mcpServers": {"a": {"command": "x\ny"}}}', /mcp\.json:1:34 is not JSON/],
       ['', /mcp\.json:1:1 is not JSON/],
-      ['['.repeat(200_000), /too many lists and objects/],
+      ['['.repeat(200_000), /nested too deeply/],
       ['[]', /mcp\.json has no "mcpServers"/],
       ['{"mcpServers": []}', /has no "mcpServers"/],
     ] as const) {
@@ -126,7 +126,7 @@ describe('mcp.json', () => {
         JSON.stringify({ mcpServers: { bad: entry, good: { command: 'x' } } }),
       );
       assert.deepEqual([...servers.keys()], ['good']);
-      assert.match(problems.join(), /mcp\.json: the MCP server 'bad' is left out/);
+      assert.match(problems.join(), /mcp\.json: the MCP server 'bad' is ignored/);
       assert.match(problems.join(), problem);
     }
   });
@@ -184,7 +184,7 @@ describe('mcp.json', () => {
   it('fills in no address', () => {
     assert.match(
       refusalOf({ url: `https://h/?k=\${T}` }, { T: 'x' }),
-      /url holds a variable.*"headers" only/,
+      /url contains a variable.*only filled into values of "headers"/,
     );
   });
 
@@ -204,7 +204,7 @@ describe('mcp.json', () => {
         { command: 'x', args: [wanted] },
         { command: 'x', env: { OTHER: wanted } },
       ]) {
-        assert.match(refusalOf(entry, { [key]: 'value' }), new RegExp(`wants ${key}.*floor\\.mcp-key`));
+        assert.match(refusalOf(entry, { [key]: 'value' }), new RegExp(`asks for ${key}.*floor\\.mcp-key`));
       }
     }
     assert.equal(
@@ -215,7 +215,7 @@ describe('mcp.json', () => {
 
   it('refuses addresses that are none, that hold a password, or that hand out credentials', () => {
     assert.match(refusalOf({ url: 'not an address' }), /is not an address/);
-    assert.match(refusalOf({ url: 'ftp://h/x' }), /neither http nor https/);
+    assert.match(refusalOf({ url: 'ftp://h/x' }), /does not start with http:/);
     assert.match(refusalOf({ url: 'https://me:pw@h/x' }), /user name or password/);
     assert.match(refusalOf({ url: 'http://169.254.169.254/latest' }), /metadata address/);
     assert.equal(refusalOf({ url: 'http://127.0.0.1:3001/mcp' }), '');

@@ -34,7 +34,7 @@ describe('MessageBuffer', () => {
     const buffer = new MessageBuffer(line => line, 10);
     buffer.append(Buffer.from('123456789\n123456789\n12345'));
     assert.equal(all(buffer).length, 2);
-    assert.throws(() => buffer.append(Buffer.from('678901')), /more than 10 bytes/);
+    assert.throws(() => buffer.append(Buffer.from('678901')), /larger than 10 bytes/);
     buffer.append(Buffer.from('new\n'));
     assert.deepEqual(all(buffer), ['new']);
   });

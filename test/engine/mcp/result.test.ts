@@ -68,7 +68,7 @@ describe('the answer of an MCP tool', () => {
       '[resource log: file:///log (text/plain, the log)]',
       '[resource demo://1]\ninside',
       '[resource demo://2: application/zip, 3 bytes, not shown]',
-      '[sound, audio/wav, 6 bytes, which cannot be played to a model]',
+      '[sound, audio/wav, 6 bytes, not played: the model cannot hear it]',
     ]);
   });
 

@@ -71,7 +71,10 @@ describe('mergeTools', () => {
     const [tool, fact] = [tools.at(-1)!, facts.get('find')!];
     const approvedSubject = mcpSubject(fact, { q: 1 });
     assert.equal((await tool.execute({ q: 1 }, { ...context, approvedSubject })).isError, false);
-    assert.match((await tool.execute({ q: 2 }, { ...context, approvedSubject })).content, /not the one/);
+    assert.match(
+      (await tool.execute({ q: 2 }, { ...context, approvedSubject })).content,
+      /differs from the one that was approved/,
+    );
   });
 
   it('shows a person all arguments, with nothing hidden in them', () => {

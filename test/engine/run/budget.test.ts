@@ -71,7 +71,7 @@ describe('openBudget', () => {
     await assert.rejects(
       async () => budget?.check(),
       refusal(
-        /^The budget of this run is reached: \$0\.0510 of \$0\.05\. It is set by --max-cost; raise it there/,
+        /^The budget of this run is used up: \$0\.0510 of \$0\.05\. Raise or remove the limit \(--max-cost\)/,
       ),
     );
   });
@@ -114,7 +114,7 @@ describe('openBudget', () => {
     await assert.rejects(
       async () => budget?.check(),
       refusal(
-        /^Today's budget is reached: \$1\.0000 of \$1\. It is set by the setting telos\.budget\.maxCostPerDay;.* tomorrow/,
+        /^The budget of the day is used up: \$1\.0000 of \$1\. Raise or remove the limit \(the setting telos\.budget\.maxCostPerDay\).* tomorrow/,
       ),
     );
     await assert.rejects(
@@ -127,7 +127,7 @@ describe('openBudget', () => {
   it('says that runs of today had no known cost', async () => {
     ended(new Date(), { cost: 'unknown' });
     const budget = open({ maxCostPerDay: '1' });
-    assert.match((await budget?.check())?.join() ?? '', /one run of today cost is not known/);
+    assert.match((await budget?.check())?.join() ?? '', /cost of 1 run of today is unknown/);
     assert.deepEqual(await budget?.check(), []);
   });
 

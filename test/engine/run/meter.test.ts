@@ -149,14 +149,14 @@ describe('A model that chooses the skill', () => {
     const said = events.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join();
     assert.match(
       said,
-      /could not choose the skill \(Today's budget is reached: 1304 of 1000 tokens.*search index did/,
+      /could not choose the skill \(The budget of the day is used up: 1304 of 1000 tokens.*search index did/,
     );
     const routed = events.find(event => event.type === 'routed');
     assert.equal(routed?.type === 'routed' && routed.reason.rule, 'index');
     assert.equal(outcome(events), 'budget');
     const alone = await telos.route({ text: 'plan my morning and its meetings' }, signal);
     assert.equal(alone.skill?.id, 'kickoff');
-    assert.match(alone.notice ?? '', /Today's budget is reached/);
+    assert.match(alone.notice ?? '', /The budget of the day is used up/);
     assert.equal(server.requests.length, 2);
   });
 

@@ -123,7 +123,7 @@ describe('the places of a run', () => {
     assert.match(results[2] ?? '', /^one\ntwo/);
     assert.match(results[3] ?? '', /^one\ntwo/);
     assert.deepEqual(asked, ['write.outside']);
-    assert.ok(system.includes(`The person stands in ${at('project')};`), system);
+    assert.ok(system.includes(`The person works in ${at('project')};`), system);
   });
 
   it('never contain a folder that a command names outside them', async () => {

@@ -39,7 +39,7 @@ describe('builtinTools', () => {
     it('refuses what no honest call is as long as', () => {
       assert.match(
         inputProblem(tool('run_command'), { command: 'x'.repeat(100_001) })!,
-        /"command" has 100,001 characters, and 100,000 are taken at most/,
+        /"command" has 100,001 characters; the maximum is 100,000/,
       );
       assert.match(inputProblem(tool('fetch_url'), { url: 'x'.repeat(8001) })!, /8,000 are taken/);
       for (const each of skillTools.filter(({ definition: { name } }) => /glob|search/.test(name)))

@@ -256,7 +256,7 @@ describe('fetch_url', () => {
     for (const path of ['/silent', '/stalls']) {
       const { content, isError } = await get(origin + path, origin + path, { timeoutMs: 60 });
       assert.equal(isError, true);
-      assert.match(content, /No whole answer came within 0\.06 s/);
+      assert.match(content, /No complete answer arrived within 0\.06 s/);
     }
     const never = { resolve: () => new Promise<never>(() => undefined), timeoutMs: 20 };
     assert.match((await get('http://public.test/', undefined, never)).content, /No whole answer/);

@@ -60,7 +60,7 @@ describe('what a command has started', () => {
     const { content } = await command(`echo begun\n${all.join('')}\nwait; sleep ${word}`, {
       timeoutMs: 1500,
     });
-    assert.match(content, /^begun\n\n\[timed out after 1\.5 s: the command and everything that it started/);
+    assert.match(content, /^begun\n\n\[timed out after 1\.5 s: the command and all its processes/);
     await stayGone(...each.map((_, index) => word + index));
   });
 
@@ -77,7 +77,7 @@ describe('what a command has started', () => {
   it('is ended when it becomes too many processes, which is said', async () => {
     const many = `i=0; while [ $i -lt 40 ]; do sleep ${word} & i=$((i + 1)); done; wait`;
     const { content, isError } = await command(many, { processes: 20 });
-    assert.equal(content, '[ended at more than 20 processes at a time; start fewer]');
+    assert.equal(content, '[ended because it ran more than 20 processes at a time; start fewer]');
     assert.equal(isError, true);
     await stayGone(word);
   });
@@ -85,7 +85,7 @@ describe('what a command has started', () => {
   it('is ended as a whole when it multiplies faster than it can be counted', async () => {
     for (const start of [`sh bomb.sh 8 ${word}`, `env -i setsid sh bomb.sh 8 ${word} ${quiet} & sleep 0.3`]) {
       const { content } = await command(start);
-      assert.match(content, /\[ended at more than 256 processes at a time; start fewer\]/);
+      assert.match(content, /\[ended because it ran more than 256 processes at a time; start fewer\]/);
       await stayGone(word);
     }
   });
@@ -93,7 +93,7 @@ describe('what a command has started', () => {
   it('is ended when it takes too much memory, which is said', async () => {
     const take = `"${process.execPath}" -e "const kept = Buffer.alloc(3e8, 1); setTimeout(() => kept, 60000)" ${word}`;
     const { content } = await command(`env -i setsid ${take}`, { memoryBytes: 256 * 1024 ** 2 });
-    assert.equal(content, '[ended at more than 0.25 GiB of memory; use less]');
+    assert.equal(content, '[ended because it used more than 0.25 GiB of memory; use less]');
     await stayGone(word);
   });
 

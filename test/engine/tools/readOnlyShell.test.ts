@@ -80,7 +80,10 @@ describe('runReadOnly', () => {
 
   it('takes no program that lies in the folders of the run, and says what to do without', async () => {
     const PATH = program('rg', 'echo planted', 'work/bin').split(':')[0]!;
-    assert.match(await look('rg alpha .', { env: { PATH } }), /^problem: rg is not there. Use search_files/);
+    assert.match(
+      await look('rg alpha .', { env: { PATH } }),
+      /^problem: rg is not installed. Use search_files/,
+    );
   });
 
   it('ends a program that takes too long, prints too much, or is no longer wanted', async () => {

@@ -80,7 +80,7 @@ for (const engine of engines) {
       run.put('work/a.md', 'x');
       const result = await search({ pattern: '(' });
       assert.equal(result.isError, true);
-      assert.match(result.content, /could not be done/);
+      assert.match(result.content, /The search failed/);
     });
   });
 }

@@ -62,7 +62,7 @@ describe('edit_file', () => {
       ['a.md', 'Text', 'x', /was not found in a\.md; it must match exactly/],
       ['a.md', '', 'x', /is empty/],
       ['a.md', 'text', 'text', /are the same/],
-      ['b.bin', 'f', 'g', /no UTF-8 text/],
+      ['b.bin', 'f', 'g', /not UTF-8 text/],
       ['none.md', 'a', 'b', /does not exist/],
       ['../outside/a.md', 'a', 'b', /outside working_dir/],
     ];
