@@ -22,10 +22,7 @@ describe('deep JSON', () => {
   it('is cut, and says so where it was', () => {
     for (const deep of [list, table]) {
       const text = JSON.stringify(withinDepth({ before: 1, deep, after: 2 }));
-      assert.match(
-        text,
-        /^\{"before":1,"deep":.*\[left out: nested too deeply\].*"after":2\}$/,
-      );
+      assert.match(text, /^\{"before":1,"deep":.*\[left out: nested too deeply\].*"after":2\}$/);
     }
     assert.deepEqual(withinDepth({ a: { b: { c: 1 } }, d: 2 }, 2), {
       a: { b: '[left out: nested too deeply]' },
