@@ -26,8 +26,8 @@ export const limits: HouseFigures = {
   arrows: 119,
   arrowsUp: 0,
   circles: 0,
-  files: 275,
-  oneImporter: 46,
+  files: 255,
+  oneImporter: 38,
 };
 
 /** Returns the source files of the project by path from its root. */

@@ -1,13 +1,15 @@
 /** Draws the log of the conversation: its runs, the welcome before the first one, and a button to its end. */
-
 import { type ComponentChild, createContext } from 'preact';
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { CommandButton, SkillCommands, TrustButton } from './endCard.tsx';
 import { Icon } from './icons.tsx';
 import type { MarkdownStream } from './markdownBlocks.ts';
+import { callOfShared } from './mentions.ts';
 import type { Run } from './runItems.ts';
 import { RunView, Unchanged } from './runView.tsx';
-import { chat, conversationId, elsewhere, pending } from './store.ts';
-import { Welcome } from './welcome.tsx';
+import { chat, conversationId, draft, elsewhere, info, pending } from './store.ts';
+import { focusComposer } from './textbox.ts';
+import { visible } from './visibleText.ts';
 import { t } from './words.ts';
 
 /** This many runs at the end are always drawn. */
@@ -91,14 +93,14 @@ export function Conversation() {
 /** Distance from the end that still counts as being there. In CSS pixels. */
 const slack = 24;
 
-export interface Following {
+interface Following {
   /** Scrolls to the end and follows it again. */
   jump(): void;
   dispose(): void;
 }
 
 /** Follows the end of `content` in `scroller`. Calls `report` whenever following starts or stops. */
-export function autoScroll(
+function autoScroll(
   scroller: HTMLElement,
   content: HTMLElement,
   report: (following: boolean) => void,
@@ -143,7 +145,7 @@ export function autoScroll(
 const margin = 2_000;
 
 /** Reports to elements of one scroller whether they are near its visible part. */
-export class Nearness {
+class Nearness {
   readonly #observer: IntersectionObserver;
   readonly #listeners = new WeakMap<Element, (near: boolean) => void>();
 
@@ -172,10 +174,10 @@ export class Nearness {
 }
 
 /** Undefined until the scroller exists. */
-export const NearnessContext = createContext<Nearness | undefined>(undefined);
+const NearnessContext = createContext<Nearness | undefined>(undefined);
 
 /** Draws a run while it is near. `keep` draws it always; `guess` is its height before it is first drawn, in CSS pixels. */
-export function RunPlace(props: { keep: boolean; guess: number; draw: () => ComponentChild }) {
+function RunPlace(props: { keep: boolean; guess: number; draw: () => ComponentChild }) {
   const nearness = useContext(NearnessContext);
   const element = useRef<HTMLElement>(null);
   const height = useRef(props.guess);
@@ -202,4 +204,87 @@ function isInUse(place: Element): boolean {
   const selection = document.getSelection();
   const selected = selection !== null && !selection.isCollapsed && selection.containsNode(place, true);
   return selected || place.contains(document.activeElement);
+}
+
+const mostSuggestions = 3;
+
+function Welcome() {
+  const known = info.value;
+  if (!known) return null;
+  return (
+    <div class="welcome">
+      <p class="welcome-title">{t('What do you want to do?')}</p>
+      <p class="quiet">
+        {t(
+          'Describe it in your own words. Telos chooses a matching skill, shows why, and asks before anything risky.',
+        )}
+      </p>
+      {!known.trusted && <Restricted />}
+      {known.trusted && known.recording && known.skills.length > 0 && (
+        <p class="line recording">
+          <span class="badge">{t('Recording')}</span>
+          <span>{t('No model is set up, so a recorded run answers. Its tools run for real.')}</span>
+        </p>
+      )}
+      {known.skills.length === 0 ? <NoSkills /> : <Suggestions />}
+      {known.trusted && known.recording && known.skills.length > 0 && (
+        <div class="buttons">
+          <CommandButton command="telos.setApiKey" label={t('Set API Key…')} />
+          <CommandButton command="telos.chooseModel" label={t('Choose Model…')} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Suggestions() {
+  const { skills } = info.value!;
+  return (
+    <ul class="suggestions" aria-label={t('Suggested skills')}>
+      {skills.slice(0, mostSuggestions).map(each => (
+        <li key={`${each.agent}:${each.skill}`}>
+          <button
+            type="button"
+            title={visible(each.description)}
+            onClick={() => {
+              draft.value = callOfShared(each, skills) ?? t('Run {0}', each.skill);
+              focusComposer();
+            }}
+          >
+            <span class="suggestion-name">{visible(each.skill)}</span>
+            <span class="suggestion-description">
+              {visible(each.description) || t('of {0}', visible(each.agent))}
+            </span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function NoSkills() {
+  return (
+    <div class="card">
+      <p>
+        {t(
+          'There are no skills yet. Add three samples, or write one: a folder with a SKILL.md that describes how a task is done.',
+        )}
+      </p>
+      <SkillCommands />
+    </div>
+  );
+}
+
+function Restricted() {
+  return (
+    <div class="card">
+      <div class="card-title">
+        <Icon name="shield" />
+        <span>{t('Restricted Mode: nothing runs until you trust this workspace.')}</span>
+      </div>
+      <div class="buttons">
+        <TrustButton />
+      </div>
+    </div>
+  );
 }

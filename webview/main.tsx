@@ -6,14 +6,21 @@ import { DropPlace } from './attachments.tsx';
 import { Composer } from './composer.tsx';
 import { Conversation } from './conversation.tsx';
 import { post } from './host.ts';
-import { type Inbox, type Receipt, receiveConversation, receiveEvents } from './inbox.ts';
 import { takeClicks } from './markdownSurface.tsx';
+import {
+  emptyChat,
+  type Inbox,
+  interrupt,
+  type Receipt,
+  receiveConversation,
+  receiveEvents,
+  reduceAll,
+} from './state.ts';
 import { focusComposer } from './textbox.ts';
 import './layout.css';
 import './markdown.css';
 import './parts.css';
 import { announcementsFor, initialSpeech } from './speech.ts';
-import { emptyChat, interrupt, reduceAll } from './state.ts';
 import {
   attached,
   attachProblem,

@@ -1,7 +1,6 @@
 /** Draws one run from request to end. Unchanged items are not drawn again. */
-
 import { Component, type ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { AttachedName } from '../src/protocol/attachment.ts';
 import { describeRoute } from '../src/protocol/run.ts';
 import { ApprovalCard } from './approvalCard.tsx';
@@ -10,9 +9,8 @@ import { EndCard } from './endCard.tsx';
 import { post } from './host.ts';
 import { Icon } from './icons.tsx';
 import { MarkdownView } from './markdownSurface.tsx';
-import { RequestEditor } from './requestEditor.tsx';
 import type { Item, RouteItem, Run } from './runItems.ts';
-import { ready, runInstead, staySkillless } from './store.ts';
+import { ready, resend, runInstead, staySkillless } from './store.ts';
 import { Elapsed, ToolCard } from './toolCard.tsx';
 import { excerpt, visible, visibleLines } from './visibleText.ts';
 import {
@@ -252,5 +250,53 @@ function Activity({ run }: { run: Run }) {
       <span>{words}</span>
       <Elapsed key={run.items.length} />
     </div>
+  );
+}
+
+function RequestEditor({ runId, text, close }: { runId: string; text: string; close: () => void }) {
+  const [words, setWords] = useState(text);
+  const textbox = useRef<HTMLTextAreaElement>(null);
+  // Runs before the editor is shown. Later, the cursor would jump while the person types or selects.
+  useLayoutEffect(() => {
+    textbox.current?.focus();
+    textbox.current?.setSelectionRange(text.length, text.length);
+  }, []);
+  const send = () => {
+    if (words.trim() === '') return;
+    resend(runId, words);
+    close();
+  };
+  return (
+    <form
+      class="request-editor"
+      onSubmit={event => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <textarea
+        ref={textbox}
+        aria-label={t('Edit request')}
+        rows={1}
+        value={words}
+        onInput={event => setWords(event.currentTarget.value)}
+        onKeyDown={event => {
+          if (event.isComposing) return;
+          if (event.key === 'Escape') close();
+          else if (event.key === 'Enter' && !event.shiftKey && !event.altKey) send();
+          else return;
+          event.preventDefault();
+        }}
+      />
+      <div class="buttons">
+        <button type="submit" class="primary" disabled={words.trim() === ''}>
+          {t('Send')}
+        </button>
+        <button type="button" class="secondary" onClick={close}>
+          {t('Cancel')}
+        </button>
+        <span class="quiet">{t('Everything after it is removed; files are not changed.')}</span>
+      </div>
+    </form>
   );
 }

@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { resolve } from 'node:path';
 import { type Config, loadConfig } from '../engine/config.ts';
 import { isSecretName } from '../engine/redact.ts';
-import { projectFoldersAt } from '../engine/skills/projectLimit.ts';
+import { projectFoldersAt } from '../engine/skills/workFolders.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalText } from './terminalText.ts';
 

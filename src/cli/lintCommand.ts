@@ -5,7 +5,7 @@ import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../engine/config.ts';
 import { writeWhole } from '../engine/files/atomicWrite.ts';
-import type { Diagnostic } from '../engine/files/diagnostic.ts';
+import type { Diagnostic } from '../engine/files/settingsFile.ts';
 import type { Skill } from '../engine/skills/agent.ts';
 import { discoverAgents } from '../engine/skills/discover.ts';
 import { lintSkill, mendText, skillsBelow } from '../engine/skills/lint.ts';

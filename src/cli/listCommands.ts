@@ -1,7 +1,7 @@
 /** Implements `telos agents` and `telos list-skills`, which print a table or JSON. */
 
 import type { Config } from '../engine/config.ts';
-import type { Diagnostic } from '../engine/files/diagnostic.ts';
+import type { Diagnostic } from '../engine/files/settingsFile.ts';
 import type { Agent, Missing, Skill } from '../engine/skills/agent.ts';
 import { Telos } from '../engine/telos.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';

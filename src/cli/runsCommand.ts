@@ -5,11 +5,12 @@ import { resolve } from 'node:path';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { writeWhole } from '../engine/files/atomicWrite.ts';
-import { type ExportFormat, exportedConversation } from '../engine/records/exportRun.ts';
 import { paced } from '../engine/records/playback.ts';
 import { RunHistory } from '../engine/records/runHistory.ts';
 import { type RunSummary, type StoredRun, titleOf } from '../engine/records/runSummary.ts';
 import {
+  type ExportFormat,
+  exportedConversation,
   figuresOf,
   inputText,
   partsOf,

@@ -17,7 +17,7 @@ import type {
 import type { Remedy } from '../protocol/run.ts';
 import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { TelosError } from './errors.ts';
-import type { Diagnostic } from './files/diagnostic.ts';
+import type { Diagnostic } from './files/settingsFile.ts';
 import { hiddenIn } from './mcp/config.ts';
 import { describeServers, type McpReach, type McpServerReport, usualLimits } from './mcp/servers.ts';
 import type { SignInPort } from './mcp/signIn.ts';

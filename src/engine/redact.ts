@@ -1,8 +1,7 @@
 /** Keeps the values of secrets, in every form, out of everything that is shown or stored. */
 import type { RunEvent } from '../protocol/run.ts';
 import { deepestJson, tooDeep } from './jsonDepth.ts';
-import { secretFinder } from './secretFinder.ts';
-import { type FormMatch, formMatcher, formsOf } from './secretForms.ts';
+import { type FormMatch, formMatcher, formsOf, secretFinder } from './secretForms.ts';
 
 export { secretFinder };
 

@@ -9,8 +9,8 @@ import type { DaySpending } from '../protocol/usage.ts';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
 import { writeWhole } from './files/atomicWrite.ts';
-import type { Diagnostic } from './files/diagnostic.ts';
 import { ReplacedFolders, type UndoneFolder } from './files/replacedFolders.ts';
+import type { Diagnostic } from './files/settingsFile.ts';
 import { recoverFolders } from './files/swapFolder.ts';
 import type { Human } from './human.ts';
 import { hiddenIn } from './mcp/config.ts';
@@ -32,11 +32,18 @@ import { type Engine, newRun, type RunRequest } from './run/request.ts';
 import { startRun } from './run/start.ts';
 import type { Agent, Skill } from './skills/agent.ts';
 import { Catalog } from './skills/catalog.ts';
-import { addSkill, type InitialFolders, initFolders } from './skills/createSkill.ts';
-import { type AgreedInstall, type InstalledPack, installPack } from './skills/install.ts';
+import {
+  type AgreedInstall,
+  describeInstalled,
+  findInstalled,
+  type InstalledPack,
+  installPack,
+  type UninstallTarget,
+  uninstallPack,
+} from './skills/install.ts';
 import { type InstallOptions, planInstall } from './skills/planInstall.ts';
 import type { Readiness } from './skills/readiness.ts';
-import { describeInstalled, findInstalled, type UninstallTarget, uninstallPack } from './skills/uninstall.ts';
+import { addSkill, type InitialFolders, initFolders } from './skills/scaffold.ts';
 
 /** Parts that a frontend adds to the engine. */
 export interface FrontendParts {

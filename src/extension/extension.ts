@@ -20,8 +20,7 @@ import { lmProviderName, lmProviderWithMemory, registerLmModels } from './editor
 import { registerOfferedModels } from './editor/offeredModels.ts';
 import { registerOfferedServers } from './editor/offeredServers.ts';
 import { RunLink } from './editor/runLink.ts';
-import { registerSkillTask } from './editor/skillTask.ts';
-import { registerSkillTools } from './editor/skillTools.ts';
+import { registerSkillTask, registerSkillTools } from './editor/skillTools.ts';
 import { registerRunsView } from './runs/runsView.ts';
 import { registerSkillLanguage } from './skills/skillProblems.ts';
 import { registerSkillTree, SkillTree } from './skills/skillTree.ts';

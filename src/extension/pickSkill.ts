@@ -9,7 +9,7 @@ import { plainLabel } from './base/labels.ts';
 import type { ChatView } from './chat/chatPlaces.ts';
 import type { NativeRuns } from './editor/editorRuns.ts';
 import { deliver, pickTarget, placeOf, type SelectedPlace } from './editor/outputTarget.ts';
-import { descriptionOf, pickableSkills } from './skills/pickableSkills.ts';
+import { descriptionOf, pickableSkills } from './skills/skillFiles.ts';
 import { offerFirstSkill } from './skills/skillFolders.ts';
 import type { SkillNode } from './skills/skillTree.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RunEvent } from '../../src/protocol/run.ts';
-import { type Inbox, receiveConversation, receiveEvents } from '../../webview/inbox.ts';
+import { type Inbox, receiveConversation, receiveEvents } from '../../webview/state.ts';
 
 const texts = (...values: string[]): RunEvent[] => values.map(text => ({ type: 'text', text }));
 const at = (have: number): Inbox => ({ id: 'c1', have });

@@ -12,12 +12,12 @@ import {
   type ChangeLine,
   changesFolder,
   indexPath,
+  KeptWrites,
   type OldFile,
   readIndex,
   runChangesFolder,
   type WriteLine,
 } from './changeFile.ts';
-import { KeptWrites } from './keepWrites.ts';
 import { bringBack, type FileHistory, type FileState, oldBytes, stateOf, type Undone } from './undo.ts';
 
 /** Time that changes are kept. In milliseconds. */

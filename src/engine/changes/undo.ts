@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { constants, lstatSync, renameSync, type Stats, unlinkSync } from 'node:fs';
-import { type FileHandle, open, rm, rmdir } from 'node:fs/promises';
+import { open, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { removeLeftTemporaries, temporaryPrefix } from '../files/atomicWrite.ts';
+import { removeLeftTemporaries, temporaryPrefix, writeNew } from '../files/atomicWrite.ts';
 import { describeFileError, isInside, openFolder, PathProblem, resolvePath } from '../files/paths.ts';
 import { bytesPath, hashOf, type OldFile, type WriteLine } from './changeFile.ts';
 
@@ -144,7 +144,7 @@ async function prepare(file: FileHistory, folder: string): Promise<Prepared> {
   const { handle, anchor } = await openFolder(dirname(path));
   try {
     const now = lstatSync(join(anchor, basename(path)));
-    await writeBeside(join(anchor, temporary), bytes, modeFor(before, now));
+    await writeNew(join(anchor, temporary), bytes, { mode: modeFor(before, now) });
     await removeLeftTemporaries(dirname(path), temporaryPrefix, anchor);
   } catch (error) {
     await rm(join(anchor, temporary), { force: true }).catch(() => undefined);
@@ -162,18 +162,6 @@ async function prepare(file: FileHistory, folder: string): Promise<Prepared> {
 function modeFor(before: OldFile, now: Stats): number {
   const mode = now.mode & 0o7777;
   return mode === (before.mode & 0o777) ? before.mode & 0o7777 : mode;
-}
-
-async function writeBeside(path: string, bytes: Buffer, mode: number): Promise<void> {
-  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
-  const handle: FileHandle = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
-  try {
-    await handle.writeFile(bytes);
-    await handle.chmod(mode);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 async function place({ file, temporary }: Prepared): Promise<void> {

@@ -56,19 +56,32 @@ async function withTemporary<Result>(
   const prefix = `.${basename(file)}.`;
   const temporary = join(dirname(file), `${prefix}${randomUUID()}.tmp`);
   try {
-    const handle = await open(temporary, 'wx', 0o600);
-    try {
-      await handle.writeFile(text);
-      if (mode !== undefined) await handle.chmod(mode & 0o777);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    await writeNew(temporary, text, mode === undefined ? {} : { mode: mode & 0o777 });
     const placed = await place(temporary);
     await removeLeftTemporaries(dirname(file), prefix);
     return placed;
   } finally {
     await rm(temporary, { force: true });
+  }
+}
+
+/**
+ * Writes a file that does not exist yet, and returns once the disk has it. Only its owner can read it, unless `mode` says
+ * otherwise, or `createdMode`, which the umask still narrows. Follows no link. Throws the error of the file system.
+ */
+export async function writeNew(
+  path: string,
+  bytes: Buffer | string,
+  { mode, createdMode = 0o600 }: { mode?: number; createdMode?: number } = {},
+): Promise<void> {
+  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
+  const handle = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, createdMode);
+  try {
+    await handle.writeFile(bytes);
+    if (mode !== undefined) await handle.chmod(mode);
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }
 
@@ -136,7 +149,7 @@ export async function replaceFile(path: string, bytes: Buffer, changes?: WriteKe
   try {
     const before = lookBefore(place, path);
     const keep = (stats: Stats | undefined) => changes?.keep({ path, place, before: stats, bytes, made });
-    const [kept] = await Promise.all([keep(before), writeNewFile(temporary, bytes, before)]);
+    const [kept] = await Promise.all([keep(before), writeNew(temporary, bytes, newMode(before))]);
     const lines = await placeFile({ temporary, place, path }, before, kept, keep);
     await removeLeftTemporaries(parent, temporaryPrefix, anchor);
     return { existed: before !== undefined, changedFiles: [path], ...(lines && { changedLines: lines }) };
@@ -192,17 +205,9 @@ function refuseOverwrite(before: Stats, path: string): void {
     throw new PathProblem('unusable', `${path} is read-only and was not overwritten.`);
 }
 
-async function writeNewFile(path: string, bytes: Buffer, before: Stats | undefined): Promise<void> {
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
-  const handle = await open(path, flags, before === undefined ? 0o666 : 0o600);
-  try {
-    await handle.writeFile(bytes);
-    if (before !== undefined) await handle.chmod(before.mode & 0o777);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
+/** A file that is replaced keeps its mode. A new one gets what the umask leaves. */
+const newMode = (before: Stats | undefined): { mode?: number; createdMode?: number } =>
+  before === undefined ? { createdMode: 0o666 } : { mode: before.mode & 0o777 };
 
 /** A file that is about to be created or replaced. */
 export interface PlannedWrite {

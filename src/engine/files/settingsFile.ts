@@ -1,9 +1,10 @@
-/** Reads files that a stranger may have placed: a pipe would never begin, a device never end. */
-
+/**
+ * Reads settings files that a stranger may have placed, where a pipe would never begin and a device never end, and
+ * defines their diagnostics with the edits that fix them.
+ */
 import { readFileSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parse, TomlError, type TomlTable } from 'smol-toml';
-import type { Diagnostic } from './diagnostic.ts';
 
 /** Far larger than any file written by hand. In bytes. */
 const handwrittenBytes = 4 * 1024 * 1024;
@@ -28,7 +29,7 @@ export function readRegularFile(path: string, mostBytes: number): Buffer {
 
 export type { TomlTable } from 'smol-toml';
 
-export interface TomlFile {
+interface TomlFile {
   /** Text on disk. Empty if the file is missing. */
   text: string;
   /** Empty if the file is missing or broken. */
@@ -98,3 +99,24 @@ export const tomlString = (value: string): string => JSON.stringify(value).repla
 
 /** Parses text that Telos is about to write. Throws the errors of the parser. */
 export const parseToml = (text: string): TomlTable => parse(text);
+
+/** Replaces `length` characters at `offset` with `text`. Counted in UTF-16 units of the file without its byte order mark. */
+export interface TextEdit {
+  offset: number;
+  length: number;
+  text: string;
+}
+
+/** A defect in a file of the user, with its fix. Never an exception. Lines count from 1. */
+export interface Diagnostic {
+  severity: 'error' | 'warning' | 'info';
+  /** Stable and searchable, for example `frontmatter-unclosed`. */
+  code: string;
+  message: string;
+  file: string;
+  line: number;
+  /** The fix, in words. */
+  fix?: string;
+  /** The same fix as a change that a program can make. */
+  edit?: TextEdit;
+}

@@ -3,7 +3,7 @@
  * program that reads its files are changed: another word can be data, or a file that is about to be written.
  */
 
-import { isFile, type MeantFile, type MeantFolders, meantFile } from '../tools/targets.ts';
+import { isFile, type MeantFile, type MeantFolders, meantFile } from '../tools/tool.ts';
 import { readLine, type ShellToken, signs } from './shellWords.ts';
 
 export interface MeantCommand {

@@ -5,7 +5,7 @@ import type { CardFolder } from '../../protocol/agentCard.ts';
 import { folderHolding, isInside, realPlace, resolvePath } from '../files/paths.ts';
 import { folded, isCode, isSensitive, obeyedAt } from '../files/sensitiveNames.ts';
 import { pathIn, programEndings } from '../tools/programPath.ts';
-import { readableFolders } from '../tools/targets.ts';
+import { readableFolders } from '../tools/tool.ts';
 import { chosenFolders, ownFolders } from './agentFiles.ts';
 import { type Ask, allow, type Decision, type PolicyContext } from './decision.ts';
 import { ask, reviewOf, withCard } from './question.ts';

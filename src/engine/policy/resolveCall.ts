@@ -8,8 +8,7 @@ import type { JsonObject, ToolCall } from '../../protocol/run.ts';
 import { expandPath } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { toolNamed } from '../skills/allowedTools.ts';
-import { type MeantFolders, meantFile } from '../tools/targets.ts';
-import type { Tool } from '../tools/tool.ts';
+import { type MeantFolders, meantFile, type Tool } from '../tools/tool.ts';
 import { meantCommand } from './commandFiles.ts';
 import { isBuiltin } from './subject.ts';
 

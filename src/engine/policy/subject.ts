@@ -5,7 +5,7 @@ import { folderHolding, isInside, PathProblem, refuseSpecialFile, resolvePath } 
 import { isInsideFolded } from '../files/sensitiveNames.ts';
 import { type McpToolFacts, mcpSubject } from '../mcp/tools.ts';
 import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../tools/addresses.ts';
-import { readableFolders } from '../tools/targets.ts';
+import { readableFolders } from '../tools/tool.ts';
 import { type Deny, deny, type PolicyContext } from './decision.ts';
 import { deepestInput, type McpReach, mcpReach } from './mcpReach.ts';
 import { foldedPath, relationOf, writtenSegments } from './reach.ts';

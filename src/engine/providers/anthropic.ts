@@ -1,10 +1,10 @@
 /** Streams model turns from Anthropic's Messages API; the only file that imports its SDK. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { Message } from '../../protocol/run.ts';
-import { isCallExtras } from './callIds.ts';
 import { explainHttpFailure, explainLineFailure, ReportedError, type TurnFailure } from './failures.ts';
 import {
   type CompletionRequest,
+  isCallExtras,
   type Provider,
   readToolCall,
   type StreamEvent,

@@ -1,8 +1,14 @@
 /** Reads a streamed answer in OpenAI's chat completions format, including the variations of compatible servers. */
 
-import { callExtrasBlock, messageExtrasBlock, newCallId } from './callIds.ts';
 import { ReportedError } from './failures.ts';
-import { readToolCall, type StreamEvent, type TokenCount } from './provider.ts';
+import {
+  callExtrasBlock,
+  messageExtrasBlock,
+  newCallId,
+  readToolCall,
+  type StreamEvent,
+  type TokenCount,
+} from './provider.ts';
 import type { WireReader } from './turn.ts';
 
 /** The parts of a chunk that are read here; each may be missing. */

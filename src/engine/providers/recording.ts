@@ -1,10 +1,10 @@
 /** Records a model's turns in a file and replays them; also defines the format of that file. */
 
-import { randomUUID } from 'node:crypto';
-import { access, mkdir, open, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { access } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
+import { writeWhole } from '../files/atomicWrite.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
 import type { CompletionRequest, Provider, StreamEvent } from './provider.ts';
 import { pause } from './turn.ts';
@@ -64,20 +64,9 @@ export function recordingProvider(inner: Provider, file: string, run: RecordedRu
 }
 
 async function writeRecording(file: string, lines: readonly string[]): Promise<void> {
-  const staged = `${file}.${randomUUID()}.tmp`;
   try {
-    await mkdir(dirname(file), { recursive: true });
-    const handle = await open(staged, 'wx', 0o600);
-    try {
-      await handle.writeFile(`${lines.join('\n')}\n`);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(staged, file);
+    await writeWhole(file, `${lines.join('\n')}\n`);
   } catch (error) {
-    // The cause that made writing fail may make this fail too.
-    await rm(staged, { force: true }).catch(() => undefined);
     const reason = error instanceof Error ? error.message : String(error);
     throw new TelosError(
       'config',

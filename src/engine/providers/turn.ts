@@ -1,4 +1,4 @@
-/** Reads one streamed model turn and retries it if that is safe, in the same way for every provider. */
+/** Reads one streamed model turn, event by event, and retries it if that is safe, in the same way for every provider. */
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { brokenOff, NoEventStream, Opening, ReportedError, type TurnFailure } from './failures.ts';

@@ -1,6 +1,6 @@
-/** Renders a run as a document: its request, actions, answers and usage. */
-
+/** Renders a run as a document: its request, actions, answers and usage. Exports conversations for other people, without secrets. */
 import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
+import { mapStrings } from '../redact.ts';
 import type { KeptConversation } from './runHistory.ts';
 import type { RunSummary, StoredRun } from './runSummary.ts';
 import { fenced, inlineCode, plainMarkdown, safeMarkdown } from './safeMarkdown.ts';
@@ -208,4 +208,44 @@ function partMarkdown(part: RunPart): string[] {
       ];
     }
   }
+}
+
+export type ExportFormat = 'md' | 'jsonl';
+
+/**
+ * Returns the runs up to and including the last one of `conversation`. Everything is redacted again, because text stored before a
+ * secret was known may still contain it.
+ */
+export function exportedConversation(
+  conversation: KeptConversation,
+  format: ExportFormat,
+  redact: (text: string) => string,
+): string {
+  const clean = mapStrings(conversation, redact);
+  switch (format) {
+    case 'md':
+      return conversationMarkdown(clean);
+    case 'jsonl':
+      return jsonLines(clean);
+  }
+}
+
+/** Writes one line per run with its summary, followed by its events. The messages of a run are in its `run_end` event. */
+function jsonLines({ id, title, runs }: KeptConversation): string {
+  const lines = runs.flatMap(({ summary: { file, ...summary }, events, messages }) => [
+    { type: 'run', version: 1, ...summary, conversation: id, conversationTitle: title },
+    ...events.map(event => (event.type === 'run_end' ? { ...event, messages } : event)),
+  ]);
+  return lines.map(line => `${JSON.stringify(line)}\n`).join('');
+}
+
+/** Returns a file name made from a title: letters, digits and hyphens, never empty. */
+export function exportName(title: string, startedAt: string, format: ExportFormat): string {
+  const words = title
+    .normalize('NFC')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 60);
+  return `${[startedAt.slice(0, 10).replace(/[^\d-]/g, ''), words || 'run'].filter(Boolean).join('-')}.${format}`;
 }

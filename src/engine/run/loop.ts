@@ -12,11 +12,11 @@ import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { defaultMaxRounds, mostRounds } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { newToken } from '../human.ts';
-import { ownCallIds } from '../providers/callIds.ts';
-import { usageOf } from '../providers/prices.ts';
+import { usageOf } from '../providers/models.ts';
 import {
   type CompletionRequest,
   defaultMaxTokens,
+  ownCallIds,
   type Provider,
   type Quota,
   type StreamEvent,

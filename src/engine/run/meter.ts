@@ -3,9 +3,14 @@
 import type { RunEvent, Usage } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { ownCallIds } from '../providers/callIds.ts';
-import { priceOf, usageOf } from '../providers/prices.ts';
-import type { CompletionRequest, Provider, StreamEvent, TokenCount } from '../providers/provider.ts';
+import { priceOf, usageOf } from '../providers/models.ts';
+import {
+  type CompletionRequest,
+  ownCallIds,
+  type Provider,
+  type StreamEvent,
+  type TokenCount,
+} from '../providers/provider.ts';
 import { type CallEnd, recordCall } from '../records/logFile.ts';
 import { routingProvider } from '../routing/routeModel.ts';
 import { type Budget, openBudget } from './budget.ts';

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { type Config, expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import type { Diagnostic } from '../files/diagnostic.ts';
 import type { AlongFile } from '../files/folderRecord.ts';
 import {
+  type Diagnostic,
   parseToml,
   readToml,
   type TomlTable,
@@ -17,8 +17,7 @@ import {
   tomlString,
 } from '../files/settingsFile.ts';
 import { editShared } from '../files/sharedEdit.ts';
-import { liesWithin } from './projectLimit.ts';
-import { meansHere } from './workFolders.ts';
+import { liesWithin, meansHere } from './workFolders.ts';
 
 /** A table `[agents.<name>]`. Paths are absolute, but a workingDir of `.`. Unknown keys are left alone. */
 export interface AgentEntry {

@@ -3,10 +3,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
 import type { Config } from '../config.ts';
-import type { Diagnostic } from '../files/diagnostic.ts';
-import type { Agent, SkillSource } from './agent.ts';
+import type { Diagnostic } from '../files/settingsFile.ts';
+import { type Agent, type AgentToml, readAgentToml, type SkillSource, workingDirProblem } from './agent.ts';
 import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
-import { type AgentToml, readAgentToml, workingDirProblem } from './agentToml.ts';
 import {
   findSkillSteps,
   foldersIn,
@@ -16,9 +15,16 @@ import {
   runNow,
   type Steps,
 } from './findSkills.ts';
-import { type ProjectLimit, projectLimit } from './projectLimit.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
-import { formerWork, ownFolderNames, personFolder, type WantedWork, workFolderOf } from './workFolders.ts';
+import {
+  formerWork,
+  ownFolderNames,
+  type ProjectLimit,
+  personFolder,
+  projectLimit,
+  type WantedWork,
+  workFolderOf,
+} from './workFolders.ts';
 
 /** An Agent whose skills know their names without being parsed. Used within the engine. */
 export interface FileAgent extends Agent {

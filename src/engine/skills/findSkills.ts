@@ -4,13 +4,13 @@ import { type Dirent, opendirSync, readdirSync, realpathSync, statSync } from 'n
 import { join, relative, sep } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { type Config, type SkillRootKind, skillRootKinds } from '../config.ts';
-import type { Diagnostic } from '../files/diagnostic.ts';
 import { isInside } from '../files/paths.ts';
 import { isSkippedFolder } from '../files/placeFolder.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
+import type { Diagnostic } from '../files/settingsFile.ts';
 import type { SkillSource } from './agent.ts';
-import { type ProjectLimit, projectLimit } from './projectLimit.ts';
 import { type FileSkill, openSkill, skillFileIn } from './skillFile.ts';
+import { type ProjectLimit, projectLimit } from './workFolders.ts';
 
 /** Depth to which folders below a root are searched. A skill's own folder ends the search. */
 const maxDepth = 4;

@@ -1,16 +1,20 @@
 /** Splits any SKILL.md into frontmatter and body, and reads even YAML that is not quite valid. Never throws. */
 
 import { type Document, LineCounter, parseDocument, visit } from 'yaml';
-import type { Diagnostic, TextEdit } from '../files/diagnostic.ts';
+import type { Diagnostic, TextEdit } from '../files/settingsFile.ts';
 import {
   endlessAliases,
+  lineText,
   noMap,
+  openBrackets,
+  parseLooseJson,
+  readLines,
   strayIndent,
   unclosed,
   unfinishedMerge,
+  unquote,
   yamlDefect,
-} from './frontmatterDefects.ts';
-import { lineText, openBrackets, parseLooseJson, readLines, unquote } from './frontmatterLines.ts';
+} from './frontmatterLines.ts';
 
 export interface ParsedSkillFile {
   /** The frontmatter's keys, unchanged. Without a prototype, so that a key `__proto__` is an ordinary key. */

@@ -1,4 +1,4 @@
-/** Reads frontmatter that is not YAML line by line, the way its author meant it. Never throws. */
+/** Reads frontmatter that is not YAML line by line, the way its author meant it, and explains what is wrong with it. */
 
 /** Whether the value of a key is text, whatever it looks like. */
 const isText = (key: string): boolean => /^(?:name|description|summary|short-description)$/.test(key);
@@ -131,4 +131,147 @@ function unescaped(text: string): string {
   return text.replace(/\\(u[\da-fA-F]{4}|x[\da-fA-F]{2}|[\s\S])/g, (_all, code: string) =>
     code.length > 1 ? String.fromCharCode(Number.parseInt(code.slice(1), 16)) : (escapes[code] ?? code),
   );
+}
+
+interface FrontmatterDefect {
+  /** Continues "The frontmatter is not valid YAML", in brackets. */
+  reason: string;
+  fix: string;
+}
+
+const quote = 'Put the value in quotes.';
+const noKey: FrontmatterDefect = {
+  reason: 'a line is no `key: value`',
+  fix: 'Write it as `key: value`, indent it if it belongs to the value above, or move it behind the closing `---`.',
+};
+
+const byCode: Readonly<Record<string, FrontmatterDefect>> = {
+  BLOCK_AS_IMPLICIT_KEY: { reason: 'a value holds `: `, which begins another value', fix: quote },
+  BAD_SCALAR_START: { reason: 'a value begins with a sign that YAML keeps for itself', fix: quote },
+  UNEXPECTED_TOKEN: { reason: 'something stands behind the end of a value', fix: quote },
+  MULTILINE_IMPLICIT_KEY: noKey,
+  DUPLICATE_KEY: { reason: 'a key stands there twice; the first one counts', fix: 'Take one of them out.' },
+  BAD_ALIAS: { reason: 'a value begins with `*` or `&`, which YAML keeps for itself', fix: quote },
+  TAG_RESOLVE_FAILED: { reason: 'a value begins with `!`, which YAML keeps for itself', fix: quote },
+  BAD_DQ_ESCAPE: {
+    reason: 'a backslash in double quotes stands before a letter that means nothing there',
+    fix: 'Write two backslashes, or use single quotes.',
+  },
+  TAB_AS_INDENT: { reason: 'a line is indented with a tab', fix: 'Indent with spaces.' },
+  BAD_INDENT: {
+    reason: 'a line is not indented like those it belongs to',
+    fix: 'Give lines that belong together the same indentation.',
+  },
+};
+
+/** Returns the defect that a parser's error reports. */
+export function yamlDefect({ code, message }: { code: string; message: string }): FrontmatterDefect {
+  if (code === 'MISSING_CHAR') {
+    if (!/^Missing closing|expected to end|must end/i.test(message)) return noKey;
+    return {
+      reason: 'a quote or a bracket is opened and never closed',
+      fix: 'Close it, or put the whole value in quotes.',
+    };
+  }
+  const [reason = ''] = message.split('\n');
+  return byCode[code] ?? { reason: reason.replace(/ at line \d+, column \d+:?$/, ''), fix: quote };
+}
+
+/** Frontmatter that is YAML, but not keys and values. */
+export const noMap: FrontmatterDefect = {
+  reason: 'it is not a list of `key: value` lines',
+  fix: 'Write each thing on a line of its own as `key: value`.',
+};
+
+/** Aliases that contain themselves, or that would grow without limit. */
+export const endlessAliases: FrontmatterDefect = {
+  reason: 'its `&` and `*` lead into themselves, or to too much',
+  fix: 'Write the value out.',
+};
+
+/** A defect at another place than where a parser gives up. `line` counts from 1 within the frontmatter. */
+interface PlacedDefect extends FrontmatterDefect {
+  line: number;
+  /** True if only a person knows what was meant, so no change is offered. */
+  isForPerson: boolean;
+}
+
+/** Finds the marks of an unfinished merge. */
+export function unfinishedMerge(source: string): PlacedDefect | undefined {
+  const line = source.split('\n').findIndex(text => /^(?:<{7}|>{7})(?:\s|$)/.test(text)) + 1;
+  if (line === 0) return undefined;
+  return {
+    reason: 'the marks of an unfinished merge stand in it',
+    fix: 'Keep one of the two versions, and take the lines with `<<<<<<<`, `=======` and `>>>>>>>` out.',
+    line,
+    isForPerson: true,
+  };
+}
+
+/** Finds a quote or a bracket that is opened and never closed. A parser reports it only at the end. */
+export function unclosed(source: string): PlacedDefect | undefined {
+  const lines = source.split('\n');
+  const index = lines.findIndex((line, at) => {
+    const value = /^[A-Za-z_][\w.-]*:[ \t]+(.*)$/.exec(line)?.[1] ?? '';
+    const quote = value.charAt(0);
+    if (quote === '"' || quote === "'")
+      return !lines
+        .slice(at)
+        .join('\n')
+        .slice(line.length - value.length + 1)
+        .includes(quote);
+    return /^[[{]/.test(value) && openBrackets(lines.slice(at).join('\n')) > 0 && openBrackets(value) > 0;
+  });
+  if (index < 0) return undefined;
+  return {
+    reason: 'a quote or a bracket is opened and never closed',
+    fix: 'Close it, or put the whole value in quotes.',
+    line: index + 1,
+    isForPerson: false,
+  };
+}
+
+/** Finds a key that is indented, and so belongs to the value above it. `found` is the line that the parser names. */
+export function strayIndent(source: string, found: number): PlacedDefect | undefined {
+  const lines = source.split('\n');
+  const key = /^[ \t]+([A-Za-z_][\w.-]*):(?:\s|$)/.exec(lines[found] ?? '')?.[1];
+  if (key === undefined || !/^[A-Za-z_][\w.-]*:[ \t]+[^\s|>[{"'&]/.test(lines[found - 1] ?? ''))
+    return undefined;
+  return {
+    reason: `\`${key}:\` is indented, so it belongs to the value above it`,
+    fix: `Take the blanks before \`${key}:\` out if it is a key of its own; put the whole value in quotes if it is not.`,
+    line: found + 1,
+    isForPerson: true,
+  };
+}
+
+/**
+ * Returns what replaces the fence at the beginning of a text without frontmatter, as a sentence. Returns undefined if nothing
+ * looks like a fence.
+ */
+export function almostFence(text: string): string | undefined {
+  const lines = text
+    .slice(0, 2000)
+    .trimStart()
+    .split(/\r\n?|\n/);
+  const first = lines[0]?.trim() ?? '';
+  const keyFollows = /^[A-Za-z_][\w.-]*[ \t]*:/.test(lines[1]?.trim() ?? '');
+  if (
+    /^(?!---$)[-\u2010-\u2015\u2212\uFF0D]+$/.test(first) ||
+    (keyFollows && /^(?:---+\s*\w+|([^\w\s])\1+)$/.test(first))
+  )
+    return `The first line is \`${first.slice(0, 20)}\`; a fence is \`---\`, three hyphens and nothing else.`;
+  if (first === '+++') return 'What stands between `+++` is TOML; frontmatter is YAML between lines `---`.';
+  if (/^```/.test(first) && lines.slice(1, 3).some(line => line.trim() === '---'))
+    return 'The frontmatter stands inside a block of code; take the line of backticks before it out.';
+  if (first.startsWith('{')) return 'The file begins with JSON; frontmatter is YAML between lines `---`.';
+  if (/^(?:name|description):\s/i.test(first)) return 'The line `---` before the first key is missing.';
+  if (first.startsWith('<!--') && !text.includes('-->'))
+    return 'The comment at the beginning is never closed with `-->`.';
+  const fence = lines.findIndex(
+    (line, at) => line.trim() === '---' && /^(?:name|description)[ \t]*:/.test(lines[at + 1] ?? ''),
+  );
+  if (fence > 0)
+    return 'The frontmatter has to be the first thing in the file; move what stands before it behind it.';
+  return undefined;
 }

@@ -2,8 +2,8 @@
 
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { Diagnostic, TextEdit } from '../files/diagnostic.ts';
-import { roundsDefects } from './agentToml.ts';
+import type { Diagnostic, TextEdit } from '../files/settingsFile.ts';
+import { roundsDefects } from './agent.ts';
 import { readToolNames, splitAllowedTools } from './allowedTools.ts';
 import { fieldText, findKey, findValue, parseSkillFile, withoutMark } from './frontmatter.ts';
 import { readRuntimeMetadata } from './runtimeMetadata.ts';

@@ -17,12 +17,18 @@ import {
 } from '../files/folderRecord.ts';
 import { readSettings } from '../files/settingsFile.ts';
 import { exists, identityOf, recoverFolders } from '../files/swapFolder.ts';
+import { readAgentToml } from './agent.ts';
 import { type AgentEntry, readAgentsToml } from './agentsToml.ts';
-import { readAgentToml } from './agentToml.ts';
-import { copyPack } from './copyPack.ts';
 import { isTelosPack } from './discover.ts';
 import { findSkills } from './findSkills.ts';
-import { checkApart, type InstallOrigin, installPlace, readOrigin, withAgentName } from './installPlace.ts';
+import {
+  checkApart,
+  copyPack,
+  type InstallOrigin,
+  installPlace,
+  readOrigin,
+  withAgentName,
+} from './installPlace.ts';
 import { checkPackName } from './scaffold.ts';
 import { skillFileIn } from './skillFile.ts';
 

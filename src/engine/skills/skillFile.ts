@@ -5,14 +5,13 @@ import { closeSync, constants, openSync, readdirSync, readSync, realpathSync, st
 import { basename, dirname, join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import { roundsIn } from '../config.ts';
-import type { Diagnostic } from '../files/diagnostic.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
-import { readRegularFile } from '../files/settingsFile.ts';
+import { type Diagnostic, readRegularFile } from '../files/settingsFile.ts';
 import type { Skill, SkillSource } from './agent.ts';
 import { splitAllowedTools } from './allowedTools.ts';
 import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
-import { almostFence } from './frontmatterDefects.ts';
+import { almostFence } from './frontmatterLines.ts';
 import { type ReadMetadata, readRuntimeMetadata } from './runtimeMetadata.ts';
 import { synopsisOf } from './synopsis.ts';
 

@@ -21,10 +21,12 @@ import {
   pathProperty,
   readableFolders,
   shownPath,
+  type Tool,
+  type ToolContext,
   targetOf,
+  toolError,
   writeLimit,
-} from './targets.ts';
-import { type Tool, type ToolContext, toolError } from './tool.ts';
+} from './tool.ts';
 
 /** Bytes of one read. */
 const readLimit = 256 * 1024;

@@ -7,8 +7,15 @@ import { globMatcher, longestGlob } from '../files/globPattern.ts';
 import { isSpecialPlace } from '../files/paths.ts';
 import { escapeInvisible, grouped } from '../files/plainText.ts';
 import { isInsideFolded, isSensitive } from '../files/sensitiveNames.ts';
-import { orProblem, pathProperty, readableFolders, shownPath, targetOf } from './targets.ts';
-import type { Tool, ToolContext } from './tool.ts';
+import {
+  orProblem,
+  pathProperty,
+  readableFolders,
+  shownPath,
+  type Tool,
+  type ToolContext,
+  targetOf,
+} from './tool.ts';
 
 /** Names of one call. */
 const maxFiles = 1000;

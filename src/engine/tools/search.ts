@@ -20,8 +20,15 @@ import {
   searchWithRipgrep,
   type TakeLine,
 } from './ripgrep.ts';
-import { orProblem, pathProperty, readableFolders, targetOf } from './targets.ts';
-import { type Tool, type ToolContext, toolError } from './tool.ts';
+import {
+  orProblem,
+  pathProperty,
+  readableFolders,
+  type Tool,
+  type ToolContext,
+  targetOf,
+  toolError,
+} from './tool.ts';
 
 /** Lines of one call, and characters of one line. */
 const maxLines = 200;

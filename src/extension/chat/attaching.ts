@@ -11,6 +11,7 @@ import type { ToHost, ToWebview } from '../../protocol/webview.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { LastEditor } from '../base/lastEditor.ts';
 import { AttachError, AttachmentList, attachmentOf, mentionsIn } from './attachments.ts';
+import { openableFile } from './chatMessages.ts';
 import {
   fileMaterial,
   findFiles,
@@ -19,7 +20,6 @@ import {
   problemsMaterial,
   selectionMaterial,
 } from './editorMaterial.ts';
-import { openableFile } from './openTarget.ts';
 
 type AttachMessage = Extract<
   ToHost,

@@ -7,7 +7,14 @@ import type { Attachment } from '../../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../../protocol/webview.ts';
 import { describeError, describeTime, t } from '../base/labels.ts';
-import { ChatRuns, type RequestPorts, type RunKind, requestRun, type ShowEvent } from './chatRuns.ts';
+import {
+  ChatRuns,
+  PendingApprovals,
+  type RequestPorts,
+  type RunKind,
+  requestRun,
+  type ShowEvent,
+} from './chatRuns.ts';
 import {
   ChatFeed,
   type ChatRequest,
@@ -15,7 +22,6 @@ import {
   type RemoteRun,
   type RestoredRun,
 } from './conversation.ts';
-import { PendingApprovals } from './pendingApprovals.ts';
 
 /** The parts of the editor that the chat needs. */
 export interface ChatPorts extends RequestPorts {

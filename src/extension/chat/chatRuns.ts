@@ -1,15 +1,11 @@
-/**
- * Runs one request of a chat. Attaches again what was attached before. Reports an end even if the engine was never
- * reached.
- */
-
+/** Runs the requests of a chat, one after the other, and holds the approvals that wait for an answer. */
 import { randomUUID } from 'node:crypto';
 import { Interruption } from '../../engine/errors.ts';
 import type { Human } from '../../engine/human.ts';
 import type { StoredAttachments } from '../../engine/records/runAttachments.ts';
 import type { EarlierConversation, RunRequest } from '../../engine/run/request.ts';
 import type { Telos } from '../../engine/telos.ts';
-import type { ErrorCode, RunEvent } from '../../protocol/run.ts';
+import type { ApprovalDecision, ApprovalRequest, ErrorCode, RunEvent } from '../../protocol/run.ts';
 import { describeError, t } from '../base/labels.ts';
 import type { ChatRequest } from './conversation.ts';
 
@@ -22,7 +18,7 @@ export interface RequestPorts {
 }
 
 /** A request, what was said before it, and where its run is stored. */
-export interface RequestInChat {
+interface RequestInChat {
   request: ChatRequest;
   earlier: EarlierConversation;
   place: Pick<RunRequest, 'origin' | 'conversationId' | 'parentRunId'>;
@@ -200,3 +196,68 @@ export class ChatRuns {
     await Promise.all([...this.#all].map(run => run.done));
   }
 }
+
+interface Card {
+  request: ApprovalRequest;
+  settle(decision: ApprovalDecision): void;
+}
+
+export class PendingApprovals implements Human {
+  /** The waiting cards, by the token of the question. */
+  readonly #cards = new Map<string, Card>();
+  readonly #onAsked: (request: ApprovalRequest) => void;
+
+  readonly #onChanged: () => void;
+
+  /**
+   * `onAsked` is called for each new question, before its event reaches the view. `onChanged` is called whenever the
+   * number of waiting questions changes.
+   */
+  constructor(onAsked: (request: ApprovalRequest) => void, onChanged: () => void = () => {}) {
+    this.#onAsked = onAsked;
+    this.#onChanged = onChanged;
+  }
+
+  /** The number of cards that wait for an answer. */
+  get count(): number {
+    return this.#cards.size;
+  }
+
+  approve(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
+    if (signal.aborted) return Promise.resolve(stopped);
+    // A question that is asked again is a new one. The older one is denied.
+    this.#cards.get(request.token)?.settle({ allow: false, reason: 'A later call took its place.' });
+    return new Promise(resolve => {
+      const onAbort = (): void => card.settle(stopped);
+      const card: Card = {
+        request,
+        settle: decision => {
+          signal.removeEventListener('abort', onAbort);
+          this.#cards.delete(request.token);
+          resolve(decision);
+          this.#onChanged();
+        },
+      };
+      signal.addEventListener('abort', onAbort);
+      this.#cards.set(request.token, card);
+      this.#onAsked(request);
+      this.#onChanged();
+    });
+  }
+
+  /** Settles a card. Returns false and does nothing if no such card waits or it did not offer this scope. */
+  answer(token: string, decision: ApprovalDecision): boolean {
+    const card = this.#cards.get(token);
+    if (!card) return false;
+    if (decision.allow && !card.request.scopes.includes(decision.scope)) return false;
+    card.settle(decision);
+    return true;
+  }
+
+  /** Leaves the questions unanswered, because the chat view has no form for them yet. */
+  async ask(questions: readonly string[]): Promise<readonly string[]> {
+    return questions.map(() => '');
+  }
+}
+
+const stopped: ApprovalDecision = { allow: false, reason: 'The run was stopped before an answer came.' };

@@ -4,8 +4,8 @@ import type { Telos } from '../../engine/telos.ts';
 import type { SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
-import { descriptionOf, pickableSkills } from '../skills/pickableSkills.ts';
-import { openableFile, openableLink } from './openTarget.ts';
+import { descriptionOf, pickableSkills } from '../skills/skillFiles.ts';
+import { openableFile, openableLink } from './chatMessages.ts';
 
 interface Desk {
   current: CurrentTelos;

@@ -5,7 +5,7 @@ import type { Selection } from '../../protocol/attachment.ts';
 import { describeRoute, type RunEvent } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeTold, plainLabel } from '../base/labels.ts';
-import { descriptionOf, pickableSkills } from '../skills/pickableSkills.ts';
+import { descriptionOf, pickableSkills } from '../skills/skillFiles.ts';
 import { describeEnd, type NativeRuns } from './editorRuns.ts';
 import { escapeMarkdown, plainMarkdown } from './plainMarkdown.ts';
 import { pickHuman } from './quickPickHuman.ts';

@@ -9,7 +9,7 @@ import type { RunRequest } from '../../engine/run/request.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { visibleText } from '../base/labels.ts';
-import { descriptionOf, type PickableSkill, pickableSkills } from '../skills/pickableSkills.ts';
+import { descriptionOf, type PickableSkill, pickableSkills } from '../skills/skillFiles.ts';
 import { untrustedMessage } from './editorRuns.ts';
 
 const scheme = 'telos-link';

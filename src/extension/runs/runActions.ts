@@ -6,9 +6,9 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
-import type { ExportFormat } from '../../engine/records/exportRun.ts';
 import type { RunHistory } from '../../engine/records/runHistory.ts';
 import type { RunSummary } from '../../engine/records/runSummary.ts';
+import type { ExportFormat } from '../../engine/records/runText.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import type { StoredConversations } from '../chat/storedConversations.ts';
@@ -92,7 +92,7 @@ export class RunActions {
       title: vscode.l10n.t('Export “{0}”, without keys and other secrets', plainLabel(title, 60)),
     });
     if (!picked) return;
-    const { exportedConversation, exportName } = await import('../../engine/records/exportRun.ts');
+    const { exportedConversation, exportName } = await import('../../engine/records/runText.ts');
     const folder = vscode.workspace.workspaceFolders?.[0]?.uri ?? vscode.Uri.file(homedir());
     const target = await vscode.window.showSaveDialog({
       defaultUri: vscode.Uri.joinPath(folder, exportName(title, startedAt, picked.format)),

@@ -9,7 +9,7 @@ import type { Telos } from '../../engine/telos.ts';
 import { describeRoute, type SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
-import { descriptionOf, pickableSkills } from './pickableSkills.ts';
+import { descriptionOf, pickableSkills } from './skillFiles.ts';
 
 interface RoutingItem extends vscode.QuickPickItem {
   /** Missing for a separator. */

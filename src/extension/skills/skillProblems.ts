@@ -1,10 +1,10 @@
 /** Shows the defects of skills in the Problems panel, with fixes, and what can be done above the first line of a SKILL.md. */
 
 import * as vscode from 'vscode';
-import type { Diagnostic } from '../../engine/files/diagnostic.ts';
+import type { Diagnostic } from '../../engine/files/settingsFile.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { inSlices, isSkillFile } from './pickableSkills.ts';
+import { inSlices, isSkillFile } from './skillFiles.ts';
 
 /** The time from the last key to the check of the text. In milliseconds. */
 const settleTime = 300;

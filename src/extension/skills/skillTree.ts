@@ -1,13 +1,13 @@
 /** Provides the tree *Agents & Skills*: the available skills, where they come from, and what is wrong with them. */
 
 import * as vscode from 'vscode';
-import type { Diagnostic } from '../../engine/files/diagnostic.ts';
+import type { Diagnostic } from '../../engine/files/settingsFile.ts';
 import type { Agent, Missing, Skill } from '../../engine/skills/agent.ts';
 import type { Machine } from '../../engine/skills/machine.ts';
 import type { SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
-import { descriptionOf, inSlices } from './pickableSkills.ts';
+import { descriptionOf, inSlices } from './skillFiles.ts';
 
 export interface AgentNode {
   kind: 'agent';

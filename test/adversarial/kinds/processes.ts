@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { constants } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { PendingApprovals } from '../../../src/extension/chat/pendingApprovals.ts';
+import { PendingApprovals } from '../../../src/extension/chat/chatRuns.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 import type { AnthropicTurn } from '../../fakes/anthropicServer.ts';
 import { decisionOf, runAgent } from '../agentRun.ts';

@@ -2,9 +2,9 @@
 
 import { rmSync } from 'node:fs';
 import { type Config, expandPath } from '../../../src/engine/config.ts';
-import type { Diagnostic } from '../../../src/engine/files/diagnostic.ts';
+import type { Diagnostic } from '../../../src/engine/files/settingsFile.ts';
+import { readAgentToml } from '../../../src/engine/skills/agent.ts';
 import { readAgentsToml } from '../../../src/engine/skills/agentsToml.ts';
-import { readAgentToml } from '../../../src/engine/skills/agentToml.ts';
 import { agentOf, type Discovery, discover } from '../../../src/engine/skills/discover.ts';
 import { texts } from '../caseFile.ts';
 import { fillWorld } from '../caseWorld.ts';

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { ReplacedFolders } from '../../../src/engine/files/replacedFolders.ts';
 import { discover } from '../../../src/engine/skills/discover.ts';
-import { installPack } from '../../../src/engine/skills/install.ts';
+import { installPack, uninstallPack } from '../../../src/engine/skills/install.ts';
 import { planInstall } from '../../../src/engine/skills/planInstall.ts';
-import { uninstallPack } from '../../../src/engine/skills/uninstall.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 import { treeOf } from '../skills/treeOf.ts';
 

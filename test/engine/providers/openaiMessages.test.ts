@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { toAnthropicRequest } from '../../../src/engine/providers/anthropic.ts';
-import { callExtrasBlock } from '../../../src/engine/providers/callIds.ts';
 import { toOpenaiMessages } from '../../../src/engine/providers/openai.ts';
+import { callExtrasBlock } from '../../../src/engine/providers/provider.ts';
 import type { ContentBlock, ImageBlock } from '../../../src/protocol/run.ts';
 
 const image: ImageBlock = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import { priceOf, usageOf } from '../../../src/engine/providers/models.ts';
 import prices from '../../../src/engine/providers/prices.json' with { type: 'json' };
-import { priceOf, usageOf } from '../../../src/engine/providers/prices.ts';
 
 const million = {
   inputTokens: 1_000_000,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { exportedConversation, exportName } from '../../../src/engine/records/exportRun.ts';
 import { type KeptConversation, RunHistory } from '../../../src/engine/records/runHistory.ts';
+import { exportedConversation, exportName } from '../../../src/engine/records/runText.ts';
 import { safeMarkdown } from '../../../src/engine/records/safeMarkdown.ts';
 import { redactor } from '../../../src/engine/redact.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';

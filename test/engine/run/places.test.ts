@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, loadConfig } from '../../../src/engine/config.ts';
 import { nobody } from '../../../src/engine/human.ts';
-import { projectFoldersAt } from '../../../src/engine/skills/projectLimit.ts';
+import { projectFoldersAt } from '../../../src/engine/skills/workFolders.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type { ApprovalRequest, JsonObject, RunEvent, ToolCall } from '../../../src/protocol/run.ts';
 import { calls, done, says, scriptedProvider } from '../../fakes/scriptedProvider.ts';

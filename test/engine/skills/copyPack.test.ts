@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { copyPack } from '../../../src/engine/skills/copyPack.ts';
+import { copyPack } from '../../../src/engine/skills/installPlace.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('copyPack', () => {

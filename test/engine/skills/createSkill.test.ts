@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { addSkill } from '../../../src/engine/skills/createSkill.ts';
+import { addSkill } from '../../../src/engine/skills/scaffold.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('addSkill', () => {

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { initFolders } from '../../../src/engine/skills/createSkill.ts';
 import { discover } from '../../../src/engine/skills/discover.ts';
+import { initFolders } from '../../../src/engine/skills/scaffold.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('initFolders', () => {

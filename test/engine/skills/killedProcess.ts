@@ -29,7 +29,7 @@ if (action === 'install') {
   const { planInstall } = await import('../../../src/engine/skills/planInstall.ts');
   await installPack('p', config, { agreed: (await planInstall('p', config)).token });
 } else if (action === 'uninstall') {
-  const { uninstallPack } = await import('../../../src/engine/skills/uninstall.ts');
+  const { uninstallPack } = await import('../../../src/engine/skills/install.ts');
   await uninstallPack('p', config);
 } else {
   const { ReplacedFolders } = await import('../../../src/engine/files/replacedFolders.ts');

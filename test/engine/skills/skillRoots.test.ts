@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import type { Diagnostic } from '../../../src/engine/files/diagnostic.ts';
+import type { Diagnostic } from '../../../src/engine/files/settingsFile.ts';
 import { existingSkillRoots } from '../../../src/engine/skills/findSkills.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { uninstallPack } from '../../../src/engine/skills/uninstall.ts';
+import { uninstallPack } from '../../../src/engine/skills/install.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const skill = '---\ndescription: D\n---\nB';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { openableFile, openableLink } from '../../../src/extension/chat/openTarget.ts';
+import { openableFile, openableLink } from '../../../src/extension/chat/chatMessages.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('openableLink', () => {

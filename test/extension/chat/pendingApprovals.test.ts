@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import { PendingApprovals } from '../../../src/extension/chat/pendingApprovals.ts';
+import { PendingApprovals } from '../../../src/extension/chat/chatRuns.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
 
 const request = (callId: string): ApprovalRequest => ({

@@ -4,7 +4,7 @@ import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { discoverAgents } from '../../../src/engine/skills/discover.ts';
-import { isSkillFile, pickableSkills } from '../../../src/extension/skills/pickableSkills.ts';
+import { isSkillFile, pickableSkills } from '../../../src/extension/skills/skillFiles.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('lists of skills', () => {

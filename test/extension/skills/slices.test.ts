@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { inSlices } from '../../../src/extension/skills/pickableSkills.ts';
+import { inSlices } from '../../../src/extension/skills/skillFiles.ts';
 
 describe('work in slices', () => {
   it('hands everything on in order, and lets others have a turn when the reader is busy', async () => {
