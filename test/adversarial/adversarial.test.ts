@@ -14,7 +14,9 @@ import { runCase } from './runCases.ts';
 import { noteRun, noteTerminal, watched } from './witness.ts';
 import { agentName, openWorld, secretText, usualKey } from './world.ts';
 
-const cases = readCases(new URL('cases.json', import.meta.url).pathname);
+const cases = ['cases.json', 'resolver.json'].flatMap(name =>
+  readCases(new URL(name, import.meta.url).pathname),
+);
 const byId = (id: string): AdversarialCase => structuredClone(cases.find(one => one.id === id)!);
 
 const nightly = process.env['TELOS_NIGHTLY'] === '1';
