@@ -16,7 +16,7 @@ export interface RunOutcome {
   questions: string[];
   /** Warnings before the first call. */
   warnings: string[];
-  /** Files of the pack that were added or changed. */
+  /** Files of the pack that were added or changed since it was published. */
   added: string[];
   changed: string[];
   /** What went wrong, in sentences. */
@@ -56,7 +56,6 @@ async function runOnce(
   const words = world.wordsOf(run);
   const model = literalModel(one.steps, words, one.name);
   const server = await startAnthropicServer({ turns: request => model.turn(request) });
-  const before = world.packFiles();
   const env = {
     PATH: process.env['PATH'] ?? '',
     HOME: world.home,
@@ -85,15 +84,13 @@ async function runOnce(
         .map(step => `${step.call} -> ${step.told.at(-1)?.slice(0, 400)}`),
       ...unmade(one, world, words),
     ];
-    const after = world.packFiles();
     return {
       complete: problems.length === 0,
       problems,
       steps: model.results,
       questions: questionsIn(events),
       warnings: warningsIn(events),
-      added: [...after.keys()].filter(path => !before.has(path)),
-      changed: [...before].filter(([path, mark]) => after.get(path) !== mark).map(([path]) => path),
+      ...world.packChanges(),
     };
   } finally {
     await server.close();

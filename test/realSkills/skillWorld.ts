@@ -30,8 +30,8 @@ export interface SkillWorld {
   wordsOf(run: number): Record<string, string>;
   /** Absolute path of a file that the case names. */
   placeOf(path: string): string;
-  /** A mark for each file of the pack by its path. */
-  packFiles(): Map<string, string>;
+  /** Paths of the files of the pack that are new since the world was made, and of those that are not as they were. */
+  packChanges(): { added: string[]; changed: string[] };
   remove(): void;
 }
 
@@ -52,6 +52,7 @@ export function skillWorld(one: SkillCase, layout: Layout): SkillWorld {
     put(home, { '.config/telos/agents.toml': `[agents.${one.name}]\nworking_dir = "."\n` });
   if (one.git) commitAll(project, one.git);
   const ownWork = existsSync(join(packDir, 'agent.toml')) && layout === 'pack';
+  const published = marksBelow(packDir);
   const work = ownWork ? join(home, 'obsidian/telos', one.name) : stands;
   return {
     home,
@@ -66,7 +67,13 @@ export function skillWorld(one: SkillCase, layout: Layout): SkillWorld {
     }),
     placeOf: path =>
       path.startsWith('{work}/') ? join(work, path.slice(7)) : join(expand(path, home, stands)),
-    packFiles: () => marksBelow(packDir),
+    packChanges() {
+      const now = marksBelow(packDir);
+      return {
+        added: [...now.keys()].filter(path => !published.has(path)),
+        changed: [...published].filter(([path, mark]) => now.get(path) !== mark).map(([path]) => path),
+      };
+    },
     remove: () => rmSync(base, { recursive: true, force: true }),
   };
 }
