@@ -323,7 +323,7 @@ function describeReason(reason: RouteReason, say: Say): string {
     case 'explicit':
       return reason.matched ? say('requested as {0}', reason.matched) : say('requested by name');
     case 'misspelt':
-      return say('its name is like “{0}”', reason.matched ?? '');
+      return say('named like “{0}” in your request', reason.matched ?? '');
     case 'name':
       return say('named in your request');
     case 'index':

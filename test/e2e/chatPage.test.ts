@@ -342,7 +342,7 @@ describe('chat page', () => {
     const error = { code: 'no_match', message: 'No.', suggestions: [], choices } as const;
     await view.say(conversation([start('my morning'), endedBy(error)]));
     await view.page.getByText('Which skill do you mean?').waitFor();
-    await view.page.getByText('kickoff of kairos: it fits your words best: morning').waitFor();
+    await view.page.getByText('kickoff (kairos): best match for your words: morning').waitFor();
     await textbox(view).press('Enter');
     await view.say(conversation([start('my morning'), endedBy({ ...error, didYouMean: 'kickoff' })]));
     await view.page.getByText('Did you mean kickoff?').waitFor();
