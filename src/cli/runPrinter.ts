@@ -120,7 +120,7 @@ function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, verbose: boolean)
   } else if (event.outcome === 'round_limit') {
     terminal.say(
       style.yellow(
-        `Stopped after ${event.rounds} rounds without being done. Ask again to let it go on, or give it more with --max-rounds.`,
+        `Stopped after ${event.rounds} rounds before it was done. Ask again to continue, or allow more with --max-rounds.`,
       ),
     );
   } else if (event.outcome === 'cancelled') {

@@ -32,6 +32,20 @@ describe('localisation', () => {
       assert.deepEqual(marks(translated), marks(text), text);
   });
 
+  it('addresses the reader formally in German, with the terms of the editor', () => {
+    const pages = readdirSync(join(root, 'media/walkthrough')).filter(name => name.endsWith('.nls.de.md'));
+    const texts = [
+      ...Object.values(table('package.nls.de.json')),
+      ...Object.values(table('l10n/bundle.l10n.de.json')),
+      ...pages.map(page => read(`media/walkthrough/${page}`)),
+    ];
+    const informal = /(?<![\p{L}])(?:du|dein(?:e[mnrs]?)?|dir|dich|Anfragen?|Werkzeuge?n?)(?![\p{L}])/iu;
+    assert.deepEqual(
+      texts.filter(text => informal.test(text)),
+      [],
+    );
+  });
+
   it('has every page of the walkthrough in both languages', () => {
     const pages = readdirSync(join(root, 'media/walkthrough')).filter(name => !name.includes('.nls.'));
     assert.ok(pages.length > 0);

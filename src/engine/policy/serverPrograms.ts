@@ -124,7 +124,7 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
   const question: Ask = {
     action: 'ask',
     rule: 'mcp.connect',
-    reason: `Its MCP servers are programs that are started, or places that are told what the agent does.${changeable}`,
+    reason: `Its mcp.json names MCP servers, which are started or connected to.${changeable}`,
     subject,
     scopes: ['once'],
     ...(written === undefined && { toAllow: { kind: 'review_agent' as const, agent: agent?.name ?? '' } }),

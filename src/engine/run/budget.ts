@@ -210,8 +210,7 @@ function reached(
 function shown(used: number, limit: number, amount: keyof Amounts): Sentence {
   switch (amount) {
     case 'cost':
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: a dollar sign, and a place for a value.
-      return sentence('${0} of ${1}', used.toFixed(4), limit);
+      return sentence('{0} of {1}', `$${used.toFixed(4)}`, `$${limit}`);
     case 'tokens':
       return sentence('{0} of {1} tokens', used, limit);
     case 'minutes':

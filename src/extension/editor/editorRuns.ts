@@ -128,7 +128,7 @@ export function describeEnd({ outcome, error, rounds }: RunEnd): string | undefi
       return vscode.l10n.t('The run was stopped.');
     case 'round_limit':
       return vscode.l10n.t(
-        'The run stopped after {0} rounds without being done. Ask again to let it go on; the setting telos.maxRounds gives it more.',
+        'The run stopped after {0} rounds before it was done. Ask again to continue. The setting telos.maxRounds allows more.',
         rounds,
       );
     case 'budget':
