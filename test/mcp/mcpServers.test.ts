@@ -100,7 +100,7 @@ describe('MCP servers', () => {
     const problems = servers.problems.join('\n');
     assert.equal(servers.problems.length, 5);
     assert.match(problems, /'broken' is ignored/);
-    assert.match(problems, /'dies' .*ended before it answered.*first line \| cannot find the database/);
+    assert.match(problems, /'dies' .*exited before it answered.*first line \| cannot find the database/);
     assert.match(problems, /'absent' .*the program 'no-such-program-anywhere' was not found/);
     assert.match(problems, /'lost' .*folder .*nowhere/);
     assert.match(problems, /'unset' .*MISSING is not set/);
@@ -247,7 +247,7 @@ describe('MCP servers', () => {
     for (const name of ['die', 'say']) {
       const { content, isError } = await call(servers, name, { text: 'x' });
       assert.ok(isError);
-      assert.match(ended.exec(content)?.[1] ?? '', /gone for the rest of this run/);
+      assert.match(ended.exec(content)?.[1] ?? '', /unavailable for the rest of this run/);
     }
     assert.equal(pids().length, 2);
   });

@@ -78,8 +78,8 @@ describe('mcp.json', () => {
       ['{"mcpServers": {"a": {"command": "x\ny"}}}', /mcp\.json:1:34 is not JSON/],
       ['', /mcp\.json:1:1 is not JSON/],
       ['['.repeat(200_000), /nested too deeply/],
-      ['[]', /mcp\.json has no "mcpServers"/],
-      ['{"mcpServers": []}', /has no "mcpServers"/],
+      ['[]', /mcp\.json has no server in "mcpServers"/],
+      ['{"mcpServers": []}', /has no server in "mcpServers"/],
     ] as const) {
       const { servers, problems } = read(content);
       assert.equal(servers.size, 0);
@@ -107,7 +107,7 @@ describe('mcp.json', () => {
   it('leaves out a broken entry with its name, and keeps the others', () => {
     const broken: [unknown, RegExp][] = [
       [{}, /needs a "command" or a "url"/],
-      ['text', /is no object/],
+      ['text', /is not an object/],
       [{ command: '' }, /needs a "command"/],
       [{ command: 'x', args: 'y' }, /"args" must be a list/],
       [{ command: 'x', env: { A: {} } }, /"env" must be/],

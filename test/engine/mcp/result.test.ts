@@ -46,7 +46,7 @@ describe('the answer of an MCP tool', () => {
       images?.map(({ source }) => [source.media_type, source.data]),
       [1, 2, 3].map(() => ['image/jpeg', jpeg]),
     );
-    assert.equal(content.match(/cannot be shown to a model/g)?.length, 2);
+    assert.equal(content.match(/the model cannot read it/g)?.length, 2);
   });
 
   it('tells resources and sound in words', () => {

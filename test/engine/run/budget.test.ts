@@ -63,7 +63,7 @@ describe('openBudget', () => {
     assert.equal(open({}, { TELOS_MAX_COST: '' }), undefined);
   });
 
-  it('lets calls through until the cost of the run is reached', async () => {
+  it('lets calls through until the cost of the run is used up', async () => {
     const budget = open({ maxCost: '0.05' });
     budget?.add(usage(0.04));
     assert.deepEqual(await budget?.check(), []);
@@ -83,7 +83,7 @@ describe('openBudget', () => {
     budget?.add(usage('unknown'));
     await assert.rejects(
       async () => budget?.check(),
-      refusal(/360 of 360 tokens\. It is set by TELOS_MAX_TOKENS;/),
+      refusal(/360 of 360 tokens\. Raise or remove the limit \(TELOS_MAX_TOKENS\)/),
     );
   });
 
@@ -95,7 +95,7 @@ describe('openBudget', () => {
 
   it('says once that a price is not known, and only where a cost is limited', () => {
     const budget = open({ maxCost: '1' });
-    assert.match(budget?.add(usage('unknown')).join() ?? '', /only tokens and minutes count/);
+    assert.match(budget?.add(usage('unknown')).join() ?? '', /only the limits of tokens and minutes apply/);
     assert.deepEqual(budget?.add(usage('unknown')), []);
     assert.deepEqual(open({ maxTokens: '9' })?.add(usage('unknown')), []);
     assert.match(open({ maxTokens: '9' })?.add(undefined).join() ?? '', /only the minutes count/);

@@ -41,9 +41,9 @@ describe('builtinTools', () => {
         inputProblem(tool('run_command'), { command: 'x'.repeat(100_001) })!,
         /"command" has 100,001 characters; the maximum is 100,000/,
       );
-      assert.match(inputProblem(tool('fetch_url'), { url: 'x'.repeat(8001) })!, /8,000 are taken/);
+      assert.match(inputProblem(tool('fetch_url'), { url: 'x'.repeat(8001) })!, /the maximum is 8,000/);
       for (const each of skillTools.filter(({ definition: { name } }) => /glob|search/.test(name)))
-        assert.match(inputProblem(each, { pattern: 'x'.repeat(10_001) })!, /are taken at most/);
+        assert.match(inputProblem(each, { pattern: 'x'.repeat(10_001) })!, /the maximum is/);
     });
 
     it('accepts what fits, with more than was asked for', () => {

@@ -259,7 +259,7 @@ describe('fetch_url', () => {
       assert.match(content, /No complete answer arrived within 0\.06 s/);
     }
     const never = { resolve: () => new Promise<never>(() => undefined), timeoutMs: 20 };
-    assert.match((await get('http://public.test/', undefined, never)).content, /No whole answer/);
+    assert.match((await get('http://public.test/', undefined, never)).content, /No complete answer/);
   });
 
   it('stops on abort, closes the connection and throws the reason', async () => {
