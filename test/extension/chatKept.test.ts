@@ -129,7 +129,7 @@ describe('a chat with a kept conversation', () => {
       await desk.chat.resend('r1', 'one');
       await desk.when(() => asked.length === 1 && !desk.chat.isRunning);
       const notices = desk.seen.flatMap(event => (event.type === 'notice' ? [event.message] : []));
-      assert.match(notices[0] ?? '', /not kept.*bed\.png/);
+      assert.match(notices[0] ?? '', /no longer stored.*bed\.png/);
       assert.match(notices[1] ?? '', /secrets, which are hidden.*note\.md/);
       assert.deepEqual(asked[0]?.attachments, [note]);
       assert.equal('keptWith' in (asked[0] ?? {}), false);
@@ -275,7 +275,10 @@ describe('a chat with a kept conversation', () => {
       100_000,
     );
     const label = desk.seen.find(event => event.type === 'notice');
-    assert.match(label?.message ?? '', /^This is a replay of a run \(.*\): nothing runs\. A request .* own/);
+    assert.match(
+      label?.message ?? '',
+      /^This is a replay of a run \(.*\)\. Nothing runs\. A request .* a new conversation/,
+    );
     assert.equal(desk.chat.title, 'Replay: one');
     assert.deepEqual(asked, []);
   });

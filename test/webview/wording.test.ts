@@ -57,7 +57,7 @@ describe('wording', () => {
   it("says that a recording is one, with a date that does not depend on the reader's clock", () => {
     assert.equal(
       describeRecording({ model: 'claude-haiku-4-5', recordedAt: '2026-03-01T23:30:00Z' }),
-      'This is a recording of claude-haiku-4-5 from 1 March 2026, not a live model; its tools run for real.',
+      'This is a recording of claude-haiku-4-5 from 1 March 2026, not a live model. Its tools run for real.',
     );
     assert.match(describeRecording({ model: 'm', recordedAt: 'nonsense' }), /an unknown date/);
   });

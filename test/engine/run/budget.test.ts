@@ -98,7 +98,7 @@ describe('openBudget', () => {
     assert.match(budget?.add(usage('unknown')).join() ?? '', /only the limits of tokens and minutes apply/);
     assert.deepEqual(budget?.add(usage('unknown')), []);
     assert.deepEqual(open({ maxTokens: '9' })?.add(usage('unknown')), []);
-    assert.match(open({ maxTokens: '9' })?.add(undefined).join() ?? '', /only the minutes count/);
+    assert.match(open({ maxTokens: '9' })?.add(undefined).join() ?? '', /only the limit of minutes applies/);
     assert.deepEqual(open({ maxMinutes: '9' })?.add(undefined), []);
   });
 
@@ -131,9 +131,9 @@ describe('openBudget', () => {
     assert.deepEqual(await budget?.check(), []);
   });
 
-  it('goes on, and says so, when the log cannot be read', async () => {
+  it('goes on, and says so, when the log could not be read', async () => {
     mkdirSync(logPath(join(folder.path, 'data')), { recursive: true });
-    assert.match((await open({ maxCostPerDay: '1' })?.check())?.join() ?? '', /log cannot be read/);
+    assert.match((await open({ maxCostPerDay: '1' })?.check())?.join() ?? '', /log could not be read/);
   });
 
   it('lets nothing run under a limit that is no number, and names the file that has it', async () => {

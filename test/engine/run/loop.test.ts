@@ -19,7 +19,7 @@ describe('runLoop', () => {
     const notices = ({ events }: Awaited<ReturnType<LoopFolder['run']>>) =>
       events.flatMap(event => (event.type === 'notice' ? [event.message] : []));
     const silent = await folder.run(scriptedProvider([[says(' \n'), done('function_call_filter')]]));
-    assert.match(notices(silent).join(), /answered without a word \(function_call_filter\)/);
+    assert.match(notices(silent).join(), /returned an empty answer \(function_call_filter\)/);
     assert.equal(silent.end.outcome, 'completed');
     const busy = await folder.run(
       scriptedProvider([[calls('1', 'read_file', { path: 'in.txt' })], [done()]]),
@@ -54,7 +54,7 @@ describe('runLoop', () => {
       scriptedProvider([[says('half'), done('model_context_window_exceeded')]]),
     );
     assert.equal(end.outcome, 'failed');
-    assert.match(end.error?.message ?? '', /longer than what the model can hold/);
+    assert.match(end.error?.message ?? '', /no longer fits into the context of the model/);
     assert.deepEqual(end.messages.at(-1)?.content, [{ type: 'text', text: 'half' }]);
   });
 

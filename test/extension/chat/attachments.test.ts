@@ -76,7 +76,10 @@ describe('AttachmentList', () => {
   it('takes no more than a request can carry', () => {
     const list = new AttachmentList();
     for (let count = 0; count < 20; count++) list.add(text('x', `${count}`));
-    assert.throws(() => list.add(text('x', 'one more')), /one more was not attached: 20 are/);
+    assert.throws(
+      () => list.add(text('x', 'one more')),
+      /one more was not attached: the maximum is 20 attachments/,
+    );
   });
 });
 
