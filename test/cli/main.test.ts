@@ -364,7 +364,7 @@ describe('telos', function () {
       encoding: 'utf8',
     });
     assert.deepEqual([gone.status, gone.stdout], [2, '']);
-    assert.match(gone.stderr, /^The folder that telos was called in is gone\./);
+    assert.match(gone.stderr, /^The current folder no longer exists\./);
   });
 
   it('does nothing where a dry run is wanted of a command that has none', async () => {

@@ -535,7 +535,7 @@ describe('chat page', () => {
     });
     await log(view).getByText('Runs in another window').waitFor();
     await view.say(events(3, ask('t1', 'ls')));
-    await log(view).getByText('Waits for an answer there: run_command').waitFor();
+    await log(view).getByText('Waiting for an answer there: run_command').waitFor();
     for (const name of ['Stop', 'Allow once', 'Deny'])
       assert.equal(await button(view, name).count(), 0, name);
     await textbox(view).fill('and then?');

@@ -175,7 +175,7 @@ async function fullLog(world: World, place: string): Promise<Seen> {
       check(
         'end',
         'the run goes on and says that its log does not',
-        (outcome(full) === 'completed' && /run goes on without it/.test(said(full).join())) ||
+        (outcome(full) === 'completed' && /run continues without it/.test(said(full).join())) ||
           said(full).join(),
       ),
       check('records', 'new records are whole once there is space', added === 2 || `${added} of 2 records`),

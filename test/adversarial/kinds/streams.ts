@@ -278,7 +278,7 @@ async function cutEverywhere(world: World): Promise<Seen> {
       const end = run.events.at(-1);
       const error = end?.type === 'run_end' ? end.error?.message : undefined;
       if (tools !== (mayRun ? 1 : 0)) problems.push(`${tools} tools ran, cut at byte ${at}`);
-      if (!mayRun && !/broke off/.test(error ?? '')) problems.push(`cut at byte ${at}: ${error}`);
+      if (!mayRun && !/was lost/.test(error ?? '')) problems.push(`cut at byte ${at}: ${error}`);
       if (wire.requests.length > 6) problems.push(`${wire.requests.length} tries, cut at byte ${at}`);
       await wire.close();
     }

@@ -166,6 +166,6 @@ describe('packs and trust', () => {
     await command('telos.doctor');
     const document = vscode.window.activeTextEditor?.document;
     assert.equal(document?.languageId, 'plaintext');
-    assert.match(document?.getText() ?? '', /^Telos Doctor[\s\S]*In force:[\s\S]*Agents: /);
+    assert.match(document?.getText() ?? '', /^Telos Doctor[\s\S]*Settings:[\s\S]*Agents: /);
   });
 });
