@@ -18,7 +18,7 @@ describe('telos ask', function () {
       const env = { ANTHROPIC_BASE_URL: server.url, ANTHROPIC_API_KEY: 'test-key-0123456789' };
       const { code, stdout, stderr } = await home.run(['ask', 'when', 'is', 'high', 'tide'], { env });
       assert.deepEqual([code, stdout], [0, 'Nothing there.\n']);
-      assert.equal(stderr, 'no skill: Telos looks for one itself\n→ run_command pwd\n');
+      assert.equal(stderr, 'no skill: Telos looks for one\n→ run_command pwd\n');
       const log = await home.log();
       assert.deepEqual(
         log.map(record => record.event),
@@ -31,7 +31,7 @@ describe('telos ask', function () {
 
   it('says what would run', async () => {
     const { code, stdout } = await home.run(['--dry-run', 'ask', 'x']);
-    assert.deepEqual([code, stdout], [0, 'Would run no skill: Telos looks for one itself\n']);
+    assert.deepEqual([code, stdout], [0, 'Would run no skill: Telos looks for one\n']);
     assert.equal((await home.run(['ask'])).code, 2);
   });
 });

@@ -17,7 +17,7 @@ describe('telos doctor', function () {
     assert.match(stdout, /skills +\/.*\/skills +ok\n/);
     assert.match(stdout, /Agents: 1, with 1 skill\n/);
     assert.match(stdout, /! No model is set up/);
-    assert.match(stdout, /Nothing is broken\.\n$/);
+    assert.match(stdout, /No errors\.\n$/);
   });
 
   it('ends with exit 1 when something is broken, as JSON too', async () => {

@@ -102,7 +102,7 @@ describe('telos alone on a terminal', () => {
 
   it('asks again for what is not in the list, and stops at q and at the end of the input', async () => {
     const { side, unread } = await typing(['9', '', 'nope', 'q', 'never']);
-    assert.match(side, /There is no agent '9'; say 1 to 2, or a name\.\n[\s\S]*no agent 'nope'/);
+    assert.match(side, /There is no agent '9'; enter 1 to 2, or a name\.\n[\s\S]*no agent 'nope'/);
     assert.equal(side.match(/Which agent/g)?.length, 4);
     assert.deepEqual(unread, ['never']);
     for (const answers of [['1', 'Q'], ['1', '1', 'no'], ['1', '1', 'q'], ['1'], []])

@@ -199,7 +199,7 @@ describe('telos', function () {
   it('ends cleanly on Ctrl-C: exit 130, the request dropped, a log record that says so', async () => {
     const env = await serving([{ text: ['working'], stallAfterStartMs: 20_000 }]);
     const cli = home.start(['kickoff'], { env });
-    await cli.says('kickoff of kairos');
+    await cli.says('kickoff (kairos)');
     await until(() => server?.requests.length === 1);
     cli.child.kill('SIGINT');
     const { code, stderr } = await cli.result;

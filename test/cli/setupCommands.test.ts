@@ -84,7 +84,7 @@ describe('telos init, skill add, install, uninstall', function () {
     symlinkSync(home.folder.path, join(home.folder.path, 'repo/.claude'));
     const cwd = join(home.folder.path, 'repo/sub');
     const { stdout } = await home.run(['--dry-run', '/tea', '--cwd', cwd]);
-    assert.equal(stdout, 'Would run tea of repo: you asked for /tea\n');
+    assert.equal(stdout, 'Would run tea (repo): requested as /tea\n');
     assert.match((await home.run(['agents', '--cwd', cwd])).stdout, /^repo +project +1 /m);
   });
 

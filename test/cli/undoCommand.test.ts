@@ -24,6 +24,7 @@ describe('telos undo', function () {
       ],
     });
     home = cliHome({
+      'skills/kairos/agent.toml': '',
       'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: M\n---\nB',
       'root/kairos/plan.md': 'one\ntwo\nthree\n',
     });
@@ -64,7 +65,7 @@ describe('telos undo', function () {
     assert.match(refused.stderr, /plan\.md {2}\(edited since\)[\s\S]*Nothing was undone: files/);
     assert.equal((await home.run(['undo', '--yes', '--others'])).code, 1);
     assert.deepEqual([readFileSync(plan(), 'utf8'), existsSync(made())], ['mine', false]);
-    assert.match((await home.run(['undo', 'none'])).stderr, /No changes are kept of the run 'none'/);
+    assert.match((await home.run(['undo', 'none'])).stderr, /No changes are stored for the run 'none'/);
   });
 
   it('says so where nothing is left to be undone', async () => {

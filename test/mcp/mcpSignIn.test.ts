@@ -232,7 +232,7 @@ describe('the sign-in at an MCP server', () => {
   });
 
   const failing: readonly [name: string, faults: SignInFaults, notice: RegExp][] = [
-    ['what comes back belongs to another one', { state: 'a-state-of-somebody-else' }, /another one/],
+    ['what comes back belongs to another one', { state: 'a-state-of-somebody-else' }, /another sign-in/],
     ['the person says no on the page', { denies: true }, /refused: You have said no\./],
   ];
   for (const [name, faults, notice] of failing) {
@@ -254,7 +254,7 @@ describe('the sign-in at an MCP server', () => {
         return answer;
       }),
     });
-    assert.match(noticesOf(ran), /another one/);
+    assert.match(noticesOf(ran), /another sign-in/);
     assert.ok(!paths('authorization').includes('POST /token'));
   });
 
@@ -266,7 +266,7 @@ describe('the sign-in at an MCP server', () => {
         return answer;
       }),
     });
-    assert.match(noticesOf(ran), /another one/);
+    assert.match(noticesOf(ran), /another sign-in/);
     assert.ok(!paths('authorization').includes('POST /token'));
   });
 
@@ -372,7 +372,7 @@ describe('the sign-in at an MCP server', () => {
       const ran = await run();
       assert.match(
         noticesOf(ran),
-        /gives out no client ids .*vscode:\/\/telos\.telos\/mcp\/callback .*"oauth"/,
+        /does not issue client ids; .*.*vscode:\/\/telos\.telos\/mcp\/callback .*"oauth"/,
       );
       assert.deepEqual([visited, signIns()], [[], []]);
     });
@@ -492,7 +492,7 @@ describe('the sign-in at an MCP server', () => {
 
   it('says where it could be made, where nobody can make it', async () => {
     const ran = await run({ nowhere: true });
-    assert.match(noticesOf(ran), /wants a sign-in .*VS Code.*"headers"/);
+    assert.match(noticesOf(ran), /requires a sign-in .*only an editor can ask.*"headers"/);
     assert.deepEqual([visited, signIns()], [[], []]);
   });
 });

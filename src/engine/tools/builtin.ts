@@ -41,19 +41,21 @@ function withCheckedInput(tool: Tool): Tool {
 
 /**
  * Returns what is wrong with a call's input and what is expected instead, for the model. Returns undefined if the input is
- * valid. Checks the required, the string and the number properties of the tool's schema. Properties that are missing from the schema
- * are allowed.
+ * valid. Checks the required and the string properties of the tool's schema, and the numbers of an own tool. Properties that are
+ * missing from the schema are allowed.
  */
 export function inputProblem(tool: Tool, input: Readonly<Record<string, unknown>>): string | undefined {
   const { longest, definition } = tool;
   const { name, inputSchema } = definition;
   const properties = objectOf(inputSchema['properties']);
   const required = Array.isArray(inputSchema['required']) ? inputSchema['required'] : [];
+  // A server may take a text for a number, whatever its schema says.
+  const isOwn = skillTools.some(own => own.definition.name === name);
   const faults = Object.keys(properties).flatMap(key => {
     const value = input[key];
     if (value === undefined) return required.includes(key) ? [`"${key}" is missing`] : [];
     const { type } = objectOf(properties[key]);
-    if (type === 'number' && typeof value !== 'number')
+    if (type === 'number' && typeof value !== 'number' && isOwn)
       return [`"${key}" must be a number, not ${kindOf(value)}`];
     if (type !== 'string') return [];
     if (typeof value !== 'string') return [`"${key}" must be a string, not ${kindOf(value)}`];
