@@ -119,7 +119,7 @@ describe('the sign-in in the browser', () => {
     });
     assert.match(textOf(await run(signIn)), /Bearer \[redacted\]/);
     assert.equal(said.length, 2);
-    assert.match(said[0] ?? '', /does not wait for/);
+    assert.match(said[0] ?? '', /was not waiting for/);
     // Whoever has sent the person there chose its words.
     assert.doesNotMatch(said.join(), /stolen|guessed|code\+/);
   });

@@ -182,7 +182,7 @@ describe('models of the editor', () => {
     const provider = lmProviderWithMemory(memento);
     const first = await provider.create('telos-lm/plain');
     assert.deepEqual(first.quota, { whose: 'telos-lm in the editor', roundsBeforeAsking: 10 });
-    assert.match(first.notice ?? '', /counts against your quota/);
+    assert.match(first.notice ?? '', /count against your quota/);
     assert.ok((await provider.create('telos-lm/plain')).notice, 'it was only looked at');
     await scriptModels(undefined, [[{ text: 'ok' }]]);
     const signal = new AbortController().signal;

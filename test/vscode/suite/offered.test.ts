@@ -231,7 +231,7 @@ describe('what is offered to the editor', () => {
       for (const [query, why] of [
         [{ skill: 'gone' }, /no skill gone/],
         [{}, /nothing to run/],
-        [{ skill: 'kickoff', text: 'x'.repeat(5_000) }, /nobody reads/],
+        [{ skill: 'kickoff', text: 'x'.repeat(5_000) }, /too long to review/],
       ] as const) {
         const { shown, asked, ran } = await followed(query, 'Run');
         assert.match(shown, why);

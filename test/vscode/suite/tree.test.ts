@@ -194,7 +194,7 @@ describe('the tree over all roots', () => {
     const asked = await answering({ picked: [/NO_SUCH_TOKEN/] }, () =>
       Promise.resolve(vscode.commands.executeCommand('telos.whatIsMissing', needy)),
     );
-    assert.deepEqual(asked.titles, ['What needy lacks here']);
+    assert.deepEqual(asked.titles, ['Missing requirements of needy']);
     assert.equal(await vscode.env.clipboard.readText(), 'NO_SUCH_TOKEN');
   });
 });

@@ -68,7 +68,7 @@ describe('packs and trust', () => {
       pressing(['Revoke'], () => command('telos.managePermissions')),
     );
     const said = await pressing([], () => command('telos.managePermissions'));
-    assert.match(said[0] ?? '', /Nothing is granted yet/);
+    assert.match(said[0] ?? '', /No permissions yet/);
 
     await pressing([], () => command('telos.uninstallPack', node));
     assert.ok(existsSync(join(skillsDir, 'humming')));
