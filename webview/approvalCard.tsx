@@ -9,13 +9,13 @@ import {
   describeLeftOut,
 } from '../src/protocol/agentCard.ts';
 import type { ApprovalDecision } from '../src/protocol/run.ts';
+import { t } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { ApprovalItem } from './runItems.ts';
 import { answerApproval, draft, elsewhere } from './store.ts';
 import { DiffText, UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';
 import { denial, describeAnswer, scopeLabels } from './wording.ts';
-import { t } from './words.ts';
 
 export function ApprovalCard({ item }: { item: ApprovalItem }) {
   const { request, answer } = item;

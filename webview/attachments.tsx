@@ -1,15 +1,12 @@
 /** Draws the attachments of the next request over the textbox, and reads what is pasted or dropped into the chat. */
-
 import { useEffect, useState } from 'preact/hooks';
 import { type AttachedName, maxImageBytes, maxTextBytes } from '../src/protocol/attachment.ts';
 import type { AttachmentChip } from '../src/protocol/webview.ts';
 import { announce } from './announcer.tsx';
-import { post } from './host.ts';
+import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
-import { attached, attachProblem, draft, ready } from './store.ts';
-import { focusComposer } from './textbox.ts';
+import { attached, attachProblem, draft, focusComposer, ready } from './store.ts';
 import { visible } from './visibleText.ts';
-import { t } from './words.ts';
 
 export function Attachments() {
   const chips = attached.value;

@@ -17,8 +17,8 @@ import sql from 'highlight.js/lib/languages/sql';
 import typescript from 'highlight.js/lib/languages/typescript';
 import xml from 'highlight.js/lib/languages/xml';
 import yaml from 'highlight.js/lib/languages/yaml';
+import { t } from './host.ts';
 import { sanitize } from './markdown.ts';
-import { t } from './words.ts';
 
 /** The browser lays out a growing text anew with each append. Parts of this size keep that cheap. In UTF-16 units. */
 const partSize = 4_000;

@@ -1,14 +1,11 @@
 /** Shows the list over the textbox: skills after a slash, attachments after an `@`. The textbox keeps the focus. */
-
 import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { announce } from './announcer.tsx';
-import { post } from './host.ts';
+import { post, t } from './host.ts';
 import { completeSkill, mentionAt, offeredMentions } from './mentions.ts';
-import { draft, foundFiles, info } from './store.ts';
-import { cursor, putCursor } from './textbox.ts';
+import { cursor, draft, foundFiles, info, putCursor } from './store.ts';
 import { visible } from './visibleText.ts';
-import { t } from './words.ts';
 
 export const completionsId = 'completions';
 

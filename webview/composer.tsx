@@ -1,15 +1,27 @@
 /** Draws the textbox for the request, and the button that sends it or stops the run. */
-
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { announce } from './announcer.tsx';
 import { Attachments, handedOver, onPaste } from './attachments.tsx';
 import { Completions, chosenOption, completionsId, forgetChoice, takeKey } from './completions.tsx';
-import { post } from './host.ts';
+import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
-import { NextSkill, Queue } from './nextRequest.tsx';
-import { busy, draft, elsewhere, info, ready, sendDraft, stop } from './store.ts';
-import { cursor, focusComposer, textboxId } from './textbox.ts';
+import { namedSkill } from './mentions.ts';
+import {
+  busy,
+  continuing,
+  cursor,
+  draft,
+  elsewhere,
+  focusComposer,
+  info,
+  next,
+  queued,
+  ready,
+  sendDraft,
+  stop,
+  textboxId,
+} from './store.ts';
 import { visible } from './visibleText.ts';
-import { t } from './words.ts';
 
 export function Composer() {
   const trusted = info.value?.trusted !== false;
@@ -157,4 +169,82 @@ function onKeyDown(event: KeyboardEvent) {
 async function send() {
   await handedOver();
   if (sendDraft()) focusComposer();
+}
+
+/** Shows the requests that wait for the end of the run. */
+export function Queue() {
+  if (queued.value.length === 0) return null;
+  return (
+    <ul class="queue" aria-label={t('Waiting requests')}>
+      {queued.value.map(({ id, text }) => (
+        <li key={id}>
+          <Icon name="waiting" />
+          <span class="one-line" title={visible(text)}>
+            {visible(text)}
+          </span>
+          {!busy.value && (
+            <button type="button" class="small" onClick={() => post({ type: 'run_queued', id })}>
+              {t('Send now')}
+            </button>
+          )}
+          <button
+            type="button"
+            class="small"
+            aria-label={t('Remove waiting request')}
+            title={t('Remove')}
+            onClick={() => {
+              post({ type: 'unqueue', id });
+              announce([t('Removed.')]);
+              focusComposer();
+            }}
+          >
+            <Icon name="close" />
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Shows the skill of the next request. Pressing it chooses another; the cross leaves the choice to the request's words. */
+export function NextSkill() {
+  const named = namedSkill(draft.value, info.value?.skills ?? []);
+  const chosen = next.value;
+  const continued = continuing.value;
+  const skill = named ?? (chosen === undefined ? continued : chosen);
+  if (skill === undefined) return null;
+  const label =
+    skill === null ? t('Telos chooses the skill') : skill.skill ? visible(skill.skill) : t('No skill');
+  const whole = skill?.skill ? t('{0} of {1}', label, visible(skill.agent)) : label;
+  const isContinued = !named && chosen === undefined;
+  return (
+    <div class="next-skill">
+      <button
+        type="button"
+        class="chip"
+        aria-label={t('Next request: {0}. Choose another skill', whole)}
+        title={
+          isContinued ? t('Your next request continues with: {0}', whole) : t('Your next request: {0}', whole)
+        }
+        onClick={() => post({ type: 'choose_skill' })}
+      >
+        <Icon name="route" />
+        <span class="one-line">{label}</span>
+      </button>
+      {!named && skill !== null && (
+        <button
+          type="button"
+          class="chip chip-clear"
+          aria-label={t('Let Telos choose the skill')}
+          title={t('Let Telos choose the skill by your words')}
+          onClick={() => {
+            next.value = null;
+            focusComposer();
+          }}
+        >
+          <Icon name="close" />
+        </button>
+      )}
+    </div>
+  );
 }

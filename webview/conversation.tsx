@@ -2,15 +2,14 @@
 import { type ComponentChild, createContext } from 'preact';
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { CommandButton, SkillCommands, TrustButton } from './endCard.tsx';
+import { t } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { MarkdownStream } from './markdownBlocks.ts';
 import { callOfShared } from './mentions.ts';
 import type { Run } from './runItems.ts';
 import { RunView, Unchanged } from './runView.tsx';
-import { chat, conversationId, draft, elsewhere, info, pending } from './store.ts';
-import { focusComposer } from './textbox.ts';
+import { chat, conversationId, draft, elsewhere, focusComposer, info, pending } from './store.ts';
 import { visible } from './visibleText.ts';
-import { t } from './words.ts';
 
 /** This many runs at the end are always drawn. */
 const latest = 10;

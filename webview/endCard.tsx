@@ -1,9 +1,8 @@
 /** Shows how a run ended, and what to do next if it did not end well. */
-
 import { describeRoute, type ErrorCode, type RunError, type SkillRef } from '../src/protocol/run.ts';
 import { describeDay, describeLeft } from '../src/protocol/usage.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
-import { post } from './host.ts';
+import { post, t } from './host.ts';
 import { Icon, type IconName } from './icons.tsx';
 import type { EndItem, RoundUsage } from './runItems.ts';
 import {
@@ -20,7 +19,6 @@ import {
 } from './store.ts';
 import { visible, visibleLines } from './visibleText.ts';
 import { describeChanges, describeFigures, describeOutcome, describeRound } from './wording.ts';
-import { t } from './words.ts';
 
 /** The likeliest of the skills that could have been meant come first. */
 const mostSkills = 6;

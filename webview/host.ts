@@ -1,5 +1,6 @@
-/** Connects the view to the extension host. */
+/** Connects the view to the extension host: messages, what is kept for a reload, and texts in the language of the reader. */
 import type { SkillRef } from '../src/protocol/run.ts';
+import { type Say, withValues } from '../src/protocol/text.ts';
 import type { ToHost } from '../src/protocol/webview.ts';
 
 /** All state that the view keeps by itself. The host sends the events again. */
@@ -18,16 +19,34 @@ interface VsCodeApi {
 
 declare function acquireVsCodeApi(): VsCodeApi;
 
-const api = acquireVsCodeApi();
+let acquired: VsCodeApi | undefined;
+
+/** The page may ask for it once. A test without a page never does. */
+function api(): VsCodeApi {
+  acquired ??= acquireVsCodeApi();
+  return acquired;
+}
 
 export function post(message: ToHost): void {
-  api.postMessage(message);
+  api().postMessage(message);
 }
 
 export function kept(): Kept {
-  return api.getState() ?? { id: null, draft: '' };
+  return api().getState() ?? { id: null, draft: '' };
 }
 
 export function keep(state: Kept): void {
-  api.setState(state);
+  api().setState(state);
 }
+
+/** The host creates the page and knows the language. A test without a page reads English. */
+const page = typeof document === 'undefined' ? undefined : document;
+const table: Readonly<Record<string, string>> = JSON.parse(
+  page?.getElementById('root')?.dataset['words'] ?? '{}',
+);
+
+/** Language of dates and lists. Numbers keep the English form, which models and logs also use. */
+export const language = page?.documentElement.lang || 'en';
+
+/** Translates a text. The first argument is the unchanged English text, so that a test can find it. */
+export const t: Say = (text, ...values) => withValues(table[text] ?? text, values);

@@ -1,4 +1,7 @@
 /** Starts the chat view: applies the host's messages once per frame and mounts the components. */
+import './layout.css';
+import './markdown.css';
+import './parts.css';
 import { render } from 'preact';
 import type { ToWebview } from '../src/protocol/webview.ts';
 import { Announcer, announce } from './announcer.tsx';
@@ -7,6 +10,7 @@ import { Composer } from './composer.tsx';
 import { Conversation } from './conversation.tsx';
 import { post } from './host.ts';
 import { takeClicks } from './markdownSurface.tsx';
+import { announcementsFor, initialSpeech } from './speech.ts';
 import {
   emptyChat,
   type Inbox,
@@ -16,11 +20,6 @@ import {
   receiveEvents,
   reduceAll,
 } from './state.ts';
-import { focusComposer } from './textbox.ts';
-import './layout.css';
-import './markdown.css';
-import './parts.css';
-import { announcementsFor, initialSpeech } from './speech.ts';
 import {
   attached,
   attachProblem,
@@ -29,6 +28,7 @@ import {
   chooseNext,
   conversationId,
   draft,
+  focusComposer,
   foundFiles,
   info,
   lastRunId,

@@ -2,7 +2,7 @@
  * Cuts Markdown into blocks while it streams in, so that the view parses only the block that is still growing. Pure text work:
  * each closed block keeps its identity, and all sources joined are the input again.
  */
-import { t } from './words.ts';
+import { t } from './host.ts';
 
 /** `code` is one top-level fenced block with its fences; `prose` is everything else. */
 export interface MarkdownBlock {

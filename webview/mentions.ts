@@ -1,6 +1,6 @@
 /** Finds the word after an `@` at the cursor, and what it can mean. Pure. */
 import type { ChatInfo } from '../src/protocol/webview.ts';
-import { t } from './words.ts';
+import { t } from './host.ts';
 
 /** The mention at the cursor: its place in the text, `@` included, and what is typed of it. */
 export interface Mention {

@@ -6,7 +6,7 @@ import { describeRoute } from '../src/protocol/run.ts';
 import { ApprovalCard } from './approvalCard.tsx';
 import { iconOf } from './attachments.tsx';
 import { EndCard } from './endCard.tsx';
-import { post } from './host.ts';
+import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import { MarkdownView } from './markdownSurface.tsx';
 import type { Item, RouteItem, Run } from './runItems.ts';
@@ -21,7 +21,6 @@ import {
   fitsText,
   formatNumber,
 } from './wording.ts';
-import { t } from './words.ts';
 
 /** Draws `of` again only if it or `draw` is a different one. The reducer never changes one in place. */
 export class Unchanged<T> extends Component<{ of: T; draw: (of: T) => ComponentChildren }> {

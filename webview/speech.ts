@@ -1,7 +1,7 @@
 /** Turns events into what a screen reader announces: whole sentences, no tokens, no code. Pure. */
 import { describeRoute, type RunEvent } from '../src/protocol/run.ts';
+import { t } from './host.ts';
 import { describeOutcome, fitsText } from './wording.ts';
-import { t } from './words.ts';
 
 /** Text that was received but is not a complete sentence yet. */
 export interface Speech {

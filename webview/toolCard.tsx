@@ -1,13 +1,11 @@
 /** Draws one tool call: a line that says what was done, and folded below it the input and output. */
-
 import { useEffect, useState } from 'preact/hooks';
-import { post } from './host.ts';
+import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { ToolItem } from './runItems.ts';
 import { UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';
 import { describeLines, formatDuration, relativeTo, summarizeCall, toolStateWords } from './wording.ts';
-import { t } from './words.ts';
 
 export function ToolCard({ item }: { item: ToolItem }) {
   const { call, state, result, workingDir } = item;

@@ -3,9 +3,9 @@
  * requested.
  */
 import { useState } from 'preact/hooks';
+import { t } from './host.ts';
 import { excerpt, visibleParts } from './visibleText.ts';
 import { formatNumber } from './wording.ts';
-import { t } from './words.ts';
 
 /** Draws honest text. `limit` is the number of UTF-16 units shown at first; `calm` leaves line feeds and tabs unmarked. */
 export function UntrustedText({

@@ -9,9 +9,9 @@ import type {
   Usage,
 } from '../src/protocol/run.ts';
 import { formatCost } from '../src/protocol/usage.ts';
+import { language, t } from './host.ts';
 import type { ApprovalItem, EndItem, RetryItem, RoundUsage, Run, ToolState } from './runItems.ts';
 import { visible } from './visibleText.ts';
-import { language, t } from './words.ts';
 
 const argumentsThatSayMost = ['command', 'path', 'file_path', 'url', 'pattern', 'query', 'name', 'title'];
 

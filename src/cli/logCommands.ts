@@ -2,7 +2,7 @@
 
 import { watch } from 'node:fs';
 import { join } from 'node:path';
-import { makeOwnFolders } from '../engine/files/ownFolder.ts';
+import { makeOwnFolders } from '../engine/files/atomicWrite.ts';
 import { LogReader, type LogRecord, type SkillEndRecord } from '../engine/records/logFile.ts';
 import { readSpending, type Spending, type Spent, type SpentBy } from '../engine/records/spending.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';

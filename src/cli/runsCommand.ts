@@ -5,7 +5,6 @@ import { resolve } from 'node:path';
 import type { Config } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { writeWhole } from '../engine/files/atomicWrite.ts';
-import { paced } from '../engine/records/playback.ts';
 import { RunHistory } from '../engine/records/runHistory.ts';
 import { type RunSummary, type StoredRun, titleOf } from '../engine/records/runSummary.ts';
 import {
@@ -19,6 +18,7 @@ import {
   skippedText,
   timeText,
 } from '../engine/records/runText.ts';
+import { paced } from '../engine/records/transcript.ts';
 import { Telos } from '../engine/telos.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { jsonPrinter, textPrinter } from './runPrinter.ts';

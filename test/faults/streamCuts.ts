@@ -1,9 +1,9 @@
 /** Answers of a model that are cut at every byte: by a reset, by an end as if they were whole, and by silence. */
 import { readFileSync } from 'node:fs';
 import { createAnthropic } from '../../src/engine/providers/anthropic.ts';
+import { standardLimits, type TurnLimits } from '../../src/engine/providers/failures.ts';
 import { createOpenaiCompatible } from '../../src/engine/providers/openai.ts';
 import type { Provider } from '../../src/engine/providers/provider.ts';
-import { standardLimits, type TurnLimits } from '../../src/engine/providers/turnWatch.ts';
 import { startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { Delivery, FakeServer, ReceivedRequest } from '../fakes/loopback.ts';
 import { startOpenaiServer } from '../fakes/openaiServer.ts';

@@ -6,8 +6,14 @@ import { createHash, randomUUID } from 'node:crypto';
 import { constants, existsSync, readFileSync, type Stats, statSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
-import { type KeptWrite, type PlannedWrite, type WriteKeeper, writeNew } from '../files/atomicWrite.ts';
-import { appendToOwn, makeOwnFolders } from '../files/ownFolder.ts';
+import {
+  appendToOwn,
+  type KeptWrite,
+  makeOwnFolders,
+  type PlannedWrite,
+  type WriteKeeper,
+  writeNew,
+} from '../files/atomicWrite.ts';
 import { describeFileError, isInside } from '../files/paths.ts';
 import { grouped, looksBinary } from '../files/plainText.ts';
 import { isRunId } from '../records/runFile.ts';

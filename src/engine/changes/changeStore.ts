@@ -1,10 +1,8 @@
 /** Stores the file changes of each run, shows them, and undoes them. Changes that are too old or too large are deleted. */
-
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TelosError } from '../errors.ts';
-import type { WriteKeeper } from '../files/atomicWrite.ts';
-import { appendToOwn, isLink } from '../files/ownFolder.ts';
+import { appendToOwn, isLink, type WriteKeeper } from '../files/atomicWrite.ts';
 import { isInside, PathProblem } from '../files/paths.ts';
 import { runPath } from '../records/runFile.ts';
 import { readSummary } from '../records/runSummary.ts';

@@ -1,14 +1,12 @@
 /** Makes an agent's card: lists what its files name, and flags what a person should look at. */
-
 import { readFile } from 'node:fs/promises';
 import { relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
 import { looksBinary } from '../files/plainText.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
 import { isSecretName } from '../redact.ts';
-import { readToolNames, splitAllowedTools } from '../skills/allowedTools.ts';
 import { type ParsedSkillFile, parseSkillFile } from '../skills/frontmatter.ts';
-import { readRuntimeMetadata } from '../skills/runtimeMetadata.ts';
+import { readRuntimeMetadata, readToolNames, splitAllowedTools } from '../skills/skillFields.ts';
 import { hostKind } from '../tools/addresses.ts';
 import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
 import { type AgentFile, isBelow, namesRepositoryFile, repositoryFlags } from './agentReader.ts';

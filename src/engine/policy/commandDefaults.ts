@@ -6,14 +6,13 @@ import { folderHolding, PathProblem, realPlace, resolvePath } from '../files/pat
 import { isSensitive, obeyedAt, secretFolderNames } from '../files/sensitiveNames.ts';
 import { isOffered } from './agentCard.ts';
 import type { Review } from './agentReviews.ts';
-import { lineOf } from './commandPlan.ts';
 import { commandReach } from './commandReach.ts';
 import { checkedLine } from './commandStages.ts';
 import { type Allow, allow, type Decision, type Deny, deny, type PolicyContext } from './decision.ts';
 import { acceptedFolders, unacceptedFolders } from './fileDefaults.ts';
 import { ask, reviewOf, withCard } from './question.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
-import { piecesOf, wordsMatch } from './shellCommands.ts';
+import { lineOf, piecesOf, wordsMatch } from './shellCommands.ts';
 import type { PolicySubjectOf } from './subject.ts';
 
 /** Allows a command that only looks into the agent's own folders. The denial is for a step that may do nothing else. */

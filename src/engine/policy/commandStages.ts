@@ -5,7 +5,6 @@ import { basename, extname, isAbsolute, join, relative, resolve, sep } from 'nod
 import { folderHolding, goesDownAndUp, isInside } from '../files/paths.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { AgentFile } from './agentReader.ts';
-import { hasUnknown, type Redirection, readPlan, type Stage } from './commandPlan.ts';
 import { computation } from './computePrograms.ts';
 import type { PolicyContext } from './decision.ts';
 import { acceptedFolders, decideOnPlace, decideOnRead, unacceptedFolders } from './fileDefaults.ts';
@@ -13,6 +12,7 @@ import { gitVariables, quietRepository } from './gitLook.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import type { Computation, PathWord } from './readOnlyFlags.ts';
 import { isSteeringVariable } from './serverPrograms.ts';
+import { hasUnknown, type Redirection, readPlan, type Stage } from './shellCommands.ts';
 import { type PolicySubjectOf, subjectOf } from './subject.ts';
 
 /** A line that was checked. */

@@ -1,7 +1,6 @@
 /** Knows the programs that only compute: what their words read and write, and which of their flags do nothing else. */
 import { basename } from 'node:path';
 import { isSecretName } from '../redact.ts';
-import { hasUnknown, unknownIn } from './commandPlan.ts';
 import { git } from './gitLook.ts';
 import {
   type Computation,
@@ -12,6 +11,7 @@ import {
   Refusal,
   readFlags,
 } from './readOnlyFlags.ts';
+import { hasUnknown, unknownIn } from './shellCommands.ts';
 
 type Form = (words: readonly string[], isThere: IsThere) => Computation;
 

@@ -1,9 +1,7 @@
 /** Adds and removes single rules of policy.toml, and leaves every other byte as its owner wrote it. */
-
 import { expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { parseToml, tomlString } from '../files/settingsFile.ts';
-import { editShared } from '../files/sharedEdit.ts';
+import { editShared, parseToml, tomlString } from '../files/settingsFile.ts';
 import { headerLines, type PolicyRule, type RuleSubject } from './policyFile.ts';
 
 /** A rule as Telos writes it for an answer of the user. */

@@ -7,7 +7,7 @@ import { isAbsolute } from 'node:path';
 import type { JsonObject, ToolCall } from '../../protocol/run.ts';
 import { expandPath } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
-import { toolNamed } from '../skills/allowedTools.ts';
+import { toolNamed } from '../skills/skillFields.ts';
 import { type MeantFolders, meantFile, type Tool } from '../tools/tool.ts';
 import { meantCommand } from './commandFiles.ts';
 import { isBuiltin } from './subject.ts';

@@ -1,7 +1,14 @@
 /** Streams model turns from Anthropic's Messages API; the only file that imports its SDK. */
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type { Message } from '../../protocol/run.ts';
-import { explainHttpFailure, explainLineFailure, ReportedError, type TurnFailure } from './failures.ts';
+import {
+  explainHttpFailure,
+  explainLineFailure,
+  ReportedError,
+  standardLimits,
+  type TurnFailure,
+  type TurnLimits,
+} from './failures.ts';
 import {
   type CompletionRequest,
   isCallExtras,
@@ -11,7 +18,6 @@ import {
   type TokenCount,
 } from './provider.ts';
 import { streamTurn, type WireReader } from './turn.ts';
-import { standardLimits, type TurnLimits } from './turnWatch.ts';
 
 export interface AnthropicOptions {
   apiKey: string;

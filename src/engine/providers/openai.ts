@@ -10,12 +10,18 @@ import type {
 } from '../../protocol/run.ts';
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
-import { explainHttpFailure, explainLineFailure, ReportedError, type TurnFailure } from './failures.ts';
+import {
+  explainHttpFailure,
+  explainLineFailure,
+  ReportedError,
+  standardLimits,
+  type TurnFailure,
+  type TurnLimits,
+} from './failures.ts';
 import { OllamaContext } from './ollamaContext.ts';
 import { type OpenaiCompatibleName, OpenaiReader } from './openaiReader.ts';
 import { type CompletionRequest, extrasOf, type Provider } from './provider.ts';
 import { streamTurn } from './turn.ts';
-import { standardLimits, type TurnLimits } from './turnWatch.ts';
 
 export interface OpenaiCompatibleOptions {
   name: OpenaiCompatibleName;

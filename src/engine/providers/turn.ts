@@ -1,9 +1,16 @@
 /** Reads one streamed model turn, event by event, and retries it if that is safe, in the same way for every provider. */
 import { sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
-import { brokenOff, NoEventStream, Opening, ReportedError, type TurnFailure } from './failures.ts';
+import {
+  brokenOff,
+  NoEventStream,
+  Opening,
+  ReportedError,
+  type TurnFailure,
+  type TurnLimits,
+  TurnWatch,
+} from './failures.ts';
 import type { StreamEvent } from './provider.ts';
-import { type TurnLimits, TurnWatch } from './turnWatch.ts';
 
 /** Converts the data of a provider's wire events into stream events. One reader reads one answer. */
 export interface WireReader {

@@ -15,7 +15,7 @@ import { open, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ErrorCode, Message, RoutingModel, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
 import { noUsage } from '../../protocol/usage.ts';
-import { makeOwnFolders, openOwn } from '../files/ownFolder.ts';
+import { makeOwnFolders, openOwn } from '../files/atomicWrite.ts';
 import { mapStrings } from '../redact.ts';
 
 /** Written when a skill was chosen and starts. The first keys have the names and order of the log in the specification. */

@@ -1,5 +1,4 @@
 /** Stores the attachments of a request in a file beside its run's, so that they can be sent again later. */
-
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -8,8 +7,7 @@ import {
   maxImageBytes,
   type Selection,
 } from '../../protocol/attachment.ts';
-import { writeWhole } from '../files/atomicWrite.ts';
-import { makeOwnFolders } from '../files/ownFolder.ts';
+import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
 import { mapStrings } from '../redact.ts';
 import { isRunId, runsFolder } from './runFile.ts';
 

@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Message, RunEvent, Usage } from '../../protocol/run.ts';
-import { makeOwnFolders } from '../files/ownFolder.ts';
+import { makeOwnFolders } from '../files/atomicWrite.ts';
 import { mapStrings, type Redactor } from '../redact.ts';
 import { type RunAttachments, storeAttachments } from './runAttachments.ts';
 import {

@@ -6,9 +6,9 @@ import { isInside } from '../files/paths.ts';
 import { byteCount, escapeInvisible, grouped } from '../files/plainText.ts';
 import { longestRun } from '../records/safeMarkdown.ts';
 import type { Agent, Missing, Skill } from '../skills/agent.ts';
-import { toolAliases } from '../skills/allowedTools.ts';
 import type { SkillRoot } from '../skills/findSkills.ts';
-import type { SkillResources } from '../skills/resources.ts';
+import { toolAliases } from '../skills/skillFields.ts';
+import type { SkillResources } from '../skills/skillTexts.ts';
 import type { RunFolders } from '../tools/tool.ts';
 
 /** Returns the first message: the skill's body if there is one, the date, and the user's words if any. */

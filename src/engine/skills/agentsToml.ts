@@ -1,5 +1,4 @@
 /** Reads and edits agents.toml: the user's changes to their agents, and the agents that are elsewhere. */
-
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -8,6 +7,7 @@ import { TelosError } from '../errors.ts';
 import type { AlongFile } from '../files/folderRecord.ts';
 import {
   type Diagnostic,
+  editShared,
   parseToml,
   readToml,
   type TomlTable,
@@ -16,7 +16,6 @@ import {
   textOf,
   tomlString,
 } from '../files/settingsFile.ts';
-import { editShared } from '../files/sharedEdit.ts';
 import { liesWithin, meansHere } from './workFolders.ts';
 
 /** A table `[agents.<name>]`. Paths are absolute, but a workingDir of `.`. Unknown keys are left alone. */

@@ -1,12 +1,10 @@
 /** Checks a SKILL.md for what keeps it from being found and understood, and fixes what a program can fix. */
-
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Diagnostic, TextEdit } from '../files/settingsFile.ts';
 import { roundsDefects } from './agent.ts';
-import { readToolNames, splitAllowedTools } from './allowedTools.ts';
 import { fieldText, findKey, findValue, parseSkillFile, withoutMark } from './frontmatter.ts';
-import { readRuntimeMetadata } from './runtimeMetadata.ts';
+import { readRuntimeMetadata, readToolNames, splitAllowedTools } from './skillFields.ts';
 import { type FileSkill, missingDescription, openSkill, skillFileIn } from './skillFile.ts';
 
 type Fields = FileSkill['fields'];

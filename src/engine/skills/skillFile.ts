@@ -1,5 +1,4 @@
 /** Represents a SKILL.md on disk as a Skill that is read and parsed only when its content is used. */
-
 import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, openSync, readdirSync, readSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -9,11 +8,9 @@ import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { type Diagnostic, readRegularFile } from '../files/settingsFile.ts';
 import type { Skill, SkillSource } from './agent.ts';
-import { splitAllowedTools } from './allowedTools.ts';
 import { fieldText, findKey, type ParsedSkillFile, parseSkillFile, scanName } from './frontmatter.ts';
 import { almostFence } from './frontmatterLines.ts';
-import { type ReadMetadata, readRuntimeMetadata } from './runtimeMetadata.ts';
-import { synopsisOf } from './synopsis.ts';
+import { type ReadMetadata, readRuntimeMetadata, splitAllowedTools, synopsisOf } from './skillFields.ts';
 
 /** Text that listings show for a skill without any description. */
 export const noDescription = '(no description)';

@@ -1,5 +1,4 @@
 /** Runs one shell command in its folder with a minimal environment, and leaves nothing running when it ends. */
-
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, realpathSync, statSync } from 'node:fs';
@@ -16,8 +15,9 @@ import {
   OutputCapture,
   reportOn,
   type Stop,
+  type TreeLimits,
+  watchTree,
 } from './commandOutput.ts';
-import { commandPrograms } from './commandPrograms.ts';
 import { marked, newMark } from './processTable.ts';
 import {
   endProcessTree,
@@ -26,7 +26,7 @@ import {
   type ProcessTree,
   processTree,
 } from './processTree.ts';
-import { type TreeLimits, watchTree } from './processWatch.ts';
+import { commandPrograms } from './programPath.ts';
 import { type RunFolders, type Tool, type ToolContext, toolError } from './tool.ts';
 
 /** In characters. Linux takes no argument of more than 128 KiB, and no person reads that much on a card. */

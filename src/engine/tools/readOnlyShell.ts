@@ -9,7 +9,7 @@ import { OutputCapture } from './commandOutput.ts';
 import { type LineRange, readFileLines } from './fileLines.ts';
 import { flagsForGrep, flagsForRipgrep, secretsAmong, walkForSecrets } from './glob.ts';
 import { findProgram, trustedPath } from './programPath.ts';
-import { findRipgrep } from './ripgrep.ts';
+import { findRipgrep } from './search.ts';
 import { type Tool, type ToolContext, toolError } from './tool.ts';
 
 export type ReadOnlyProgram = 'pwd' | 'ls' | 'find' | 'rg' | 'grep' | 'cat' | 'head' | 'tail' | 'sed';

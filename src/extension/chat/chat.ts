@@ -1,7 +1,7 @@
 /** Runs the requests of a chat without its window, and posts the events in numbered batches. */
 
 import { randomUUID } from 'node:crypto';
-import { paced } from '../../engine/records/playback.ts';
+import { paced } from '../../engine/records/transcript.ts';
 import type { EarlierConversation } from '../../engine/run/request.ts';
 import type { Attachment } from '../../protocol/attachment.ts';
 import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../protocol/run.ts';

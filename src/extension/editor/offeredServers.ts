@@ -3,8 +3,7 @@
  * on.
  */
 import * as vscode from 'vscode';
-import type { McpServer } from '../../engine/mcp/config.ts';
-import type { OfferedServer } from '../../engine/mcp/offeredServers.ts';
+import type { McpServer, OfferedServer } from '../../engine/mcp/config.ts';
 import type { Agent } from '../../engine/skills/agent.ts';
 import type { Telos } from '../../engine/telos.ts';
 import { coversAll } from '../../protocol/agentCard.ts';
@@ -56,7 +55,7 @@ async function offered(
   byLabel.clear();
   if (!isOn()) return [];
   const telos = await current.openTelos();
-  const { serversOf } = await import('../../engine/mcp/offeredServers.ts');
+  const { serversOf } = await import('../../engine/mcp/config.ts');
   const definitions: vscode.McpServerDefinition[] = [];
   for (const agent of await telos.agents()) {
     const servers = serversOf(agent, telos.config);
@@ -123,7 +122,7 @@ async function resolved(
       `The card of agent ${plainLabel(agent.name)} is not accepted, so its MCP server ${label} does not start. Look at it with "Telos: Review Agent...".`,
     );
   }
-  const { resolveOffered } = await import('../../engine/mcp/offeredServers.ts');
+  const { resolveOffered } = await import('../../engine/mcp/config.ts');
   const result = resolveOffered(agent, origin.name, telos.config);
   if ('refusal' in result) throw new Error(`The MCP server ${label} does not start: ${result.refusal}.`);
   await fill(definition, result.server, telos, agent);

@@ -7,7 +7,7 @@ import { decide } from '../../../src/engine/policy/decide.ts';
 import { runPolicy } from '../../../src/engine/policy/decision.ts';
 import { approveCall } from '../../../src/engine/run/approval.ts';
 import { builtinTools } from '../../../src/engine/tools/builtin.ts';
-import { findRipgrep } from '../../../src/engine/tools/ripgrep.ts';
+import { findRipgrep } from '../../../src/engine/tools/search.ts';
 import { fetchCodeServer } from '../../vscode/codeServer.ts';
 import { cacheDir } from '../../vscode/paths.ts';
 import { fieldsOf } from '../caseFile.ts';

@@ -12,8 +12,7 @@ import {
 } from '../../../src/engine/files/sensitiveNames.ts';
 import { parseReadOnlyCommand } from '../../../src/engine/policy/readOnlyCommand.ts';
 import { runReadOnly } from '../../../src/engine/tools/readOnlyShell.ts';
-import { findRipgrep } from '../../../src/engine/tools/ripgrep.ts';
-import { searchFilesTool } from '../../../src/engine/tools/search.ts';
+import { findRipgrep, searchFilesTool } from '../../../src/engine/tools/search.ts';
 import { type TemporaryRun, temporaryRun } from '../tools/temporaryRun.ts';
 
 const known = JSON.parse(

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createWhole } from '../../../src/engine/files/atomicWrite.ts';
-import { editShared } from '../../../src/engine/files/sharedEdit.ts';
+import { editShared } from '../../../src/engine/files/settingsFile.ts';
 import { removeAgentEntry, setAgentValue } from '../../../src/engine/skills/agentsToml.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 

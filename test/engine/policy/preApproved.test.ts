@@ -6,7 +6,7 @@ import type { ReviewedAgent } from '../../../src/engine/policy/agentFiles.ts';
 import { AgentReviews } from '../../../src/engine/policy/agentReviews.ts';
 import { decide } from '../../../src/engine/policy/decide.ts';
 import { type PolicyContext, runPolicy } from '../../../src/engine/policy/decision.ts';
-import { readToolNames, splitAllowedTools } from '../../../src/engine/skills/allowedTools.ts';
+import { readToolNames, splitAllowedTools } from '../../../src/engine/skills/skillFields.ts';
 import { describeCard } from '../../../src/protocol/agentCard.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
+import { standardLimits } from '../../../src/engine/providers/failures.ts';
 import { createOpenaiCompatible } from '../../../src/engine/providers/openai.ts';
 import type { Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { EventStreamDecoder } from '../../../src/engine/providers/turn.ts';
-import { standardLimits } from '../../../src/engine/providers/turnWatch.ts';
 import { joined } from '../../fakes/joined.ts';
 
 /** What the next request is answered with; each piece is one read of its own, so that no socket joins them again. */

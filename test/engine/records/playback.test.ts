@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { paced } from '../../../src/engine/records/playback.ts';
+import { paced } from '../../../src/engine/records/transcript.ts';
 import type { RunEvent } from '../../../src/protocol/run.ts';
 
 const events: readonly RunEvent[] = [

@@ -1,6 +1,6 @@
 /** What a skill names in `allowed-tools` and `disallowed-tools`, in every way it can be said. */
 import assert from 'node:assert/strict';
-import { namesTool, readToolNames, splitAllowedTools } from '../../../src/engine/skills/allowedTools.ts';
+import { namesTool, readToolNames, splitAllowedTools } from '../../../src/engine/skills/skillFields.ts';
 
 const read = (value: unknown) => readToolNames(splitAllowedTools(value));
 

@@ -1,7 +1,7 @@
 /** Every SKILL.md loads: well-formed, odd and broken ones, and none loses its body. */
 import assert from 'node:assert/strict';
 import { fieldText, findValue, parseSkillFile, scanName } from '../../../src/engine/skills/frontmatter.ts';
-import { readRuntimeMetadata } from '../../../src/engine/skills/runtimeMetadata.ts';
+import { readRuntimeMetadata } from '../../../src/engine/skills/skillFields.ts';
 
 const parsed = (text: string) => {
   const { fields, body, diagnostics } = parseSkillFile(text, 'SKILL.md');

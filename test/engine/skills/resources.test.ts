@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { resourcesOf } from '../../../src/engine/skills/resources.ts';
+import { resourcesOf } from '../../../src/engine/skills/skillTexts.ts';
 import { tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('companionsOf', () => {

@@ -1,7 +1,7 @@
 /** What a skill says about the machine, in every spelling in use. */
 import assert from 'node:assert/strict';
 import { parseSkillFile } from '../../../src/engine/skills/frontmatter.ts';
-import { readRuntimeMetadata } from '../../../src/engine/skills/runtimeMetadata.ts';
+import { readRuntimeMetadata } from '../../../src/engine/skills/skillFields.ts';
 
 const read = (frontmatter: string) =>
   readRuntimeMetadata(parseSkillFile(`---\n${frontmatter}\n---\nB`, 'SKILL.md').fields);

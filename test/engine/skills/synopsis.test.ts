@@ -1,6 +1,6 @@
 /** What is shown of a skill whose author has not described it. */
 import assert from 'node:assert/strict';
-import { synopsisOf } from '../../../src/engine/skills/synopsis.ts';
+import { synopsisOf } from '../../../src/engine/skills/skillFields.ts';
 
 describe('synopsisOf', () => {
   it('takes the Description section before anything else', () => {

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { chmodSync, symlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { findRipgrep } from '../../../src/engine/tools/ripgrep.ts';
-import { searchFilesTool } from '../../../src/engine/tools/search.ts';
+import { findRipgrep, searchFilesTool } from '../../../src/engine/tools/search.ts';
 import { type TemporaryRun, temporaryRun } from './temporaryRun.ts';
 
 const ripgrep = findRipgrep({ env: { PATH: process.env['PATH'] ?? '' } });
