@@ -116,7 +116,7 @@ describe('chat in a real VS Code', () => {
     await card.getByRole('button', { name: 'Allow once' }).waitFor();
     await workbench.screenshot('approval');
     assert.match((await card.textContent()) ?? '', /cat barrel\.txt/);
-    const written = join(world.skills, 'garden', 'barrel.txt');
+    const written = join(world.workspace, 'barrel.txt');
     assert.equal(existsSync(written), false, 'the command ran before it was allowed');
 
     await card.getByRole('button', { name: 'Allow once' }).click();

@@ -89,7 +89,7 @@ describe('going on in the chat page', () => {
     await again.say({ type: 'events', id: 'c1', from: 4, events: [start('and now?'), routed, end] });
     assert.equal(await chipSays(again), 'Next request: kickoff of kairos');
     await button(again, 'Let Telos choose the skill').click();
-    assert.equal(await chipSays(again), 'Next request: Telos picks the skill');
+    assert.equal(await chipSays(again), 'Next request: Telos chooses the skill');
     await textbox(again).fill('something else');
     await textbox(again).press('Enter');
     assert.deepEqual(await sent(again, 'submit'), [

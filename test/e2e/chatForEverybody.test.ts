@@ -90,7 +90,7 @@ describe('the chat of a real VS Code for everybody', () => {
     assert.match(await focused(), /^Allow once/);
     await keyboard.press('Enter');
     await log().getByText('nearly full').waitFor();
-    assert.ok(existsSync(join(world.skills, 'garden', 'barrel.txt')));
+    assert.ok(existsSync(join(world.workspace, 'barrel.txt')));
   });
 
   it('has nothing that axe finds fault with in the four themes, with a card, a table and code', async function () {

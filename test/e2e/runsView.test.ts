@@ -154,7 +154,7 @@ describe('runs view in a real VS Code', () => {
   });
 
   it('shows and undoes what a run changed, by its entry', async () => {
-    const note = join(world.dir, 'obsidian', 'telos', 'garden', 'note.md');
+    const note = join(world.workspace, 'note.md');
     const write = { name: 'write_file', input: { path: 'note.md', content: 'Rain\n' } };
     const turns: AnthropicTurn[] = [{ toolCalls: [write] }, { text: ['Written.'] }];
     answer = () => turns.shift() ?? {};
