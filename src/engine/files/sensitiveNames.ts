@@ -1,5 +1,24 @@
 /** Compares names and paths with the table of known names, in a time that grows only linearly with their lengths. */
-import { agentNames, type ObeyedGroup, obeyedNames, secretNames } from './knownNames.ts';
+import known from './knownNames.json' with { type: 'json' };
+
+/** A group of names, with a few words about the programs or agents that run or obey them. Each text holds several names. */
+interface ObeyedGroup {
+  by: string;
+  anywhere?: readonly string[];
+  /** The same, but only below the working folder: a person who chose to work inside one knows about it. */
+  inWork?: readonly string[];
+  files?: readonly string[];
+}
+
+/** Returns the names of the table's lines. */
+const namesIn = (lines: readonly string[] = []): string[] =>
+  lines.flatMap(line => line.split(' ')).map(name => name.replaceAll('+', ' '));
+
+/** Returns patterns for all variants of a private key's name, except the one that ends in `.pub`. */
+const variantsOf = (name: string): string[] => [
+  name,
+  ...['[!bB]', '[!uU][bB]', '[!pP][uU][bB]', '[!.][pP][uU][bB]'].map(end => `${name}[._-]*${end}`),
+];
 
 /** A file system accepts at most 255 units in a name. Folding can make a few more of them. */
 const longestName = 1000;
@@ -105,7 +124,12 @@ export const nameOf = (foldedPath: string): string => {
   return path.slice(path.lastIndexOf('/') + 1);
 };
 
-const { places, hidden, files, words, endings } = secretNames;
+const places = namesIn(known.secret.places);
+const hidden = namesIn(known.secret.hidden);
+const files = [...namesIn(known.secret.privateKeys).flatMap(variantsOf), ...namesIn(known.secret.files)];
+/** Last words of file names that hold secrets together with one of `endings`: `prod-secrets.json`, `api_key.txt`. */
+const words = namesIn(known.secret.words);
+const endings = namesIn(known.secret.endings);
 
 const isPlain = (pattern: string): boolean => !/[*?[/]/.test(pattern);
 
@@ -166,17 +190,17 @@ interface ObeyedMatcher extends Obeyed {
   isInWork: (path: string) => boolean;
 }
 
-const matcher = (kind: Obeyed['kind'], { by, files = [], anywhere = [], inWork = [] }: ObeyedGroup) => ({
+const matcher = (kind: Obeyed['kind'], { by, files, anywhere, inWork }: ObeyedGroup) => ({
   kind,
   by,
-  isFile: nameMatcher(files),
-  isAnywhere: placeMatcher(anywhere),
-  isInWork: placeMatcher(inWork),
+  isFile: nameMatcher(namesIn(files)),
+  isAnywhere: placeMatcher(namesIn(anywhere)),
+  isInWork: placeMatcher(namesIn(inWork)),
 });
 
 const matchers: readonly ObeyedMatcher[] = [
-  matcher('agent', agentNames),
-  ...obeyedNames.map(group => matcher('program', group)),
+  matcher('agent', known.agents),
+  ...known.programs.map(group => matcher('program', group)),
 ];
 
 /**
