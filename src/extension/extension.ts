@@ -71,7 +71,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     panelRegistration,
     runsView.registration,
     registerLmModels(current),
-    registerSkillTree(skillTree),
+    registerSkillTree(skillTree, current),
     registerSkillWatch(current, log),
     registerSkillLanguage(current, log),
     registerChatParticipant(current, runs, vscode.Uri.joinPath(context.extensionUri, 'media', 'icon.svg')),

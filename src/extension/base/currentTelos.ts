@@ -14,6 +14,7 @@ export class CurrentTelos implements vscode.Disposable {
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable;
   #telos: Promise<Telos> | undefined;
+  #look = async (): Promise<void> => {};
 
   /** Fires when a Telos has been opened. Its configuration is then known. */
   readonly onDidOpen = this.#opened.event;
@@ -57,6 +58,19 @@ export class CurrentTelos implements vscode.Disposable {
       },
     );
     return opening;
+  }
+
+  /** Resolves when changes to files of skills have been read, also those that nothing reported. */
+  look(): Promise<void> {
+    return this.#look();
+  }
+
+  /** Sets what looks for such changes. It never rejects. */
+  lookWith(look: () => Promise<void>): vscode.Disposable {
+    this.#look = look;
+    return new vscode.Disposable(() => {
+      this.#look = async () => {};
+    });
   }
 
   /** Makes the engine read the files again after they have changed. */

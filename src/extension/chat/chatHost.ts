@@ -54,7 +54,10 @@ export class ChatHost implements PlacedChat {
     this.#place = place;
     this.chat = new Chat({
       post: message => this.#post(message),
-      openTelos: () => desk.current.openTelos(),
+      openTelos: async () => {
+        await desk.current.look();
+        return desk.current.openTelos();
+      },
       readAttachments: kept => desk.kept.attachments(kept),
       readInfo: () => readChatInfo(desk.current, desk.log),
       isTrusted: () => vscode.workspace.isTrusted,

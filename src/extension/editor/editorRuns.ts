@@ -92,6 +92,7 @@ export class NativeRuns implements vscode.Disposable {
     one: NativeRun,
     onEvent: (event: RunEvent) => void,
   ): Promise<RunEnd> {
+    await this.#current.look();
     const telos = await this.#current.openTelos();
     let end: RunEnd | undefined;
     for await (const event of telos.run(request, human, one.controller.signal)) {

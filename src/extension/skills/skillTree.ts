@@ -108,7 +108,7 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
 }
 
 /** Shows the tree, with a message above it if Restricted Mode hides part of it. */
-export function registerSkillTree(tree: SkillTree): vscode.Disposable {
+export function registerSkillTree(tree: SkillTree, current: CurrentTelos): vscode.Disposable {
   const view = vscode.window.createTreeView('telos.skills', {
     treeDataProvider: tree,
     showCollapseAll: true,
@@ -120,7 +120,8 @@ export function registerSkillTree(tree: SkillTree): vscode.Disposable {
     // Set only after a listing. An empty tree alone does not mean that no skills exist.
     void vscode.commands.executeCommand('setContext', 'telos.noSkills', count === 0);
   });
-  return vscode.Disposable.from(view, listed);
+  const shown = view.onDidChangeVisibility(({ visible }) => visible && void current.look());
+  return vscode.Disposable.from(view, listed, shown);
 }
 
 function agentItem(agent: Agent): vscode.TreeItem {

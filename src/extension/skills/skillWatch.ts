@@ -1,19 +1,21 @@
 /**
- * Watches every folder that skills come from, as soon as the folders are known. Watches for missing folders until they
- * exist.
+ * Follows the folders that skills come from with the editor's watcher. The editor does not report everything in a new folder, so
+ * the folders are looked at again when a person is about to see or to use their skills.
  */
-
-import { existsSync, type FSWatcher, lstatSync, watch } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import * as vscode from 'vscode';
-import { isSkippedFolder } from '../../engine/files/placeFolder.ts';
+import type { Agent } from '../../engine/skills/agent.ts';
 import type { Telos } from '../../engine/telos.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { changesSkills, isWithin, linkTargets, type PathChange } from './skillFiles.ts';
+import { changesSkills, inSlices, isWithin, linkTargets, type PathChange } from './skillFiles.ts';
 
 /** A checkout or an unpacked archive changes many files at once. In milliseconds. */
 const settleTime = 100;
+/** By then the editor watches a new folder. What was written into it before is not reported. In milliseconds. */
+const secondLook = 1_000;
+
+type Config = Telos['config'];
 
 interface Root {
   folder: string;
@@ -29,54 +31,66 @@ class SkillWatch implements vscode.Disposable {
   readonly #current: CurrentTelos;
   readonly #log: vscode.LogOutputChannel;
   readonly #watchers = new Map<string, vscode.Disposable>();
-  readonly #newFolders: NewFolders;
-  readonly #following: vscode.Disposable;
-  #timer: NodeJS.Timeout | undefined;
-  // One after the other: two at once would each watch the same new folder.
+  readonly #timers = new Map<number, NodeJS.Timeout>();
+  readonly #subscriptions: vscode.Disposable;
+  /** What the skills were read from, and when that had last changed. Undefined until it has been read. */
+  #seen: { paths: readonly string[]; times: string } | undefined;
   #last = Promise.resolve();
 
   constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
     this.#current = current;
     this.#log = log;
-    this.#newFolders = new NewFolders(
-      (path, change) => this.#heard(dirname(path), path, change),
-      message => log.warn(message),
+    const follow = (): Promise<void> => this.#inTurn(() => this.#follow());
+    this.#subscriptions = vscode.Disposable.from(
+      current.onDidOpen(follow),
+      current.onDidRefresh(follow),
+      current.lookWith(() => this.#inTurn(() => this.#look())),
+      vscode.window.onDidChangeWindowState(({ focused }) => focused && void current.look()),
     );
-    const follow = (): void => {
-      this.#last = this.#last.then(() => this.#follow());
-    };
-    this.#following = vscode.Disposable.from(current.onDidOpen(follow), current.onDidRefresh(follow));
   }
 
   dispose(): void {
-    clearTimeout(this.#timer);
-    this.#following.dispose();
-    this.#newFolders.dispose();
+    this.#subscriptions.dispose();
+    for (const timer of this.#timers.values()) clearTimeout(timer);
     for (const watcher of this.#watchers.values()) watcher.dispose();
     this.#watchers.clear();
   }
 
+  /** Acts one after the other: two at once would each watch the same new folder. */
+  #inTurn(act: () => Promise<void>): Promise<void> {
+    this.#last = this.#last
+      .then(act)
+      .catch(error => this.#log.error('The folders of skills cannot be followed.', error));
+    return this.#last;
+  }
+
+  /** Reads the skills again if anything that they were read from has changed. */
+  async #look(): Promise<void> {
+    const seen = this.#seen;
+    if (seen === undefined || (await timesOf(seen.paths)) === seen.times) return;
+    this.#seen = undefined;
+    await this.#current.refresh();
+  }
+
   /** Updates the watchers. Roots change when agents.toml links folders or folders are created. */
   async #follow(): Promise<void> {
-    try {
-      const roots = await rootsOf(await this.#current.openTelos());
-      const wanted = new Map(roots.map(root => [`${root.folder}\n${root.pattern}`, root]));
-      for (const [key, watcher] of this.#watchers) {
-        if (wanted.has(key)) continue;
-        watcher.dispose();
-        this.#watchers.delete(key);
-      }
-      this.#newFolders.retain(path => roots.some(({ folder }) => isWithin(folder, path)));
-      const added = [...wanted].filter(([key]) => !this.#watchers.has(key));
-      const isFirst = this.#watchers.size === 0;
-      for (const [key, root] of added) this.#watchers.set(key, this.#watch(root));
-      // The editor's watchers start with a delay.
-      for (const [, { folder, pattern }] of added)
-        if (pattern === '**') await this.#newFolders.add(folder, !isFirst);
-      // Another look finds files that were written into a new folder before it was watched.
-      if (added.length > 0 && !isFirst) this.#refreshSoon();
-    } catch (error) {
-      this.#log.error('The folders of skills cannot be watched.', error);
+    const telos = await this.#current.openTelos();
+    const agents = await telos.agents();
+    const folders = foldersOf(telos.config, agents);
+    const paths = pathsOf(telos.config, agents, folders);
+    this.#seen = { paths, times: await timesOf(paths) };
+    const roots = rootsOf(telos.config, agents, folders);
+    const wanted = new Map(roots.map(root => [`${root.folder}\n${root.pattern}`, root]));
+    for (const [key, watcher] of this.#watchers) {
+      if (wanted.has(key)) continue;
+      watcher.dispose();
+      this.#watchers.delete(key);
+    }
+    const isFirst = this.#watchers.size === 0;
+    for (const [key, root] of wanted) {
+      if (this.#watchers.has(key)) continue;
+      this.#watchers.set(key, this.#watch(root));
+      if (!isFirst) this.#lookSoon();
     }
   }
 
@@ -87,8 +101,9 @@ class SkillWatch implements vscode.Disposable {
       (change: PathChange) =>
       async ({ fsPath }: vscode.Uri): Promise<void> => {
         if (basename(fsPath) === '.env') return this.#current.reopen();
-        if (!pattern.startsWith('*')) return this.#refreshSoon();
-        await this.#heard(root.fsPath, fsPath, change);
+        if (pattern.startsWith('*') && !(await this.#matters(root.fsPath, fsPath, change))) return;
+        this.#soon(settleTime, () => this.#current.refresh());
+        if (change !== 'deleted') this.#lookSoon();
       };
     return vscode.Disposable.from(
       watcher,
@@ -98,31 +113,33 @@ class SkillWatch implements vscode.Disposable {
     );
   }
 
-  async #heard(root: string, path: string, change: PathChange): Promise<void> {
+  async #matters(root: string, path: string, change: PathChange): Promise<boolean> {
+    const heldSkills = async (folder: string): Promise<boolean> => {
+      const agents = await (await this.#current.openTelos()).agents();
+      return agents.some(({ skills }) => skills.some(({ dir }) => isWithin(folder, dir)));
+    };
     try {
-      if (!(await changesSkills(root, path, change, folder => this.#heldSkills(folder)))) return;
-      if (change !== 'deleted') await this.#newFolders.add(path);
-      this.#refreshSoon();
+      return await changesSkills(root, path, change, heldSkills);
     } catch (error) {
       this.#log.error(`What the change of ${path} means for the skills is not known.`, error);
+      return false;
     }
   }
 
-  async #heldSkills(folder: string): Promise<boolean> {
-    const agents = await (await this.#current.openTelos()).agents();
-    return agents.some(({ skills }) => skills.some(({ dir }) => isWithin(folder, dir)));
+  #lookSoon(): void {
+    this.#soon(secondLook, () => this.#current.look());
   }
 
-  #refreshSoon(): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#current.refresh(), settleTime);
+  #soon(delay: number, act: () => Promise<void>): void {
+    clearTimeout(this.#timers.get(delay));
+    const timer = setTimeout(() => void act(), delay);
+    this.#timers.set(delay, timer);
   }
 }
 
-async function rootsOf(telos: Telos): Promise<Root[]> {
-  const { config } = telos;
+/** Returns the folders that are searched for skills, whether they exist or not. */
+function foldersOf(config: Config, agents: readonly Agent[]): string[] {
   const homes = [config.home, ...config.workspaceFolders.map(({ path }) => path)];
-  const agents = await telos.agents();
   const folders = [
     config.skillsDir,
     join(config.dataDir, 'agents'),
@@ -132,9 +149,13 @@ async function rootsOf(telos: Telos): Promise<Root[]> {
       .filter(({ source }) => source === 'linked' || source === 'project')
       .map(({ skillsDir }) => skillsDir),
   ];
+  return [...new Set(folders)];
+}
+
+function rootsOf(config: Config, agents: readonly Agent[], folders: readonly string[]): Root[] {
   const dirs = agents.flatMap(({ skills }) => skills.map(({ dir }) => dir));
   return [
-    ...[...new Set(folders)].map(folder => watchable(folder, '**')),
+    ...folders.map(folder => watchable(folder, '**')),
     ...linkTargets(folders, dirs).map(({ folder, isSkill }) => ({ folder, pattern: isSkill ? '*' : '**' })),
     watchable(config.configDir, '{agents.toml,.env}'),
     watchable(join(config.cwd, 'config'), 'agents.toml'),
@@ -152,103 +173,32 @@ function watchable(folder: string, pattern: string): Root {
   return { folder: above, pattern: relative(above, folder).split(sep)[0] ?? '*' };
 }
 
-/** Levels for a pack in its folder, for `skills` in the pack, and for the search below that. */
-const maxDepth = 6;
-/** Twice the folders of the largest collections. All programs share the system's own limit. */
-const maxFolders = 2_000;
-
-/** Called with an absolute path and the kind of its change. */
-type Heard = (path: string, change: PathChange) => void;
-
-export class NewFolders {
-  readonly #heard: Heard;
-  readonly #warn: (message: string) => void;
-  readonly #watchers = new Map<string, FSWatcher>();
-  #hasWarned = false;
-  #isDisposed = false;
-
-  /**
-   * `heard` is called for every path that changes directly in a watched folder. A new folder in it is watched only if
-   * it is added too.
-   */
-  constructor(heard: Heard, warn: (message: string) => void) {
-    this.#heard = heard;
-    this.#warn = warn;
-  }
-
-  /**
-   * Resolves when the folder is watched, with those below it if `isDeep`. Later writes are then reported, and earlier
-   * ones can be read. Does nothing for a link or anything else that is not a folder. Never rejects.
-   */
-  async add(folder: string, isDeep = true): Promise<void> {
-    if (process.platform === 'linux' && isFolder(folder)) await this.#add(folder, isDeep ? 0 : maxDepth);
-  }
-
-  /** Stops watching the folders for which `isWanted` returns false. */
-  retain(isWanted: (folder: string) => boolean): void {
-    for (const folder of this.#watchers.keys()) if (!isWanted(folder)) this.#forget(folder);
-  }
-
-  dispose(): void {
-    this.#isDisposed = true;
-    this.retain(() => false);
-  }
-
-  async #add(folder: string, depth: number): Promise<void> {
-    // Watched first and read afterwards, so that no new entry is missed in between.
-    if (!this.#watch(folder) || depth >= maxDepth) return;
-    const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-    for (const entry of entries)
-      if (entry.isDirectory() && !isSkippedFolder(entry.name))
-        await this.#add(join(folder, entry.name), depth + 1);
-  }
-
-  #watch(folder: string): boolean {
-    // The name may now belong to another folder than the watched one.
-    this.#forget(folder);
-    if (this.#isDisposed) return false;
-    if (this.#watchers.size >= maxFolders) {
-      this.#warnOnce(
-        `More than ${maxFolders} new folders: changes below ${folder} and others show after a refresh.`,
-      );
-      return false;
-    }
-    try {
-      const watcher = watch(folder, { persistent: false }, (kind, name) => this.#hear(folder, kind, name));
-      watcher.on('error', () => this.#forget(folder));
-      this.#watchers.set(folder, watcher);
-      return true;
-    } catch (error) {
-      // The folder is already removed, or the system cannot watch any more folders.
-      if (existsSync(folder)) this.#warnOnce(`${folder} cannot be watched: ${String(error)}`);
-      return false;
-    }
-  }
-
-  /** Warns once, because the cause is the same for the many folders that follow. */
-  #warnOnce(message: string): void {
-    if (!this.#hasWarned) this.#warn(message);
-    this.#hasWarned = true;
-  }
-
-  #hear(folder: string, kind: 'rename' | 'change', name: string | null): void {
-    if (!existsSync(folder)) this.#forget(folder);
-    else if (name !== null && !isSkippedFolder(name)) {
-      const path = join(folder, name);
-      this.#heard(path, kind === 'change' ? 'changed' : existsSync(path) ? 'created' : 'deleted');
-    }
-  }
-
-  #forget(folder: string): void {
-    this.#watchers.get(folder)?.close();
-    this.#watchers.delete(folder);
-  }
+/** Returns the folders and files that change with the skills. Other programs write beside a folder of skills, so that does not count. */
+function pathsOf(config: Config, agents: readonly Agent[], folders: readonly string[]): string[] {
+  const settings = [config.configDir, join(config.cwd, 'config')].map(folder => join(folder, 'agents.toml'));
+  const ofPacks = agents
+    .flatMap(({ packDir, skillsDir }) => [
+      packDir,
+      join(packDir, 'agent.toml'),
+      join(packDir, 'mcp.json'),
+      skillsDir,
+    ])
+    .filter(path => folders.some(folder => isWithin(folder, path)));
+  const ofSkills = agents.flatMap(({ skills }) => skills.flatMap(({ dir, file }) => [dirname(dir), file]));
+  return [...new Set([...folders, ...settings, ...ofPacks, ...ofSkills])];
 }
 
-function isFolder(path: string): boolean {
+/** Returns when the paths had last changed, as one text to compare. */
+async function timesOf(paths: readonly string[]): Promise<string> {
+  const times: number[] = [];
+  for await (const path of inSlices(paths)) times.push(timeOf(path));
+  return times.join();
+}
+
+function timeOf(path: string): number {
   try {
-    return lstatSync(path).isDirectory();
+    return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
   } catch {
-    return false;
+    return 0;
   }
 }

@@ -146,7 +146,13 @@ describe('the tree over all roots', () => {
     }
   });
 
-  it('follows what lies deep in a folder that came as a whole', async () => {
+  /** Hides the tree and shows it, as a person does who goes to the files and comes back. */
+  async function showTree(): Promise<void> {
+    await vscode.commands.executeCommand('workbench.view.explorer');
+    await vscode.commands.executeCommand('telos.skills.focus');
+  }
+
+  it('shows what lies deep in a folder that came as a whole, at the latest when the tree is shown', async () => {
     await nodes('tree-agent'); // opens the engine, which asks for the watchers
     const made = join(configDir, '..', 'made');
     await add(join(made, 'skills', 'moved'));
@@ -156,12 +162,16 @@ describe('the tree over all roots', () => {
     const description = async (): Promise<string> => (await nodes('tree-agent'))[0]?.skill.description ?? '';
     assert.equal(await description(), 'Does it');
     await add(join(skillsDir, 'tree-agent', 'skills', 'moved'), '---\ndescription: Does more\n---\nDo it.\n');
+    await showTree();
     await until(async () => (await description()) === 'Does more');
     await add(join(skillsDir, 'tree-agent', 'skills', 'second.one'));
+    await showTree();
     await until(async () => (await ids('tree-agent')) === 'moved,second.one');
     await rename(join(skillsDir, 'tree-agent', 'skills', 'second.one'), join(configDir, '..', 'second.one'));
+    await showTree();
     await until(async () => (await ids('tree-agent')) === 'moved');
     await rename(join(configDir, '..', 'second.one'), join(skillsDir, 'tree-agent', 'skills', 'third.one'));
+    await showTree();
     await until(async () => (await ids('tree-agent')) === 'moved,third.one');
   });
 
