@@ -12,7 +12,10 @@ import {
   type Command,
   CommanderError,
   completed,
+  helpWanted,
+  literalWords,
   longOptions,
+  mistypedCommand,
   Option,
   openParser,
   optionsWithWord,
@@ -31,21 +34,27 @@ Examples:
   telos run daily kickoff             finds the skill by its name and runs it
   telos --agent kairos "plan my day"  asks one agent only
   telos --dry-run kickoff             says what would run
+  telos -- runs of the week           sends words as they are, though a command has their name
 
 Exit codes: 0 completed, 1 no match or failed, 2 wrong usage, 130 cancelled.`;
 
 /** Shown because a request may begin with the name of a command. */
-const requestHint = '(A request that begins with this word goes in quotes, as in: telos "agents of change")';
+const requestHint = '(A request that begins with this word goes behind --, as in: telos -- agents of change)';
 
-/** Runs the command line and returns the exit code. `packageFile` contains the version. */
+/** Runs the command line and returns the exit code. `packageFile` contains the version, and the sample lies beside it. */
 export async function runCommandLine(args: readonly string[], packageFile: URL): Promise<number> {
   let exitCode = 0;
   const terminal = openTerminal();
-  const program = commands(terminal, packageFile, code => {
+  const given: { literal?: string[] } = {};
+  const program = commands(terminal, packageFile, given, code => {
     exitCode = code;
   });
+  const literal = literalWords(args, program);
+  if (literal) given.literal = literal;
   try {
-    await program.parseAsync(args, { from: 'user' });
+    // The parser would take a command's name after `--` as the command.
+    const parsed = literal ? args.slice(0, -1 - literal.length) : args;
+    await program.parseAsync(parsed, { from: 'user' });
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -64,7 +73,13 @@ interface GlobalOptions extends RequestOptions {
   version?: boolean;
 }
 
-function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => void): Command {
+/** `given.literal` are words of a request that must not be taken for a command. */
+function commands(
+  terminal: Terminal,
+  packageFile: URL,
+  given: { literal?: string[] },
+  exit: (code: number) => void,
+): Command {
   const program = openParser(terminal);
   program
     .description(
@@ -91,16 +106,21 @@ function commands(terminal: Terminal, packageFile: URL, exit: (code: number) => 
     .addHelpText('after', examples)
     .action(async (words: string[], options: GlobalOptions) => {
       if (options.version) return terminal.out(`${versionIn(packageFile)}\n`);
+      const text = (given.literal ?? words).join(' ').trim();
+      if (given.literal) return exit(await requestCommand(text, options, terminal));
       if (words.length === 0 && terminal.canAsk) {
         const { interactiveCommand } = await import('./interactiveCommand.ts');
         return exit(await interactiveCommand(options, terminal));
       }
       if (words.length === 0 && Object.keys(options).length === 0) return program.outputHelp();
-      exit(await requestCommand(words.join(' ').trim(), options, terminal));
+      const helped = helpWanted(text, program);
+      if (helped) return helped.outputHelp();
+      exit(await requestCommand(text, options, terminal, { meant: mistypedCommand(text, program) }));
     });
+  const samples = new URL('media/demo/', packageFile);
   for (const [group, listed] of Object.entries(groups)) {
     program.commandsGroup(group);
-    for (const one of listed) addCommand(program, one, { program, terminal, exit });
+    for (const one of listed) addCommand(program, one, { program, terminal, exit, samples });
   }
   shareOptions(program, ['ask']);
   return program;
@@ -169,9 +189,16 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
   ],
   'Skills of your own:': [
     {
+      name: 'demo',
+      description: 'play the sample in a temporary folder, without a model',
+      options: [json(), new Option('--verbose', 'also show tool results')],
+      run: async ({ options, terminal, samples }) => (await setup()).demoCommand(options, terminal, samples),
+    },
+    {
       name: 'init',
       description: 'create the skills folder and a configuration',
-      run: async ({ options, terminal }) => (await setup()).initCommand(options, terminal),
+      options: [new Option('--sample', 'and add the sample’s skills')],
+      run: async ({ options, terminal, samples }) => (await setup()).initCommand(options, terminal, samples),
     },
     {
       name: 'skill',

@@ -131,7 +131,7 @@ function missingText(wanted: string | undefined, all: readonly Agent[], config: 
   return [
     'No agents found. A skill is a file of this name:',
     `  ${config.skillsDir}/<agent>/skills/<skill>/SKILL.md`,
-    '`telos init` creates the folder and a configuration to start from.',
+    '`telos demo` plays a sample, and `telos init --sample` adds it to your skills.',
   ].join('\n');
 }
 

@@ -11,6 +11,7 @@ import {
   type OptionValues,
 } from 'commander';
 import { amountIn, mostRounds, roundsIn } from '../engine/config.ts';
+import { isOneEditAway } from '../engine/routing/language.ts';
 import type { CompletedCommand } from './completionScript.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -52,13 +53,15 @@ export interface CommandCall {
   options: OptionValues;
   terminal: Terminal;
   program: Command;
+  /** The sample's skills and the folder to try them in. */
+  samples: URL;
 }
 
 /** Adds the command and those below it. Its exit code goes to `exit`. */
 export function addCommand(
   above: Command,
   { name, description, arguments: taken = [], options = [], run, inner }: CliCommand,
-  frame: { program: Command; terminal: Terminal; exit: (code: number) => void },
+  frame: Pick<CommandCall, 'program' | 'terminal' | 'samples'> & { exit: (code: number) => void },
 ): void {
   const command = above.command(name).description(description);
   for (const one of taken) command.addArgument(one);
@@ -67,13 +70,13 @@ export function addCommand(
   for (const one of inner ?? []) addCommand(command, one, frame);
   if (!run) return;
   command.action(async (...typed: unknown[]) => {
-    const { program, terminal, exit } = frame;
+    const { exit, ...rest } = frame;
     // The parser hands over each argument, then the options and the command.
     const [first, second = ''] = typed
       .slice(0, taken.length)
       .map(word => (Array.isArray(word) ? word.join(' ').trim() : (word as string | undefined)));
     const options = command.optsWithGlobals();
-    exit(await run({ words: [first ?? '', second], word: first, options, terminal, program }));
+    exit(await run({ ...rest, words: [first ?? '', second], word: first, options }));
   });
 }
 
@@ -146,4 +149,53 @@ export function shareOptions(program: Command, runs: readonly string[]): void {
       return;
     program.error(`error: --dry-run is for requests; '${command.name()}' has none.`);
   });
+}
+
+/**
+ * Returns the words after a `--` that stands before any command: they are a request, whatever they are. Returns undefined if there
+ * is no such `--`.
+ */
+export function literalWords(args: readonly string[], program: Command): string[] | undefined {
+  const withWord = new Set(program.options.filter(({ required }) => required).map(({ long }) => long));
+  for (let at = 0; at < args.length; at++) {
+    const word = args[at] ?? '';
+    if (word === '--') return args.slice(at + 1);
+    if (!word.startsWith('-')) return undefined;
+    if (withWord.has(word)) at++;
+  }
+  return undefined;
+}
+
+/** Words that people try as commands, and what they mean. */
+const otherWords: Readonly<Record<string, string>> = {
+  version: '--version',
+  list: 'list-skills',
+  ls: 'list-skills',
+  skills: 'list-skills',
+  log: 'runs --follow',
+  logs: 'runs --follow',
+  history: 'runs',
+  check: 'lint',
+  remove: 'uninstall',
+  setup: 'init',
+  bot: '--help',
+};
+
+/**
+ * Returns what the words try to call, as it is written behind `telos`. Returns undefined if they are a request: a command with a
+ * typing mistake stands alone, or before a command below it or a folder.
+ */
+export function mistypedCommand(request: string, program: Command): string | undefined {
+  const [first = '', second, ...more] = request.split(/\s+/);
+  if (second === undefined && Object.hasOwn(otherWords, first)) return otherWords[first];
+  const near = program.commands.find(command => isOneEditAway(first, command.name()));
+  const isFolder = more.length === 0 && /^(?:~|\.{1,2})?\/|^\.{1,2}$/.test(second ?? '');
+  const isInner = near?.commands.some(inner => inner.name() === second);
+  return second === undefined || isFolder || isInner ? near?.name() : undefined;
+}
+
+/** Returns the command that `telos help ...` asks about: `telos` itself, or the one that is named. Undefined for other words. */
+export function helpWanted(request: string, program: Command): Command | undefined {
+  if (request === 'help') return program;
+  return program.commands.find(command => request === `help ${command.name()}`);
 }

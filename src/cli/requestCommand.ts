@@ -28,12 +28,15 @@ export interface RequestOptions extends ConfigOptions {
   record?: string;
 }
 
-/** Runs the request and returns the exit code. */
+/**
+ * Runs the request and returns the exit code. `meant` is the command that the request may be instead: then it runs only if a
+ * skill or an agent has its name.
+ */
 export async function requestCommand(
   text: string,
   options: RequestOptions,
   terminal: Terminal,
-  more: Pick<RunRequest, 'withoutSkill'> = {},
+  { meant, ...more }: Pick<RunRequest, 'withoutSkill'> & { meant?: string | undefined } = {},
 ): Promise<number> {
   if (text === '') {
     terminal.say('Say what you want, for example: telos run daily kickoff (telos --help shows the rest)');
@@ -42,7 +45,20 @@ export async function requestCommand(
   const config = configFor(options, terminal);
   if (!config) return 2;
   const request = { text, ...more, ...(options.agent === undefined ? {} : { agent: options.agent }) };
-  return carryOut(Telos.open(config), request, options, terminal);
+  const telos = Telos.open(config);
+  if (meant !== undefined && !(await isName(text, telos))) {
+    terminal.say(
+      `There is no command '${terminalLine(text.split(/\s+/)[0] ?? '')}'. Did you mean: telos ${meant}? (To send it as a request: telos -- ${terminalLine(text)})`,
+    );
+    return 2;
+  }
+  return carryOut(telos, request, options, terminal);
+}
+
+async function isName(text: string, telos: Telos): Promise<boolean> {
+  const word = text.toLowerCase();
+  const names = (await telos.agents()).flatMap(({ name, skills }) => [name, ...skills.map(({ id }) => id)]);
+  return names.some(name => name.toLowerCase() === word);
 }
 
 /** Runs a request, or says what would run. Returns the exit code. */

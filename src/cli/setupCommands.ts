@@ -1,30 +1,74 @@
 /**
- * Implements the commands that change or check the set-up: `telos init`, `skill add`, `install`, `uninstall` and `doctor`.
+ * Implements the commands that change or check the set-up: `telos demo`, `init`, `skill add`, `install`, `uninstall` and `doctor`.
  */
 
-import { basename, resolve } from 'node:path';
+import { cp, mkdtemp, realpath } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { loadConfig } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { keptDays } from '../engine/files/replacedFolders.ts';
 import { timeText } from '../engine/records/runText.ts';
+import { addSamplePack } from '../engine/skills/scaffold.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeReport, isBroken } from '../protocol/doctorReport.ts';
 import { describeOrigin, describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { carryOut, type RequestOptions } from './requestCommand.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
 import { errorText, exactText, terminalJson, terminalText, toldText } from './terminalText.ts';
 
-/** Creates the configuration and the skills folder. Returns the exit code. */
-export async function initCommand(options: ConfigOptions, terminal: Terminal): Promise<number> {
+/** Plays the sample's recorded run in a temporary folder of its own, which stays for the person to look at. Returns the exit code. */
+export async function demoCommand(
+  options: RequestOptions,
+  terminal: Terminal,
+  samples: URL,
+): Promise<number> {
+  const home = await realpath(await mkdtemp(join(tmpdir(), 'telos-demo-')));
+  const cwd = join(home, 'sample');
+  await cp(new URL('workspace/', samples), cwd, { recursive: true });
+  await addSamplePack(fileURLToPath(new URL('skills/', samples)), join(home, '.skills'));
+  // Nothing of the person's own is read: no key, no rule, no skill.
+  const env = { PATH: process.env['PATH'], HOME: home };
+  const config = loadConfig({ env, home, cwd, provider: 'replay', routingMode: 'local' });
+  const words = 'run daily kickoff';
+  if (!options.json) terminal.say(`The sample, in ${terminalText(cwd)}: telos ${words}\n`);
+  const code = await carryOut(Telos.open(config), { text: words }, options, terminal);
+  if (code === 0 && !options.json) {
+    const next = ['`telos init --sample` adds these skills to yours.', modelHint];
+    terminal.say(`\n${terminalText(`The plan is ${join(cwd, 'today.md')}`)}\n${next.join(' ')}`);
+  }
+  return code;
+}
+
+const modelHint = 'With the key of a provider or a running Ollama, a model answers.';
+
+/** Creates the configuration and the skills folder, with `sample` also the sample's skills. Returns the exit code. */
+export async function initCommand(
+  options: ConfigOptions & { sample?: boolean },
+  terminal: Terminal,
+  samples: URL,
+): Promise<number> {
   return withTelos(options, terminal, async telos => {
     const { configFile, configWritten, skillsDir } = await telos.init();
     const lines = [
       configWritten ? `Created ${configFile}` : `${configFile} exists; not overwriting it.`,
-      `Skills go to ${skillsDir}; \`telos skill add <agent> <name>\` writes a first one.`,
+      options.sample
+        ? await addSamples(skillsDir, samples)
+        : `Skills go to ${skillsDir}; \`telos skill add <agent> <name>\` writes a first one, \`telos init --sample\` adds the sample.`,
     ];
     terminal.out(terminalText(`${lines.join('\n')}\n`));
     return 0;
   });
+}
+
+async function addSamples(skillsDir: string, samples: URL): Promise<string> {
+  const [name] = await addSamplePack(fileURLToPath(new URL('skills/', samples)), skillsDir);
+  if (name === undefined)
+    return `The sample is in ${skillsDir} already, or an agent of its name; it stays as it is.`;
+  return `Added agent '${name}' to ${skillsDir}; run it with: telos run daily kickoff`;
 }
 
 /** Writes a first skill. Returns the exit code. */

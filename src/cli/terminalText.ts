@@ -36,7 +36,7 @@ export function remedyText(remedy: Remedy): string {
     case 'choose_model':
       return 'Choose another one with --provider and --model, or with TELOS_PROVIDER and TELOS_MODEL.';
     case 'add_skill':
-      return `\`telos init\` creates ${remedy.folder}, \`telos skill add\` a first skill.`;
+      return `\`telos demo\` plays a sample; \`telos init --sample\` adds it to ${remedy.folder}.`;
     case 'choose_name':
       return 'Install this agent under another name with --as <name>, or remove or rename the other one.';
     case 'review_agent':

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SkillEndRecord } from '../../src/engine/records/logFile.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
@@ -228,15 +228,23 @@ describe('telos', function () {
     assert.ok(existsSync(join(home.skillsDir, 'kairos/made-by-command')));
   });
 
-  it('records a run and plays it back offline with the same file at its end', async () => {
+  it('records a run and plays it back offline with the same file at its end, and nowhere else', async () => {
     const env = await serving([{ text: ['Writing. '], toolCalls: [writePlan] }, { text: ['Done.'] }]);
     const live = await home.run(['--record', 'run.jsonl', 'kickoff'], { env });
     assert.equal(live.code, 0, live.stderr);
     await server?.close();
-    const again = await home.run(['--cwd', '../elsewhere', '--replay', 'run.jsonl', 'kickoff']);
+    rmSync(join(home.workDir, 'today.md'));
+    const again = await home.run(['--replay', 'run.jsonl', 'kickoff']);
     assert.deepEqual([again.code, again.stdout], [0, live.stdout]);
     assert.match(again.stderr, /recording of claude-haiku-4-5/);
-    assert.equal(readFileSync(join(home.folder.path, 'elsewhere/today.md'), 'utf8'), '# Today\n');
+    assert.equal(readFileSync(join(home.workDir, 'today.md'), 'utf8'), '# Today\n');
+    const elsewhere = await home.run(['--cwd', '../elsewhere', '--replay', 'run.jsonl', 'kickoff']);
+    assert.equal(elsewhere.code, 1);
+    assert.match(
+      elsewhere.stderr,
+      /This recording was made in another folder\. Set up a model to run it here\./,
+    );
+    assert.ok(!existsSync(join(home.folder.path, 'elsewhere/today.md')));
   });
 
   it('is quiet when the reader of stdout goes away, and ends what it began', async () => {
@@ -343,7 +351,7 @@ describe('telos', function () {
       assert.deepEqual([code, stdout], [2, ''], args.join(' '));
       assert.ok(stderr.length > 0);
     }
-    assert.match((await home.run(['agents', 'of', 'change'])).stderr, /goes in quotes/);
+    assert.match((await home.run(['agents', 'of', 'change'])).stderr, /goes behind --/);
   });
 
   it('takes options of its own behind the name of a command too', async () => {

@@ -20,8 +20,9 @@ export interface CompletionRequest {
   tools: readonly ToolDefinition[];
   /** Upper bound of the answer, in tokens. */
   maxTokens: number;
-  /** Folder of the skill that runs; only a recording reads it. */
+  /** Folder of the skill that runs, and the folder in which it works; only a recording reads them. */
   skillDir?: string;
+  workingDir?: string;
   /** True if the first block of the first message is the same in many requests, so that a provider should keep it in its cache. */
   repeatsStart?: boolean;
 }

@@ -1,10 +1,17 @@
-/** Records a model's turns in a file and replays them; also defines the format of that file. */
+/**
+ * Records a model's turns in a file and replays them; also defines the format of that file. A recording answers to what tools found
+ * in one folder, so it plays only where they find the same.
+ */
 
+import { createHash } from 'node:crypto';
+import { existsSync, realpathSync } from 'node:fs';
 import { access } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
+import type { Message, ToolResultBlock, ToolUseBlock } from '../../protocol/run.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
+import { isInside } from '../files/paths.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
 import type { CompletionRequest, Provider, StreamEvent } from './provider.ts';
 import { pause } from './turn.ts';
@@ -25,10 +32,17 @@ export interface RecordingHeader extends RecordedRun {
   model: string;
   /** ISO 8601. */
   recordedAt: string;
+  /** Digest of the working folder's path. Missing if the recording is made to play in any folder with the same files. */
+  folder?: string;
 }
 
 /** Each further line of a recording: one model turn. The last event is `done`; there is no `retry`. */
 export interface RecordedTurn {
+  /**
+   * What the calls of the turn before returned, one digest for each. A null, written by hand, fits everything: a date is never
+   * the same again. Missing if there were no calls.
+   */
+  results?: (string | null)[];
   events: StreamEvent[];
 }
 
@@ -45,11 +59,16 @@ export function recordingProvider(inner: Provider, file: string, run: RecordedRu
     model: inner.model,
     recordedAt: new Date().toISOString(),
   };
-  const lines = [JSON.stringify(header)];
+  const lines: string[] = [];
   return {
     ...inner,
     async *streamCompletion(request, signal) {
-      const turn: RecordedTurn = { events: [] };
+      if (lines.length === 0)
+        lines.push(
+          JSON.stringify({ ...header, ...(request.workingDir && { folder: folderDigest(request) }) }),
+        );
+      const results = lastResults(request.messages).map(resultDigest);
+      const turn: RecordedTurn = { ...(results.length > 0 && { results }), events: [] };
       for await (const event of inner.streamCompletion(request, signal)) {
         if (event.type !== 'retry') turn.events.push(event);
         // Written before `done` is passed on, since the caller may stop reading after that event.
@@ -85,8 +104,9 @@ const longestTurnMs = 4_000;
 
 /**
  * Returns a provider that plays `file`. The number of the model's messages in the request selects the turn, so that no state
- * is kept between requests. Token counts are left out: a recording costs nothing. Throws TelosError `config` if the file
- * cannot be read. The message names the file, and the line if its content is invalid.
+ * is kept between requests. Token counts are left out: a recording costs nothing. A turn throws TelosError `provider` if the
+ * calls before it returned something else than was recorded, or if it acts in a folder that is not known to be the same. Throws
+ * TelosError `config` if the file cannot be read. The message names the file, and the line if its content is invalid.
  */
 export async function openReplay(file: string, paceMs = standardPaceMs): Promise<Provider> {
   const { header, turns } = parseRecording(readRecording(file), file);
@@ -99,6 +119,8 @@ export async function openReplay(file: string, paceMs = standardPaceMs): Promise
       const position = request.messages.filter(message => message.role === 'assistant').length;
       const turn = turns[position];
       if (!turn) throw noSuchTurn(file, position + 1, turns.length);
+      checkResults(turn, request, file);
+      if (turn.events.some(acts) && !isSameFolder(header, turns, request)) throw otherFolder();
       const step = Math.min(paceMs, longestTurnMs / turn.events.length);
       for (const event of turn.events) {
         if (step > 0) await pause(step, signal);
@@ -150,6 +172,119 @@ function speechless(why: Sentence): Provider {
     },
   };
 }
+
+interface DoneCall {
+  call: ToolUseBlock;
+  result: ToolResultBlock;
+}
+
+/** Returns the calls of the model's last message with their results. Empty if it made none. */
+const lastResults = (messages: readonly Message[]): DoneCall[] =>
+  resultsAt(
+    messages,
+    messages.findLastIndex(({ role }) => role === 'assistant'),
+  );
+
+/** Returns the calls of the message at `index` with their results, which stand in the next one. */
+function resultsAt(messages: readonly Message[], index: number): DoneCall[] {
+  const [asked, answered] = [messages[index]?.content, messages[index + 1]?.content];
+  if (!Array.isArray(asked) || !Array.isArray(answered)) return [];
+  const results = answered.filter(block => block.type === 'tool_result');
+  return asked.flatMap(call => {
+    const result = call.type === 'tool_use' && results.find(({ tool_use_id }) => tool_use_id === call.id);
+    return result ? [{ call, result }] : [];
+  });
+}
+
+/** Tools whose results say only whether they worked: a file that is written again was there before. */
+const writes = ['write_file', 'edit_file'];
+
+function resultDigest({ call, result }: DoneCall): string {
+  if (result.is_error) return `error ${digest(result.content)}`;
+  return writes.includes(call.name) ? 'written' : digest(result.content);
+}
+
+const digest = (value: unknown): string =>
+  createHash('sha256').update(JSON.stringify(value)).digest('base64url');
+
+const folderDigest = ({ workingDir = '' }: CompletionRequest): string => digest(realPlaceOf(workingDir));
+
+function realPlaceOf(folder: string): string {
+  try {
+    return realpathSync(folder);
+  } catch {
+    return folder; // It is made by the first write.
+  }
+}
+
+/** Throws if the calls before this turn returned something else than was recorded. */
+function checkResults({ results = [] }: RecordedTurn, { messages }: CompletionRequest, file: string): void {
+  const found = lastResults(messages);
+  if (results.length < found.length) {
+    const why = sentence('The recording {0} does not say what the tools found.', file);
+    throw new TelosError('provider', [why], { remedy: { kind: 'record_again' } });
+  }
+  for (const [index, done] of found.entries()) {
+    if (isSameResult(results[index], done)) continue;
+    // A file that could not be written was refused, or is in the way: that says nothing about the folder.
+    throw writes.includes(done.call.name) ? otherCourse(done.call.name) : otherFolder();
+  }
+}
+
+const isSameResult = (recorded: string | null | undefined, done: DoneCall): boolean =>
+  recorded === null || recorded === resultDigest(done);
+
+/** Tools that change nothing, wherever a recording plays. */
+const looks = ['read_file', 'list_directory', 'search_files', 'glob'];
+
+const acts = (event: StreamEvent): boolean => event.type === 'tool_call' && !looks.includes(event.call.name);
+
+/**
+ * Returns true if the run works in the folder of the recording, or has read the same file as the recording in its own. Files of
+ * the skill do not count, since they are the same everywhere.
+ */
+function isSameFolder(
+  { folder }: RecordingHeader,
+  turns: readonly RecordedTurn[],
+  request: CompletionRequest,
+): boolean {
+  const { workingDir, skillDir, messages } = request;
+  if (workingDir === undefined) return false;
+  if (folder === folderDigest(request)) return true;
+  const place = realPlaceOf(workingDir);
+  const isOwn = ({ call }: DoneCall): boolean => {
+    const path = resolve(place, String(call.input['path']));
+    const ofSkill = skillDir !== undefined && isInside(realPlaceOf(skillDir), path);
+    return call.name === 'read_file' && isInside(place, path) && existsSync(path) && !ofSkill;
+  };
+  return turns.some(({ results = [] }, position) => {
+    const asked = assistantIndex(messages, position - 1);
+    const found = asked < 0 ? [] : resultsAt(messages, asked);
+    return found.some(
+      (done, index) =>
+        isOwn(done) &&
+        !done.result.is_error &&
+        results[index] === resultDigest(done) &&
+        done.result.content !== '',
+    );
+  });
+}
+
+/** Returns the index of the model's message with that number, counted from 0; -1 if there is none. */
+function assistantIndex(messages: readonly Message[], number: number): number {
+  const indexes = messages.flatMap(({ role }, index) => (role === 'assistant' ? [index] : []));
+  return indexes[number] ?? -1;
+}
+
+const otherFolder = (): TelosError => stopped(sentence('This recording was made in another folder.'));
+
+const otherCourse = (tool: string): TelosError =>
+  stopped(sentence('This recording has no answer to what {0} returned.', tool));
+
+const stopped = (why: Sentence): TelosError =>
+  new TelosError('provider', [why, sentence('Set up a model to run it here.')], {
+    remedy: { kind: 'set_up_model' },
+  });
 
 function noSuchTurn(file: string, wanted: number, held: number): TelosError {
   const why = sentence('The recording {0} has {1} turns, and turn {2} is wanted.', file, held, wanted);
@@ -204,8 +339,9 @@ function isHeader(value: unknown): value is RecordingHeader {
 }
 
 function isTurn(value: unknown): value is RecordedTurn {
-  const events = (value as Partial<RecordedTurn> | null)?.events;
-  return Array.isArray(events) && events.every(isStreamEvent) && events.at(-1)?.type === 'done';
+  const { events, results = [] } = (value ?? {}) as Partial<RecordedTurn>;
+  const areResults = Array.isArray(results) && results.every(one => one === null || typeof one === 'string');
+  return areResults && Array.isArray(events) && events.every(isStreamEvent) && events.at(-1)?.type === 'done';
 }
 
 function isStreamEvent(value: unknown): value is StreamEvent {

@@ -202,10 +202,14 @@ async function* modelTurn(spec: RunSpec, signal: AbortSignal): AsyncGenerator<Ru
   }
 }
 
-const requestOf = ({ system, messages, skillDir }: RunSpec, tools: readonly Tool[]): CompletionRequest => ({
+const requestOf = (
+  { system, messages, skillDir, context: { workingDir } }: RunSpec,
+  tools: readonly Tool[],
+): CompletionRequest => ({
   system,
   messages,
   tools: tools.map(tool => tool.definition),
+  workingDir,
   ...(skillDir === undefined ? {} : { skillDir }),
   maxTokens: defaultMaxTokens,
 });
