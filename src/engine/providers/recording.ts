@@ -257,23 +257,18 @@ function isSameFolder(
     const ofSkill = skillDir !== undefined && isInside(realPlaceOf(skillDir), path);
     return call.name === 'read_file' && isInside(place, path) && existsSync(path) && !ofSkill;
   };
-  return turns.some(({ results = [] }, position) => {
-    const asked = assistantIndex(messages, position - 1);
-    const found = asked < 0 ? [] : resultsAt(messages, asked);
-    return found.some(
-      (done, index) =>
+  const asked = messages.flatMap(({ role }, index) => (role === 'assistant' ? [index] : []));
+  return asked.some((index, position) =>
+    resultsAt(messages, index).some((done, which) => {
+      const { is_error, content } = done.result;
+      return (
+        !is_error &&
+        content !== '' &&
         isOwn(done) &&
-        !done.result.is_error &&
-        results[index] === resultDigest(done) &&
-        done.result.content !== '',
-    );
-  });
-}
-
-/** Returns the index of the model's message with that number, counted from 0; -1 if there is none. */
-function assistantIndex(messages: readonly Message[], number: number): number {
-  const indexes = messages.flatMap(({ role }, index) => (role === 'assistant' ? [index] : []));
-  return indexes[number] ?? -1;
+        turns[position + 1]?.results?.[which] === resultDigest(done)
+      );
+    }),
+  );
 }
 
 const otherFolder = (): TelosError => stopped(sentence('This recording was made in another folder.'));

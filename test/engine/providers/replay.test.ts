@@ -10,6 +10,8 @@ import {
   recordingProvider,
   replayBySkill,
 } from '../../../src/engine/providers/recording.ts';
+import { listDirectoryTool, readFileTool } from '../../../src/engine/tools/files.ts';
+import type { Message } from '../../../src/protocol/run.ts';
 
 const turns: StreamEvent[][] = [
   [
@@ -185,22 +187,91 @@ describe('recording and replay', () => {
     assert.deepEqual(await collect(replayBySkill(0), request(0, skillDir)), turns[0]);
   });
 
-  it('holds sample recordings that play to their end', async () => {
-    const skills = fileURLToPath(new URL('../../../media/demo/skills/kairos/skills/', import.meta.url));
-    for (const [skill, rounds, writes] of [
-      ['kickoff', 4, 'today.md'],
-      ['weekly-summary', 5, 'weekly-summary.md'],
-    ] as const) {
-      const replay = await openSkillReplay(join(skills, skill), 0);
-      const events: StreamEvent[] = [];
-      for (let position = 0; position < rounds; position += 1) {
-        events.push(...(await collect(replay, request(position))));
+  /** Plays a recording as a loop would, with the real tools that look, and with `said` in place of those that act. */
+  async function playAll(replay: Provider, workingDir: string, said = 'done'): Promise<StreamEvent[]> {
+    const messages: Message[] = [{ role: 'user', content: 'go' }];
+    const all: StreamEvent[] = [];
+    const signal = new AbortController().signal;
+    const context = {
+      workingDir,
+      packDir: folder,
+      skillDir: folder,
+      commandDir: workingDir,
+      env: {},
+      signal,
+    };
+    for (let isDone = false; !isDone; ) {
+      const events = await collect(replay, { system: '', messages, tools: [], maxTokens: 9, workingDir });
+      all.push(...events);
+      const calls = events.flatMap(event => (event.type === 'tool_call' ? [event.call] : []));
+      const results = [];
+      for (const { id, name, input } of calls) {
+        const tool = [listDirectoryTool, readFileTool].find(({ definition }) => definition.name === name);
+        const { content, isError } = (await tool?.execute(input, context)) ?? {
+          content: said,
+          isError: false,
+        };
+        results.push({ type: 'tool_result' as const, tool_use_id: id, content, is_error: isError });
       }
+      messages.push({
+        role: 'assistant',
+        content: calls.map(call => ({ type: 'tool_use' as const, ...call })),
+      });
+      messages.push({ role: 'user', content: results });
+      isDone = calls.length === 0;
+    }
+    return all;
+  }
+
+  it('holds sample recordings that play to their end in the sample folder, whatever commands say', async () => {
+    const demo = fileURLToPath(new URL('../../../media/demo/', import.meta.url));
+    for (const [skill, writes] of [
+      ['kickoff', 'today.md'],
+      ['weekly-summary', 'weekly-summary.md'],
+    ] as const) {
+      const replay = await openSkillReplay(join(demo, 'skills/kairos/skills', skill), 0);
+      const events = await playAll(replay, join(demo, 'workspace'), String(Math.random()));
       assert.deepEqual(events.at(-1), { type: 'done', stopReason: 'end_turn' });
       const written = events.flatMap(event =>
         event.type === 'tool_call' && event.call.name === 'write_file' ? [event.call.input['path']] : [],
       );
       assert.deepEqual(written, [writes]);
     }
+  });
+
+  it('writes down what the tools found, and plays only where they find it again', async () => {
+    const write = { id: 'w', name: 'write_file', input: { path: 'b.md', content: 'b' } };
+    const script: StreamEvent[][] = [
+      turns[0] ?? [],
+      [
+        { type: 'tool_call', call: write },
+        { type: 'done', stopReason: 'tool_use' },
+      ],
+      turns[1] ?? [],
+    ];
+    const scripted: Provider = {
+      ...model(),
+      async *streamCompletion(ask) {
+        yield* script[ask.messages.filter(({ role }) => role === 'assistant').length] ?? [];
+      },
+    };
+    const [one, same, other] = ['one', 'same', 'other'].map(name => join(folder, name));
+    for (const [place, text] of [
+      [one, 'a secret'],
+      [same, 'a secret'],
+      [other, 'a'],
+    ] as const) {
+      await mkdir(place ?? '');
+      await writeFile(join(place ?? '', 'a.md'), text);
+    }
+    const played = await playAll(recordingProvider(scripted, file, run), one ?? '');
+    assert.doesNotMatch(await readFile(file, 'utf8'), /secret/);
+    for (const place of [one, same])
+      assert.deepEqual(await playAll(await openReplay(file, 0), place ?? ''), played);
+    await assert.rejects(async () => playAll(await openReplay(file, 0), other ?? ''), {
+      code: 'provider',
+      message: 'This recording was made in another folder. Set up a model to run it here.',
+      remedy: { kind: 'set_up_model' },
+    });
   });
 });
