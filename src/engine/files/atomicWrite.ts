@@ -137,8 +137,14 @@ async function removeIfLeft(path: string, now: number): Promise<void> {
   if (stats.isFile() && stats.nlink === 1 && now - stats.mtimeMs > leftAfter) await unlink(path);
 }
 
-/** Prefix of the temporary file that is written beside the target. */
+/** Prefix of temporary files and folders beside their target, so that no folder is taken for a pack. */
 export const temporaryPrefix = '.telos-';
+
+const skipped = new Set(['.git', 'node_modules']);
+
+/** Returns true for the name of a folder in which no skills are looked for. */
+export const isSkippedFolder = (name: string): boolean =>
+  skipped.has(name) || name.startsWith(temporaryPrefix);
 
 /** A written file, as reported in a tool result. */
 interface ReplacedFile extends Pick<ToolResult, 'changedFiles' | 'changedLines'> {

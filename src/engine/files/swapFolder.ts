@@ -142,7 +142,7 @@ function renameIfThere(from: string, to: string): boolean {
 /**
  * Whether a rename failed because the target is a file, a link or a folder with content. Covers the systems that VS Code runs on.
  */
-const isOccupied = (error: unknown): boolean =>
+export const isOccupied = (error: unknown): boolean =>
   ['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EPERM'].includes(errorCode(error) ?? '');
 
 /** Replaces the files that are unchanged. Returns the others. */

@@ -1,10 +1,11 @@
 /** Creates a SKILL.md to start from and the sample packs, and checks the names that folders of skills and agents may have. */
-import { cp, mkdir, open, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { cp, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { createWhole } from '../files/atomicWrite.ts';
-import { placeFolder } from '../files/placeFolder.ts';
+import { createWhole, temporaryPrefix } from '../files/atomicWrite.ts';
+import { isOccupied } from '../files/swapFolder.ts';
 import { discover } from './discover.ts';
 
 const maxNameLength = 64;
@@ -167,3 +168,37 @@ const commentedAgentsToml = `# What you want different about your agents. Everyt
 # skills_dir = "~/vault/skills"
 # working_dir = "~/vault"
 `;
+
+type Fill = (folder: string) => Promise<void>;
+
+/**
+ * Fills a folder beside `target` and moves it there. Returns false if `target` already contains something, which stays unchanged.
+ * Throws the errors of `fill` and of the file system.
+ */
+export async function placeFolder(target: string, fill: Fill): Promise<boolean> {
+  return withStaged(target, fill, async staged => {
+    try {
+      await rename(staged, target);
+      return true;
+    } catch (error) {
+      if (isOccupied(error)) return false;
+      throw error;
+    }
+  });
+}
+
+async function withStaged(
+  target: string,
+  fill: Fill,
+  finish: (staged: string) => Promise<boolean>,
+): Promise<boolean> {
+  await mkdir(dirname(target), { recursive: true });
+  const staged = join(dirname(target), `${temporaryPrefix}${randomUUID()}`);
+  await mkdir(staged);
+  try {
+    await fill(staged);
+    return await finish(staged);
+  } finally {
+    await rm(staged, { recursive: true, force: true });
+  }
+}

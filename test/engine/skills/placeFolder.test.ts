@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { placeFolder } from '../../../src/engine/files/placeFolder.ts';
+import { placeFolder } from '../../../src/engine/skills/scaffold.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('placing folders', () => {
