@@ -244,7 +244,10 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       arguments: [agentArgument],
       options: [
         yes('accept it without asking'),
-        new Option('--without <names>', 'accept it without these variables, hosts or scripts'),
+        new Option(
+          '--without <names>',
+          'accept it without these lines of it: hosts, scripts, commands, variables or files',
+        ),
         json('the card as JSON'),
       ],
       run: async ({ words: [agent], options, terminal }) =>

@@ -2,7 +2,7 @@
 
 import { createInterface } from 'node:readline';
 import { type Human, nobody } from '../engine/human.ts';
-import { type AgentCard, describeCard } from '../protocol/agentCard.ts';
+import { type AgentCard, describeCard, switchableLines } from '../protocol/agentCard.ts';
 import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protocol/run.ts';
 import { abortOnInterrupt, dropTypedAhead, isKeyInput, type Terminal } from './terminal.ts';
 import { exactText, remedyText, terminalText } from './terminalText.ts';
@@ -132,16 +132,34 @@ const saidNo: ApprovalDecision = { allow: false, reason: 'The user denied this.'
 
 /** Returns the acceptance of a card without some of its lines. Undefined for another answer, and if the card has no such line. */
 function withoutLines(answer: string, { scopes, card }: ApprovalRequest): ApprovalDecision | undefined {
-  const names =
-    /^\s*always\s+without\s+(.+)$/i
-      .exec(answer)?.[1]
-      ?.split(/[\s,]+/)
-      .filter(Boolean) ?? [];
-  if (!card || names.length === 0 || !scopes.includes('always')) return undefined;
-  const lines = [...card.hosts, ...card.scripts, ...(card.commands ?? []), ...card.variables];
-  return names.every(name => lines.includes(name))
-    ? { allow: true, scope: 'always', without: names }
-    : undefined;
+  const [, said = ''] = /^\s*always\s+without\s+(.+)$/i.exec(answer) ?? [];
+  if (!card || said.trim() === '' || !scopes.includes('always')) return undefined;
+  const { lines, strange } = linesNamed(said, card);
+  return strange.length === 0 ? { allow: true, scope: 'always', without: lines } : undefined;
+}
+
+/**
+ * Returns the lines of the card that a person names, with commas or blanks between them, and the words that are no line of it. A
+ * shell has already put the home folder in place of `~`.
+ */
+export function linesNamed(
+  said: string,
+  card: AgentCard,
+  home = '~',
+): { lines: string[]; strange: string[] } {
+  const all = switchableLines(card);
+  const lineOf = (name: string): string | undefined =>
+    all.find(line => line === name || line.replace(/^~(?=\/)/, home) === name);
+  const named = said
+    .split(',')
+    .map(part => part.trim())
+    .filter(Boolean)
+    // A command has blanks.
+    .flatMap(part => (lineOf(part) === undefined ? part.split(/\s+/) : [part]));
+  return {
+    lines: named.flatMap(name => lineOf(name) ?? []),
+    strange: named.filter(name => lineOf(name) === undefined),
+  };
 }
 
 /** Returns undefined for anything but the word of an offered scope, and for the end of the input. */

@@ -15,7 +15,7 @@ import { type AgentCard, describeCard } from '../protocol/agentCard.ts';
 import type { JsonObject } from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
-import { readLine } from './terminalHuman.ts';
+import { linesNamed, readLine } from './terminalHuman.ts';
 import { exactText, remedyText, table, terminalJson, terminalText } from './terminalText.ts';
 
 export interface TrustOptions extends ConfigOptions {
@@ -33,9 +33,7 @@ export async function trustCommand(name: string, options: TrustOptions, terminal
   const card = await telos.agentCard(name);
   if (options.json) terminal.out(`${terminalJson(card)}\n`);
   else terminal.out(`${cardText(card)}\n`);
-  const without = options.without?.split(/[\s,]+/).filter(Boolean) ?? [];
-  const lines = [...card.hosts, ...card.scripts, ...(card.commands ?? []), ...card.variables];
-  const strange = without.filter(name => !lines.includes(name));
+  const { lines: without, strange } = linesNamed(options.without ?? '', card, config.home);
   if (strange.length > 0) {
     terminal.say(terminalText(`The card does not name ${strange.join(', ')}, so nothing was accepted.`));
     return 2;

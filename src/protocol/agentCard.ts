@@ -62,6 +62,8 @@ export interface AgentCard {
   commands?: readonly string[];
   /** Environment variables that the agent's commands see if the user has set them. */
   variables: readonly string[];
+  /** Files and folders out of the ordinary that its text says it writes, such as `AGENTS.md`. It writes and reads them unasked. */
+  writes?: readonly string[];
   /** MCP servers, each with its exact command line or address as written. */
   servers: readonly { name: string; place: string }[];
   redFlags: readonly RedFlag[];
@@ -154,6 +156,15 @@ const aboutWholeFile: readonly RedFlag['kind'][] = [
 export const coversAll = ({ redFlags }: Pick<AgentCard, 'redFlags'>): boolean =>
   !redFlags.some(({ kind }) => /^(hidden-repository|link-out|special-file)$/.test(kind));
 
+/** Returns what a person can switch off before accepting the card, each by the name that `without` takes. */
+export const switchableLines = ({
+  hosts,
+  scripts,
+  commands = [],
+  variables,
+  writes = [],
+}: AgentCard): string[] => [...new Set([...hosts, ...scripts, ...commands, ...variables, ...writes])];
+
 /** Returns one line for each part of the agent that its card does not cover. */
 export function describeLeftOut({ leftOut = [] }: Pick<AgentCard, 'leftOut'>, say: Say = english): string[] {
   return leftOut.map(({ path, why }) =>
@@ -191,6 +202,7 @@ export function describeCard(card: AgentCard): string[] {
     ...list('Scripts that it may run', card.scripts),
     ...(card.commands?.length ? list('Commands that it may run', card.commands) : []),
     ...list('Variables that its commands see', card.variables),
+    ...(card.writes?.length ? list('Files that its text says it writes', card.writes) : []),
     ...list(
       'MCP servers',
       card.servers.map(({ name, place }) => `${name}: ${place}`),

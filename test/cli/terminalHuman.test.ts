@@ -119,12 +119,17 @@ describe('terminalHuman', () => {
     const card: AgentCard = {
       ...{ agent: 'x', folder: '/x', origin: 'here', digest: 'd', scripts: [], variables: ['WORK_ROOT'] },
       ...{ servers: [], redFlags: [], changes: [], hosts: ['one.test'] },
-      ...{ workingDir: '/work', folders: [] },
+      ...{ workingDir: '/work', folders: [], commands: ['git *'], writes: ['AGENTS.md', '~/.purse_watch'] },
       state: 'new',
     };
     const asked = { ...request, card, scopes: ['once', 'always'] as const };
     const without = await answering('always without WORK_ROOT, one.test').human.approve(asked, signal);
     assert.deepEqual(without, { allow: true, scope: 'always', without: ['WORK_ROOT', 'one.test'] });
+    const more = await answering('always without ~/.purse_watch,git *, AGENTS.md').human.approve(
+      asked,
+      signal,
+    );
+    assert.deepEqual(more.allow && more.without, ['~/.purse_watch', 'git *', 'AGENTS.md']);
     for (const answer of ['always without WORK_ROT', 'always without', 'always WORK_ROOT'])
       assert.equal((await answering(answer).human.approve(asked, signal)).allow, false, answer);
   });

@@ -67,6 +67,29 @@ describe('telos and the folders of its user', function () {
     assert.match((await home.run(['policy', 'list'])).stdout, /Documents/);
   });
 
+  it('accepts a card without the lines that a shell has expanded, and names those it does not have', async () => {
+    home.folder.add({
+      'skills/purse/SKILL.md':
+        '---\ndescription: helps\nallowed-tools: Bash(git log:*)\n---\nWrite `AGENTS.md`. State: `~/.purse/a.json`\n',
+    });
+    const strange = await home.run(['trust', 'purse', '--yes', '--without', 'CLAUDE.md']);
+    assert.deepEqual([strange.code, /CLAUDE\.md/.test(strange.stderr)], [2, true]);
+    const without = `${at('.purse')}, git log *`;
+    const { code, stdout, stderr } = await home.run(['trust', 'purse', '--yes', '--without', without]);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /AGENTS\.md\n {2}~\/\.purse\n/);
+    const told = await obeying(
+      ['run', 'purse'],
+      [
+        { name: 'write_file', input: { path: 'AGENTS.md', content: 'x' } },
+        { name: 'write_file', input: { path: '~/.purse/a.json', content: 'x' } },
+      ],
+    );
+    assert.match(told, /write\.outside/);
+    assert.doesNotMatch(told, /write\.executed/);
+    assert.equal(existsSync(at('.purse')), false);
+  });
+
   it('gives no pack the folder of another agent, by its name or by a link', async () => {
     home.folder.add({
       'skills/evil/agent.toml': 'name = "kairos"\n',

@@ -1,6 +1,6 @@
 /** Makes an agent's card: lists what its files name, and flags what a person should look at. */
 import { readFile } from 'node:fs/promises';
-import { relative } from 'node:path';
+import { basename, dirname, relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
 import { looksBinary } from '../files/plainText.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
@@ -10,13 +10,14 @@ import { readRuntimeMetadata, readToolNames, splitAllowedTools } from '../skills
 import { hostKind } from '../tools/addresses.ts';
 import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
 import { type AgentFile, isBelow, namesRepositoryFile, repositoryFlags } from './agentReader.ts';
+import { promisedIn } from './promisedFiles.ts';
 import { findRedFlags } from './redFlags.ts';
 import { lookalikesIn } from './riskyCode.ts';
 
 /** The permissions that accepting a card grants. */
 export type CardFacts = Pick<
   AgentCard,
-  'hosts' | 'scripts' | 'commands' | 'variables' | 'servers' | 'folders'
+  'hosts' | 'scripts' | 'commands' | 'variables' | 'writes' | 'servers' | 'folders'
 > & {
   /** Working folder inside the agent's own folder, if empty. The digest does not cover files added later, which are work. */
   workFolder?: string;
@@ -47,6 +48,7 @@ export async function cardOf(
   const hosts = new Set<string>();
   const variables = new Set<string>();
   const commands = new Set<string>();
+  const writes = new Set<string>();
   const scripts: string[] = [];
   const redFlags: RedFlag[] = [...files.escapes, ...lookalikeNames([agent.name, ...files.files.keys()])];
   let crowded: RedFlag | undefined;
@@ -69,7 +71,9 @@ export async function cardOf(
     if (hosts.size > mostHosts && !crowded)
       crowded = { kind: 'too-many-hosts', file: label, line: 1, text: '' };
     if (/^skills?\.md$/i.test(label.slice(label.lastIndexOf('/') + 1))) {
-      const { fields } = parseSkillFile(text, file.path);
+      const { fields, body } = parseSkillFile(text, file.path);
+      const names = [agent.name, String(fields['name'] ?? ''), basename(dirname(file.path))];
+      for (const path of promisedIn(body, names)) writes.add(path);
       for (const name of declaredVariables(fields)) variables.add(name);
       const named = readToolNames(splitAllowedTools(fields['allowed-tools']));
       for (const command of offeredCommands(named.commands)) commands.add(command);
@@ -92,6 +96,7 @@ export async function cardOf(
     scripts: grantsNoScript ? [] : scripts,
     ...(commands.size > 0 && !grantsNoScript ? { commands: [...commands].sort() } : {}),
     variables: [...variables].filter(name => !isTelosKey(name)).sort(),
+    ...(writes.size > 0 ? { writes: [...writes].sort() } : {}),
     servers,
     folders: files.folders,
     redFlags: withAllKindsFirst(redFlags),

@@ -71,7 +71,7 @@ export class AgentReviews {
   }
 
   /**
-   * Accepts the card that was shown, but for the hosts, scripts, commands and variables in `without`. Throws TelosError `config` if the agent's files have changed by now, or are too many to be
+   * Accepts the card that was shown, but for the lines in `without`. Throws TelosError `config` if the agent's files have changed by now, or are too many to be
    * reviewed. Throws errors of the file system.
    */
   async accept(
@@ -174,7 +174,7 @@ async function startsAsScript(path: string): Promise<boolean> {
 
 /** Returns what the card grants after the person has switched lines off. */
 function withoutLines(
-  { hosts, scripts, commands = [], variables, ...facts }: CardFacts,
+  { hosts, scripts, commands = [], variables, writes = [], ...facts }: CardFacts,
   without: readonly string[],
 ): CardFacts {
   const left = (names: readonly string[]): string[] => names.filter(name => !without.includes(name));
@@ -183,6 +183,7 @@ function withoutLines(
     scripts: left(scripts),
     commands: left(commands),
     variables: left(variables),
+    writes: left(writes),
   };
   return { ...facts, ...lists };
 }
@@ -192,7 +193,8 @@ async function readReview(file: string): Promise<Review | undefined> {
   try {
     const value = JSON.parse(await readFile(file, 'utf8')) as Partial<Record<keyof Review, unknown>>;
     const texts = [value.agent, value.folder, value.digest, value.reviewedAt];
-    const lists = [value.hosts, value.scripts, value.commands ?? [], value.variables, value.servers];
+    const { hosts, scripts, commands = [], variables, writes = [], servers } = value;
+    const lists = [hosts, scripts, commands, variables, writes, servers];
     const whole =
       texts.every(text => typeof text === 'string') &&
       lists.every(Array.isArray) &&

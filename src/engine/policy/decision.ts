@@ -19,6 +19,8 @@ export class RunMemory {
   readonly grants = new Set<string>();
   /** A file with secrets that the run has read. From then on its fetches are asked about. */
   sensitive: string | undefined;
+  /** Files that the run has made because the agent's card names them. */
+  readonly made = new Set<string>();
   /** True if the card has been shown. Calls that it would not cover are then asked about without it. */
   cardShown = false;
 }

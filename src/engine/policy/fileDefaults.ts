@@ -8,6 +8,7 @@ import { pathIn, programEndings } from '../tools/programPath.ts';
 import { readableFolders } from '../tools/tool.ts';
 import { chosenFolders, ownFolders } from './agentFiles.ts';
 import { type Ask, allow, type Decision, type PolicyContext } from './decision.ts';
+import { isPromised } from './promisedFiles.ts';
 import { ask, reviewOf, withCard } from './question.ts';
 import type { PolicySubject, PolicySubjectOf } from './subject.ts';
 
@@ -28,7 +29,23 @@ export async function decideOnRead(
   const chosen = unaccepted.find(folder => isInside(folder.path, path));
   if (chosen) return askAboutFolder(wanted, chosen, context);
   const reason = `${path} is outside working_dir (${workingDir}) and the agent's own folder.`;
-  return ask(wanted, { rule: 'read.outside', reason }, context);
+  return unlessPromised(ask(wanted, { rule: 'read.outside', reason }, context), context);
+}
+
+/** Allows what the accepted card names among the files that the agent writes. Asks with the card if its acceptance would do so. */
+async function unlessPromised(question: Ask, context: PolicyContext): Promise<Decision> {
+  const review = await reviewOf(context);
+  const { workingDir, home, memory } = context;
+  const places = { workingDir, home, ...(memory ? { made: memory.made } : {}) };
+  const covers = (writes: readonly string[] = []): boolean => isPromised(question.subject, writes, places);
+  if (review?.state === 'reviewed')
+    return covers(review.review?.writes) ? allow('card.file', question.subject) : question;
+  let isCovered = false;
+  const withIt = await withCard(question, context, review, card => {
+    isCovered = covers(card.writes);
+    return isCovered;
+  });
+  return isCovered ? withIt : question;
 }
 
 /** Returns the folders that the agent's files chose and that no accepted card covers now. */
@@ -100,16 +117,15 @@ export async function decideOnPlace(
     const folder = bases.find(each => isInside(each, file));
     return folder === undefined ? file : relative(folder, file);
   };
-  const reason = [path, wanted.named ?? path]
+  const obeyed = [path, wanted.named ?? path]
     .map(file => obeyedReason(file, below(file), whose))
-    .concat(programProblem(wanted, context))
     .find(each => each !== undefined);
+  const asProgram = programProblem(wanted, context);
+  const reason = obeyed ?? asProgram;
   if (reason !== undefined) {
-    return ask(
-      wanted,
-      { rule: 'write.executed', reason: `${reason} ${whateverIsWritten}`, never: 'always' },
-      context,
-    );
+    const told = `${reason} ${whateverIsWritten}`;
+    const question = ask(wanted, { rule: 'write.executed', reason: told, never: 'always' }, context);
+    return asProgram === undefined && ownFolder === undefined ? unlessPromised(question, context) : question;
   }
   // A working folder inside the pack is for work. A pack inside the working folder is still the pack.
   const worksInside = ownFolder !== undefined && (await folderHolding(work, [ownFolder], home)) !== undefined;
@@ -134,7 +150,7 @@ export async function decideOnPlace(
   if (chosen) return askAboutFolder(wanted, chosen, context);
   if (inWork) return allow('write.working-dir', path);
   const outside = `${path} is outside working_dir (${workingDir}).`;
-  return ask(wanted, { rule: 'write.outside', reason: outside }, context);
+  return unlessPromised(ask(wanted, { rule: 'write.outside', reason: outside }, context), context);
 }
 
 function obeyedReason(path: string, inWork: string, whose: string): string | undefined {

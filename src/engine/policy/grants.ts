@@ -194,12 +194,13 @@ const ruleParts = [
 /** Describes a permission on one line. */
 export function describePermission(permission: Permission): string {
   if (permission.kind === 'card') {
-    const { hosts, scripts, commands = [], variables, servers, folders } = permission.review;
+    const { hosts, scripts, commands = [], variables, writes = [], servers, folders } = permission.review;
     const parts = [
       `${scripts.length} scripts`,
       ...(commands.length > 0 ? [`${commands.length} commands`] : []),
       `${hosts.length} hosts`,
       `${variables.length} variables`,
+      ...(writes.length > 0 ? [`writes ${writes.join(' and ')}`] : []),
       `${servers.length} MCP servers`,
       ...folders.map(({ path }) => path),
     ];

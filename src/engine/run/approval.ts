@@ -70,6 +70,7 @@ export async function* approveCall(
     if (now?.action === 'allow' && now.subject === decision.subject) decision = now;
   }
   rememberRead(call, decision.subject, context.policy);
+  if (decision.rule === 'card.file') context.policy.memory?.made.add(decision.subject);
   const variables = call.name === 'run_command' ? await grantedVariables(context.policy) : {};
   const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
   const done = readOnly ? asReadOnlyTool(tool, readOnly) : tool;
