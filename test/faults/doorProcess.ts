@@ -66,7 +66,8 @@ async function run(key: string): Promise<string> {
   const request = { text: `round ${key}`, skill: { agent: 'kairos', skill: 'kickoff' } };
   for await (const event of telos.run(request, person, new AbortController().signal)) {
     if (event.type === 'run_start') runId = event.runId;
-    if (event.type === 'notice') problems.push(`${key} was told: ${event.message}`);
+    if (event.type === 'notice' && event.level === 'warning')
+      problems.push(`${key} was told: ${event.message}`);
     if (event.type === 'tool_end' && event.result.isError) problems.push(`${key}: ${event.result.content}`);
     if (event.type === 'run_end' && event.error) problems.push(`${key}: ${event.error.message}`);
   }

@@ -24,7 +24,7 @@ const skill = '---\ndescription: Does one thing\n---\nDo it.\n';
 const large = 'text\n'.repeat(20_000);
 
 /** `key` is that of a round, see `roundsOf`. */
-export const grantedCommand = (key: string): string => `echo granted ${key}`;
+export const grantedCommand = (key: string): string => `test granted != ${key}`;
 export const revokedCommand = (key: string): string => `echo revoked ${key}`;
 
 export const titleOf = (key: string): string => `named ${key}`;
