@@ -3,7 +3,13 @@
 import { createInterface } from 'node:readline';
 import { type Human, nobody } from '../engine/human.ts';
 import { type AgentCard, describeCard, switchableLines } from '../protocol/agentCard.ts';
-import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protocol/run.ts';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  type ApprovalScope,
+  describeDanger,
+  describeQuestion,
+} from '../protocol/run.ts';
 import { abortOnInterrupt, dropTypedAhead, isKeyInput, type Terminal } from './terminal.ts';
 import { exactText, remedyText, terminalText } from './terminalText.ts';
 
@@ -38,7 +44,9 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
         if (isCut && word === 's') continue;
         if (word === 'a' && request.scopes.includes('always'))
           terminal.say("Taken as a no: 'always' has to be written out.");
-        return decisionOf(word, request) ?? withoutLines(answer ?? '', request) ?? saidNo;
+        return (
+          decisionOf(word, request) ?? withoutLines(answer ?? '', request) ?? saidWhy(answer ?? '') ?? saidNo
+        );
       }
     },
     async ask(questions, signal) {
@@ -72,13 +80,14 @@ function approvalText(
   { style }: Terminal,
   whole: boolean,
 ): { text: string; isCut: boolean } {
-  const folder = request.folder ? ` in ${exactText(request.folder)}` : '';
+  const folder = request.folder ? `  in ${exactText(request.folder)}` : '';
   const [subject, diff] = [request.subject, request.diff ?? ''].map(text => excerpt(exactText(text), whole));
   const lines = [
     ...(request.card ? cardLines(request.card) : []),
-    style.bold(`? ${exactText(request.tool)} asks${folder}:`),
+    style.bold(`? ${exactText(describeQuestion(request))}`) + style.dim(folder),
     ...shown(subject, '    ', style),
     ...(request.diff === undefined ? [] : shown(diff, '  | ', style)),
+    ...(request.danger ?? []).map(danger => style.red(`  ! ${exactText(describeDanger(danger))}.`)),
     style.dim(`  ${terminalText(request.reason)} (rule ${terminalText(request.rule)})`),
   ];
   return {
@@ -125,10 +134,16 @@ function cardLines(card: AgentCard): string[] {
 
 function approvalPrompt({ scopes, card }: ApprovalRequest, isCut: boolean): string {
   const labels = scopes.map(scope => (card && scope === 'always' ? acceptLabel : keys[scope].label));
-  return `  Allow? [${[...labels, ...(isCut ? ['s = show all of it'] : []), 'N = no'].join(', ')}] `;
+  return `  Allow? [${[...labels, ...(isCut ? ['s = show all of it'] : []), 'N = no (n WHY tells the model)'].join(', ')}] `;
 }
 
 const saidNo: ApprovalDecision = { allow: false, reason: 'The user denied this.' };
+
+/** Returns the denial with what the person says to the model, such as `n use npm ci`. Undefined for another answer. */
+function saidWhy(answer: string): ApprovalDecision | undefined {
+  const why = /^\s*no?[\s,:]+(\S.*?)\s*$/i.exec(answer)?.[1];
+  return why === undefined ? undefined : { allow: false, reason: `The user denied this: ${why}` };
+}
 
 /** Returns the acceptance of a card without some of its lines. Undefined for another answer, and if the card has no such line. */
 function withoutLines(answer: string, { scopes, card }: ApprovalRequest): ApprovalDecision | undefined {

@@ -5,7 +5,7 @@
 
 import type { AgentCard } from './agentCard.ts';
 import type { AttachedName } from './attachment.ts';
-import { english, type Say, type Sentence } from './text.ts';
+import { english, type Say, type Sentence, spoken } from './text.ts';
 
 /** An object that survives JSON.stringify. Tool inputs and schemas are such objects. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -132,6 +132,21 @@ export interface RouteChoice extends SkillRef {
 
 export type ApprovalScope = 'once' | 'run' | 'always';
 
+/** Dangers that the words of a command name, the worst first. */
+export const dangerKinds = [
+  ...(['device', 'formats', 'deletes-outside', 'runs-download', 'runs-unread', 'deletes-folder'] as const),
+  ...(['deletes-found', 'deletes-unknown', 'deletes-untracked', 'force-push', 'deletes-remote'] as const),
+  ...(['rewrites-history', 'discards', 'deletes-branch', 'publishes', 'kills', 'kills-chosen'] as const),
+  ...(['privilege', 'unread'] as const),
+] as const;
+export type DangerKind = (typeof dangerKinds)[number];
+
+/** A danger as data. `values` are the names in its sentence, as the command has them. */
+export interface Danger {
+  kind: DangerKind;
+  values: readonly string[];
+}
+
 /** A question to the person. It shows the call exactly as it will be done. */
 export interface ApprovalRequest {
   callId: string;
@@ -157,10 +172,12 @@ export interface ApprovalRequest {
   card?: AgentCard;
   /** For a write: the lines that would change, each after `-`, `+` or a blank. */
   diff?: string;
-  /** The sentences of `reason`, if it is made of some. */
+  /** What of `reason` a person reads first. The rest holds for every question of its kind. */
   sentences?: readonly Sentence[];
   /** What the person can do beforehand so that this is not asked. */
   toAllow?: Remedy;
+  /** What is dangerous in the command, worst first. Then there is no `always`. Missing if nothing is. */
+  danger?: readonly Danger[];
 }
 
 /**
@@ -336,5 +353,92 @@ function describeReason(reason: RouteReason, say: Say): string {
       return '';
     case 'without_skill':
       return say('no skill: Telos looks for one');
+  }
+}
+
+/** Returns the question in the words of a person: "Run this command?", "Write README.md?". */
+export function describeQuestion(request: ApprovalRequest, say: Say = english): string {
+  const { tool, subject, card } = request;
+  const name = subject.slice(Math.max(subject.lastIndexOf('/'), subject.lastIndexOf('\\')) + 1) || subject;
+  switch (tool) {
+    case 'run_command':
+      return say('Run this command?');
+    case 'write_file':
+      return say('Write {0}?', name);
+    case 'edit_file':
+      return say('Change {0}?', name);
+    case 'read_file':
+      return say('Read {0}?', name);
+    case 'list_directory':
+    case 'glob':
+      return say('List the files in {0}?', name);
+    case 'search_files':
+      return say('Search in {0}?', name);
+    case 'fetch_url':
+      return say('Open {0}?', URL.canParse(subject) ? new URL(subject).host : subject);
+    case 'mcp_sign_in':
+      return say('Sign in?');
+    case 'mcp_servers': {
+      const [first, ...more] = card?.servers ?? [];
+      if (!first) return say('Start MCP servers?');
+      return more.length > 0
+        ? say('Start {0} MCP servers?', more.length + 1)
+        : say("Start MCP server '{0}'?", first.name);
+    }
+    default:
+      return say('Use {0}?', tool);
+  }
+}
+
+/** Returns why a person is asked: the dangers of a command, or else what the engine says. */
+export function describeWhy({ danger = [], sentences, reason }: ApprovalRequest, say: Say = english): string {
+  if (danger.length > 0) return danger.map(one => `${describeDanger(one, say)}.`).join(' ');
+  return sentences ? spoken(sentences, say) : reason;
+}
+
+/** Returns a danger in a sentence without a full stop: "Deletes ../other". */
+export function describeDanger({ kind, values }: Danger, say: Say = english): string {
+  const [name = ''] = values;
+  switch (kind) {
+    case 'device':
+      return say('Writes to the device {0}, or reads it whole', name);
+    case 'formats':
+      return say('Formats {0}', name);
+    case 'deletes-outside':
+      return say('Deletes {0}, outside the working folder', name);
+    case 'runs-download':
+      return say('Runs what it downloads');
+    case 'runs-unread':
+      return say('Runs text that is not in the command');
+    case 'deletes-folder':
+      return say('Deletes {0} and everything in it', name);
+    case 'deletes-found':
+      return say('Deletes what it finds in {0}', name);
+    case 'deletes-unknown':
+      return say('Deletes files that the command does not name');
+    case 'deletes-untracked':
+      return say('Deletes files that Git does not track');
+    case 'force-push':
+      return name
+        ? say('Overwrites the history of {0} on the server', name)
+        : say('Overwrites history on the server');
+    case 'deletes-remote':
+      return say('Deletes {0} on the server', name);
+    case 'rewrites-history':
+      return name ? say('Rewrites the history of {0}', name) : say('Rewrites the history of this repository');
+    case 'discards':
+      return say('Discards changes that are not committed');
+    case 'deletes-branch':
+      return say('Deletes the branch {0}, even if it is not merged', name);
+    case 'publishes':
+      return say('Publishes to others: {0}', name);
+    case 'kills':
+      return say('Ends every program named {0}', name);
+    case 'kills-chosen':
+      return say('Ends programs that the command does not name');
+    case 'privilege':
+      return say('Runs with the rights of another user ({0})', name);
+    case 'unread':
+      return say('Is too long to be checked');
   }
 }

@@ -43,11 +43,11 @@ describe('terminalHuman', () => {
     return { human, said, prompts };
   }
 
-  it('shows tool, folder, every line of the exact command, the reason and the rule', async () => {
+  it('shows the question, folder, every line of the exact command, the reason and the rule', async () => {
     const { human, said } = answering('y');
     await human.approve(request, signal);
     assert.deepEqual(said.join('\n').split('\n'), [
-      '? run_command asks in /pack:',
+      '? Run this command?  in /pack',
       '    git status\\u202e',
       '    rm -rf /tmp/x',
       '  Commands are asked about. (rule command)',
@@ -72,6 +72,19 @@ describe('terminalHuman', () => {
       const decision = await answering(answer).human.approve(request, signal);
       assert.equal(decision.allow ? decision.scope : 'no', expected, String(answer));
     }
+  });
+
+  it('names what is dangerous before the reason, and tells the model why it was denied', async () => {
+    const danger = [{ kind: 'deletes-outside' as const, values: ['../x\u202e'] }];
+    const { human, said, prompts } = answering('n  Keep ../x, it is mine ');
+    const decision = await human.approve({ ...request, danger, scopes: ['once', 'run'] }, signal);
+    assert.deepEqual(decision, { allow: false, reason: 'The user denied this: Keep ../x, it is mine' });
+    assert.match(
+      said.join('\n'),
+      /\n {2}! Deletes \.\.\/x\\u202e, outside the working folder\.\n {2}Commands/,
+    );
+    assert.doesNotMatch(prompts[0] ?? '', /always/);
+    assert.match(prompts[0] ?? '', /n WHY tells the model/);
   });
 
   it('offers and takes only the answers that the request allows', async () => {

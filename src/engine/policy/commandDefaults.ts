@@ -1,6 +1,7 @@
 /** Decides on a command by default: which ones need no question, and the question about all others. */
 import { relative } from 'node:path';
 import { type AgentCard, describeFlag } from '../../protocol/agentCard.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
 import { folderHolding, PathProblem, realPlace, resolvePath } from '../files/paths.ts';
 import { isSensitive, obeyedAt, secretFolderNames } from '../files/sensitiveNames.ts';
@@ -43,21 +44,28 @@ export async function decideOnCommand(
   const accepted = review?.state === 'reviewed' && escapes.length === 0 ? review.review?.scripts : undefined;
   const isCovered = scripts.every(script => accepted?.includes(script));
   // The review covers the script, not what it does with a file of secrets that a model passes to it.
-  if (line && accepted && isCovered && secrets.length === 0) {
+  const isCalm = wanted.dangers.length === 0;
+  if (isCalm && line && accepted && isCovered && secrets.length === 0) {
     const rule = scripts.length > 0 ? 'card.script' : 'run.compute';
     return { ...allow(rule, wanted.subject), ...(line.stages && { line: lineOf(line.stages) }) };
   }
   const granted = review?.state === 'reviewed' && escapes.length === 0 ? review.review : undefined;
-  if (granted && secrets.length === 0 && (await isPreApproved(wanted, granted, context)))
+  if (isCalm && granted && secrets.length === 0 && (await isPreApproved(wanted, granted, context)))
     return allow('card.command', wanted.subject);
   const program = networkProgramIn(wanted.subject);
-  const reasons = ['A command can do whatever you can do on this machine.'];
-  if (program !== undefined) reasons.push(`It names ${program}, which can reach the network.`);
-  if (secrets.length > 0) reasons.push(`It names ${someOf(secrets)}, which looks like a place of secrets.`);
+  const always = sentence('A command can do whatever you can do on this machine.');
+  const special: Sentence[] = [];
+  if (program !== undefined) special.push(sentence('It names {0}, which can reach the network.', program));
+  if (secrets.length > 0)
+    special.push(sentence('It names {0}, which looks like a place of secrets.', someOf(secrets)));
   if (escapes[0] !== undefined)
-    reasons.push(`The agent's card does not cover all that it can run: ${describeFlag(escapes[0])}.`);
+    special.push(
+      sentence("The agent's card does not cover all that it can run: {0}.", describeFlag(escapes[0])),
+    );
+  const reason = spoken([always, ...special]);
+  const sentences = special.length > 0 ? special : [always];
   const never = escapes.length > 0 ? ({ never: 'always' } as const) : {};
-  const question = ask(wanted, { rule: 'run.command', reason: reasons.join(' '), ...never }, context);
+  const question = ask(wanted, { rule: 'run.command', reason, sentences, ...never }, context);
   const answers = async (card: AgentCard): Promise<boolean> =>
     // For a program that only computes, a rule of the user does as well.
     (scripts.length > 0 && scripts.every(script => card.scripts.includes(script))) ||

@@ -27,6 +27,8 @@ const mostWords = 30_000;
 const mostFolders = 16;
 const deepest = 8;
 
+const tooMany = 'more commands than are looked at';
+
 /** Words that change the value of variables in ways that are not followed here. */
 const changesVariables =
   /\b(for|while|until|select|read|mapfile|readarray|getopts|let|printf|declare|typeset|local|export|readonly|eval|source|unset|set|trap)\b|\b(CDPATH|IFS|HOME|OLDPWD|PWD)=|\+=/;
@@ -36,6 +38,39 @@ const renamesPrograms = /\b(function|alias|enable|hash)\b|\(\s*\)|\bPATH=/;
 /** Names that decide where `~` and a `cd` lead. */
 const movesHome = /(?<![\w${])HOME\b/;
 const movesFolders = /\bCDPATH\b/;
+
+/** A word of a command as it is written, and everything that it can become. */
+export interface ReadWord {
+  written: string;
+  values: readonly string[];
+}
+
+/** A command of a line, with its words behind assignments. */
+export interface ReadCommand {
+  words: readonly ReadWord[];
+  redirections: readonly { values: readonly string[]; isWritten: boolean }[];
+  isPiped: boolean;
+  /** Folders that its words can be relative to. */
+  folders: readonly string[];
+}
+
+/** A line that is run: the whole one, a text that a shell in it is given, or a substitution. */
+export interface ReadLine {
+  commands: readonly ReadCommand[];
+  /** Its substitutions, and its texts after `<<`. */
+  inner: readonly string[];
+  heredocs: readonly string[];
+}
+
+/** Returns the lines that run for one line. Undefined if it is longer than is read. `folder` and `home` are real and absolute. */
+export function linesThatRun(line: string, folder: string, home: string): readonly ReadLine[] | undefined {
+  if (line.length > longestRead) return undefined;
+  const reader = new CommandReader(line, folder, home);
+  reader.read(line, 0);
+  reader.lines.length = 0;
+  reader.read(line, 0);
+  return reader.unread.has(tooMany) ? undefined : reader.lines;
+}
 
 /** Returns what a command could reach. `folder` is where it runs; `folder` and `home` are real and absolute. Never throws. */
 export function commandReach(line: string, folder: string, home: string): Reach {
@@ -54,9 +89,12 @@ class CommandReader {
   readonly paths: NamedPath[] = [];
   readonly unread = new Set<string>();
   readonly code: string[] = [];
+  readonly lines: ReadLine[] = [];
   readonly #home: string;
   /** All folders that a word could be relative to, with `signs`. */
   readonly #folders: Set<string>;
+  /** The folder that a command certainly runs in, as long as each one before it has to succeed. */
+  #here: readonly string[];
   readonly #variables = new Map<string, string[]>();
   readonly #isUnsteady: boolean;
   readonly #renames: boolean;
@@ -68,6 +106,7 @@ class CommandReader {
   constructor(line: string, folder: string, home: string) {
     this.#home = home;
     this.#folders = new Set([folder]);
+    this.#here = [folder];
     this.#isUnsteady = changesVariables.test(line);
     const plain = line.replace(/["'\\]/g, '');
     this.#movesHome = movesHome.test(plain);
@@ -77,14 +116,25 @@ class CommandReader {
 
   read(line: string, depth: number): void {
     if (depth > deepest || this.#commands > mostCommands) {
-      this.unread.add('more commands than are looked at');
+      this.unread.add(tooMany);
       return;
     }
     const read = readLine(line);
     if (read.unread !== undefined) this.unread.add(read.unread);
-    for (const command of simpleCommands(read))
-      if (++this.#commands <= mostCommands) this.#command(command, depth);
-    if (this.#commands > mostCommands) this.unread.add('more commands than are looked at');
+    const heredocs = read.tokens.filter(({ kind }) => kind === 'heredoc').map(({ text }) => text);
+    const commands: ReadCommand[] = [];
+    this.lines.push({ commands, inner: read.inner, heredocs });
+    const isOneByOne = read.tokens.every(({ kind, text }) => kind !== 'operator' || /^&&$|[<>]/.test(text));
+    const before = this.#here;
+    for (const command of simpleCommands(read)) {
+      if (++this.#commands > mostCommands) continue;
+      const isCertain = isOneByOne && !this.#isUnsteady;
+      const folders = isCertain ? this.#here : [...this.#folders];
+      this.#command(command, depth, words => commands.push({ ...words, isPiped: command.isPiped, folders }));
+    }
+    // It is not known between which of them a substitution runs.
+    if (this.#here !== before) this.#here = [...this.#folders];
+    if (this.#commands > mostCommands) this.unread.add(tooMany);
     for (const inner of read.inner) this.read(inner, depth + 1);
     for (const token of read.tokens) {
       if (token.kind !== 'heredoc') continue;
@@ -92,6 +142,7 @@ class CommandReader {
       // Its content is expanded as within double quotes.
       for (const inner of readLine(`"${token.text.replaceAll('"', '')}"`).inner) this.read(inner, depth + 1);
     }
+    this.#here = before;
   }
 
   /** Names every piece that looks like a path, also within quotes, such as in the text of a program. */
@@ -103,12 +154,22 @@ class CommandReader {
       );
   }
 
-  #command({ words, redirections, isPiped }: SimpleCommand, depth: number): void {
-    for (const { pattern, isWritten } of redirections)
-      for (const path of this.#expanded(pattern)) this.#name(path, 'nothing', isWritten);
+  #command(
+    { words, redirections, isPiped }: SimpleCommand,
+    depth: number,
+    note: (read: Pick<ReadCommand, 'words' | 'redirections'>) => void,
+  ): void {
+    const places = redirections.map(({ pattern, isWritten }) => ({
+      values: this.#expanded(pattern),
+      isWritten,
+    }));
+    for (const { values, isWritten } of places)
+      for (const path of values) this.#name(path, 'nothing', isWritten);
     const rest = [...words];
     while (rest[0] !== undefined && /^[A-Za-z_]\w*\+?=/.test(rest[0])) this.#assign(rest.shift()!);
     const expanded = rest.map(word => this.#expanded(word));
+    const read = rest.map((word, at) => ({ written: shellText(word), values: expanded[at] ?? [] }));
+    note({ words: read, redirections: places });
     const [first = '', ...operands] = expanded.map(([one = '']) => one);
     const program = basename(first);
     const all = expanded.slice(1).flat();
@@ -120,7 +181,9 @@ class CommandReader {
       const named = operands.filter(word => !/^-[A-Za-z@]/.test(word));
       this.#goTo(named.length > 0 ? all : [this.#movesHome ? signs.any : this.#home]);
     }
+    const here = this.#here;
     for (const told of foldersTold(all)) this.#goTo([told]);
+    this.#here = here;
     const stays = this.#renames ? 'none' : staysAbove(program, operands);
     const passesOver = !this.#renames && showsNames(program);
     for (const [at, alternatives] of expanded.entries()) {
@@ -173,6 +236,13 @@ class CommandReader {
   }
 
   #goTo(targets: readonly string[]): void {
+    this.#here = targets.flatMap(target =>
+      target === '-'
+        ? signs.any
+        : /^[/\ue000]/.test(target)
+          ? target
+          : this.#here.map(at => `${at}/${target}`),
+    );
     for (const target of targets)
       for (const folder of this.#folders.size > mostFolders ? [] : [...this.#folders]) {
         const path = /^[/\ue000]/.test(target) ? target : `${folder}/${target}`;

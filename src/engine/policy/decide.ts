@@ -1,12 +1,13 @@
 /** Decides what a tool call may do: allow it, ask a person, or refuse it. No other file decides this. */
 
-import type { JsonObject, ToolCall } from '../../protocol/run.ts';
+import type { DangerKind, JsonObject, ToolCall } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import { skillTools } from '../tools/builtin.ts';
 import type { RunFolders } from '../tools/tool.ts';
 import { namesHost } from './agentCard.ts';
 import type { ReviewedAgent } from './agentFiles.ts';
 import { decideOnCommand, readOnlyCommand, sensitiveWords } from './commandDefaults.ts';
+import { dangerOf } from './danger.ts';
 import {
   type Ask,
   allow,
@@ -183,9 +184,22 @@ function wayOut(
  * are obeyed must be named one by one. So must a place of secrets that is passed to a command, which can send it away at once.
  */
 function overrides(rule: PolicyRule, question: Ask, wanted: PolicySubject, { home }: PolicyContext): boolean {
-  if (wanted.kind === 'command')
-    return isExact(rule) || sensitiveWords(wanted.subject, wanted.folder, home).length === 0;
+  if (wanted.kind === 'command') {
+    if (isExact(rule)) return true;
+    const isNamed = wanted.dangers.every(({ kind }) => dangersOfRule(rule, wanted).includes(kind));
+    return isNamed && sensitiveWords(wanted.subject, wanted.folder, home).length === 0;
+  }
   return !rule.path?.endsWith('/**') || /^((read|write)\.outside$|card\.)/.test(question.rule);
+}
+
+/** Returns the dangers that the fixed words of an open rule name: its writer has meant them. */
+function dangersOfRule(
+  { argv = [] }: PolicyRule,
+  { folder }: PolicySubjectOf<'command'>,
+): readonly DangerKind[] {
+  const line = argv.slice(0, -1).map(word => `'${word.replaceAll("'", `'\\''`)}'`);
+  const around = { folder, workingDir: folder, home: folder };
+  return dangerOf(line.join(' '), around).dangers.map(({ kind }) => kind);
 }
 
 /** Decides if no rule of the user applies. */

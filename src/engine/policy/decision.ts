@@ -2,7 +2,8 @@
 
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
-import type { ApprovalScope, Remedy } from '../../protocol/run.ts';
+import type { ApprovalScope, Danger, Remedy } from '../../protocol/run.ts';
+import type { Sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import type { McpToolFacts } from '../mcp/tools.ts';
 import { secretFinder, secretsIn } from '../redact.ts';
@@ -99,6 +100,9 @@ export interface Ask {
   lasting?: LastingGrant;
   /** What the user can do beforehand to avoid the question. */
   toAllow?: Remedy;
+  /** See `ApprovalRequest`. */
+  danger?: readonly Danger[];
+  sentences?: readonly Sentence[];
 }
 
 export interface Deny {

@@ -10,7 +10,7 @@ import type { PolicyRule } from './policyFile.ts';
 import { draftFor } from './ruleMatch.ts';
 import { grantName, type PolicySubject } from './subject.ts';
 
-export type Question = Pick<Ask, 'rule' | 'reason'> & {
+export type Question = Pick<Ask, 'rule' | 'reason' | 'sentences'> & {
   /** Set if no rule is stored for it, because a lasting yes would be too wide or is seldom meant. */
   never?: 'always' | 'run and always';
 };
@@ -29,8 +29,10 @@ export function ownWords(wanted: PolicySubject): string {
 
 /** Returns the question about a call. */
 export function ask(wanted: PolicySubject, question: Question, context: PolicyContext): Ask {
-  const { never, rule, reason } = question;
+  const { never, rule, reason, sentences } = question;
   const draft = never ? undefined : draftFor(wanted, context);
+  const danger = wanted.kind === 'command' && wanted.dangers.length > 0 ? wanted.dangers : undefined;
+  const isOffered = draft && context.rules && !danger;
   const scopes = ['once', ...(never === 'run and always' ? [] : ['run'])] as Ask['scopes'];
   return {
     action: 'ask',
@@ -39,8 +41,10 @@ export function ask(wanted: PolicySubject, question: Question, context: PolicyCo
     subject: wanted.subject,
     ...(wanted.kind === 'command' ? { folder: wanted.folder } : {}),
     ...(wanted.kind === 'mcp' ? { grant: grantName(wanted) } : {}),
-    scopes: draft && context.rules ? [...scopes, 'always'] : scopes,
-    ...(draft && context.rules ? { lasting: { rule: draft } } : {}),
+    scopes: isOffered ? [...scopes, 'always'] : scopes,
+    ...(isOffered ? { lasting: { rule: draft } } : {}),
+    ...(danger ? { danger } : {}),
+    ...(sentences ? { sentences } : {}),
     ...(draft ? { toAllow: howToAllow(draft, context) } : {}),
   };
 }
@@ -68,6 +72,8 @@ export async function withCard(
   covers: (card: NonNullable<Ask['card']>) => boolean | Promise<boolean>,
 ): Promise<Ask> {
   const { agent, reviews, memory } = context;
+  // What is dangerous is asked about by itself, never beside a card.
+  if (question.danger) return question;
   if (!agent || !reviews || !review || review.state === 'reviewed' || review.files.tooLarge) return question;
   const card = await reviews.cardOf(agent).catch(() => undefined);
   if (!card || card.state === 'reviewed') return question;

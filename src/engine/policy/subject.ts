@@ -1,11 +1,12 @@
 /** Says exactly what a call would touch. Refuses what no rule and no answer may open: the floor. */
-import type { JsonObject, ToolCall } from '../../protocol/run.ts';
+import type { Danger, JsonObject, ToolCall } from '../../protocol/run.ts';
 import { expandPath } from '../config.ts';
 import { folderHolding, isInside, PathProblem, refuseSpecialFile, resolvePath } from '../files/paths.ts';
 import { isInsideFolded } from '../files/sensitiveNames.ts';
 import { type McpToolFacts, mcpSubject } from '../mcp/tools.ts';
 import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../tools/addresses.ts';
 import { readableFolders } from '../tools/tool.ts';
+import { dangerOf } from './danger.ts';
 import { type Deny, deny, type PolicyContext } from './decision.ts';
 import { deepestInput, type McpReach, mcpReach } from './mcpReach.ts';
 import { foldedPath, relationOf, writtenSegments } from './reach.ts';
@@ -31,6 +32,8 @@ export type PolicySubject = { tool: string; subject: string } & (
       folder: string;
       /** The plain words; undefined for a command that is more than that. */
       words: readonly string[] | undefined;
+      /** What its words say that a person should know first. Empty if nothing. */
+      dangers: readonly Danger[];
     }
   | { kind: 'fetch'; url: URL; host: AddressKind }
   | {
@@ -200,7 +203,13 @@ async function command(
       'input.invalid',
       `${wanted} is outside the folders of this run. Leave cwd out, or name a folder in ${context.workingDir}.`,
     );
-  return { kind: 'command', tool, subject: given, folder, words: plainWords(given) };
+  const { dangers, destroys } = dangerOf(given, { folder, workingDir: context.workingDir, home });
+  if (destroys !== undefined)
+    return deny(
+      'floor.destroys',
+      `It would destroy ${destroys}, which belongs to the system or is a whole home folder or disk. No answer allows that. Name the files that are meant.`,
+    );
+  return { kind: 'command', tool, subject: given, folder, words: plainWords(given), dangers };
 }
 
 function fetch(tool: string, given: unknown): PolicySubject | Deny {

@@ -182,7 +182,7 @@ async function* askPerson(
 }
 
 function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
-  const { subject, folder, rule, reason, scopes, grant, card, toAllow } = question;
+  const { subject, folder, rule, reason, scopes, grant, card, toAllow, danger, sentences } = question;
   return {
     callId: call.id,
     token: newToken(),
@@ -196,5 +196,7 @@ function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
     ...(grant ? { grant } : {}),
     ...(card ? { card } : {}),
     ...(toAllow ? { toAllow } : {}),
+    ...(danger ? { danger } : {}),
+    ...(sentences ? { sentences } : {}),
   };
 }

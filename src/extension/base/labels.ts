@@ -112,3 +112,9 @@ function describeRemedy(remedy: Remedy): string {
       return t('Record the run again.');
   }
 }
+
+/**
+ * Puts a backslash before every character with a meaning in Markdown. Spaces stay spaces, so that a narrow view can
+ * still wrap the line.
+ */
+export const escapeMarkdown = (text: string): string => text.replace(/[!-/:-@[-`{-~]/g, '\\$&');

@@ -4,10 +4,9 @@ import type { RunRequest } from '../../engine/run/request.ts';
 import type { Selection } from '../../protocol/attachment.ts';
 import { describeRoute, type RunEvent } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, describeTold, plainLabel } from '../base/labels.ts';
+import { describeError, describeTold, escapeMarkdown, plainLabel } from '../base/labels.ts';
 import { descriptionOf, pickableSkills } from '../skills/skillFiles.ts';
 import { describeEnd, type NativeRuns } from './editorRuns.ts';
-import { escapeMarkdown, plainMarkdown } from './plainMarkdown.ts';
 import { pickHuman } from './quickPickHuman.ts';
 
 type Routed = Extract<RunEvent, { type: 'routed' }>;
@@ -179,6 +178,10 @@ function routingLine({ agent, skill, reason, provider, model, recording }: Route
   const by = recording ? vscode.l10n.t('a recorded run of {0}', recording.model) : `${provider}/${model}`;
   return plainLabel(`${describeRoute(agent, skill, reason, vscode.l10n.t)} · ${by}`, 400);
 }
+
+/** Returns the text as a value for the editor, shown literally. */
+const plainMarkdown = (text: string): vscode.MarkdownString =>
+  new vscode.MarkdownString(escapeMarkdown(text));
 
 const emphasized = (text: string): string => `*${escapeMarkdown(text)}*`;
 

@@ -2,10 +2,9 @@
 import * as vscode from 'vscode';
 import { describeRoute, type RunEvent, type SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { describeError, describeTold, plainLabel } from '../base/labels.ts';
+import { describeError, describeTold, escapeMarkdown, plainLabel } from '../base/labels.ts';
 import { descriptionOf, type PickableSkill, pickableSkills } from '../skills/skillFiles.ts';
 import { describeEnd, type NativeRuns, untrustedMessage } from './editorRuns.ts';
-import { plainMarkdown } from './plainMarkdown.ts';
 import { pickHuman } from './quickPickHuman.ts';
 
 /** Must match package.json. The input comes from a model, so every field may be missing or of another type. */
@@ -78,8 +77,10 @@ function prepared({ agent, skill }: PickableSkill, request: string): vscode.Prep
     invocationMessage: vscode.l10n.t('Runs the skill {0}', name),
     confirmationMessages: {
       title: vscode.l10n.t('Run the skill {0}?', name),
-      message: plainMarkdown(
-        `${plainLabel(descriptionOf(skill))}\n\n${asked}\n\n${vscode.l10n.t("The skill uses Telos's own model and tools; what is risky is asked about again.")}`,
+      message: new vscode.MarkdownString(
+        escapeMarkdown(
+          `${plainLabel(descriptionOf(skill))}\n\n${asked}\n\n${vscode.l10n.t("The skill uses Telos's own model and tools; what is risky is asked about again.")}`,
+        ),
       ),
     },
   };

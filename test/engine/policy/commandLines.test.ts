@@ -232,7 +232,7 @@ const onPosix = process.platform !== 'win32';
         '~/x',
         '$SK/x.md',
         '$SK/scripts/show.py',
-        '/dev/sda',
+        '/dev/tty',
         '/proc/self/mem',
         '.envrc',
         'Makefile',
@@ -249,6 +249,7 @@ const onPosix = process.platform !== 'win32';
       ],
       'ask run.command',
     );
+    await expectAll(['echo x > /dev/sda', 'date 2> /dev/sda', 'cp b.txt /dev/sda'], 'deny floor.destroys');
     await expectAll(
       [
         'echo x >& file',

@@ -1,6 +1,6 @@
 /** Commands that a skill names in `allowed-tools`: unasked once the card is accepted, and nothing beside them. */
 import assert from 'node:assert/strict';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ReviewedAgent } from '../../../src/engine/policy/agentFiles.ts';
 import { AgentReviews } from '../../../src/engine/policy/agentReviews.ts';
@@ -73,6 +73,50 @@ describe('a command that `allowed-tools` names', () => {
       'git clone file:///etc x',
     ])
       assert.match(await decided(command), /^ask /, command);
+  });
+
+  it('asks about what is dangerous by itself, without a card and without always', async () => {
+    const asked = async (command: string) => {
+      const decision = await decide({ id: '1', name: 'run_command', input: { command } }, context);
+      assert.equal(decision.action, 'ask', command);
+      return decision.action === 'ask' ? decision : assert.fail();
+    };
+    for (const isReviewed of [false, true]) {
+      if (isReviewed) await accept();
+      for (const command of [
+        'git rebase main',
+        'git push --force',
+        'rm -r build',
+        'make build && sudo make x',
+      ]) {
+        const { danger, scopes, card, lasting, toAllow } = await asked(command);
+        assert.ok(danger && danger.length > 0, command);
+        assert.deepEqual([scopes, card, lasting], [['once', 'run'], undefined, undefined], command);
+        assert.equal(toAllow?.kind, 'allow_rule');
+      }
+    }
+    assert.equal((await asked('npm test')).danger, undefined);
+  });
+
+  it('refuses what destroys a home or a system, whatever is granted', async () => {
+    await accept();
+    mkdirSync(at('config'), { recursive: true });
+    const lines = ['rm -rf ~', 'rm -rf /', 'git rebase main', 'git push --force'].map(
+      command => `[[allow]]\nagent = "a"\ntool = "run_command"\ncommand = "${command}"\n`,
+    );
+    const open = ['["git", "*"]', '["sudo", "*"]'].map(
+      argv => `[[allow]]\nagent = "a"\ntool = "run_command"\nargv = ${argv}\n`,
+    );
+    writeFileSync(at('config/policy.toml'), [...lines, ...open].join('\n'), { mode: 0o600 });
+    assert.equal(await decided('rm -rf ~'), 'deny floor.destroys');
+    assert.equal(await decided('rm -rf /'), 'deny floor.destroys');
+    // Rules that name a danger in their own words hold; one that is open for any does not.
+    assert.match(await decided('git rebase main'), /^allow policy\.allow:/);
+    assert.match(await decided('sudo make install'), /^allow policy\.allow:/);
+    assert.match(await decided('git fetch'), /^allow /);
+    assert.equal(await decided('git rebase other'), 'ask run.command');
+    assert.equal(await decided('sudo rm -r ../other'), 'ask run.command');
+    assert.equal(await decided('sudo rm -rf /'), 'deny floor.destroys');
   });
 
   it('asks again once a byte of the skill has changed, and for another skill that does not name it', async () => {
