@@ -185,6 +185,10 @@ export function conversation(events: RunEvent[], changes: Partial<ChatInfo> = {}
   return { type: 'conversation', id: 'c1', info: { ...info, ...changes }, draft, from: 0, events };
 }
 
+/** A skill that the person may have meant. */
+const likely = (agent: string, skill: string, description: string, matched: string) =>
+  ({ agent, skill, description, reason: { rule: 'index', matched } }) as const;
+
 export const scenes: Record<string, ToWebview> = {
   welcome: conversation([], { recording: true, provider: 'replay' }, 'Run daily kickoff'),
   'no-skills': conversation([], { skills: [] }),
@@ -250,5 +254,43 @@ export const scenes: Record<string, ToWebview> = {
     routed,
     { type: 'step', skill: 'interview', detail: 'asks what the day should bring' },
     call('t1', 'run_command', { command: 'npm test' }),
+  ]),
+  choices: conversation([
+    start('help me through the morning'),
+    {
+      type: 'run_end',
+      outcome: 'no_match',
+      rounds: 0,
+      toolCalls: 0,
+      durationMs: 12,
+      messages: [],
+      error: {
+        code: 'no_match',
+        message: 'No.',
+        suggestions: [],
+        choices: [
+          likely('kairos', 'kickoff', 'Plans the day from your notes and your calendar', 'morning'),
+          likely('kairos', 'weekly-summary', 'Sums up the week', 'help, through'),
+          likely('press', 'proofread', 'Finds mistakes in a text', 'help'),
+        ],
+      },
+    },
+  ]),
+  switched: conversation([
+    start('run daily kickoff'),
+    routed,
+    text('Your day is planned.'),
+    end,
+    start('now proofread the announcement'),
+    {
+      ...routed,
+      reason: { rule: 'index', matched: 'proofread', switchedFrom: { agent: 'kairos', skill: 'kickoff' } },
+    },
+    text('There is one mistake.'),
+    end,
+    start('and the second paragraph'),
+    { ...routed, reason: { rule: 'continued', alsoFits: { agent: 'press', skill: 'shorten' } } },
+    text('It is fine.'),
+    end,
   ]),
 };
