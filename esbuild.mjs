@@ -1,4 +1,4 @@
-/** Builds what is shipped: the extension, the command line and the chat view's page. `--watch` builds again on every change. */
+/** Builds what is shipped: the extension, the command line, the library and the chat view's page. `--watch` builds again on every change. */
 import { chmod, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { build, context } from 'esbuild';
@@ -42,6 +42,13 @@ const builds = [
     // Nothing is external here: an import of `vscode` that the command line can reach breaks the build.
     entryPoints: { cli: 'src/cli/main.ts' },
     chunkNames: 'chunks/cli/[name]-[hash]',
+    target: 'node20',
+  },
+  {
+    ...onNode,
+    // Alone, so that who imports Telos loads no door.
+    entryPoints: { telos: 'src/engine/telos.ts' },
+    chunkNames: 'chunks/library/[name]-[hash]',
     target: 'node20',
   },
   {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { brokenRules } from './importRules.ts';
+import { brokenRules, bundled } from './importRules.ts';
 import { drawMap, figuresOf, type HouseFigures, limits, projectSources } from './map.ts';
 
 const read = (file: string): string => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8');
@@ -14,8 +14,16 @@ describe('architecture', () => {
   it('holds in src and webview', () => {
     const sources = projectSources();
     assert.ok(sources.size > 50, `only ${sources.size} files were found`);
-    const { dependencies } = JSON.parse(read('package.json'));
-    assert.deepEqual(brokenRules(sources, Object.keys(dependencies)), []);
+    assert.deepEqual(brokenRules(sources, bundled), []);
+  });
+
+  it('bundles every package that it uses, so that an install of it brings nothing else', () => {
+    const { dependencies, devDependencies } = JSON.parse(read('package.json'));
+    assert.equal(dependencies, undefined);
+    assert.deepEqual(
+      bundled.filter(name => !(name in devDependencies)),
+      [],
+    );
   });
 
   it('stays within the figures of the house', () => {
@@ -94,7 +102,7 @@ describe('architecture', () => {
       [
         'a package nobody declared',
         { 'src/cli/a.ts': "import left from 'left-pad';" },
-        /no runtime dependency/,
+        /not among the packages that are bundled/,
       ],
       [
         'a dependency with two importers',

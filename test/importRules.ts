@@ -21,6 +21,25 @@ export const floors: readonly (readonly string[])[] = [
 const doors = ['src/cli/', 'src/discord/', 'src/extension/'];
 const doorsBeside: Readonly<Record<string, string>> = { 'src/cli/': 'src/discord/' };
 
+/** Packages of which the product contains parts. All others of package.json build and test it. */
+export const bundled = [
+  '@anthropic-ai/sdk',
+  '@modelcontextprotocol/sdk',
+  '@preact/signals',
+  'commander',
+  'diff',
+  'dompurify',
+  'highlight.js',
+  'htmlparser2',
+  'jsonc-parser',
+  'marked',
+  'openai',
+  'preact',
+  'smol-toml',
+  'yaml',
+  'zod',
+];
+
 /** Packages with many importers. The chat view is written in them; they are not tools that it uses. */
 const manyImporters = ['preact', '@preact/signals'];
 
@@ -109,7 +128,7 @@ function brokenByPackage(one: Import, dependencies: readonly string[]): string[]
   }
   return dependencies.includes(packageOf(one.specifier))
     ? []
-    : ['it is no runtime dependency of package.json'];
+    : ['it is not among the packages that are bundled'];
 }
 
 function sharedDependencies(imports: readonly Import[]): string[] {

@@ -1,4 +1,4 @@
-/** Defines the port through which the engine asks a person. Each frontend brings its own. */
+/** Defines the ports through which the engine asks a person and has them sign in. Each frontend brings its own. */
 import { randomBytes } from 'node:crypto';
 import type { ApprovalDecision, ApprovalRequest } from '../protocol/run.ts';
 import { mapStrings } from './redact.ts';
@@ -12,6 +12,20 @@ export interface Human {
   readonly isAway?: boolean;
   approve(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision>;
   ask(questions: readonly string[], signal: AbortSignal): Promise<readonly string[]>;
+}
+
+/** A store for secrets. Writing undefined removes a value. */
+export interface SecretPlace {
+  read(name: string): Promise<string | undefined>;
+  write(name: string, value: string | undefined): Promise<void>;
+}
+
+/** The frontend's part of a sign-in. Without it, a server that needs a sign-in is reported as not available. */
+export interface SignInPort extends SecretPlace {
+  /** Resolves with the address that the browser returns to. It leads only to this frontend. */
+  redirectUrl(): Promise<string>;
+  /** Opens the page and waits until the browser returns with this `state`. Rejects on abort or if the person takes too long. */
+  visit(url: string, state: string, signal: AbortSignal): Promise<URLSearchParams>;
 }
 
 /** Used if no person can be asked: every question is answered with a no that names the rule. */

@@ -12,9 +12,8 @@ import { writeWhole } from './files/atomicWrite.ts';
 import { ReplacedFolders, type UndoneFolder } from './files/replacedFolders.ts';
 import type { Diagnostic } from './files/settingsFile.ts';
 import { recoverFolders } from './files/swapFolder.ts';
-import type { Human } from './human.ts';
+import type { Human, SignInPort } from './human.ts';
 import { hiddenIn } from './mcp/config.ts';
-import type { SignInPort } from './mcp/signIn.ts';
 import { explainCall } from './policy/decide.ts';
 import { type Decision, openReviews } from './policy/decision.ts';
 import { type FrontendProviders, Models, type ProviderChoice } from './providers/create.ts';
@@ -44,6 +43,13 @@ import {
 import { type InstallOptions, planInstall } from './skills/planInstall.ts';
 import type { Readiness } from './skills/readiness.ts';
 import { addSkill, type InitialFolders, initFolders } from './skills/scaffold.ts';
+
+export type * from '../protocol/run.ts';
+// For programs that use Telos as a library.
+export { type Config, type ConfigOverrides, loadConfig } from './config.ts';
+export { TelosError } from './errors.ts';
+export { type Human, nobody, type SignInPort, yesToAll } from './human.ts';
+export type { RunRequest } from './run/request.ts';
 
 /** Parts that a frontend adds to the engine. */
 export interface FrontendParts {

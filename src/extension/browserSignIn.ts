@@ -3,7 +3,7 @@
  * are kept in the secret storage.
  */
 import * as vscode from 'vscode';
-import type { SignInPort } from '../engine/mcp/signIn.ts';
+import type { SignInPort } from '../engine/human.ts';
 import { plainLabel } from './base/labels.ts';
 
 /** The path of the address to which the browser returns. */

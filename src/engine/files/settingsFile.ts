@@ -5,7 +5,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { link, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parse, TomlError, type TomlTable } from 'smol-toml';
+import { parse, TomlError } from 'smol-toml';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from './atomicWrite.ts';
 
@@ -30,7 +30,12 @@ export function readRegularFile(path: string, mostBytes: number): Buffer {
   return readFileSync(path);
 }
 
-export type { TomlTable } from 'smol-toml';
+type TomlValue = string | number | bigint | boolean | Date | TomlTable | TomlValue[];
+
+/** A table of a TOML file. Its own type, so that who uses Telos as a library needs no types of the parser. */
+export interface TomlTable {
+  readonly [key: string]: TomlValue;
+}
 
 interface TomlFile {
   /** Text on disk. Empty if the file is missing. */

@@ -2,6 +2,7 @@
 
 import { type Config, expandPath } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
+import type { SignInPort } from '../human.ts';
 import { deepestJson } from '../jsonDepth.ts';
 import { type Redactor, redactor } from '../redact.ts';
 import { hostKind } from '../tools/addresses.ts';
@@ -9,7 +10,7 @@ import type { Tool, WantedSignIn } from '../tools/tool.ts';
 import type { McpLimits } from './client.ts';
 import { hiddenIn, type McpServer, placeOf, readMcpConfig, resolveServer } from './config.ts';
 import { type Attempt, moreOf, plainReason, RenewableServer } from './renewableServer.ts';
-import type { McpSignIn, SignInPort } from './signIn.ts';
+import type { McpSignIn } from './signIn.ts';
 import { type McpServerPlace, type MergedTools, mergeTools } from './tools.ts';
 
 /** The parts of an agent that this file needs. */

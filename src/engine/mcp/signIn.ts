@@ -6,6 +6,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { TelosError } from '../errors.ts';
+import type { SignInPort } from '../human.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
 import type { KnownClient, RemoteServer } from './config.ts';
 import { auth, discoverOAuthServerInfo, type OAuthClientProvider } from './sdk.ts';
@@ -23,17 +24,8 @@ import {
   lacksScope,
   originsOf,
   placesOf,
-  type SecretPlace,
   unknownClient,
 } from './signInState.ts';
-
-/** The frontend's part of a sign-in. Without it, a server that needs a sign-in is reported as not available. */
-export interface SignInPort extends SecretPlace {
-  /** Resolves with the address that the browser returns to. It leads only to this frontend. */
-  redirectUrl(): Promise<string>;
-  /** Opens the page and waits until the browser returns with this `state`. Rejects on abort or if the person takes too long. */
-  visit(url: string, state: string, signal: AbortSignal): Promise<URLSearchParams>;
-}
 
 export class McpSignIn {
   readonly #port: SignInPort;

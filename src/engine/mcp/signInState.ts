@@ -1,6 +1,7 @@
 /** Reads the data of an MCP sign-in: refusal, description of the authorization server, the browser's answer, stored state. */
 
 import { TelosError } from '../errors.ts';
+import type { SecretPlace } from '../human.ts';
 import { hostKind, isNeverReached } from '../tools/addresses.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
 import type { KnownClient } from './config.ts';
@@ -124,12 +125,6 @@ export function keptIn(text: string | undefined): Kept {
   } catch {
     return {};
   }
-}
-
-/** A store for secrets. Writing undefined removes a value. */
-export interface SecretPlace {
-  read(name: string): Promise<string | undefined>;
-  write(name: string, value: string | undefined): Promise<void>;
 }
 
 export class KeptSignIn {

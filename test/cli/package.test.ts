@@ -1,0 +1,119 @@
+/** The npm package as a stranger gets it: packed for real, installed without a network, run, imported and type-checked. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { startAnthropicServer } from '../fakes/anthropicServer.ts';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+import { installedNodes, packageVersion } from './cliProcess.ts';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+describe('the npm package', function () {
+  this.timeout(180_000);
+  let folder: TempFolder;
+  let app: string;
+  let tarball: string;
+  const tool = (name: string): string => join(root, 'node_modules/.bin', name);
+
+  before(async () => {
+    folder = tempFolder({ 'app/package.json': '{"name":"app","type":"module"}', 'home/.keep': '' });
+    app = join(folder.path, 'app');
+    // What is packed is built from a copy, so that nobody else's build is removed meanwhile.
+    const copy = join(folder.path, 'telos');
+    const sources = readdirSync(root).filter(
+      name => !['node_modules', 'dist', '.git', 'test'].includes(name),
+    );
+    for (const name of sources) cpSync(join(root, name), join(copy, name), { recursive: true });
+    symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
+    const path = `${join(root, 'node_modules/.bin')}:${process.env['PATH']}`;
+    const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder.path], {
+      cwd: copy,
+      env: { ...process.env, PATH: path },
+    });
+    const packed = JSON.parse(stdout.slice(stdout.search(/^[[{]$/m)));
+    tarball = join(folder.path, Object.values<{ filename: string }>(packed)[0]?.filename ?? '');
+    const cache = join(folder.path, 'empty-cache');
+    await run('npm', ['install', '--offline', '--no-audit', '--no-fund', '--cache', cache, tarball], {
+      cwd: app,
+    });
+  });
+  after(() => folder.remove());
+
+  it('brings the command line and the library, and no other package', async () => {
+    const installed = readdirSync(join(app, 'node_modules')).filter(name => !name.startsWith('.'));
+    assert.deepEqual(installed, ['telos']);
+    const top = readdirSync(join(app, 'node_modules/telos')).sort();
+    assert.deepEqual(top, ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'media', 'package.json']);
+    const { stdout } = await run('npx', ['telos', '--version'], { cwd: app });
+    assert.equal(stdout.trim(), packageVersion());
+  });
+
+  for (const { version, path } of installedNodes()) {
+    it(`plays the demo under Node ${version}`, async () => {
+      const env = { PATH: process.env['PATH'] ?? '', HOME: join(folder.path, 'home'), TMPDIR: folder.path };
+      const { stdout } = await run(path, [join(app, 'node_modules/telos/dist/cli.js'), 'demo'], {
+        cwd: app,
+        env,
+      });
+      assert.match(stdout, /Your plan is in `today\.md`/);
+    });
+
+    it(`runs a skill from a program under Node ${version}`, async () => {
+      const call = { name: 'write_file', input: { path: 'made.md', content: 'by a program' } };
+      const server = await startAnthropicServer({ turns: [{ toolCalls: [call] }, { text: ['Done.'] }] });
+      folder.add({
+        'lib/skills/ada/agent.toml': 'working_dir = "."\n',
+        'lib/skills/ada/skills/make/SKILL.md': '---\ndescription: Makes\n---\nMake it.\n',
+        'lib/work/.keep': '',
+        'app/program.js': `
+import { Telos, loadConfig, nobody, yesToAll } from 'telos';
+const [home, url] = process.argv.slice(2);
+const env = { PATH: process.env.PATH, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'test-key-0123456789', TELOS_SKILLS_DIR: home + '/skills' };
+const telos = Telos.open(loadConfig({ env, home, cwd: home + '/work' }));
+const types = [];
+for await (const event of telos.run({ text: '/make' }, yesToAll, new AbortController().signal)) types.push(event.type, event.outcome);
+console.log(JSON.stringify({ types, nobody: typeof nobody.approve }));
+`,
+      });
+      try {
+        const lib = join(folder.path, 'lib');
+        const { stdout } = await run(path, ['program.js', lib, server.url], { cwd: app });
+        const { types, nobody } = JSON.parse(stdout);
+        assert.equal(nobody, 'function');
+        assert.deepEqual(types.slice(-2), ['run_end', 'completed']);
+        assert.equal(readFileSync(join(lib, 'work/made.md'), 'utf8'), 'by a program');
+      } finally {
+        await server.close();
+      }
+    });
+  }
+
+  it('has types that hold under --strict with the libraries checked too, also in the README', async () => {
+    folder.add({
+      'app/uses.ts': `
+import { type Human, loadConfig, nobody, type RunEvent, Telos, TelosError, yesToAll } from 'telos';
+export const telos: Telos = Telos.open(loadConfig({ env: {} }));
+export const human: Human = new Date().getDay() > 3 ? nobody : yesToAll;
+export async function outcome(text: string): Promise<string | undefined> {
+  const events: RunEvent[] = [];
+  for await (const event of telos.run({ text }, human, new AbortController().signal)) events.push(event);
+  const last = events.at(-1);
+  return last?.type === 'run_end' ? last.outcome : undefined;
+}
+export const code = (error: unknown): string | undefined => (error instanceof TelosError ? error.code : undefined);
+// @ts-expect-error: a request has words
+telos.run({}, human, new AbortController().signal);
+`,
+    });
+    const types = ['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')];
+    const strict = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', ...types];
+    const example = /^```ts\n([\s\S]*?)^```$/m.exec(readFileSync(join(root, 'README.md'), 'utf8'))?.[1];
+    folder.add({ 'app/readme.ts': example ?? '' });
+    const files = ['uses.ts', 'readme.ts'];
+    await run(tool('tsc'), [...strict, ...files], { cwd: app }).catch(error => assert.fail(error.stdout));
+  });
+});
