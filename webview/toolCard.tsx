@@ -1,5 +1,7 @@
 /** Draws one tool call: a line that says what was done, and folded below it the input and output. */
+
 import { useEffect, useState } from 'preact/hooks';
+import { shortened } from '../src/protocol/text.ts';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { ToolItem } from './runItems.ts';
@@ -105,7 +107,7 @@ function formatInput(input: ToolItem['call']['input']): string {
 
 function firstLine(text: string): string {
   const line = visible(text.trim().split('\n', 1)[0]!);
-  return line.length > 300 ? `${line.slice(0, 299)}…` : line;
+  return shortened(line, 300);
 }
 
 export function Elapsed() {

@@ -8,6 +8,7 @@ import type {
   ToolResult,
   Usage,
 } from '../src/protocol/run.ts';
+import { shortened } from '../src/protocol/text.ts';
 import { formatCost } from '../src/protocol/usage.ts';
 import { language, t } from './host.ts';
 import type { ApprovalItem, EndItem, RetryItem, RoundUsage, Run, ToolState } from './runItems.ts';
@@ -22,7 +23,7 @@ export function summarizeCall(call: ToolCall, workingDir: string): string {
   const value = telling ? call.input[telling] : entries.find(([, each]) => typeof each === 'string')?.[1];
   if (typeof value !== 'string') return entries.map(([name]) => name).join(', ');
   const line = visible(relativeTo(value, workingDir).trim().split('\n', 1)[0]!);
-  return line.length > 200 ? `${line.slice(0, 199)}…` : line;
+  return shortened(line, 200);
 }
 
 /** Returns the path relative to `folder`, or unchanged if it is elsewhere. */

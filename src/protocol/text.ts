@@ -17,9 +17,28 @@ export const unseen = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u
  */
 export const steering = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
 
+/** Those of `unseen` that file systems and readers of names skip. A name is the same with and without them. */
+export const ignored = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/u;
+
+/**
+ * Those of `unseen` with which a text can hide another: tags, zero width characters, blank letters. Joiners, marks of direction and
+ * selectors, which languages and emoji need, are not included.
+ */
+export const hiding =
+  /(?!\u034f|\u17b4|\u17b5|[\u180b-\u180d\u180f]|[\ufe00-\ufe0f]|[\xad\u061c\u200c-\u200f\ufeff])[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/u;
+
 /** Returns a character as an escape such as `<U+200B>`. */
 export const codePointOf = (character: string): string =>
   `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}>`;
+
+/** Returns a text of at most `most` characters: the whole one, or its beginning and an ellipsis. No character is cut in two. */
+export function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const characters = [...text.slice(0, 2 * most)];
+  return characters.length <= most && text.length <= 2 * most
+    ? text
+    : `${characters.slice(0, most - 1).join('')}…`;
+}
 
 /** Takes an English text with places `{0}`, `{1}` …. Returns it with these values, in the language of the frontend. */
 export type Say = (text: string, ...values: (string | number)[]) => string;

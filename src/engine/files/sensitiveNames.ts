@@ -1,4 +1,5 @@
 /** Compares names and paths with the table of known names, in a time that grows only linearly with their lengths. */
+import { ignored } from '../../protocol/text.ts';
 import known from './knownNames.json' with { type: 'json' };
 
 /** A group of names, with a few words about the programs or agents that run or obey them. Each text holds several names. */
@@ -106,17 +107,14 @@ export function folded(path: string): string {
 const tidied = (part: string): string =>
   part.replace(/:[^:]*:\$\w+$/, '').replace(/(?<![. ])[. ]+$/, '') || part;
 
+const everyIgnored = new RegExp(ignored.source, 'gu');
+
 /**
  * Most paths are plain ASCII and skip the rest of the work. In upper case, letters become equal that a file system treats as the
  * same.
  */
 const plainText = (path: string): string =>
-  /^[\x00-\x7f]*$/.test(path)
-    ? path
-    : path
-        .normalize('NFKC')
-        .replace(/[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu, '')
-        .toUpperCase();
+  /^[\x00-\x7f]*$/.test(path) ? path : path.normalize('NFKC').replace(everyIgnored, '').toUpperCase();
 
 /** Returns the last name of a path. A `/` at the end belongs to the name of a folder. */
 export const nameOf = (foldedPath: string): string => {

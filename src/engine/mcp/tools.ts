@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import type { JsonObject, ToolResult } from '../../protocol/run.ts';
+import { shortened } from '../../protocol/text.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { type Tool, type ToolContext, toolError } from '../tools/tool.ts';
 
@@ -141,7 +142,7 @@ function mcpTool(name: string, source: McpToolSource, listing: McpToolListing): 
 
 function capped(description: string): string {
   if (description.length <= longestDescription) return description;
-  return `${description.slice(0, longestDescription - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+  return shortened(description, longestDescription);
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Decides on a command by default: which ones need no question, and the question about all others. */
+
 import { relative } from 'node:path';
 import { type AgentCard, describeFlag } from '../../protocol/agentCard.ts';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { type Sentence, sentence, shortened, spoken } from '../../protocol/text.ts';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
 import { folderHolding, PathProblem, realPlace, resolvePath } from '../files/paths.ts';
 import { isSensitive, obeyedAt, secretFolderNames } from '../files/sensitiveNames.ts';
@@ -113,7 +114,7 @@ async function staysInside(word: string, folder: string, context: PolicyContext)
 
 /** Returns as many names as a person reads. The command itself shows them all. */
 function someOf(names: readonly string[]): string {
-  const few = names.slice(0, 3).map(name => (name.length > 200 ? `${name.slice(0, 200)}…` : name));
+  const few = names.slice(0, 3).map(name => shortened(name, 200));
   return [...few, ...(names.length > 3 ? [`${names.length - 3} more`] : [])].join(' and ');
 }
 

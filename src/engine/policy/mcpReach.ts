@@ -2,6 +2,7 @@
 
 import { basename } from 'node:path';
 import type { JsonObject } from '../../protocol/run.ts';
+import { ignored } from '../../protocol/text.ts';
 import {
   foldedPath,
   LinkFollower,
@@ -101,9 +102,10 @@ function allForms(texts: readonly string[], unread: Set<string>): string[] {
   return [...forms];
 }
 
+const everyIgnored = new RegExp(ignored.source, 'gu');
+
 function unwrapped(text: string): string[] {
-  const invisible = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g;
-  const forms = [text.normalize('NFKC').replace(invisible, ''), withoutPercents(text)];
+  const forms = [text.normalize('NFKC').replace(everyIgnored, ''), withoutPercents(text)];
   if (/\\(x[\da-f]{2}|u[\da-f]{4})/i.test(text)) forms.push(withoutCodes(text));
   // The text as a shell would read it.
   if (/["'`\\]/.test(text)) forms.push(text.replace(/["'`\\]/g, ''));

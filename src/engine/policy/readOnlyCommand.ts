@@ -1,5 +1,7 @@
 /** Accepts a command line that can only look at files in given folders. Refuses every other line, and names the word at fault. */
+
 import { resolve } from 'node:path';
+import { shortened } from '../../protocol/text.ts';
 import {
   folderHolding,
   goesDownAndUp,
@@ -52,7 +54,7 @@ export async function parseReadOnlyCommand(
     return { allowed: true, command, named };
   } catch (error) {
     if (!(error instanceof Refusal || error instanceof PathProblem)) throw error;
-    const reason = error.message.length > 600 ? `${error.message.slice(0, 600)}…` : error.message;
+    const reason = shortened(error.message, 600);
     return { allowed: false, reason, named };
   }
 }

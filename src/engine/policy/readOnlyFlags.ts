@@ -1,4 +1,5 @@
 /** Lists the flags of each program that only looks at files, and reads flags. Every flag that is not on the list is refused. */
+import { shortened } from '../../protocol/text.ts';
 import type { LineRange } from '../tools/fileLines.ts';
 import type { ReadOnlyProgram } from '../tools/readOnlyShell.ts';
 
@@ -252,5 +253,4 @@ function refused(program: string, word: string, more = 'Only flags that look at 
 }
 
 /** Returns as much of a word as a message needs. */
-export const shown = (word: string): string =>
-  JSON.stringify(word.length > 80 ? `${word.slice(0, 80)}…` : word);
+export const shown = (word: string): string => JSON.stringify(shortened(word, 80));

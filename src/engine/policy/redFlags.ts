@@ -1,6 +1,6 @@
 /** Searches the text of an agent's files for content that a person should see before they trust it. A hint, never a decision. */
 import type { RedFlag } from '../../protocol/agentCard.ts';
-import { codePointOf, unseen } from '../../protocol/text.ts';
+import { codePointOf, hiding, unseen } from '../../protocol/text.ts';
 import { bringsUnpinnedCode, FetchedCode, riskyHostsIn } from './riskyCode.ts';
 
 type Kind = RedFlag['kind'];
@@ -138,9 +138,8 @@ const password =
 /** Largest distance between archive and password, in lines. */
 const near = 3;
 
-/** Tags, zero-width characters, direction marks, blank letters, and selectors beyond those that emoji use. */
-const invisible =
-  /[\u{e0000}-\u{e007f}]|[\u{e0100}-\u{e01ef}]|[\ufe00-\ufe0f]{2}|[\u200b\u2060-\u2065\u202a-\u202e\u2066-\u206f\u180e\u115f\u1160\u3164\uffa0\ufff9-\ufffb]|(?<!^)\ufeff/u;
+/** Emoji use one selector at a time, and files a byte order mark at their beginning. */
+const invisible = new RegExp(`${hiding.source}|[\\ufe00-\\ufe0f]{2}|(?<!^)\\ufeff`, 'u');
 
 /** Length of a line that is examined at once, in characters. The next piece repeats some of the text before it. */
 const piece = 5000;

@@ -5,6 +5,7 @@
 
 import { isAbsolute } from 'node:path';
 import type { JsonObject, ToolCall } from '../../protocol/run.ts';
+import { shortened } from '../../protocol/text.ts';
 import { expandPath } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { toolNamed } from '../skills/skillFields.ts';
@@ -42,10 +43,7 @@ export function resolveCall(
   return { call: { ...written, name, input: resolved }, notes };
 }
 
-const shown = (text: string, most = 200): string => {
-  const plain = escapeInvisible(text);
-  return plain.length > most ? `${plain.slice(0, most)}…` : plain;
-};
+const shown = (text: string, most = 200): string => shortened(escapeInvisible(text), most);
 
 /** Returns the tool of this very name, or else the built-in one that other runners call so. */
 function toolFor<Each extends Pick<Tool, 'definition'>>(

@@ -1,5 +1,7 @@
 /** Renders a run as a document: its request, actions, answers and usage. Exports conversations for other people, without secrets. */
+
 import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
+import { shortened } from '../../protocol/text.ts';
 import { mapStrings } from '../redact.ts';
 import type { KeptConversation } from './runHistory.ts';
 import type { RunSummary, StoredRun } from './runSummary.ts';
@@ -169,7 +171,7 @@ export function runMarkdown(run: StoredRun): string {
   const request = requestOf(run);
   const attached = attachedTo(run);
   return `${[
-    `## ${plainMarkdown(shortened(request || `Run ${run.summary.skill}`))}`,
+    `## ${plainMarkdown(titleOf(request || `Run ${run.summary.skill}`))}`,
     figuresOf(run.summary)
       .map(([name, value]) => `- ${name}: ${plainMarkdown(value)}`)
       .join('\n'),
@@ -181,10 +183,7 @@ export function runMarkdown(run: StoredRun): string {
   ].join('\n\n')}\n`;
 }
 
-const shortened = (text: string): string => {
-  const line = text.replace(/\s+/g, ' ');
-  return line.length > 100 ? `${line.slice(0, 99)}…` : line;
-};
+const titleOf = (text: string): string => shortened(text.replace(/\s+/g, ' '), 100);
 
 function partMarkdown(part: RunPart): string[] {
   switch (part.kind) {

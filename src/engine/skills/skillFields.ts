@@ -1,4 +1,5 @@
 /** Reads what the fields and the text of a SKILL.md say: the tools it names, what it requires of the machine, and what it does. */
+import { shortened } from '../../protocol/text.ts';
 import type { InstallStep, RuntimeMetadata } from './agent.ts';
 import { parseYamlValue } from './frontmatter.ts';
 import { parseLooseJson } from './frontmatterLines.ts';
@@ -231,9 +232,9 @@ export function synopsisOf(body: string): string | undefined {
   const described = blocks.find(({ heading }) => /^description$/i.test(heading));
   // A text that ends with a colon only introduces a list.
   const text = (described ?? blocks.find(block => !/[:：]$/.test(block.text)) ?? blocks[0])?.text;
-  if (text) return shortened(firstSentences(text));
+  if (text) return summary(firstSentences(text));
   const title = /^#[ \t]+(.+)$/m.exec(body.slice(0, searched))?.[1];
-  return title ? shortened(plainText(title)) || undefined : undefined;
+  return title ? summary(plainText(title)) || undefined : undefined;
 }
 
 /** Returns paragraphs of prose with the heading above them. Code, lists, tables and pictures are left out. */
@@ -281,6 +282,7 @@ function firstSentences(text: string): string {
   return /^.{20,}?[.!?。！？](?=\s|$|[\u3040-\u9fff])/u.exec(text)?.[0] ?? text;
 }
 
-function shortened(text: string): string {
-  return text.length <= longest ? text : `${text.slice(0, longest - 1).replace(/\s+\S*$/, '')}…`;
+function summary(text: string): string {
+  const cut = shortened(text, longest);
+  return cut === text ? text : cut.replace(/\s+\S*…$/, '…');
 }

@@ -1,8 +1,10 @@
 /** Runs commands that only look at files: one program at a time, without a shell, limited in time and size. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { delimiter } from 'node:path';
+import { shortened } from '../../protocol/text.ts';
 import { PathProblem } from '../files/paths.ts';
 import { settledWithin } from './command.ts';
 import { OutputCapture } from './commandOutput.ts';
@@ -64,7 +66,7 @@ export const readOnlyShellTool: Tool = {
   access: 'read',
   wordFailure(input, reason) {
     const line = String(input['command']);
-    return JSON.stringify({ error: reason, command: line.length > 200 ? `${line.slice(0, 200)}…` : line });
+    return JSON.stringify({ error: reason, command: shortened(line, 200) });
   },
   async execute() {
     return toolError('The command was not checked, so it was not run.');

@@ -7,6 +7,7 @@ import { stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { createContext, Script } from 'node:vm';
 import type { ToolResult } from '../../protocol/run.ts';
+import { shortened } from '../../protocol/text.ts';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
 import { openRegularFile, PathProblem } from '../files/paths.ts';
 import { byteCount, decodeUtf8, escapeInvisible, grouped, looksBinary } from '../files/plainText.ts';
@@ -90,10 +91,7 @@ async function search(input: Readonly<Record<string, unknown>>, context: ToolCon
     if (count === maxLines) countUntil = Date.now() + countTime;
     if (count > maxLines) return Date.now() < countUntil;
     const name = escapeInvisible(prefix + relative(base, path).split(sep).join('/'));
-    const shown = text.trimEnd();
-    lines.push(
-      `${name}:${line}: ${shown.length > maxLineLength ? `${shown.slice(0, maxLineLength)}…` : shown}`,
-    );
+    lines.push(`${name}:${line}: ${shortened(text.trimEnd(), maxLineLength)}`);
     return true;
   };
   const program = findRipgrep(context);

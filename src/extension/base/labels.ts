@@ -4,7 +4,7 @@
  */
 import { TelosError } from '../../engine/errors.ts';
 import type { Remedy, RunEvent, Told } from '../../protocol/run.ts';
-import { codePointOf, english, type Say, spoken, unseen } from '../../protocol/text.ts';
+import { codePointOf, english, type Say, shortened, spoken, unseen } from '../../protocol/text.ts';
 
 /** Matches invisible characters except the joiners and selectors that emoji and some scripts need. */
 const invisible = new RegExp(`(?![\\u200c\\u200d\\ufe0e\\ufe0f])${unseen.source}`, 'gu');
@@ -20,8 +20,7 @@ export function plainLabel(text: string, limit = 200): string {
     .replaceAll('](', '] (')
     .replaceAll('$(', '$ (')
     .trim();
-  const characters = [...line];
-  return characters.length <= limit ? line : `${characters.slice(0, limit - 1).join('')}…`;
+  return shortened(line, limit);
 }
 
 const hidden = new RegExp(`(?!\\n)(?:${unseen.source})`, 'gu');
