@@ -2,6 +2,7 @@
  * Defines the index of the files that a run writes, and keeps their content before each write. Parses index lines that
  * may contain anything.
  */
+
 import { createHash, randomUUID } from 'node:crypto';
 import { constants, existsSync, readFileSync, type Stats, statSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
@@ -14,6 +15,7 @@ import {
   type WriteKeeper,
   writeNew,
 } from '../files/atomicWrite.ts';
+import { jsonLine, readLines } from '../files/jsonLines.ts';
 import { describeFileError, isInside } from '../files/paths.ts';
 import { grouped, looksBinary } from '../files/plainText.ts';
 import { isRunId } from '../records/runFile.ts';
@@ -75,27 +77,20 @@ export function readIndex(folder: string): ChangeLine[] {
   const stats = statSync(index);
   // Only an edited index is that long or is not a regular file.
   if (!stats.isFile() || stats.size > maxIndexBytes) return [];
-  return readFileSync(index, 'utf8')
-    .split('\n')
-    .flatMap(line => parseChange(line) ?? []);
+  return readLines(readFileSync(index, 'utf8'), line => jsonLine(line, changeOf)).values;
 }
 
-function parseChange(text: string): ChangeLine | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!isFields(value)) return undefined;
-    switch (value['type']) {
-      case 'write':
-        return isWrite(value) ? (value as unknown as WriteLine) : undefined;
-      case 'command':
-        return { type: 'command' };
-      case 'undone':
-        return isUndone(value) ? (value as unknown as ChangeLine) : undefined;
-      default:
-        return undefined;
-    }
-  } catch {
-    return undefined;
+function changeOf(value: unknown): ChangeLine | undefined {
+  if (!isFields(value)) return undefined;
+  switch (value['type']) {
+    case 'write':
+      return isWrite(value) ? (value as unknown as WriteLine) : undefined;
+    case 'command':
+      return { type: 'command' };
+    case 'undone':
+      return isUndone(value) ? (value as unknown as ChangeLine) : undefined;
+    default:
+      return undefined;
   }
 }
 

@@ -1,9 +1,10 @@
 /** Follows a run of another process by reading its file as it grows. Nothing is sent to that process. */
 
 import type { Stats } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Message, RunEvent } from '../../protocol/run.ts';
+import { linesFrom, readLines } from '../files/jsonLines.ts';
 import { parseLine } from './runFile.ts';
 import { readSummary, type StoredRun } from './runSummary.ts';
 import { messagesFrom, withoutCutImages } from './transcript.ts';
@@ -40,11 +41,10 @@ export async function* followedRun(
     const isGone = looks % longPauses === 0 && !mayGoOn(file);
     const known = await stat(file).catch(() => undefined);
     if (!known || known.size < position) return;
-    const { lines, read } = known.size > position ? await linesBehind(file, position, known) : nothing;
+    const { text, read } = await linesFrom(file, position, known.size).catch(() => nothing);
     position += read;
-    for (const text of lines) {
-      const line = parseLine(text);
-      if (!line || line.type === 'run' || line.type === 'totals' || line.type === 'title') continue;
+    for (const line of readLines(text, parseLine).values) {
+      if (line.type === 'run' || line.type === 'totals' || line.type === 'title') continue;
       if (line.type === 'messages') {
         before = line.earlier > 0 ? said : [];
         for (const message of line.messages) own.push(message);
@@ -62,31 +62,13 @@ export async function* followedRun(
   }
 }
 
-const nothing = { lines: [] as string[], read: 0 };
+const nothing = { text: '', read: 0 };
 
 function mayGoOn(file: string): boolean {
   try {
     return readSummary(file)?.outcome === 'running';
   } catch {
     return false;
-  }
-}
-
-/** Returns the complete lines. An incomplete line is read again together with its rest. */
-async function linesBehind(
-  file: string,
-  position: number,
-  { size }: Stats,
-): Promise<{ lines: string[]; read: number }> {
-  const handle = await open(file).catch(() => undefined);
-  if (!handle) return nothing;
-  try {
-    const bytes = Buffer.alloc(size - position);
-    const { bytesRead } = await handle.read(bytes, 0, bytes.length, position);
-    const read = bytes.subarray(0, bytesRead).lastIndexOf(0x0a) + 1;
-    return { lines: bytes.toString('utf8', 0, read).split('\n').filter(Boolean), read };
-  } finally {
-    await handle.close();
   }
 }
 

@@ -11,11 +11,12 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { open, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ErrorCode, Message, RoutingModel, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
 import { noUsage } from '../../protocol/usage.ts';
 import { makeOwnFolders, openOwn } from '../files/atomicWrite.ts';
+import { jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
 import { mapStrings } from '../redact.ts';
 
 /** Written when a skill was chosen and starts. The first keys have the names and order of the log in the specification. */
@@ -207,14 +208,7 @@ const leftOut = (count: number): Message => ({
  * counted. Throws the error of the file system.
  */
 export async function readLog(file: string): Promise<{ records: LogRecord[]; skipped: number }> {
-  const records: LogRecord[] = [];
-  let skipped = 0;
-  for (const line of (await readFile(file, 'utf8')).split('\n')) {
-    if (line.trim() === '') continue;
-    const record = parseRecord(line);
-    if (record) records.push(record);
-    else skipped++;
-  }
+  const { values: records, skipped } = readLines(await readFile(file, 'utf8'), parseRecord);
   return { records, skipped };
 }
 
@@ -241,14 +235,11 @@ const eventNames = new Set(['skill_start', 'tool_call', 'skill_end']);
 /** Returns undefined for a line that is not a record. A line longer than any record is not parsed. */
 export function parseRecord(line: string): LogRecord | undefined {
   if (line.length > maxRecordBytes) return undefined;
-  try {
-    const value: unknown = JSON.parse(line);
+  return jsonLine(line, value => {
     if (value === null || typeof value !== 'object') return undefined;
     const { ts, event } = value as { ts?: unknown; event?: unknown };
     return typeof ts === 'string' && eventNames.has(String(event)) ? mended(value as LogRecord) : undefined;
-  } catch {
-    return undefined;
-  }
+  });
 }
 
 /**
@@ -370,18 +361,9 @@ export class LogReader {
     }
     const size = sizeOf(this.#file);
     if (size <= this.#position) return { records: [], newDay };
-    const bytes = Buffer.alloc(size - this.#position);
-    const handle = await open(this.#file);
-    try {
-      await handle.read(bytes, 0, bytes.length, this.#position);
-    } finally {
-      await handle.close();
-    }
-    // An incomplete line is read again together with its rest.
-    const end = bytes.lastIndexOf(0x0a) + 1;
-    this.#position += end;
-    const lines = bytes.subarray(0, end).toString('utf8').split('\n');
-    return { records: lines.flatMap(line => parseRecord(line) ?? []), newDay };
+    const { text, read } = await linesFrom(this.#file, this.#position, size);
+    this.#position += read;
+    return { records: readLines(text, parseRecord).values, newDay };
   }
 }
 

@@ -1,4 +1,5 @@
 /** Stores the attachments of a request in a file beside its run's, so that they can be sent again later. */
+
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -8,6 +9,7 @@ import {
   type Selection,
 } from '../../protocol/attachment.ts';
 import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
+import { jsonLine } from '../files/jsonLines.ts';
 import { mapStrings } from '../redact.ts';
 import { isRunId, runsFolder } from './runFile.ts';
 
@@ -130,14 +132,12 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** Returns undefined for an attachment that was left out, and for one edited by hand that no model would accept. */
 function parsed(text: string): Exclude<Line, { type: 'left_out' }> | undefined {
-  try {
-    const line = JSON.parse(text) as Line;
+  return jsonLine(text, value => {
+    const line = value as Line;
     if (line.type === 'attachment')
       return isAttachment(line.attachment as unknown as Fields) ? line : undefined;
     return line.type === 'selection' && isSelection(line.selection as unknown as Fields) ? line : undefined;
-  } catch {
-    return undefined;
-  }
+  });
 }
 
 const areTexts = (fields: Fields, ...names: readonly string[]): boolean =>

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import type { Message, RunEvent, Usage } from '../../protocol/run.ts';
+import { jsonLine } from '../files/jsonLines.ts';
 import { mapStrings } from '../redact.ts';
 import { cutText, maxRecordBytes } from './logFile.ts';
 
@@ -104,16 +105,12 @@ const needed: Readonly<Record<RunLine['type'], (line: Fields) => boolean>> = {
 };
 
 /** Returns undefined for an invalid line: cut by a crash, edited by hand, or written by a later version. */
-export function parseLine(text: string): RunLine | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
+export const parseLine = (text: string): RunLine | undefined =>
+  jsonLine(text, value => {
     if (!isFields(value) || !isText(value['type']) || !Object.hasOwn(needed, value['type'])) return undefined;
     const line = value as unknown as RunLine;
     return needed[line.type](value) ? line : undefined;
-  } catch {
-    return undefined;
-  }
-}
+  });
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -3,6 +3,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Message, RunEvent, RunOutcome, Usage } from '../../protocol/run.ts';
+import { completeLines, readLines } from '../files/jsonLines.ts';
 import { mayStillRun } from './logFile.ts';
 import { parseLine, type RunLine, type RunOrigin } from './runFile.ts';
 
@@ -57,9 +58,9 @@ export function readSummary(file: string): RunSummary | undefined {
     const head = read(handle, 0, Math.min(size, 2 * endBytes));
     if (size <= head.length) return summaryOf(file, parsed(head.toString('utf8')));
     const last = lastLines(handle, size);
-    let first = parsed(wholeLines(head));
+    let first = parsed(completeLines(head));
     const isTold = [...first, ...last].some(({ type }) => type === 'routed' || type === 'totals');
-    if (!isTold) first = parsed(wholeLines(read(handle, 0, Math.min(size, maxHeadBytes))));
+    if (!isTold) first = parsed(completeLines(read(handle, 0, Math.min(size, maxHeadBytes))));
     return summaryOf(file, [...first, ...last]);
   } finally {
     closeSync(handle);
@@ -134,10 +135,7 @@ function read(handle: number, position: number, length: number): Buffer {
   return bytes.subarray(0, readSync(handle, bytes, 0, length, position));
 }
 
-const wholeLines = (bytes: Buffer): string => bytes.toString('utf8', 0, bytes.lastIndexOf(0x0a) + 1);
-
-const parsed = (text: string): RunLine[] =>
-  text.split('\n').flatMap(line => (line ? (parseLine(line) ?? []) : []));
+const parsed = (text: string): RunLine[] => readLines(text, parseLine).values;
 
 /** A run, read whole. */
 export interface StoredRun {
@@ -160,14 +158,7 @@ export interface StoredRun {
 
 /** Returns undefined if the bytes do not begin like the file of a run. */
 export function runOf(file: string, bytes: Buffer): StoredRun | undefined {
-  const lines: RunLine[] = [];
-  let skippedLines = 0;
-  for (const line of bytes.toString('utf8').split('\n')) {
-    if (line.trim() === '') continue;
-    const one = parseLine(line);
-    if (one) lines.push(one);
-    else skippedLines++;
-  }
+  const { values: lines, skipped: skippedLines } = readLines(bytes.toString('utf8'), parseLine);
   const summary = summaryOf(file, lines);
   if (!summary) return undefined;
   const events: RunEvent[] = [];

@@ -2,10 +2,12 @@
  * Decides where each agent works. A pack of Telos works in its own folder below the working root, a foreign skill where the
  * person stands, unless user, pack or project choose another folder.
  */
+
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, normalize, resolve } from 'node:path';
 import { type Config, expandPath } from '../config.ts';
+import { jsonLine, readLines } from '../files/jsonLines.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { folded } from '../files/sensitiveNames.ts';
 import { type Diagnostic, readRegularFile } from '../files/settingsFile.ts';
@@ -219,22 +221,17 @@ interface WorkLine {
 
 function linesIn(dataDir: string): WorkLine[] {
   try {
-    const lines = readRegularFile(fileIn(dataDir), mostBytes).toString('utf8').split('\n');
-    return lines.flatMap(lineIn);
+    const text = readRegularFile(fileIn(dataDir), mostBytes).toString('utf8');
+    return readLines(text, line => jsonLine(line, workLineOf)).values;
   } catch {
     return [];
   }
 }
 
-function lineIn(line: string): WorkLine[] {
-  try {
-    const value: unknown = JSON.parse(line);
-    if (typeof value === 'string') return [{ folder: value }];
-    const { folder, agent } = value as Partial<Record<keyof WorkLine, unknown>>;
-    return typeof folder === 'string' && typeof agent === 'string' ? [{ folder, agent }] : [];
-  } catch {
-    return [];
-  }
+function workLineOf(value: unknown): WorkLine | undefined {
+  if (typeof value === 'string') return { folder: value };
+  const { folder, agent } = value as Partial<Record<keyof WorkLine, unknown>>;
+  return typeof folder === 'string' && typeof agent === 'string' ? { folder, agent } : undefined;
 }
 
 export interface ProjectLimit {

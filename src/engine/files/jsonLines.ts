@@ -1,0 +1,46 @@
+/** Reads JSON Lines. A line that was cut by a crash, edited by hand or written by a later version is left out and counted. */
+import { open } from 'node:fs/promises';
+
+/** Returns what `read` makes of the JSON of a line; undefined if the line is not JSON, or not what `read` accepts. */
+export function jsonLine<Value>(
+  line: string,
+  read: (value: unknown) => Value | undefined,
+): Value | undefined {
+  try {
+    return read(JSON.parse(line));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the lines that `parse` accepts, in their order, and the number of other lines that are not empty. */
+export function readLines<Value>(
+  text: string,
+  parse: (line: string) => Value | undefined,
+): { values: Value[]; skipped: number } {
+  const lines = text.split('\n').filter(line => line.trim() !== '');
+  const values = lines.flatMap(line => parse(line) ?? []);
+  return { values, skipped: lines.length - values.length };
+}
+
+/** Returns the text up to the end of its last complete line. The rest of an incomplete one may still be written. */
+export const completeLines = (bytes: Buffer): string => bytes.toString('utf8', 0, completeLength(bytes));
+
+const completeLength = (bytes: Buffer): number => bytes.lastIndexOf(0x0a) + 1;
+
+/** Returns the complete lines of a file from a position to `end`, and the number of their bytes. Throws the error of the file system. */
+export async function linesFrom(
+  file: string,
+  position: number,
+  end: number,
+): Promise<{ text: string; read: number }> {
+  const handle = await open(file);
+  try {
+    const whole = Buffer.alloc(Math.max(0, end - position));
+    const { bytesRead } = await handle.read(whole, 0, whole.length, position);
+    const bytes = whole.subarray(0, bytesRead);
+    return { text: completeLines(bytes), read: completeLength(bytes) };
+  } finally {
+    await handle.close();
+  }
+}
