@@ -42,6 +42,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
   // Its position in the sentence depends on the language.
   const [before, after] = t('Allow {0}?', '\n').split('\n');
   const [answered, setAnswered] = useState(false);
+  const [without, setWithout] = useState<readonly string[]>([]);
   const deny = useRef<HTMLButtonElement>(null);
   // Runs before the card is shown. Later, it would take the focus from where the person has moved it meanwhile.
   useLayoutEffect(() => {
@@ -85,7 +86,13 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
           <DiffText text={request.diff} />
         </pre>
       )}
-      {request.card !== undefined && <AgentCardView card={request.card} />}
+      {request.card !== undefined && (
+        <AgentCardView
+          card={request.card}
+          without={without}
+          {...(request.scopes.includes('always') && !answered && { onSwitch: setWithout })}
+        />
+      )}
       <div class="buttons">
         {request.scopes.map((scope, index) => (
           <button
@@ -93,7 +100,9 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
             type="button"
             class={index === 0 ? 'primary' : 'secondary'}
             disabled={answered}
-            onClick={() => answer({ allow: true, scope })}
+            onClick={() =>
+              answer({ allow: true, scope, ...(scope === 'always' && without.length > 0 && { without }) })
+            }
           >
             {scopeLabels[scope]}
           </button>
@@ -119,14 +128,22 @@ function isInAnotherApproval(): boolean {
 /** Longer lists are cut, and the number of items left out is shown. `telos trust` shows the whole list. */
 const shownLines = 20;
 
-export function AgentCardView({ card }: { card: AgentCard }) {
+interface Switches {
+  /** The lines that are switched off. */
+  without: readonly string[];
+  /** Missing if nothing can be switched, because the card cannot be accepted here. */
+  onSwitch?: (without: readonly string[]) => void;
+}
+
+function AgentCardView({ card, ...switches }: { card: AgentCard } & Switches) {
   const named = [
-    { title: t('Hosts'), items: card.hosts },
-    { title: t('Scripts'), items: card.scripts },
-    { title: t('Commands'), items: card.commands ?? [] },
-    { title: t('Variables'), items: card.variables },
-    { title: t('MCP servers'), items: card.servers.map(({ name, place }) => `${name}: ${place}`) },
+    { title: t('Hosts'), words: t('contacts {0}', '\n'), items: card.hosts },
+    { title: t('Scripts'), words: t('runs {0}', '\n'), items: card.scripts },
+    { title: t('Commands'), words: t('runs {0}', '\n'), items: card.commands ?? [] },
+    { title: t('Variables'), words: t('sees {0}', '\n'), items: card.variables },
+    { title: t('Files'), words: t('writes {0}', '\n'), items: card.writes ?? [] },
   ].filter(({ items }) => items.length > 0);
+  const servers = card.servers.map(({ name, place }) => `${name}: ${place}`);
   return (
     <section class="agent-card" aria-label={t('Card of {0}', visible(card.agent))}>
       <strong>{headline(card)}</strong>
@@ -141,11 +158,15 @@ export function AgentCardView({ card }: { card: AgentCard }) {
       </p>
       {card.workingDirNote !== undefined && <p>{visible(card.workingDirNote)}</p>}
       <Lines title={t('Folders that its files choose')} lines={card.folders.map(folderLine)} flagged />
-      {named.map(({ title, items }) => (
-        <Lines key={title} title={title} lines={items} />
+      {named.map(line => (
+        <SwitchableLines key={line.title} {...line} {...switches} />
       ))}
-      {named.length === 0 && (
+      <Lines title={t('MCP servers')} lines={servers} />
+      {named.length + servers.length === 0 && (
         <p>{t('Its files do not name any hosts, scripts, variables or MCP servers.')}</p>
+      )}
+      {named.length > 0 && switches.onSwitch && (
+        <p class="from">{t('“Always allow” leaves out what you switch off.')}</p>
       )}
       <p class="from">
         {t(
@@ -189,6 +210,47 @@ function Lines({
             <code>
               <UntrustedText text={line} limit={300} />
             </code>
+          </li>
+        ))}
+        {left > 0 && <li>{t('and {0} more', left)}</li>}
+      </ul>
+    </>
+  );
+}
+
+/** Shows items with a checkbox each, in a sentence: `words` has a line break where the item belongs. */
+function SwitchableLines({
+  title,
+  words,
+  items,
+  without,
+  onSwitch,
+}: { title: string; words: string; items: readonly string[] } & Switches) {
+  const [before, after] = words.split('\n');
+  const left = items.length - shownLines;
+  const turn = (item: string, isOn: boolean) =>
+    onSwitch?.(isOn ? without.filter(each => each !== item) : [...without, item]);
+  return (
+    <>
+      <div class="card-list-title">{title}</div>
+      <ul class="switches" aria-label={title}>
+        {items.slice(0, shownLines).map(item => (
+          <li key={item}>
+            <label>
+              <input
+                type="checkbox"
+                checked={!without.includes(item)}
+                disabled={onSwitch === undefined}
+                onChange={({ currentTarget }) => turn(item, currentTarget.checked)}
+              />
+              <span class={without.includes(item) ? 'off' : undefined}>
+                {before}
+                <code>
+                  <UntrustedText text={item} limit={300} />
+                </code>
+                {after}
+              </span>
+            </label>
           </li>
         ))}
         {left > 0 && <li>{t('and {0} more', left)}</li>}

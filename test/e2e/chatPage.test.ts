@@ -572,6 +572,28 @@ describe('chat page', () => {
     assert.equal(faults.join('\n\n'), '');
   });
 
+  it('leaves out of a card what is switched off by keyboard, in 250 pixels', async () => {
+    const view = await open({ width: 250 });
+    await view.say(scenes['card']!);
+    const line = (name: string) => view.page.getByRole('checkbox', { name, exact: true });
+    for (const name of [
+      'sees REPORT_TOKEN',
+      'writes AGENTS.md',
+      'runs git log *',
+      'contacts api.example.com',
+    ])
+      assert.equal(await line(name).isChecked(), true, name);
+    await line('sees REPORT_TOKEN').press('Space');
+    await line('writes AGENTS.md').press('Space');
+    await line('runs scripts/upload.sh').press('Space');
+    await line('sees REPORT_TOKEN').press('Space');
+    await button(view, 'Always allow').click();
+    const [answered] = await sent(view, 'approve');
+    const without = ['AGENTS.md', 'scripts/upload.sh'];
+    assert.deepEqual(answered?.decision, { allow: true, scope: 'always', without });
+    assert.equal(await line('writes AGENTS.md').isDisabled(), true);
+  });
+
   it('fits into 250 pixels without scrolling sideways', async () => {
     const view = await open({ width: 250 });
     for (const scene of Object.values(scenes)) {

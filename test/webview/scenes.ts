@@ -88,7 +88,9 @@ const card: AgentCard = {
   folders: [{ path: '/home/ada/Documents', access: 'write' }],
   hosts: ['api.example.com'],
   scripts: ['scripts/report.py', 'scripts/upload.sh'],
+  commands: ['git log *'],
   variables: ['REPORT_TOKEN'],
+  writes: ['AGENTS.md', '~/.weekly_report'],
   servers: [],
   redFlags: [
     { kind: 'unpinned-code', file: 'scripts/upload.sh', line: 3, text: 'npx -y uploader report.pdf' },

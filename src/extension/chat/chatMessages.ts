@@ -145,7 +145,7 @@ function readDecision(value: unknown): ApprovalDecision | undefined {
   const { allow, scope, reason, without } = value;
   if (allow === true && scopes.includes(scope as ApprovalScope)) {
     if (without === undefined) return { allow: true, scope: scope as ApprovalScope };
-    const isList = Array.isArray(without) && without.every(name => isText(name, maxName));
+    const isList = Array.isArray(without) && without.every(name => isText(name, maxAddress));
     // Without the lines that were left out, the yes would be wider than what was meant.
     return isList ? { allow: true, scope: scope as ApprovalScope, without } : undefined;
   }

@@ -36,6 +36,11 @@ describe('readToHost', () => {
       { type: 'find_files', query: 'src/ma' },
       { type: 'new_conversation' },
       { type: 'approve', token: 'call_1', decision: { allow: true, scope: 'once' } },
+      {
+        type: 'approve',
+        token: 'call_1',
+        decision: { allow: true, scope: 'always', without: ['AGENTS.md', `scripts/${'x'.repeat(2000)}.py`] },
+      },
       { type: 'approve', token: 'call_1', decision: { allow: false, reason: 'no' } },
       { type: 'open_link', url: 'https://example.com' },
       { type: 'open_file', path: '/a/b.md' },

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
+import { join } from 'node:path';
+import { runPolicy } from '../../../src/engine/policy/decision.ts';
+import { grantedVariables } from '../../../src/engine/policy/grants.ts';
+import { approveCall } from '../../../src/engine/run/approval.ts';
+import { builtinTools } from '../../../src/engine/tools/builtin.ts';
+import { readToHost } from '../../../src/extension/chat/chatMessages.ts';
 import { PendingApprovals } from '../../../src/extension/chat/chatRuns.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const request = (callId: string): ApprovalRequest => ({
   callId,
@@ -73,5 +80,56 @@ describe('PendingApprovals', () => {
     assert.equal((await older).allow, false);
     approvals.answer('token of a', { allow: true, scope: 'once' });
     assert.equal((await newer).allow, true);
+  });
+});
+
+describe('a card that is accepted in the chat', () => {
+  let folder: TempFolder;
+  beforeEach(() => {
+    folder = tempFolder({
+      'pack/SKILL.md':
+        '---\ndescription: d\n---\nCheck `WORK_ROOT`. Write `AGENTS.md` and `.claude/notes/<x>.md`.\n',
+      'home/work/a.md': 'a',
+    });
+  });
+  afterEach(() => folder.remove());
+
+  it('grants what its lines say, but for those that were switched off', async () => {
+    const at = (path: string): string => join(folder.path, path);
+    const [packDir, workingDir] = [at('pack'), at('home/work')];
+    const skills = [{ dir: packDir, file: at('pack/SKILL.md') }];
+    const places = {
+      configDir: at('config'),
+      dataDir: at('data'),
+      home: at('home'),
+      env: { WORK_ROOT: '/w' },
+    };
+    const policy = runPolicy(
+      places,
+      { name: 'a', packDir, workingDir, source: 'user', skills },
+      { workingDir, packDir, skillDir: packDir, commandDir: workingDir },
+    );
+    const accepted = { allow: true, scope: 'always', without: ['WORK_ROOT', 'AGENTS.md'] };
+    const human: PendingApprovals = new PendingApprovals(({ token, card }) => {
+      const decision = card ? accepted : { allow: false, reason: 'no' };
+      const message = readToHost({ type: 'approve', token, decision });
+      assert.ok(message?.type === 'approve');
+      human.answer(message.token, message.decision);
+    });
+    const writing = async (path: string): Promise<string> => {
+      const call = { id: '1', name: 'write_file', input: { path, content: 'x' } };
+      const deciding = approveCall(
+        call,
+        { tools: builtinTools, human, policy },
+        new AbortController().signal,
+      );
+      let step = await deciding.next();
+      while (!step.done) step = await deciding.next();
+      return step.value.policy?.rule ?? '';
+    };
+    assert.equal(await writing('.claude/notes/a.md'), 'card.new');
+    assert.equal(await writing('.claude/notes/b.md'), 'card.file');
+    assert.equal(await writing('AGENTS.md'), 'write.executed');
+    assert.deepEqual(await grantedVariables(policy), {});
   });
 });
