@@ -123,6 +123,12 @@ export function commandsIn(text: string): TextCommand[] {
   return blocks.flatMap(({ lines }) => commandLines(lines).flatMap(simpleCommands)).slice(0, mostCommands);
 }
 
+/** Returns the commands between single backticks outside of fenced blocks, in their order. Most such words are no commands. */
+export function inlineCommandsIn(text: string): TextCommand[] {
+  const pieces = [...proseOf(text).matchAll(/(?<!`)`([^`\n]{3,300})`(?!`)/g)];
+  return pieces.slice(0, mostCommands).flatMap(([, piece = '']) => simpleCommands(piece.trim()));
+}
+
 /** Returns the text with the lines of its fenced blocks left out. */
 export function proseOf(text: string): string {
   const inside = new Set(fencedBlocks(text).flatMap(({ lines }) => lines));

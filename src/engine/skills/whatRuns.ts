@@ -8,7 +8,7 @@ import { dirname, join, posix } from 'node:path';
 import type { Missing, Skill } from './agent.ts';
 import type { Machine } from './machine.ts';
 import { literal, missingPython, mostMissing, mostScripts, quoted } from './pythonImports.ts';
-import { proseOf, readSkillTexts, type SkillTexts, type TextCommand, textOf } from './skillTexts.ts';
+import { inlineCommandsIn, proseOf, readSkillTexts, type SkillTexts, type TextCommand, textOf } from './skillTexts.ts';
 
 /** Returns what the skill's text and scripts count on and what is not there. Reads files, starts nothing, never throws. */
 export function missingInFiles(skill: Skill, machine: Machine): Missing[] {
@@ -50,7 +50,9 @@ const listedFile = /^\s*[-*] `((?:scripts|references?)\/[\w./-]+\.(?:py|sh|js|md
 function missingScripts(texts: SkillTexts): Missing[] {
   const { skill, commands } = texts;
   const named = new Set<string>();
-  for (const words of commands)
+  // Without an interpreter before it, a path in a sentence is often an example.
+  const inline = inlineCommandsIn(skill.body).filter(([first = '']) => interpreter.test(first));
+  for (const words of [...commands, ...inline])
     for (const [at, word] of words.entries()) {
       const isRun = at === 0 || (at < 3 && interpreter.test(words[0]!));
       const path = ownScript(word, texts, isRun);

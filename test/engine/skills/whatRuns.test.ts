@@ -195,6 +195,16 @@ describe('what a skill runs', () => {
       assert.deepEqual(whats(text, files), []);
     });
 
+    it('names those that a command in a sentence runs', () => {
+      const text = 'Run `node scripts/pdf.mjs in.html`, then `cd out && python3 {baseDir}/scripts/b.py`.';
+      assert.deepEqual(whats(text).sort(), ['scripts/b.py', 'scripts/pdf.mjs']);
+      assert.deepEqual(whats(text, { 'scripts/pdf.mjs': '', 'scripts/b.py': '' }), []);
+      const other =
+        'Write `scripts/new.py`, then run `python3 scripts/new.py`. `python3` and `scripts/x.py` too.';
+      assert.deepEqual(whats(other), []);
+      assert.deepEqual(whats('```\n`python3 scripts/a.py`\n```\nRun `node app.js`.'), []);
+    });
+
     it('says nothing of what the skill makes, and of what stands in an example', () => {
       assert.deepEqual(whats(fence('cat > scripts/a.py <<EOF', 'x', 'EOF', 'python3 scripts/a.py')), []);
       assert.deepEqual(
