@@ -20,6 +20,7 @@ const layers = [
   'test:e2e',
   'test:adversarial',
   'test:faults',
+  'test:real-skills',
 ];
 
 /** Limit for one layer. No layer takes longer unless it hangs. In milliseconds. */
