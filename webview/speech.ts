@@ -1,5 +1,5 @@
 /** Turns events into what a screen reader announces: whole sentences, no tokens, no code. Pure. */
-import { describeRoute, type RunEvent } from '../src/protocol/run.ts';
+import { describeQuestion, describeRoute, describeWhy, type RunEvent } from '../src/protocol/run.ts';
 import { t } from './host.ts';
 import { describeOutcome, fitsText } from './wording.ts';
 
@@ -39,7 +39,7 @@ function announce(event: RunEvent): string | undefined {
     case 'tool_start':
       return '';
     case 'approval_request':
-      return t('{0} asks for approval: {1}', event.request.tool, event.request.reason);
+      return `${describeQuestion(event.request, t)} ${describeWhy(event.request, t)}`;
     case 'question_request':
       return event.questions.join(' ');
     case 'retry':

@@ -78,6 +78,13 @@ export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): str
 /** The answer sent when the person presses Deny. The model receives its reason. */
 export const denial: ApprovalDecision = { allow: false, reason: 'The user denied this.' };
 
+/** In characters. */
+export const longestWhy = 1_000;
+
+/** Returns the denial with what the person says to the model. */
+export const deniedFor = (why: string): ApprovalDecision =>
+  why.trim() === '' ? denial : { allow: false, reason: `The user denied this: ${why.trim()}` };
+
 const providerNames: Record<string, string> = {
   anthropic: 'Anthropic',
   openai: 'OpenAI',

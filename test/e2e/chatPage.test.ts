@@ -37,6 +37,14 @@ interface Finding {
   nodes: { html: string; failureSummary?: string }[];
 }
 
+/** Runs in the page: returns true if nothing of the element is scrolled out of the conversation. */
+function isInSight(element: Element): boolean {
+  const [own, frame] = [element, element.closest('[role="log"]') ?? document.body].map(each =>
+    each.getBoundingClientRect(),
+  );
+  return own !== undefined && frame !== undefined && own.top >= frame.top && own.bottom <= frame.bottom;
+}
+
 describe('chat page', () => {
   let browser: Browser;
   let bundle: ViewBundle;
@@ -67,6 +75,9 @@ describe('chat page', () => {
   const textbox = (view: View) => view.page.getByRole('textbox', { name: 'Message Telos' });
   const button = (view: View, name: string) => view.page.getByRole('button', { name, exact: true });
   const log = (view: View) => view.page.getByRole('log', { name: 'Conversation' });
+
+  /** Waits until a question takes keys: those of its first moments were meant for something else. */
+  const afterTheEarlyKeys = (view: View) => view.page.waitForTimeout(600);
 
   async function sent<Type extends ToHost['type']>(view: View, type: Type) {
     return (await view.posted()).filter(
@@ -182,19 +193,99 @@ describe('chat page', () => {
     await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls \u202E-la')));
     const card = view.page.getByRole('group', { name: 'Approval: run_command' });
     assert.equal(await card.locator('.subject').textContent(), 'ls <U+202E>-la');
-    await view.page.waitForFunction(() => document.activeElement?.textContent === 'Deny');
-    await view.page.keyboard.press('Shift+Tab');
-    await view.page.keyboard.press('Shift+Tab');
+    await view.page.waitForFunction(() => document.activeElement?.textContent === 'Allow once');
+    await afterTheEarlyKeys(view);
+    await view.page.keyboard.press('Tab');
+    await view.page.keyboard.press('Tab');
+    await view.page.keyboard.press('Enter');
+    await view.page.keyboard.press('Tab');
     await view.page.keyboard.press('Enter');
     assert.deepEqual(await sent(view, 'approve'), [
       { type: 'approve', token: 'token of t', decision: { allow: true, scope: 'run' } },
     ]);
-    assert.equal(await card.getByRole('button', { name: 'Deny' }).isDisabled(), true);
+    assert.equal(await button(view, 'Deny').isDisabled(), true);
     await view.say(
       events(4, { type: 'approval_response', callId: 't', decision: { allow: true, scope: 'run' } }),
     );
     assert.equal(await card.getByRole('button').count(), 0);
     assert.match((await card.textContent()) ?? '', /Allowed for this run/);
+  });
+
+  it('allows once with Enter and denies with Escape, but not with a key that was on its way', async () => {
+    for (const [key, decision] of [
+      ['Enter', { allow: true, scope: 'once' }],
+      ['Escape', { allow: false, reason: 'The user denied this.' }],
+    ] as const) {
+      const view = await open();
+      await view.say(conversation([start('go'), routed]));
+      await textbox(view).focus();
+      await view.say(events(2, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls')));
+      await view.page.waitForFunction(() => document.activeElement?.textContent === 'Allow once');
+      // A key that is held down repeats.
+      await view.page.evaluate(pressed => {
+        const held = { key: pressed, repeat: true, bubbles: true, cancelable: true };
+        if (document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', held)))
+          (document.activeElement as HTMLElement).click();
+      }, key);
+      assert.deepEqual(await sent(view, 'approve'), []);
+      await afterTheEarlyKeys(view);
+      await view.page.keyboard.press(key);
+      assert.deepEqual(await sent(view, 'approve'), [{ type: 'approve', token: 'token of t', decision }]);
+    }
+  });
+
+  it('names a danger, and allows nothing dangerous with Enter or for always', async () => {
+    const view = await open();
+    await view.say(conversation([start('go'), routed]));
+    await textbox(view).focus();
+    await view.say(scenes['danger']!);
+    const card = view.page.getByRole('group', { name: 'Approval: run_command' });
+    await card
+      .getByText('Deletes ../other, outside the working folder. Publishes to others: npm publish.')
+      .waitFor();
+    assert.equal(await card.locator('button.primary').count(), 0);
+    await button(view, 'More answers').click();
+    assert.deepEqual(await card.locator('.menu button').allTextContents(), [
+      'Allow for this run',
+      'Deny and say why…',
+    ]);
+    assert.equal(await button(view, 'Allow once').getAttribute('aria-keyshortcuts'), null);
+    await afterTheEarlyKeys(view);
+    await button(view, 'Deny').focus();
+    await view.page.keyboard.press('Enter');
+    const [answer] = await sent(view, 'approve');
+    assert.equal(answer?.decision.allow, false);
+  });
+
+  it('tells the model why it was denied', async () => {
+    const view = await open();
+    await view.say(
+      conversation([start('go'), routed, call('t', 'run_command', { command: 'ls' }), ask('t', 'ls')]),
+    );
+    await button(view, 'More answers').click();
+    await button(view, 'Deny and say why…').click();
+    await view.page.keyboard.type('Use rg instead');
+    await view.page.keyboard.press('Enter');
+    assert.deepEqual(await sent(view, 'approve'), [
+      {
+        type: 'approve',
+        token: 'token of t',
+        decision: { allow: false, reason: 'The user denied this: Use rg instead' },
+      },
+    ]);
+  });
+
+  it('keeps the command and the answers in sight at 250 pixels', async () => {
+    for (const name of ['calm', 'danger', 'card']) {
+      const view = await open({ width: 250, height: 520 });
+      await view.say(scenes[name]!);
+      for (const part of [
+        view.page.locator('.approval .subject'),
+        button(view, 'Allow once'),
+        button(view, 'Deny'),
+      ])
+        assert.equal(await part.evaluate(isInSight), true, `${name}: ${await part.textContent()}`);
+    }
   });
 
   it('does not take the focus from someone who is typing', async () => {

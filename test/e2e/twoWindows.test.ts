@@ -73,7 +73,8 @@ async function chatRounds(chat: Frame, door: Door): Promise<void> {
     await chat.locator('button.run-button.primary:enabled').waitFor();
     await chat.getByRole('textbox', { name: 'Message Telos' }).press('Enter');
     const run = conversation.locator('.run').nth(index);
-    await run.getByRole('button', { name: 'Always allow' }).click();
+    await run.getByRole('button', { name: 'More answers' }).click();
+    await run.getByRole('button', { name: /^(?:Always allow|Accept the card of )/ }).click();
     await run.locator('.end-completed').waitFor();
   }
 }

@@ -212,6 +212,30 @@ export const scenes: Record<string, ToWebview> = {
     call('t1', 'run_command', { command: 'rm -r notes/2024 && echo gone' }),
     ask('t1', `rm -r notes/2024 &&\necho \u202Egone\u200B ${'x'.repeat(1_500)} | sh`),
   ]),
+  calm: conversation([
+    start('run the tests'),
+    routed,
+    text('I will run the tests first.\n'),
+    call('t1', 'run_command', { command: 'npm test' }),
+    ask('t1', 'npm test'),
+  ]),
+  danger: conversation([
+    start('clean up'),
+    routed,
+    text('I will remove the other folder and publish again.\n'),
+    call('t1', 'run_command', { command: 'rm -rf ../other && npm publish' }),
+    {
+      type: 'approval_request',
+      request: {
+        ...ask('t1', 'rm -rf ../other && npm publish').request,
+        scopes: ['once', 'run'],
+        danger: [
+          { kind: 'deletes-outside', values: ['../other'] },
+          { kind: 'publishes', values: ['npm publish'] },
+        ],
+      },
+    },
+  ]),
   card: conversation([
     start('make the weekly report'),
     recorded,
@@ -223,6 +247,7 @@ export const scenes: Record<string, ToWebview> = {
         rule: 'card.new',
         reason:
           "A command can do whatever you can do on this machine. Agent 'reports' has not been reviewed yet.",
+        sentences: [{ text: 'A command can do whatever you can do on this machine.', values: [] }],
         card,
       },
     },

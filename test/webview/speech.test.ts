@@ -48,7 +48,7 @@ describe('speech', () => {
     };
     assert.deepEqual(say('I will look', { type: 'approval_request', request }), [
       'I will look',
-      'run_command asks for approval: Commands ask.',
+      'Run this command? Commands ask.',
     ]);
   });
 });

@@ -5,7 +5,13 @@
 import * as vscode from 'vscode';
 import type { Human } from '../../engine/human.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
-import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../../protocol/run.ts';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  type ApprovalScope,
+  describeQuestion,
+  describeWhy,
+} from '../../protocol/run.ts';
 import { plainLabel } from '../base/labels.ts';
 
 interface Answer extends vscode.QuickPickItem {
@@ -35,7 +41,7 @@ async function approve(request: ApprovalRequest, token: vscode.CancellationToken
     const pick = await vscode.window.showQuickPick(
       answersTo(request),
       {
-        title: plainLabel(vscode.l10n.t('Telos: may {0} do this?', request.tool)),
+        title: plainLabel(`Telos: ${describeQuestion(request, vscode.l10n.t)}`),
         placeHolder: plainLabel(`${request.subject}${request.folder ? ` (in ${request.folder})` : ''}`, 300),
         ignoreFocusOut: true,
       },
@@ -49,15 +55,15 @@ async function approve(request: ApprovalRequest, token: vscode.CancellationToken
 }
 
 function answersTo(request: ApprovalRequest): Answer[] {
-  const { subject, reason, rule, scopes, diff, card } = request;
+  const { subject, scopes, diff, card, danger } = request;
   const no: Answer = {
-    label: '$(circle-slash) Deny',
-    detail: plainLabel(vscode.l10n.t('Asked by {0}: {1}', rule, reason), 300),
+    label: `$(circle-slash) ${vscode.l10n.t('Deny')}`,
+    detail: plainLabel(describeWhy(request, vscode.l10n.t), 300),
     decision: denied,
   };
   const yes = scopes.map(
     (scope): Answer => ({
-      label: `$(check) ${scopeLabels[scope]}`,
+      label: `$(${danger ? 'warning' : 'check'}) ${scopeLabels[scope]}`,
       detail: plainLabel(subject, 300),
       decision: { allow: true, scope },
     }),

@@ -1,0 +1,156 @@
+/** Shows an agent's card inside an approval: what to look at first, and what its files name, each line with a switch. */
+
+import {
+  type AgentCard,
+  type CardFolder,
+  describeChange,
+  describeFlag,
+  describeLeftOut,
+} from '../src/protocol/agentCard.ts';
+import { t } from './host.ts';
+import { UntrustedText } from './untrustedText.tsx';
+import { visible } from './visibleText.ts';
+
+/** Longer lists are cut, and the number of items left out is shown. `telos trust` shows the whole list. */
+const shownLines = 20;
+
+interface Switches {
+  /** The lines that are switched off. */
+  without: readonly string[];
+  /** Missing if nothing can be switched, because the card cannot be accepted here. */
+  onSwitch?: (without: readonly string[]) => void;
+}
+
+/** Shows what an agent's files name. What can be switched off has a checkbox; what to look at first is open. */
+export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switches) {
+  const named = [
+    { title: t('Hosts'), words: t('contacts {0}', '\n'), items: card.hosts },
+    { title: t('Scripts'), words: t('runs {0}', '\n'), items: card.scripts },
+    { title: t('Commands'), words: t('runs {0}', '\n'), items: card.commands ?? [] },
+    { title: t('Variables'), words: t('sees {0}', '\n'), items: card.variables },
+    { title: t('Files'), words: t('writes {0}', '\n'), items: card.writes ?? [] },
+  ].filter(({ items }) => items.length > 0);
+  const servers = card.servers.map(({ name, place }) => `${name}: ${place}`);
+  return (
+    <section class="agent-card" aria-label={t('Card of {0}', visible(card.agent))}>
+      <strong>{headline(card)}</strong>
+      {card.redFlags.length > 0 && (
+        <details class="about flagged" open>
+          <summary>{t('Look at these first: {0}', card.redFlags.length)}</summary>
+          <Lines
+            title={t('Look at these')}
+            lines={card.redFlags.map(flag => describeFlag(flag, t))}
+            flagged
+          />
+        </details>
+      )}
+      <details class="about">
+        <summary>{t('What it names')}</summary>
+        <Lines title={t('Not covered by this card')} lines={describeLeftOut(card, t)} />
+        <Lines title={t('Changes')} lines={card.changes.map(describeChange)} />
+        <div class="card-list-title">{t('Working folder')}</div>
+        <p>
+          <code>
+            <UntrustedText text={card.workingDir} limit={300} />
+          </code>
+        </p>
+        {card.workingDirNote !== undefined && <p>{visible(card.workingDirNote)}</p>}
+        <Lines title={t('Folders that its files choose')} lines={card.folders.map(folderLine)} flagged />
+        {named.map(line => (
+          <SwitchableLines key={line.title} {...line} {...switches} />
+        ))}
+        <Lines title={t('MCP servers')} lines={servers} />
+        {named.length + servers.length === 0 && (
+          <p>{t('Its files do not name any hosts, scripts, variables or MCP servers.')}</p>
+        )}
+        {named.length > 0 && switches.onSwitch && (
+          <p class="from">{t('Accepting the card leaves out what you switch off.')}</p>
+        )}
+        <p class="from">
+          {t('From {0}. Its card is accepted until a file of the agent changes.', visible(card.origin))}
+        </p>
+      </details>
+    </section>
+  );
+}
+
+function headline({ agent, state }: AgentCard): string {
+  const name = visible(agent);
+  return state === 'changed'
+    ? t('{0} has changed since you accepted it', name)
+    : t('{0} asks for the first time', name);
+}
+
+const folderLine = ({ path, access }: CardFolder): string =>
+  access === 'write'
+    ? t('reads and writes in {0} without asking again', path)
+    : t('reads in {0} without asking again', path);
+
+function Lines({
+  title,
+  lines,
+  flagged = false,
+}: {
+  title: string;
+  lines: readonly string[];
+  flagged?: boolean;
+}) {
+  if (lines.length === 0) return null;
+  const left = lines.length - shownLines;
+  return (
+    <>
+      <div class={flagged ? 'card-list-title flagged' : 'card-list-title'}>{title}</div>
+      <ul>
+        {lines.slice(0, shownLines).map(line => (
+          <li key={line}>
+            <code>
+              <UntrustedText text={line} limit={300} />
+            </code>
+          </li>
+        ))}
+        {left > 0 && <li>{t('and {0} more', left)}</li>}
+      </ul>
+    </>
+  );
+}
+
+/** Shows items with a checkbox each, in a sentence: `words` has a line break where the item belongs. */
+function SwitchableLines({
+  title,
+  words,
+  items,
+  without,
+  onSwitch,
+}: { title: string; words: string; items: readonly string[] } & Switches) {
+  const [before, after] = words.split('\n');
+  const left = items.length - shownLines;
+  const turn = (item: string, isOn: boolean) =>
+    onSwitch?.(isOn ? without.filter(each => each !== item) : [...without, item]);
+  return (
+    <>
+      <div class="card-list-title">{title}</div>
+      <ul class="switches" aria-label={title}>
+        {items.slice(0, shownLines).map(item => (
+          <li key={item}>
+            <label>
+              <input
+                type="checkbox"
+                checked={!without.includes(item)}
+                disabled={onSwitch === undefined}
+                onChange={({ currentTarget }) => turn(item, currentTarget.checked)}
+              />
+              <span class={without.includes(item) ? 'off' : undefined}>
+                {before}
+                <code>
+                  <UntrustedText text={item} limit={300} />
+                </code>
+                {after}
+              </span>
+            </label>
+          </li>
+        ))}
+        {left > 0 && <li>{t('and {0} more', left)}</li>}
+      </ul>
+    </>
+  );
+}
