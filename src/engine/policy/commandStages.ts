@@ -12,7 +12,7 @@ import { gitVariables, quietRepository } from './gitLook.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import type { Computation, PathWord } from './readOnlyFlags.ts';
 import { isSteeringVariable } from './serverPrograms.ts';
-import { hasUnknown, type Redirection, readPlan, type Stage } from './shellCommands.ts';
+import { fitsStars, hasStar, hasUnknown, type Redirection, readPlan, type Stage } from './shellCommands.ts';
 import { type PolicySubjectOf, subjectOf } from './subject.ts';
 
 /** A line that was checked. */
@@ -99,13 +99,18 @@ class Checker {
     return resolve(place) === wanted.subject && !goesDownAndUp(path) ? path : wanted.subject;
   }
 
-  async #computation({ words, assignments }: Started): Promise<Started | undefined> {
-    if (assignments.length > 0) return undefined;
+  async #computation({ words: written, assignments }: Started): Promise<Started | undefined> {
+    const words = assignments.length > 0 ? undefined : await this.#withNames(written);
+    if (!words) return undefined;
     if (words[0] === 'cd') return this.#changeFolder(words);
     const looking = await this.#looking(words);
     if (looking) return { words: looking, assignments };
     const found = computation(words, path => existsSync(resolve(this.#folder, path)));
     if (!found) return undefined;
+    // A name that a star stands for is a path, nothing else.
+    const paths = new Set(found.words.flatMap(word => (typeof word === 'string' ? [] : [word.path])));
+    if (words !== written && words.some(word => !written.includes(word) && !paths.has(word)))
+      return undefined;
     const resolved: string[] = [];
     for (const word of found.words) {
       const path = typeof word === 'string' ? word : await this.#path(word);
@@ -116,6 +121,28 @@ class Checker {
       if ((await this.#path({ path, use: 'write' })) === undefined) return undefined;
     if (!(await this.#mayCopy(found.trees ?? []))) return undefined;
     return found.ofRepository ? this.#inRepository(resolved) : { words: resolved, assignments };
+  }
+
+  /** Returns the words with the names of files that a shell would put for a star; undefined if that needs a question. */
+  async #withNames(words: readonly string[]): Promise<readonly string[] | undefined> {
+    if (!words.some(hasStar)) return words;
+    const all: string[] = [];
+    for (const word of words) {
+      if (!hasStar(word)) {
+        all.push(word);
+        continue;
+      }
+      const folder = word.slice(0, word.lastIndexOf('/') + 1);
+      if (hasStar(folder) || hasUnknown(word)) return undefined;
+      if ((await this.#path({ path: folder || '.', use: 'read' })) === undefined) return undefined;
+      const names = await readdir(resolve(this.#folder, folder)).catch(() => []);
+      const found = names.filter(name => fitsStars(name, word.slice(folder.length))).sort();
+      // A name can look like an option, and can hold what only this file's own signs may.
+      const isStrange = found.some(name => (folder === '' && name.startsWith('-')) || strangeName.test(name));
+      if (found.length === 0 || found.length > mostNames || isStrange) return undefined;
+      all.push(...found.map(name => folder + name));
+    }
+    return all;
   }
 
   async #changeFolder([, folder = '', ...more]: readonly string[]) {
@@ -178,7 +205,8 @@ class Checker {
   /** Returns how an own script is started; undefined if the words start none. Notes the script. */
   async script({ words, assignments }: Started): Promise<Started | undefined> {
     const call = readCall(words);
-    if (!call || words.some(hasUnknown)) return undefined;
+    // The names that a star stands for are not held against the table of secrets here.
+    if (!call || words.some(word => hasUnknown(word) || hasStar(word))) return undefined;
     const all = [...assignments, ...call.assignments];
     const { module, program, flags, rest } = call;
     if (module === 'py_compile') return this.#compile(program, rest, all);
@@ -243,6 +271,10 @@ class Checker {
     return assignments.every(([name]) => texts.some(text => new RegExp(`\\b${name}\\b`).test(text)));
   }
 }
+
+/** Names that one star stands for. */
+const mostNames = 200;
+const strangeName = /[\0-\x1f\x7f-\x9f\ue000-\ue01f]/;
 
 /** Files of one copied folder. */
 const mostCopied = 500;

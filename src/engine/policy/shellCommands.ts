@@ -254,8 +254,8 @@ function readStage(
       redirections.push(...found);
       continue;
     }
-    const text = knownText(token.text, values);
-    if (text === undefined) return undefined;
+    const text = knownText(token.text.replaceAll(signs.star, star), values)?.replaceAll(star, signs.star);
+    if (text === undefined || (words.length === 0 && hasStar(text))) return undefined;
     const assignment = words.length === 0 ? /^([A-Za-z_]\w*)=(.*)$/s.exec(text) : null;
     if (assignment) assignments.push([assignment[1]!, assignment[2]!]);
     else words.push(text);
@@ -283,6 +283,26 @@ function readRedirection(
   if (sign === '<') return stream === '' ? [{ stream, sign, target: path }] : undefined;
   if (sign === '>|') return [{ stream, sign: '>', target: path }];
   return sign === '>' || sign === '>>' ? [{ stream, sign, target: path }] : undefined;
+}
+
+/** In place of the star of a pattern while the rest of its word is read. A line has none: `readPlan` refuses it. */
+const star = '\ue01f';
+
+/** Returns true for a word that stands for the names of files. */
+export const hasStar = (word: string): boolean => word.includes(signs.star);
+
+/** Whether a name fits the pattern, whose stars are the sign for them. A name with a dot first needs a pattern with one. */
+export function fitsStars(name: string, pattern: string): boolean {
+  const [first = '', ...rest] = pattern.split(signs.star);
+  const last = rest.pop() ?? '';
+  let at = first.length;
+  for (const part of rest) {
+    const found = name.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  const isHidden = name.startsWith('.') && !first.startsWith('.');
+  return !isHidden && name.startsWith(first) && name.endsWith(last) && at + last.length <= name.length;
 }
 
 /** Returns true for a word that contains a variable whose value is not known here. */

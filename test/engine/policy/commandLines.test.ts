@@ -290,6 +290,8 @@ const onPosix = process.platform !== 'win32';
     ['echo one > list.txt\necho two >> list.txt\ncat list.txt', /^one\ntwo\n$/],
     ['echo x 2>/dev/null', /^x\n$/],
     ["echo it\\'s", /^it's\n$/],
+    ["jq -s 'length' *.json", /^1\n$/],
+    ['cat b*.txt "b.txt" | wc -l', /^ *6\n$/],
   ] as const;
   for (const [command, expected] of computes)
     it(`computes unasked once the card is accepted: ${JSON.stringify(command)}`, async () => {
@@ -302,6 +304,50 @@ const onPosix = process.platform !== 'win32';
       await accept();
       assert.match(await carriedOut(command), expected);
     });
+
+  it('asks about a star that stands for what is not read unasked, or may not be read as names', async () => {
+    run.put('work/keys/id_rsa', 'KEY\n');
+    run.put('work/odd/-x.txt', 'x\n');
+    run.put('work/odd/env', 'x\n');
+    run.put('work/signs/\ue014HOME\ue015', 'x\n');
+    run.put('work/lines/a\nb', 'x\n');
+    run.put('work/.env', 'KEY=x\n');
+    symlinkSync('/etc/hostname', join(run.work, 'host'));
+    await expectAll(
+      [
+        ...[
+          'cat keys/*',
+          'cat h*',
+          'cat .e*',
+          'cat .*',
+          'cat */b.txt',
+          'cat ~/*',
+          'cat /etc/host*',
+          'cat none*',
+        ],
+        ...[
+          'cat signs/*',
+          'cat lines/*',
+          'cd odd && cat *',
+          'cd odd && jq -n e*',
+          'c*t b.txt',
+          'X=* date',
+          'X=b* echo',
+        ],
+        ...[
+          'echo x > b*',
+          'cat < b*',
+          'cat b?txt',
+          'cat [b].txt',
+          'cat {b,c}.txt',
+          'cat $X*',
+          'cat b.txt\ue001',
+        ],
+        ...[`${script} *.txt`, `${script} b*`, 'cat ../*', 'cat keys/../keys/*', 'echo b*', 'cp * ../out'],
+      ],
+      'ask run.command',
+    );
+  });
 
   it('asks about a program that would do more than compute', async () => {
     run.put('work/.env', 'KEY=x\n');
