@@ -1,9 +1,11 @@
 /** Knows programs by their names: which read below a folder, which read no folder, and which are given code to run. */
+
+import programs from './programs.json' with { type: 'json' };
+import { wordsOf } from './readOnlyFlags.ts';
 import { signs } from './shellWords.ts';
 
 /** Programs that show or change only names. A folder passed to them does not expose its content. */
-const namesOnly =
-  /^(cd|pushd|popd|chdir|echo|printf|pwd|mkdir|rmdir|touch|test|\[|\[\[|stat|dirname|basename|realpath|readlink|df|type|which|true|false|:|export)$/;
+const namesOnly = wordsOf(programs.showNames);
 /** Programs that read files, but no folder. */
 const filesOnly =
   /^(cat|head|tail|cut|tr|sed|[gmn]?awk|sort|uniq|wc|paste|column|nl|tac|rev|fold|tee|comm|join|\w+sum|xxd|od|hexdump|jq|file|strings|less|more)$/;
@@ -11,20 +13,19 @@ const shells = /^(ba|z|da|k|mk|a|fi)?sh$/;
 const interpreters =
   /^(python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit|tclsh|osascript|pwsh|powershell|Rscript|R|julia|groovy|ghci|runghc|irb|guile|racket|elixir|erl|swift|jshell)$/;
 /** Programs whose actions are written in a language of their own, or come from elsewhere. */
-const unreadable =
-  /^(eval|xargs|parallel|cpio|su|script|watch|flock|expect|at|batch|crontab|tmux|screen|entr|ssh|vim?|nvim|ex|ed|emacs|sqlite3|duckdb|psql|mysql|gdb|lldb|busybox)$/;
+const unreadable = wordsOf(programs.unreadable);
 /** Programs that run the program named after them. */
-const carriers = /^(exec|command|env|sudo|doas|nohup|nice|time|timeout|builtin|setsid|stdbuf|ionice)$/;
+const carriers = wordsOf(programs.carry);
 
 const isRecursive = (words: readonly string[]): boolean =>
   words.some(word => /^(-\w*[rRad]|--(dereference-)?recursive|--archive|--directories)/.test(word));
 
 /** Returns true if the program shows no file's content, whatever it is given. */
-export const showsNames = (program: string): boolean => namesOnly.test(program);
+export const showsNames = (program: string): boolean => namesOnly.has(program);
 
 /** Returns for which operands the program reads nothing below them: each, only the last, or none. */
 export function staysAbove(program: string, words: readonly string[]): 'each' | 'last' | 'none' {
-  if (namesOnly.test(program) || filesOnly.test(program)) return 'each';
+  if (namesOnly.has(program) || filesOnly.test(program)) return 'each';
   if (program === 'ls') return words.some(word => /^(-\w*R|--recursive)/.test(word)) ? 'none' : 'each';
   if (program === 'cp' || /^[efz]?grep$/.test(program)) return isRecursive(words) ? 'none' : 'each';
   const hasTarget = words.some(word => /^(-\w*t|--target)/.test(word));
@@ -78,7 +79,7 @@ export function givenCode(words: readonly string[], isPiped: boolean): GivenCode
     }
     const behind = words.slice(at + 1);
     if (behind.length > 0 && behind.every(one => /^(-[vVh]|--(version|help))$/.test(one))) continue;
-    const isFirst = at === 0 || carriers.test(nameOf(words[0]));
+    const isFirst = at === 0 || carriers.has(nameOf(words[0]));
     if (!isOpaque(program, behind, isFirst, isPiped, given.shell)) continue;
     given.unread.push(`what ${program} is given to run`);
     given.code.push(behind.join(' '));
@@ -94,7 +95,7 @@ const sourcing = /^(\.|source)$/;
 
 /** Returns true for a program that is given code to run, or a file that contains it. */
 export const takesCode = (program: string): boolean =>
-  [shells, interpreters, awk, sourcing, unreadable].some(kind => kind.test(program));
+  unreadable.has(program) || [shells, interpreters, awk, sourcing].some(kind => kind.test(program));
 
 /** Returns true if the code cannot be read. Adds lines that a shell is given to `shell`. */
 function isOpaque(
@@ -133,57 +134,15 @@ function codeFlag(program: string): RegExp {
 }
 
 /** Programs that can do so whatever words follow. */
-const always = words(`
-  env xargs find fd parallel sudo doas su nohup time timeout nice ionice setsid stdbuf watch script expect flock chroot unshare nsenter
-  strace ltrace gdb lldb entr at batch crontab systemctl systemd-run launchctl ssh scp sftp rsync socat nc ncat netcat telnet
-  awk gawk mawk nawk sed ed ex vi vim nvim view emacs nano less more man sort split csplit tar bsdtar cpio zip unzip 7z pax dd tee cp mv ln
-  install rm shred truncate patch make gmake bmake cmake ninja just task rake mage gradle mvn ant bazel npx bunx pnpx uvx
-  curl wget aria2c sqlite3 psql mysql ffmpeg pandoc convert magick gs latex pdflatex xelatex tex openssl gpg
-  open xdg-open start osascript busybox toybox screen tmux eval exec command source
-`);
+const always = wordsOf(programs.open.always);
 
 /** Programs that can do so unless a fixed word after them says which program they run. */
-const unlessFixed = words(`
-  sh bash dash zsh fish ksh csh tcsh python python2 python3 pypy3 node deno bun ruby perl php lua Rscript julia java tclsh pwsh powershell cmd
-  npm pnpm yarn pip pip3 pipx uv poetry cargo go gem bundle composer dotnet apt apt-get brew dnf yum pacman apk git gh svn hg
-  docker podman nerdctl kubectl helm terraform ansible ansible-playbook vagrant aws gcloud az conda nix rustup code
-`);
+const unlessFixed = wordsOf(programs.open.unlessFixed);
 
 /** By program: its own commands whose arguments still say what is run or written. */
-const commandsOf: Readonly<Record<string, ReadonlySet<string>>> = {
-  git: words(`
-    am archive bisect blame branch bundle checkout cherry-pick clean clone commit config diff diff-files diff-index diff-tree difftool fetch
-    filter-branch format-patch grep init log ls-remote merge mergetool mv pull push range-diff rebase reflog remote reset restore revert rm send-email
-    shortlog show stash submodule svn switch tag update-index whatchanged worktree
-  `),
-  npm: words(
-    'run run-script exec x install i ci add update start test publish config init create explore pack rebuild',
-  ),
-  pnpm: words('run exec dlx install i add update start test publish config create'),
-  yarn: words('run exec dlx install add up upgrade start test publish config create'),
-  bun: words('run x exec install add update create build'),
-  deno: words('run eval task install test compile repl'),
-  pip: words('install download wheel config'),
-  pip3: words('install download wheel config'),
-  pipx: words('run install inject'),
-  uv: words('run tool pip add sync x'),
-  poetry: words('run install add shell'),
-  cargo: words('run install build test bench add rustc'),
-  go: words('run install build test generate get tool vet'),
-  gem: words('install exec build'),
-  bundle: words('exec install'),
-  composer: words('run run-script exec install require create-project'),
-  dotnet: words('run build test tool exec msbuild'),
-  docker: words('run exec build compose cp create buildx'),
-  podman: words('run exec build compose cp create'),
-  nerdctl: words('run exec build compose cp create'),
-  kubectl: words('exec run apply cp debug edit attach proxy port-forward'),
-  helm: words('install upgrade template plugin'),
-  terraform: words('apply plan init console destroy'),
-  gh: words('api alias extension codespace repo gist release run workflow'),
-  nix: words('run shell develop build eval'),
-  conda: words('run install create'),
-};
+const commandsOf = new Map(
+  Object.entries(programs.open.commands).map(([program, lines]) => [program, wordsOf(lines)]),
+);
 
 /** Returns a sentence about an allow rule that ends in `*` after such a program; undefined for any other rule. */
 export function openRuleWarning(
@@ -195,12 +154,8 @@ export function openRuleWarning(
   const program = /[^/\\]*$/.exec(written)![0].replace(/\.exe$/i, '');
   const [first] = fixed;
   // Options can say anything, so the words after them are not fixed either.
-  const isOpen = first === undefined || first.startsWith('-') || commandsOf[program]?.has(first) === true;
+  const isOpen = first === undefined || first.startsWith('-') || commandsOf.get(program)?.has(first) === true;
   if (!always.has(program) && !(unlessFixed.has(program) && isOpen)) return undefined;
   const meant = [program, ...fixed].join(' ');
   return `${file}, line ${line}: this [[allow]] rule is wider than it looks: with other arguments ${meant} can write files or start programs. Name the exact words in argv instead of "*".`;
-}
-
-function words(list: string): ReadonlySet<string> {
-  return new Set(list.trim().split(/\s+/));
 }

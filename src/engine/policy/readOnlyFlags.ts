@@ -1,7 +1,9 @@
 /** Lists the flags of each program that only looks at files, and reads flags. Every flag that is not on the list is refused. */
+
 import { shortened } from '../../protocol/text.ts';
 import type { LineRange } from '../tools/fileLines.ts';
 import type { ReadOnlyProgram } from '../tools/readOnlyShell.ts';
+import programs from './programs.json' with { type: 'json' };
 
 /** Says what is refused, and why. The message is for the model and for a person. */
 export class Refusal extends Error {}
@@ -54,6 +56,17 @@ export interface Flags {
   valueNames?: readonly string[];
 }
 
+/** Returns the words of a table's lines. */
+export const wordsOf = (lines: readonly string[] = []): ReadonlySet<string> =>
+  new Set(lines.flatMap(line => line.split(' ')));
+
+/** Returns the flags of a program as the table lists them, several names in each line. */
+export const flagsOf = ({ names, valueNames, ...letters }: Flags): Flags => ({
+  ...letters,
+  names: [...wordsOf(names)],
+  valueNames: [...wordsOf(valueNames)],
+});
+
 export const forms: Readonly<Record<ReadOnlyProgram, Form>> = {
   pwd: words => {
     if (words[0] !== undefined) throw refused('pwd', words[0]);
@@ -75,10 +88,7 @@ export const forms: Readonly<Record<ReadOnlyProgram, Form>> = {
   grep,
 };
 
-const lsFlags: Flags = {
-  letters: 'aAlhRtrS1dFpinogctuXvmCxsk',
-  names: ['all', 'almost-all', 'human-readable', 'recursive', 'reverse', 'directory', 'classify', 'size'],
-};
+const lsFlags = flagsOf(programs.look.ls);
 
 /** Accepts only `sed -n A,Bp FILE`, word for word. sed takes flags anywhere, and its scripts write files and run programs. */
 function sed(words: readonly string[]): Partial<WrittenCommand> {
@@ -116,15 +126,8 @@ function fewLines(program: 'head' | 'tail', words: readonly string[]): Partial<W
   return { flags: flags.includes('-f') ? ['-f'] : [], paths, lines };
 }
 
-const findWithValue = new Set([
-  ...['-name', '-iname', '-path', '-ipath', '-wholename', '-iwholename', '-regex', '-iregex', '-regextype'],
-  ...['-type', '-size', '-perm', '-user', '-group', '-links', '-inum', '-maxdepth', '-mindepth', '-printf'],
-  ...['-mtime', '-mmin', '-ctime', '-cmin', '-atime', '-amin'],
-]);
-const findAlone = new Set([
-  ...['-not', '!', '-a', '-and', '-o', '-or', '(', ')', '-print', '-prune', '-empty', '-depth', '-quit'],
-  ...['-mount', '-xdev', '-true', '-false', '-readable', '-writable', '-executable', '-ls', '-daystart'],
-]);
+const findWithValue = wordsOf(programs.look.find.withValue);
+const findAlone = wordsOf(programs.look.find.alone);
 
 function find(words: readonly string[]): Partial<WrittenCommand> {
   const begin = words[0] === '-P' ? 1 : 0;
@@ -141,21 +144,7 @@ function find(words: readonly string[]): Partial<WrittenCommand> {
   return { flags: words.slice(0, begin), paths: orHere(words.slice(begin, end)), tests };
 }
 
-const rgFlags: Flags = {
-  letters: 'nNisSwxvcloFPUHIuq0p',
-  valueLetters: 'egtTmABCMrd',
-  names: [
-    ...['files', 'type-list', 'line-number', 'no-line-number', 'ignore-case', 'case-sensitive', 'smart-case'],
-    ...['word-regexp', 'line-regexp', 'invert-match', 'count', 'count-matches', 'files-with-matches'],
-    ...['files-without-match', 'only-matching', 'fixed-strings', 'pcre2', 'multiline', 'multiline-dotall'],
-    ...['with-filename', 'no-filename', 'hidden', 'no-ignore', 'no-ignore-vcs', 'unrestricted', 'quiet'],
-    ...['heading', 'no-heading', 'vimgrep', 'column', 'no-messages', 'stats', 'trim', 'json', 'no-config'],
-  ],
-  valueNames: [
-    ...['regexp', 'glob', 'iglob', 'type', 'type-not', 'max-count', 'after-context', 'before-context'],
-    ...['context', 'max-columns', 'max-depth', 'sort', 'sortr', 'color', 'max-filesize', 'replace'],
-  ],
-};
+const rgFlags = flagsOf(programs.look.rg);
 
 function rg(words: readonly string[]): Partial<WrittenCommand> {
   const { flags, operands } = readFlags('rg', words, rgFlags);
@@ -166,19 +155,7 @@ function rg(words: readonly string[]): Partial<WrittenCommand> {
   return { flags, patterns, paths, readsBelow, goesThroughFolder: paths.length === 0 };
 }
 
-export const grepFlags: Flags = {
-  letters: 'nivwxclLohHsqrEFGPI0123456789',
-  valueLetters: 'eABCm',
-  names: [
-    ...['line-number', 'ignore-case', 'invert-match', 'word-regexp', 'line-regexp', 'count', 'recursive'],
-    ...['files-with-matches', 'files-without-match', 'only-matching', 'no-filename', 'with-filename'],
-    ...['no-messages', 'quiet', 'extended-regexp', 'fixed-strings', 'basic-regexp', 'perl-regexp'],
-  ],
-  valueNames: [
-    ...['regexp', 'max-count', 'after-context', 'before-context', 'context'],
-    ...['include', 'exclude', 'exclude-dir', 'color'],
-  ],
-};
+export const grepFlags = flagsOf(programs.look.grep);
 
 function grep(words: readonly string[]): Partial<WrittenCommand> {
   const { flags, operands } = readFlags('grep', words, grepFlags);
