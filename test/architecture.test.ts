@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { brokenRules, bundled } from './importRules.ts';
 import { drawMap, figuresOf, type HouseFigures, limits, projectSources } from './map.ts';
 
@@ -39,6 +39,38 @@ describe('architecture', () => {
     const map = drawMap(projectSources());
     for (const file of ['README.md', 'CONTRIBUTING.md'])
       assert.ok(read(file).includes(map), `${file} shows another map; npm run map prints this one:\n${map}`);
+  });
+
+  it('has every file and folder that README, CONTRIBUTING and SECURITY name', () => {
+    const roots = ['', 'src/', 'src/engine/', 'test/'].map(root => new URL(`../${root}`, import.meta.url));
+    const tops = roots.flatMap(root => readdirSync(root));
+    for (const document of ['README.md', 'CONTRIBUTING.md', 'SECURITY.md']) {
+      const prose = read(document).replace(/```[\s\S]*?```/g, '');
+      const named = [...prose.matchAll(/[`(]((?:[\w.-]+\/)+[\w.-]*)[`)]/g)].map(([, path = '']) => path);
+      // Other paths are those of a user.
+      const ours = named.filter(path => tops.includes(path.split('/')[0] ?? ''));
+      // SECURITY names tests without their ending.
+      const isThere = (path: string): boolean =>
+        roots.some(root => ['', '.test.ts'].some(end => existsSync(new URL(`${path}${end}`, root))));
+      const missing = ours.filter(path => !isThere(path));
+      assert.deepEqual(missing, [], `${document} names what does not exist`);
+      assert.ok(ours.length > 3, `${document} names ${ours.length} files`);
+    }
+  });
+
+  it('answers the questions of a newcomer on the first page of CONTRIBUTING', () => {
+    const text = read('CONTRIBUTING.md');
+    const words = text.split(/\s+/).length;
+    assert.ok(words < 1_600, `${words} words are more than two pages`);
+    const page = text.slice(0, text.length / 2);
+    for (const question of [
+      /tool call decided/,
+      /token reach the screen/,
+      /add a provider/,
+      /add a command/,
+      /add a tool/,
+    ])
+      assert.match(page, question);
   });
 
   describe('finds', () => {
