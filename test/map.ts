@@ -26,7 +26,7 @@ export const limits: HouseFigures = {
   arrows: 119,
   arrowsUp: 0,
   circles: 0,
-  files: 239,
+  files: 240,
   oneImporter: 33,
 };
 
