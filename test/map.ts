@@ -27,7 +27,7 @@ export const limits: HouseFigures = {
   arrowsUp: 0,
   circles: 0,
   files: 240,
-  oneImporter: 33,
+  oneImporter: 34,
 };
 
 /** Returns the source files of the project by path from its root. */

@@ -30,18 +30,15 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
     { title: t('Variables'), words: t('sees {0}', '\n'), items: card.variables },
     { title: t('Files'), words: t('writes {0}', '\n'), items: card.writes ?? [] },
   ].filter(({ items }) => items.length > 0);
+  const first = [...card.redFlags.map(flag => describeFlag(flag, t)), ...card.folders.map(folderLine)];
   const servers = card.servers.map(({ name, place }) => `${name}: ${place}`);
   return (
     <section class="agent-card" aria-label={t('Card of {0}', visible(card.agent))}>
       <strong>{headline(card)}</strong>
-      {card.redFlags.length > 0 && (
+      {first.length > 0 && (
         <details class="about flagged" open>
-          <summary>{t('Look at these first: {0}', card.redFlags.length)}</summary>
-          <Lines
-            title={t('Look at these')}
-            lines={card.redFlags.map(flag => describeFlag(flag, t))}
-            flagged
-          />
+          <summary>{t('Look at these first: {0}', first.length)}</summary>
+          <Lines lines={first} />
         </details>
       )}
       <details class="about">
@@ -55,7 +52,6 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
           </code>
         </p>
         {card.workingDirNote !== undefined && <p>{visible(card.workingDirNote)}</p>}
-        <Lines title={t('Folders that its files choose')} lines={card.folders.map(folderLine)} flagged />
         {named.map(line => (
           <SwitchableLines key={line.title} {...line} {...switches} />
         ))}
@@ -86,20 +82,12 @@ const folderLine = ({ path, access }: CardFolder): string =>
     ? t('reads and writes in {0} without asking again', path)
     : t('reads in {0} without asking again', path);
 
-function Lines({
-  title,
-  lines,
-  flagged = false,
-}: {
-  title: string;
-  lines: readonly string[];
-  flagged?: boolean;
-}) {
+function Lines({ title, lines }: { title?: string; lines: readonly string[] }) {
   if (lines.length === 0) return null;
   const left = lines.length - shownLines;
   return (
     <>
-      <div class={flagged ? 'card-list-title flagged' : 'card-list-title'}>{title}</div>
+      {title !== undefined && <div class="card-list-title">{title}</div>}
       <ul>
         {lines.slice(0, shownLines).map(line => (
           <li key={line}>

@@ -8,7 +8,14 @@ import { dirname, join, posix } from 'node:path';
 import type { Missing, Skill } from './agent.ts';
 import type { Machine } from './machine.ts';
 import { literal, missingPython, mostMissing, mostScripts, quoted } from './pythonImports.ts';
-import { inlineCommandsIn, proseOf, readSkillTexts, type SkillTexts, type TextCommand, textOf } from './skillTexts.ts';
+import {
+  inlineCommandsIn,
+  proseOf,
+  readSkillTexts,
+  type SkillTexts,
+  type TextCommand,
+  textOf,
+} from './skillTexts.ts';
 
 /** Returns what the skill's text and scripts count on and what is not there. Reads files, starts nothing, never throws. */
 export function missingInFiles(skill: Skill, machine: Machine): Missing[] {

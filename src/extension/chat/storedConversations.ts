@@ -98,7 +98,7 @@ const withWholeImages = (event: RunEvent): RunEvent =>
 const remoteRunOf = (run: RunFile): RemoteRun => ({
   where: whereOf(run),
   async *follow(said, isWatched, signal) {
-    const { followedRun } = await import('../../engine/records/followRun.ts');
+    const { followedRun } = await import('../../engine/records/runHistory.ts');
     yield* followedRun(run, { said, isWatched }, signal);
   },
 });
