@@ -159,6 +159,9 @@ function WaysOut({ item, error: { code, remedy } }: { item: EndItem; error: RunE
       {trusted && modelErrors.includes(code) && (
         <CommandButton command="telos.chooseModel" label={t('Choose Model…')} />
       )}
+      {trusted && remedy?.kind === 'set_up_model' && (
+        <CommandButton command="telos.trySample" label={t('Try the Sample')} />
+      )}
       <CommandButton command="telos.openLog" label={t('Open Log')} />
     </div>
   );
@@ -278,7 +281,8 @@ function WithoutSkill({ item }: { item: EndItem }) {
 export function SkillCommands() {
   return (
     <div class="buttons">
-      <CommandButton command="telos.addSamplePack" label={t('Add the Sample Pack')} primary />
+      <CommandButton command="telos.trySample" label={t('Try the Sample')} primary />
+      {info.value?.recording && <CommandButton command="telos.chooseModel" label={t('Set Up a Model…')} />}
       <CommandButton command="telos.newSkill" label={t('New Skill…')} />
       <CommandButton command="telos.showSkillsFolder" label={t('Show Skills Folder')} />
     </div>

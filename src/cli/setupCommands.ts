@@ -2,15 +2,13 @@
  * Implements the commands that change or check the set-up: `telos demo`, `init`, `skill add`, `install`, `uninstall` and `doctor`.
  */
 
-import { cp, mkdtemp, realpath } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
 import { keptDays } from '../engine/files/replacedFolders.ts';
 import { timeText } from '../engine/records/runText.ts';
-import { addSamplePack } from '../engine/skills/scaffold.ts';
+import { addSamplePack, copySampleFolder } from '../engine/skills/scaffold.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeReport, isBroken } from '../protocol/doctorReport.ts';
 import { describeOrigin, describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
@@ -26,9 +24,8 @@ export async function demoCommand(
   terminal: Terminal,
   samples: URL,
 ): Promise<number> {
-  const home = await realpath(await mkdtemp(join(tmpdir(), 'telos-demo-')));
-  const cwd = join(home, 'sample');
-  await cp(new URL('workspace/', samples), cwd, { recursive: true });
+  const cwd = await copySampleFolder(fileURLToPath(new URL('workspace/', samples)));
+  const home = dirname(cwd);
   await addSamplePack(fileURLToPath(new URL('skills/', samples)), join(home, '.skills'));
   // Nothing of the person's own is read: no key, no rule, no skill.
   const env = { PATH: process.env['PATH'], HOME: home };

@@ -71,6 +71,8 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
         current,
         vscode.Uri.joinPath(context.extensionUri, 'media', 'demo', 'skills').fsPath,
       ),
+    'telos.trySample': async () =>
+      (await folders()).trySample(current, vscode.Uri.joinPath(context.extensionUri, 'media', 'demo').fsPath),
     'telos.showSkillsFolder': async () => (await folders()).showSkillsFolder(current),
     'telos.openSkillFile': async ({ skill }: Pick<SkillNode, 'skill'>) =>
       (await folders()).openFile(skill.file),

@@ -72,7 +72,7 @@ export const viewCommands = [
   'telos.setApiKey',
   'telos.chooseModel',
   'telos.openLog',
-  'telos.addSamplePack',
+  'telos.trySample',
   'telos.newSkill',
   'telos.showSkillsFolder',
   'workbench.trust.manage',

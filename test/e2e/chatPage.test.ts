@@ -467,11 +467,11 @@ describe('chat page', () => {
     );
   });
 
-  it('offers the sample pack where there are no skills', async () => {
+  it('offers the sample where there are no skills', async () => {
     const view = await open();
     await view.say(scenes['no-skills']!);
-    await button(view, 'Add the Sample Pack').click();
-    assert.deepEqual(await sent(view, 'command'), [{ type: 'command', command: 'telos.addSamplePack' }]);
+    await button(view, 'Try the Sample').click();
+    assert.deepEqual(await sent(view, 'command'), [{ type: 'command', command: 'telos.trySample' }]);
   });
 
   it('breaks the lines of errors, notices and results, and marks what cannot be seen', async () => {

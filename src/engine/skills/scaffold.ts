@@ -1,6 +1,7 @@
 /** Creates a SKILL.md to start from and the sample packs, and checks the names that folders of skills and agents may have. */
 import { randomUUID } from 'node:crypto';
-import { cp, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, open, readdir, realpath, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
@@ -68,6 +69,13 @@ export async function addSamplePack(samplesDir: string, skillsDir: string): Prom
     if (await placeFolder(join(skillsDir, entry.name), copy)) added.push(entry.name);
   }
   return added;
+}
+
+/** Copies the folder in which the sample is tried to a new temporary place, which belongs to the person alone. Returns that. */
+export async function copySampleFolder(workspace: string): Promise<string> {
+  const folder = join(await realpath(await mkdtemp(join(tmpdir(), 'telos-'))), 'sample');
+  await cp(workspace, folder, { recursive: true });
+  return folder;
 }
 
 const maxLength = 64;

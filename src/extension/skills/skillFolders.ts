@@ -7,6 +7,7 @@ import type { Agent } from '../../engine/skills/agent.ts';
 import {
   addSamplePack,
   agentNameProblem,
+  copySampleFolder,
   skillNameProblem,
   writeNewSkill,
 } from '../../engine/skills/scaffold.ts';
@@ -82,6 +83,15 @@ export async function addSamplePacks(current: CurrentTelos, samples: string): Pr
       ? vscode.l10n.t('Added {0} to {1}.', added.join(', '), plainLabel(skillsDir))
       : vscode.l10n.t('The sample pack is in {0} already; nothing was changed.', plainLabel(skillsDir)),
   );
+}
+
+/** Adds the sample's skills, and opens a copy of its folder in a window of its own: its recording plays there and nowhere else. */
+export async function trySample(current: CurrentTelos, demo: string): Promise<void> {
+  const { skillsDir } = (await current.openTelos()).config;
+  await addSamplePack(join(demo, 'skills'), skillsDir);
+  await current.refresh();
+  const folder = vscode.Uri.file(await copySampleFolder(join(demo, 'workspace')));
+  await vscode.commands.executeCommand('vscode.openFolder', folder, { forceNewWindow: true });
 }
 
 export async function showSkillsFolder(current: CurrentTelos): Promise<void> {

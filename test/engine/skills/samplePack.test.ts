@@ -1,8 +1,8 @@
 /** The sample pack comes beside what a person has, never over it. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { addSamplePack } from '../../../src/engine/skills/scaffold.ts';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { addSamplePack, copySampleFolder } from '../../../src/engine/skills/scaffold.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('addSamplePack', () => {
@@ -32,5 +32,20 @@ describe('addSamplePack', () => {
     assert.equal(read('kairos/skills/kickoff/SKILL.md'), 'mine');
     assert.deepEqual(readdirSync(join(folder.path, 'home', '.skills')), ['kairos']);
     assert.deepEqual(readdirSync(join(folder.path, 'home', '.skills', 'kairos')), ['skills']);
+  });
+
+  it('copies its folder to a place of its own each time, which nobody else may read', async () => {
+    folder.add({ 'workspace/notes/a.md': 'a' });
+    const source = join(folder.path, 'workspace');
+    const copies = [await copySampleFolder(source), await copySampleFolder(source)];
+    try {
+      assert.notEqual(copies[0], copies[1]);
+      for (const copy of copies) {
+        assert.equal(readFileSync(join(copy, 'notes/a.md'), 'utf8'), 'a');
+        assert.equal(statSync(dirname(copy)).mode & 0o077, 0);
+      }
+    } finally {
+      for (const copy of copies) rmSync(dirname(copy), { recursive: true });
+    }
   });
 });
