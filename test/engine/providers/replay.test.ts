@@ -268,6 +268,13 @@ describe('recording and replay', () => {
     assert.doesNotMatch(await readFile(file, 'utf8'), /secret/);
     for (const place of [one, same])
       assert.deepEqual(await playAll(await openReplay(file, 0), place ?? ''), played);
+    // A turn that only speaks is stopped too.
+    const told = join(folder, 'told.jsonl');
+    await playAll(recordingProvider(model(), told, run), one ?? '');
+    await assert.rejects(
+      async () => playAll(await openReplay(told, 0), other ?? ''),
+      /made in another folder/,
+    );
     await assert.rejects(async () => playAll(await openReplay(file, 0), other ?? ''), {
       code: 'provider',
       message: 'This recording was made in another folder. Set up a model to run it here.',
