@@ -4,7 +4,8 @@ import { randomUUID } from 'node:crypto';
 import { constants, lstatSync, renameSync, type Stats, unlinkSync } from 'node:fs';
 import { open, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { removeLeftTemporaries, temporaryPrefix, writeNew } from '../files/atomicWrite.ts';
+import { removeLeftTemporaries, writeNew } from '../files/atomicWrite.ts';
+import { temporaryPrefix } from '../files/globPattern.ts';
 import { describeFileError, isInside, openFolder, PathProblem, resolvePath } from '../files/paths.ts';
 import { bytesPath, hashOf, type OldFile, type WriteLine } from './changeFile.ts';
 

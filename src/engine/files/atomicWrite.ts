@@ -2,6 +2,7 @@
  * Creates and replaces files in one step: a file always has either the old bytes or the new ones. Files and folders of Telos's own
  * are opened without following a link.
  */
+
 import { randomUUID } from 'node:crypto';
 import {
   appendFileSync,
@@ -16,6 +17,7 @@ import {
 import { link, lstat, mkdir, open, opendir, realpath, rm, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
+import { temporaryPrefix } from './globPattern.ts';
 import { describeFileError, openFolder, PathProblem } from './paths.ts';
 
 /**
@@ -136,15 +138,6 @@ async function removeIfLeft(path: string, now: number): Promise<void> {
   // A file with a second name or a time in the future is not ours.
   if (stats.isFile() && stats.nlink === 1 && now - stats.mtimeMs > leftAfter) await unlink(path);
 }
-
-/** Prefix of temporary files and folders beside their target, so that no folder is taken for a pack. */
-export const temporaryPrefix = '.telos-';
-
-const skipped = new Set(['.git', 'node_modules']);
-
-/** Returns true for the name of a folder in which no skills are looked for. */
-export const isSkippedFolder = (name: string): boolean =>
-  skipped.has(name) || name.startsWith(temporaryPrefix);
 
 /** A written file, as reported in a tool result. */
 interface ReplacedFile extends Pick<ToolResult, 'changedFiles' | 'changedLines'> {

@@ -1,4 +1,4 @@
-/** Matches file patterns with stars, braces and character sets, without ever going back far. */
+/** Matches file patterns with stars, braces and character sets, without ever going back far, and tells folders that searches skip. */
 
 /** Maximum number of alternatives in braces. Further ones are ignored. */
 const maxAlternatives = 64;
@@ -119,3 +119,12 @@ export function matchesParts(parts: readonly WildcardPart[], text: string): bool
   while (parts[part] === '*') part++;
   return part === parts.length;
 }
+
+/** Prefix of temporary files and folders beside their target, so that no folder is taken for a pack. */
+export const temporaryPrefix = '.telos-';
+
+const skipped = new Set(['.git', 'node_modules']);
+
+/** Returns true for the name of a folder in which no skills are looked for. */
+export const isSkippedFolder = (name: string): boolean =>
+  skipped.has(name) || name.startsWith(temporaryPrefix);

@@ -3,7 +3,6 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { TelosError } from '../errors.ts';
-import { temporaryPrefix } from './atomicWrite.ts';
 import {
   contentsOf,
   differencesTo,
@@ -15,6 +14,7 @@ import {
   recordFolder,
   replacedFolder,
 } from './folderRecord.ts';
+import { temporaryPrefix } from './globPattern.ts';
 import { exists, recoverFolders, swapFolder } from './swapFolder.ts';
 
 /** Number of days that a folder is kept. */

@@ -8,7 +8,7 @@ import { lstatSync, renameSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { temporaryPrefix, writeWhole } from './atomicWrite.ts';
+import { writeWhole } from './atomicWrite.ts';
 import {
   type AlongFile,
   type FolderContents,
@@ -22,6 +22,7 @@ import {
   writeJournal,
   writeRecord,
 } from './folderRecord.ts';
+import { temporaryPrefix } from './globPattern.ts';
 import { errorCode } from './paths.ts';
 
 /** A folder to put in place, or to remove. */

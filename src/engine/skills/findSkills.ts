@@ -4,7 +4,7 @@ import { type Dirent, opendirSync, readdirSync, realpathSync, statSync } from 'n
 import { join, relative, sep } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { type Config, type SkillRootKind, skillRootKinds } from '../config.ts';
-import { isSkippedFolder } from '../files/atomicWrite.ts';
+import { isSkippedFolder } from '../files/globPattern.ts';
 import { isInside } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { createWhole, temporaryPrefix } from '../files/atomicWrite.ts';
+import { createWhole } from '../files/atomicWrite.ts';
+import { temporaryPrefix } from '../files/globPattern.ts';
 import { isOccupied } from '../files/swapFolder.ts';
 import { discover } from './discover.ts';
 

@@ -4,7 +4,7 @@
  */
 import { realpathSync, statSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';
-import { isSkippedFolder } from '../../engine/files/atomicWrite.ts';
+import { isSkippedFolder } from '../../engine/files/globPattern.ts';
 import type { Agent, Skill } from '../../engine/skills/agent.ts';
 
 export type PathChange = 'created' | 'changed' | 'deleted';
