@@ -10,7 +10,6 @@ import { Composer } from './composer.tsx';
 import { Conversation } from './conversation.tsx';
 import { post } from './host.ts';
 import { takeClicks } from './markdownSurface.tsx';
-import { announcementsFor, initialSpeech } from './speech.ts';
 import {
   emptyChat,
   type Inbox,
@@ -39,6 +38,7 @@ import {
   today,
   undone,
 } from './store.ts';
+import { announcementsFor, initialSpeech } from './wording.ts';
 
 let inbox: Inbox = { id: conversationId.peek(), have: 0 };
 let speech = initialSpeech;

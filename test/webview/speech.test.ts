@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RunEvent } from '../../src/protocol/run.ts';
-import { announcementsFor, initialSpeech } from '../../webview/speech.ts';
+import { announcementsFor, initialSpeech } from '../../webview/wording.ts';
 
 function say(...events: (RunEvent | string)[]): string[] {
   let speech = initialSpeech;
