@@ -667,6 +667,7 @@ describe('chat page', () => {
     const view = await open({ width: 250 });
     await view.say(scenes['card']!);
     const line = (name: string) => view.page.getByRole('checkbox', { name, exact: true });
+    await view.page.getByText('What it names', { exact: true }).click();
     for (const name of [
       'sees REPORT_TOKEN',
       'writes AGENTS.md',
@@ -674,11 +675,16 @@ describe('chat page', () => {
       'contacts api.example.com',
     ])
       assert.equal(await line(name).isChecked(), true, name);
-    await line('sees REPORT_TOKEN').press('Space');
+    // A key does nothing in the first moment of a card.
+    await eventually(async () => {
+      if (await line('sees REPORT_TOKEN').isChecked()) await line('sees REPORT_TOKEN').press('Space');
+      assert.equal(await line('sees REPORT_TOKEN').isChecked(), false);
+    });
     await line('writes AGENTS.md').press('Space');
     await line('runs scripts/upload.sh').press('Space');
     await line('sees REPORT_TOKEN').press('Space');
-    await button(view, 'Always allow').click();
+    await button(view, 'More answers').click();
+    await button(view, 'Accept the card of reports').click();
     const [answered] = await sent(view, 'approve');
     const without = ['AGENTS.md', 'scripts/upload.sh'];
     assert.deepEqual(answered?.decision, { allow: true, scope: 'always', without });
