@@ -21,7 +21,7 @@ interface Switches {
   onSwitch?: (without: readonly string[]) => void;
 }
 
-/** Shows what an agent's files name. What can be switched off has a checkbox; what to look at first is open. */
+/** Shows what an agent's files name. What can be switched off has a checkbox; the first thing to look at is never folded away. */
 export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switches) {
   const named = [
     { title: t('Hosts'), words: t('contacts {0}', '\n'), items: card.hosts },
@@ -36,8 +36,11 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
     <section class="agent-card" aria-label={t('Card of {0}', visible(card.agent))}>
       <strong>{headline(card)}</strong>
       {first.length > 0 && (
-        <details class="about flagged" open>
-          <summary>{t('Look at these first: {0}', first.length)}</summary>
+        <details class="about flagged">
+          <summary>
+            {t('Look at these first: {0}', first.length)}
+            <span class="first-flag">{visible(first[0]!)}</span>
+          </summary>
           <Lines lines={first} />
         </details>
       )}
