@@ -30,10 +30,14 @@ describe('the npm package', function () {
     for (const name of sources) cpSync(join(root, name), join(copy, name), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
     const path = `${join(root, 'node_modules/.bin')}:${process.env['PATH']}`;
-    const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder.path], {
-      cwd: copy,
-      env: { ...process.env, PATH: path },
-    });
+    const { stdout } = await run(
+      'npm',
+      ['pack', '--ignore-scripts=false', '--json', '--pack-destination', folder.path],
+      {
+        cwd: copy,
+        env: { ...process.env, PATH: path },
+      },
+    );
     const packed = JSON.parse(stdout.slice(stdout.search(/^[[{]$/m)));
     tarball = join(folder.path, Object.values<{ filename: string }>(packed)[0]?.filename ?? '');
     const cache = join(folder.path, 'empty-cache');
