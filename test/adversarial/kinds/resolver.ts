@@ -11,7 +11,7 @@ const slug = 'tea';
 
 /**
  * A skill `tea` of other people's making, `skill` with its files, its card accepted if the case says so, and a person who stands in
- * `stands`. What the result `tells`, which files `hold` what afterwards, and which `exists` or is `absent`, and that the call is `refused`, is data of the case.
+ * `stands`. What the result `tells`, which files `hold` what afterwards, and which `exists` or is `absent`, is data of the case.
  */
 export async function resolvedCall(world: World): Promise<Seen> {
   const { input, skills, put } = world;
@@ -36,9 +36,11 @@ export async function resolvedCall(world: World): Promise<Seen> {
     decision: decisionOf(run),
     unattended: wasQuestion(run),
     checks: [
-      ...(input['refused'] === true
-        ? [check('end', 'the call is answered with what is wrong', run.results.at(-1)?.isError === true)]
-        : []),
+      ...(decisionOf(run) === 'allow'
+        ? []
+        : [
+            check('end', 'what is not allowed is an error of the call', run.results.at(-1)?.isError === true),
+          ]),
       ...textsOf(input['tells']).map(text =>
         check('shown', `the result tells ${text}`, told.includes(text) || told.slice(0, 300)),
       ),

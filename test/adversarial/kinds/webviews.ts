@@ -311,7 +311,7 @@ export async function notification(world: World): Promise<Seen> {
 export async function markdownString(world: World): Promise<Seen> {
   const text = String(world.input['text']);
   const { outputFiles } = await build({
-    entryPoints: [join(extensionSource, 'editor/plainMarkdown.ts')],
+    entryPoints: [join(extensionSource, 'base/labels.ts')],
     bundle: true,
     write: false,
     format: 'esm',
@@ -322,15 +322,15 @@ export async function markdownString(world: World): Promise<Seen> {
         setup(plugins) {
           plugins.onResolve({ filter: /^vscode$/ }, () => ({ path: 'vscode', namespace: 'editor' }));
           plugins.onLoad({ filter: /.*/, namespace: 'editor' }, () => ({
-            contents: 'export class MarkdownString { constructor(value) { this.value = value; } }',
+            contents: '',
           }));
         },
       },
     ],
   });
   const code = Buffer.from(outputFiles[0]!.contents).toString('base64');
-  const { plainMarkdown } = await import(`data:text/javascript;base64,${code}`);
-  const made = plainMarkdown(text);
+  const { escapeMarkdown } = await import(`data:text/javascript;base64,${code}`);
+  const made: string = escapeMarkdown(text);
   const source = extensionText();
   const switches =
     /isTrusted\s*[:=]\s*(?!\(|=)(?:true|\{)|supportHtml\s*[:=]\s*true|supportThemeIcons\s*[:=]\s*true/;
@@ -338,11 +338,11 @@ export async function markdownString(world: World): Promise<Seen> {
   const ownWords = makers.every(words =>
     /^(escapeMarkdown\(text\)|says|`\*\*\$\{known\.name\}.*)/.test(words),
   );
-  const escaped = !/(?<!\\)[$[\]()]/.test(made.value) && !made.isTrusted && !made.supportHtml;
+  const escaped = !/(?<!\\)[$[\]()]/.test(made);
   return {
     decision: 'render',
     checks: [
-      check('shown', 'each sign of it is escaped', escaped || made.value),
+      check('shown', 'each sign of it is escaped', escaped || made),
       check(
         'end',
         'no such text is trusted, holds HTML or icons',
