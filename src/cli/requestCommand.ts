@@ -48,7 +48,7 @@ export async function requestCommand(
   const telos = Telos.open(config);
   if (meant !== undefined && !(await isName(text, telos))) {
     terminal.say(
-      `There is no command '${terminalLine(text.split(/\s+/)[0] ?? '')}'. Did you mean: telos ${meant}? (To send it as a request: telos -- ${terminalLine(text)})`,
+      `There is no command '${terminalLine(text.split(/\s+/)[0] ?? '')}'. Did you mean: telos ${meant}? (To send it as a request, type: telos -- ${terminalLine(text)})`,
     );
     return 2;
   }

@@ -16,10 +16,10 @@ export interface AdversarialCase {
 /** What of a case tells how it is carried out; its name and its sentences do not. */
 export type CaseInput = Pick<AdversarialCase, 'area' | 'input'>;
 
-/** Throws for a file that is no list of cases, and names the first entry that is none. */
+/** Throws for a file that is not a list of cases, and names the first entry that is none. */
 export function readCases(file: string): AdversarialCase[] {
   const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
-  if (!Array.isArray(value)) throw new Error(`${file} is no list of cases.`);
+  if (!Array.isArray(value)) throw new Error(`${file} is not a list of cases.`);
   for (const [index, entry] of value.entries()) {
     const { id, area, input, expected } = (entry ?? {}) as Partial<AdversarialCase>;
     if (!id || !area || typeof input?.kind !== 'string' || typeof expected?.decision !== 'string')

@@ -13,10 +13,10 @@ export interface ConformanceCase {
   then: JsonRecord;
 }
 
-/** Throws for a file that is no list of cases, and names the first that is none. */
+/** Throws for a file that is not a list of cases, and names the first that is none. */
 export function readCases(file: string): ConformanceCase[] {
   const list: unknown = JSON.parse(readFileSync(file, 'utf8'));
-  if (!Array.isArray(list)) throw new Error(`${file} is no list of cases.`);
+  if (!Array.isArray(list)) throw new Error(`${file} is not a list of cases.`);
   return list.map((value: unknown, index) => {
     const { id, kind, given, when, then } = isRecord(value) ? value : {};
     if (typeof id !== 'string' || !isRecord(when) || typeof when['op'] !== 'string' || !isRecord(then)) {

@@ -51,14 +51,14 @@ describe('characters that cannot be seen', () => {
   });
 
   it('hide no name that is watched, from a file tool or from a server', () => {
-    const places = { home: '/home/me', own: ['/work'], others: [], isRemote: false };
+    const places = { home: '/home/me', own: ['/home/me/garden'], others: [], isRemote: false };
     const meant = (path: string): string[] =>
       mcpReach({ path }, places)?.paths.flatMap(({ meanings }) => meanings) ?? [];
-    const [plain = ''] = meant('/work/.ssh');
+    const [plain = ''] = meant('/home/me/garden/.ssh');
     assert.notEqual(plain, '');
     const missed = everyCharacter.filter(one => {
       if (!ignored.test(one)) return false;
-      const name = `/work/.s${one}sh`;
+      const name = `/home/me/garden/.s${one}sh`;
       return !isSensitive(name) || !meant(name).includes(plain);
     });
     assert.equal(named(missed), '');

@@ -225,7 +225,7 @@ export interface PlannedWrite {
   path: string;
   /** Path of the file through its folder, which is open. */
   place: string;
-  /** Missing if there is no file. */
+  /** Undefined if the file does not exist. */
   before: Stats | undefined;
   /** New content. */
   bytes: Buffer;

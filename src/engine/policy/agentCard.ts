@@ -287,7 +287,7 @@ function settingOf([name, value]: [string, string]): string {
 /** Programs that destroy, end what others run, or raise privileges. A skill does not get them unasked, whatever it names. */
 const drasticPrograms =
   /^(?:rm|rmdir|shred|dd|mkfs\S*|fdisk|parted|truncate|sudo|su|doas|pkexec|kill|killall|pkill|shutdown|reboot|halt|crontab|at|chmod|chown)$/;
-/** Returns the patterns of commands that a card can offer: those that name a program that is no drastic one. */
+/** Returns the patterns of commands that a card can offer: those whose program is not drastic. */
 const offeredCommands = (patterns: readonly (readonly string[])[]): string[] =>
   patterns.filter(([program = '']) => isOffered(program)).map(words => words.join(' '));
 

@@ -206,14 +206,14 @@ function ruleOf(
   line: number,
   home: string,
 ): PolicyRule | string {
-  if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return 'is no table';
+  if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return 'is not a table';
   const table = entry as TomlTable;
   for (const [key, value] of Object.entries(table)) {
     if (key === 'argv') {
       const words = Array.isArray(value) && value.length > 0 && value.every(word => typeof word === 'string');
-      if (!words) return 'has an argv that is no list of words such as ["git", "status"]';
+      if (!words) return 'has an argv that is not a list of words such as ["git", "status"]';
     } else if (!textKeys.includes(key)) return `has the unknown key '${key}'`;
-    else if (typeof value !== 'string' || value === '') return `has a '${key}' that is no text`;
+    else if (typeof value !== 'string' || value === '') return `has a '${key}' that is not text`;
   }
   const rule = { agent: '*', ...table, effect, line } as unknown as PolicyRule;
   if (!table['tool']) return 'names no tool';
@@ -221,7 +221,7 @@ function ruleOf(
   for (const key of ['pack', 'folder', 'path'] as const) {
     const path = rule[key];
     if (path === undefined) continue;
-    if (!/^(~([\\/]|$)|[\\/]|[A-Za-z]:)/.test(path)) return `has a '${key}' that is no absolute path`;
+    if (!/^(~([\\/]|$)|[\\/]|[A-Za-z]:)/.test(path)) return `has a '${key}' that is not an absolute path`;
     // The pattern would be taken literally, and forbid nothing.
     if (effect === 'deny' && /[*?]/.test(path.replace(/\/\*\*$/, '')))
       return `has a '${key}' with a pattern; only /** at its end is understood`;

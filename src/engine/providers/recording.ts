@@ -166,7 +166,7 @@ function speechless(why: Sentence): Provider {
   return {
     name: 'replay',
     model: 'none',
-    // biome-ignore lint/correctness/useYield: there is nothing to say
+    // biome-ignore lint/correctness/useYield: it fails before its first event
     async *streamCompletion() {
       throw new TelosError('provider', [why], { remedy: { kind: 'set_up_model' } });
     },

@@ -263,7 +263,7 @@ function isSame(one: Running | Candidate | undefined, other: Candidate | undefin
   return one !== undefined && one !== 'none' && one.agent === other?.agent && one.skill === other.skill;
 }
 
-/** Whether the index is sure of another skill than the one whose everyday name stands in the request. */
+/** Returns true if the index is sure of a skill other than the one whose everyday name is in the request. */
 function contradicts(named: Match, ranking: readonly Ranked[], confidence: number): boolean {
   const [first] = ranking;
   if (!first || isSame(named, first) || confidence < sure) return false;

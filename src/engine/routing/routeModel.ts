@@ -99,7 +99,7 @@ function namesIn(reply: string, byName: ReadonlyMap<string, Candidate>): readonl
   if (first && more.length === 0) return second && second.skill !== first.skill ? [first, second] : [first];
   throw new Error(
     forgiven(reply)
-      ? `it answered “${oneLine(reply).slice(0, 60)}”, which is no skill`
+      ? `it answered “${oneLine(reply).slice(0, 60)}”, which is not a skill`
       : 'its answer was empty',
   );
 }

@@ -63,7 +63,7 @@ export function readAgentsToml(config: Config): AgentsToml {
   for (const [name, value] of Object.entries(tableOf(read.table, 'agents') ?? {})) {
     const line = lineOf(read.text, name);
     if (typeof value !== 'object' || Array.isArray(value) || value instanceof Date) {
-      const message = `agents.${name} is no table; write [agents.${name}].`;
+      const message = `agents.${name} is not a table. Write [agents.${name}].`;
       diagnostics.push({ severity: 'warning', code: 'agents-toml-entry', message, file, line });
       continue;
     }
@@ -83,7 +83,7 @@ export function readAgentsToml(config: Config): AgentsToml {
 /** Returns why the project's own file is not read, as a sentence. Returns undefined if it is read. */
 function projectProblem(file: string, { cwd, home, configDir }: Config): string | undefined {
   if (liesWithin(cwd, home))
-    return `It is not read, since the folder is no project: it holds your home folder. Your own agents are named in ${join(configDir, 'agents.toml')}.`;
+    return `It is not read, since the folder is not a project: it contains your home folder. Your own agents are named in ${join(configDir, 'agents.toml')}.`;
   return liesWithin(cwd, file)
     ? undefined
     : "It leads out of the project, so it is not read. A project's file must lie inside the project.";

@@ -150,7 +150,7 @@ const byCode: Readonly<Record<string, FrontmatterDefect>> = {
   BAD_SCALAR_START: { reason: 'a value begins with a sign that YAML keeps for itself', fix: quote },
   UNEXPECTED_TOKEN: { reason: 'something stands behind the end of a value', fix: quote },
   MULTILINE_IMPLICIT_KEY: noKey,
-  DUPLICATE_KEY: { reason: 'a key stands there twice; the first one counts', fix: 'Take one of them out.' },
+  DUPLICATE_KEY: { reason: 'a key occurs twice; the first one is used', fix: 'Remove one of them.' },
   BAD_ALIAS: { reason: 'a value begins with `*` or `&`, which YAML keeps for itself', fix: quote },
   TAG_RESOLVE_FAILED: { reason: 'a value begins with `!`, which YAML keeps for itself', fix: quote },
   BAD_DQ_ESCAPE: {

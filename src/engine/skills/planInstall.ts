@@ -219,7 +219,7 @@ async function sourceFolder(path: string, { home, cwd }: Config): Promise<string
       `There is no folder ${folder}. Give the path of a pack, or of a folder with a SKILL.md.`,
     );
   }
-  throw new TelosError('pack', `${folder} is no folder. Give the folder that it lies in.`);
+  throw new TelosError('pack', `${folder} is not a folder. Give the folder that contains it.`);
 }
 
 async function isPack(source: string): Promise<boolean> {
@@ -232,6 +232,6 @@ async function isPack(source: string): Promise<boolean> {
 }
 
 function noPack(source: string): TelosError {
-  const message = `${source} is no pack: it has no skills/<skill>/SKILL.md, no agent.toml and no SKILL.md. Give the folder that has one of them.`;
+  const message = `${source} is not a pack: it has no skills/<skill>/SKILL.md, no agent.toml and no SKILL.md. Give the folder that has one of them.`;
   return new TelosError('pack', message);
 }

@@ -112,7 +112,7 @@ export function readRuntimeMetadata(fields: Values): ReadMetadata {
   const values = runtimeValues(fields, problems);
   const requires = recordIn(values['requires']);
   if (!requires && list(values['requires']).length > 0)
-    problems.push('`requires` is no list of `bins`, `anyBins`, `env` or `config`.');
+    problems.push('`requires` is not a list of `bins`, `anyBins`, `env` or `config`.');
   return {
     requires: {
       bins: names(requires?.['bins'] ?? requires?.['bin']),

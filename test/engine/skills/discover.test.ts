@@ -249,7 +249,7 @@ describe('discover', () => {
       for (const cwd of [join(folder.path, 'home'), folder.path]) {
         const { agents, diagnostics } = discoverAll({ cwd, workspaceFolders: [] });
         assert.deepEqual([agents, diagnostics.map(({ code }) => code)], [[], ['agents-toml-outside']]);
-        assert.match(diagnostics[0]?.message ?? '', /holds your home folder/);
+        assert.match(diagnostics[0]?.message ?? '', /contains your home folder/);
       }
     });
 

@@ -90,7 +90,7 @@ describe('parseSkillFile', () => {
       ['description: @all', 2, /sign that YAML keeps.*quotes/],
       ['description: *bold* x', 2, /behind the end of a value.*quotes/],
       ['description: d\nmetadata:\n\tos: x', 4, /tab.*spaces/],
-      ['description: d\ndescription: e', 3, /twice.*Take one/],
+      ['description: d\ndescription: e', 3, /twice.*Remove one/],
       ['description: d\njust words\nx: y', 3, /no `key: value`.*indent it/],
       ['description: d\n<<<<<<< HEAD\nx: y\n=======\n>>>>>>> z', 3, /unfinished merge.*Keep one/],
       ['description: d\nloop: &l [*l]', 2, /lead into themselves.*out/],

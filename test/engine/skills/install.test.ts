@@ -130,15 +130,15 @@ describe('installPack', () => {
     assert.deepEqual(readdirSync(skills()), ['keep']);
   });
 
-  it('says what is wrong with a folder that is no pack', async () => {
+  it('says what is wrong with a folder that is not a pack', async () => {
     folder.add({
       'empty/notes.txt': 'x',
       'bad/agent.toml': '# x\nname =\n',
       'home/.skills/p/skills/s/SKILL.md': skill,
     });
     await rejects('absent', /There is no folder/);
-    await rejects('empty', /is no pack/);
-    await rejects('empty/notes.txt', /is no folder/);
+    await rejects('empty', /is not a pack/);
+    await rejects('empty/notes.txt', /is not a folder/);
     await rejects('bad', /agent\.toml, line 2/);
     await rejects(skills('p'), /installed already/);
     folder.add({ 'home/skills/s/SKILL.md': skill });
