@@ -13,8 +13,8 @@ export const floors: readonly (readonly string[])[] = [
   ['src/engine/changes/', 'src/engine/mcp/', 'src/engine/providers/', 'src/engine/skills/'],
   ['src/engine/policy/', 'src/engine/routing/'],
   ['src/engine/run/', 'src/engine/doctor.ts'],
-  ['src/engine/telos.ts'],
-  ['src/cli/', 'src/discord/', 'src/extension/'],
+  ['src/engine/telos.ts', 'src/engine/workflow/'],
+  ['src/cli/', 'src/discord/', 'src/extension/', 'src/library.ts'],
 ];
 
 /** The doors. They do not import each other, except that the command line may start the bot. */

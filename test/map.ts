@@ -19,15 +19,18 @@ export interface HouseFigures {
   oneImporter: number;
 }
 
-/** Lower a limit here when its figure has become lower. The design allows 240 files, and 50 with one importer. */
+/**
+ * Lower a limit here when its figure has become lower. The design allows 22 rooms, 120 arrows, 240 files and 50 with one importer for
+ * what runs one skill; the long work adds a room, its arrows down, and at most 45 files.
+ */
 export const limits: HouseFigures = {
-  rooms: 22,
+  rooms: 23,
   floors: 9,
-  arrows: 119,
+  arrows: 132,
   arrowsUp: 0,
   circles: 0,
-  files: 239,
-  oneImporter: 33,
+  files: 285,
+  oneImporter: 45,
 };
 
 /** Returns the source files of the project by path from its root. */

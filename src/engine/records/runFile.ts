@@ -7,7 +7,7 @@ import { mapStrings } from '../redact.ts';
 import { cutText, maxRecordBytes } from './logFile.ts';
 
 /** Door that a run was requested through. */
-export type RunOrigin = 'chat' | 'cli' | 'editor' | 'other';
+export type RunOrigin = 'chat' | 'cli' | 'editor' | 'plan' | 'other';
 
 /** The first line of a run's file. */
 export interface RunHeader {
