@@ -33,21 +33,28 @@ export interface SkillOutcome {
 }
 
 export async function runSkill(one: SkillCase, layout: Layout, yesToAll = false): Promise<SkillOutcome> {
-  const absent = absentProgram(one);
-  const impossible = one.missing === undefined ? absent && `${absent} is not here` : 'as published';
   const world = skillWorld(one, layout);
   try {
-    const first = await runOnce(one, world, 0, yesToAll);
-    const outcome = { one, layout, first, ...(impossible === undefined ? {} : { impossible }) };
-    return one.missing === undefined
-      ? { ...outcome, second: await runOnce(one, world, 1, yesToAll) }
-      : outcome;
+    return await runTwice(one, layout, run => runInTerminal(one, world, run, yesToAll));
   } finally {
     world.remove();
   }
 }
 
-async function runOnce(
+/** Calls `runOnce` with 0 and, if the skill can work at all, with 1. */
+export async function runTwice(
+  one: SkillCase,
+  layout: Layout,
+  runOnce: (run: number) => Promise<RunOutcome>,
+): Promise<SkillOutcome> {
+  const absent = absentProgram(one);
+  const impossible = one.missing === undefined ? absent && `${absent} is not here` : 'as published';
+  const first = await runOnce(0);
+  const outcome = { one, layout, first, ...(impossible === undefined ? {} : { impossible }) };
+  return one.missing === undefined ? { ...outcome, second: await runOnce(1) } : outcome;
+}
+
+async function runInTerminal(
   one: SkillCase,
   world: SkillWorld,
   run: number,
@@ -65,9 +72,7 @@ async function runOnce(
     OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1',
     ...one.env,
   };
-  const { project: _project, ...said } = words;
-  const request = `/${one.name} ${Object.values(said).join(' ')}`;
-  const command = [process.execPath, program(), '--json', request];
+  const command = [process.execPath, program(), '--json', requestOf(one, words)];
   try {
     const eventsFile = join(world.home, `events-${run}.jsonl`);
     const { code, events, shown } = await withPerson(command, {
@@ -76,25 +81,41 @@ async function runOnce(
       eventsFile,
       yesToAll,
     });
-    const problems = [
-      ...(code === 0 ? [] : [`exit code ${code}: ${endOf(events) ?? shown.slice(-500)}`]),
-      ...(model.results.length === one.steps.length ? [] : [`only ${model.results.length} calls were made`]),
-      ...model.results
-        .filter(step => !step.worked)
-        .map(step => `${step.call} -> ${step.told.at(-1)?.slice(0, 400)}`),
-      ...unmade(one, world, words),
-    ];
-    return {
-      complete: problems.length === 0,
-      problems,
-      steps: model.results,
-      questions: questionsIn(events),
-      warnings: warningsIn(events),
-      ...world.packChanges(),
-    };
+    const problems = code === 0 ? [] : [`exit code ${code}: ${endOf(events) ?? shown.slice(-500)}`];
+    return outcomeOf(one, world, words, { steps: model.results, events, problems });
   } finally {
     await server.close();
   }
+}
+
+/** Returns what the person asks for. */
+export function requestOf(one: SkillCase, words: Readonly<Record<string, string>>): string {
+  const { project: _project, ...said } = words;
+  return `/${one.name} ${Object.values(said).join(' ')}`;
+}
+
+/** Judges one run by its calls, its events and what is there now. */
+export function outcomeOf(
+  one: SkillCase,
+  world: SkillWorld,
+  words: Readonly<Record<string, string>>,
+  run: { steps: StepResult[]; events: readonly RunEvent[]; problems: readonly string[] },
+): RunOutcome {
+  const { steps, events } = run;
+  const problems = [
+    ...run.problems,
+    ...(steps.length === one.steps.length ? [] : [`only ${steps.length} calls were made`]),
+    ...steps.filter(step => !step.worked).map(step => `${step.call} -> ${step.told.at(-1)?.slice(0, 400)}`),
+    ...unmade(one, world, words),
+  ];
+  return {
+    complete: problems.length === 0,
+    problems,
+    steps,
+    questions: questionsIn(events),
+    warnings: warningsIn(events),
+    ...world.packChanges(),
+  };
 }
 
 function unmade(
@@ -125,7 +146,7 @@ function warningsIn(events: readonly RunEvent[]): string[] {
     .flatMap(event => (event.type === 'notice' && event.level === 'warning' ? [event.message] : []));
 }
 
-function endOf(events: readonly RunEvent[]): string | undefined {
+export function endOf(events: readonly RunEvent[]): string | undefined {
   const end = events.at(-1);
   return end?.type === 'run_end' ? `${end.outcome} ${end.error?.message ?? ''}` : undefined;
 }

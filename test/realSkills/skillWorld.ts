@@ -19,6 +19,15 @@ import type { SkillCase } from './caseFile.ts';
 /** `pack` is a folder of the skills folder; `dot` has `working_dir = "."` in the person's agents.toml besides. */
 export type Layout = 'pack' | 'dot';
 
+/** Folders that a skill and its files are put into, beside those of others. */
+export interface Places {
+  home: string;
+  project: string;
+  /** The skills folder of Telos. */
+  skills: string;
+  remove(): void;
+}
+
 export interface SkillWorld {
   home: string;
   project: string;
@@ -35,12 +44,10 @@ export interface SkillWorld {
   remove(): void;
 }
 
-export function skillWorld(one: SkillCase, layout: Layout): SkillWorld {
-  const base = realpathSync(mkdtempSync(join(tmpdir(), 'telos-real-')));
-  const home = join(base, 'home');
-  const project = join(home, 'work/kettle');
+export function skillWorld(one: SkillCase, layout: Layout, places = freshPlaces()): SkillWorld {
+  const { home, project, skills } = places;
   const stands = join(project, one.stands ?? '');
-  const place = expand(one.place ?? '~/.skills', home, project);
+  const place = one.place === undefined ? skills : expand(one.place, home, project);
   const packDir = join(place, one.name);
   const skillDir = one.pack ? join(packDir, 'skills', one.name) : packDir;
   mkdirSync(stands, { recursive: true });
@@ -74,6 +81,17 @@ export function skillWorld(one: SkillCase, layout: Layout): SkillWorld {
         changed: [...published].filter(([path, mark]) => now.get(path) !== mark).map(([path]) => path),
       };
     },
+    remove: places.remove,
+  };
+}
+
+function freshPlaces(): Places {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), 'telos-real-')));
+  const home = join(base, 'home');
+  return {
+    home,
+    project: join(home, 'work/kettle'),
+    skills: join(home, '.skills'),
     remove: () => rmSync(base, { recursive: true, force: true }),
   };
 }
@@ -88,10 +106,13 @@ function skillText({ name, front = '', text, shape }: SkillCase): string {
   return `---\nname: ${name}\ndescription: ${description}\n${front}---\n# ${name}\n\n${text}`;
 }
 
+/** Throws if another skill's world has put another file there. */
 function put(folder: string, files: Readonly<Record<string, string>>): void {
   for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder, path)), { recursive: true });
-    writeFileSync(join(folder, path), text);
+    const place = join(folder, path);
+    if (existsSync(place) && readFileSync(place, 'utf8') !== text) throw new Error(`${place} is taken.`);
+    mkdirSync(dirname(place), { recursive: true });
+    writeFileSync(place, text);
   }
 }
 

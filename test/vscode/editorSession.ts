@@ -19,6 +19,8 @@ export interface EditorSessionOptions {
   workspace?: Readonly<Record<string, string>>;
   /** User settings on top of the quiet ones. */
   settings?: Readonly<Record<string, unknown>>;
+  /** Variables that the person has set. */
+  variables?: Readonly<Record<string, string>>;
   /** Called before VS Code starts. */
   prepare?: (world: World) => unknown;
 }
@@ -56,6 +58,7 @@ export async function openEditorSession(options: EditorSessionOptions): Promise<
         ANTHROPIC_BASE_URL: model.url,
         ANTHROPIC_API_KEY: 'key-for-a-test-0123456789',
         TELOS_ROUTING_MODE: 'local',
+        ...options.variables,
       },
       ...(options.settings && { settings: options.settings }),
       trusted: true,
