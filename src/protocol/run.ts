@@ -128,6 +128,13 @@ export interface RouteChoice extends SkillRef {
   reason: RouteReason;
 }
 
+/**
+ * What a run may do before it asks: `default` as the user's rules say; `review` asks about every write too; `plan` only reads.
+ * Prohibitions hold in each.
+ */
+export const runModes = ['default', 'review', 'plan'] as const;
+export type RunMode = (typeof runModes)[number];
+
 // ---- Approvals ----
 
 export type ApprovalScope = 'once' | 'run' | 'always';
@@ -275,6 +282,8 @@ export type RunEvent =
       startedAt: string;
       /** Attachments of the request, if there are any. */
       attached?: readonly AttachedName[];
+      /** The mode, if it is another one than `default`. */
+      mode?: RunMode;
     }
   | {
       type: 'routed';

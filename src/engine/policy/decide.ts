@@ -1,6 +1,7 @@
 /** Decides what a tool call may do: allow it, ask a person, or refuse it. No other file decides this. */
 
 import type { DangerKind, JsonObject, ToolCall } from '../../protocol/run.ts';
+import { sentence, spoken } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { skillTools } from '../tools/builtin.ts';
 import type { RunFolders } from '../tools/tool.ts';
@@ -26,13 +27,13 @@ import { grantName, hostAndPort, type PolicySubject, type PolicySubjectOf, subje
 
 /**
  * Decides on a call of a built-in tool or of an MCP server's tool, whose input has been checked. These count in this order: the
- * floor, the user's deny rules, the step's role, the surface. Then grants for the run, the user's allow rules, and the default.
- * Asks no person, changes nothing, and sends nothing.
+ * floor, the user's deny rules, the step's role, the surface. Then grants for the run, the user's allow rules, and the default. The
+ * run's mode can only make it stricter. Asks no person, changes nothing, and sends nothing.
  */
 export async function decide(call: ToolCall, context: PolicyContext): Promise<Decision> {
   const wanted = await subjectOf(call, context);
   if ('action' in wanted) return wanted;
-  const decision = await decideOn(wanted, context);
+  const decision = inMode(await decideOn(wanted, context), wanted, context);
   if (decision.action === 'ask') return bound(decision, context);
   return wanted.kind === 'command' && decision.action === 'allow'
     ? { ...decision, folder: wanted.folder }
@@ -61,6 +62,19 @@ async function decideOn(wanted: PolicySubject, context: PolicyContext): Promise<
   if (rule) return allow(nameOf(rule), wanted.subject);
   // A rule for every agent answers the question as soon as this agent has been reviewed.
   return fitting.some(({ agent }) => agent === '*') ? askWithCard(byDefault, context) : byDefault;
+}
+
+/**
+ * Returns the decision in the run's mode: a review asks about each write, unless the answer to that was for the run. The card
+ * names commands without what they write, so these are asked about too.
+ */
+function inMode(decision: Decision, wanted: PolicySubject, context: PolicyContext): Decision {
+  const { action, rule } = decision;
+  if (context.mode !== 'review' || action !== 'allow' || rule === 'grant.run') return decision;
+  if (wanted.kind !== 'write' && rule !== 'card.command') return decision;
+  const sentences = [sentence('You chose to review each change before it is made.')];
+  const question = { rule: 'mode.review', reason: spoken(sentences), sentences, never: 'always' } as const;
+  return { ...ask(wanted, question, context), allowedBy: rule };
 }
 
 /**
@@ -110,12 +124,20 @@ function unclearBy(
 }
 
 async function beyondRole(wanted: PolicySubject, context: PolicyContext): Promise<Deny | undefined> {
-  if (context.role !== 'read-only' || wanted.kind === 'read' || wanted.kind === 'fetch') return undefined;
-  if (wanted.kind !== 'command')
-    return deny('role.read-only', 'This step only looks: it writes no files and runs no other commands.');
-  const looking = await readOnlyCommand(wanted, context);
-  return looking.action === 'deny' ? looking : undefined;
+  const { role, mode } = context;
+  if (role !== 'read-only' && mode !== 'plan') return undefined;
+  if (wanted.kind === 'read' || wanted.kind === 'fetch') return undefined;
+  const looking = wanted.kind === 'command' ? await readOnlyCommand(wanted, context) : undefined;
+  if (looking?.action === 'allow') return undefined;
+  if (role !== 'read-only') return deny('mode.plan', planOnlyReads);
+  return (
+    looking ?? deny('role.read-only', 'This step only looks: it writes no files and runs no other commands.')
+  );
 }
+
+/** For the model, which must not look for another way. */
+export const planOnlyReads =
+  'This run only plans: it reads files and pages, and changes nothing. Say in the plan what this call would do; the person has it carried out in another mode.';
 
 async function beyondSurface(
   wanted: PolicySubject,

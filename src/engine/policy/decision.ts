@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
-import type { ApprovalScope, Danger, Remedy } from '../../protocol/run.ts';
+import type { ApprovalScope, Danger, Remedy, RunMode } from '../../protocol/run.ts';
 import type { Sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import type { McpToolFacts } from '../mcp/tools.ts';
@@ -46,6 +46,8 @@ export interface PolicyContext extends RunFolders {
   disallowedCommands?: readonly (readonly string[])[];
   /** Set for a step that looks and changes nothing. */
   role?: 'read-only';
+  /** Chosen by the person for this run. Defaults to `default`. */
+  mode?: RunMode;
   /** Where the question would be asked, if that matters. */
   surface?: 'discord';
   /** Returns true for a text that contains the value of a loaded secret, in any usual encoding. */
@@ -96,6 +98,8 @@ export interface Ask {
   /** See `ApprovalRequest`. */
   grant?: string;
   card?: AgentCard;
+  /** The rule that allows the call where the mode does not ask. */
+  allowedBy?: string;
   /** Present if `always` is offered. */
   lasting?: LastingGrant;
   /** What the user can do beforehand to avoid the question. */

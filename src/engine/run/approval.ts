@@ -3,10 +3,11 @@ import type { ApprovalRequest, RunEvent, ToolCall } from '../../protocol/run.ts'
 import { writeDiff } from '../changes/lineDiff.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { type Human, newToken } from '../human.ts';
-import { brokenRules, decide } from '../policy/decide.ts';
+import { brokenRules, decide, planOnlyReads } from '../policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
 import { grantedVariables, recordAnswer, rememberRead } from '../policy/grants.ts';
 import { decideOnServers } from '../policy/serverPrograms.ts';
+import { isBuiltin } from '../policy/subject.ts';
 import { inputProblem } from '../tools/builtin.ts';
 import { type ReadOnlyCommand, runReadOnly } from '../tools/readOnlyShell.ts';
 import { type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
@@ -50,6 +51,8 @@ export async function* approveCall(
 ): AsyncGenerator<RunEvent, ApprovalOutcome> {
   const tool = context.tools.find(candidate => candidate.definition.name === call.name);
   if (call.problem) return { granted: false, refusal: call.problem };
+  if (!tool && context.policy.mode === 'plan' && isBuiltin(call.name))
+    return { granted: false, refusal: planOnlyReads, policy: { action: 'deny', rule: 'mode.plan' } };
   if (!tool) {
     const names = context.tools.map(candidate => candidate.definition.name).join(', ');
     return { granted: false, refusal: `Unknown tool: ${call.name}. The tools are ${names}.` };
@@ -70,7 +73,8 @@ export async function* approveCall(
     if (now?.action === 'allow' && now.subject === decision.subject) decision = now;
   }
   rememberRead(call, decision.subject, context.policy);
-  if (decision.rule === 'card.file') context.policy.memory?.made.add(decision.subject);
+  const allowedBy = decision.action === 'ask' ? decision.allowedBy : decision.rule;
+  if (allowedBy === 'card.file') context.policy.memory?.made.add(decision.subject);
   const variables = call.name === 'run_command' ? await grantedVariables(context.policy) : {};
   const readOnly = decision.action === 'allow' ? decision.readOnly : undefined;
   const done = readOnly ? asReadOnlyTool(tool, readOnly) : tool;

@@ -81,23 +81,27 @@ async function prepareSkill(
   const policy = skillPolicy(config, match, folders, run, () => servers);
   rememberEarlierReads(earlier, attachedNames(run.request.attachments ?? []), policy);
   const protectedDirs = await realFolders(policy);
-  const offered = (): readonly Tool[] => keptTools(disallowed, servers);
+  const isPlan = run.request.mode === 'plan';
+  const offered = (): readonly Tool[] =>
+    keptTools(disallowed, isPlan ? { tools: planTools, facts: new Map() } : servers?.merged());
   return {
     opening: [...(isFirst ? placeOf(agent) : []), ...openingOf(skill, missingNotice(skill, missing))],
     policy,
-    ...(agent.mcpConfig !== undefined && {
-      async connect(signal) {
-        const reach = { signIn, redact: run.redact, workFolders: [agent.workingDir, ...workFolders] };
-        servers = await connectServers(config, agent, skillTools, env, signal, reach);
-        return servers;
-      },
-    }),
+    // What a server does cannot be checked, so a plan starts none.
+    ...(agent.mcpConfig !== undefined &&
+      !isPlan && {
+        async connect(signal) {
+          const reach = { signIn, redact: run.redact, workFolders: [agent.workingDir, ...workFolders] };
+          servers = await connectServers(config, agent, skillTools, env, signal, reach);
+          return servers;
+        },
+      }),
     spec() {
       const tools = offered().map(tool => tool.definition.name);
       return {
         ...loopFields(run, provider),
         maxRounds: config.maxRounds ?? skill.maxRounds ?? agent.maxRounds,
-        system: systemPrompt(agent, skill, folders, { resources, missing, tools }),
+        system: systemPrompt(agent, skill, folders, { resources, missing, tools, isPlan }),
         skillDir: skill.dir,
         // Looked up in every round: a server may change its tools.
         get tools() {
@@ -145,12 +149,13 @@ function skillPolicy(
   config: Config,
   { agent, skill }: Match,
   folders: RunFolders,
-  { redact }: Run,
+  { redact, request: { mode } }: Run,
   servers: () => McpServers | undefined,
 ): PolicyContext {
   const rules = runPolicy(config, agent, folders);
   return {
     ...rules,
+    ...(mode === undefined ? {} : { mode }),
     holdsSecret: text => rules.holdsSecret?.(text) === true || redact.finds(text),
     namedCommands: readToolNames(skill.allowedTools).commands,
     disallowedCommands: readToolNames(skill.disallowedTools).commands,
@@ -178,8 +183,10 @@ const attachedNames = (attachments: readonly Attachment[]): string[] =>
   attachments.map(each => (each.kind === 'text' && each.path) || each.name);
 
 /** Returns the tools that are offered: all but those that the skill's `disallowed-tools` name. */
-function keptTools(disallowed: ToolNames, mcp: McpServers | undefined): readonly Tool[] {
-  const merged = mcp?.merged();
+function keptTools(
+  disallowed: ToolNames,
+  merged: ReturnType<McpServers['merged']> | undefined,
+): readonly Tool[] {
   const tools = merged?.tools ?? skillTools;
   return tools.filter(({ definition: { name } }) => !namesTool(disallowed, name, merged?.facts.get(name)));
 }
@@ -205,6 +212,12 @@ export function foldersOf(agent: Agent, skill: Skill, config: Pick<Config, 'cwd'
 export const readOnlyTools: readonly Tool[] = [
   ...skillTools.filter(tool => tool.access === 'read'),
   readOnlyShellTool,
+];
+
+/** Tools that are offered to a run that only plans. */
+const planTools: readonly Tool[] = [
+  ...readOnlyTools,
+  ...skillTools.filter(tool => tool.access === 'network'),
 ];
 
 async function prepareOpen(run: Run, provider: Provider, engine: Engine): Promise<PreparedRun> {

@@ -1,7 +1,7 @@
 /** Defines a request, the parts of the engine that perform it, and its run. */
 import { randomUUID } from 'node:crypto';
 import type { Attachment, Selection } from '../../protocol/attachment.ts';
-import type { Message, SkillRef } from '../../protocol/run.ts';
+import type { Message, RunMode, SkillRef } from '../../protocol/run.ts';
 import type { ChangeStore } from '../changes/changeStore.ts';
 import type { Config } from '../config.ts';
 import { type Human, type SignInPort, withoutSecrets } from '../human.ts';
@@ -34,6 +34,8 @@ export interface EarlierConversation {
 export interface RunRequest extends RouteRequest {
   /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` are then ignored. */
   withoutSkill?: boolean;
+  /** Defaults to `default`. A run without a skill only reads in any case. */
+  mode?: RunMode;
   selection?: Selection;
   /** Attachments of the request. The model reads them as material, after the words. */
   attachments?: readonly Attachment[];

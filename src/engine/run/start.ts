@@ -63,10 +63,17 @@ export async function* startRun(
 
 const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
 
-function startOf({ id: runId, request: { text, attachments = [] } }: Run): RunEvent {
+function startOf({ id: runId, request: { text, attachments = [], mode = 'default' } }: Run): RunEvent {
   const attached = attachments.map(({ kind, name }) => ({ kind, name }));
   const startedAt = new Date().toISOString();
-  return { type: 'run_start', runId, text, startedAt, ...(attached.length > 0 && { attached }) };
+  return {
+    type: 'run_start',
+    runId,
+    text,
+    startedAt,
+    ...(attached.length > 0 && { attached }),
+    ...(mode !== 'default' && { mode }),
+  };
 }
 
 function endOf(ending: Ending, run: Run, started: number, { reason }: AbortSignal): RunEvent {
