@@ -51,6 +51,7 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.openConversation': async (given?: unknown) =>
       (await conversations()).openConversation(places, given),
     'telos.showRunning': () => showRunning({ chats, runs }),
+    'telos.showQuestion': () => chats.showQuestion(),
 
     // Skills
     'telos.runSkill': async () => (await picking()).runSkill(pick),

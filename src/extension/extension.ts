@@ -82,6 +82,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     runLink,
     runs,
     chats.follow(runs),
+    chats.onDidChangeWaiting(count => runsView.sayWaiting(count)),
     registerUriHandler({
       '/run': query => runLink.preview(query),
       [signInPath]: (_query, written) => signIn.answer(written),

@@ -43,6 +43,7 @@ export async function streamInto(view: View, text: string, limitMs: number): Pro
     isTrusted: () => true,
     changed: () => {},
     approvalAsked: () => {},
+    runEnded: () => {},
   });
   await chat.show(null, 0);
   chat.submit({ text: 'go' });

@@ -160,4 +160,47 @@ describe('chats in editors of a real VS Code', () => {
       1,
     );
   });
+
+  it('points to a question that waits out of sight, and says once that a run there has ended', async () => {
+    const { page } = workbench;
+    const asks = gate();
+    answer = request => {
+      const said = JSON.stringify(request.body.messages);
+      if (said.includes('tool_result')) return { text: ['The moss is gone.'] };
+      const toolCalls = [{ name: 'run_command', input: { command: 'node -e "console.log(1)"' } }];
+      return { text: ['Moss ', 'first.'], hold: { behind: 'Moss ', until: asks.opened }, toolCalls };
+    };
+    const moss = await openPanel();
+    await say(moss, 'rid the hedge of moss');
+    await moss.getByRole('log').getByText('Moss', { exact: true }).waitFor();
+    await runCommand(page, 'File: New Untitled Text File');
+    asks.open();
+    const toasts = page.locator('.notification-toast');
+    await toasts.filter({ hasText: 'Telos waits for your answer: Run this command?' }).waitFor();
+    const status = page.locator('.statusbar-item', { hasText: '1 question' });
+    assert.match((await status.getAttribute('class')) ?? '', /warning-kind/);
+    await page.locator('.activitybar .badge-content', { hasText: '1' }).waitFor();
+    await workbench.screenshot('question-out-of-sight');
+    await status.locator('a').click();
+    const [again] = await panelsOf('rid the hedge of moss');
+    assert.ok(again);
+    await again.getByRole('button', { name: 'Allow once' }).waitFor();
+    assert.equal(await page.locator('.quick-input-widget:visible').count(), 0, 'a list was opened');
+    await again.getByRole('button', { name: 'Allow once' }).click();
+    await again.getByRole('log').getByText('The moss is gone.').waitFor();
+    await status.waitFor({ state: 'detached' });
+    const water = gate();
+    answer = () => ({ text: ['Water ', 'it.'], hold: { behind: 'Water ', until: water.opened } });
+    await say(again, 'and then?');
+    await again.getByRole('log').getByText('Water', { exact: true }).waitFor();
+    await runCommand(page, 'File: New Untitled Text File');
+    water.open();
+    const ended = toasts.filter({ hasText: 'Telos is done: rid the hedge of moss' });
+    await ended.waitFor();
+    assert.equal(await ended.count(), 1);
+    await ended.getByRole('button', { name: 'Show' }).click();
+    await tab(/rid the hedge of moss/)
+      .first()
+      .waitFor();
+  });
 });

@@ -62,6 +62,8 @@ export class Desk {
   readonly posted: ToWebview[] = [];
   readonly running: boolean[] = [];
   readonly asked: string[] = [];
+  /** How the runs ended that a hidden chat would tell about. */
+  readonly ended: string[] = [];
   /** What is kept with the requests of earlier windows, by run. */
   readonly along: Record<string, StoredAttachments> = {};
   trusted = true;
@@ -81,6 +83,7 @@ export class Desk {
         if (isRunning !== (this.running.at(-1) ?? false)) this.running.push(isRunning);
       },
       approvalAsked: request => this.asked.push(request.callId),
+      runEnded: outcome => this.ended.push(outcome),
     });
   }
 

@@ -4,7 +4,10 @@ import { describeDay, formatCost } from '../../protocol/usage.ts';
 import type { CurrentTelos } from './currentTelos.ts';
 import { describeError, plainLabel } from './labels.ts';
 
-/** The status bar item. A click chooses the model. While runs are active, it lists them so that one can be stopped. */
+/**
+ * The status bar item. A click chooses the model. While runs are active, it lists them so that one can be stopped; while
+ * a question waits, it opens the question.
+ */
 export class StatusBar implements vscode.Disposable {
   readonly #item: vscode.StatusBarItem;
   readonly #current: CurrentTelos;
@@ -86,20 +89,31 @@ export class StatusBar implements vscode.Disposable {
     if (this.#model === '') return;
     const total = this.#dayCost + this.#runningCost;
     const cost = total > 0 ? formatCost(total) : '';
-    this.#item.command = this.#running > 0 ? 'telos.showRunning' : 'telos.chooseModel';
-    const facts = [this.#model, cost, this.#running > 1 ? vscode.l10n.t('{0} runs', this.#running) : ''];
+    this.#item.command = this.#command();
+    this.#item.backgroundColor =
+      this.#waiting > 0 ? new vscode.ThemeColor('statusBarItem.warningBackground') : undefined;
+    const facts = [
+      this.#question(),
+      this.#model,
+      cost,
+      this.#running > 1 ? vscode.l10n.t('{0} runs', this.#running) : '',
+    ];
     this.#item.text = `${this.#icon()} ${facts.filter(Boolean).join(' · ')}`;
     const states = [
       this.#running === 0 ? vscode.l10n.t('Telos runs skills with this model; click to choose another.') : '',
-      this.#running === 1 ? vscode.l10n.t('Telos runs a skill; click to stop it.') : '',
-      this.#running > 1 ? vscode.l10n.t('Telos runs {0} skills; click to stop one.', this.#running) : '',
-      this.#waiting === 1 ? vscode.l10n.t('A question waits for your answer.') : '',
-      this.#waiting > 1 ? vscode.l10n.t('{0} questions wait for your answer.', this.#waiting) : '',
+      this.#waiting > 0 ? vscode.l10n.t('Telos waits for your answer; click to show the question.') : '',
+      this.#waiting === 0 && this.#running === 1
+        ? vscode.l10n.t('Telos runs a skill; click to stop it.')
+        : '',
+      this.#waiting === 0 && this.#running > 1
+        ? vscode.l10n.t('Telos runs {0} skills; click to stop one.', this.#running)
+        : '',
     ];
     this.#item.tooltip = [...states, this.#day, this.#why].filter(Boolean).join('\n');
     this.#item.accessibilityInformation = {
       label: [
         'Telos',
+        this.#question(),
         this.#running > 0 ? vscode.l10n.t('running') : '',
         vscode.l10n.t('model {0}', this.#model),
         cost ? vscode.l10n.t('{0} today', cost) : '',
@@ -109,6 +123,17 @@ export class StatusBar implements vscode.Disposable {
       role: 'button',
     };
     this.#item.show();
+  }
+
+  #command(): string {
+    if (this.#waiting > 0) return 'telos.showQuestion';
+    return this.#running > 0 ? 'telos.showRunning' : 'telos.chooseModel';
+  }
+
+  /** Returns how many questions wait, or nothing if none does. */
+  #question(): string {
+    if (this.#waiting > 1) return vscode.l10n.t('{0} questions', this.#waiting);
+    return this.#waiting === 1 ? vscode.l10n.t('1 question') : '';
   }
 
   #icon(): string {

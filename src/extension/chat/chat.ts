@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { paced } from '../../engine/records/transcript.ts';
 import type { EarlierConversation } from '../../engine/run/request.ts';
 import type { Attachment } from '../../protocol/attachment.ts';
-import type { ApprovalDecision, ApprovalRequest, RunEvent } from '../../protocol/run.ts';
+import type { ApprovalDecision, ApprovalRequest, RunEvent, RunOutcome } from '../../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../../protocol/webview.ts';
 import { describeError, describeTime, t } from '../base/labels.ts';
 import {
@@ -33,6 +33,8 @@ export interface ChatPorts extends RequestPorts {
   changed(): void;
   /** Called when a question waits. The chat may be out of sight. */
   approvalAsked(request: ApprovalRequest): void;
+  /** Called when a run has ended by itself and no request waits behind it. The chat may be out of sight. */
+  runEnded(outcome: RunOutcome): void;
 }
 
 /** The request that resumes a run. */
@@ -146,8 +148,11 @@ export class Chat {
       flush: () => this.#feed.now(),
       next: isStopped => {
         // A person who stops a run wants to look first. Waiting requests then keep waiting.
+        if (isStopped) return;
         const [next] = this.#queue;
-        if (next && !isStopped) this.runQueued(next.id);
+        if (next) return this.runQueued(next.id);
+        const { latestOutcome } = this.#conversation;
+        if (kind === 'own' && latestOutcome) this.#ports.runEnded(latestOutcome);
       },
     });
   }

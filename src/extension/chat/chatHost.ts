@@ -3,7 +3,7 @@
 import * as vscode from 'vscode';
 import { TelosError } from '../../engine/errors.ts';
 import type { Telos } from '../../engine/telos.ts';
-import type { ApprovalRequest } from '../../protocol/run.ts';
+import { type ApprovalRequest, describeQuestion, type RunOutcome } from '../../protocol/run.ts';
 import type { ChatInfo, ToHost, ToWebview } from '../../protocol/webview.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
@@ -66,7 +66,8 @@ export class ChatHost implements PlacedChat {
         place.changed();
         if (!this.chat.isRunning) void this.#sayToday();
       },
-      approvalAsked: request => this.#notifyHidden(request),
+      approvalAsked: request => this.#sayAsked(request),
+      runEnded: outcome => this.#sayEnded(outcome),
     });
     desk.chats.add(this);
   }
@@ -271,16 +272,30 @@ export class ChatHost implements PlacedChat {
     await this.#place.focus();
   }
 
-  #notifyHidden({ tool, subject }: ApprovalRequest): void {
-    if (this.#place.isVisible()) return;
-    const question = vscode.l10n.t(
-      'Telos wants your approval for {0}: {1}',
-      plainLabel(tool, 60),
-      plainLabel(subject, 120),
+  /** Says that a question waits, if the chat is out of sight. */
+  #sayAsked(request: ApprovalRequest): void {
+    const question = plainLabel(describeQuestion(request, vscode.l10n.t), 80);
+    const subject = plainLabel(request.subject, 120);
+    this.#sayHidden(
+      'showWarningMessage',
+      vscode.l10n.t('Telos waits for your answer: {0} {1}', question, subject),
     );
-    const show = vscode.l10n.t('Show');
-    void vscode.window.showInformationMessage(question, show).then(async answer => {
-      if (answer === show) await this.#place.focus();
+  }
+
+  /** Says that the latest run has ended, if the chat is out of sight. */
+  #sayEnded(outcome: RunOutcome): void {
+    const title = plainLabel(this.chat.title, 60);
+    if (outcome === 'completed')
+      this.#sayHidden('showInformationMessage', vscode.l10n.t('Telos is done: {0}', title));
+    else if (outcome !== 'cancelled')
+      this.#sayHidden('showWarningMessage', vscode.l10n.t('Telos could not finish: {0}', title));
+  }
+
+  #sayHidden(show: 'showInformationMessage' | 'showWarningMessage', message: string): void {
+    if (this.#place.isVisible()) return;
+    const focus = vscode.l10n.t('Show');
+    void vscode.window[show](message, focus).then(async answer => {
+      if (answer === focus) await this.#place.focus();
     });
   }
 }

@@ -98,7 +98,7 @@ export class ChatView implements vscode.WebviewViewProvider {
     if (!this.#view) return;
     this.#view.description = plainLabel(title, 60);
     this.#view.badge =
-      waiting > 0 ? { value: waiting, tooltip: vscode.l10n.t('Telos waits for your approval') } : undefined;
+      waiting > 0 ? { value: waiting, tooltip: vscode.l10n.t('Telos waits for your answer') } : undefined;
   }
 }
 
@@ -140,6 +140,7 @@ class ChatPanel {
 
   /** Shows the editor. Opens it again if it was closed while its run is active. */
   focus(): void {
+    this.#panels.add(this);
     if (this.#panel) this.#panel.reveal();
     else this.show(newEditor());
   }
@@ -213,7 +214,7 @@ export class ChatPanels implements vscode.WebviewPanelSerializer {
 
   open(): ChatPanel {
     const one = new ChatPanel(this.#desk, this);
-    this.#all.add(one);
+    this.add(one);
     one.show(newEditor());
     return one;
   }
@@ -221,7 +222,7 @@ export class ChatPanels implements vscode.WebviewPanelSerializer {
   /** Restores a chat. `state` is the state that the page of an earlier window stored. */
   async deserializeWebviewPanel(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
     const one = new ChatPanel(this.#desk, this);
-    this.#all.add(one);
+    this.add(one);
     const id = typeof state === 'object' && state !== null && 'id' in state ? state.id : undefined;
     if (typeof id === 'string') one.host.restore({ conversationId: conversationIdOf(id) });
     one.show(panel);
@@ -229,6 +230,12 @@ export class ChatPanels implements vscode.WebviewPanelSerializer {
 
   get active(): ChatPanel | undefined {
     return [...this.#all].find(one => one.isActive);
+  }
+
+  /** Adds a chat, again if it was removed after its run ended with its editor closed. */
+  add(one: ChatPanel): void {
+    this.#all.add(one);
+    this.#desk.chats.add(one.host);
   }
 
   remove(one: ChatPanel): void {

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { messagesFrom } from '../../engine/records/transcript.ts';
 import type { EarlierConversation, RunRequest } from '../../engine/run/request.ts';
 import type { AttachedName } from '../../protocol/attachment.ts';
-import type { Message, RunEvent, SkillRef } from '../../protocol/run.ts';
+import type { Message, RunEvent, RunOutcome, SkillRef } from '../../protocol/run.ts';
 import type { ToWebview } from '../../protocol/webview.ts';
 import { localized, t } from '../base/labels.ts';
 
@@ -192,6 +192,12 @@ export class Conversation {
     if (first?.type !== 'run_start' || first.runId !== runId) return false;
     const last = events.findLast((event, index) => index > start && event.type === 'run_end');
     return last?.type !== 'run_end' || last.outcome === 'cancelled';
+  }
+
+  /** How its latest run ended. Undefined before the end. */
+  get latestOutcome(): RunOutcome | undefined {
+    const last = this.#waiting.at(-1) ?? this.#numbered.at(-1);
+    return last?.type === 'run_end' ? last.outcome : undefined;
   }
 
   append(event: RunEvent): void {

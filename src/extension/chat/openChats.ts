@@ -24,6 +24,9 @@ export class OpenChats {
   readonly #status: StatusBar;
   #others: OtherRuns | undefined;
   readonly #all = new Set<PlacedChat>();
+  readonly #needsYou = new vscode.EventEmitter<number>();
+  /** Fires with the number of questions that wait for the person, in all chats. */
+  readonly onDidChangeWaiting = this.#needsYou.event;
 
   constructor(status: StatusBar) {
     this.#status = status;
@@ -52,12 +55,20 @@ export class OpenChats {
     const chats = [...this.#all].map(({ chat }) => chat);
     const others = this.#others?.running ?? [];
     const running = chats.filter(chat => chat.isWorking).length + others.length;
+    const waiting = chats.reduce((sum, chat) => sum + chat.waiting, 0);
     void vscode.commands.executeCommand('setContext', 'telos.running', running > 0);
+    void vscode.commands.executeCommand('setContext', 'telos.waiting', waiting > 0);
+    this.#needsYou.fire(waiting);
     this.#status.sayRunning(
       running,
-      chats.reduce((sum, chat) => sum + chat.waiting, 0),
+      waiting,
       others.reduce((sum, { cost }) => sum + cost, 0),
     );
+  }
+
+  /** Brings the chat to the front in which a question waits. */
+  async showQuestion(): Promise<void> {
+    await [...this.#all].find(({ chat }) => chat.waiting > 0)?.focus();
   }
 
   /** Returns the chat that shows a stored conversation now, or undefined if none does. */

@@ -77,6 +77,8 @@ class RunsWatch implements vscode.Disposable {
 export interface RunsView {
   registration: vscode.Disposable;
   tree: RunsTree;
+  /** Shows on the icon of the view container how many questions wait. */
+  sayWaiting(count: number): void;
   /** Lists only the runs with these words, or all if there are none. */
   search(words: string): void;
   actions(): Promise<RunActions>;
@@ -102,6 +104,10 @@ export function registerRunsView(
     tree.search = words;
     void vscode.commands.executeCommand('setContext', 'telos.runsSearched', tree.search !== '');
   };
+  const sayWaiting = (value: number): void => {
+    const tooltip = vscode.l10n.t('Telos waits for your answer');
+    view.badge = value > 0 ? { value, tooltip } : undefined;
+  };
   follow();
   let loaded: Promise<RunActions> | undefined;
   const actions = (): Promise<RunActions> => {
@@ -125,7 +131,7 @@ export function registerRunsView(
       provideTextDocumentContent: async uri => (await actions()).documentOf(uri),
     }),
   );
-  return { registration, tree, search, actions };
+  return { registration, tree, sayWaiting, search, actions };
 }
 
 function foundMessage(words: string, count: number): string {

@@ -55,6 +55,24 @@ describe('Chat', () => {
     await desk.chat.end();
   });
 
+  it('reports the end once, when nothing waits behind it, and not for a run that the person has stopped', async () => {
+    const desk = new Desk();
+    desk.chat.submit({ text: 'go' });
+    desk.chat.submit({ text: 'and this' });
+    for (const count of [1, 2]) {
+      await desk.when(() => desk.asked.length === count && desk.chat.waiting === 1);
+      assert.deepEqual(desk.ended, []);
+      desk.chat.answer('token of c1', { allow: true, scope: 'once' });
+    }
+    await desk.when(() => !desk.chat.isRunning);
+    assert.deepEqual(desk.ended, ['completed']);
+    desk.chat.submit({ text: 'more' });
+    await desk.when(() => desk.asked.length === 3);
+    desk.chat.stop();
+    await desk.when(() => !desk.chat.isRunning);
+    assert.deepEqual(desk.ended, ['completed']);
+  });
+
   it('lets what waits wait on after a stop, also for a view that comes back', async () => {
     const desk = new Desk();
     await desk.chat.show(null, 0);
