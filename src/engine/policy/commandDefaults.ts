@@ -16,6 +16,7 @@ import { ask, reviewOf, withCard } from './question.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import { lineOf, piecesOf, wordsMatch } from './shellCommands.ts';
 import type { PolicySubjectOf } from './subject.ts';
+import { ofCard } from './workerRole.ts';
 
 /** Allows a command that only looks into the agent's own folders. The denial is for a step that may do nothing else. */
 export async function readOnlyCommand(
@@ -37,12 +38,16 @@ export async function decideOnCommand(
 ): Promise<Decision> {
   const looking = await readOnlyCommand(wanted, context);
   if (looking.action === 'allow') return looking;
+  const promised = await ofCard(wanted, context);
+  if (promised && promised.changed === undefined) return allow('workflow.card', wanted.subject);
   const review = await reviewOf(context);
   const line = await checkedLine(wanted, context, review?.files);
   const secrets = sensitiveWords(wanted.subject, wanted.folder, context.home);
   const escapes = review?.files.escapes ?? [];
   const scripts = line?.scripts ?? [];
-  const accepted = review?.state === 'reviewed' && escapes.length === 0 ? review.review?.scripts : undefined;
+  const isAccepted = review?.state === 'reviewed' && escapes.length === 0;
+  // Who has accepted a plan has agreed to programs that only compute in its folder.
+  const accepted = isAccepted ? review.review?.scripts : context.role === 'worker' ? [] : undefined;
   const isCovered = scripts.every(script => accepted?.includes(script));
   // The review covers the script, not what it does with a file of secrets that a model passes to it.
   const isCalm = wanted.dangers.length === 0;
@@ -56,6 +61,8 @@ export async function decideOnCommand(
   const program = networkProgramIn(wanted.subject);
   const always = sentence('A command can do whatever you can do on this machine.');
   const special: Sentence[] = [];
+  if (promised?.changed !== undefined)
+    special.push(sentence("It is on the plan's card, but {0} has changed what it does.", promised.changed));
   if (program !== undefined) special.push(sentence('It names {0}, which can reach the network.', program));
   if (secrets.length > 0)
     special.push(sentence('It names {0}, which looks like a place of secrets.', someOf(secrets)));

@@ -113,7 +113,7 @@ class DangerReader {
     depth: number,
   ): void {
     const [program = '', ...operands] = words.map(({ values: [first = ''] }) => first);
-    const name = nameOf(program);
+    const name = programName(program);
     const isRunner = shells.test(name) || interpreters.test(name) || /^(?:eval|source|\.)$/.test(name);
     if (this.#saved.has(basename(program)) && /^[./]/.test(program)) this.#add('runs-download');
     if (downloads && (program.startsWith(signs.any) || (isRunner && operands.some(isOpen))))
@@ -132,9 +132,9 @@ class DangerReader {
     }
     if (!isPiped) return;
     const [first = [], ...between] = piped;
-    if (piped.some(one => downloaders.test(nameOf(one[0])) || raisedDownload(one)))
+    if (piped.some(one => downloaders.test(programName(one[0])) || raisedDownload(one)))
       this.#add('runs-download');
-    else if (between.length === 0 && /^(?:echo|printf)$/.test(nameOf(first[0])) && shells.test(name))
+    else if (between.length === 0 && /^(?:echo|printf)$/.test(programName(first[0])) && shells.test(name))
       this.read(first.slice(1).join(' '), depth + 1);
     else this.#add('runs-unread');
   }
@@ -143,7 +143,7 @@ class DangerReader {
     const { folder, home } = this.#around;
     return (linesThatRun(text, folder, home) ?? []).some(({ commands }) =>
       commands.some(({ words }) =>
-        behindCarriers(words).some(([one]) => downloaders.test(nameOf(one?.values[0]))),
+        behindCarriers(words).some(([one]) => downloaders.test(programName(one?.values[0]))),
       ),
     );
   }
@@ -151,7 +151,7 @@ class DangerReader {
   /** Notes the names under which a downloader saves files. */
   #save({ words, redirections }: ReadCommand): void {
     const texts = words.map(({ values: [first = ''] }) => first);
-    const at = texts.findIndex(word => downloaders.test(nameOf(word)));
+    const at = texts.findIndex(word => downloaders.test(programName(word)));
     if (at < 0) return;
     const written = redirections.flatMap(({ values, isWritten }) => (isWritten ? values : []));
     for (const name of [...texts.slice(at + 1), ...written])
@@ -165,7 +165,7 @@ class DangerReader {
 
   #command(words: readonly ReadWord[], command: ReadCommand, depth: number): void {
     const [first, ...operands] = words;
-    const name = nameOf(first?.values[0]);
+    const name = programName(first?.values[0]);
     const texts = operands.map(({ values: [one = ''] }) => one);
     if (raising.test(name)) this.#add('privilege', name);
     if (lineTakers.test(name))
@@ -249,7 +249,7 @@ class DangerReader {
     const runs = texts.some(
       (word, at) =>
         /^(?:-exec|-execdir|-ok|-okdir|-x|-X|--exec)/.test(word) &&
-        /^(?:rm|shred|unlink)$/.test(nameOf(texts[at + 1])),
+        /^(?:rm|shred|unlink)$/.test(programName(texts[at + 1])),
     );
     if (!texts.includes('-delete') && !runs) return;
     const first = texts.findIndex(word => /^[-(!]/.test(word) && !/^-[HLP]$/.test(word));
@@ -333,19 +333,20 @@ class DangerReader {
 
 const isOpen = (word: string): boolean => word.includes(signs.any);
 
-const nameOf = (word = ''): string =>
+/** Returns a program's name without its folder and ending, in small letters. */
+export const programName = (word = ''): string =>
   word
     .slice(Math.max(word.lastIndexOf('/'), word.lastIndexOf('\\')) + 1)
     .replace(/\.exe$/i, '')
     .toLowerCase();
 
 const raisedDownload = (words: readonly string[]): boolean =>
-  carriers.test(nameOf(words[0])) && words.some(word => downloaders.test(nameOf(word)));
+  carriers.test(programName(words[0])) && words.some(word => downloaders.test(programName(word)));
 
 /** Returns the command, and behind a program that runs another one everything that could be the other. */
-function behindCarriers(words: readonly ReadWord[]): (readonly ReadWord[])[] {
+export function behindCarriers(words: readonly ReadWord[]): (readonly ReadWord[])[] {
   if (words.length === 0) return [];
-  if (!carriers.test(nameOf(words[0]?.values[0]))) return [words];
+  if (!carriers.test(programName(words[0]?.values[0]))) return [words];
   return [
     words,
     ...words.slice(1, 40).flatMap((word, at) => (/^[-+]/.test(word.written) ? [] : [words.slice(at + 1)])),

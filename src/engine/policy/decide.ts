@@ -24,6 +24,7 @@ import { ask, askWithCard, bound, firstThatCounts, ownWords, reviewOf, withCard 
 import { resolveCall } from './resolveCall.ts';
 import { appliesTo, isExact, matchesRule, prohibitionBy, unreadIn } from './ruleMatch.ts';
 import { grantName, hostAndPort, type PolicySubject, type PolicySubjectOf, subjectOf } from './subject.ts';
+import { beyondWorker } from './workerRole.ts';
 
 /**
  * Decides on a call of a built-in tool or of an MCP server's tool, whose input has been checked. These count in this order: the
@@ -125,10 +126,11 @@ function unclearBy(
 
 async function beyondRole(wanted: PolicySubject, context: PolicyContext): Promise<Deny | undefined> {
   const { role, mode } = context;
-  if (role !== 'read-only' && mode !== 'plan') return undefined;
-  if (wanted.kind === 'read' || wanted.kind === 'fetch') return undefined;
+  if ((role === undefined && mode !== 'plan') || /^(read|fetch|workflow)$/.test(wanted.kind))
+    return undefined;
   const looking = wanted.kind === 'command' ? await readOnlyCommand(wanted, context) : undefined;
   if (looking?.action === 'allow') return undefined;
+  if (role === 'worker') return beyondWorker(wanted, context);
   if (role !== 'read-only') return deny('mode.plan', planOnlyReads);
   return (
     looking ?? deny('role.read-only', 'This step only looks: it writes no files and runs no other commands.')
@@ -235,6 +237,8 @@ async function defaultDecision(wanted: PolicySubject, context: PolicyContext): P
       return decideOnCommand(wanted, context);
     case 'fetch':
       return decideOnFetch(wanted, context);
+    case 'workflow':
+      return allow('workflow.step', wanted.subject);
     case 'mcp': {
       const { server, tool } = wanted.facts;
       const reason = `${JSON.stringify(tool)} of the MCP server ${JSON.stringify(server)} can do whatever that server can. A yes for the run, or for always, is for this tool with any input, as long as its description stays.${ownWords(wanted)}`;

@@ -44,10 +44,16 @@ export interface PolicyContext extends RunFolders {
   /** Commands that the running skill's `allowed-tools` and `disallowed-tools` name, word by word. */
   namedCommands?: readonly (readonly string[])[];
   disallowedCommands?: readonly (readonly string[])[];
-  /** Set for a step that looks and changes nothing. */
-  role?: 'read-only';
+  /** `read-only` looks and changes nothing. `worker` does the work of a plan, in its working folder only. */
+  role?: 'read-only' | 'worker';
   /** Chosen by the person for this run. Defaults to `default`. */
   mode?: RunMode;
+  /** Files and folders that a worker changes in no way. Absolute. */
+  closed?: readonly string[];
+  /** Names of the tools that a step of a plan brings. They have no effect outside of their own answers. */
+  stepTools?: ReadonlySet<string>;
+  /** Commands of a plan's accepted card. `changed` returns the file that has changed what they do; undefined if none has. */
+  cardCommands?: { commands: readonly string[]; changed?: () => Promise<string | undefined> };
   /** Where the question would be asked, if that matters. */
   surface?: 'discord';
   /** Returns true for a text that contains the value of a loaded secret, in any usual encoding. */

@@ -59,6 +59,8 @@ function covers(rule: PolicyRule, wanted: PolicySubject): boolean {
       return rule.path.endsWith('/**')
         ? isInside(rule.path.slice(0, -3), wanted.subject) && !isSensitive(wanted.subject)
         : rule.path === wanted.subject;
+    default:
+      return false;
   }
 }
 
@@ -150,6 +152,7 @@ function byPlace(
     case 'mcp':
       return isNamed || isOfFiles ? byReach(rule, wanted.reach, places, home) : undefined;
     case 'fetch':
+    case 'workflow':
       return undefined;
     default: {
       if (!isNamed) return undefined;

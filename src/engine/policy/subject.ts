@@ -36,6 +36,8 @@ export type PolicySubject = { tool: string; subject: string } & (
       dangers: readonly Danger[];
     }
   | { kind: 'fetch'; url: URL; host: AddressKind }
+  /** A tool that a step of a plan brings. It acts on nothing but the plan, through the engine. */
+  | { kind: 'workflow' }
   | {
       kind: 'mcp';
       facts: McpToolFacts;
@@ -75,6 +77,7 @@ export async function subjectOf(call: ToolCall, context: PolicyContext): Promise
     case 'fetch':
       return fetch(tool, input['url']);
     case undefined: {
+      if (context.stepTools?.has(tool)) return { kind: 'workflow', tool, subject: tool };
       const facts = context.mcpTool?.(tool);
       if (!facts) return deny('tool.undecided', `There is no rule about the tool ${tool}.`);
       return mcp(tool, facts, input, context);

@@ -122,10 +122,19 @@ export class Models {
     this.#brought = brought;
   }
 
-  /** Returns the choice for the next run. Throws the errors of `chooseProvider`. */
-  choice(): Promise<ProviderChoice> {
+  /**
+   * Returns the choice for the next run. `wanted` is a model in place of the one that is set: `provider:model`, or a model of that
+   * provider. A recording that is set answers all the same. Throws the errors of `chooseProvider`.
+   */
+  async choice(wanted?: string): Promise<ProviderChoice> {
     this.#choice ??= chooseProvider(this.#config, this.#brought);
-    return this.#choice;
+    const usual = await this.#choice;
+    if (wanted === undefined || usual.recording) return usual;
+    const [, prefix = '', rest = ''] = /^([\w-]+):(.+)$/s.exec(wanted) ?? [];
+    const isProvider =
+      Object.hasOwn(this.#brought ?? {}, prefix) || providerNames.some(one => one === prefix);
+    const [provider, model] = isProvider ? [prefix, rest] : [usual.name, wanted];
+    return chooseProvider({ ...this.#config, provider, model }, this.#brought);
   }
 
   refresh(): void {
@@ -239,19 +248,21 @@ async function ollamaAnswers(config: Config): Promise<boolean> {
 
 /**
  * Creates the chosen provider. `skillDir` is the skill that will run. It decides which recording is played, so that the
- * recording's model and date are known at once. Throws TelosError `auth` without a key, and `config` for a recording that
- * cannot be read.
+ * recording's model and date are known at once. `step` is the key of a plan's step: of a folder of recordings, the one of that name
+ * is played. Throws TelosError `auth` without a key, and `config` for a recording that cannot be read.
  */
 export async function createProvider(
   config: Config,
   choice: ProviderChoice,
   skillDir?: string,
+  step?: string,
 ): Promise<Provider> {
   if (choice.broughtBy) return choice.broughtBy.create(choice.model);
   const name = knownName(choice.name);
   switch (name) {
     case 'replay': {
-      const { openReplay, openSkillReplay, replayBySkill } = await import('./recording.ts');
+      const { openReplay, openSkillReplay, openStepReplay, replayBySkill } = await import('./recording.ts');
+      if (config.replayFile && step !== undefined) return openStepReplay(config.replayFile, step);
       if (config.replayFile) return openReplay(config.replayFile);
       return skillDir ? openSkillReplay(skillDir) : replayBySkill();
     }

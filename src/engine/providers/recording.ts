@@ -109,6 +109,18 @@ const longestTurnMs = 4_000;
  * TelosError `config` if the file cannot be read. The message names the file, and the line if its content is invalid.
  */
 export async function openReplay(file: string, paceMs = standardPaceMs): Promise<Provider> {
+  return replayOf(file, paceMs, false);
+}
+
+/**
+ * Returns a provider that plays `<key>.jsonl` of a folder, the recording of one step of a plan. It acts in any folder, since each
+ * attempt works in a fresh one. Throws TelosError `config` if the file cannot be read.
+ */
+export async function openStepReplay(folder: string, key: string): Promise<Provider> {
+  return replayOf(join(folder, `${basename(key)}.jsonl`), 0, true);
+}
+
+function replayOf(file: string, paceMs: number, isAnywhere: boolean): Provider {
   const { header, turns } = parseRecording(readRecording(file), file);
   return {
     name: 'replay',
@@ -120,7 +132,7 @@ export async function openReplay(file: string, paceMs = standardPaceMs): Promise
       const turn = turns[position];
       if (!turn) throw noSuchTurn(file, position + 1, turns.length);
       checkResults(turn, request, file);
-      if (turn.events.some(acts) && !isSameFolder(header, turns, request)) throw otherFolder();
+      if (!isAnywhere && turn.events.some(acts) && !isSameFolder(header, turns, request)) throw otherFolder();
       const step = Math.min(paceMs, longestTurnMs / turn.events.length);
       for (const event of turn.events) {
         if (step > 0) await pause(step, signal);

@@ -29,6 +29,17 @@ export function openBudget(config: BudgetConfig): Budget | undefined {
   return Object.keys(config.budget).length > 0 ? new RunBudget(config) : undefined;
 }
 
+/** Returns one budget that keeps to all of them. Undefined if nothing is limited. */
+export function joinedBudget(budgets: readonly (Budget | undefined)[]): Budget | undefined {
+  const [first, ...others] = budgets.filter(budget => budget !== undefined);
+  if (!first || others.length === 0) return first;
+  const all = [first, ...others];
+  return {
+    check: async () => (await Promise.all(all.map(budget => budget.check()))).flat(),
+    add: usage => all.flatMap(budget => budget.add(usage)),
+  };
+}
+
 const limits: readonly { name: BudgetName; amount: keyof Amounts; perDay: boolean }[] = [
   { name: 'maxCost', amount: 'cost', perDay: false },
   { name: 'maxTokens', amount: 'tokens', perDay: false },

@@ -41,6 +41,8 @@ export interface RunSpec extends ToolCallContext {
   priceOf(tokens: TokenCount): number | 'unknown';
   /** Undefined if nothing is limited. */
   budget?: Budget | undefined;
+  /** Returns what the person has said since the last round. */
+  mail?: (() => readonly string[]) | undefined;
 }
 
 interface Reply {
@@ -69,6 +71,7 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     }
     yield* warnings((await spec.budget?.check()) ?? []);
     spec.counts.rounds++;
+    yield* delivered(spec.mail?.() ?? [], spec.messages);
     const reply = yield* modelTurn(spec, signal);
     if (reply.blocks.length > 0) spec.messages.push({ role: 'assistant', content: reply.blocks });
     const isCut = reply.stopReason === 'max_tokens';
@@ -84,6 +87,22 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
     }
     spec.counts.toolCalls += reply.calls.length;
     yield* runTools(reply.calls, spec, signal);
+  }
+}
+
+/** Adds the person's words to the last message of the transcript, behind the results of tools. */
+function* delivered(words: readonly string[], messages: Message[]): Generator<RunEvent, void> {
+  for (const text of words) {
+    const last = messages.at(-1);
+    const added: ContentBlock = { type: 'text', text: `The person says: ${text}` };
+    if (last?.role !== 'user') messages.push({ role: 'user', content: [added] });
+    else if (typeof last.content === 'string')
+      messages[messages.length - 1] = {
+        role: 'user',
+        content: [{ type: 'text', text: last.content }, added],
+      };
+    else last.content.push(added);
+    yield { type: 'notice', level: 'info', message: `Told: ${text}` };
   }
 }
 

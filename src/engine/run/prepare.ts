@@ -33,7 +33,7 @@ import {
   withoutReasoning,
   withoutSkillPrompt,
 } from './prompt.ts';
-import { type Engine, type Run, wordsOf } from './request.ts';
+import { type Engine, type Run, type RunStep, wordsOf } from './request.ts';
 
 /** Maximum number of files beside the skill that are listed for the model. */
 const maxResources = 100;
@@ -57,6 +57,8 @@ export async function prepareRun(
   provider: Provider,
   engine: Engine,
 ): Promise<PreparedRun> {
+  const { step } = run.request;
+  if (step) return prepareStep(step, match, run, provider, engine);
   return match ? prepareSkill(match, run, provider, engine) : prepareOpen(run, provider, engine);
 }
 
@@ -111,6 +113,64 @@ async function prepareSkill(
         policy,
       };
     },
+    close: async () => servers?.close(),
+  };
+}
+
+/** Prepares a step of a plan. A skill adds its text, its folder and its servers, and changes nothing of the role. */
+async function prepareStep(
+  step: RunStep,
+  match: Match | undefined,
+  run: Run,
+  provider: Provider,
+  engine: Engine,
+): Promise<PreparedRun> {
+  const { config, changes, ripgrep, signIn } = engine;
+  const { workingDir, role, commands, commandsChanged, closed = [], mail } = step;
+  const { agent, skill } = match ?? {};
+  const own = agent && skill ? { packDir: agent.packDir, skillDir: skill.dir } : undefined;
+  const folders: RunFolders = {
+    ...{ workingDir, commandDir: workingDir, packDir: workingDir, skillDir: workingDir, ...own },
+    alsoReadable: step.alsoReadable ?? [],
+    workFolders: [workingDir, ...workFoldersOf(config, await engine.catalog.agents())],
+  };
+  addRequest(run, [], skill ? fillBody(skill.body, skill.dir, '').body : '', wordsOf(run.request));
+  const env = { ...commandEnvironment({ ...config.env, HOME: config.home }, folders), ...step.env };
+  let servers: McpServers | undefined;
+  const rules = runPolicy(config, agent, folders);
+  const policy: PolicyContext = {
+    ...rules,
+    holdsSecret: text => rules.holdsSecret?.(text) === true || run.redact.finds(text),
+    mcpTool: name => servers?.merged().facts.get(name),
+    role,
+    closed,
+    stepTools: new Set(step.tools.map(({ definition }) => definition.name)),
+    cardCommands: { commands, ...(commandsChanged && { changed: commandsChanged }) },
+  };
+  const protectedDirs = await realFolders(policy);
+  const keeper = role === 'worker' ? { changes: changes.keeper(run.id) } : {};
+  return {
+    opening: [],
+    policy,
+    ...(agent?.mcpConfig !== undefined && {
+      async connect(signal) {
+        const reach = { signIn, redact: run.redact, workFolders: folders.workFolders ?? [] };
+        servers = await connectServers(config, agent, step.tools, env, signal, reach);
+        return servers;
+      },
+    }),
+    spec: () => ({
+      ...loopFields(run, provider),
+      maxRounds: step.maxRounds,
+      system: step.system,
+      ...(skill && { skillDir: skill.dir }),
+      get tools() {
+        return servers?.merged().tools ?? step.tools;
+      },
+      context: { ...folders, env, ripgrep, protectedDirs, ...keeper },
+      policy,
+      mail,
+    }),
     close: async () => servers?.close(),
   };
 }

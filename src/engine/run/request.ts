@@ -1,6 +1,7 @@
 /** Defines a request, the parts of the engine that perform it, and its run. */
 import { randomUUID } from 'node:crypto';
 import type { Attachment, Selection } from '../../protocol/attachment.ts';
+import type { StepName } from '../../protocol/plan.ts';
 import type { Message, RunMode, SkillRef } from '../../protocol/run.ts';
 import type { ChangeStore } from '../changes/changeStore.ts';
 import type { Config } from '../config.ts';
@@ -10,7 +11,8 @@ import type { RunOrigin } from '../records/runFile.ts';
 import { type Redactor, redactor, secretsIn } from '../redact.ts';
 import type { RouteRequest, Router } from '../routing/route.ts';
 import type { Catalog } from '../skills/catalog.ts';
-import { type Budget, openBudget } from './budget.ts';
+import type { Tool } from '../tools/tool.ts';
+import { type Budget, joinedBudget, openBudget } from './budget.ts';
 import { selectionText } from './prompt.ts';
 
 /** The conversation before a request. */
@@ -31,7 +33,42 @@ export interface EarlierConversation {
   skillIsUnread?: boolean;
 }
 
+/** A step of a plan: a run whose role, tools and folder are given, so that no skill is looked for. */
+export interface RunStep {
+  /** Names it within its plan: `US-001.a1.coder`. A recording of it has this name. */
+  key: string;
+  name: StepName;
+  /** The whole system text. */
+  system: string;
+  /** Exactly the tools that are offered, besides those of the servers of `skill`. */
+  tools: readonly Tool[];
+  role: 'read-only' | 'worker';
+  /** Where it works and its commands run: a slot, or the project. Absolute. */
+  workingDir: string;
+  /** Further folders that it may read. Absolute. */
+  alsoReadable?: readonly string[];
+  /** Files and folders that no call of it changes, such as the person's checkout. Those below any `.telos` never are. Absolute. */
+  closed?: readonly string[];
+  maxRounds: number;
+  /** Setup and checks of the accepted card. Run unasked, word for word. */
+  commands: readonly string[];
+  /** Returns the file that has changed what the commands do, such as `package.json`; undefined while they do what was accepted. */
+  commandsChanged?: () => Promise<string | undefined>;
+  /** Added to the environment of its commands. */
+  env?: Readonly<Record<string, string>>;
+  /** Returns the person's words since the last call. They are added to the next model round. */
+  mail?: () => readonly string[];
+  /** The skill whose text, folder and servers it also has. */
+  skill?: SkillRef;
+  /** In place of the settings. `provider:model`, or a model of the provider that is set. */
+  model?: string;
+  /** Checked besides the limits of the settings. */
+  budget?: Budget;
+}
+
 export interface RunRequest extends RouteRequest {
+  /** Set for a step of a plan. `agent`, `skill`, `withoutSkill` and `conversation` are then ignored. */
+  step?: RunStep;
   /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` are then ignored. */
   withoutSkill?: boolean;
   /** Defaults to `default`. A run without a skill only reads in any case. */
@@ -94,7 +131,7 @@ export function newRun(request: RunRequest, human: Human, config: Config): Run {
     request,
     human: withoutSecrets(human, redact.text),
     redact,
-    budget: openBudget(config),
+    budget: joinedBudget([openBudget(config), request.step?.budget]),
     messages: [],
     earlier: 0,
     counts: { rounds: 0, toolCalls: 0 },

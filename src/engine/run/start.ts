@@ -13,7 +13,7 @@ import { mayConnectServers, policyNotices, signInAt } from './approval.ts';
 import { runLoop } from './loop.ts';
 import { routingModel } from './meter.ts';
 import { type PreparedRun, prepareRun, workingDirOf } from './prepare.ts';
-import type { Engine, Run, RunRequest } from './request.ts';
+import type { Engine, Run, RunRequest, RunStep } from './request.ts';
 
 interface Ending {
   outcome: RunOutcome;
@@ -43,7 +43,7 @@ export async function* startRun(
     const match = chosen.skill && chosen;
     const provider = await providerFor(match, run.request, engine);
     await learnSecrets(match, run, engine);
-    yield routed(chosen, provider, engine);
+    yield routed(chosen, provider, run.request.step, engine);
     // Nothing is asked and no server is started for a run that may not begin.
     for (const message of (await run.budget?.check()) ?? []) yield warning(message);
     const prepared = await prepareRun(match, run, provider, engine);
@@ -110,12 +110,26 @@ async function chooseSkill(
   report: RunEvent[],
   signal: AbortSignal,
 ): Promise<Match | WithoutSkill> {
+  if (request.step) return skillOfStep(request.step, engine);
   if (request.withoutSkill) return { agent: undefined, skill: undefined, alsoFits: undefined };
   const model = () => routingModel(engine, budget, event => report.push(event));
   const found = await routeRequest(request, engine, signal, model);
   if (found.notice) report.push(warning(found.notice));
   if ('choices' in found) throw noMatch(request.text, found);
   return found;
+}
+
+/** Returns the skill that the step names. Throws TelosError `config` if there is none of that name. */
+async function skillOfStep({ skill: named }: RunStep, { catalog }: Engine): Promise<Match | WithoutSkill> {
+  if (!named) return { agent: undefined, skill: undefined, alsoFits: undefined };
+  const agent = await catalog.agentNamed(named.agent);
+  const skill = agent.skills.find(({ id }) => id === named.skill);
+  if (skill) return { agent, skill, reason: { rule: 'chosen' } };
+  const known = agent.skills.map(({ id }) => id).join(', ');
+  throw new TelosError(
+    'config',
+    `The agent ${agent.name} has no skill ${named.skill}. Its skills: ${known}.`,
+  );
 }
 
 function noMatch(text: string, { suggestions, choices, didYouMean }: NoMatch): TelosError {
@@ -136,33 +150,41 @@ async function learnSecrets(match: Match | undefined, { redact }: Run, engine: E
 
 async function providerFor(
   match: Match | undefined,
-  { text, recordTo }: RunRequest,
+  { text, recordTo, step }: RunRequest,
   { config, models }: Engine,
 ): Promise<Provider> {
-  const provider = await createProvider(config, await models.choice(), match?.skill.dir);
+  const choice = await models.choice(step?.model);
+  const provider = await createProvider(config, choice, match?.skill.dir, step?.key);
   if (!recordTo) return provider;
   const { agent, skill } = match ?? {};
   return recordingProvider(provider, recordTo, {
     agent: agent?.name ?? 'telos',
-    skill: skill?.id ?? '',
+    skill: skill?.id ?? step?.name ?? '',
     request: text,
   });
 }
 
-function routed(chosen: Match | WithoutSkill, provider: Provider, { config }: Engine): RunEvent {
+function routed(
+  chosen: Match | WithoutSkill,
+  provider: Provider,
+  step: RunStep | undefined,
+  { config }: Engine,
+): RunEvent {
   const { agent, skill } = chosen;
   const reason: RouteReason = chosen.skill
     ? chosen.reason
-    : { rule: 'without_skill', ...(chosen.alsoFits && { alsoFits: chosen.alsoFits }) };
+    : step
+      ? { rule: 'chosen' }
+      : { rule: 'without_skill', ...(chosen.alsoFits && { alsoFits: chosen.alsoFits }) };
   return {
     type: 'routed',
     agent: agent?.name ?? 'telos',
-    skill: skill?.id ?? '',
+    skill: skill?.id ?? step?.name ?? '',
     description: skill?.description ?? '',
     reason,
     provider: provider.name,
     model: provider.model,
-    workingDir: agent?.workingDir ?? workingDirOf(config),
+    workingDir: step?.workingDir ?? agent?.workingDir ?? workingDirOf(config),
     hasMcp: agent?.mcpConfig !== undefined,
     ...(provider.recording && { recording: provider.recording }),
   };
