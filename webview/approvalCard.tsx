@@ -23,6 +23,7 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
   const isAskedThere = !answer && elsewhere.value !== undefined;
   if (!answer && !isAskedThere) return <OpenApproval item={item} label={label} />;
   const allowed = answer !== undefined && answer !== 'withdrawn' && answer.allow;
+  const subject = (allowed && answer.command) || request.subject;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
     <div role="group" aria-label={label} class="line answered">
@@ -31,7 +32,7 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
         <span>
           {answer ? describeAnswer(answer) : t('Waiting for an answer there')}: {visible(request.tool)}
         </span>
-        <code class="one-line">{visible(request.subject.split('\n', 1)[0]!.slice(0, 200))}</code>
+        <code class="one-line">{visible(subject.split('\n', 1)[0]!.slice(0, 200))}</code>
       </span>
     </div>
   );
@@ -142,9 +143,33 @@ interface AnswersProps {
 function Answers({ request, without, first, answered, answer }: AnswersProps) {
   const [isOpen, setOpen] = useState(false);
   const [isSayingWhy, setSayingWhy] = useState(false);
+  const [isEditing, setEditing] = useState(false);
   const danger = request.danger !== undefined;
   const [once, ...longer] = request.scopes;
-  if (isSayingWhy) return <WhyNot answered={answered} answer={answer} back={() => setSayingWhy(false)} />;
+  // What is hidden in the command would not be seen in a textbox.
+  const canEdit = request.isEditable && visible(request.subject) === request.subject;
+  if (isSayingWhy)
+    return (
+      <Words
+        label={t('Why not? The model reads this.')}
+        send={t('Deny')}
+        answered={answered}
+        onSend={why => answer(deniedFor(why))}
+        back={() => setSayingWhy(false)}
+      />
+    );
+  if (isEditing)
+    return (
+      <Words
+        label={t('The command to run instead')}
+        text={request.subject}
+        send={t('Run once')}
+        danger={danger}
+        answered={answered}
+        onSend={command => answer({ allow: true, scope: 'once', command })}
+        back={() => setEditing(false)}
+      />
+    );
   return (
     <>
       <div class="buttons">
@@ -199,6 +224,11 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
                 : scopeLabels[scope]}
             </button>
           ))}
+          {canEdit && (
+            <button type="button" disabled={answered} onClick={() => setEditing(true)}>
+              {t('Edit command…')}
+            </button>
+          )}
           <button type="button" disabled={answered} onClick={() => setSayingWhy(true)}>
             {t('Deny and say why…')}
           </button>
@@ -208,34 +238,52 @@ function Answers({ request, without, first, answered, answer }: AnswersProps) {
   );
 }
 
-/** Takes the words that the model reads with the denial. */
-function WhyNot({ answered, answer, back }: Pick<AnswersProps, 'answered' | 'answer'> & { back(): void }) {
-  const [why, setWhy] = useState('');
+interface WordsProps {
+  label: string;
+  /** The words to begin with. With them, an empty textbox is not sent. */
+  text?: string;
+  /** The label of the button that sends. */
+  send: string;
+  /** Enter alone never allows what is dangerous. */
+  danger?: boolean;
+  answered: boolean;
+  onSend(words: string): void;
+  back(): void;
+}
+
+/** Takes words for an answer: why something is denied, or the command to run in its place. */
+function Words({ label, text, send: sendLabel, danger = false, answered, onSend, back }: WordsProps) {
+  const [words, setWords] = useState(text ?? '');
   const box = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => box.current?.focus(), []);
-  const send = () => answer(deniedFor(why));
+  const isDisabled = answered || (text !== undefined && words.trim() === '');
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing || event.shiftKey || !/^(?:Enter|Escape)$/.test(event.key)) return;
     event.preventDefault();
     event.stopPropagation();
     if (event.key === 'Escape') back();
-    else if (!event.repeat && !answered) send();
+    else if (!event.repeat && !isDisabled && !danger) onSend(words);
   };
   return (
-    <div class="why-not">
+    <div class={text === undefined ? 'words' : 'words code'}>
       <textarea
         ref={box}
-        rows={2}
-        maxLength={longestWhy}
-        aria-label={t('Why not? The model reads this.')}
-        placeholder={t('Why not? The model reads this.')}
-        value={why}
-        onInput={event => setWhy(event.currentTarget.value)}
+        rows={Math.min(8, Math.max(2, words.split('\n').length))}
+        spellcheck={text === undefined}
+        {...(text === undefined && { maxLength: longestWhy, placeholder: label })}
+        aria-label={label}
+        value={words}
+        onInput={event => setWords(event.currentTarget.value)}
         onKeyDown={onKeyDown}
       />
       <div class="buttons">
-        <button type="button" class="primary" disabled={answered} onClick={send}>
-          {t('Deny')}
+        <button
+          type="button"
+          class={danger ? 'secondary' : 'primary'}
+          disabled={isDisabled}
+          onClick={() => onSend(words)}
+        >
+          {sendLabel}
         </button>
         <button type="button" class="secondary" disabled={answered} onClick={back}>
           {t('Back')}

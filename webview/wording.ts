@@ -71,6 +71,7 @@ export function describeLines(lines: ToolResult['changedLines']): { short: strin
 export function describeAnswer(answer: NonNullable<ApprovalItem['answer']>): string {
   if (answer === 'withdrawn') return t('Not answered');
   if (!answer.allow) return t('You denied this.');
+  if (answer.command !== undefined) return t('Changed and allowed once');
   return {
     once: t('Allowed once'),
     run: t('Allowed for this run'),

@@ -183,6 +183,8 @@ export interface ApprovalRequest {
   sentences?: readonly Sentence[];
   /** What the person can do beforehand so that this is not asked. */
   toAllow?: Remedy;
+  /** Set for a command that the person may change before it runs. */
+  isEditable?: boolean;
   /** What is dangerous in the command, worst first. Then there is no `always`. Missing if nothing is. */
   danger?: readonly Danger[];
 }
@@ -207,6 +209,8 @@ export type ApprovalDecision =
       scope: ApprovalScope;
       /** For a card: its lines that are not accepted, such as a variable's name. */
       without?: readonly string[];
+      /** The command as the person has changed it. It is decided on anew, and only this once. */
+      command?: string;
     }
   | { allow: false; reason: string };
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
-import type { RunError, RunEvent } from '../../src/protocol/run.ts';
+import type { ApprovalRequest, RunError, RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost } from '../../src/protocol/webview.ts';
 import { eventually } from '../eventually.ts';
 import { launchChromium } from '../vscode/chromium.ts';
@@ -273,6 +273,43 @@ describe('chat page', () => {
         decision: { allow: false, reason: 'The user denied this: Use rg instead' },
       },
     ]);
+  });
+
+  it('lets the person change the command, if all of it can be seen', async () => {
+    const view = await open();
+    const request = { ...ask('t', 'npm test').request, isEditable: true };
+    await view.say(conversation([start('go'), routed, { type: 'approval_request', request }]));
+    await button(view, 'More answers').click();
+    await button(view, 'Edit command…').click();
+    const box = view.page.getByRole('textbox', { name: 'The command to run instead' });
+    assert.equal(await box.inputValue(), 'npm test');
+    await box.fill(' ');
+    assert.equal(await button(view, 'Run once').isDisabled(), true);
+    await box.fill('npm test -- --bail');
+    await view.page.keyboard.press('Enter');
+    const decision = { allow: true, scope: 'once', command: 'npm test -- --bail' } as const;
+    assert.deepEqual(await sent(view, 'approve'), [{ type: 'approve', token: 'token of t', decision }]);
+    await view.say(events(3, { type: 'approval_response', callId: 't', decision }));
+    await view.page.getByText('Changed and allowed once').waitFor();
+    await view.page.getByText('npm test -- --bail').waitFor();
+  });
+
+  it('offers no change of a command of which something is hidden, and none by Enter where it is dangerous', async () => {
+    const asked = (subject: string, more: Partial<ApprovalRequest> = {}): RunEvent => ({
+      type: 'approval_request',
+      request: { ...ask('t', subject).request, isEditable: true, ...more },
+    });
+    const view = await open();
+    const danger = [{ kind: 'deletes-folder', values: ['old'] }] as const;
+    await view.say(conversation([start('go'), routed, asked('rm -r old', { danger })]));
+    await button(view, 'More answers').click();
+    await button(view, 'Edit command…').click();
+    await view.page.keyboard.press('Enter');
+    assert.deepEqual(await sent(view, 'approve'), []);
+    const other = await open();
+    await other.say(conversation([start('go'), routed, asked('echo \u202Egone')]));
+    await button(other, 'More answers').click();
+    assert.equal(await button(other, 'Edit command…').count(), 0);
   });
 
   it('keeps the command and the answers in sight at 250 pixels', async () => {

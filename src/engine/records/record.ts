@@ -1,6 +1,6 @@
 /** Records a run while it goes on: in the log and in the run's own file. What is shown and written contains no secret. */
 
-import type { Message, RoutingModel, RunEvent, Usage } from '../../protocol/run.ts';
+import type { ApprovalDecision, Message, RoutingModel, RunEvent, Usage } from '../../protocol/run.ts';
 import { addedUsage, noUsage } from '../../protocol/usage.ts';
 import {
   appendRecord,
@@ -100,7 +100,7 @@ class RunFold implements RunTotals {
       case 'approval_response': {
         const approval = this.#approvals.get(event.callId);
         const { decision } = event;
-        if (approval) approval.answer = decision.allow ? decision.scope : `no: ${decision.reason}`;
+        if (approval) approval.answer = answerOf(decision);
         break;
       }
       case 'usage':
@@ -234,4 +234,10 @@ function endRecord(end: RunEnd, fold: RunFold): SkillEndRecord {
     ...writtenUsage(usage),
     ...(routing && { routing: writtenRouting(routing, routing.usage) }),
   };
+}
+
+/** Returns an answer as the log has it. */
+function answerOf(decision: ApprovalDecision): string {
+  if (!decision.allow) return `no: ${decision.reason}`;
+  return decision.command === undefined ? decision.scope : `changed to: ${decision.command}`;
 }

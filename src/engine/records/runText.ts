@@ -1,6 +1,6 @@
 /** Renders a run as a document: its request, actions, answers and usage. Exports conversations for other people, without secrets. */
 
-import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
+import type { ApprovalDecision, RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
 import { shortened } from '../../protocol/text.ts';
 import { mapStrings } from '../redact.ts';
 import type { KeptConversation } from './runHistory.ts';
@@ -89,8 +89,7 @@ export function partsOf(events: readonly RunEvent[]): RunPart[] {
       }
       case 'approval_response': {
         const call = calls.get(event.callId);
-        if (call)
-          call.asked = event.decision.allow ? `you allowed it (${event.decision.scope})` : 'you denied it';
+        if (call) call.asked = describeAnswer(event.decision);
         break;
       }
       case 'tool_end': {
@@ -247,4 +246,10 @@ export function exportName(title: string, startedAt: string, format: ExportForma
     .replace(/^-+|-+$/g, '')
     .slice(0, 60);
   return `${[startedAt.slice(0, 10).replace(/[^\d-]/g, ''), words || 'run'].filter(Boolean).join('-')}.${format}`;
+}
+
+function describeAnswer(decision: ApprovalDecision): string {
+  if (!decision.allow) return 'you denied it';
+  if (decision.command === undefined) return `you allowed it (${decision.scope})`;
+  return `you changed it to ${inlineCode(decision.command)}`;
 }

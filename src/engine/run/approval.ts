@@ -19,6 +19,8 @@ export interface ApprovalContext {
   tools: readonly Tool[];
   human: Human;
   policy: PolicyContext;
+  /** The question that the person has answered with the words of this call. The same question is not asked again. */
+  answered?: Ask;
 }
 
 export interface DecidedBy {
@@ -29,6 +31,8 @@ export interface DecidedBy {
 export interface Granted {
   granted: true;
   tool: Tool;
+  /** The call as it was decided on. It differs from the model's if the person has changed the command. */
+  call: ToolCall;
   /** The subject of the decision. The tool does exactly that, so that nothing can be swapped in between. */
   approvedSubject: string;
   /** For a command: the folder of the decision. */
@@ -65,9 +69,11 @@ export async function* approveCall(
   const policy: DecidedBy = { action: decision.action, rule: decision.rule };
   if (decision.action === 'deny')
     return { granted: false, refusal: worded(`Not allowed (${decision.rule}): ${decision.reason}`), policy };
-  if (decision.action === 'ask') {
-    const refusal = yield* askPerson(call, decision, context, signal);
-    if (refusal !== undefined) return { granted: false, refusal, policy };
+  if (decision.action === 'ask' && !isAnswered(decision, context.answered)) {
+    const answer = yield* askPerson(call, decision, context, signal);
+    if (answer.command !== undefined)
+      return yield* approveEdited(call, answer.command, { ...context, answered: decision }, signal);
+    if (answer.refusal !== undefined) return { granted: false, refusal: answer.refusal, policy };
     // Once its card is accepted, a script is started as its first line says.
     const now = decision.card && (await decide(call, context.policy));
     if (now?.action === 'allow' && now.subject === decision.subject) decision = now;
@@ -84,8 +90,34 @@ export async function* approveCall(
     ...(folder === undefined ? {} : { approvedFolder: folder }),
     ...(line === undefined ? {} : { approvedLine: line }),
   };
-  return { granted: true, tool: done, approvedSubject: subject, ...where, variables, policy };
+  return { granted: true, tool: done, call, approvedSubject: subject, ...where, variables, policy };
 }
+
+/** Decides on a command as the person has changed it. The floor, prohibitions and other dangers count as for any command. */
+async function* approveEdited(
+  call: ToolCall,
+  command: string,
+  context: ApprovalContext,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, ApprovalOutcome> {
+  const edited = { ...call, input: { ...call.input, command } };
+  const outcome = yield* approveCall(edited, context, signal);
+  if (outcome.granted) return outcome;
+  const refusal = `The user changed the command to: ${command}\nIt was not run. ${outcome.refusal}`;
+  return { ...outcome, refusal };
+}
+
+/** Returns true if the person has just answered the same question, about at least the same dangers. */
+function isAnswered(now: Ask, before: Ask | undefined): boolean {
+  if (!before) return false;
+  const known = before.danger?.map(one => JSON.stringify(one)) ?? [];
+  const isKnown = (now.danger ?? []).every(one => known.includes(JSON.stringify(one)));
+  return isKnown && questionOf(now) === questionOf(before);
+}
+
+/** Returns what a question is about. With a card, the rule is that of the card. */
+const questionOf = ({ card, rule, reason, sentences }: Ask): string =>
+  JSON.stringify([card ? 'run.command' : rule, sentences ?? reason]);
 
 /** Returns a tool that runs the checked command word by word, instead of passing the line to a shell. */
 function asReadOnlyTool(tool: Tool, command: ReadOnlyCommand): Tool {
@@ -124,7 +156,7 @@ export async function* mayConnectServers(
   const decision = await decideOnServers(policy);
   if (decision.action === 'allow') return true;
   const call: ToolCall = { id: 'mcp-servers', name: 'mcp_servers', input: {} };
-  const refusal = yield* askPerson(call, decision, { human, policy }, signal);
+  const { refusal } = yield* askPerson(call, decision, { human, policy }, signal);
   if (refusal === undefined) return true;
   const message = `The run continues without its MCP servers. ${refusal}`;
   yield { type: 'notice', level: 'warning', message };
@@ -151,7 +183,7 @@ export async function* signInAt(
     scopes: ['once'],
   };
   const call: ToolCall = { id: `mcp-sign-in-${wanted.server}`, name: 'mcp_sign_in', input: {} };
-  const refusal = yield* askPerson(call, question, { human, policy }, signal);
+  const { refusal } = yield* askPerson(call, question, { human, policy }, signal);
   if (refusal === undefined) {
     await wanted.signIn(signal);
     return undefined;
@@ -163,7 +195,7 @@ export async function* signInAt(
 }
 
 /**
- * Returns undefined for a yes, otherwise the reason of the refusal.
+ * Returns the reason of a refusal, or the command as the person has changed it. Neither stands for a plain yes.
  * The question is asked before its event is yielded, or an early answer would be lost.
  */
 async function* askPerson(
@@ -171,18 +203,26 @@ async function* askPerson(
   question: Ask,
   { human, policy }: Pick<ApprovalContext, 'human' | 'policy'>,
   signal: AbortSignal,
-): AsyncGenerator<RunEvent, string | undefined> {
+): AsyncGenerator<RunEvent, { refusal?: string; command?: string }> {
   const diff = await writeDiff(call, question.subject);
-  const request = { ...approvalRequest(call, question), ...(diff === undefined ? {} : { diff }) };
+  // What is hidden of a secret would be lost in the words that come back.
+  const isEditable = call.name === 'run_command' && policy.holdsSecret?.(question.subject) !== true;
+  const request = {
+    ...approvalRequest(call, question),
+    ...(diff === undefined ? {} : { diff }),
+    ...(isEditable && { isEditable }),
+  };
   if (question.card && policy.memory) policy.memory.cardShown = true;
   const answer = human.approve(request, signal);
   yield { type: 'approval_request', request };
   const response = await answer;
   yield { type: 'approval_response', callId: call.id, decision: response };
-  if (!response.allow) return `Denied: ${response.reason}`;
+  if (!response.allow) return { refusal: `Denied: ${response.reason}` };
+  const { command } = response;
+  if (isEditable && command !== undefined && command !== question.subject) return { command };
   const kept = await recordAnswer(call, question, response.scope, policy, response.without);
   if (kept.notice) yield { type: 'notice', level: 'warning', message: kept.notice };
-  return kept.refusal;
+  return kept.refusal === undefined ? {} : { refusal: kept.refusal };
 }
 
 function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {

@@ -68,8 +68,9 @@ export async function* runTools(
       const alone = outcome.tool.access === 'write' || outcome.tool.access === 'execute';
       if (alone) yield* settle(running, progress);
       if (running.length >= maxAtOnce) yield* settle(running, progress, running.length - maxAtOnce + 1);
-      const work = carryOut(call, outcome, run, progress, signal);
-      running.push(work.then(result => end(written, call, withNotes(result, notes), outcome)));
+      const work = carryOut(outcome, run, progress, signal);
+      const told = [...notes, ...editNotes(call, outcome)];
+      running.push(work.then(result => end(written, call, withNotes(result, told), outcome)));
       if (alone) yield* settle(running, progress);
     }
     yield* settle(running, progress);
@@ -159,14 +160,17 @@ function* problemsOf(changes: WriteKeeper | undefined): Generator<RunEvent, void
     yield { type: 'notice', level: 'warning', message: problem };
 }
 
+/** Returns what the model must know if the person has changed its command. */
+const editNotes = (asked: ToolCall, { call }: Granted): readonly string[] =>
+  call === asked ? [] : [`The user changed the command. This ran instead: ${String(call.input['command'])}`];
+
 async function carryOut(
-  call: ToolCall,
   granted: Granted,
   run: ToolCallContext,
   progress: ProgressChannel,
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const { tool, approvedSubject, approvedFolder, approvedLine, variables } = granted;
+  const { tool, call, approvedSubject, approvedFolder, approvedLine, variables } = granted;
   const env = { ...variables, ...run.context.env };
   const context: ToolContext = {
     ...run.context,

@@ -142,7 +142,9 @@ function readApprove({ token, decision }: Fields): ToHost | undefined {
 
 function readDecision(value: unknown): ApprovalDecision | undefined {
   if (!isFields(value)) return undefined;
-  const { allow, scope, reason, without } = value;
+  const { allow, scope, reason, without, command } = value;
+  if (allow === true && command !== undefined)
+    return scope === 'once' && isText(command, maxAddress) ? { allow, scope, command } : undefined;
   if (allow === true && scopes.includes(scope as ApprovalScope)) {
     if (without === undefined) return { allow: true, scope: scope as ApprovalScope };
     const isList = Array.isArray(without) && without.every(name => isText(name, maxAddress));

@@ -249,7 +249,9 @@ export class PendingApprovals implements Human {
   answer(token: string, decision: ApprovalDecision): boolean {
     const card = this.#cards.get(token);
     if (!card) return false;
-    if (decision.allow && !card.request.scopes.includes(decision.scope)) return false;
+    const { scopes, isEditable } = card.request;
+    if (decision.allow && !scopes.includes(decision.scope)) return false;
+    if (decision.allow && decision.command !== undefined && !isEditable) return false;
     card.settle(decision);
     return true;
   }

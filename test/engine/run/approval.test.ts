@@ -91,4 +91,65 @@ describe('approveCall', () => {
     );
     assert.equal(end.outcome, 'completed');
   });
+
+  describe('when the person changes a command', () => {
+    const asked: ApprovalRequest[] = [];
+
+    /** Runs a model's command, with these answers to the questions in their order. */
+    async function changed(model: string, ...answers: (string | 'yes' | 'no')[]) {
+      asked.length = 0;
+      const human: Human = {
+        ...nobody,
+        approve: async request => {
+          const answer = answers[asked.length] ?? 'no';
+          asked.push(request);
+          if (answer === 'no') return { allow: false, reason: 'no' };
+          return { allow: true, scope: 'once', ...(answer !== 'yes' && { command: answer }) };
+        },
+      };
+      const provider = scriptedProvider([[calls('1', 'run_command', { command: model }), done()], [done()]]);
+      const { events, end } = await folder.run(provider, human);
+      return { events, told: String(resultsOf(end)[0]?.content) };
+    }
+    const made = (name: string): boolean => existsSync(join(folder.path, 'pack', name));
+
+    it('runs what they wrote, tells the model, and records it', async () => {
+      const { events, told } = await changed('echo hi > first', 'echo hi > second');
+      assert.equal(asked.length, 1);
+      assert.ok(made('second') && !made('first'));
+      assert.match(told, /The user changed the command\. This ran instead: echo hi > second/);
+      const answer = events.find(({ type }) => type === 'approval_response');
+      assert.deepEqual(answer, {
+        type: 'approval_response',
+        callId: '1',
+        decision: { allow: true, scope: 'once', command: 'echo hi > second' },
+      });
+    });
+
+    it('refuses what no answer allows, and tells the model what was refused', async () => {
+      const { told } = await changed('echo hi > first', 'rm -rf /');
+      assert.equal(asked.length, 1);
+      assert.match(told, /The user changed the command to: rm -rf \/\nIt was not run\. .*floor\.destroys/);
+      assert.ok(!made('first'));
+    });
+
+    it('asks again about a danger and about anything else that was not in the question', async () => {
+      mkdirSync(join(folder.path, 'pack/old'));
+      await changed('echo hi > first', 'rm -rf old', 'no');
+      assert.deepEqual(
+        asked.map(({ danger }) => danger?.[0]?.kind),
+        [undefined, 'deletes-folder'],
+      );
+      assert.ok(made('old'));
+      await changed('echo hi > first', 'echo hi > second; curl -s http://127.0.0.1:9/', 'no');
+      assert.match(asked[1]?.reason ?? '', /names curl/);
+      assert.ok(!made('second'));
+    });
+
+    it('takes the change of a question that is asked again, and grants nothing for the run by it', async () => {
+      mkdirSync(join(folder.path, 'pack/old'));
+      await changed('echo hi > first', 'rm -rf old', 'touch third');
+      assert.ok(made('old') && made('third') && !made('first'));
+    });
+  });
 });

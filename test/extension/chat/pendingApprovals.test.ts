@@ -42,6 +42,23 @@ describe('PendingApprovals', () => {
     assert.deepEqual(decision, { allow: true, scope: 'once' });
   });
 
+  it('takes a changed command only for this once, and only where that was offered', async () => {
+    const approvals = new PendingApprovals(() => {});
+    const { signal } = new AbortController();
+    const plain = approvals.approve(request('a'), signal);
+    const open = approvals.approve({ ...request('b'), isEditable: true }, signal);
+    const decision = { allow: true, scope: 'once', command: 'ls -l' } as const;
+    assert.equal(approvals.answer('token of a', decision), false);
+    assert.equal(approvals.answer('token of b', decision), true);
+    assert.deepEqual(await open, decision);
+    const read = (given: object): unknown => readToHost({ type: 'approve', token: 't', decision: given });
+    assert.deepEqual(read(decision), { type: 'approve', token: 't', decision });
+    assert.equal(read({ ...decision, scope: 'run' }), undefined);
+    assert.equal(read({ ...decision, command: 1 }), undefined);
+    approvals.answer('token of a', { allow: false, reason: 'no' });
+    await plain;
+  });
+
   it('denies on abort, before and during the question', async () => {
     const approvals = new PendingApprovals(() => {});
     const controller = new AbortController();
