@@ -120,7 +120,7 @@ class LazySkill implements FileSkill {
   }
 
   get #parsed(): Manifest {
-    this.#manifest ??= readManifest(this.file, this.id, this.within);
+    this.#manifest ??= keptManifest(this.file, this.id, this.within);
     return this.#manifest;
   }
   #flag(key: string): string | undefined {
@@ -160,6 +160,37 @@ function isFile(path: string): boolean {
     return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
   } catch {
     return true;
+  }
+}
+
+/** What was parsed of files, by its key, with the state of the file. After a change of one of a thousand skills, the others are not parsed again. */
+const kept = new Map<string, { state: string; manifest: Manifest }>();
+const mostKept = 5_000;
+/** A file that has changed less than this before it is read may change again without another time. In milliseconds. */
+const settled = 2_000n;
+
+/** Returns what a file says. Reads it only if it is not what was read before. */
+function keptManifest(file: string, id: string, within: string | undefined): Manifest {
+  const key = [file, id, within].join('\n');
+  // Seen before it is read: a change in between is then found by the next look.
+  const state = stateOf(file);
+  const known = kept.get(key);
+  if (known && known.state === state) return known.manifest;
+  const manifest = readManifest(file, id, within);
+  kept.delete(key);
+  if (kept.size >= mostKept) kept.clear();
+  if (state !== undefined) kept.set(key, { state, manifest });
+  return manifest;
+}
+
+/** Returns what changes with the content of a file, or undefined if it cannot be told or has just changed. */
+function stateOf(file: string): string | undefined {
+  try {
+    const { dev, ino, size, mode, mtimeNs, ctimeNs, ctimeMs } = statSync(file, { bigint: true });
+    const age = BigInt(Date.now()) - ctimeMs;
+    return age < settled ? undefined : [dev, ino, size, mode, mtimeNs, ctimeNs].join();
+  } catch {
+    return undefined;
   }
 }
 
