@@ -14,6 +14,8 @@ export class TelosError extends Error {
   readonly sentences: readonly Sentence[] | undefined;
   readonly remedy: Remedy | undefined;
   readonly suggestions: readonly SkillRef[] | undefined;
+  /** For `rate_limit`: how long the provider asks to be left alone, if it says so. */
+  readonly retryAfterMs: number | undefined;
   /** What a person can choose from instead, for `no_match`. */
   readonly offered: Pick<RunError, 'choices' | 'didYouMean'>;
 
@@ -22,7 +24,10 @@ export class TelosError extends Error {
     code: ErrorCode,
     message: string | readonly Sentence[],
     options?: ErrorOptions &
-      Pick<RunError, 'suggestions' | 'choices' | 'didYouMean'> & { remedy?: Remedy | undefined },
+      Pick<RunError, 'suggestions' | 'choices' | 'didYouMean'> & {
+        remedy?: Remedy | undefined;
+        retryAfterMs?: number | undefined;
+      },
   ) {
     super(typeof message === 'string' ? message : spoken(message), options);
     this.name = 'TelosError';
@@ -30,24 +35,26 @@ export class TelosError extends Error {
     this.sentences = typeof message === 'string' ? undefined : message;
     this.remedy = options?.remedy;
     this.suggestions = options?.suggestions;
+    this.retryAfterMs = options?.retryAfterMs;
     const { choices, didYouMean } = options ?? {};
     this.offered = { ...(choices && { choices }), ...(didYouMean !== undefined && { didYouMean }) };
   }
 
   /** Returns the same error with one more sentence at the end of its message. */
   followedBy(more: Sentence): TelosError {
-    const { code, message, sentences = [{ text: message, values: [] }], remedy } = this;
-    return new TelosError(code, [...sentences, more], { remedy, cause: this });
+    const { code, message, sentences = [{ text: message, values: [] }], remedy, retryAfterMs } = this;
+    return new TelosError(code, [...sentences, more], { remedy, retryAfterMs, cause: this });
   }
 
   /** The error as data, for the event that ends a run. */
   get told(): RunError {
-    const { code, message, sentences, remedy, suggestions } = this;
+    const { code, message, sentences, remedy, suggestions, retryAfterMs } = this;
     return {
       ...{ code, message },
       ...(sentences && { sentences }),
       ...(remedy && { remedy }),
       ...(suggestions && { suggestions }),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
       ...this.offered,
     };
   }

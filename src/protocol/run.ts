@@ -256,6 +256,8 @@ export interface Told {
 
 export interface RunError extends Told {
   code: ErrorCode;
+  /** For `rate_limit`: how long the provider asks to be left alone, if it says so. In milliseconds. */
+  retryAfterMs?: number;
   /** For `no_match`: every skill. Those that could have been meant come first. */
   suggestions?: readonly SkillRef[];
   /**

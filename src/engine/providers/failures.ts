@@ -46,7 +46,7 @@ export function explainHttpFailure(failure: HttpFailure): TurnFailure {
     const why = spent
       ? sentence('The spending limit at {0} is reached: {1}', label, reason)
       : sentence('{0} accepts no more requests for now: {1}', label, reason);
-    return { error: new TelosError('rate_limit', [why]), again: !spent, pauseMs };
+    return { error: new TelosError('rate_limit', [why], { retryAfterMs: pauseMs }), again: !spent, pauseMs };
   }
   if (status >= 500) {
     const why = sentence('{0} has an internal error ({1}): {2}', label, status, reason);

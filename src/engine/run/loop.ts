@@ -42,7 +42,7 @@ export interface RunSpec extends ToolCallContext {
   /** Undefined if nothing is limited. */
   budget?: Budget | undefined;
   /** Returns what the person has said since the last round. */
-  mail?: (() => readonly string[]) | undefined;
+  mail?: (() => Promise<readonly string[]>) | undefined;
 }
 
 interface Reply {
@@ -69,9 +69,11 @@ export async function* runLoop(spec: RunSpec, signal: AbortSignal): AsyncGenerat
       if (!answer.allow) return 'cancelled';
       if (answer.scope !== 'once') asksFor = undefined;
     }
+    const words = (await spec.mail?.()) ?? [];
+    signal.throwIfAborted();
     yield* warnings((await spec.budget?.check()) ?? []);
     spec.counts.rounds++;
-    yield* delivered(spec.mail?.() ?? [], spec.messages);
+    yield* delivered(words, spec.messages);
     const reply = yield* modelTurn(spec, signal);
     if (reply.blocks.length > 0) spec.messages.push({ role: 'assistant', content: reply.blocks });
     const isCut = reply.stopReason === 'max_tokens';

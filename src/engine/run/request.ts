@@ -56,8 +56,8 @@ export interface RunStep {
   commandsChanged?: () => Promise<string | undefined>;
   /** Added to the environment of its commands. */
   env?: Readonly<Record<string, string>>;
-  /** Returns the person's words since the last call. They are added to the next model round. */
-  mail?: () => readonly string[];
+  /** Resolves with the person's words since the last call, which are added to the next model round. That round waits for it. */
+  mail?: () => Promise<readonly string[]>;
   /** The skill whose text, folder and servers it also has. */
   skill?: SkillRef;
   /** In place of the settings. `provider:model`, or a model of the provider that is set. */

@@ -153,7 +153,7 @@ describe('a step of a plan', () => {
         [calls('2', 'learn', {}), done('tool_use')],
         [says('Done.'), done()],
       ],
-      { mail: () => words.shift() ?? [] },
+      { mail: async () => words.shift() ?? [] },
     );
     const [first, second, third] = provider.requests.map(({ messages }) => JSON.stringify(messages.at(-1)));
     assert.match(first ?? '', /use sqlite/);
