@@ -363,6 +363,20 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       run: async ({ options, terminal }) => (await logs()).costCommand(options, terminal),
     },
     {
+      name: 'context-server',
+      description: 'an MCP server on stdio that answers questions about a project from its files',
+      options: [
+        new Option('--project <folder>', 'the project; the current folder if missing'),
+        new Option('--context <folder...>', 'further folders with notes, pictures and documents'),
+      ],
+      run: async ({ options, terminal, samples }) =>
+        (await import('./contextCommand.ts')).contextServerCommand(
+          options,
+          terminal,
+          versionIn(new URL('../../package.json', samples)),
+        ),
+    },
+    {
       name: 'doctor',
       description: 'show what is set, from where, and what is broken',
       options: [json()],

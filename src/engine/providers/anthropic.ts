@@ -10,6 +10,7 @@ import {
   type TurnLimits,
 } from './failures.ts';
 import {
+  type AttachedFile,
   type CompletionRequest,
   isCallExtras,
   type Provider,
@@ -75,7 +76,7 @@ export function toAnthropicRequest(
 ): Anthropic.MessageCreateParamsStreaming {
   const { system, tools, maxTokens } = request;
   const body = { model, max_tokens: maxTokens, stream: true } as const;
-  const messages = request.messages.map(toAnthropicMessage);
+  const messages = withAttached(request.messages.map(toAnthropicMessage), request.attached ?? []);
   if (tools.length === 0)
     return {
       ...body,
@@ -105,6 +106,21 @@ function toAnthropicMessage({ role, content }: Message): Turn {
   );
   // Our blocks have Anthropic's format, except for the names of image types, which the API checks.
   return { role, content: blocks as Anthropic.ContentBlockParam[] };
+}
+
+/** Puts the files before the words of the last turn: models read a document better when the question follows it. */
+function withAttached(turns: Turn[], files: readonly AttachedFile[]): Turn[] {
+  const last = turns.at(-1);
+  if (files.length === 0 || last?.role !== 'user') return turns;
+  const said: Anthropic.ContentBlockParam[] =
+    typeof last.content === 'string' ? [{ type: 'text', text: last.content }] : last.content;
+  const blocks = files.map(
+    ({ name, mediaType, data }): Anthropic.ContentBlockParam =>
+      mediaType === 'application/pdf'
+        ? { type: 'document', source: { type: 'base64', media_type: mediaType, data }, title: name }
+        : { type: 'image', source: { type: 'base64', media_type: mediaType, data } },
+  );
+  return [...turns.slice(0, -1), { role: 'user', content: [...blocks, ...said] }];
 }
 
 function withCachedTurns(turns: readonly Turn[]): Turn[] {

@@ -20,7 +20,7 @@ import {
 } from './failures.ts';
 import { OllamaContext } from './ollamaContext.ts';
 import { type OpenaiCompatibleName, OpenaiReader } from './openaiReader.ts';
-import { type CompletionRequest, extrasOf, type Provider } from './provider.ts';
+import { type AttachedFile, type CompletionRequest, extrasOf, type Provider } from './provider.ts';
 import { streamTurn } from './turn.ts';
 
 export interface OpenaiCompatibleOptions {
@@ -97,7 +97,10 @@ export function toOpenaiRequest(
   }));
   return {
     model,
-    messages: toOpenaiMessages(request.system, request.messages, name) as OpenAI.ChatCompletionMessageParam[],
+    messages: withAttached(
+      toOpenaiMessages(request.system, request.messages, name) as OpenAI.ChatCompletionMessageParam[],
+      request.attached ?? [],
+    ),
     ...(refusesMaxTokens(name, model)
       ? { max_completion_tokens: request.maxTokens }
       : { max_tokens: request.maxTokens }),
@@ -105,6 +108,24 @@ export function toOpenaiRequest(
     stream_options: { include_usage: true },
     ...(tools.length > 0 ? { tools } : {}),
   };
+}
+
+/** Puts the files before the words of the last message. */
+function withAttached(
+  messages: OpenAI.ChatCompletionMessageParam[],
+  files: readonly AttachedFile[],
+): OpenAI.ChatCompletionMessageParam[] {
+  const last = messages.at(-1);
+  if (files.length === 0 || last?.role !== 'user') return messages;
+  const said: OpenAI.ChatCompletionContentPart[] =
+    typeof last.content === 'string' ? [{ type: 'text', text: last.content }] : last.content;
+  const parts = files.map(({ name, mediaType, data }): OpenAI.ChatCompletionContentPart => {
+    const url = `data:${mediaType};base64,${data}`;
+    return mediaType === 'application/pdf'
+      ? { type: 'file', file: { filename: name, file_data: url } }
+      : { type: 'image_url', image_url: { url } };
+  });
+  return [...messages.slice(0, -1), { role: 'user', content: [...parts, ...said] }];
 }
 
 /**

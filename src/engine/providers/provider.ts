@@ -23,8 +23,17 @@ export interface CompletionRequest {
   /** Folder of the skill that runs, and the folder in which it works; only a recording reads them. */
   skillDir?: string;
   workingDir?: string;
+  /** Pictures and documents that go with the last message, for a single question. A server that cannot take them refuses the request. */
+  attached?: readonly AttachedFile[];
   /** True if the first block of the first message is the same in many requests, so that a provider should keep it in its cache. */
   repeatsStart?: boolean;
+}
+
+export interface AttachedFile {
+  name: string;
+  mediaType: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | 'application/pdf';
+  /** Base64. */
+  data: string;
 }
 
 /** Default length limit of an answer, in tokens. */

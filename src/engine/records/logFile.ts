@@ -86,8 +86,8 @@ export interface SkillEndRecord extends WrittenUsage {
 }
 
 export interface WrittenCall {
-  /** Door that the question came through. */
-  door: 'editor';
+  /** Where the question came from: through the editor, or about a project's context. */
+  door: 'editor' | 'context';
   provider: string;
   model: string;
 }
@@ -307,7 +307,7 @@ export interface CallEnd {
 }
 
 /**
- * Writes down a question that came through the editor to a model of Telos, without its text. A log that cannot be written breaks
+ * Writes down a question to a model that belongs to no run, without its text. A log that cannot be written breaks
  * nothing.
  */
 export function recordCall(dataDir: string, call: WrittenCall, end: CallEnd): void {

@@ -11,7 +11,7 @@ import {
   type StreamEvent,
   type TokenCount,
 } from '../providers/provider.ts';
-import { type CallEnd, recordCall } from '../records/logFile.ts';
+import { type CallEnd, recordCall, type WrittenCall } from '../records/logFile.ts';
 import { routingProvider } from '../routing/routeModel.ts';
 import { type Budget, openBudget } from './budget.ts';
 import type { Engine } from './request.ts';
@@ -78,6 +78,7 @@ export async function* countedCall(
   request: CompletionRequest,
   config: Pick<Config, 'budget' | 'origins' | 'dataDir'>,
   signal: AbortSignal,
+  door: WrittenCall['door'] = 'editor',
 ): AsyncGenerator<StreamEvent> {
   const started = performance.now();
   let usage: Usage | undefined;
@@ -105,7 +106,7 @@ export async function* countedCall(
     const used = usage ?? (heard ? { ...noTokens, cost } : undefined);
     end.durationMs = performance.now() - started;
     const { name, model } = provider;
-    const whose = { door: 'editor', provider: name, model } as const;
+    const whose = { door, provider: name, model };
     recordCall(config.dataDir, whose, { ...end, ...(used && { usage: used }) });
   }
 }
