@@ -5,9 +5,10 @@ import { TelosError } from '../errors.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Catalog } from '../skills/catalog.ts';
 import type { FileAgent } from '../skills/discover.ts';
+import { confidenceOf, leansBack, likely, sure } from './confidence.ts';
 import { askModel, type Candidate, TaughtLines } from './routeModel.ts';
 import { findSkill, type Match, matchExplicit, matchMisspelt, matchName } from './routeName.ts';
-import { confidenceOf, likely, type Ranked, SearchIndex, sure } from './searchIndex.ts';
+import { type Ranked, SearchIndex } from './searchIndex.ts';
 
 /** The result if no skill fits well enough to run unasked. */
 export interface NoMatch {
@@ -138,7 +139,8 @@ export class Router {
     if (!other) return goOn(running);
     const passes = (bar: typeof leaving): boolean =>
       other.score >= bar.score && confidence >= bar.confidence && other.score - now >= bar.lead * other.score;
-    if (passes(leaving)) return switched(running, indexMatch(other, ranking));
+    if (passes(leaving) && !leansBack(text, other.words[0]))
+      return switched(running, indexMatch(other, ranking));
     signal.throwIfAborted();
     const isWorthAsking = this.#options.mode !== 'local' && other.score >= leastAsked;
     const answer = isWorthAsking ? await this.#ask(routing, agents, ranking, running) : undefined;

@@ -4,6 +4,7 @@ import { statSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import type { FileAgent } from '../skills/discover.ts';
 import { type FileSkill, openSkill } from '../skills/skillFile.ts';
+import type { Evidence } from './confidence.ts';
 import {
   eachWord,
   expectedShare,
@@ -32,21 +33,6 @@ export interface Ranked {
   /** Words of the request that the skill has too, as written, rarest first. */
   words: readonly string[];
   evidence: Evidence;
-}
-
-/** What a score says of itself: whether it may be trusted. */
-export interface Evidence {
-  /** Information of the whole request, in nats. */
-  mass: number;
-  /** Information of the words that the skill has too, those of its name, and the rarest one, in nats. */
-  matched: number;
-  inName: number;
-  rarest: number;
-  /** Share of the request that the skill's best line explains, 0 to 1. */
-  line: number;
-  /** Number of words of the request that are more than function words, and how many of them the skill has. */
-  words: number;
-  found: number;
 }
 
 /** A skill of the index, with its document. */
@@ -392,69 +378,3 @@ function stampOf({ id, file }: FileSkill): string {
   }
   return `${id}\n${file}\n${stat?.mtimeMs}\n${stat?.size}`;
 }
-
-/** From this confidence on, a skill runs unasked. */
-export const sure = 0.66;
-/** From this confidence on, the first skills are offered as choices. Below it, no skill is likely. */
-export const likely = 0.05;
-
-/** Weights of a logistic regression, fitted on requests as people type them. Each is the change of the log odds for one unit of its evidence. */
-const weights = {
-  base: -3.434,
-  logScore: 1.356,
-  /** Lead over the second skill, as a share of the first's score, and in scores. */
-  lead: 0.968,
-  margin: 8.72,
-  /** Information of the words that the name has too, in units of nine nats, at most one. */
-  inName: 2.992,
-  /** Information of the rarest word, in units of four nats. */
-  rarest: 0.838,
-  /** Number of telling words that were found, in threes, at most one. */
-  found: 0.718,
-  line: 0.294,
-  logMass: 1.346,
-  isTold: -1.195,
-  asksFact: -0.57,
-  onlyOne: -0.592,
-} as const;
-
-/** Returns how likely it is that the first skill of a ranking is the one that is meant, 0 to 1. */
-export function confidenceOf(text: string, ranking: readonly Ranked[]): number {
-  const [first, second] = ranking;
-  if (!first) return 0;
-  const { score, evidence } = first;
-  const margin = score - (second?.score ?? 0);
-  const said = text.trim();
-  const odds =
-    weights.base +
-    weights.logScore * Math.log(score + 0.01) +
-    weights.lead * (margin / score) +
-    weights.margin * margin +
-    weights.inName * Math.min(1, evidence.inName / 9) +
-    weights.rarest * (evidence.rarest / 4) +
-    weights.found * Math.min(1, evidence.found / 3) +
-    weights.line * evidence.line +
-    weights.logMass * Math.log(evidence.mass + 1) +
-    (isTold(said) ? weights.isTold : 0) +
-    (asksFact(said) ? weights.asksFact : 0) +
-    (evidence.found <= 1 ? weights.onlyOne : 0);
-  return 1 / (1 + Math.exp(-odds));
-}
-
-/** Whether a sentence tells something ("the bus was late") and asks for nothing. */
-export function isTold(text: string): boolean {
-  return telling.test(text) && !asking.test(text);
-}
-
-/** Whether a question is about the world ("how far is the moon") and not about the person's own things. */
-function asksFact(text: string): boolean {
-  return factual.test(text) && !personal.test(text);
-}
-
-const telling =
-  /^(?:(?:oh|well|so|yes|no|ok|okay|sorry|haha|wow|and|but),? )*(?:i|we|you|he|she|they|it|the|my|our|his|her|your|their|that|this|there|these|those|it's|that's|he's|she's|we're|they're|you're|i'm|i've|i'd|im|ive|happy|ich|wir|das|der|die|es|mein|meine|je|j'ai|c'est|nous|il|elle|estoy|tengo|es|mi)\b/i;
-const asking =
-  /\?|\b(?:please|pls|want|wants|need|needs|like to|can you|could you|would you|help|let's|lets|should|must|what|which|how|when|where|who|why|bitte|möchte|will|brauche|kannst|veux|voudrais|besoin|peux|quiero|necesito|puedes)\b|[,;:] /i;
-const factual =
-  /^(?:how (?:many|far|long|old|tall|big|do|does|did|is|are)|who|why|what (?:is|are|was|were|does|do|did)|what's|is it|is there|do you|does|did|are you|can you (?:see|feel|hear|keep|dream))\b/i;
-const personal = /\b(?:my|our|we|us|me|i|mine)\b/i;

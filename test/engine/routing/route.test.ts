@@ -281,6 +281,25 @@ describe('routing', () => {
       assert.deepEqual([result.skill.id, result.reason.rule], ['knitting', 'continued']);
       assert.deepEqual(result.reason.alsoFits, { agent: 'a', skill: 'tide-table' });
     });
+
+    it('goes on with a message that leans on the last answer, and offers what it mentions', async () => {
+      const leaves = await next('tell me the low water at the harbour');
+      assert.equal(leaves.skill?.id, 'tide-table');
+      for (const text of [
+        'does he know the low water at the harbour',
+        'the other one was for low water at the harbour',
+      ]) {
+        const stays = await next(text);
+        assert.ok(stays.skill);
+        assert.deepEqual([stays.skill.id, stays.reason.alsoFits?.skill], ['knitting', 'tide-table'], text);
+      }
+      // A word that its own sentence explains, and an order, lean on nothing.
+      assert.equal(
+        (await next('what is the low water at the harbour and when is theirs')).skill?.id,
+        'tide-table',
+      );
+      assert.equal((await next('show him the low water at the harbour')).skill?.id, 'tide-table');
+    });
   });
 
   it('knows a skill by the lines it was taught, until its file changes', async () => {

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { rmSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { confidenceOf, SearchIndex, sure } from '../../../src/engine/routing/searchIndex.ts';
+import { confidenceOf, sure } from '../../../src/engine/routing/confidence.ts';
+import { SearchIndex } from '../../../src/engine/routing/searchIndex.ts';
 import { discoverAgents, type FileAgent } from '../../../src/engine/skills/discover.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 

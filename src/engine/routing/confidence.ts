@@ -1,0 +1,117 @@
+/** Says how sure a ranking is, by its evidence and by how the sentence is built. */
+import { wordClass } from './language.ts';
+
+/** What a score says of itself: whether it may be trusted. */
+export interface Evidence {
+  /** Information of the whole request, in nats. */
+  mass: number;
+  /** Information of the words that the skill has too, those of its name, and the rarest one, in nats. */
+  matched: number;
+  inName: number;
+  rarest: number;
+  /** Share of the request that the skill's best line explains, 0 to 1. */
+  line: number;
+  /** Number of words of the request that are more than function words, and how many of them the skill has. */
+  words: number;
+  found: number;
+}
+
+/** From this confidence on, a skill runs unasked. */
+export const sure = 0.66;
+/** From this confidence on, the first skills are offered as choices. Below it, no skill is likely. */
+export const likely = 0.05;
+
+/** Weights of a logistic regression, fitted on requests as people type them. Each is the change of the log odds for one unit of its evidence. */
+const weights = {
+  base: -3.434,
+  logScore: 1.356,
+  /** Lead over the second skill, as a share of the first's score, and in scores. */
+  lead: 0.968,
+  margin: 8.72,
+  /** Information of the words that the name has too, in units of nine nats, at most one. */
+  inName: 2.992,
+  /** Information of the rarest word, in units of four nats. */
+  rarest: 0.838,
+  /** Number of telling words that were found, in threes, at most one. */
+  found: 0.718,
+  line: 0.294,
+  logMass: 1.346,
+  isTold: -1.195,
+  asksFact: -0.57,
+  onlyOne: -0.592,
+} as const;
+
+/** Returns how likely it is that the first skill of a ranking is the one that is meant, 0 to 1. */
+export function confidenceOf(
+  text: string,
+  ranking: readonly { score: number; evidence: Evidence }[],
+): number {
+  const [first, second] = ranking;
+  if (!first) return 0;
+  const { score, evidence } = first;
+  const margin = score - (second?.score ?? 0);
+  const said = text.trim();
+  const odds =
+    weights.base +
+    weights.logScore * Math.log(score + 0.01) +
+    weights.lead * (margin / score) +
+    weights.margin * margin +
+    weights.inName * Math.min(1, evidence.inName / 9) +
+    weights.rarest * (evidence.rarest / 4) +
+    weights.found * Math.min(1, evidence.found / 3) +
+    weights.line * evidence.line +
+    weights.logMass * Math.log(evidence.mass + 1) +
+    (isTold(said) ? weights.isTold : 0) +
+    (asksFact(said) ? weights.asksFact : 0) +
+    (evidence.found <= 1 ? weights.onlyOne : 0);
+  return 1 / (1 + Math.exp(-odds));
+}
+
+/** Whether a sentence tells something ("the bus was late") and asks for nothing. */
+export function isTold(text: string): boolean {
+  return telling.test(text) && !asking.test(text);
+}
+
+/** Whether a question is about the world ("how far is the moon") and not about the person's own things. */
+function asksFact(text: string): boolean {
+  return factual.test(text) && !personal.test(text);
+}
+
+const telling =
+  /^(?:(?:oh|well|so|yes|no|ok|okay|sorry|haha|wow|and|but),? )*(?:i|we|you|he|she|they|it|the|my|our|his|her|your|their|that|this|there|these|those|it's|that's|he's|she's|we're|they're|you're|i'm|i've|i'd|im|ive|happy|ich|wir|das|der|die|es|mein|meine|je|j'ai|c'est|nous|il|elle|estoy|tengo|es|mi)\b/i;
+const asking =
+  /\?|\b(?:please|pls|want|wants|need|needs|like to|can you|could you|would you|help|let's|lets|should|must|what|which|how|when|where|who|why|bitte|möchte|will|brauche|kannst|veux|voudrais|besoin|peux|quiero|necesito|puedes)\b|[,;:] /i;
+const factual =
+  /^(?:how (?:many|far|long|old|tall|big|do|does|did|is|are)|who|why|what (?:is|are|was|were|does|do|did)|what's|is it|is there|do you|does|did|are you|can you (?:see|feel|hear|keep|dream))\b/i;
+const personal = /\b(?:my|our|we|us|me|i|mine)\b/i;
+
+/**
+ * Whether a message leans on the answer before it: it orders nothing, and a word that only that answer explains ("him", "the second
+ * one") comes before `word`, for which another skill fits. What such a message mentions is mostly a detail of the same matter.
+ */
+export function leansBack(text: string, word = ''): boolean {
+  const said = text.toLowerCase();
+  const at = said.search(reference);
+  return at >= 0 && at <= said.indexOf(word) && !beginsWithOrder(said);
+}
+
+/** Whether the first word that is no courtesy may be a verb. Questions and remarks begin with small words, which orders do not. */
+function beginsWithOrder(text: string): boolean {
+  const [first = ''] = text.replace(courtesy, '').match(/\p{L}+/u) ?? [];
+  return first !== '' && wordClass(first) !== 'function' && !remarking.test(first);
+}
+
+const reference = new RegExp(
+  `(?<!\\p{L})(?:${[
+    'he|she|they|him|her|them|his|hers|their|theirs',
+    '(?:the|that|this|these|those|which)(?: \\p{L}+)? ones?',
+    'er|ihm|ihn|(?:der|die|das|den|dem) (?:erste|zweite|dritte|letzte|andere)[nr]?',
+    'elles?|lui|celui|celles?|ceux|(?:le|la) (?:premi(?:er|ère)|deuxième|seconde?|troisième|derni(?:er|ère))|l.autre',
+    'él|ellas?|ellos|es[ea]|(?:el|la) (?:primer[oa]|segund[oa]|tercer[oa]|últim[oa]|otr[oa])',
+  ].join('|')})(?!\\p{L})`,
+  'u',
+);
+const courtesy =
+  /^(?:(?:and|then|now|also|ok|okay|great|good|cool|well|so|please|just|can you|could you|would you|i want you to|und|dann|jetzt|bitte|kannst du|könntest du|et|puis|alors|peux-tu|tu peux|y|luego|ahora|puedes|por favor)\b[,.!]* *)+/;
+const remarking =
+  /^(?:thanks?|thx|sorry|haha|perfect|danke|merci|gracias|warum|wieso|welche[rns]?|wessen|pourquoi|quel(?:le)?s?|cuál(?:es)?|qué|quién|est)$/;
