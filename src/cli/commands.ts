@@ -175,6 +175,22 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         (await import('./routeCommand.ts')).routeCommand(request, options, terminal),
     },
     {
+      name: 'teach',
+      description: 'let a model write how people ask for a skill, for all or one',
+      arguments: [new Argument('[skill]', 'its name, or agent:name')],
+      options: [
+        new Option('--language <name>', 'your language beside English; the system’s if missing'),
+        new Option('--list', 'show the requests that were written'),
+        new Option('--add <request>', 'add one of your own'),
+        new Option('--forget', 'delete them'),
+        new Option('--forget-choices', 'delete what was learned from the skills that you chose'),
+        yes(),
+        json('with --list, as JSON'),
+      ],
+      run: async ({ word, options, terminal }) =>
+        (await import('./teachCommand.ts')).teachCommand(word, options, terminal),
+    },
+    {
       name: 'lint',
       description: 'check skill files, in a folder or all of them',
       arguments: [new Argument('[folder]')],

@@ -105,7 +105,9 @@ async function runOnce(
   }
   if (choices.length === 0 || options.json || !terminal.canAsk) return outcome;
   const chosen = await chooseLikely(choices, signal);
-  return chosen ? runOnce(telos, { ...request, skill: chosen }, options, terminal, signal) : outcome;
+  return chosen
+    ? runOnce(telos, { ...request, skill: chosen, isChoice: true }, options, terminal, signal)
+    : outcome;
 }
 
 /** Returns the choice of a person who presses its number, or Enter for the first. Returns undefined for any other key. */

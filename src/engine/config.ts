@@ -77,6 +77,8 @@ export interface Config {
   routingMode: RoutingMode;
   /** `TELOS_ROUTING_MODEL`: the model that is asked which skill fits. If undefined, the provider's usual one. */
   routingModel: string | undefined;
+  /** False if `TELOS_ROUTING_LEARN` or the setting is `off`: then it counts for nothing which skills the person chose before. */
+  routingLearns: boolean;
   /** `TELOS_MAX_ROUNDS`, a flag or a setting: rounds of a run before it asks whether to go on. If undefined, the skill's or 20. */
   maxRounds: number | undefined;
   /** The limits that are set. NaN means that a limit cannot be read: then nothing runs, since the user wanted a limit. */
@@ -101,6 +103,7 @@ export interface ConfigOverrides extends Partial<Record<BudgetName, string | und
   replayFile?: string | undefined;
   routingMode?: string | undefined;
   routingModel?: string | undefined;
+  routingLearns?: string | undefined;
   maxRounds?: string | undefined;
   skillsDir?: string | undefined;
   workingRoot?: string | undefined;
@@ -158,10 +161,13 @@ export function loadConfig(overrides: ConfigOverrides = {}): Config {
     replayFile: value('replayFile', 'TELOS_REPLAY_FILE'),
     routingMode: routingModes.find(mode => mode === wantedMode) ?? 'auto',
     routingModel: value('routingModel', 'TELOS_ROUTING_MODEL'),
+    routingLearns: !/^(?:off|false|no|0)$/i.test(value('routingLearns', 'TELOS_ROUTING_LEARN') ?? 'on'),
     maxRounds: roundsIn(wantedRounds),
     budget: budgetOf(value),
   };
   origins['routingMode'] = { origin: 'default', ...origins['routingMode'], value: config.routingMode };
+  const learns = config.routingLearns ? 'on' : 'off';
+  origins['routingLearns'] = { origin: 'default', ...origins['routingLearns'], value: learns };
   noteProviderVariables(sources);
   const problems = [...(envFile.problem ? [envFile.problem] : []), ...budgetProblems({ ...config, origins })];
   if (wantedMode && wantedMode !== config.routingMode) {
@@ -211,6 +217,7 @@ type Setting =
   | 'replayFile'
   | 'routingMode'
   | 'routingModel'
+  | 'routingLearns'
   | 'maxRounds';
 
 interface Sources {

@@ -1,6 +1,5 @@
 /** Opens the engine: lists the agents, routes requests, and runs them as a stream of events. */
 
-import { rm } from 'node:fs/promises';
 import type { AgentCard } from '../protocol/agentCard.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
 import type { AgentOrigin, InstallPlan } from '../protocol/installPlan.ts';
@@ -16,16 +15,17 @@ import type { Human, SignInPort } from './human.ts';
 import { hiddenIn } from './mcp/config.ts';
 import { explainCall } from './policy/decide.ts';
 import { type Decision, openReviews } from './policy/decision.ts';
-import { type FrontendProviders, Models, type ProviderChoice } from './providers/create.ts';
+import { createProvider, type FrontendProviders, Models, type ProviderChoice } from './providers/create.ts';
 import type { Provider } from './providers/provider.ts';
 import { recordRouting } from './records/logFile.ts';
 import { record } from './records/record.ts';
 import { type Redactor, redactor, secretsIn } from './redact.ts';
+import { LearnedChoices } from './routing/learnedChoices.ts';
 import { type RouteResult, Router, routeFirst } from './routing/route.ts';
-import { TaughtLines } from './routing/routeModel.ts';
 import type { Ranked } from './routing/searchIndex.ts';
+import { Teaching } from './routing/teaching.ts';
 import { DayUse, openBudget } from './run/budget.ts';
-import { routingModel } from './run/meter.ts';
+import { meteredProvider, routingModel } from './run/meter.ts';
 import { foldersOf } from './run/prepare.ts';
 import { type Engine, newRun, type RunRequest } from './run/request.ts';
 import { startRun } from './run/start.ts';
@@ -64,25 +64,38 @@ export interface FrontendParts {
 export class Telos {
   /** The agents that were installed, replaced or removed, for undo. */
   readonly replaced: ReplacedFolders;
+  /** The requests that skills were taught, which count like their own triggers. */
+  readonly teaching: Teaching;
   readonly #engine: Engine;
+  readonly #choices: LearnedChoices;
   readonly #today: DayUse;
 
-  private constructor(engine: Engine) {
+  private constructor(engine: Engine, choices: LearnedChoices) {
     this.#engine = engine;
+    this.#choices = choices;
     this.replaced = new ReplacedFolders(engine.config);
+    this.teaching = new Teaching({
+      ...engine,
+      model: choice => teachingModel(engine, choice),
+      write: writeWhole,
+      refresh: () => this.refresh(),
+    });
     this.#today = new DayUse(engine.config.dataDir);
   }
 
   /** Opens Telos. Reads nothing yet; skills are looked for at the first call that needs them. */
   static open(config: Config, { providers, ripgrep, signIn }: FrontendParts = {}): Telos {
     const models = new Models(config, providers);
+    const choices = new LearnedChoices(config.dataDir, writeWhole);
     const router = new Router({
       mode: config.routingMode,
       dataDir: config.dataDir,
       provider: () => unattended({ config, models }),
+      ...(config.routingLearns && { choices }),
     });
     const catalog = new Catalog(config);
-    return new Telos({ config, catalog, models, router, changes: new ChangeStore(config), ripgrep, signIn });
+    const changes = new ChangeStore(config);
+    return new Telos({ config, catalog, models, router, changes, ripgrep, signIn }, choices);
   }
 
   get config(): Config {
@@ -144,20 +157,21 @@ export class Telos {
     return routeFirst(request, this.#engine, signal);
   }
 
-  /** Returns the requests that a skill was taught. They count like its own triggers. */
-  taught(skill: Skill): readonly string[] {
-    return new TaughtLines(this.config.dataDir).of(skill.file);
+  /**
+   * Keeps that the person chose `request.skill` for the words of the request, unless the setting is off. Throws errors of the file
+   * system.
+   */
+  async learnChoice({ text, skill, conversation }: RunRequest): Promise<void> {
+    if (!skill || !this.config.routingLearns) return;
+    const safe = (await this.fullRedactor()).text(text);
+    const { agent, skill: id } = conversation?.skill ?? {};
+    const stayed = agent === skill.agent && id === skill.skill;
+    await this.#choices.learn(safe, skill, stayed);
   }
 
-  /**
-   * Keeps the requests that mean a skill, in place of its earlier ones; none deletes them. They lie in the data folder and hold until the
-   * skill's file changes. Throws errors of the file system.
-   */
-  async teach(skill: Skill, lines: readonly string[]): Promise<void> {
-    const { file, text } = new TaughtLines(this.config.dataDir).forWriting(skill.file, lines);
-    if (text === undefined) await rm(file, { force: true });
-    else await writeWhole(file, text);
-    this.refresh();
+  /** Deletes what was learned from the person's choices, and returns how many there were. Throws errors of the file system. */
+  async forgetChoices(): Promise<number> {
+    return this.#choices.forget();
   }
 
   /** Returns the skills that fit a request by their words, best first, whatever `route` decides. At most ten. */
@@ -286,6 +300,8 @@ export class Telos {
    */
   run(request: RunRequest, human: Human, signal: AbortSignal): AsyncIterable<RunEvent> {
     const run = newRun(request, human, this.config);
+    // A choice that cannot be kept is lost, and nothing else.
+    if (request.isChoice) void this.learnChoice(request).catch(() => {});
     return record(startRun(run, this.#engine, signal), run, this.config.dataDir);
   }
 }
@@ -293,3 +309,13 @@ export class Telos {
 /** Returns the model that chooses a skill outside of a run. Its usage is logged by itself. */
 const unattended = (engine: Pick<Engine, 'config' | 'models'>): Promise<Provider | undefined> =>
   routingModel(engine, openBudget(engine.config), event => recordRouting(event, engine.config.dataDir));
+
+/** Returns the model that writes requests for skills, or undefined if a recording answers. Its usage is logged by itself. */
+async function teachingModel(
+  { config }: Pick<Engine, 'config'>,
+  choice: ProviderChoice,
+): Promise<Provider | undefined> {
+  if (choice.recording) return undefined;
+  const report = (event: RunEvent): void => recordRouting(event, config.dataDir);
+  return meteredProvider(await createProvider(config, choice), openBudget(config), report);
+}

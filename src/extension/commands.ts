@@ -63,6 +63,8 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.runSkillFile': async (uri: vscode.Uri) => (await picking()).runSkillFile(pick, uri),
     'telos.previewRouting': async (text?: unknown, file?: unknown) =>
       (await import('./skills/previewRouting.ts')).askAndPreview(current, view, text, file),
+    'telos.teachSkills': async () => (await teaching()).teachSkills(current),
+    'telos.forgetChoices': async () => (await teaching()).forgetChoices(current),
     'telos.whatIsMissing': async (node: SkillNode) =>
       (await import('./skills/skillTree.ts')).showMissing(node),
     'telos.refresh': () => current.refresh(),
@@ -114,6 +116,7 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
 
 const conversations = () => import('./runs/openConversation.ts');
 const picking = () => import('./pickSkill.ts');
+const teaching = () => import('./skills/teachSkills.ts');
 const folders = () => import('./skills/skillFolders.ts');
 const packs = () => import('./skills/agentPacks.ts');
 const trust = () => import('./editor/permissions.ts');

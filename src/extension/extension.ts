@@ -53,7 +53,8 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
   const editors = new LastEditor();
   const kept = new StoredConversations(() => current.openTelos());
   const changes = new RunChangesView(current);
-  const desk = { extensionUri: context.extensionUri, current, log, chats, editors, kept, changes };
+  const memory = context.globalState;
+  const desk = { extensionUri: context.extensionUri, current, log, chats, editors, kept, changes, memory };
   const { chat, registration } = registerChatView(desk, context.workspaceState);
   const { panels, registration: panelRegistration } = registerChatPanels(desk);
   const runs = new NativeRuns(current);

@@ -94,13 +94,14 @@ export interface SkillRef {
 
 /**
  * Why a skill was picked:
- * `chosen` by the person in a list; `explicit` by `/name`, `$name` or `agent:name`;
+ * `chosen` by the person in a list; `learned` because the person chose it for the same words before; `explicit` by `/name`, `$name` or `agent:name`;
  * `name` because its name is in the request; `misspelt` because the request has a word that is almost its name; `index` by the search index; `model` by a question to a model;
  * `continued` because the conversation continues with its skill;
  * `without_skill` if no skill was picked: the run looks for one itself.
  */
 export type RouteRule =
   | 'chosen'
+  | 'learned'
   | 'explicit'
   | 'name'
   | 'misspelt'
@@ -352,6 +353,8 @@ function describeReason(reason: RouteReason, say: Say): string {
   switch (reason.rule) {
     case 'chosen':
       return say('chosen by you');
+    case 'learned':
+      return say('chosen by you for these words before');
     case 'explicit':
       return reason.matched ? say('requested as {0}', reason.matched) : say('requested by name');
     case 'misspelt':

@@ -51,6 +51,12 @@ export function formatCost(dollars: number): string {
   return `$${dollars.toFixed(dollars > 0 && dollars < 1 ? 4 : 2)}`;
 }
 
+/** Formats an estimate in US dollars, in whole cents: "about $0.02", "under $0.01". */
+export function roughCost(dollars: number, say: Say = english): string {
+  if (dollars === 0) return say('nothing');
+  return dollars < 0.01 ? say('less than {0}', '$0.01') : say('about {0}', `$${dollars.toFixed(2)}`);
+}
+
 export const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
 /** Returns the sum of both. The cost is unknown if a part of it is unknown. */

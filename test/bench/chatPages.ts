@@ -42,6 +42,7 @@ export async function streamInto(view: View, text: string, limitMs: number): Pro
     readInfo: async () => info,
     isTrusted: () => true,
     changed: () => {},
+    unsure: () => {},
     approvalAsked: () => {},
     runEnded: () => {},
   });

@@ -14,12 +14,16 @@ export interface Evidence {
   /** Number of words of the request that are more than function words, and how many of them the skill has. */
   words: number;
   found: number;
+  /** How much the request is like one for which the person chose the skill, 0 to 1. */
+  chosen: number;
 }
 
 /** From this confidence on, a skill runs unasked. */
 export const sure = 0.66;
 /** From this confidence on, the first skills are offered as choices. Below it, no skill is likely. */
 export const likely = 0.05;
+/** From this likeness on, a request is taken for the same as one for which the person chose a skill. */
+export const same = 0.9;
 
 /** Weights of a logistic regression, fitted on requests as people type them. Each is the change of the log odds for one unit of its evidence. */
 const weights = {
@@ -39,6 +43,8 @@ const weights = {
   isTold: -1.195,
   asksFact: -0.57,
   onlyOne: -0.592,
+  /** Not fitted: a request that is half like one for which the skill was chosen is as sure as one with a clear lead. */
+  chosen: 3,
 } as const;
 
 /** Returns how likely it is that the first skill of a ranking is the one that is meant, 0 to 1. */
@@ -60,6 +66,7 @@ export function confidenceOf(
     weights.rarest * (evidence.rarest / 4) +
     weights.found * Math.min(1, evidence.found / 3) +
     weights.line * evidence.line +
+    weights.chosen * evidence.chosen +
     weights.logMass * Math.log(evidence.mass + 1) +
     (isTold(said) ? weights.isTold : 0) +
     (asksFact(said) ? weights.asksFact : 0) +

@@ -5,10 +5,12 @@ import { TelosError } from '../errors.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Catalog } from '../skills/catalog.ts';
 import type { FileAgent } from '../skills/discover.ts';
-import { confidenceOf, leansBack, likely, sure } from './confidence.ts';
-import { askModel, type Candidate, TaughtLines } from './routeModel.ts';
+import { confidenceOf, leansBack, likely, same, sure } from './confidence.ts';
+import type { LearnedChoices } from './learnedChoices.ts';
+import { askModel, type Candidate } from './routeModel.ts';
 import { findSkill, type Match, matchExplicit, matchMisspelt, matchName } from './routeName.ts';
 import { type Ranked, SearchIndex } from './searchIndex.ts';
+import { TaughtLines } from './teaching.ts';
 
 /** The result if no skill fits well enough to run unasked. */
 export interface NoMatch {
@@ -60,6 +62,8 @@ export interface RouterOptions {
   provider: () => Promise<Provider | undefined>;
   /** Folder of the lines that skills were taught. Without it none are read. */
   dataDir?: string;
+  /** What the person has chosen before. Without it nothing is learned. */
+  choices?: LearnedChoices;
   /** Returns an existing index, which replaces the router's own. */
   index?: () => Promise<SearchIndex>;
 }
@@ -107,14 +111,17 @@ export class Router {
     const { sure: named, isOrdered, unsure } = matchName(text, agents);
     const certain = matchExplicit(text, agents) ?? (isOrdered ? undefined : named);
     if (certain) return certain;
-    if (this.#options.mode === 'name') return named ?? noMatch(text, agents, []);
+    const { mode } = this.#options;
+    if (mode === 'name') return named ?? noMatch(text, agents, []);
     const ranking = await this.#rank(routing);
     const confidence = confidenceOf(text, ranking);
+    const before = mode === 'model' ? undefined : chosenBefore(ranking);
+    if (before) return before;
     if (named && !contradicts(named, ranking, confidence)) return named;
     const meant = unsure.find(match => isSame(match, ranking[0]));
     if (meant && confidence >= sure) return meant;
     signal.throwIfAborted();
-    const answer = this.#options.mode === 'local' ? undefined : await this.#ask(routing, agents, ranking);
+    const answer = mode === 'local' ? undefined : await this.#ask(routing, agents, ranking);
     if (answer?.result) return answer.result;
     const local = byIndex(text, agents, ranking, confidence);
     return answer ? { ...local, notice: answer.notice } : local;
@@ -131,7 +138,9 @@ export class Router {
     const certain = matchExplicit(text, agents) ?? (isOrdered ? undefined : named);
     if (certain) return switched(running, certain);
     if (this.#options.mode === 'name') return goOn(running);
-    const ranking = await this.#rank(routing);
+    const ranking = await this.#rank(routing, running);
+    const before = chosenBefore(ranking);
+    if (before) return isSame(running, before) ? goOn(running) : switched(running, before);
     const other = ranking.find(ranked => !isSame(running, ranked));
     const now = ranking.find(ranked => isSame(running, ranked))?.score ?? 0;
     const confidence = isSame(running, ranking[0]) ? 0 : confidenceOf(text, ranking);
@@ -146,7 +155,7 @@ export class Router {
     const answer = isWorthAsking ? await this.#ask(routing, agents, ranking, running) : undefined;
     if (answer?.result?.skill) return switched(running, answer.result);
     if (answer && !answer.notice) return goOn(running);
-    const fits = passes(offering) ? { agent: other.agent.name, skill: other.skill.id } : undefined;
+    const fits = passes(offering) ? refOf(other) : undefined;
     const result = goOn(running, fits);
     return answer?.notice ? { ...result, notice: answer.notice } : result;
   }
@@ -157,12 +166,15 @@ export class Router {
     all: readonly FileAgent[],
     agentName: string | undefined,
     limit = 10,
+    running?: Running,
   ): Promise<readonly Ranked[]> {
-    return (await this.#indexOf(all)).rank(text, limit, agentName);
+    const now = running && running !== 'none' ? refOf(running) : undefined;
+    const liked = await this.#options.choices?.likeness(text, now);
+    return (await this.#indexOf(all)).rank(text, limit, agentName, liked);
   }
 
-  #rank({ text, all, agentName }: Routing): Promise<readonly Ranked[]> {
-    return this.rank(text, all, agentName, shortlist);
+  #rank({ text, all, agentName }: Routing, running?: Running): Promise<readonly Ranked[]> {
+    return this.rank(text, all, agentName, shortlist, running);
   }
 
   /** Returns the model's choice, undefined if there is no model, or only a notice if the model failed. */
@@ -273,10 +285,19 @@ function contradicts(named: Match, ranking: readonly Ranked[], confidence: numbe
   return first.score > 2 * own;
 }
 
+/** Returns the skill that the person chose for the same words, if any. */
+function chosenBefore(ranking: readonly Ranked[]): Match | undefined {
+  const [found] = ranking
+    .filter(({ evidence }) => evidence.chosen >= same)
+    .sort((a, b) => b.evidence.chosen - a.evidence.chosen);
+  return found && { agent: found.agent, skill: found.skill, reason: { rule: 'learned' } };
+}
+
+const refOf = ({ agent, skill }: Candidate): SkillRef => ({ agent: agent.name, skill: skill.id });
+
 function switched(running: Running, match: Match): Match {
   if (isSame(running, match)) return match;
-  const from =
-    running === 'none' ? { agent: '', skill: '' } : { agent: running.agent.name, skill: running.skill.id };
+  const from = running === 'none' ? { agent: '', skill: '' } : refOf(running);
   return { ...match, reason: { ...match.reason, switchedFrom: from } };
 }
 
@@ -373,9 +394,6 @@ function noMatch(
     skill: undefined,
     choices: choices.slice(0, offered),
     ...(misspelt && { didYouMean: misspelt.skill.id }),
-    suggestions: [...suggestions, ...rest].map(({ agent, skill }) => ({
-      agent: agent.name,
-      skill: skill.id,
-    })),
+    suggestions: [...suggestions, ...rest].map(refOf),
   };
 }

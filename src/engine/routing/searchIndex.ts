@@ -18,8 +18,8 @@ import {
   Vocabulary,
   wordClass,
 } from './language.ts';
-import type { TaughtLines } from './routeModel.ts';
 import { type SearchDocument, SearchReader } from './searchDocument.ts';
+import type { TaughtLines } from './teaching.ts';
 
 /** A skill with the share of a request that it explains. */
 export interface Ranked {
@@ -82,6 +82,11 @@ const mostWords = 300;
 const longestRequest = 20_000;
 /** Factor for the skills of an agent whose name is in the request, so that it breaks a tie. */
 const agentNamed = 1.25;
+/**
+ * Most that a skill's score gains from earlier choices of the person. Low, since the others have none: a request in the words of another
+ * skill still finds that one.
+ */
+const mostLiked = 0.1;
 /**
  * Factor for small talk. "Sounds good to me" or "cancel" alone names nothing that a skill could do. That holds even if a skill
  * has the same words.
@@ -149,15 +154,16 @@ export class SearchIndex {
 
   /**
    * Returns the skills that explain most of the request, best first. Skills that share no word with it are left out. Shadowed
-   * skills count only if their agent alone is asked.
+   * skills count only if their agent alone is asked. `liked` is what `LearnedChoices.likeness` returns.
    */
-  rank(text: string, limit: number, agentName?: string): Ranked[] {
+  rank(text: string, limit: number, agentName?: string, liked?: ReadonlyMap<string, number>): Ranked[] {
     const request = this.#weigh(text);
-    if (request.terms.length === 0) return [];
+    if (request.terms.length === 0 && !liked?.size) return [];
+    const likeness = ({ agent, skill }: IndexEntry): number => liked?.get(`${agent.name}:${skill.id}`) ?? 0;
     const found: { entry: IndexEntry; score: number }[] = [];
     for (const entry of this.#entries) {
       if (!isAsked(entry, agentName)) continue;
-      const score = wordScore(entry.document, request);
+      const score = wordScore(entry.document, request) + mostLiked * likeness(entry);
       if (score > 0) found.push({ entry, score });
     }
     found.sort((a, b) => b.score - a.score);
@@ -172,8 +178,9 @@ export class SearchIndex {
     for (const item of found) {
       const line = this.#lineScore(item.entry.document, request);
       lines.set(item.entry, line);
-      const score = request.trust * ((1 - lineShare) * item.score + lineShare * line);
-      item.score = isNamed(item.entry.agent, text) ? score * agentNamed : score;
+      const bonus = mostLiked * likeness(item.entry);
+      const score = request.trust * ((1 - lineShare) * (item.score - bonus) + lineShare * line);
+      item.score = bonus + (isNamed(item.entry.agent, text) ? score * agentNamed : score);
     }
     for (const { forms } of request.terms) for (const { id } of forms) this.#wanted[id] = 0;
     found.sort((a, b) => b.score - a.score);
@@ -193,6 +200,7 @@ export class SearchIndex {
         line: lines.get(entry) ?? 0,
         words: request.telling,
         found: shared.filter(({ isTelling }) => isTelling).length,
+        chosen: likeness(entry),
       };
       return { agent, skill, score, words, evidence };
     });

@@ -130,6 +130,7 @@ function configWith(keys: Readonly<Record<string, string>>): Config {
     skillsDir: setting('skillsFolder'),
     workingRoot: setting('workingDirRoot'),
     routingMode: auto(setting('routing.mode')),
+    routingLearns: settings.get('routing.learn') === false ? 'off' : undefined,
     routingModel: setting('routing.model'),
     replayFile: setting('replayFile'),
     maxRounds: settings.get<number | null>('maxRounds')?.toString(),

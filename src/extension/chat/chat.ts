@@ -31,6 +31,8 @@ export interface ChatPorts extends RequestPorts {
   readInfo(): Promise<ChatInfo>;
   /** Called when a run starts or ends, a question is asked or answered, or another conversation is shown. */
   changed(): void;
+  /** Called when a request ended because no skill was sure. */
+  unsure(): void;
   /** Called when a question waits. The chat may be out of sight. */
   approvalAsked(request: ApprovalRequest): void;
   /** Called when a run has ended by itself and no request waits behind it. The chat may be out of sight. */
@@ -138,6 +140,7 @@ export class Chat {
     const show: ShowEvent = (event, isStored) => {
       if (event.type === 'run_start' && isStored) conversation.noteStored(event.runId);
       this.#append(conversation, event);
+      if (event.type === 'run_end' && event.outcome === 'no_match') this.#ports.unsure();
     };
     const one = { request, earlier, place };
     this.#activate('own', signal => requestRun(one, this.#ports, this.#approvals, show, signal));
@@ -248,7 +251,8 @@ export class Chat {
     this.#conversation = found.conversation;
     const attachments = [...(found.request.attachments ?? []), ...more];
     const handed = attachments.length > 0 ? { attachments } : {};
-    this.#start({ ...found.request, text, ...handed }, found.conversation.earlier);
+    // Other words are not the ones for which the person chose the skill.
+    this.#start({ ...found.request, isChoice: false, text, ...handed }, found.conversation.earlier);
     if (this.#feed.isFollowed) await this.show(null, 0);
   }
 

@@ -27,6 +27,8 @@ export interface ChatDesk {
   editors: LastEditor;
   kept: StoredConversations;
   changes: RunChangesView;
+  /** Keeps what the person has answered for all windows. */
+  memory: vscode.Memento;
 }
 
 /** The place in which a chat is shown. */
@@ -66,8 +68,13 @@ export class ChatHost implements PlacedChat {
         place.changed();
         if (!this.chat.isRunning) void this.#sayToday();
       },
+<<<<<<< HEAD
       approvalAsked: request => this.#sayAsked(request),
       runEnded: outcome => this.#sayEnded(outcome),
+=======
+      unsure: () => void this.#offerTeaching(),
+      approvalAsked: request => this.#notifyHidden(request),
+>>>>>>> c0e428b (routing: learn from the skills that a person chooses, and let a model write how people ask for skills)
     });
     desk.chats.add(this);
   }
@@ -250,17 +257,22 @@ export class ChatHost implements PlacedChat {
     const request = {
       text,
       ...(attachments.length > 0 && { attachments }),
-      ...(skill && { skill }),
+      ...(skill && { skill, isChoice: true }),
       ...(withoutSkill && { withoutSkill }),
       ...(anew && { continuation: 'anew' as const }),
     };
     return message.instead ? this.chat.submitInstead(request) : this.chat.submit(request);
   }
 
+  async #offerTeaching(): Promise<void> {
+    const { offerTeaching } = await import('../skills/teachSkills.ts');
+    await offerTeaching(this.#desk.current, this.#desk.memory);
+  }
+
   async #pickSkill(text: string): Promise<void> {
     const skill = await previewRouting(this.#desk.current, text);
     if (!skill) return;
-    await this.chat.submitInstead({ text, skill });
+    await this.chat.submitInstead({ text, skill, isChoice: true });
     await this.#place.focus();
   }
 

@@ -4,7 +4,7 @@
  */
 import * as vscode from 'vscode';
 import type { RunRequest } from '../../engine/run/request.ts';
-import type { Agent } from '../../engine/skills/agent.ts';
+import type { Agent, Skill } from '../../engine/skills/agent.ts';
 import type { Telos } from '../../engine/telos.ts';
 import { describeRoute, type SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
@@ -14,6 +14,8 @@ import { descriptionOf, pickableSkills } from './skillFiles.ts';
 interface RoutingItem extends vscode.QuickPickItem {
   /** Missing for a separator. */
   ref?: SkillRef;
+  /** The skill whose requests the item's button shows. */
+  skill?: Skill;
 }
 
 /** Implements the command. It takes the request, if that is known already, and the SKILL.md that the person looks at. */
@@ -26,7 +28,7 @@ export async function askAndPreview(
   const request = typeof text === 'string' && text.trim() ? text : await askRequest();
   if (!request) return;
   const skill = await previewRouting(current, request, typeof file === 'string' ? file : undefined);
-  if (skill) await chat.submitInstead({ text: request, skill });
+  if (skill) await chat.submitInstead({ text: request, skill, isChoice: true });
 }
 
 /** Shows which skills fit a request, and returns the one to run it. `file` is the SKILL.md that the person looks at. */
@@ -35,14 +37,50 @@ export async function previewRouting(
   request: string,
   file?: string,
 ): Promise<SkillRef | undefined> {
-  const picked = await vscode.window.showQuickPick(listItems(current, request, file), {
-    title: vscode.l10n.t('Skills for “{0}”', plainLabel(request, 60)),
-    placeHolder: vscode.l10n.t('Pick one to run the request with it, or press Escape'),
-    matchOnDescription: true,
-    matchOnDetail: true,
-  });
-  return picked?.ref;
+  for (;;) {
+    const picked = await showPreview(current, request, file);
+    if (!picked?.edits) return picked?.ref;
+    const { editRequests } = await import('./teachSkills.ts');
+    await editRequests(current, picked.edits);
+  }
 }
+
+/** Returns the item that the person picked, with `edits` if its requests are to be shown. Undefined after Escape. */
+async function showPreview(
+  current: CurrentTelos,
+  request: string,
+  file: string | undefined,
+): Promise<{ ref?: SkillRef; edits?: Skill } | undefined> {
+  const pick = vscode.window.createQuickPick<RoutingItem>();
+  pick.title = vscode.l10n.t('Skills for “{0}”', plainLabel(request, 60));
+  pick.placeholder = vscode.l10n.t('Pick one to run the request with it, or press Escape');
+  pick.matchOnDescription = true;
+  pick.matchOnDetail = true;
+  pick.busy = true;
+  try {
+    return await new Promise((resolve, reject) => {
+      pick.onDidAccept(() => {
+        const ref = pick.selectedItems[0]?.ref;
+        if (ref) resolve({ ref });
+      });
+      pick.onDidTriggerItemButton(({ item }) => item.skill && resolve({ edits: item.skill }));
+      pick.onDidHide(() => resolve(undefined));
+      pick.show();
+      listItems(current, request, file).then(items => {
+        pick.items = items;
+        pick.busy = false;
+      }, reject);
+    });
+  } finally {
+    pick.dispose();
+  }
+}
+
+/** The button that shows and edits the requests of a skill. */
+const editing = (): vscode.QuickInputButton => ({
+  iconPath: new vscode.ThemeIcon('edit'),
+  tooltip: vscode.l10n.t('Requests That Mean This Skill'),
+});
 
 async function askRequest(): Promise<string | undefined> {
   return vscode.window.showInputBox({
@@ -68,11 +106,15 @@ async function listItems(
   const ranked = ranking.map(({ agent, skill, score, words }, index): RoutingItem => {
     const facts = [agent.name, vscode.l10n.t('{0}. with score {1}', index + 1, score.toFixed(2))];
     if (skill.file === file) facts.push(vscode.l10n.t('this skill'));
+    const taught = telos.teaching.linesOf(skill).length;
+    if (taught > 0) facts.push(vscode.l10n.t('{0} written requests', taught));
     return {
       label: plainLabel(skill.id),
       description: plainLabel(facts.join(' · ')),
       detail: plainLabel(`${words.slice(0, 3).join(', ')} — ${descriptionOf(skill)}`),
       ref: { agent: agent.name, skill: skill.id },
+      skill,
+      buttons: [editing()],
     };
   });
   const shown = new Set(ranking.map(({ skill }) => skill.file));
@@ -109,6 +151,8 @@ async function decide(telos: Telos, text: string): Promise<{ item?: RoutingItem;
     description: plainLabel(facts.filter(Boolean).join(' · ')),
     detail: plainLabel(describeRoute(agent.name, skill.id, reason, vscode.l10n.t)),
     ref: { agent: agent.name, skill: skill.id },
+    skill,
+    buttons: [editing()],
   };
   return { item, notice };
 }
@@ -126,6 +170,8 @@ async function restItems(
     ),
     detail: plainLabel(descriptionOf(skill)),
     ref: { agent: agent.name, skill: skill.id },
+    skill,
+    buttons: [editing()],
   }));
 }
 

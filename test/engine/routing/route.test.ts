@@ -1,11 +1,10 @@
 /** A request comes to the skill it means, by name, by the index or by a model's word; else to none, with suggestions. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig, type RoutingMode } from '../../../src/engine/config.ts';
 import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
 import { type RouteResult, Router } from '../../../src/engine/routing/route.ts';
-import { routingProvider, TaughtLines, writeLines } from '../../../src/engine/routing/routeModel.ts';
+import { routingProvider } from '../../../src/engine/routing/routeModel.ts';
 import { discoverAgents, type FileAgent } from '../../../src/engine/skills/discover.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -300,39 +299,5 @@ describe('routing', () => {
       );
       assert.equal((await next('show him the low water at the harbour')).skill?.id, 'tide-table');
     });
-  });
-
-  it('knows a skill by the lines it was taught, until its file changes', async () => {
-    const agents = agentsOf(tools);
-    const skill = agents[0]?.skills.find(({ id }) => id === 'tide-table');
-    assert.ok(skill);
-    const dataDir = join(folder.path, 'data');
-    const kept = new TaughtLines(dataDir).forWriting(skill.file, [
-      'can we walk to the island',
-      'x'.repeat(900),
-    ]);
-    folder.add({ [kept.file.slice(folder.path.length)]: kept.text ?? '' });
-    const lines = new TaughtLines(dataDir).of(skill.file);
-    assert.deepEqual([lines[0], lines[1]?.length], ['can we walk to the island', 200]);
-    const router = new Router({ mode: 'local', provider: async () => undefined, dataDir });
-    const ask = () =>
-      router.route({
-        text: 'could we walk to the island',
-        all: [...agents],
-        signal: new AbortController().signal,
-      });
-    assert.equal(chosen(await ask()), 'a/tide-table');
-    writeFileSync(skill.file, '---\ndescription: Tells low water\n---\n');
-    assert.deepEqual(new TaughtLines(dataDir).of(skill.file), []);
-    assert.equal(chosen(await ask()), undefined);
-  });
-
-  it('writes lines with a model, without its bullets', async () => {
-    const skill = agentsOf(tools)[0]?.skills[0];
-    assert.ok(skill);
-    const model = answering('1. how high is the sea\n- "wann ist Flut"\n\n');
-    const lines = await writeLines(model, skill, 'German', new AbortController().signal);
-    assert.deepEqual(lines, ['how high is the sea', 'wann ist Flut']);
-    assert.match(model.asked[0]?.system ?? '', /eight in German/);
   });
 });

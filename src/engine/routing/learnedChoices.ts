@@ -1,0 +1,172 @@
+/** Keeps which skills a person chose for which words, in the data folder, so that the same words find them again. */
+import { readFileSync, statSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SkillRef } from '../../protocol/run.ts';
+import { eachWord, expectedShare, openGlossary, wordClass } from './language.ts';
+
+/** A skill that a person chose for a request. */
+export interface LearnedChoice extends SkillRef {
+  /** The request's words in lower case, each once. Neither its sentence nor anything that may be a key is kept. */
+  words: readonly string[];
+  /** The person stayed with the skill of the conversation. This says nothing about a first request. */
+  stayed?: true;
+}
+
+/** Choices that are kept, the latest ones, and how long a choice may be. A file of more is cut when the next one is kept. */
+const mostChoices = 400;
+const mostWords = 40;
+const longestName = 200;
+/** Keys are longer than words, and have digits. */
+const longestWord = 24;
+const longestWithDigits = 5;
+/** A longer file is not Telos's own. */
+const mostBytes = 1_000_000;
+/** Times that a choice is written again if another window wrote in between. */
+const mostAttempts = 5;
+/** Requests that are less alike have nothing to do with each other. */
+const leastAlike = 0.4;
+
+/** Writes a file in one step, unless `mayPlace` says at the last moment that it may not. See `writeWhole`. */
+export type WriteFile = (path: string, text: string, mayPlace?: () => boolean) => Promise<boolean>;
+
+export class LearnedChoices {
+  readonly #file: string;
+  readonly #write: WriteFile;
+  #read: { stamp: string; choices: readonly LearnedChoice[] } = { stamp: '', choices: [] };
+  /** Choices of one process are kept one after the other. */
+  #keeping: Promise<unknown> = Promise.resolve();
+
+  constructor(dataDir: string, write: WriteFile) {
+    this.#write = write;
+    this.#file = join(dataDir, 'routing', 'choices.json');
+  }
+
+  /** Returns the choices, the latest last, those of other windows too. Empty if the file is missing or broken. */
+  all(): readonly LearnedChoice[] {
+    const stamp = this.#stamp();
+    if (stamp !== this.#read.stamp) this.#read = { stamp, choices: this.#load() };
+    return this.#read.choices;
+  }
+
+  /**
+   * Keeps a choice, in place of an earlier one for the same words. Does nothing if the words say too little. Throws errors of the file
+   * system.
+   */
+  learn(text: string, { agent, skill }: SkillRef, stayed: boolean): Promise<void> {
+    const words = wordsOf(text);
+    if (!words.some(isTelling)) return Promise.resolve();
+    const choice: LearnedChoice = { words, agent, skill, ...(stayed && { stayed }) };
+    const kept = this.#keeping.then(() => this.#keep(choice));
+    this.#keeping = kept.catch(() => {});
+    return kept;
+  }
+
+  /** Deletes all choices, and returns how many there were. Throws errors of the file system. */
+  async forget(): Promise<number> {
+    const { length } = this.all();
+    await this.#keeping;
+    await rm(this.#file, { force: true });
+    return length;
+  }
+
+  /**
+   * Returns how much the request is like one for which each skill was chosen, 0 to 1, by `agent:skill`. `running` is the skill of the
+   * conversation, to which alone the choices to stay count.
+   */
+  async likeness(text: string, running?: SkillRef): Promise<ReadonlyMap<string, number>> {
+    const found = new Map<string, number>();
+    const choices = this.all();
+    if (choices.length === 0) return found;
+    const said = new Set(wordsOf(text));
+    const weightOf = await weightsFor([...said]);
+    const mass = [...said].reduce((sum, word) => sum + weightOf(word), 0);
+    for (const { words, agent, skill, stayed } of choices) {
+      if (stayed && (running?.agent !== agent || running.skill !== skill)) continue;
+      const alike = likenessOf(said, mass, words, weightOf);
+      const key = `${agent}:${skill}`;
+      if (alike >= leastAlike) found.set(key, Math.max(alike, found.get(key) ?? 0));
+    }
+    return found;
+  }
+
+  async #keep(choice: LearnedChoice): Promise<void> {
+    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+      const stamp = this.#stamp();
+      const said = choice.words.join(' ');
+      const others = this.#load().filter(({ words }) => words.join(' ') !== said);
+      const choices = [...others, choice].slice(-mostChoices);
+      const lines = choices.map(each => ` ${JSON.stringify(each)}`).join(',\n');
+      // The last attempt may cost another window its choice, but never the file.
+      const mayPlace = () => attempt === mostAttempts || this.#stamp() === stamp;
+      if (await this.#write(this.#file, `{"choices": [\n${lines}\n]}\n`, mayPlace)) return;
+    }
+  }
+
+  #stamp(): string {
+    try {
+      const stat = statSync(this.#file, { throwIfNoEntry: false });
+      return stat?.isFile() && stat.size <= mostBytes ? `${stat.ino} ${stat.mtimeMs} ${stat.size}` : '';
+    } catch {
+      return '';
+    }
+  }
+
+  #load(): readonly LearnedChoice[] {
+    if (this.#stamp() === '') return [];
+    try {
+      const { choices }: { choices?: unknown } = JSON.parse(readFileSync(this.#file, 'utf8')) ?? {};
+      return Array.isArray(choices) ? choices.slice(-mostChoices).flatMap(readChoice) : [];
+    } catch {
+      return [];
+    }
+  }
+}
+
+/** Returns a choice as it was read, or nothing if it has not the form. */
+function readChoice(value: unknown): LearnedChoice[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { words, agent, skill, stayed } = value as { [key in keyof LearnedChoice]?: unknown };
+  if (!Array.isArray(words) || !isName(agent) || !isName(skill)) return [];
+  const some = words.filter(word => typeof word === 'string' && word.length <= longestWord);
+  return [{ words: some.slice(0, mostWords), agent, skill, ...(stayed === true && { stayed }) }];
+}
+
+const isName = (value: unknown): value is string => typeof value === 'string' && value.length <= longestName;
+
+function wordsOf(text: string): readonly string[] {
+  const words = new Set<string>();
+  eachWord(text.slice(0, 2_000), false, word => {
+    const most = /\d/.test(word) ? longestWithDigits : longestWord;
+    if (word.length <= most && words.size < mostWords) words.add(word);
+  });
+  return [...words];
+}
+
+const isTelling = (word: string): boolean => ['ordinary', 'rare'].includes(wordClass(word));
+
+/** Returns the information of each word by its language alone, in nats. Small words of German, French and Spanish have none either. */
+async function weightsFor(said: readonly string[]): Promise<(word: string) => number> {
+  const glossary = await openGlossary();
+  const language = glossary.languageOf(said);
+  return word => {
+    const kind = wordClass(word);
+    return kind === 'function' || glossary.isStop(word, language) ? 0.2 : -Math.log(expectedShare[kind]);
+  };
+}
+
+/** Returns the shared words' share of all words, 0 to 1, each word by its information. `mass` is that of the request. */
+function likenessOf(
+  said: ReadonlySet<string>,
+  mass: number,
+  words: readonly string[],
+  weightOf: (word: string) => number,
+): number {
+  let shared = 0;
+  let all = mass;
+  for (const word of words) {
+    if (said.has(word)) shared += weightOf(word);
+    else all += weightOf(word);
+  }
+  return all === 0 ? 0 : shared / all;
+}
