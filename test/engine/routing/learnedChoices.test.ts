@@ -24,7 +24,8 @@ describe('learned choices', () => {
     folder = tempFolder();
     folder.add({
       'skills/sea/skills/tides/SKILL.md': '---\ndescription: Tells high and low water for a harbour\n---\n',
-      'skills/sea/skills/ferries/SKILL.md': '---\ndescription: Lists ferries, boats and departures from a harbour\n---\n',
+      'skills/sea/skills/ferries/SKILL.md':
+        '---\ndescription: Lists ferries, boats and departures from a harbour\n---\n',
       'skills/wool/skills/knitting/SKILL.md':
         '---\ndescription: Designs knitting patterns for a jumper\n---\n',
     });
