@@ -42,7 +42,6 @@ export async function streamInto(view: View, text: string, limitMs: number): Pro
     readInfo: async () => info,
     isTrusted: () => true,
     changed: () => {},
-    unsure: () => {},
     approvalAsked: () => {},
     runEnded: () => {},
   });

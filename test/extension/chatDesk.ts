@@ -82,7 +82,6 @@ export class Desk {
         const { isRunning } = this.chat;
         if (isRunning !== (this.running.at(-1) ?? false)) this.running.push(isRunning);
       },
-      unsure: () => {},
       approvalAsked: request => this.asked.push(request.callId),
       runEnded: outcome => this.ended.push(outcome),
     });

@@ -71,13 +71,10 @@ export interface RunRequest extends RouteRequest {
   step?: RunStep;
   /** No skill is chosen: the run looks for one itself and only reads. `agent` and `skill` are then ignored. */
   withoutSkill?: boolean;
-<<<<<<< HEAD
   /** Defaults to `default`. A run without a skill only reads in any case. */
   mode?: RunMode;
-=======
   /** The person chose `skill` for these very words, from which Telos learns. */
   isChoice?: boolean;
->>>>>>> c0e428b (routing: learn from the skills that a person chooses, and let a model write how people ask for skills)
   selection?: Selection;
   /** Attachments of the request. The model reads them as material, after the words. */
   attachments?: readonly Attachment[];

@@ -31,8 +31,6 @@ export interface ChatPorts extends RequestPorts {
   readInfo(): Promise<ChatInfo>;
   /** Called when a run starts or ends, a question is asked or answered, or another conversation is shown. */
   changed(): void;
-  /** Called when a request ended because no skill was sure. */
-  unsure(): void;
   /** Called when a question waits. The chat may be out of sight. */
   approvalAsked(request: ApprovalRequest): void;
   /** Called when a run has ended by itself and no request waits behind it. The chat may be out of sight. */
@@ -140,7 +138,6 @@ export class Chat {
     const show: ShowEvent = (event, isStored) => {
       if (event.type === 'run_start' && isStored) conversation.noteStored(event.runId);
       this.#append(conversation, event);
-      if (event.type === 'run_end' && event.outcome === 'no_match') this.#ports.unsure();
     };
     const one = { request, earlier, place };
     this.#activate('own', signal => requestRun(one, this.#ports, this.#approvals, show, signal));

@@ -68,13 +68,8 @@ export class ChatHost implements PlacedChat {
         place.changed();
         if (!this.chat.isRunning) void this.#sayToday();
       },
-<<<<<<< HEAD
       approvalAsked: request => this.#sayAsked(request),
       runEnded: outcome => this.#sayEnded(outcome),
-=======
-      unsure: () => void this.#offerTeaching(),
-      approvalAsked: request => this.#notifyHidden(request),
->>>>>>> c0e428b (routing: learn from the skills that a person chooses, and let a model write how people ask for skills)
     });
     desk.chats.add(this);
   }
@@ -296,6 +291,7 @@ export class ChatHost implements PlacedChat {
 
   /** Says that the latest run has ended, if the chat is out of sight. */
   #sayEnded(outcome: RunOutcome): void {
+    if (outcome === 'no_match') void this.#offerTeaching();
     const title = plainLabel(this.chat.title, 60);
     if (outcome === 'completed')
       this.#sayHidden('showInformationMessage', vscode.l10n.t('Telos is done: {0}', title));
