@@ -156,10 +156,41 @@ export function createCommandTool(limits: Partial<CommandLimits> = {}): Tool {
 }
 
 async function runCommand(command: string, context: ToolContext, limits: CommandLimits): Promise<ToolResult> {
+  const end = await runLine(command, context, limits);
+  return 'refusal' in end ? toolError(end.refusal) : reportOn(end.streams, end.code, end.note);
+}
+
+/** How a command line ended. */
+export interface LineEnd {
+  streams: CommandStreams;
+  /** Undefined if it was stopped. */
+  code: number | undefined;
+  /** Why it was stopped, what it left running, or which of its programs were not used. */
+  note: string | undefined;
+}
+
+/**
+ * Runs a command line as the tool does, or says why it is not started. `onOutput` also gets what is not kept. Throws the abort
+ * reason on abort, when nothing of it runs any more.
+ */
+export async function runLine(
+  command: string,
+  context: ToolContext,
+  limits: Partial<CommandLimits> = {},
+  onOutput?: (chunk: Buffer) => void,
+): Promise<LineEnd | { refusal: string }> {
   context.signal.throwIfAborted();
   const refusal = reasonNotToStart(command, context);
-  if (refusal !== undefined) return toolError(refusal);
+  if (refusal !== undefined) return { refusal };
+  return runStarted(command, context, { ...usualLimits, ...limits }, onOutput);
+}
 
+async function runStarted(
+  command: string,
+  context: ToolContext,
+  limits: CommandLimits,
+  onOutput: ((chunk: Buffer) => void) | undefined,
+): Promise<LineEnd | { refusal: string }> {
   const programs = commandPrograms(context);
   const mark = newMark();
   const guard = guardOrphans(mark);
@@ -178,13 +209,14 @@ async function runCommand(command: string, context: ToolContext, limits: Command
   if (child.pid === undefined) {
     guard.release();
     const [error] = await once(child, 'error');
-    return toolError(`The command could not be started: ${error.message}`);
+    return { refusal: `The command could not be started: ${error.message}` };
   }
   const tree = processTree(child.pid, mark);
   guard.watch(child.pid);
   const streams = { stdout: new OutputCapture(stdoutLimit), stderr: new OutputCapture(stderrLimit) };
   const exited = once(child, 'exit').then(([code, signal]) => exitCode(code, signal));
   const closed = once(child, 'close');
+  if (onOutput) for (const stream of [child.stdout, child.stderr]) stream.on('data', onOutput);
   try {
     const stopped = await untilExitOrStop(child, exited, streams, tree, context.signal, limits);
     const end = await endAllOf(tree, stopped, closed, limits);
@@ -195,7 +227,7 @@ async function runCommand(command: string, context: ToolContext, limits: Command
     }
     // A stopped command may never exit if it has become another user's process.
     const code = end.stopped === undefined ? await exited : undefined;
-    return reportOn(streams, code, note ?? (code ? programs.noteOn(command) : undefined));
+    return { streams, code, note: note ?? (code ? programs.noteOn(command) : undefined) };
   } finally {
     guard.release();
     child.stdout.destroy();

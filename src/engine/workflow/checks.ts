@@ -1,0 +1,143 @@
+/** Runs the checks of a plan in a slot, and tells a check that passed from one that found nothing to check. */
+import { createWriteStream } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { finished } from 'node:stream/promises';
+import type { CheckResult, PlanCheck } from '../../protocol/plan.ts';
+import type { Config } from '../config.ts';
+import { commandEnvironment, runLine } from '../tools/command.ts';
+
+/** Where checks run. All paths are absolute. */
+export interface CheckPlace {
+  /** The slot, or the project. */
+  dir: string;
+  /** Added to the environment, such as `TELOS_SLOT`. */
+  env?: Readonly<Record<string, string>>;
+  /** Returns the file that gets the whole output of a check. */
+  outputFile?: (check: PlanCheck) => string;
+}
+
+/** In milliseconds. */
+const usualTimeoutMs = 60_000;
+/** Bytes of the output's end that are kept with the result. The file has all of it. */
+const keptBytes = 8 * 1024;
+/** In bytes. A file gets no more of an output that floods. */
+const mostInFile = 64 * 1024 * 1024;
+
+/**
+ * Runs one check without any key in its environment, and leaves nothing running. Throws the abort reason on abort. Whatever else goes
+ * wrong is a result that has not passed.
+ */
+export async function runCheck(
+  check: PlanCheck,
+  place: CheckPlace,
+  config: Pick<Config, 'env' | 'home'>,
+  signal: AbortSignal,
+): Promise<CheckResult> {
+  const started = performance.now();
+  const tail = new Tail();
+  const file = await openOutput(place.outputFile?.(check));
+  const folders = { workingDir: place.dir, packDir: place.dir, skillDir: place.dir, commandDir: place.dir };
+  const env = { ...commandEnvironment({ ...config.env, HOME: config.home }, folders), ...place.env };
+  const timeoutMs = check.timeoutS === undefined ? usualTimeoutMs : check.timeoutS * 1000;
+  try {
+    const end = await runLine(check.command, { ...folders, env, signal }, { timeoutMs }, chunk => {
+      tail.add(chunk);
+      file?.write(chunk);
+    });
+    const [code, note] = 'refusal' in end ? [undefined, end.refusal] : [end.code, end.note];
+    const output = [tail.text(), note].filter(Boolean).join('\n');
+    const ms = Math.round(performance.now() - started);
+    return { name: check.name, exitCode: code ?? null, ms, output };
+  } finally {
+    await file?.end();
+  }
+}
+
+/**
+ * Runs the checks one after the other and stops at the first that fails. Each result is passed on as it comes. `atBase` is what the
+ * checks were like before anything was done, by their command.
+ */
+export async function runChecks(
+  checks: readonly PlanCheck[],
+  place: CheckPlace,
+  config: Pick<Config, 'env' | 'home'>,
+  signal: AbortSignal,
+  onResult: (result: CheckResult) => Promise<void>,
+  atBase: ReadonlyMap<string, CheckResult> = new Map(),
+): Promise<CheckResult[]> {
+  const results: CheckResult[] = [];
+  for (const check of checks) {
+    const result = await runCheck(check, place, config, signal);
+    const why = result.exitCode === 0 ? suspicionOf(result, atBase.get(check.command)) : undefined;
+    const told = why === undefined ? result : { ...result, suspicious: why };
+    results.push(told);
+    await onResult(told);
+    if (told.exitCode !== 0) break;
+  }
+  return results;
+}
+
+/** The last bytes of an output. */
+class Tail {
+  #bytes = Buffer.alloc(0);
+  #total = 0;
+
+  add(chunk: Buffer): void {
+    this.#total += chunk.length;
+    this.#bytes = Buffer.concat([this.#bytes, chunk]).subarray(-keptBytes);
+  }
+
+  text(): string {
+    // Without the colours of a terminal.
+    const plain = this.#bytes.toString('utf8').replace(/\u001b\[[\d;]*m/g, '');
+    const isCut = this.#total > this.#bytes.length;
+    return `${isCut ? '[…]\n' : ''}${isCut ? plain.replace(/^\uFFFD+/, '') : plain}`.trimEnd();
+  }
+}
+
+async function openOutput(
+  path: string | undefined,
+): Promise<{ write(chunk: Buffer): void; end(): Promise<void> } | undefined> {
+  if (path === undefined) return undefined;
+  await mkdir(dirname(path), { recursive: true });
+  const stream = createWriteStream(path, { mode: 0o600 });
+  let written = 0;
+  // The result is what counts. Without its file, it is the end of the output alone.
+  const done = finished(stream).catch(() => undefined);
+  return {
+    write(chunk) {
+      written += chunk.length;
+      if (written <= mostInFile) stream.write(chunk);
+    },
+    async end() {
+      stream.end();
+      await done;
+    },
+  };
+}
+
+const ranNothing = [
+  /\bno tests? (?:were )?(?:found|ran|run|to run|files? (?:were )?found|files|matched|cases)\b/i,
+  /\b(?:found|ran|running|collected|executed) 0 (?:tests?|items|specs?|scenarios|examples)\b/i,
+  /\b0 (?:tests?|passing|passed|specs?|examples|scenarios|test suites)\b/i,
+  /^\W*tests:? +0(?: total)?$/im,
+  /\[no test files\]/,
+  /\bmissing script\b/i,
+];
+
+const ranSomething =
+  /\b[1-9]\d* (?:tests?|passing|passed|specs?|examples?|scenarios?|assertions?)\b|\btests:? +[1-9]|\b(?:ran|running|collected) [1-9]|^ok\s+\S+\s+[\d.]+s|^ok \d+/im;
+
+/** Returns why an exit with 0 may mean nothing; undefined if it seems to mean what it says. */
+export function suspicionOf({ output }: CheckResult, atBase: CheckResult | undefined): string | undefined {
+  const found = ranNothing.map(sign => sign.exec(output)?.[0]).find(Boolean);
+  if (found !== undefined && !ranSomething.test(output))
+    return `It exited with 0, but says "${found.trim()}".`;
+  if (output.trim() === '' && atBase?.exitCode === 0 && atBase.output.trim() !== '')
+    return 'It exited with 0 and printed nothing; before the work it printed something.';
+  const wasTested = atBase?.exitCode === 0 && ranSomething.test(atBase.output);
+  if (wasTested && !ranSomething.test(output) && output.trim() !== '')
+    return 'It exited with 0, but names no test that ran; before the work it did.';
+  return undefined;
+}

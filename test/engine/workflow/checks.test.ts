@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type CheckPlace, runCheck, runChecks, suspicionOf } from '../../../src/engine/workflow/checks.ts';
+import type { CheckResult, PlanCheck } from '../../../src/protocol/plan.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+describe('checks', () => {
+  let folder: TempFolder;
+  let place: CheckPlace;
+  const config = {
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      ANTHROPIC_API_KEY: 'secret-key-0123456789',
+      TELOS_HOME_TOKEN: 'x',
+    },
+    home: '/',
+  };
+  beforeEach(() => {
+    folder = tempFolder({ 'slot/a.txt': 'hello' });
+    const outputFile = ({ name }: PlanCheck) => join(folder.path, 'out', `${name}.txt`);
+    place = { dir: join(folder.path, 'slot'), env: { TELOS_SLOT: '2' }, outputFile };
+  });
+  afterEach(() => folder.remove());
+
+  const run = (command: string, more: Partial<PlanCheck> = {}, signal = new AbortController().signal) =>
+    runCheck({ name: 'one', command, ...more }, place, config, signal);
+  const kept = () => readFileSync(join(folder.path, 'out/one.txt'), 'utf8');
+
+  it('runs in the slot, without keys, and keeps what it prints', async () => {
+    const { exitCode, output, name, ms } = await run('cat a.txt; echo "$TELOS_SLOT"; echo oops >&2; env');
+    assert.equal(exitCode, 0);
+    assert.equal(name, 'one');
+    assert.ok(ms >= 0);
+    assert.match(output, /^hello2\n/);
+    assert.match(output, /oops/);
+    assert.doesNotMatch(output, /secret-key|TELOS_HOME_TOKEN/);
+    assert.equal(kept().trimEnd(), output);
+  });
+
+  it('says how it failed', async () => {
+    assert.equal((await run('echo no; exit 3')).exitCode, 3);
+    const missing = await run('no-such-program-here');
+    assert.equal(missing.exitCode, 127);
+    assert.match(missing.output, /no-such-program-here/);
+    assert.notEqual((await run('kill -9 $$')).exitCode, 0);
+    assert.equal((await run('  ')).exitCode, null);
+  });
+
+  it('ends a check that takes too long, with everything that it started', async () => {
+    const { exitCode, output } = await run('(sleep 60; echo late >> after.txt) & echo begun; sleep 60', {
+      timeoutS: 0.5,
+    });
+    assert.equal(exitCode, null);
+    assert.match(output, /begun\n\[timed out after 0\.5 s/);
+  });
+
+  it('keeps the end of an output of 5 MB with the result, and all of it in the file', async () => {
+    const { exitCode, output } = await run("head -c 5000000 /dev/zero | tr '\\0' x; echo; echo THE END");
+    assert.equal(exitCode, 0);
+    assert.ok(output.length <= 8 * 1024 + 10);
+    assert.match(output, /^\[…\]\n/);
+    assert.match(output, /THE END$/);
+    assert.equal(kept().length, 5_000_000 + '\nTHE END\n'.length);
+  });
+
+  it('leaves nothing running when it is cancelled', async () => {
+    const control = new AbortController();
+    const running = run('echo $$ > pid.txt; sleep 60', {}, control.signal);
+    const pid = async (): Promise<number> => {
+      for (;;) {
+        const text = (() => {
+          try {
+            return readFileSync(join(place.dir, 'pid.txt'), 'utf8').trim();
+          } catch {
+            return '';
+          }
+        })();
+        if (text) return Number(text);
+        await delay(20);
+      }
+    };
+    const started = await pid();
+    control.abort(new Error('stopped by the test'));
+    await assert.rejects(running, /stopped by the test/);
+    assert.throws(() => process.kill(started, 0), /ESRCH/);
+  });
+
+  it('stops at the first that fails, and tells each as it ends', async () => {
+    const told: string[] = [];
+    const checks = ['true', 'false', 'true'].map((command, at) => ({ name: `c${at}`, command }));
+    const results = await runChecks(checks, place, config, new AbortController().signal, async ({ name }) => {
+      told.push(name);
+    });
+    assert.deepEqual(told, ['c0', 'c1']);
+    assert.deepEqual(
+      results.map(({ exitCode }) => exitCode),
+      [0, 1],
+    );
+  });
+
+  it('does not take the absence of tests for success', async () => {
+    const result = (output: string): CheckResult => ({ name: 'a', exitCode: 0, ms: 1, output });
+    for (const output of [
+      'No tests found, exiting with code 0',
+      'No test files found',
+      '# tests 0\n# pass 0',
+      'ℹ tests 0\nℹ pass 0',
+      '0 passing (1ms)',
+      'Tests:       0 total',
+      'running 0 tests\n\ntest result: ok. 0 passed; 0 failed',
+      'collected 0 items',
+      '?   	example.com/a	[no test files]',
+      'npm error Missing script: "test"',
+      'Ran 0 tests in 0.000s',
+    ])
+      assert.ok(suspicionOf(result(output), undefined), output);
+    for (const output of [
+      '# tests 4\n# pass 4\n# fail 0',
+      'ℹ tests 12\nℹ suites 0\nℹ fail 0',
+      '7 passing (1ms)\n0 failing',
+      'Tests:       3 passed, 3 total',
+      'running 2 tests\ntest result: ok. 2 passed; 0 failed\nrunning 0 tests\ntest result: ok. 0 passed',
+      '===== 5 passed in 0.1s =====',
+      '?   	example.com/a	[no test files]\nok  	example.com/b	0.3s',
+      'Tests  0 failed | 3 passed (3)',
+      '',
+      'Checked 12 files. No problems.',
+      'found 0 vulnerabilities',
+    ])
+      assert.equal(suspicionOf(result(output), undefined), undefined, output);
+    assert.match(suspicionOf(result(''), result('12 files are fine')) ?? '', /printed nothing/);
+    assert.equal(suspicionOf(result(''), result('')), undefined);
+    assert.match(suspicionOf(result('ok'), result('ℹ tests 12')) ?? '', /names no test that ran/);
+    assert.equal(suspicionOf(result('ℹ tests 9'), result('ℹ tests 12')), undefined);
+    const [told] = await runChecks(
+      [{ name: 'a', command: 'echo "0 passing"' }],
+      place,
+      config,
+      new AbortController().signal,
+      async () => undefined,
+    );
+    assert.match(told?.suspicious ?? '', /0 passing/);
+  });
+});
