@@ -47,16 +47,17 @@ function atFirstUse(make: () => (text: string) => boolean): (text: string) => bo
 /** Returns a test for names that match one of the patterns. */
 export function nameMatcher(patterns: readonly string[]): (name: string) => boolean {
   return atFirstUse(() => {
-    const plain = new Set(patterns.filter(pattern => !hasSigns(pattern)));
-    // Most patterns with a wildcard are for an ending or for a name with any ending. Both are looked up as well.
-    const isForEnding = (pattern: string): boolean =>
-      /^\*\.[^.]+$/.test(pattern) && !hasSigns(pattern.slice(1));
-    const isForBeginning = (pattern: string): boolean => /^[^*?[]+\.\*$/.test(pattern);
-    const endings = new Set(patterns.filter(isForEnding).map(pattern => pattern.slice(1)));
-    const beginnings = new Set(patterns.filter(isForBeginning).map(pattern => pattern.slice(0, -1)));
-    const others = patterns.filter(
-      pattern => hasSigns(pattern) && !isForEnding(pattern) && !isForBeginning(pattern),
-    );
+    const plain = new Set<string>();
+    const endings = new Set<string>();
+    const beginnings = new Set<string>();
+    const others: string[] = [];
+    for (const pattern of patterns) {
+      // Most patterns with a wildcard are for an ending or for a name with any ending. Both are looked up as well.
+      if (!hasSigns(pattern)) plain.add(pattern);
+      else if (/^\*\.[^.*?[]+$/.test(pattern)) endings.add(pattern.slice(1));
+      else if (/^[^*?[]+\.\*$/.test(pattern)) beginnings.add(pattern.slice(0, -1));
+      else others.push(pattern);
+    }
     const isOther = others.length > 0 ? new RegExp(`^(?:${others.map(sourceOf).join('|')})$`) : undefined;
     return name => {
       // A longer text is not the name of a file. Two wildcards in a pattern would take time that is quadratic in its length.

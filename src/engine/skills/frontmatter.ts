@@ -9,6 +9,7 @@ import {
   openBrackets,
   parseLooseJson,
   readLines,
+  readPlainLines,
   strayIndent,
   unclosed,
   unfinishedMerge,
@@ -116,6 +117,8 @@ function parseFields(split: Split, report: Report): Record<string, unknown> {
     report('frontmatter-long', split.firstLine, message, 'Move text from the frontmatter to the body.');
     return readLines(source, parseYamlValue);
   }
+  const plain = readPlainLines(source);
+  if (plain) return copyFields(plain);
   const lineCounter = new LineCounter();
   const document = parseDocument(source, { ...yamlOptions, lineCounter });
   const problem = problemOf(document, source);

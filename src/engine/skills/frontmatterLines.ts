@@ -1,4 +1,4 @@
-/** Reads frontmatter that is not YAML line by line, the way its author meant it, and explains what is wrong with it. */
+/** Reads frontmatter that is not YAML or needs no YAML line by line, the way its author meant it, and explains what is wrong with it. */
 
 /** Whether the value of a key is text, whatever it looks like. */
 const isText = (key: string): boolean => /^(?:name|description|summary|short-description)$/.test(key);
@@ -29,6 +29,31 @@ export function readLines(source: string, parseYaml: (text: string) => unknown):
     if (!(key in fields)) fields[key] = lineValue(key, head.trim(), block, parseYaml);
   }
   return fields;
+}
+
+/**
+ * A line that any YAML reads alike: a key in letters, and nothing, words that begin with a letter, or text in quotes with nothing
+ * escaped. In words, a sign that could end or tag them is left to YAML, as is what it might take for more than text.
+ */
+const plainLine =
+  /^([A-Za-z][\w-]{0,99}):(?: *| +(?:([A-Za-z](?:[ -9;-~\u00a1-\u167f]|:(?=[!-~]))*)|"([ !#-[\]-~\u00a1-\u167f]*)" *|'([ -&(-~\u00a1-\u167f]*)' *))$/;
+const isWordOfYaml = /^(?:true|false|null)$/i;
+
+/**
+ * Returns the keys and values of frontmatter of which every line is plain, as YAML has them. Returns undefined for any other, which
+ * needs a parser of YAML. That takes longer for one file than a start may take for everything.
+ */
+export function readPlainLines(source: string): Record<string, string | null> | undefined {
+  const fields = new Map<string, string | null>();
+  for (const line of source.split('\n')) {
+    if (line === '') continue;
+    const [whole, key = '', text, double, single] = plainLine.exec(line) ?? [];
+    const words = text?.trimEnd();
+    if (whole === undefined || fields.has(key) || isWordOfYaml.test(key)) return undefined;
+    if (words !== undefined && (isWordOfYaml.test(words) || words.includes(' #'))) return undefined;
+    fields.set(key, words ?? double ?? single ?? null);
+  }
+  return fields.size > 0 ? Object.fromEntries(fields) : undefined;
 }
 
 const keyLine = /^([A-Za-z_][\w.-]*):(.*)$/;

@@ -89,8 +89,6 @@ const wellKnown = new Set(
 /** Returns the packages that scripts of the skill cannot do without. */
 export function missingPython(texts: SkillTexts, machine: Machine): Missing[] {
   const { skill, commands, files, named } = texts;
-  const python = machine.python();
-  if (!python) return [];
   const scripts = named.filter(path => path.endsWith('.py'));
   const isRunPlainly = commands.some(
     ([program = '', ...words]) =>
@@ -101,6 +99,9 @@ export function missingPython(texts: SkillTexts, machine: Machine): Missing[] {
   if (!isRunPlainly && /\buvx? /.test(skill.body)) return [];
   const modules = importedModules(texts, scripts);
   const declared = skill.metadata.requires.pip ?? [];
+  if (modules.size === 0 && declared.length === 0) return [];
+  const python = machine.python();
+  if (!python) return [];
   const lacking = new Map<string, string>();
   for (const name of declared) {
     const plain = /^[A-Za-z][\w.-]*/.exec(name)?.[0];

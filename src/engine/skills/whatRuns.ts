@@ -210,6 +210,7 @@ function missingNode(texts: SkillTexts): Missing[] {
   );
   const folder = files.find(path => /^(?:[\w-]+\/)?package\.json$/.test(path));
   const root = folder === undefined ? skill.dir : dirname(join(skill.dir, folder));
+  if (folder === undefined && run.length === 0) return [];
   const { declared, starts } = packageIn(folder === undefined ? '' : textOf(join(skill.dir, folder)));
   const needed = new Set<string>();
   const queue = [

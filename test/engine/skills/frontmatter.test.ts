@@ -1,5 +1,6 @@
 /** Every SKILL.md loads: well-formed, odd and broken ones, and none loses its body. */
 import assert from 'node:assert/strict';
+import { parse } from 'yaml';
 import { fieldText, findValue, parseSkillFile, scanName } from '../../../src/engine/skills/frontmatter.ts';
 import { readRuntimeMetadata } from '../../../src/engine/skills/skillFields.ts';
 
@@ -14,7 +15,49 @@ const parsed = (text: string) => {
   };
 };
 
+/** Lines of every kind, from pieces that mean something to YAML. The same at each run. */
+function* manyFrontmatters(): Generator<string> {
+  const keys = ['name', 'description', 'allowed-tools', 'true', 'x y', '1', '-'];
+  const pieces =
+    'a|b c|word|:|: | #|#|"|\'|-|- |{|}|[|]|,|&|*|!|||>|%|@|`|true|Null|no|1|1.0|.5|~|\\|?|<<|é|\u00a0|\u0085|\t|\u2028|http://x|::| '.split(
+      '|',
+    );
+  let seed = 1;
+  const any = <Value>(of: readonly Value[]): Value => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return of[seed % of.length]!;
+  };
+  for (let count = 0; count < 5_000; count++) {
+    const line = (): string =>
+      any(keys) +
+      any([':', ': ', ': ', ':  ', ' : ']) +
+      Array.from({ length: any([0, 1, 1, 2, 3, 4]) }, () => any(pieces)).join('');
+    yield Array.from({ length: any([1, 1, 2, 3]) }, line).join('\n');
+  }
+}
+
 describe('parseSkillFile', () => {
+  it('reads as YAML does whatever YAML reads', () => {
+    let count = 0;
+    for (const frontmatter of manyFrontmatters()) {
+      const { fields, codes } = parsed(`---\n${frontmatter}\n---\n`);
+      if (codes.length > 0 || Object.keys(fields).length === 0) continue;
+      const whole: unknown = parse(frontmatter, { strict: false, logLevel: 'silent' });
+      assert.deepEqual({ ...fields }, whole, frontmatter);
+      count++;
+    }
+    assert.ok(count > 500, `only ${count} were read`);
+  });
+
+  it('reads a long line in no time, whatever it is made of', () => {
+    const long = 32_000;
+    for (const value of [`x${' '.repeat(long)}\t`, `${' '.repeat(long)}\t`, `x${':x'.repeat(long / 2)}:`]) {
+      const started = performance.now();
+      parsed(`---\ndescription: ${value}\n---\n`);
+      assert.ok(performance.now() - started < 2_000);
+    }
+  });
+
   it('splits at the first closing fence and keeps later rules in the body', () => {
     const { description, body, codes } = parsed('---\ndescription: ok\n---\nTop\n\n---\n\nBottom\n');
     assert.deepEqual([description, body, codes], ['ok', 'Top\n\n---\n\nBottom\n', []]);
