@@ -46,7 +46,9 @@ export async function runCommandLine(args: readonly string[], packageFile: URL):
   let exitCode = 0;
   const terminal = openTerminal();
   const given: { literal?: string[] } = {};
-  const program = commands(terminal, packageFile, given, code => {
+  const said = new Set(args.flatMap(word => word.split(/\s+/)));
+  const canCall = (name: string): boolean => said.has(name) || said.has('completion');
+  const program = commands(terminal, packageFile, given, canCall, code => {
     exitCode = code;
   });
   const literal = literalWords(args, program);
@@ -73,11 +75,15 @@ interface GlobalOptions extends RequestOptions {
   version?: boolean;
 }
 
-/** `given.literal` are words of a request that must not be taken for a command. */
+/**
+ * `given.literal` are words of a request that must not be taken for a command. Commands for which `canCall` is false are listed
+ * without their options.
+ */
 function commands(
   terminal: Terminal,
   packageFile: URL,
   given: { literal?: string[] },
+  canCall: (name: string) => boolean,
   exit: (code: number) => void,
 ): Command {
   const program = openParser(terminal);
@@ -120,9 +126,10 @@ function commands(
   const samples = new URL('media/demo/', packageFile);
   for (const [group, listed] of Object.entries(groups)) {
     program.commandsGroup(group);
-    for (const one of listed) addCommand(program, one, { program, terminal, exit, samples });
+    for (const one of listed)
+      addCommand(program, one, { program, terminal, exit, samples }, canCall(one.name));
   }
-  shareOptions(program, ['ask']);
+  shareOptions(program, ['ask'], canCall);
   return program;
 }
 

@@ -57,17 +57,22 @@ export interface CommandCall {
   samples: URL;
 }
 
-/** Adds the command and those below it. Its exit code goes to `exit`. */
+/**
+ * Adds the command and those below it. Its exit code goes to `exit`. One that cannot be called is only listed: thirty commands with
+ * their options would be a twentieth of each start.
+ */
 export function addCommand(
   above: Command,
   { name, description, arguments: taken = [], options = [], run, inner }: CliCommand,
   frame: Pick<CommandCall, 'program' | 'terminal' | 'samples'> & { exit: (code: number) => void },
+  canCall: boolean,
 ): void {
   const command = above.command(name).description(description);
   for (const one of taken) command.addArgument(one);
-  for (const option of options) command.addOption(option);
   if (inner) command.helpCommand(false);
-  for (const one of inner ?? []) addCommand(command, one, frame);
+  for (const one of inner ?? []) addCommand(command, one, frame, canCall);
+  if (!canCall) return;
+  for (const option of options) command.addOption(option);
   if (!run) return;
   command.action(async (...typed: unknown[]) => {
     const { exit, ...rest } = frame;
@@ -132,7 +137,11 @@ const notInRuns = ['--version', '--agent'];
  * Lets commands take options of `telos` after their names too, as in `telos ask "..." --json`. Must be called when all
  * commands are defined. `runs` names the commands that run a request; they take all options of a run.
  */
-export function shareOptions(program: Command, runs: readonly string[]): void {
+export function shareOptions(
+  program: Command,
+  runs: readonly string[],
+  canCall: (name: string) => boolean,
+): void {
   const share = (command: Command): void => {
     const isRun = runs.includes(command.name());
     for (const option of program.options) {
@@ -142,7 +151,7 @@ export function shareOptions(program: Command, runs: readonly string[]): void {
     }
     for (const inner of command.commands) share(inner);
   };
-  for (const command of program.commands) share(command);
+  for (const command of program.commands) if (canCall(command.name())) share(command);
   // A dry run must not turn into a real one because the command has no dry run.
   program.hook('preAction', (_program, command) => {
     if (!program.opts()['dryRun'] || command === program || [...runs, 'route'].includes(command.name()))
