@@ -5,6 +5,9 @@ import { build, context } from 'esbuild';
 
 const watch = process.argv.includes('--watch');
 
+/** Modules of which a start needs nothing. What is imported from them are functions. */
+const loadedAtCall = ['node:child_process', 'node:readline'];
+
 /** @type {import('esbuild').BuildOptions} */
 const everywhere = {
   bundle: true,
@@ -155,17 +158,55 @@ function importFromJoined(text, names, joined) {
   return replaced;
 }
 
-/** Adds what a file needs before Node can run it: `require` for CommonJS inside an ES module, and the first line of a program. */
+/**
+ * Adds what a file needs before Node can run it: `require` for CommonJS inside an ES module or in place of imports, and the first
+ * line of a program.
+ */
 async function makeRunnable(file) {
   const text = await readFile(file, 'utf8');
   const program = file === 'dist/cli.js';
-  const needsRequire = text.includes('Dynamic require of');
+  const ofCli = file.includes('/chunks/cli/');
+  const code = ofCli ? requireBuiltins(text) : text.replace(/^#!.*\n/, '');
+  const needsRequire = (ofCli && code !== text) || code.includes('Dynamic require of');
   if (!program && !needsRequire) return;
-  const code = text.replace(/^#!.*\n/, '');
   const require =
     "import{createRequire as makeRequire}from'node:module';const require=makeRequire(import.meta.url);";
   await writeFile(file, `${program ? '#!/usr/bin/env node\n' : ''}${needsRequire ? require : ''}${code}`);
   if (program) await chmod(file, 0o755);
+}
+
+/**
+ * Gets Node's own modules by `require`. To import one, Node reads each of its exports, which loads more of Node: that was a tenth of
+ * a start. An import that is left fails the build.
+ */
+function requireBuiltins(text) {
+  /** What is taken of each module, as a pattern of names. */
+  const taken = new Map();
+  const lines = [];
+  const code = text.replace(
+    /import ?(?:([\w$]+),?|\*as ([\w$]+))? ?(?:\{([^}]*)\})?from"(node:[\w/]+)";?/g,
+    (...found) => {
+      const [, whole, star, list = '', name] = found;
+      const module = `require("${name}")`;
+      for (const one of list.split(',').filter(Boolean)) {
+        const [theirs, ours = theirs] = one.split(' as ');
+        if (loadedAtCall.includes(name))
+          lines.push(`function ${ours}(...given){return ${module}.${theirs}(...given)}`);
+        else if (theirs === 'default') lines.push(`const ${ours}=${module};`);
+        else taken.set(name, [...(taken.get(name) ?? []), `${theirs}:${ours}`]);
+      }
+      for (const ours of [whole, star].filter(Boolean))
+        lines.push(
+          loadedAtCall.includes(name)
+            ? `const ${ours}=new Proxy({},{get:(_,name)=>${module}[name]});`
+            : `const ${ours}=${module};`,
+        );
+      return '';
+    },
+  );
+  if (/(?:from|import)"node:/.test(code)) throw new Error('An import of a module of Node is left.');
+  for (const [name, names] of taken) lines.push(`const{${names}}=require("${name}");`);
+  return lines.join('') + code;
 }
 
 /** What loads at the start, the file itself and all it imports, and what loads later. */
