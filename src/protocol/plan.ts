@@ -84,6 +84,8 @@ export interface Story {
   /** `US-003`, or `US-003a` for a part of a story that was split. */
   id: string;
   title: string;
+  /** What it is for, in a paragraph. Missing if its file has none. */
+  description?: string;
   /** The file's path in the plan's folder, with `/`. */
   prd: string;
   /** `coder` and the like, or a skill as `agent/skill`. */
@@ -207,6 +209,8 @@ export type PlanEvent =
       commit: string;
       attempt?: number;
       recovered?: true;
+      /** Some of its boxes are still open. */
+      part?: true;
     }
   | { type: 'attempt_ended'; story: string; attempt: number; status: AttemptStatus; details: string }
   | {
@@ -214,11 +218,14 @@ export type PlanEvent =
       story: string;
       why: string;
       by: Actor;
+      /** The boxes that it is about. Missing if it is the whole story. */
+      items?: number[];
     }
   | { type: 'story_split'; story: string; into: string[]; by: Actor }
   | { type: 'question_parked'; question: ParkedQuestion }
   | { type: 'question_answered'; id: string; text: string; by: Actor }
-  | { type: 'steered'; command: SteerCommand; by: Actor }
+  /** `id` is that of the file in the inbox, so that each is carried out once. */
+  | { type: 'steered'; command: SteerCommand; by: Actor; id?: string }
   | { type: 'waiting'; until: string; why: string }
   | { type: 'phase'; phase: PlanPhase; why?: string }
   | { type: 'finished'; how: FinishKind; commit?: string };

@@ -1,0 +1,110 @@
+/** Says what of a repository hinders a plan, before the first story begins. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Git, oldestGit } from './git.ts';
+
+export interface GitProblem {
+  /** One sentence, and what to do. */
+  text: string;
+  /** The plan cannot run with it. Otherwise it is only to be known. */
+  stops: boolean;
+}
+
+/** Longest path that Windows takes from programs that do not ask for more. */
+const windowsPath = 260;
+
+/** Returns what hinders a plan with that branch in a folder. Never throws for a repository that is odd. */
+export async function problemsOf(
+  repo: string,
+  { branch, env = process.env }: { branch?: string; env?: Readonly<Record<string, string | undefined>> } = {},
+): Promise<GitProblem[]> {
+  const git = new Git(repo, env);
+  const stop = (text: string): GitProblem[] => [{ text, stops: true }];
+  const version = await git.version().catch((error: Error) => error);
+  if (version instanceof Error) return stop(version.message);
+  const [major = 0, minor = 0] = version;
+  if (major < oldestGit[0] || (major === oldestGit[0] && minor < oldestGit[1]))
+    return stop(
+      `This is git ${version.join('.')}; plans need ${oldestGit.join('.')} or later. Install a newer git.`,
+    );
+  const inside = await git.run(['rev-parse', '--is-inside-work-tree'], { allow: [128] });
+  if (inside.code !== 0) return stop(notARepository(repo, inside.stderr));
+  if (inside.stdout.trim() !== 'true')
+    return stop(`${repo} is not a work tree. Run the plan where the files are checked out.`);
+  if ((await git.tip('HEAD')) === undefined)
+    return stop('The repository has no commits, and a plan begins with one. Make a first commit.');
+  return [...(await stopsOf(git, branch)), ...(await notesOf(git, repo))];
+}
+
+const notARepository = (repo: string, said: string): string =>
+  /dubious ownership/.test(said)
+    ? `git does not trust ${repo}, as it belongs to another user. Allow it with: git config --global --add safe.directory ${repo}`
+    : `${repo} is not in a git repository. Make one with "git init" and a first commit.`;
+
+async function stopsOf(git: Git, branch: string | undefined): Promise<GitProblem[]> {
+  const found: GitProblem[] = [];
+  const where = branch === undefined ? undefined : await git.checkedOutAt(branch);
+  if (where !== undefined)
+    found.push({
+      text: `The plan's branch ${branch} is checked out in ${where}, where its files would seem edited whenever a story passes. Switch to another branch there.`,
+      stops: true,
+    });
+  const state = ['journal.jsonl', 'inbox', 'projection.json'].map(name => `.telos/plans/*/${name}`);
+  const tracked = await git.read(['ls-files', '--', ...state]);
+  if (tracked !== '')
+    found.push({
+      text: `${tracked.split('\n')[0]} is in git, and what came with a repository does not count as a plan's progress. Take it out with: git rm --cached`,
+      stops: true,
+    });
+  return found;
+}
+
+async function notesOf(git: Git, repo: string): Promise<GitProblem[]> {
+  const top = await git.read(['rev-parse', '--show-toplevel']);
+  const texts: string[] = [];
+  const setting = async (name: string): Promise<string> =>
+    (await git.run(['config', '--get', name], { allow: [1] })).stdout.trim();
+  if (/^160000 /m.test(await git.read(['ls-files', '-s', '--', ':(top)'])))
+    texts.push(
+      'The repository has submodules. Stories work on its own files; submodules stay empty in their work trees.',
+    );
+  if ((await git.read(['rev-parse', '--is-shallow-repository'])) === 'true')
+    texts.push(
+      'The clone is shallow, so a merge at the end may lack the commits that it needs. Get them with: git fetch --unshallow',
+    );
+  if ((await git.run(['symbolic-ref', '--quiet', 'HEAD'], { allow: [1] })).code !== 0)
+    texts.push(
+      'No branch is checked out, so at the end there is none to merge into; the plan keeps its own branch.',
+    );
+  if ((await setting('extensions.worktreeConfig')) === 'true')
+    texts.push(
+      'Settings of this work tree alone (config.worktree) do not hold in the work trees of stories.',
+    );
+  if (
+    usesLfs(top) &&
+    (await git.run(['lfs', 'version'], { allow: [1, 128] }).catch(() => ({ code: 1 }))).code !== 0
+  )
+    texts.push(
+      'Files are kept in Git LFS, which is not installed: stories see pointers in their place. Install git-lfs.',
+    );
+  const gitDir = await git.read(['rev-parse', '--absolute-git-dir']);
+  if (['MERGE_HEAD', 'rebase-merge', 'rebase-apply'].some(name => existsSync(join(gitDir, name))))
+    texts.push('A merge or rebase is under way; the plan begins with the last commit and leaves it alone.');
+  if (
+    process.platform === 'win32' &&
+    repo.length > windowsPath - 100 &&
+    (await setting('core.longPaths')) !== 'true'
+  )
+    texts.push(
+      'The path is so long that Windows may refuse files in it. Allow them with: git config core.longPaths true',
+    );
+  return texts.map(text => ({ text, stops: false }));
+}
+
+function usesLfs(top: string): boolean {
+  try {
+    return /\bfilter=lfs\b/.test(readFileSync(join(top, '.gitattributes'), 'utf8'));
+  } catch {
+    return false;
+  }
+}

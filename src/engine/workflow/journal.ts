@@ -1,0 +1,243 @@
+/**
+ * Reads and appends the journal of a plan: one line of JSON for each fact, on the disk before anything is built on it. The one
+ * state of a plan that a machine keeps; all else is made of it and of git.
+ */
+import { constants } from 'node:fs';
+import { type FileHandle, open, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { JournalLine, PlanEvent } from '../../protocol/plan.ts';
+import { TelosError } from '../errors.ts';
+import { jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
+import { describeFileError } from '../files/paths.ts';
+import { readRegularFile } from '../files/settingsFile.ts';
+
+/** Called before and after each act that a crash could tear, with its name. Tests end the process there. */
+export type FaultPoint = (name: string) => void;
+
+/** A journal of a plan of a thousand stories has some megabytes. */
+const mostBytes = 512 * 1024 * 1024;
+/** Longest text in a line. Whole outputs are in files of their own. In characters. */
+const mostText = 16 * 1024;
+
+/**
+ * Appends to a plan's journal. Open it only under the runner's lock: of two writers neither would know the other's lines. Whoever
+ * only looks calls `readJournal`.
+ */
+export class Journal {
+  readonly file: string;
+  readonly #lines: JournalLine[];
+  readonly #handle: FileHandle;
+  readonly #point: FaultPoint;
+  #size: number;
+  #broken = false;
+  #last: Promise<unknown> = Promise.resolve();
+
+  private constructor(
+    file: string,
+    handle: FileHandle,
+    read: { lines: JournalLine[]; size: number },
+    point: FaultPoint,
+  ) {
+    this.file = file;
+    this.#handle = handle;
+    this.#lines = read.lines;
+    this.#size = read.size;
+    this.#point = point;
+  }
+
+  /** Creates a missing file. Closes a last line that a crash tore. Throws TelosError `config` if it cannot be read and written. */
+  static async open(file: string, { point = () => {} }: { point?: FaultPoint } = {}): Promise<Journal> {
+    try {
+      const isNew = (await stat(file).catch(() => undefined)) === undefined;
+
+      const { O_RDWR, O_APPEND, O_CREAT, O_NOFOLLOW = 0 } = constants;
+      const handle = await open(file, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+      if (isNew) await syncFolder(dirname(file));
+      const text = (await handle.readFile()).toString('utf8');
+      const size = (await handle.stat()).size;
+      const journal = new Journal(file, handle, { lines: linesOf(text), size }, point);
+      if (text !== '' && !text.endsWith('\n')) await journal.#write('\n');
+      return journal;
+    } catch (error) {
+      throw unwritable(file, error);
+    }
+  }
+
+  /** All facts so far, in their order. */
+  get lines(): readonly JournalLine[] {
+    return this.#lines;
+  }
+
+  /**
+   * Resolves with the line once the disk has it. Lines keep the order of the calls. Throws TelosError `config` if it could not be
+   * written; then the journal is as before.
+   */
+  append(event: PlanEvent): Promise<JournalLine> {
+    const appended = this.#last.then(() => this.#append(event));
+    this.#last = appended.catch(() => undefined);
+    return appended;
+  }
+
+  async #append(event: PlanEvent): Promise<JournalLine> {
+    const seq = (this.#lines.at(-1)?.seq ?? 0) + 1;
+    const line: JournalLine = { seq, ts: new Date().toISOString(), ...shortened(event) };
+    this.#point(`journal ${event.type} before`);
+    try {
+      await this.#write(`${JSON.stringify(line)}\n`);
+    } catch (error) {
+      throw unwritable(this.file, error);
+    }
+    this.#lines.push(line);
+    this.#point(`journal ${event.type} after`);
+    return line;
+  }
+
+  async #write(text: string): Promise<void> {
+    if (this.#broken) throw new Error('an earlier line may not be on the disk');
+    const bytes = Buffer.from(text);
+    try {
+      const { bytesWritten } = await this.#handle.write(bytes);
+      if (bytesWritten < bytes.length) throw new Error('no space is left on the disk');
+    } catch (error) {
+      // What a full disk took of the line is taken back, so that the next one stands on its own.
+      await this.#handle.truncate(this.#size).catch(() => {
+        this.#broken = true;
+      });
+      throw error;
+    }
+    // After a failed sync nobody knows what the disk has, and a second one would say that all is well.
+    await this.#handle.datasync().catch(error => {
+      this.#broken = true;
+      throw error;
+    });
+    this.#size += bytes.length;
+  }
+
+  async close(): Promise<void> {
+    await this.#last;
+    await this.#handle.close();
+  }
+}
+
+const unwritable = (file: string, error: unknown): TelosError =>
+  error instanceof TelosError
+    ? error
+    : new TelosError(
+        'config',
+        `${sentence(describeFileError(error, file))} The plan's steps are written there, so it stops; nothing is lost. Run it again when the file can be written.`,
+        { cause: error },
+      );
+
+const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`);
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, constants.O_RDONLY).catch(() => undefined);
+  await handle?.sync().catch(() => undefined);
+  await handle?.close();
+}
+
+/** Returns the event with each text at a length that a line can have. */
+function shortened<Value>(value: Value): Value {
+  if (typeof value === 'string')
+    return (value.length > mostText ? `${value.slice(0, mostText)}…` : value) as Value;
+  if (Array.isArray(value)) return value.map(shortened) as Value;
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, shortened(part)])) as Value;
+}
+
+/** Returns the facts of a journal, without a line that is still being written. A missing file has none. */
+export async function readJournal(file: string): Promise<JournalLine[]> {
+  try {
+    const text = readRegularFile(file, mostBytes).toString('utf8');
+    return linesOf(text.slice(0, text.lastIndexOf('\n') + 1));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw new TelosError('config', sentence(describeFileError(error, file)));
+  }
+}
+
+/** How often a followed journal is looked at. In milliseconds. */
+const lookInterval = 100;
+
+/** Yields the facts of a journal, those that it has and those that come, until the signal aborts. */
+export async function* followJournal(file: string, signal: AbortSignal): AsyncGenerator<JournalLine> {
+  for (let position = 0; !signal.aborted; ) {
+    const size = (await stat(file).catch(() => undefined))?.size ?? 0;
+    // Who throws a plan away and starts it anew is followed from the new beginning.
+    if (size < position) position = 0;
+    if (size > position) {
+      const { text, read } = await linesFrom(file, position, size);
+      position += read;
+      yield* linesOf(text);
+      if (read > 0) continue;
+    }
+    await delay(lookInterval, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** Returns the lines that are whole. One that a crash tore or that a later version wrote differently is left out. */
+function linesOf(text: string): JournalLine[] {
+  const { values } = readLines(text, line => jsonLine(line, accepted));
+  // A number that does not grow was not written here after the line before it.
+  let seq = 0;
+  return values.filter(line => {
+    const grows = line.seq > seq;
+    if (grows) seq = line.seq;
+    return grows;
+  });
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isList = (value: unknown): value is unknown[] => Array.isArray(value);
+const isNumbers = (value: unknown): boolean => isList(value) && value.every(Number.isInteger);
+const isTexts = (value: unknown): boolean => isList(value) && value.every(isText);
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !isList(value);
+const ofAttempt = ({ story, attempt }: Fields): boolean => isText(story) && Number.isInteger(attempt);
+const ofStory = ({ story, items }: Fields): boolean =>
+  isText(story) && (items === undefined || isNumbers(items));
+
+/** Checks for the fields without which a line would break its readers. */
+const needed: Readonly<Record<PlanEvent['type'], (line: Fields) => boolean>> = {
+  plan_created: ({ name, goal }) => isText(name) && isText(goal),
+  interview_round: ({ questions }) => isTexts(questions),
+  plan_written: ({ digest }) => isText(digest),
+  plan_reviewed: ({ decision, comments }) => isText(decision) && isTexts(comments),
+  stories_written: ({ stories }) => isTexts(stories),
+  card_accepted: ({ digest }) => isText(digest),
+  runner_started: ({ base, branch, slots }) => isText(base) && isText(branch) && Number.isInteger(slots),
+  recovered: ({ what }) => isTexts(what),
+  preflight: ({ checks, problems }) => isList(checks) && checks.every(isFields) && isTexts(problems),
+  attempt_started: line => ofAttempt(line) && isText(line['parent']) && Number.isInteger(line['slot']),
+  step_started: ({ key, runId }) => isText(key) && isText(runId),
+  step_ended: ({ key, runId, outcome, usage }) =>
+    isText(key) && isText(runId) && isText(outcome) && (usage === undefined || isFields(usage)),
+  snapshot: line => ofAttempt(line) && isText(line['commit']) && isText(line['tree']),
+  check_ended: line => ofAttempt(line) && isText(line['name']) && isText(line['tree']),
+  tamper: line => ofAttempt(line) && isList(line['findings']) && line['findings'].every(isFields),
+  verdict: line =>
+    ofAttempt(line) && isText(line['tree']) && isText(line['text']) && isNumbers(line['items']),
+  story_passed: line => isText(line['story']) && isText(line['commit']) && isNumbers(line['items']),
+  attempt_ended: line => ofAttempt(line) && isText(line['status']) && isText(line['details']),
+  story_reopened: ofStory,
+  story_skipped: ofStory,
+  story_accepted: ofStory,
+  story_failed: ofStory,
+  story_split: ({ story, into }) => isText(story) && isTexts(into),
+  question_parked: ({ question }) => isFields(question) && isText(question['id']) && isText(question['text']),
+  question_answered: ({ id, text }) => isText(id) && isText(text),
+  steered: ({ command }) => isFields(command) && isText(command['kind']),
+  waiting: ({ until, why }) => isText(until) && isText(why),
+  phase: ({ phase }) => isText(phase),
+  finished: ({ how }) => isText(how),
+};
+
+function accepted(value: unknown): JournalLine | undefined {
+  if (!isFields(value) || !Number.isInteger(value['seq']) || !isText(value['ts'])) return undefined;
+  const { type } = value;
+  if (!isText(type) || !Object.hasOwn(needed, type)) return undefined;
+  return needed[type as PlanEvent['type']](value) ? (value as unknown as JournalLine) : undefined;
+}

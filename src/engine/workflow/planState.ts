@@ -1,0 +1,194 @@
+/** Folds the journal of a plan and the stories on disk to the plan's state. Reads no disk and knows no clock. */
+import type { JournalLine, ParkedQuestion, PlanLimits, PlanPhase, Story } from '../../protocol/plan.ts';
+import type { RunOutcome, Usage } from '../../protocol/run.ts';
+import { addedUsage } from '../../protocol/usage.ts';
+import {
+  foldStory,
+  inOrder,
+  isOver,
+  noProgress,
+  type Progress,
+  type StoryState,
+  statesOf,
+} from './storyState.ts';
+
+export interface PlanState {
+  goal: string;
+  phase: PlanPhase;
+  phaseWhy?: string;
+  /** ISO 8601: no model is asked before. */
+  waitingUntil?: string;
+  /** The stories in the order in which they are worked on: what others need first, then as their files are named. */
+  stories: readonly StoryState[];
+  story(id: string): StoryState | undefined;
+  /** The first story that is not over. */
+  next: StoryState | undefined;
+  usage?: Usage;
+  /** From the first attempt's start to the last line while a runner worked, in milliseconds. */
+  workedMs: number;
+  /** What a person added to the limits. */
+  added: PlanLimits;
+  questions: readonly ParkedQuestion[];
+  answers: ReadonlyMap<string, string>;
+  /** Steps that have ended, by key. They are not asked again. */
+  steps: ReadonlyMap<string, { runId: string; outcome: RunOutcome }>;
+  base?: string;
+  branch?: string;
+  isPlanApproved: boolean;
+  /** Ids of the commands that were carried out. */
+  steered: ReadonlySet<string>;
+  /** The last choice of a person for the models and the number of slots. */
+  models: ReadonlyMap<string, string>;
+  slots?: number;
+}
+
+interface Folding extends Omit<PlanState, 'stories' | 'story' | 'next'> {
+  questions: ParkedQuestion[];
+  answers: Map<string, string>;
+  steps: Map<string, { runId: string; outcome: RunOutcome }>;
+  steered: Set<string>;
+  models: Map<string, string>;
+  progress: Map<string, Progress>;
+  order: string[];
+  /** When the present runner began, and its last line. */
+  since?: number;
+  last?: number;
+}
+
+/** Returns the plan's state after the journal's lines, for the stories that its folder has now. */
+export function foldPlan(lines: readonly JournalLine[], stories: readonly Story[]): PlanState {
+  const plan = emptyPlan();
+  for (const line of lines) foldLine(plan, line);
+  const { progress, order, since, last, ...rest } = plan;
+  const states = statesOf(inOrder(stories, order), progress, plan.questions);
+  const byId = new Map(states.map(state => [state.story.id, state]));
+  return {
+    ...rest,
+    workedMs: plan.workedMs + (since === undefined || last === undefined ? 0 : last - since),
+    stories: states,
+    story: id => byId.get(id),
+    next: states.find(({ status }) => !isOver(status)),
+  };
+}
+
+function foldLine(plan: Folding, line: JournalLine): void {
+  countTime(plan, line);
+  if ('story' in line && line.story !== undefined) foldStory(progressOf(plan, line.story), line);
+  switch (line.type) {
+    case 'plan_created':
+      plan.goal = line.goal;
+      break;
+    case 'interview_round':
+      if (line.ready || line.forced) plan.phase = 'planning';
+      break;
+    case 'plan_written':
+      plan.phase = 'plan_review';
+      plan.isPlanApproved = false;
+      break;
+    case 'plan_reviewed':
+      plan.isPlanApproved = line.decision === 'approved';
+      plan.phase = plan.isPlanApproved ? 'splitting' : 'planning';
+      break;
+    case 'stories_written':
+      plan.phase = 'stories_review';
+      break;
+    case 'card_accepted':
+      plan.phase = 'ready';
+      break;
+    case 'runner_started':
+      plan.base = line.base;
+      plan.branch = line.branch;
+      setPhase(plan, 'running');
+      break;
+    case 'phase':
+      setPhase(plan, line.phase, line.why);
+      break;
+    case 'waiting':
+      setPhase(plan, 'waiting', line.why);
+      plan.waitingUntil = line.until;
+      break;
+    case 'step_ended':
+      plan.steps.set(line.key, { runId: line.runId, outcome: line.outcome });
+      if (line.usage) plan.usage = addedUsage(plan.usage, line.usage);
+      break;
+    case 'question_parked':
+      plan.questions = [...plan.questions.filter(({ id }) => id !== line.question.id), line.question];
+      break;
+    case 'question_answered':
+      plan.questions = plan.questions.filter(({ id }) => id !== line.id);
+      plan.answers.set(line.id, line.text);
+      break;
+    case 'steered':
+      foldCommand(plan, line);
+      break;
+  }
+}
+
+function setPhase(plan: Folding, phase: PlanPhase, why?: string): void {
+  plan.phase = phase;
+  delete plan.waitingUntil;
+  if (why === undefined) delete plan.phaseWhy;
+  else plan.phaseWhy = why;
+}
+
+/** A clock that was put back takes nothing away. */
+function countTime(plan: Folding, line: JournalLine): void {
+  const now = Date.parse(line.ts);
+  if (Number.isNaN(now)) return;
+  if (line.type === 'runner_started') {
+    plan.workedMs += plan.since === undefined || plan.last === undefined ? 0 : plan.last - plan.since;
+    plan.since = now;
+    plan.last = now;
+  } else if (plan.last !== undefined) plan.last = Math.max(plan.last, now);
+}
+
+function foldCommand(plan: Folding, line: Extract<JournalLine, { type: 'steered' }>): void {
+  const { command, id } = line;
+  if (id !== undefined) plan.steered.add(id);
+  switch (command.kind) {
+    case 'reorder': {
+      const rest = plan.order.filter(one => one !== command.story);
+      const at = rest.indexOf(command.before);
+      plan.order =
+        at < 0
+          ? [...rest, command.story, command.before]
+          : [...rest.slice(0, at), command.story, ...rest.slice(at)];
+      break;
+    }
+    case 'budget':
+      for (const name of ['maxCost', 'maxTokens', 'maxMinutes'] as const) {
+        const more = command.add[name];
+        if (typeof more === 'number') plan.added[name] = (plan.added[name] ?? 0) + more;
+      }
+      break;
+    case 'model':
+      plan.models.set(command.role ?? '', command.model);
+      break;
+    case 'parallel':
+      plan.slots = command.slots;
+      break;
+  }
+}
+
+function progressOf(plan: Folding, story: string): Progress {
+  const known = plan.progress.get(story);
+  if (known) return known;
+  const fresh = noProgress();
+  plan.progress.set(story, fresh);
+  return fresh;
+}
+
+const emptyPlan = (): Folding => ({
+  goal: '',
+  phase: 'interviewing',
+  workedMs: 0,
+  added: {},
+  questions: [],
+  answers: new Map(),
+  steps: new Map(),
+  isPlanApproved: false,
+  steered: new Set(),
+  models: new Map(),
+  progress: new Map(),
+  order: [],
+});

@@ -1,0 +1,224 @@
+/** Reads and writes the file of a story: frontmatter, a title and numbered boxes. A person may edit any of it at any time. */
+import { basename } from 'node:path/posix';
+import type { PlanCheck, Story, StoryItem } from '../../protocol/plan.ts';
+import { parseSkillFile } from '../skills/frontmatter.ts';
+
+export interface ParsedStory {
+  story: Story;
+  /** Everything behind the frontmatter, as it is written. */
+  body: string;
+  /** What the file says in a way that cannot be used, in sentences that name the file. */
+  problems: string[];
+}
+
+/** A name that is safe in a ref, a file name and a trailer. */
+export const isStoryId = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9-]{0,39}$/.test(text);
+
+const boxLine = /^(\s*- \[)([ xX])(\] )(.*\S)\s*$/;
+const headingLine = /^#\s+(.*\S)\s*$/;
+
+/** Returns the story of a file. `path` is relative to the plan's folder, with `/`. Whatever the text is, there is a story. */
+export function parsePrd(path: string, text: string): ParsedStory {
+  const { fields, body, diagnostics } = parseSkillFile(text, path);
+  const problems: string[] = diagnostics
+    .filter(({ severity }) => severity !== 'info')
+    .map(({ message, line }) => `${path}, line ${line}: ${message}`);
+  const tell = (what: string): void => void problems.push(`${path}: ${what}`);
+  const lines = openLines(body);
+  const title = lines.flatMap(({ line }) => headingLine.exec(line)?.[1] ?? [])[0];
+  const description = firstParagraph(lines.map(({ line }) => line));
+  const items = itemsOf(lines, tell);
+  const story: Story = {
+    id: idOf(fields['id'], path, tell),
+    title: title ?? basename(path).replace(/\.md$/i, ''),
+    ...(description !== undefined && { description }),
+    prd: path,
+    role: textField(fields['role'], 'role', tell) ?? 'coder',
+    dependsOn: textList(fields['depends_on'], 'depends_on', tell),
+    touches: textList(fields['touches'], 'touches', tell),
+    checks: checksOf(fields['check'], tell),
+    items: items.map(({ number, text: words, ticked }) => ({ number, text: words, ticked })),
+  };
+  return { story, body, problems };
+}
+
+interface BodyLine {
+  line: string;
+  /** From 0, in the text of the lines. */
+  index: number;
+}
+
+/** Returns the lines that are not in a code fence. A fence that is not closed goes on to the end. */
+function openLines(text: string): BodyLine[] {
+  let fence: string | undefined;
+  return text.split('\n').flatMap((raw, index) => {
+    const line = raw.replace(/\r$/, '');
+    const [, mark, rest = ''] = /^ {0,3}(`{3,}|~{3,})(.*)$/.exec(line) ?? [];
+    if (fence !== undefined) {
+      const closes = mark?.startsWith(fence) && rest.trim() === '';
+      if (closes) fence = undefined;
+      return [];
+    }
+    // A line with marks at both ends is code within a text, which opens nothing.
+    if (mark !== undefined && !(mark.startsWith('`') && rest.includes('`'))) {
+      fence = mark;
+      return [];
+    }
+    return [{ line, index }];
+  });
+}
+
+function firstParagraph(lines: readonly string[]): string | undefined {
+  const start = lines.findIndex(line => line.trim() !== '' && !line.startsWith('#'));
+  if (start < 0 || lines.slice(0, start).some(line => line.startsWith('##'))) return undefined;
+  const rest = lines.slice(start);
+  if (boxLine.test(rest[0] ?? '')) return undefined;
+  const end = rest.findIndex(line => line.trim() === '' || line.startsWith('#'));
+  return (end < 0 ? rest : rest.slice(0, end)).map(line => line.trim()).join(' ');
+}
+
+interface FoundItem extends StoryItem {
+  index: number;
+}
+
+/** A box is known by the number that it is written with. One without a number gets the next that is free. */
+function itemsOf(lines: readonly BodyLine[], tell: (what: string) => void): FoundItem[] {
+  const boxes = lines.flatMap(({ line, index }) => {
+    const [, , mark, , text = ''] = boxLine.exec(line) ?? [];
+    if (mark === undefined && /^\s*([*+]|\d+[.)]) \[[ xX]\] \S/.test(line))
+      tell(`"${line.trim().slice(0, 60)}" is not read as a box; begin it with "- [ ] ".`);
+    if (mark === undefined) return [];
+    const [, number, words] = /^(\d{1,4})[.)]\s+(.+)$/.exec(text) ?? [];
+    return [{ wanted: Number(number ?? 0), text: words ?? text, ticked: mark !== ' ', index }];
+  });
+  const taken = new Set<number>();
+  const numbers = boxes.map(({ wanted }) => {
+    const isFree = wanted > 0 && !taken.has(wanted);
+    if (wanted > 0 && !isFree) tell(`Two boxes have the number ${wanted}; give each its own.`);
+    if (isFree) taken.add(wanted);
+    return isFree ? wanted : 0;
+  });
+  let next = 1;
+  return boxes.map(({ text, ticked, index }, at) => {
+    let number = numbers[at] ?? 0;
+    while (number === 0 && taken.has(next)) next++;
+    if (number === 0) {
+      number = next;
+      taken.add(number);
+    }
+    return { number, text, ticked, index };
+  });
+}
+
+function idOf(value: unknown, path: string, tell: (what: string) => void): string {
+  if (typeof value === 'string' && isStoryId(value)) return value;
+  if (value !== undefined)
+    tell('its id is not of letters, digits and hyphens, as US-003 is, so it is ignored.');
+  const name = basename(path).replace(/\.md$/i, '');
+  const [, number] = /^(\d{1,5})(?:\D|$)/.exec(name) ?? [];
+  if (number !== undefined) return `US-${String(Number(number)).padStart(3, '0')}`;
+  return (
+    name
+      .replace(/[^A-Za-z0-9]+/g, '-')
+      .replace(/^-+/, '')
+      .slice(0, 40)
+      .replace(/-+$/, '') || 'story'
+  );
+}
+
+function textField(value: unknown, key: string, tell: (what: string) => void): string | undefined {
+  if (typeof value === 'string' && value.trim() !== '') return value.trim();
+  if (value !== undefined && value !== null) tell(`${key} is not text, so it is ignored.`);
+  return undefined;
+}
+
+function textList(value: unknown, key: string, tell: (what: string) => void): string[] {
+  if (value === undefined || value === null) return [];
+  const list = Array.isArray(value) ? value : [value];
+  return list.flatMap(one => textField(one, `An entry of ${key}`, tell) ?? []);
+}
+
+function checksOf(value: unknown, tell: (what: string) => void): PlanCheck[] {
+  if (value === undefined || value === null) return [];
+  const list = Array.isArray(value) ? value : [value];
+  const names = new Set<string>();
+  return list.flatMap((one, index) => {
+    const check = checkOf(one, index, tell);
+    if (check && names.has(check.name)) tell(`Two checks are called ${check.name}; the second is ignored.`);
+    if (!check || names.has(check.name)) return [];
+    names.add(check.name);
+    return [check];
+  });
+}
+
+/** Returns the check that an entry means, or undefined if it names no command. Also reads those of `plan.json`. */
+export function checkOf(value: unknown, index: number, tell: (what: string) => void): PlanCheck | undefined {
+  const fields = typeof value === 'string' ? { command: value } : value;
+  const { name, command, timeout_s, timeoutS = timeout_s, red } = { ...(fields as Record<string, unknown>) };
+  if (typeof command !== 'string' || command.trim() === '' || command.includes('\0')) {
+    tell(`Check ${index + 1} has no command, so it is ignored.`);
+    return undefined;
+  }
+  const seconds = Number(timeoutS);
+  if (timeoutS !== undefined && !(seconds > 0))
+    tell(`The timeout_s of check ${index + 1} is not a number of seconds.`);
+  return {
+    name: typeof name === 'string' && name.trim() !== '' ? oneLine(name) : `check ${index + 1}`,
+    command,
+    ...(seconds > 0 && { timeoutS: seconds }),
+    ...(red === true && { red }),
+  };
+}
+
+/** Returns the text in one line, so that no part of it can be taken for a line of a file or a trailer. */
+export const oneLine = (text: string): string => text.replace(/\s*[\p{Cc}\u2028\u2029]+\s*/gu, ' ').trim();
+
+/**
+ * Returns the file of a story. `body` is prose that follows the boxes; a box in it would be one more criterion, so it becomes a
+ * plain entry of its list. Reading it gives the same story.
+ */
+export function printPrd(story: Story, body = ''): string {
+  const list = (values: readonly string[]): string =>
+    `[${values.map(value => JSON.stringify(value)).join(', ')}]`;
+  const checks = story.checks.map(({ name, command, timeoutS, red }) => {
+    const rest = [timeoutS !== undefined && `timeout_s: ${timeoutS}`, red && 'red: true'].filter(Boolean);
+    const parts = [`name: ${JSON.stringify(name)}`, `command: ${JSON.stringify(command)}`, ...rest];
+    return `  - {${parts.join(', ')}}`;
+  });
+  const front = [
+    `id: ${story.id}`,
+    `role: ${JSON.stringify(story.role)}`,
+    ...(story.dependsOn.length > 0 ? [`depends_on: ${list(story.dependsOn)}`] : []),
+    ...(story.touches.length > 0 ? [`touches: ${list(story.touches)}`] : []),
+    ...(checks.length > 0 ? ['check:', ...checks] : []),
+  ];
+  const boxes = story.items.map(
+    ({ number, text, ticked }) => `- [${ticked ? 'x' : ' '}] ${number}. ${oneLine(text)}`,
+  );
+  const intro = story.description === undefined ? [] : [plain(oneLine(story.description)), ''];
+  const criteria = boxes.length > 0 ? ['## Acceptance criteria', ...boxes, ''] : [];
+  const rest = withoutBoxes(body.trim());
+  const parts = [`# ${oneLine(story.title)}`, '', ...intro, ...criteria, ...(rest ? [rest, ''] : [])];
+  return `---\n${front.join('\n')}\n---\n${parts.join('\n')}`;
+}
+
+/** A paragraph that begins like a heading or a box would be one. */
+const plain = (text: string): string => text.replace(/^(#|- \[|`{3}|~{3})/, '\\$1');
+
+function withoutBoxes(body: string): string {
+  const lines = body.split('\n');
+  for (const { line, index } of openLines(body))
+    if (boxLine.test(line)) lines[index] = line.replace(/^(\s*- )(?:\[[ xX]\] +)+/, '$1');
+  return lines.join('\n');
+}
+
+/** Returns the text with the box of that number ticked or not. All else stays byte for byte; so does a text without that box. */
+export function tick(text: string, itemNumber: number, ticked: boolean): string {
+  const { body } = parseSkillFile(text, '');
+  const found = itemsOf(openLines(body), () => {}).find(({ number }) => number === itemNumber);
+  if (!found || found.ticked === ticked) return text;
+  const before = body.split('\n').slice(0, found.index);
+  const line = text.length - body.length + before.reduce((sum, { length }) => sum + length + 1, 0);
+  const at = text.indexOf('[', line) + 1;
+  return text.slice(0, at) + (ticked ? 'x' : ' ') + text.slice(at + 1);
+}

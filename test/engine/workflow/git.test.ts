@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Git } from '../../../src/engine/workflow/git.ts';
+import { problemsOf } from '../../../src/engine/workflow/gitProblems.ts';
+import { type GitRepo, gitRepo } from '../../fakes/gitRepo.ts';
+
+describe('git for a plan', () => {
+  let repo: GitRepo;
+  let git: Git;
+  beforeEach(() => {
+    repo = gitRepo();
+    git = new Git(repo.path, repo.env);
+  });
+  afterEach(() => repo.remove());
+
+  const commitOn = async (parent: string, message: string): Promise<string> =>
+    git.commitTree(await git.treeOf(parent), [parent], message);
+
+  it('moves a ref only from where it is expected', async () => {
+    const base = repo.git('rev-parse', 'HEAD');
+    const [one, two] = [await commitOn(base, 'one'), await commitOn(base, 'two')];
+    assert.equal(await git.casRef('refs/heads/telos/x', one, undefined), true);
+    assert.equal(await git.casRef('refs/heads/telos/x', two, undefined), false);
+    assert.equal(await git.casRef('refs/heads/telos/x', two, base), false);
+    assert.equal(await git.tip('telos/x'), one);
+    assert.equal(await git.casRef('refs/heads/telos/x', two, one), true);
+    writeFileSync(join(repo.path, '.git/refs/heads/telos/x.lock'), '');
+    await assert.rejects(git.casRef('refs/heads/telos/x', one, two), /could not be moved: .*x\.lock/);
+  });
+
+  it('of a hundred that move a ref at once lets one', async () => {
+    const base = repo.git('rev-parse', 'HEAD');
+    const commits = await Promise.all(Array.from({ length: 20 }, (_, index) => commitOn(base, `c${index}`)));
+    const moved = await Promise.all(
+      commits.map(commit => git.casRef('refs/heads/x', commit, undefined).catch(() => false)),
+    );
+    assert.equal(moved.filter(Boolean).length, 1);
+    assert.equal(await git.tip('x'), commits[moved.indexOf(true)]);
+  });
+
+  it('reads the stories of a plan from trailers, and none that a text only looks like', async () => {
+    const base = repo.git('rev-parse', 'HEAD');
+    const one = await commitOn(base, 'US-001: a\n\nTelos-Plan: p\nTelos-Story: US-001\nTelos-Item: 1,2\n');
+    const two = await commitOn(one, 'US-002: b\n\nTelos-Plan: p\nTelos-Part: US-002\nTelos-Item: 1\n');
+    const other = await commitOn(two, 'c\n\nTelos-Plan: q\nTelos-Story: US-003\n');
+    const fake = await commitOn(other, 'd\n\nTelos-Plan: p\nTelos-Story: US-004\n\nMore text.\n');
+    await git.casRef('refs/heads/telos/p', fake, undefined);
+    assert.deepEqual([...(await git.storiesOn(base, 'telos/p', 'p'))], [['US-001', one]]);
+    const commits = await git.planCommits(base, 'telos/p', 'p');
+    assert.deepEqual(
+      commits.map(({ story, items, isPart }) => [story, items, isPart]),
+      [
+        ['US-001', [1, 2], false],
+        ['US-002', [1], true],
+      ],
+    );
+    assert.deepEqual(await git.planCommits(base, 'missing', 'p'), []);
+  });
+
+  it('runs no hook, editor, signing program or file watcher, and inherits no variable of git', async () => {
+    const trace = join(repo.folder.path, 'ran');
+    const program = join(repo.folder.path, 'program');
+    writeFileSync(program, `#!/bin/sh\ntouch '${trace}'\nexit 1\n`);
+    chmodSync(program, 0o755);
+    for (const hook of ['reference-transaction', 'post-checkout', 'post-index-change', 'pre-commit']) {
+      mkdirSync(join(repo.path, '.git/hooks'), { recursive: true });
+      writeFileSync(join(repo.path, '.git/hooks', hook), `#!/bin/sh\ntouch '${trace}'\nexit 1\n`);
+      chmodSync(join(repo.path, '.git/hooks', hook), 0o755);
+    }
+    for (const [name, value] of [
+      ['core.fsmonitor', program],
+      ['commit.gpgsign', 'true'],
+      ['gpg.program', program],
+      ['core.editor', program],
+      ['core.pager', program],
+    ])
+      repo.git('config', name ?? '', value ?? '');
+    const hostile = {
+      ...repo.env,
+      GIT_DIR: '/nowhere',
+      GIT_INDEX_FILE: '/nowhere/index',
+      GIT_EDITOR: program,
+    };
+    const inside = new Git(repo.path, hostile);
+    const base = (await inside.tip('HEAD')) ?? '';
+    const commit = await inside.commitTree(await inside.treeOf(base), [base], 'x');
+    assert.equal(await inside.casRef('refs/heads/telos/x', commit, undefined), true);
+    assert.deepEqual(await inside.dirtyFiles(), []);
+    assert.equal(existsSync(trace), false);
+  });
+
+  it('commits as the person does, and as Telos where git knows no name', async () => {
+    const base = repo.git('rev-parse', 'HEAD');
+    assert.equal(
+      repo.git('log', '-1', '--format=%an <%ae>', await commitOn(base, 'x')),
+      'Ada <ada@example.com>',
+    );
+    repo.git('config', '--unset', 'user.name');
+    repo.git('config', '--unset', 'user.email');
+    git = new Git(repo.path, repo.env);
+    assert.equal(repo.git('log', '-1', '--format=%an %cn', await commitOn(base, 'x')), 'Telos Telos');
+  });
+
+  it('lists dirty files by their whole names and leaves the index alone', async () => {
+    repo.add({ 'a b.txt': '1', 'ü\n.txt': '2', 'README.md': 'changed' });
+    const index = repo.git('ls-files', '--debug');
+    assert.deepEqual((await git.dirtyFiles()).sort(), ['README.md', 'a b.txt', 'ü\n.txt']);
+    assert.equal(await git.isClean(), false);
+    assert.equal(repo.git('ls-files', '--debug'), index);
+  });
+
+  it('says what failed, in what folder', async () => {
+    await assert.rejects(
+      git.run(['merge-base', 'HEAD', 'nonsense']),
+      /git merge-base failed in .*bakery: .*nonsense/,
+    );
+    await assert.rejects(new Git(join(repo.path, 'gone'), repo.env).version(), /does not exist any more/);
+    await assert.rejects(new Git(repo.path, { PATH: '/nowhere' }).version(), /Install git 2\.38 or later/);
+    assert.equal(await git.tip('--help'), undefined);
+  });
+
+  it('tells of a repository what hinders a plan, in one sentence each', async () => {
+    const said = async (options = {}) =>
+      (await problemsOf(repo.path, { env: repo.env, ...options })).map(({ text }) => text);
+    assert.deepEqual(await said(), []);
+    repo.git('checkout', '-q', '-b', 'telos/x');
+    assert.match((await said({ branch: 'telos/x' })).join(), /telos\/x is checked out in .*bakery/);
+    repo.git('checkout', '-q', '--detach');
+    assert.match((await said()).join(), /No branch is checked out/);
+    repo.git('checkout', '-q', 'main');
+    repo.commit('state', { '.telos/plans/x/journal.jsonl': '{}' });
+    assert.match((await said()).join(), /journal\.jsonl is in git/);
+    repo.git('rm', '-rq', '--cached', '.telos');
+    repo.commit('lfs', { '.gitattributes': '*.bin filter=lfs\n', '.gitignore': '.telos\n' });
+    const plain = (await said()).join();
+    assert.match(plain, /^$|Git LFS, which is not installed/);
+    repo.git('update-index', '--add', '--cacheinfo', `160000,${repo.git('rev-parse', 'HEAD')},lib`);
+    assert.match((await said()).join(), /has submodules/);
+  });
+
+  it('tells of folders that are no repository, have no commits, are bare or shallow, and of an old git', async () => {
+    const { path } = repo.folder;
+    const said = async (folder: string, env = repo.env) => {
+      const problems = await problemsOf(folder, { env });
+      return problems.map(({ text, stops }) => `${stops} ${text}`).join('\n');
+    };
+    assert.match(await said(path), /^true .*is not in a git repository/);
+    mkdirSync(join(path, 'empty'));
+    repo.git('init', '-q', join(path, 'empty'));
+    assert.match(await said(join(path, 'empty')), /^true .*has no commits/);
+    repo.git('clone', '-q', '--bare', repo.path, join(path, 'bare'));
+    assert.match(await said(join(path, 'bare')), /^true .*is not a work tree/);
+    repo.commit('second');
+    repo.git('clone', '-q', '--depth', '1', `file://${repo.path}`, join(path, 'shallow'));
+    assert.match(await said(join(path, 'shallow')), /^false The clone is shallow/);
+    mkdirSync(join(path, 'bin'));
+    writeFileSync(join(path, 'bin/git'), '#!/bin/sh\necho git version 2.20.1\n');
+    chmodSync(join(path, 'bin/git'), 0o755);
+    assert.match(
+      await said(repo.path, { ...repo.env, PATH: join(path, 'bin') }),
+      /^true This is git 2\.20\.1/,
+    );
+  });
+});
