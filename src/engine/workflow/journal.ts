@@ -125,11 +125,11 @@ const unwritable = (file: string, error: unknown): TelosError =>
     ? error
     : new TelosError(
         'config',
-        `${sentence(describeFileError(error, file))} The plan's steps are written there, so it stops; nothing is lost. Run it again when the file can be written.`,
+        `${closed(describeFileError(error, file))} The plan's steps are written there, so it stops; nothing is lost. Run it again when the file can be written.`,
         { cause: error },
       );
 
-const sentence = (text: string): string => (text.endsWith('.') ? text : `${text}.`);
+const closed = (text: string): string => (text.endsWith('.') ? text : `${text}.`);
 
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, constants.O_RDONLY).catch(() => undefined);
@@ -153,7 +153,7 @@ export async function readJournal(file: string): Promise<JournalLine[]> {
     return linesOf(text.slice(0, text.lastIndexOf('\n') + 1));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw new TelosError('config', sentence(describeFileError(error, file)));
+    throw new TelosError('config', closed(describeFileError(error, file)));
   }
 }
 
