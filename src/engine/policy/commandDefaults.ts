@@ -14,7 +14,8 @@ import { type Allow, allow, type Decision, type Deny, deny, type PolicyContext }
 import { acceptedFolders, unacceptedFolders } from './fileDefaults.ts';
 import { ask, reviewOf, withCard } from './question.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
-import { lineOf, piecesOf, wordsMatch } from './shellCommands.ts';
+import { piecesOf, wordsMatch } from './shellCommands.ts';
+import { lineOf } from './shellPlan.ts';
 import type { PolicySubjectOf } from './subject.ts';
 import { ofCard } from './workerRole.ts';
 

@@ -64,7 +64,7 @@ const beforeCommand = /^(if|then|elif|else|do|while|until|!|time|\ue010)$/;
 const mostWords = 500;
 
 /** Returns the command as it is meant in the folder `base`. Its words are those of the shell, as the policy reads them. */
-export function meantCommand(line: string, base: string, folders: MeantFolders): MeantCommand {
+export function meantCommand(line: string, base: string, folders: MeantFolders, depth = 0): MeantCommand {
   // In cmd other signs quote and escape.
   if (process.platform === 'win32' && /[\\^%']/.test(line)) return { line, twins: [] };
   const { line: plain, offsetOf } = withoutMarks(line, base, folders);
@@ -85,6 +85,13 @@ export function meantCommand(line: string, base: string, folders: MeantFolders):
     }
   }
   reader.read(command);
+  if (!reader.moved && depth < 3)
+    for (const { text, at, end } of tokens.flatMap(({ inner }) => inner ?? [])) {
+      if (at === undefined || end === undefined) continue;
+      const meant = meantCommand(text, base, folders, depth + 1);
+      if (meant.line !== text) reader.changes.set({ at, end }, meant.line);
+      reader.twins.push(...meant.twins);
+    }
   const changed = [...reader.changes].sort(([a], [b]) => b.at - a.at);
   const whole = changed.reduce(
     (text, [{ at, end }, path]) => text.slice(0, at) + path + text.slice(end),
@@ -110,12 +117,12 @@ function withoutMarks(
 }
 
 class WordReader {
-  readonly changes = new Map<ShellToken, string>();
+  readonly changes = new Map<Pick<ShellToken, 'at' | 'end'>, string>();
   readonly twins: { word: string; twin: string }[] = [];
   readonly #base: string;
   readonly #folders: MeantFolders;
   /** After a change of folder, words mean something else. */
-  #moved = false;
+  moved = false;
   #count = 0;
   /** True if the line itself gives a value to a name that stands for a folder. */
   readonly #assigns: boolean;
@@ -127,7 +134,7 @@ class WordReader {
   }
 
   read(words: readonly ShellToken[]): void {
-    if (this.#moved) return;
+    if (this.moved) return;
     let at = 0;
     while (at < words.length && beforeCommand.test(words[at]!.text)) at++;
     while (at < words.length && /^\w+\+?=/.test(words[at]!.text)) at++;
@@ -139,7 +146,7 @@ class WordReader {
     if (first === undefined) return;
     const program = first.text;
     if (/^(cd|pushd|popd|chdir)$/.test(program)) {
-      this.#moved = true;
+      this.moved = true;
       if (rest.length === 1) this.#take(rest[0]!, true);
       return;
     }

@@ -5,14 +5,23 @@ import { basename, extname, isAbsolute, join, relative, resolve, sep } from 'nod
 import { folderHolding, goesDownAndUp, isInside } from '../files/paths.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { AgentFile } from './agentReader.ts';
-import { computation } from './computePrograms.ts';
+import { computation, toldOutput } from './computePrograms.ts';
 import type { PolicyContext } from './decision.ts';
 import { acceptedFolders, decideOnPlace, decideOnRead, unacceptedFolders } from './fileDefaults.ts';
 import { gitVariables, quietRepository } from './gitLook.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import type { Computation, PathWord } from './readOnlyFlags.ts';
 import { isSteeringVariable } from './serverPrograms.ts';
-import { fitsStars, hasStar, hasUnknown, type Redirection, readPlan, type Stage } from './shellCommands.ts';
+import {
+  fitsStars,
+  hasStar,
+  hasUnknown,
+  type Known,
+  lineOf,
+  type Redirection,
+  readPlan,
+  type Stage,
+} from './shellPlan.ts';
 import { type PolicySubjectOf, subjectOf } from './subject.ts';
 
 /** A line that was checked. */
@@ -29,8 +38,8 @@ export async function checkedLine(
   context: PolicyContext,
   files: AgentFiles | undefined,
 ): Promise<CheckedLine | undefined> {
-  const checker = new Checker(folder, context, files);
   if (process.platform === 'win32') {
+    const checker = new Checker(folder, context, files, { values: {}, prints: () => undefined });
     const isScript = words && (await checker.script({ words, assignments: [] })) !== undefined;
     return isScript ? { scripts: checker.scripts } : undefined;
   }
@@ -41,9 +50,13 @@ export async function checkedLine(
     TELOS_SKILL_DIR: skillDir,
     TELOS_PACK_DIR: packDir,
   };
-  const plan = readPlan(line, { ...own, HOME: home });
+  const known: Known = { values: { ...own, HOME: home }, prints: inner => toldOutput(inner, folder) };
+  const plan = readPlan(line, known);
   if (!plan) return undefined;
   const moves = plan.some(({ words }) => words[0] === 'cd');
+  // Only the shell knows which folder that would be.
+  if (moves && /\bpwd\b/i.test(line)) return undefined;
+  const checker = new Checker(folder, context, files, known);
   const stages: Stage[] = [];
   for (const [index, stage] of plan.entries()) {
     // What follows a `cd` that failed would run in another folder.
@@ -56,6 +69,9 @@ export async function checkedLine(
   return { stages, scripts: checker.scripts };
 }
 
+/** Levels of lines inside lines. */
+const deepestInner = 3;
+
 /** How one program is started. */
 type Started = Pick<Stage, 'words' | 'assignments'>;
 
@@ -63,15 +79,23 @@ class Checker {
   readonly scripts: string[] = [];
   readonly #context: PolicyContext;
   readonly #files: AgentFiles | undefined;
+  readonly #known: Known;
   #folder: string;
 
-  constructor(folder: string, context: PolicyContext, files: AgentFiles | undefined) {
+  constructor(folder: string, context: PolicyContext, files: AgentFiles | undefined, known: Known) {
+    this.#known = known;
     this.#folder = folder;
     this.#context = context;
     this.#files = files;
   }
 
-  async check(stage: Stage): Promise<Stage | undefined> {
+  async check(stage: Stage, depth = 0): Promise<Stage | undefined> {
+    const inner: string[] = [];
+    for (const line of stage.inner) {
+      const checked = depth < deepestInner ? await this.#innerLine(line, depth + 1) : undefined;
+      if (checked === undefined) return undefined;
+      inner.push(checked);
+    }
     const redirections: Redirection[] = [];
     for (const redirection of stage.redirections) {
       const target = await this.#redirected(redirection);
@@ -79,11 +103,23 @@ class Checker {
       redirections.push({ ...redirection, target });
     }
     const done = (await this.script(stage)) ?? (await this.#computation(stage));
-    return done && { ...stage, ...done, redirections };
+    return done && { ...stage, ...done, redirections, inner };
+  }
+
+  /** Returns the line as it is to run inside another. Its texts after `<<` would stand outside of it. */
+  async #innerLine(line: string, depth: number): Promise<string | undefined> {
+    const stages: Stage[] = [];
+    for (const stage of readPlan(line, this.#known) ?? []) {
+      const isPlain = stage.words[0] !== 'cd' && stage.redirections.every(({ sign }) => sign !== '<<');
+      const checked = isPlain ? await this.check(stage, depth) : undefined;
+      if (!checked) return undefined;
+      stages.push(checked);
+    }
+    return stages.length > 0 ? lineOf(stages) : undefined;
   }
 
   async #redirected({ sign, target }: Redirection): Promise<string | undefined> {
-    if (sign === '>&' || target === '/dev/null') return target;
+    if (sign === '>&' || sign === '<<' || target === '/dev/null') return target;
     return this.#path({ path: target, use: sign === '<' ? 'read' : 'write' });
   }
 
@@ -158,7 +194,7 @@ class Checker {
 
   /** Returns the words of a program that shows names of files. Those that show content leave out secrets in another way. */
   async #looking(words: readonly string[]): Promise<string[] | undefined> {
-    if (!/^(ls|find)$/.test(words[0] ?? '')) return undefined;
+    if (!/^(ls|find)$/.test(words[0] ?? '') || words.some(hasUnknown)) return undefined;
     const { home, protectedDirs } = this.#context;
     const roots = acceptedFolders(this.#context, await unacceptedFolders(this.#context));
     const scope = { roots, cwd: this.#folder, home, protectedDirs };

@@ -35,8 +35,18 @@ export const fileWildcards = (pattern: string): string =>
 export const shellText = (text: string): string =>
   text.replace(reservedSigns, sign => textOfSigns[sign] ?? '');
 
+/** A line whose output becomes a part of a word. */
+export interface InnerLine {
+  text: string;
+  /** Where its sign is in the word's text. */
+  sign: number;
+  /** Where it begins and ends in the line around it. Missing between backquotes, where escapes mean something else. */
+  at?: number;
+  end?: number;
+}
+
 export interface ShellToken {
-  /** `heredoc` is the text after `<<`. */
+  /** `heredoc` is the text after `<<`. It counts as quoted if it stays as it is, because its end mark is quoted. */
   kind: 'word' | 'operator' | 'comment' | 'heredoc';
   /** For a word: without quotes and escapes, with `signs` for what a shell expands. */
   text: string;
@@ -47,6 +57,10 @@ export interface ShellToken {
   end: number;
   /** For a redirection: the number before it. */
   stream?: string;
+  /** For a word: its substitutions, in their order. */
+  inner?: readonly InnerLine[];
+  /** True for a text after `<<` whose end mark is missing. */
+  isOpen?: true;
 }
 
 export interface ShellLine {
@@ -100,8 +114,9 @@ class Reader {
   /** The last character of the word so far. Searching the word itself would take ever longer. */
   #last = '';
   #quoted = false;
-  /** End markers of the texts that begin on the next line. */
-  #heredocs: string[] = [];
+  #inner: InnerLine[] = [];
+  /** End marks of the texts that begin on the next line. */
+  #heredocs: { mark: string; quoted: boolean }[] = [];
 
   constructor(line: string) {
     this.#line = line;
@@ -133,7 +148,7 @@ class Reader {
     }
   }
 
-  #push(kind: 'comment' | 'heredoc', text: string, at: number, end: number): void {
+  #push(kind: 'comment', text: string, at: number, end: number): void {
     this.tokens.push({ kind, text, quoted: false, at, end });
   }
 
@@ -183,13 +198,15 @@ class Reader {
   #heredocStart(): void {
     const [whole, end = ''] = /^[ \t]*([^\s;&|<>()]*)/.exec(this.#line.slice(this.#at, this.#at + 500))!;
     this.#at += whole.length;
-    this.#heredocs.push(end.replace(/["'\\]/g, ''));
+    const mark = end.replace(/["'\\]/g, '');
+    this.#heredocs.push({ mark, quoted: mark !== end });
   }
 
   #heredocBodies(): void {
-    for (const end of this.#heredocs.splice(0)) {
+    for (const { mark, quoted } of this.#heredocs.splice(0)) {
       const from = this.#at;
       let text = '';
+      let isOpen = true;
       for (;;) {
         if (this.#at >= this.#line.length) break;
         const newline = this.#line.indexOf('\n', this.#at);
@@ -197,10 +214,14 @@ class Reader {
         const one = this.#line.slice(this.#at, stop);
         text = this.#line.slice(from, this.#at);
         this.#at = stop + 1;
-        if (one.replace(/^\t+/, '') === end) break;
+        if (one.replace(/^\t+/, '') === mark) {
+          isOpen = false;
+          break;
+        }
         text = this.#line.slice(from, stop);
       }
-      this.#push('heredoc', text, from, Math.min(this.#at, this.#line.length));
+      const end = Math.min(this.#at, this.#line.length);
+      this.tokens.push({ kind: 'heredoc', text, quoted, at: from, end, ...(isOpen && { isOpen }) });
     }
   }
 
@@ -279,6 +300,7 @@ class Reader {
       const character = this.#line[this.#at];
       if (character === undefined) {
         [this.#at, this.#word, this.#last] = before;
+        this.#inner = this.#inner.filter(({ sign }) => sign < (this.#word ?? '').length);
         this.#opens('"', this.#at - 1);
         this.#gaveUp('a quote without its end');
         return;
@@ -312,7 +334,7 @@ class Reader {
       this.#gaveUp('a substitution without its end');
       return;
     }
-    this.inner.push(this.#line.slice(this.#at, end).replace(/\\([\\`$])/g, '$1'));
+    this.#innerLine(this.#line.slice(this.#at, end).replace(/\\([\\`$])/g, '$1'), {});
     this.#add(signs.any);
     this.#at = end + 1;
   }
@@ -321,7 +343,7 @@ class Reader {
     this.#opens('$');
     const next = this.#line[this.#at + 1] ?? '';
     this.#at += 2;
-    if (next === '(') this.#substitution(')');
+    if (next === '(') this.#substitution(')', this.#line[this.#at] !== '(');
     else if (next === '{') this.#braced();
     else if (!isQuoted && next === "'") this.#ansi();
     else if (!isQuoted && next === '"') this.#doubleQuotes();
@@ -355,12 +377,19 @@ class Reader {
     this.#add(signs.any);
   }
 
-  #substitution(close: string): void {
+  #substitution(close: string, isCommand = false): void {
     const end = this.#closing(close);
     if (end === undefined) return;
-    this.inner.push(this.#line.slice(this.#at, end).replace(/^\(|\)$/g, ''));
+    const text = this.#line.slice(this.#at, end);
+    if (isCommand) this.#innerLine(text, { at: this.#at, end });
+    else this.inner.push(text.replace(/^\(|\)$/g, ''));
     this.#add(signs.any);
     this.#at = end + 1;
+  }
+
+  #innerLine(text: string, place: Pick<InnerLine, 'at' | 'end'>): void {
+    this.inner.push(text);
+    this.#inner.push({ text, sign: (this.#word ?? '').length, ...place });
   }
 
   /** Returns the end of the open construct. Takes quotes and nested constructs into account. */
@@ -411,9 +440,11 @@ class Reader {
         quoted: this.#quoted,
         at: this.#begin,
         end: this.#at,
+        ...(this.#inner.length > 0 && { inner: this.#inner }),
       });
     this.#word = undefined;
     this.#quoted = false;
+    this.#inner = [];
   }
 }
 

@@ -141,6 +141,104 @@ const onPosix = process.platform !== 'win32';
     );
   });
 
+  it('knows the folder and the date inside a word, and lets what is only printed be found out', async () => {
+    const today = new Date().toLocaleDateString('sv');
+    const ways = [
+      [`${script} $(pwd)`, `shown ${run.work} \n`],
+      [`${script} "$(pwd)/data.json"`, `shown ${run.work}/data.json \n`],
+      [`${script} --day "$(date +%Y-%m-%d)"`, `shown --day ${today} \n`],
+      [`${script} \`date +%F\``, `shown ${today} \n`],
+      [
+        'mkdir -p notes/$(date +%Y) && echo x > notes/$(date +%Y)/$(date +%F).md && ls notes/$(date +%Y)',
+        `${today}.md\n`,
+      ],
+      ["echo \"## $(date '+%Y-%m-%d') $(wc -l < b.txt | tr -d ' ') lines\"", `## ${today} 3 lines\n`],
+      ['printf \'%s of %s\\n\' "$(head -n 1 b.txt)" b.txt', 'b of b.txt\n'],
+      [`echo "it says $(${script} x)"`, 'it says shown x \n'],
+      ['echo "$(echo "a  b") and $(echo "$(echo c)")"', 'a  b and c\n'],
+    ] as const;
+    for (const [command, expected] of ways)
+      assert.equal(await carriedOut(command.replaceAll('$SK', run.skill)), expected, command);
+  });
+
+  it('takes a text after << that stays as it is', async () => {
+    const ways = [
+      ["cat > out.md <<'EOF'\n# $HOME `id` $(id)\nEND\nEOF", ''],
+      ['cat out.md | cat', '# $HOME `id` $(id)\nEND\n'],
+      ['cat <<\'A\' > one.txt && cat >> one.txt << "B"\none\nA\ntwo\nB\ncat one.txt', 'one\ntwo\n'],
+      [`${script} "$(pwd)" <<'EOF'\nx\nEOF`, `shown ${run.work} \n`],
+      ["$SK/scripts/up.sh <<'EOF' | tee up.txt\na\n\nb\nEOF", 'A\n\nB\n'],
+      ['cat up.txt | cat', 'A\n\nB\n'],
+      ["cat > empty.txt <<'EOF'\nEOF\nwc -c < empty.txt | tr -d ' '", '0\n'],
+    ] as const;
+    for (const [command, expected] of ways)
+      assert.equal(await carriedOut(command.replaceAll('$SK', run.skill)), expected, command);
+  });
+
+  it('asks about what only a shell would know of a text or of a line inside a word', async () => {
+    await expectAll(
+      [
+        ...[
+          '$(id)',
+          '`id`',
+          '$(cat b.txt)',
+          '$(echo x)',
+          '$(date +%Z)',
+          '$(date -d \'TZ="ssh"\' +%F)',
+          '$((1+2))',
+        ].map(word => `${script} ${word}`),
+        ...['.e$(date +nv)', "$(date '+%F %T')", '$(pwd; id)', '$(pwd) <(pwd)'].map(
+          word => `${script} ${word}`,
+        ),
+        `${script} \${X:-$(pwd)}`,
+        'echo "$(id)"',
+        'echo "$(cat /etc/passwd)"',
+        'echo "$(cat $OUT/x.txt)"',
+        'echo "$(cat .env)"',
+        'echo "$(echo x > ../out.txt)"',
+        'echo "$(cd .. && ls)"',
+        'echo "$(curl http://127.0.0.1/)"',
+        'echo "$(echo "$(echo "$(echo "$(echo "$(id)")")")")"',
+        'printf "$(cat b.txt)"',
+        'printf \'%d\' "$(cat b.txt)"',
+        'cat "$(cat b.txt)"',
+        'cat $(cat b.txt)',
+        'ls $(cat b.txt)',
+        'ls $NVM_DIR',
+        'find "$NVM_DIR" -name x | head',
+        'find $(echo /etc) -name x',
+        'grep x $(echo /etc/passwd)',
+        'cp $(cat b.txt) x.txt',
+        'echo x > $(cat b.txt)',
+        'cat < $(cat b.txt)',
+        '$(cat b.txt)',
+        '$(echo id) x',
+        'X=$(cat b.txt) echo x',
+        'cd .. && echo $(pwd)',
+        'cd "$(cat b.txt)" && ls',
+        'cat > out.md <<EOF\n$(id)\nEOF',
+        'cat > out.md <<EOF\nplain\nEOF',
+        "cat > out.md <<'EOF'\nwithout its end",
+        "cat > ../out.md <<'EOF'\nx\nEOF",
+        "cat > .git/hooks/pre-commit <<'EOF'\nx\nEOF",
+        "cat > out.md <<-'EOF'\n\tx\n\tEOF",
+        "cat 3<<'EOF'\nx\nEOF",
+        "cat <<'EOF' && id\nx\nEOF",
+        "cat <<'EOF'\nx\nEOF\nid",
+        "cat <<'EOF'; $(id)\nx\nEOF",
+        'echo "$(cat <<\'EOF\'\nx\nEOF\n)"',
+        ...['sh', 'bash', 'python3', 'python3 -', 'node -', 'sh -s', 'perl', 'xargs', '. /dev/stdin'].map(
+          program => `${program} <<'EOF'\nid\nEOF`,
+        ),
+        "cat <<'EOF' | sh\nid\nEOF",
+        'echo x | tee ../out.txt',
+        'echo x | tee .git/hooks/pre-commit',
+        'echo x | tee -p out.txt',
+      ],
+      'ask run.command',
+    );
+  });
+
   it('asks about an own script that is told what to load, or is not the one', async () => {
     await expectAll(
       [

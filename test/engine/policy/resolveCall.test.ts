@@ -176,6 +176,11 @@ describe('resolveCall', () => {
           'python3 <skill>/scripts/run.py --template <skill>/assets/page.html',
         ],
         ['mkdir -p out && ls references', 'mkdir -p out && ls <skill>/references'],
+        ['echo "It says: $(cat references/guide.md)"', 'echo "It says: $(cat <skill>/references/guide.md)"'],
+        [
+          'echo $(echo $(head -1 references/guide.md | wc -c)) "$(python3 scripts/run.py)"',
+          'echo $(echo $(head -1 <skill>/references/guide.md | wc -c)) "$(python3 <skill>/scripts/run.py)"',
+        ],
       ];
       for (const [written, meant] of rows) assert.equal(ran(written), meant);
     });
