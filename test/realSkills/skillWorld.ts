@@ -103,7 +103,8 @@ function expand(path: string, home: string, project: string): string {
 
 function skillText({ name, front = '', text, shape }: SkillCase): string {
   const description = JSON.stringify(`Helps with ${name.replaceAll('-', ' ')} (${shape}).`);
-  return `---\nname: ${name}\ndescription: ${description}\n${front}---\n# ${name}\n\n${text}`;
+  const own = /^name:/m.test(front) ? '' : `name: ${name}\n`;
+  return `---\n${own}description: ${description}\n${front}---\n# ${name}\n\n${text}`;
 }
 
 /** Throws if another skill's world has put another file there. */

@@ -3,7 +3,7 @@
  * program that reads its files are changed: another word can be data, or a file that is about to be written.
  */
 
-import { isFile, type MeantFile, type MeantFolders, meantFile } from '../tools/tool.ts';
+import { isFile, type MeantFile, type MeantFolders, meantFile, ownScript } from '../tools/tool.ts';
 import { readLine, type ShellToken, signs } from './shellWords.ts';
 
 export interface MeantCommand {
@@ -52,6 +52,8 @@ const wrappers: Readonly<Record<string, RegExp | undefined>> = {
 /** Programs that run the first file among their words by an interpreter of their own. */
 const runners = /^(uv|uvx|npx|bun|bunx|deno|pnpm|poetry|pipenv)$/;
 const runnable = /\.(py|[cm]?[jt]s|sh|rb)$/;
+/** A script without a folder, as a text names it that has said before where its scripts are. */
+const scriptName = /^\w[\w.-]*\.(?:py|[cm]?[jt]s|sh|rb)$/;
 
 /** Options of scripts whose word is a file to read. What follows any other option may be one to write. */
 const readsWord =
@@ -128,7 +130,7 @@ class WordReader {
   readonly #assigns: boolean;
 
   constructor(line: string, base: string, folders: MeantFolders) {
-    this.#assigns = /(SKILL_DIR|PLUGIN_ROOT|WORKSPACE|baseDir|HOME)\+?=/.test(line);
+    this.#assigns = /(SKILL_(?:DIR|PATH|ROOT)|PLUGIN_ROOT|WORKSPACE|baseDir|HOME)\+?=/.test(line);
     this.#base = base;
     this.#folders = folders;
   }
@@ -152,6 +154,10 @@ class WordReader {
     }
     if (/[/\\]|^[\ue010\ue014]/.test(program) && !program.startsWith('/')) {
       this.#take(first);
+      this.#argumentsOf(rest);
+      return;
+    }
+    if (!program.startsWith('.') && this.#ownScript(first)) {
       this.#argumentsOf(rest);
       return;
     }
@@ -186,6 +192,7 @@ class WordReader {
     }
     if (script.text.startsWith('-')) return;
     this.#take(script);
+    if (!this.changes.has(script)) this.#ownScript(script);
     this.#argumentsOf(words.slice(at + 1));
   }
 
@@ -222,6 +229,14 @@ class WordReader {
     const files = words.filter(({ text }) => !text.startsWith('-'));
     if (words.some(({ text }) => /^(-t|--target-directory)/.test(text))) return;
     for (const word of files.slice(0, -1)) if (!word.quoted) this.#take(word, true);
+  }
+
+  /** Replaces the mere name of a script of the skill. Returns false if it is none. */
+  #ownScript(word: ShellToken): boolean {
+    const name = word.text.replace(/^\.\//, '');
+    const path = scriptName.test(name) ? ownScript(name, this.#base, this.#folders) : undefined;
+    if (path !== undefined) this.changes.set(word, quoted(path));
+    return path !== undefined;
   }
 
   /** Replaces a word that means a file of another folder of the run. */

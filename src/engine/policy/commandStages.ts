@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { open, readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { basename, extname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { folderHolding, goesDownAndUp, isInside } from '../files/paths.ts';
+import { isSensitive } from '../files/sensitiveNames.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { AgentFile } from './agentReader.ts';
 import { computation, toldOutput } from './computePrograms.ts';
@@ -12,6 +13,7 @@ import { gitVariables, quietRepository } from './gitLook.ts';
 import { parseReadOnlyCommand } from './readOnlyCommand.ts';
 import type { Computation, PathWord } from './readOnlyFlags.ts';
 import { isSteeringVariable } from './serverPrograms.ts';
+import { piecesOf } from './shellCommands.ts';
 import {
   fitsStars,
   hasStar,
@@ -21,6 +23,8 @@ import {
   type Redirection,
   readPlan,
   type Stage,
+  unknownIn,
+  withValues,
 } from './shellPlan.ts';
 import { type PolicySubjectOf, subjectOf } from './subject.ts';
 
@@ -46,6 +50,8 @@ export async function checkedLine(
   const { skillDir, packDir, home } = context;
   const own = {
     SKILL_DIR: skillDir,
+    SKILL_PATH: skillDir,
+    SKILL_ROOT: skillDir,
     CLAUDE_SKILL_DIR: skillDir,
     TELOS_SKILL_DIR: skillDir,
     TELOS_PACK_DIR: packDir,
@@ -243,9 +249,12 @@ class Checker {
   async script({ words, assignments }: Started): Promise<Started | undefined> {
     const call = readCall(words);
     // The names that a star stands for are not held against the table of secrets here.
-    if (!call || words.some(word => hasUnknown(word) || hasStar(word))) return undefined;
+    if (!call || words.some(hasStar)) return undefined;
     const all = [...assignments, ...call.assignments];
     const { module, program, flags, rest } = call;
+    const fixed = words.slice(0, words.length - rest.length);
+    if (fixed.some(hasUnknown) || (module !== undefined && rest.some(hasUnknown))) return undefined;
+    if (!rest.every(word => this.#mayPass(word))) return undefined;
     if (module === 'py_compile') return this.#compile(program, rest, all);
     const script = module === undefined ? await this.#ownFile(call.script) : await this.#ownModule(module);
     if (!script || !(await this.#mayAssign(all, script.file))) return undefined;
@@ -257,6 +266,16 @@ class Checker {
       };
     const before = program === '' ? await interpreterOf(script.file) : [program, ...flags];
     return { assignments: all, words: [...before, call.script, ...rest] };
+  }
+
+  /** Returns true if a word for a script has only variables in it, and means no place of secrets whatever they hold. */
+  #mayPass(word: string): boolean {
+    const names = unknownIn(word);
+    const { env } = this.#context;
+    return (
+      names.every(name => /^\w+$/.test(name)) &&
+      [env ?? {}, {}].every(values => !piecesOf(withValues(word, values)).some(isSensitive))
+    );
   }
 
   /** Python's own module, which writes what it compiles to the cache. */

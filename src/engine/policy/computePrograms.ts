@@ -163,7 +163,6 @@ const forms: Readonly<Record<string, Form>> = {
   },
   mkdir: maker('mkdir', 'pv'),
   touch: maker('touch', 'cam'),
-  tee: maker('tee', 'a'),
   cp,
   git,
 };

@@ -23,7 +23,7 @@ const loadingVariable =
   /^(?:LD_|DYLD_|NODE_|PYTHON|PERL5|RUBY|LUA_|PHP|GEM_|BUNDLE_|CLASSPATH|_?JAVA_|JDK_|DOTNET_|CARGO|RUST|GO|GIT_|NPM_|UV_|PIP_|DENO_|BUN_|R_|BASH_ENV$|ENV$|ZDOTDIR$|SHELL$|EDITOR$|PAGER$)/i;
 /** Further variables that change what a program finds, trusts or does. */
 const steeringVariable =
-  /^(?:PATH|HOME|IFS|CDPATH|PS4|TMP|TEMP|TMPDIR|USER|LANG|LANGUAGE|LOCPATH|NLSPATH|GCONV_PATH|TERMINFO.*|VISUAL|BROWSER|SHELLOPTS|BASH.*|PERL.*|MALLOC_.*|GLIBC_.*|XDG_.*|LC_.*|TELOS_.*|CLAUDE_.*|SKILL_DIR|.*PROXY|SSL.*|OPENSSL.*|.*CA_BUNDLE|.*_CONFIG(?:_.*)?|.*RC|.*_?(?:OPTS|OPTIONS|PRELOAD|PLUGINS?|MODULES?|BACKEND|HOST|URL))$/i;
+  /^(?:PATH|HOME|IFS|CDPATH|PS4|TMP|TEMP|TMPDIR|USER|LANG|LANGUAGE|LOCPATH|NLSPATH|GCONV_PATH|TERMINFO.*|VISUAL|BROWSER|SHELLOPTS|BASH.*|PERL.*|MALLOC_.*|GLIBC_.*|XDG_.*|LC_.*|TELOS_.*|CLAUDE_.*|SKILL_(?:DIR|PATH|ROOT)|.*PROXY|SSL.*|OPENSSL.*|.*CA_BUNDLE|.*_CONFIG(?:_.*)?|.*RC|.*_?(?:OPTS|OPTIONS|PRELOAD|PLUGINS?|MODULES?|BACKEND|HOST|URL))$/i;
 
 /** Returns true for a variable that could make a reviewed script load, run, trust or reach something else. */
 export const isSteeringVariable = (name: string): boolean =>

@@ -164,6 +164,10 @@ const variable = new RegExp(`${signs.variable}([^${signs.end}]*)${signs.end}`, '
 export const unknownIn = (word: string): string[] =>
   [...word.matchAll(variable)].map(([, name = '']) => name);
 
+/** Returns the word with the values of its variables in place of their signs. One without a value is empty. */
+export const withValues = (word: string, values: Readonly<Record<string, string | undefined>>): string =>
+  word.replace(variable, (_, name: string) => (Object.hasOwn(values, name) ? (values[name] ?? '') : ''));
+
 /** Returns the word with the values of known variables; undefined if a shell would make something else of it. */
 function knownText(text: string, values: Readonly<Record<string, string>>): string | undefined {
   const isHome = text.startsWith(signs.tilde) && /^(\/|$)/.test(text.slice(1));

@@ -263,6 +263,7 @@ export function foldersOf(agent: Agent, skill: Skill, config: Pick<Config, 'cwd'
     workingDir: agent.workingDir,
     packDir: agent.packDir,
     skillDir: skill.dir,
+    ...(skill.name !== skill.id && { skillName: skill.name }),
     commandDir: agent.isForeign ? agent.workingDir : agent.packDir,
     ...(personDir === undefined ? {} : { personDir }),
   };

@@ -35,7 +35,7 @@ const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false
 // ---- Files that the text names
 
 const ownFolder =
-  /^(?:\{baseDir\}|\$\{?(?:CLAUDE_SKILL_DIR|TELOS_SKILL_DIR|SKILL_DIR|CLAUDE_PLUGIN_ROOT)\}?|<skill_dir>)\/(.+)$/;
+  /^(?:\{baseDir\}|\$\{?(?:(?:CLAUDE_|TELOS_)?SKILL_DIR|SKILL_PATH|SKILL_ROOT|CLAUDE_PLUGIN_ROOT)\}?|<skill_dir>)\/(.+)$/;
 const interpreter = /^(?:python[\d.]*|node|tsx|bash|sh|zsh|ruby|perl|php|uv|npx|bun|deno)$/;
 
 /** Returns the path of an own script that the word names. Undefined for any other word, and for one with a placeholder. */

@@ -94,6 +94,8 @@ export function commandEnvironment(
     TELOS_SKILL_DIR: folders.skillDir,
     CLAUDE_SKILL_DIR: folders.skillDir,
     SKILL_DIR: folders.skillDir,
+    SKILL_PATH: folders.skillDir,
+    SKILL_ROOT: folders.skillDir,
     CLAUDE_PLUGIN_ROOT: folders.skillDir,
     TELOS_PACK_DIR: folders.packDir,
   };

@@ -24,6 +24,8 @@ export interface RunFolders {
   packDir: string;
   /** The folder of the skill that runs; readable. Absolute. */
   skillDir: string;
+  /** The name that the skill's own file gives it, if its folder has another: the one that its author's folder has. */
+  skillName?: string;
   /** Folder in which commands run. Absolute. */
   commandDir: string;
   /** Folder in which the person stands; readable. Absolute. Missing if that is the home folder, or contains it. */
@@ -171,7 +173,10 @@ export async function isUnmadeWorkingDir(path: string, context: ToolContext): Pr
 }
 
 /** The folders of a run, and the folder that `~` means. */
-export type MeantFolders = Pick<RunFolders, 'workingDir' | 'packDir' | 'skillDir' | 'personDir'> & {
+export type MeantFolders = Pick<
+  RunFolders,
+  'workingDir' | 'packDir' | 'skillDir' | 'skillName' | 'personDir'
+> & {
   home: string;
 };
 
@@ -184,11 +189,11 @@ export interface MeantFile {
 
 /** Names that other runners give the skill's folder. A path that begins with one never means anything else. */
 const placeholder =
-  /^(?:\$?\{baseDir\}|\$(?:\{(?:CLAUDE_SKILL_DIR|TELOS_SKILL_DIR|SKILL_DIR|CLAUDE_PLUGIN_ROOT)\}|(?:baseDir|CLAUDE_SKILL_DIR|TELOS_SKILL_DIR|SKILL_DIR|CLAUDE_PLUGIN_ROOT)(?!\w))|<skill[_-]?(?:dir|root|path)>)(?:\/+|$)/;
+  /^(?:\$?\{baseDir\}|\$(?:\{(?:(?:CLAUDE_|TELOS_)?SKILL_DIR|SKILL_PATH|SKILL_ROOT|CLAUDE_PLUGIN_ROOT)\}|(?:baseDir|(?:CLAUDE_|TELOS_)?SKILL_DIR|SKILL_PATH|SKILL_ROOT|CLAUDE_PLUGIN_ROOT)(?!\w))|<skill[_-]?(?:dir|root|path)>)(?:\/+|$)/;
 
-/** What can stand before `skills/<slug>/`: a hidden folder, a home or an unknown workspace. */
+/** What can stand before `skills/<slug>/`: a hidden folder, a home, an unknown workspace, or the place where the author has it. */
 const beforeSkills =
-  /^(?:\.\/+)?(?:~\/+(?:[^/]+\/+)*|(?:\$?\{\w+\}|\$\w+|<[\w -]+>)\/+(?:\.[\w-]+\/+)?|\.[\w-]+\/+)?$/;
+  /^(?:\.\/+)?(?:~?\/+(?:[^/]+\/+)*|(?:\$?\{\w+\}|\$\w+|<[\w -]+>)\/+(?:\.[\w-]+\/+)?|\.[\w-]+\/+)?$/;
 
 /**
  * Returns which file a path means that is relative to `base`. The path stays as it is if it leads to anything by itself.
@@ -227,13 +232,17 @@ function elsewhere(given: string, base: string, folders: MeantFolders): string[]
 
 const isText = (text: string | undefined): text is string => text !== undefined;
 
-/** Returns the rest of a path after `skills/<slug>/`, if the slug is that of this very skill. */
-function afterSkillName(given: string, { skillDir, home }: MeantFolders): string | undefined {
+/** Returns the rest of a path after `skills/<slug>/`, if the slug is that of this very skill, or the name that its file gives it. */
+function afterSkillName(given: string, { skillDir, skillName, home }: MeantFolders): string | undefined {
   const path = isAbsolute(given) && given.startsWith(`${home}/`) ? `~${given.slice(home.length)}` : given;
-  const marker = `skills/${basename(skillDir)}`;
-  const at = `${path}/`.lastIndexOf(`${marker}/`);
-  if (at < 0 || !beforeSkills.test(path.slice(0, at))) return undefined;
-  return path.slice(at + marker.length).replace(/^\/+/, '');
+  for (const slug of [basename(skillDir), skillName]) {
+    if (slug === undefined || !/^\w[\w.-]*$/.test(slug)) continue;
+    const marker = `skills/${slug}`;
+    const at = `${path}/`.lastIndexOf(`${marker}/`);
+    if (at >= 0 && beforeSkills.test(path.slice(0, at)))
+      return path.slice(at + marker.length).replace(/^\/+/, '');
+  }
+  return undefined;
 }
 
 /** Returns the real path below the skill's folder, or below its pack. */
@@ -241,6 +250,16 @@ function ownPath(rest: string, folders: MeantFolders): string | undefined {
   const deeper = afterSkillName(rest, folders);
   const inSkill = pathIn(folders.skillDir, deeper ?? rest);
   return inSkill ?? (packHolds(folders) ? pathIn(folders.packDir, rest) : undefined);
+}
+
+/**
+ * Returns the real path of a script of the skill that is named without its folder. Undefined if there is a file of that name where
+ * the command runs.
+ */
+export function ownScript(name: string, base: string, { skillDir }: MeantFolders): string | undefined {
+  if (isThere(join(base, name))) return undefined;
+  const paths = ['', 'scripts', 'bin'].map(folder => pathIn(skillDir, join(folder, name)));
+  return paths.find(path => path !== undefined && isFile(path));
 }
 
 /** Whether the pack is more than a folder in which skills of all kinds are collected. */

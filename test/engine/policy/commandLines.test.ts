@@ -141,6 +141,27 @@ const onPosix = process.platform !== 'win32';
     );
   });
 
+  it('hands a script the variables of its words, but no place of secrets', async () => {
+    assert.equal(
+      await carriedOut(`${script} "--user=$USER_OF_NO_ONE" "$LANG_OF_NO_ONE-b"`.replaceAll('$SK', run.skill)),
+      'shown --user= -b \n',
+    );
+    context = freshRun({ env: { PART: '.ss', WHOLE: join(run.home, '.aws/credentials'), ENDING: '.env' } });
+    await expectAll([`${script} $PLAIN "$OTHER/x.md"`, `${script} a.$PART`], 'allow card.script');
+    await expectAll(
+      [
+        ...['$WHOLE', 'work/$ENDING', 'x=$WHOLE', '*.$PART'],
+        ...['"$(echo x)"', '$1', '$@'],
+        ...[`"$HOME/\${PART}h/id_rsa"`, `.en\${NONE}v`, `"\${PART:-x}"`, `"\${PART%s}"`, `"\${!PART}"`],
+      ].map(word => `${script} ${word}`),
+      'ask run.command',
+    );
+    await expectAll(
+      ['python3 $SK/scripts/$NAME.py', '$NAME $SK/scripts/show.py', 'python3 $FLAG $SK/scripts/show.py'],
+      'ask run.command',
+    );
+  });
+
   it('knows the folder and the date inside a word, and lets what is only printed be found out', async () => {
     const today = new Date().toLocaleDateString('sv');
     const ways = [
@@ -167,7 +188,7 @@ const onPosix = process.platform !== 'win32';
       ['cat out.md | cat', '# $HOME `id` $(id)\nEND\n'],
       ['cat <<\'A\' > one.txt && cat >> one.txt << "B"\none\nA\ntwo\nB\ncat one.txt', 'one\ntwo\n'],
       [`${script} "$(pwd)" <<'EOF'\nx\nEOF`, `shown ${run.work} \n`],
-      ["$SK/scripts/up.sh <<'EOF' | tee up.txt\na\n\nb\nEOF", 'A\n\nB\n'],
+      ["$SK/scripts/up.sh <<'EOF' > up.txt && cat up.txt\na\n\nb\nEOF", 'A\n\nB\n'],
       ['cat up.txt | cat', 'A\n\nB\n'],
       ["cat > empty.txt <<'EOF'\nEOF\nwc -c < empty.txt | tr -d ' '", '0\n'],
     ] as const;
@@ -231,9 +252,6 @@ const onPosix = process.platform !== 'win32';
           program => `${program} <<'EOF'\nid\nEOF`,
         ),
         "cat <<'EOF' | sh\nid\nEOF",
-        'echo x | tee ../out.txt',
-        'echo x | tee .git/hooks/pre-commit',
-        'echo x | tee -p out.txt',
       ],
       'ask run.command',
     );

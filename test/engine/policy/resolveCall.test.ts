@@ -166,6 +166,11 @@ describe('resolveCall', () => {
         ['bash <skill_dir>/scripts/todo.sh add', 'bash <skill>/scripts/todo.sh add'],
         ['bash $SKILL_DIR/scripts/todo.sh', 'bash <skill>/scripts/todo.sh'],
         ['cat references/guide.md | wc -l', 'cat <skill>/references/guide.md | wc -l'],
+        ['python3 $SKILL_PATH/scripts/run.py', 'python3 <skill>/scripts/run.py'],
+        ['python3 /srv/clawd/skills/todo/scripts/run.py', 'python3 <skill>/scripts/run.py'],
+        ['python3 run.py data.json', 'python3 <skill>/scripts/run.py data.json'],
+        ['bash ./todo.sh references/guide.md', 'bash <skill>/scripts/todo.sh <skill>/references/guide.md'],
+        ['todo.sh add && run.py', '<skill>/scripts/todo.sh add && <skill>/scripts/run.py'],
         ['cp assets/page.html page.html', 'cp <skill>/assets/page.html page.html'],
         [
           'echo hi | python3 scripts/run.py > out.json',
@@ -185,6 +190,19 @@ describe('resolveCall', () => {
       for (const [written, meant] of rows) assert.equal(ran(written), meant);
     });
 
+    it('mean the skill by the name that its own file gives it, where no skill of that name is', () => {
+      const named = { ...foreign, skillName: 'chores' };
+      assert.equal(ran('bash ~/clawd/skills/chores/scripts/todo.sh', named), 'bash <skill>/scripts/todo.sh');
+      assert.equal(ran('bash skills/todo/scripts/todo.sh', named), 'bash <skill>/scripts/todo.sh');
+      folder.add({ 'home/clawd/skills/chores/scripts/todo.sh': 'x' });
+      for (const skillName of ['chores', '..', '.*', 'a/b', ''])
+        for (const line of [
+          'bash ~/clawd/skills/chores/scripts/todo.sh',
+          'bash skills/other/scripts/todo.sh',
+        ])
+          assert.equal(ran(line, { ...foreign, skillName }), line);
+    });
+
     it('stay as they are where they are data, or a place to write, or lead somewhere already', () => {
       for (const line of [
         'echo scripts/run.py',
@@ -196,6 +214,15 @@ describe('resolveCall', () => {
         'python3 data.json --output assets/page.html',
         'python3 data.json --output=assets/page.html',
         'cp data.json assets/page.html',
+        'echo run.py',
+        'cat run.py',
+        'rm todo.sh',
+        'python3 -c run.py',
+        'node other.sh',
+        'other.sh',
+        'guide.md',
+        '../todo.sh',
+        'todo',
         'echo x > assets/page.html',
         'touch assets/page.html',
         'mkdir scripts',
@@ -226,7 +253,8 @@ describe('resolveCall', () => {
     });
 
     it('never mean the skill where the person has a file of that name, and the result says so', () => {
-      folder.add({ 'project/scripts/run.py': 'mine' });
+      folder.add({ 'project/scripts/run.py': 'mine', 'project/todo.sh': 'mine' });
+      for (const line of ['todo.sh add', 'bash todo.sh', './todo.sh']) assert.equal(ran(line), line);
       const { call, notes } = resolved('run_command', { command: 'python3 scripts/run.py' });
       assert.equal(call.input['command'], 'python3 scripts/run.py');
       assert.match(
@@ -237,10 +265,14 @@ describe('resolveCall', () => {
 
     it('never mean the script of another skill, a link out of this one, or another case', () => {
       symlinkSync(at('home/secret.txt'), join(skill, 'scripts/out.sh'));
+      folder.add({ 'home/away/skills/todo/x.sh': 'x' });
       for (const line of [
         'bash .claude/skills/other/scripts/todo.sh',
         'bash skills/other/scripts/todo.sh',
         'bash scripts/out.sh',
+        'out.sh',
+        `bash ${at('home/away/skills/todo/x.sh')}`,
+        '/srv/skills/todo/../other/scripts/other.sh',
         'bash ../other/scripts/other.sh',
         'bash skills/TODO/scripts/todo.sh',
       ])

@@ -194,6 +194,8 @@ describe('commandEnvironment', () => {
       CLAUDE_PLUGIN_ROOT: '/s',
       CLAUDE_SKILL_DIR: '/s',
       SKILL_DIR: '/s',
+      SKILL_PATH: '/s',
+      SKILL_ROOT: '/s',
       TELOS_PACK_DIR: '/p',
     });
   });
