@@ -137,7 +137,7 @@ export interface Diagnostic {
 export async function editShared(file: string, change: (text: string) => string): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   for (let attempt = 0; attempt < 10; attempt++) {
-    const lock = await acquire(`${file}.lock`);
+    const lock = await lockFile(`${file}.lock`);
     try {
       const text = await presentText(file);
       const changed = change(text);
@@ -165,13 +165,14 @@ const beatInterval = 2_000;
 const lockAge = 10_000;
 const lockPatience = 15_000;
 
-interface Lock {
+export interface FileLock {
   /** False once another process has taken the lock for an abandoned one, for example after a sleep of the machine. */
   isOurs: () => boolean;
   release(): Promise<void>;
 }
 
-async function acquire(path: string): Promise<Lock> {
+/** Takes the lock file for this process. Throws TelosError `config` if another one keeps it for long. */
+export async function lockFile(path: string): Promise<FileLock> {
   for (const deadline = Date.now() + lockPatience; Date.now() < deadline; ) {
     const made = await make(path);
     if (made) return made;
@@ -182,7 +183,7 @@ async function acquire(path: string): Promise<Lock> {
 }
 
 /** Returns undefined if a lock exists. A lock contains its own text, by which its maker recognizes it. */
-async function make(path: string): Promise<Lock | undefined> {
+async function make(path: string): Promise<FileLock | undefined> {
   const token = randomUUID();
   try {
     const handle = await open(path, 'wx', 0o600);

@@ -50,6 +50,8 @@ const neutral = [
   'gc.auto=0',
   'maintenance.auto=false',
   'credential.helper=',
+  'core.sparseCheckout=false',
+  'core.trustctime=true',
   'submodule.recurse=false',
   'rerere.enabled=false',
   'log.showSignature=false',
@@ -64,6 +66,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 interface Place {
   gitDir: string;
   workTree: string;
+  index: string;
 }
 
 export class Git {
@@ -268,6 +271,6 @@ function neutralEnvironment(env: Environment, place: Place | undefined): Environ
     GIT_EDITOR: 'true',
     GIT_ADVICE: '0',
     GIT_LITERAL_PATHSPECS: '0',
-    ...(place && { GIT_DIR: place.gitDir, GIT_WORK_TREE: place.workTree }),
+    ...(place && { GIT_DIR: place.gitDir, GIT_WORK_TREE: place.workTree, GIT_INDEX_FILE: place.index }),
   };
 }

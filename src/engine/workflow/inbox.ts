@@ -1,0 +1,124 @@
+/** Commands for the runner of a plan, from any process: one file each, written whole, carried out once. */
+import { randomBytes } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import type { Actor, PlanLimits, SteerCommand } from '../../protocol/plan.ts';
+import { createWhole, isLink } from '../files/atomicWrite.ts';
+import { jsonLine } from '../files/jsonLines.ts';
+import type { PlanFolder } from './planFolder.ts';
+
+export interface SentCommand {
+  id: string;
+  command: SteerCommand;
+  by: Actor;
+  /** Call it once the journal has the command with its id: until then it is handed out again after a crash. */
+  done(): Promise<void>;
+}
+
+/** Longest text of a command. In characters. */
+const mostText = 100_000;
+
+let sent = 0;
+
+/** Returns the command's id once the disk has it. Ids sort by time. */
+export async function send(folder: PlanFolder, command: SteerCommand, by: Actor): Promise<string> {
+  const time = Date.now().toString(36).padStart(9, '0');
+  const count = (sent++ % 36 ** 3).toString(36).padStart(3, '0');
+  const id = `${time}${count}${randomBytes(5).toString('hex')}`;
+  await createWhole(folder.path('inbox', `${id}.json`), `${JSON.stringify({ command, by })}\n`);
+  return id;
+}
+
+/**
+ * Returns the commands that wait, the oldest first. `isKnown` says whether the journal has a command; such a one is only removed. What
+ * is not a command is put aside with the ending `.refused`, and told to `refuse`.
+ */
+export async function take(
+  folder: PlanFolder,
+  isKnown: (id: string) => boolean,
+  refuse: (sentence: string) => void = () => {},
+): Promise<SentCommand[]> {
+  const found: SentCommand[] = [];
+  for (const name of waiting(folder)) {
+    const [path, id] = [folder.path('inbox', name), name.replace(/\.json$/, '')];
+    const done = (): Promise<void> => rm(path, { force: true });
+    const read = isKnown(id) ? undefined : readCommand(folder, name);
+    if (isKnown(id)) await done();
+    else if (read) found.push({ ...read, id, done });
+    else {
+      await rename(path, `${path}.refused`).catch(() => undefined);
+      refuse(`${path} is not a command for a plan, so it was put aside.`);
+    }
+  }
+  return found;
+}
+
+function waiting(folder: PlanFolder): string[] {
+  if (isLink(folder.path('inbox'))) return [];
+  try {
+    return readdirSync(folder.path('inbox'))
+      .filter(name => /^[0-9a-z]{1,64}\.json$/i.test(name))
+      .sort();
+  } catch {
+    return [];
+  }
+}
+
+function readCommand(folder: PlanFolder, name: string): { command: SteerCommand; by: Actor } | undefined {
+  let text: string | undefined;
+  try {
+    text = folder.read('inbox', name);
+  } catch {
+    return undefined;
+  }
+  if (text === undefined || text.length > 2 * mostText) return undefined;
+  return jsonLine(text, value => {
+    if (!isFields(value) || !isFields(value['command'])) return undefined;
+    const { command, by } = value;
+    const actor = actors.find(one => one === by) ?? 'other';
+    return isCommand(command) ? { command: command as unknown as SteerCommand, by: actor } : undefined;
+  });
+}
+
+const actors: readonly Actor[] = ['chat', 'cli', 'editor', 'other', 'file'];
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= mostText;
+const isMaybe = (value: unknown): boolean => value === undefined || isText(value);
+
+const ofStory = ({ story, why }: Fields): boolean => isText(story) && isMaybe(why);
+
+const shapes: Readonly<Record<SteerCommand['kind'], (command: Fields) => boolean>> = {
+  pause: () => true,
+  resume: () => true,
+  stop: ({ when }) => when === 'now' || when === 'after-step',
+  tell: ({ story, text }) => isMaybe(story) && isText(text),
+  answer: ({ id, text }) => isText(id) && isText(text),
+  skip: ofStory,
+  redo: ofStory,
+  reopen: ofStory,
+  accept: ofStory,
+  split: ofStory,
+  reorder: ({ story, before }) => isText(story) && isText(before),
+  budget: ({ add }) => isFields(add) && isLimits(add),
+  model: ({ model, role }) => isText(model) && isMaybe(role),
+  parallel: ({ slots }) => Number.isInteger(slots) && Number(slots) >= 1 && Number(slots) <= 16,
+};
+
+function isCommand(command: Fields): boolean {
+  const { kind } = command;
+  return (
+    typeof kind === 'string' && Object.hasOwn(shapes, kind) && shapes[kind as SteerCommand['kind']](command)
+  );
+}
+
+function isLimits(add: Fields): boolean {
+  const names: readonly (keyof PlanLimits)[] = ['maxCost', 'maxTokens', 'maxMinutes'];
+  return names.every(name => {
+    const value = add[name];
+    return value === undefined || (typeof value === 'number' && Number.isFinite(value) && value >= 0);
+  });
+}

@@ -1,0 +1,195 @@
+/**
+ * Keeps the files that people and other tools read as the journal says: ticks of the stories, `prd.json` and `progress.txt`. What a
+ * person changed in a story's file since the last time is theirs: it is taken into the journal first, and never overwritten.
+ */
+import { createHash } from 'node:crypto';
+import type { PlanEvent, Story } from '../../protocol/plan.ts';
+import { jsonLine } from '../files/jsonLines.ts';
+import type { Journal } from './journal.ts';
+import type { PlanFolder } from './planFolder.ts';
+import { foldPlan, type PlanState } from './planState.ts';
+import { type ParsedStory, parsePrd, tick } from './prdFile.ts';
+import { printPrdJson } from './prdJson.ts';
+import { progressOf, withProgress } from './progress.ts';
+import { openItems, type StoryState } from './storyState.ts';
+
+export interface Projected {
+  state: PlanState;
+  stories: Story[];
+  /** What the story files say that cannot be used. */
+  problems: string[];
+}
+
+/** How a story's file was left: its bytes and the numbers of its ticked boxes. */
+interface Left {
+  hash: string;
+  ticks: number[];
+}
+
+/** By path. While a file is being written there are two: as it was, and as it is to be. */
+type LeftFiles = Record<string, Left[]>;
+
+interface PrdFile extends ParsedStory {
+  path: string;
+  text: string;
+}
+
+export class Projection {
+  readonly #folder: PlanFolder;
+  readonly #journal: Pick<Journal, 'lines' | 'append'>;
+  readonly #parsed = new Map<string, { text: string; parsed: ParsedStory }>();
+  #recordText = '';
+  #record: LeftFiles | undefined;
+
+  constructor(folder: PlanFolder, journal: Pick<Journal, 'lines' | 'append'>) {
+    this.#folder = folder;
+    this.#journal = journal;
+  }
+
+  /** Takes over what a person changed, then writes what differs. Throws TelosError `config` if a file cannot be read or written. */
+  async project(): Promise<Projected> {
+    this.#record ??= this.#readRecord();
+    const { files, problems } = this.#readFiles();
+    const stories = files.map(({ story }) => story);
+    const before = foldPlan(this.#journal.lines, stories);
+    // First the journal: after a crash in between, the same edit is found again.
+    const edits = files.flatMap(file =>
+      editsOf(file, before.story(file.story.id), this.#record?.[file.path]),
+    );
+    for (const edit of edits) await this.#journal.append(edit);
+    const state = edits.length > 0 ? foldPlan(this.#journal.lines, stories) : before;
+    await this.#tick(files, state);
+    await this.#write('prd.json', await this.#prdJson(state));
+    const progress = this.#folder.read('progress.txt') ?? '';
+    const entries = progressOf(this.#journal.lines);
+    if (entries.length > 0)
+      await this.#write('progress.txt', withProgress(progress, state.goal, entries), progress);
+    const ticked = this.#readFiles().files.map(({ story }) => story);
+    return { state: foldPlan(this.#journal.lines, ticked), stories: ticked, problems };
+  }
+
+  #readFiles(): { files: PrdFile[]; problems: string[] } {
+    const ids = new Map<string, string>();
+    const problems: string[] = [];
+    const files = this.#folder.readPrds().flatMap(({ path, text }) => {
+      const known = this.#parsed.get(path);
+      const parsed = known?.text === text ? known.parsed : parsePrd(path, text);
+      this.#parsed.set(path, { text, parsed });
+      problems.push(...parsed.problems);
+      const id = parsed.story.id.toLowerCase();
+      const other = ids.get(id);
+      if (other !== undefined) {
+        problems.push(
+          `${path} has the id ${parsed.story.id}, as ${other} has, so it is left out. Give it another id.`,
+        );
+        return [];
+      }
+      ids.set(id, path);
+      return [{ ...parsed, path, text }];
+    });
+    return { files, problems };
+  }
+
+  async #tick(files: readonly PrdFile[], state: PlanState): Promise<void> {
+    const changed = files.flatMap(file => {
+      const story = state.story(file.story.id);
+      const text = story ? tickedText(file, story) : file.text;
+      return text === file.text ? [] : [{ ...file, next: text }];
+    });
+    const now = Object.fromEntries(files.map(file => [file.path, [leftOf(file.text, file.story)]]));
+    const nexts = changed.map(({ path, next }) => [path, leftOf(next, parsePrd(path, next).story)] as const);
+    const during = Object.fromEntries(nexts.map(([path, next]) => [path, [...(now[path] ?? []), next]]));
+    if (changed.length > 0) await this.#note({ ...now, ...during });
+    for (const { path, text, next } of changed) {
+      // An editor may have saved it meanwhile. Then it is told apart the next time.
+      if (this.#folder.read(...path.split('/')) === text) await this.#folder.write(path, next);
+    }
+    await this.#note({ ...now, ...Object.fromEntries(nexts.map(([path, next]) => [path, [next]])) });
+  }
+
+  async #prdJson(state: PlanState): Promise<string> {
+    const settings = await this.#folder.settings().catch(() => undefined);
+    const branch = state.branch ?? settings?.branch ?? `telos/${this.#folder.name}`;
+    return printPrdJson(this.#folder.name, branch, state);
+  }
+
+  /** Writes a file that only the engine writes, if it differs. */
+  async #write(name: string, text: string, present = this.#folder.read(name)): Promise<void> {
+    if (text !== present) await this.#folder.write(name, text);
+  }
+
+  async #note(record: LeftFiles): Promise<void> {
+    const text = `${JSON.stringify(record)}\n`;
+    if (this.#recordText === text) return;
+    await this.#folder.write('projection.json', text);
+    this.#recordText = text;
+    this.#record = record;
+  }
+
+  #readRecord(): LeftFiles {
+    this.#recordText = this.#folder.read('projection.json') ?? '{}';
+    return jsonLine(this.#recordText, value => (isRecord(value) ? value : undefined)) ?? {};
+  }
+}
+
+function isRecord(value: unknown): value is LeftFiles {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return Object.values(value).every(
+    lefts =>
+      Array.isArray(lefts) &&
+      lefts.every(
+        left =>
+          typeof left?.hash === 'string' && Array.isArray(left.ticks) && left.ticks.every(Number.isInteger),
+      ),
+  );
+}
+
+const leftOf = (text: string, { items }: Story): Left => ({
+  hash: createHash('sha256').update(text).digest('hex'),
+  ticks: items.filter(({ ticked }) => ticked).map(({ number }) => number),
+});
+
+/** Returns what a person changed in the file since it was left. */
+function editsOf(file: PrdFile, state: StoryState | undefined, lefts: readonly Left[] = []): PlanEvent[] {
+  const { id, items } = file.story;
+  const { hash } = leftOf(file.text, file.story);
+  if (!state || lefts.some(left => left.hash === hash)) return [];
+  const isClosed = (number: number): boolean => state.passed.has(number) || state.accepted.has(number);
+  const ticked = items.filter(
+    item => item.ticked && !isClosed(item.number) && lefts.every(({ ticks }) => !ticks.includes(item.number)),
+  );
+  // Of a file that was never left nobody knows whether a box lost its tick or never had it.
+  const unticked = items.filter(
+    item =>
+      !item.ticked &&
+      isClosed(item.number) &&
+      lefts.length > 0 &&
+      lefts.every(({ ticks }) => ticks.includes(item.number)),
+  );
+  const isNew = state.commit !== undefined && unticked.length === 0;
+  const added = isNew
+    ? openItems(state).filter(item => !ticked.some(({ number }) => number === item.number))
+    : [];
+  const event = (
+    type: 'story_reopened' | 'story_accepted',
+    numbers: readonly { number: number }[],
+    why: string,
+  ) =>
+    numbers.length === 0
+      ? []
+      : [{ type, story: id, items: numbers.map(({ number }) => number), why, by: 'file' as const }];
+  return [
+    ...event('story_accepted', ticked, `ticked in ${file.path}`),
+    ...event('story_reopened', unticked, `unticked in ${file.path}`),
+    ...event('story_reopened', added, `${file.path} has new boxes`),
+  ];
+}
+
+/** Ticks what is closed and unticks what is not. */
+function tickedText({ text, story }: PrdFile, state: StoryState): string {
+  const isWhole = state.status === 'accepted' || state.status === 'passed';
+  return story.items.reduce((before, { number }) => {
+    const isClosed = isWhole || state.passed.has(number) || state.accepted.has(number);
+    return tick(before, number, isClosed);
+  }, text);
+}

@@ -1,0 +1,194 @@
+/**
+ * Lets one runner at a time work on a plan. Each runner has a file with a number that grows, and the highest is the one that works:
+ * who takes over makes the next, which succeeds for one alone. Nobody moves or deletes a file that could be another's present one.
+ */
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { rm, utimes } from 'node:fs/promises';
+import { hostname, uptime } from 'node:os';
+import { createWhole, writeWhole } from '../files/atomicWrite.ts';
+import { jsonLine } from '../files/jsonLines.ts';
+import { readRegularFile } from '../files/settingsFile.ts';
+import { rowOf } from '../tools/processTable.ts';
+import type { PlanFolder } from './planFolder.ts';
+
+/** The runner that works on a plan, or the last one that did. */
+export interface Runner {
+  pid: number;
+  /** Start of the machine: pids of another one say nothing. */
+  boot: string;
+  /** Pids count within it. Empty where the system has none such. */
+  namespace: string;
+  /** Start of the process as the system counts it. Empty where it is not known. A pid alone is used again. */
+  started: string;
+  /** What everything that it starts has in its environment as `TELOS_PLAN_RUNNER`. */
+  mark: string;
+  /** Where it was started: `cli`, `editor` and the like. */
+  door: string;
+  /** ISO 8601. */
+  since: string;
+  /** It has ended by itself. */
+  ended?: true;
+}
+
+/** In milliseconds. A runner on another machine that has not beaten for `patience` is dead. */
+const beatInterval = 2_000;
+const patience = 10_000;
+
+export interface RunnerLock {
+  mark: string;
+  /** Whoever held the plan before, if it did not end by itself. */
+  previous: Runner | undefined;
+  /** Aborts once another runner has the plan, or the file is gone. Nothing may be written then. */
+  lost: AbortSignal;
+  /** Looks at the disk. Ask right before a step that cannot be taken back. */
+  isOurs(): boolean;
+  release(): Promise<void>;
+}
+
+export type TakenRunner = { kind: 'taken'; lock: RunnerLock } | { kind: 'busy'; runner: Runner };
+
+/** Takes the plan for this process. Throws the error of the file system if its folder cannot be written. */
+export async function takeRunner(folder: PlanFolder, door: string): Promise<TakenRunner> {
+  for (;;) {
+    const present = latest(folder);
+    if (present && isAlive(present)) return { kind: 'busy', runner: present.runner };
+    const number = (present?.number ?? 0) + 1;
+    const runner: Runner = { ...thisProcess(), mark: randomUUID(), door, since: new Date().toISOString() };
+    const file = fileOf(folder, number);
+    if (!(await createWhole(file, `${JSON.stringify(runner)}\n`))) continue;
+    // The file of this number may have been deleted when a higher one was made meanwhile.
+    if (numbersIn(folder).at(-1) !== number) {
+      await rm(file, { force: true });
+      continue;
+    }
+    for (const lower of numbersIn(folder))
+      if (lower < number) await rm(fileOf(folder, lower), { force: true });
+    const previous = present?.runner.ended ? undefined : present?.runner;
+    return { kind: 'taken', lock: hold(folder, number, runner, previous) };
+  }
+}
+
+/** Returns the runner that works on the plan now, or undefined if none does. */
+export function readRunner(folder: PlanFolder): Runner | undefined {
+  const present = latest(folder);
+  return present && isAlive(present) ? present.runner : undefined;
+}
+
+const fileOf = (folder: PlanFolder, number: number): string => folder.path(`runner.${number}.lock`);
+
+function numbersIn(folder: PlanFolder): number[] {
+  const numbers = readdirSync(folder.dir).flatMap(name => /^runner\.(\d{1,9})\.lock$/.exec(name)?.[1] ?? []);
+  return numbers.map(Number).sort((one, other) => one - other);
+}
+
+interface Found {
+  number: number;
+  runner: Runner;
+  /** Time of its last beat. */
+  beatAt: number;
+}
+
+/** A file that says nothing readable belongs to nobody. */
+const nobody: Runner = {
+  ...{ pid: 0, boot: '', namespace: '', started: '', mark: '' },
+  door: '',
+  since: '',
+  ended: true,
+};
+
+function latest(folder: PlanFolder): Found | undefined {
+  for (;;) {
+    const number = numbersIn(folder).at(-1);
+    if (number === undefined) return undefined;
+    try {
+      const file = fileOf(folder, number);
+      const runner = jsonLine(readRegularFile(file, 64 * 1024).toString('utf8'), asRunner) ?? nobody;
+      return { number, runner, beatAt: statSync(file).mtimeMs };
+    } catch (error) {
+      // Its successor has just deleted it.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+  }
+}
+
+function asRunner(value: unknown): Runner | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const fields = value as Record<string, unknown>;
+  const texts = ['boot', 'namespace', 'started', 'mark', 'door', 'since'];
+  const isRunner = Number.isInteger(fields['pid']) && texts.every(key => typeof fields[key] === 'string');
+  return isRunner ? (value as Runner) : undefined;
+}
+
+function isAlive({ runner, beatAt }: Found): boolean {
+  if (runner.ended) return false;
+  const here = thisProcess();
+  const isHere = isSameBoot(runner.boot, here.boot) && runner.namespace === here.namespace;
+  // A pid of this machine says for sure. Elsewhere only the beat does; a clock that was put back counts as a beat.
+  return isHere ? isRunning(runner) : Date.now() - beatAt < patience;
+}
+
+function isRunning({ pid, started }: Runner): boolean {
+  if (process.platform === 'linux') {
+    const row = rowOf(pid);
+    return row !== undefined && (started === '' || row.started === started);
+  }
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function thisProcess(): Pick<Runner, 'pid' | 'boot' | 'namespace' | 'started'> {
+  const { pid } = process;
+  if (process.platform !== 'linux') return { pid, boot: bootTime(), namespace: '', started: '' };
+  return {
+    pid,
+    boot: readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
+    namespace: readlinkSync('/proc/self/ns/pid'),
+    started: rowOf(pid)?.started ?? '',
+  };
+}
+
+/** The host and the second at which it started, where the system has no id for that. */
+const bootTime = (): string => `${hostname()} ${Math.round(Date.now() / 1000 - uptime())}`;
+
+/** Seconds by which a clock that is set moves the start that is reckoned from it. */
+const bootTolerance = 60;
+
+function isSameBoot(one: string, other: string): boolean {
+  const [host, second] = one.split(' ');
+  const [hostHere, secondHere] = other.split(' ');
+  if (host !== hostHere || second === undefined || secondHere === undefined) return one === other;
+  return Math.abs(Number(second) - Number(secondHere)) < bootTolerance;
+}
+
+function hold(folder: PlanFolder, number: number, runner: Runner, previous: Runner | undefined): RunnerLock {
+  const file = fileOf(folder, number);
+  const lost = new AbortController();
+  const isOurs = (): boolean => {
+    try {
+      return numbersIn(folder).at(-1) === number && readFileSync(file, 'utf8').includes(runner.mark);
+    } catch {
+      return false;
+    }
+  };
+  const beat = setInterval(() => {
+    const now = new Date();
+    if (isOurs()) void utimes(file, now, now).catch(() => undefined);
+    else lost.abort();
+  }, beatInterval).unref();
+  return {
+    mark: runner.mark,
+    previous,
+    lost: lost.signal,
+    isOurs,
+    async release() {
+      clearInterval(beat);
+      // It stays, so that the numbers grow for ever.
+      if (isOurs()) await writeWhole(file, `${JSON.stringify({ ...runner, ended: true })}\n`, isOurs);
+    },
+  };
+}

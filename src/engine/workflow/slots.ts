@@ -1,0 +1,332 @@
+/**
+ * The work trees in which stories are worked on. They lie in the cache folder and are used again and again. The person's own work
+ * tree is never one of them. Git is always told which folder below `.git` is meant: a `.git` file in a work tree can be rewritten by
+ * whatever runs there.
+ */
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+} from 'node:fs';
+import { mkdir, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { TelosError } from '../errors.ts';
+import { isLink, makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
+import { isInside } from '../files/paths.ts';
+import { lockFile } from '../files/settingsFile.ts';
+import type { Git } from './git.ts';
+import type { PlanFolder } from './planFolder.ts';
+import type { PlanSettings } from './planSettings.ts';
+import { type Snapshot, takeSnapshot } from './snapshot.ts';
+
+export interface Slot {
+  /** From 1. */
+  number: number;
+  dir: string;
+  /** Its folder below `.git/worktrees`. */
+  admin: string;
+  git: Git;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export class Slots {
+  /** Folder of all work trees of the plan. */
+  readonly root: string;
+  readonly #folder: PlanFolder;
+  readonly #git: Git;
+  readonly #settings: PlanSettings;
+  readonly #commonDir: string;
+
+  private constructor(folder: PlanFolder, git: Git, settings: PlanSettings, commonDir: string, root: string) {
+    this.#folder = folder;
+    this.#git = git;
+    this.#settings = settings;
+    this.#commonDir = commonDir;
+    this.root = root;
+  }
+
+  /** Throws TelosError `config` if the repository or the cache folder cannot be used. */
+  static async open(
+    folder: PlanFolder,
+    git: Git,
+    settings: PlanSettings,
+    env: Environment = process.env,
+  ): Promise<Slots> {
+    const commonDir = await git.commonDir();
+    const hash = createHash('sha256').update(commonDir).digest('hex').slice(0, 8);
+    const repo = basename(commonDir) === '.git' ? basename(dirname(commonDir)) : basename(commonDir);
+    const cache = env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache');
+    const worktrees = join(cache, 'telos', 'worktrees');
+    const root = join(worktrees, `${repo}-${hash}`, folder.name);
+    mkdirSync(cache, { recursive: true });
+    makeOwnFolders(join(cache, 'telos'), worktrees, dirname(root), root);
+    return new Slots(folder, git, settings, commonDir, realpathSync(root));
+  }
+
+  /** Returns the work tree of that number with the files of the commit, made if it is missing. */
+  async openSlot(number: number, tip: string): Promise<Slot> {
+    const slot = (await this.find(number)) ?? (await this.#make(number, tip));
+    await this.reset(slot, tip);
+    return slot;
+  }
+
+  /** Returns the work tree of that number as it is, or undefined if it was not made or cannot be used. */
+  async find(number: number): Promise<Slot | undefined> {
+    const dir = join(this.root, `slot-${number}`);
+    const admin = this.#adminOf(dir);
+    if (admin === undefined || !isFolder(dir)) return undefined;
+    const isWhole = ['HEAD', 'commondir', 'gitdir'].every(name => existsSync(join(admin, name)));
+    return isWhole ? this.#slot(number, dir, admin) : undefined;
+  }
+
+  #slot(number: number, dir: string, admin: string): Slot {
+    const place = { gitDir: admin, workTree: dir, index: join(admin, 'telos-index') };
+    return { number, dir, admin, git: this.#git.at(place) };
+  }
+
+  /** Whatever writes below `.git/worktrees` does so alone: git itself deletes what another call has half made. */
+  async #alone<Result>(work: () => Promise<Result>): Promise<Result> {
+    const lock = await lockFile(join(this.#commonDir, 'telos-worktrees.lock'));
+    try {
+      return await work();
+    } finally {
+      await lock.release();
+    }
+  }
+
+  async #make(number: number, tip: string): Promise<Slot> {
+    const dir = join(this.root, `slot-${number}`);
+    return this.#alone(async () => {
+      // What is there belongs to no work tree that git knows. Nobody can say what it is worth, so it is kept.
+      if (lstatSync(dir, { throwIfNoEntry: false })) await rename(dir, this.#aside(basename(dir)));
+      // Twice: the first is for an entry whose folder is gone, the second for one that was being made when a crash came.
+      await this.#git.run(['worktree', 'add', '--no-checkout', '--detach', '--force', '--force', dir, tip]);
+      const admin = this.#adminOf(dir);
+      if (admin === undefined) throw new TelosError('config', `git made no entry for the work tree ${dir}.`);
+      return this.#slot(number, dir, admin);
+    });
+  }
+
+  #aside(name: string): string {
+    return join(
+      this.root,
+      `kept-${name}-${Date.now().toString(36)}${Math.random().toString(36).slice(2, 6)}`,
+    );
+  }
+
+  /** Returns the folder below `.git/worktrees` that git has for a work tree. */
+  #adminOf(dir: string): string | undefined {
+    const entries = join(this.#commonDir, 'worktrees');
+    if (!isFolder(entries)) return undefined;
+    const name = readdirSync(entries).find(
+      entry => textOf(join(entries, entry, 'gitdir')) === join(dir, '.git'),
+    );
+    return name === undefined ? undefined : join(entries, name);
+  }
+
+  /**
+   * Gives the work tree exactly the files of a commit, with those that each slot gets beside. Whatever else is there is deleted, so
+   * keep it first. A work tree that cannot be cleaned is put aside whole and made anew.
+   */
+  async reset(slot: Slot, tip: string): Promise<void> {
+    try {
+      await this.#clean(slot, tip);
+    } catch (error) {
+      if (!(error instanceof TelosError)) throw error;
+      await rename(slot.dir, this.#aside(basename(slot.dir)));
+      const { admin, git } = await this.#make(slot.number, tip);
+      Object.assign(slot, { admin, git });
+      await this.#clean(slot, tip);
+    }
+    await this.#furnish(slot.dir);
+  }
+
+  async #clean(slot: Slot, tip: string): Promise<void> {
+    const pointer = `gitdir: ${slot.admin}\n`;
+    if (isLink(join(slot.dir, '.git')) || textOf(join(slot.dir, '.git')) !== pointer.trim()) {
+      await rename(join(slot.dir, '.git'), this.#aside('git')).catch(() => undefined);
+      await writeWhole(join(slot.dir, '.git'), pointer);
+    }
+    // First without the branch that HEAD may have been pointed to, which would move with a reset.
+    await slot.git.run(['update-ref', '--no-deref', 'HEAD', tip]);
+    await slot.git.run(['reset', '--hard', '--quiet']);
+    const { keep, link, copy } = this.#settings.slot;
+    const kept = [...keep, ...link, ...copy].flatMap(path => ['-e', excludePattern(path)]);
+    await slot.git.run(['clean', '-ffdxq', ...kept]);
+    // Commands that run there look through an index of their own, and what they note in it counts for nothing.
+    copyFileSync(join(slot.admin, 'telos-index'), join(slot.admin, 'index'));
+  }
+
+  /** Copies and links what each work tree gets from the person's. A way that leads out of the work tree is not followed. */
+  async #furnish(dir: string): Promise<void> {
+    const { copy, link } = this.#settings.slot;
+    for (const path of [...copy, ...link]) {
+      const [from, to] = [join(this.#folder.repo, path), join(dir, path)];
+      if (!existsSync(from)) continue;
+      await mkdir(dirname(to), { recursive: true });
+      if (!isInside(dir, realpathSync(dirname(to)))) continue;
+      if (copy.includes(path)) {
+        if (isLink(from) || isLink(to) || !(await stat(from)).isFile()) continue;
+        copyFileSync(from, to);
+      } else if (!lstatSync(to, { throwIfNoEntry: false })) await symlink(from, to, 'junction');
+    }
+  }
+
+  /** Returns what a slot's commands find in their environment. */
+  environmentOf({ number }: Slot): Record<string, string> {
+    const block = Number.parseInt(createHash('sha256').update(this.root).digest('hex').slice(0, 6), 16) % 200;
+    const port = 20_000 + block * 100 + (number - 1) * this.#settings.slot.ports;
+    return { TELOS_SLOT: String(number), TELOS_PORT_BASE: String(port) };
+  }
+
+  /** Whether the setup commands have to run there: they never did, they changed, or a lock file did. */
+  async needsSetup(slot: Slot): Promise<boolean> {
+    return this.#settings.setup.length > 0 && textOf(setupStamp(slot)) !== (await this.#setupDigest(slot));
+  }
+
+  async noteSetup(slot: Slot): Promise<void> {
+    await writeWhole(setupStamp(slot), `${await this.#setupDigest(slot)}\n`);
+  }
+
+  async #setupDigest({ git }: Slot): Promise<string> {
+    const files = (await git.read(['ls-files', '-s', '-z'])).split('\0');
+    const locks = files.filter(entry => lockNames.has(basename(entry.slice(entry.indexOf('\t') + 1))));
+    return createHash('sha256')
+      .update(JSON.stringify([this.#settings.setup, locks]))
+      .digest('hex');
+  }
+
+  /**
+   * Keeps the files of a work tree as a commit behind `ref`, which gives nothing away to a branch. Returns undefined if they are
+   * those of `parent`.
+   */
+  snapshot(
+    slot: Slot,
+    { ref, parent, message }: { ref: string; parent: string; message: string },
+  ): Promise<Snapshot | undefined> {
+    const { link, copy } = this.#settings.slot;
+    return takeSnapshot(slot.git, {
+      ref,
+      parent,
+      message,
+      without: [...link, ...copy],
+      aside: () => this.#aside('nested'),
+    });
+  }
+
+  /** Writes what `commit` changes since `parent` to `attempts/NAME.patch`. Returns its path in the plan's folder. */
+  async savePatch(name: string, parent: string, commit: string): Promise<string> {
+    await mkdir(this.#folder.path('attempts'), { recursive: true });
+    let path = `attempts/${name}.patch`;
+    for (let count = 2; existsSync(this.#folder.path(path)); count++)
+      path = `attempts/${name}-${count}.patch`;
+    const temporary = this.#folder.path('attempts', `.${basename(path)}.tmp`);
+    const shape = [
+      '--binary',
+      '--full-index',
+      '--no-ext-diff',
+      '--no-textconv',
+      '--no-color',
+      '--no-renames',
+    ];
+    await this.#git.run(['diff', ...shape, `--output=${temporary}`, '--end-of-options', parent, commit]);
+    await rename(temporary, this.#folder.path(path));
+    return path;
+  }
+
+  /**
+   * Removes the work trees whose files are kept by a commit, and git's entries for them. Returns those that stay, and why. Nothing is
+   * forced: git itself refuses a work tree with something that is not committed.
+   */
+  async removeSlots(): Promise<{ removed: string[]; kept: { dir: string; why: string }[] }> {
+    const [removed, kept]: [string[], { dir: string; why: string }[]] = [[], []];
+    for (const name of readdirSync(this.root).sort()) {
+      const dir = join(this.root, name);
+      const [, number] = /^slot-(\d+)$/.exec(name) ?? [];
+      const slot = number === undefined ? undefined : await this.find(Number(number));
+      const why = slot ? await this.#remove(slot) : 'git does not know it as a work tree';
+      if (why === undefined) removed.push(dir);
+      else kept.push({ dir, why });
+    }
+    for (const folder of [this.root, dirname(this.root)]) await rmdir(folder).catch(() => undefined);
+    return { removed, kept };
+  }
+
+  /** Returns why it stays, or undefined if it is gone. */
+  async #remove(slot: Slot): Promise<string | undefined> {
+    if (realpathSync(slot.dir) !== slot.dir || !isInside(this.root, slot.dir)) return 'it is elsewhere now';
+    const known = await this.#keptTrees();
+    const scratch = `refs/telos/${this.#folder.name}/left/slot-${slot.number}`;
+    const head = await slot.git.tip('HEAD');
+    if (head === undefined) return 'its commit cannot be read';
+    const left = await this.snapshot(slot, { ref: scratch, parent: head, message: 'Left in a work tree' });
+    if (left && !known.has(left.tree))
+      return `its files are in no commit of the plan; they are kept as ${scratch} too`;
+    if (left) await this.#git.run(['update-ref', '-d', scratch, left.commit]);
+    if ((await this.#git.read(['for-each-ref', '--count=1', '--contains', head])) === '')
+      return `its commit ${head} is on no branch`;
+    await this.reset(slot, head);
+    for (const path of [...this.#settings.slot.link, ...this.#settings.slot.copy])
+      await unlink(join(slot.dir, path)).catch(() => undefined);
+    return this.#alone(async () => {
+      const { code, stderr } = await this.#git.run(['worktree', 'remove', slot.dir], { allow: [1, 128] });
+      return code === 0 ? undefined : (stderr.trim().split('\n').at(-1) ?? 'git did not remove it');
+    });
+  }
+
+  /** Returns the trees of everything that the plan's refs and its branch keep. */
+  async #keptTrees(): Promise<Set<string>> {
+    const refs = [`refs/telos/${this.#folder.name}/`, `refs/heads/${this.#settings.branch}`];
+    const trees = await this.#git.read(['for-each-ref', '--format=%(tree)', '--', ...refs]);
+    return new Set(trees.split('\n'));
+  }
+}
+
+const setupStamp = ({ admin }: Slot): string => join(admin, 'telos-setup');
+
+/** Files that say which packages a project has. */
+const lockNames = new Set([
+  ...[
+    'package-lock.json',
+    'npm-shrinkwrap.json',
+    'yarn.lock',
+    'pnpm-lock.yaml',
+    'bun.lock',
+    'bun.lockb',
+    'deno.lock',
+  ],
+  ...[
+    'Cargo.lock',
+    'poetry.lock',
+    'uv.lock',
+    'Pipfile.lock',
+    'requirements.txt',
+    'Gemfile.lock',
+    'go.sum',
+    'composer.lock',
+  ],
+]);
+
+/** A name without a folder is kept wherever it is, as ignored names are. */
+function excludePattern(path: string): string {
+  const escaped = path.replace(/[*?[\]\\!#]/g, '\\$&');
+  return path.includes('/') ? `/${escaped}` : escaped;
+}
+
+const isFolder = (path: string): boolean =>
+  lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}
