@@ -39,7 +39,7 @@ export interface StepCall {
   skill?: SkillRef | undefined;
   model?: string | undefined;
   budget?: Budget | undefined;
-  /** In milliseconds; 15 minutes if missing. */
+  /** In milliseconds; 15 minutes if missing. What it waits for the person does not count. */
   timeoutMs?: number | undefined;
   maxRounds?: number;
   /** Folder to which its recording is written. */
@@ -86,8 +86,8 @@ export async function runStep(
   signal: AbortSignal,
 ): Promise<StepEnd> {
   const answers: StepAnswer[] = [];
-  const timeout = AbortSignal.timeout(call.timeoutMs ?? usualTimeoutMs);
-  const request = requestOf(call, answers);
+  const clock = new StepClock(call.timeoutMs ?? usualTimeoutMs);
+  const request = requestOf(withClock(call, clock), answers);
   const end: StepEnd = { outcome: 'failed', runId: '', text: '', answers, timedOut: false };
   let model: string | undefined;
   let isTold = false;
@@ -96,7 +96,8 @@ export async function runStep(
     isTold = true;
     await call.onStart?.({ runId: end.runId, ...(model !== undefined && { model }) });
   };
-  for await (const event of runs.run(request, human, AbortSignal.any([signal, timeout]))) {
+  const events = runs.run(request, patient(human, clock), AbortSignal.any([signal, clock.signal]));
+  for await (const event of events) {
     call.onEvent?.(event);
     switch (event.type) {
       case 'run_start':
@@ -117,8 +118,71 @@ export async function runStep(
         break;
     }
   }
-  end.timedOut = timeout.aborted && !signal.aborted && end.outcome === 'cancelled';
+  clock.stop();
+  end.timedOut = clock.signal.aborted && !signal.aborted && end.outcome === 'cancelled';
   return end;
+}
+
+/** The time of a step, which stands still while the step waits for the person. */
+class StepClock {
+  readonly #over = new AbortController();
+  #left: number;
+  #since = 0;
+  #timer: NodeJS.Timeout | undefined;
+  /** Waits that are under way, and one more once the step has ended. */
+  #holds = 0;
+
+  constructor(milliseconds: number) {
+    this.#left = milliseconds;
+    this.#start();
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  async hold<Result>(work: Promise<Result>): Promise<Result> {
+    if (this.#holds++ === 0) this.#halt();
+    try {
+      return await work;
+    } finally {
+      if (--this.#holds === 0) this.#start();
+    }
+  }
+
+  #start(): void {
+    this.#since = performance.now();
+    this.#timer = setTimeout(() => this.#over.abort(), Math.max(0, this.#left));
+  }
+
+  #halt(): void {
+    clearTimeout(this.#timer);
+    this.#left -= performance.now() - this.#since;
+  }
+
+  /** Ends the clock for good. */
+  stop(): void {
+    this.#holds++;
+    clearTimeout(this.#timer);
+  }
+}
+
+const patient = (human: Human, clock: StepClock): Human => ({
+  ...(human.isAway && { isAway: true }),
+  approve: (request, signal) => clock.hold(human.approve(request, signal)),
+  ask: (questions, signal) => clock.hold(human.ask(questions, signal)),
+});
+
+function withClock(call: StepCall, clock: StepClock): StepCall {
+  const { mail, ports } = call;
+  const { askPerson } = ports ?? {};
+  return {
+    ...call,
+    ...(mail && { mail: () => clock.hold(mail()) }),
+    ...(askPerson && {
+      ports: { ...ports, askPerson: (question, signal) => clock.hold(askPerson(question, signal)) },
+    }),
+  };
 }
 
 function requestOf(call: StepCall, answers: StepAnswer[]): RunRequest {

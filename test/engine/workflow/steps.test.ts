@@ -268,6 +268,24 @@ describe('steps', () => {
     assert.deepEqual([stopped.end.outcome, stopped.end.timedOut], ['cancelled', false]);
   });
 
+  it('does not count the time that it waits for the person', async () => {
+    const wait = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 700));
+    const turns: ScriptedTurn[] = [
+      [calls('1', 'ask_person', { question: 'Which?' }), done('tool_use')],
+      [says('Done.'), done()],
+    ];
+    const askPerson = async () => {
+      await wait();
+      return 'this one';
+    };
+    const mail = async () => {
+      await wait();
+      return [];
+    };
+    const { end } = await step(turns, { name: 'coder', timeoutMs: 600, ports: { askPerson }, mail });
+    assert.deepEqual([end.outcome, end.timedOut], ['completed', false]);
+  });
+
   it('ends at its limit of rounds, as nobody is there to ask', async () => {
     const { end, requests } = await step([[calls('1', 'learn', { note: 'x' }), done('tool_use')]], {
       name: 'coder',

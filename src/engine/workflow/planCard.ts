@@ -1,0 +1,265 @@
+/**
+ * The card of a plan: what it will run and where, for a person who decides whether it may. An acceptance is kept in the person's own
+ * data folder, since a plan's folder can come with a repository of somebody else.
+ */
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { describeFlag, type RedFlag } from '../../protocol/agentCard.ts';
+import type { PlanCheck, PlanLimits, Story } from '../../protocol/plan.ts';
+import { type Danger, describeDanger } from '../../protocol/run.ts';
+import { codePointOf, unseen } from '../../protocol/text.ts';
+import type { Config } from '../config.ts';
+import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
+import { realPlace } from '../files/paths.ts';
+import { readSettings } from '../files/settingsFile.ts';
+import { dangerOf } from '../policy/danger.ts';
+import { findRedFlags } from '../policy/redFlags.ts';
+import type { PlanFolder } from './planFolder.ts';
+import type { PlanSettings } from './planSettings.ts';
+import { readRoles } from './roles.ts';
+import { stepOfRole } from './steps.ts';
+
+export interface CardCommand {
+  command: string;
+  /** For a check: its name, and the stories that it decides on. None if it is for all of the plan. */
+  name?: string;
+  stories?: readonly string[];
+  timeoutS?: number;
+  dangers: readonly Danger[];
+  flags: readonly RedFlag[];
+}
+
+/** What is so at the moment, and is shown beside what the person accepts. */
+export interface CardFacts {
+  base: string;
+  /** Files of the person's checkout that no commit has. The plan does not see them. */
+  dirtyFiles: readonly string[];
+  /** Such as "about $3.40 to $5". */
+  estimate?: string;
+}
+
+export interface PlanCard extends CardFacts {
+  plan: string;
+  /** Bound to what is accepted: another one needs a new yes. */
+  digest: string;
+  setup: readonly CardCommand[];
+  checks: readonly CardCommand[];
+  branch: string;
+  slots: number;
+  copy: readonly string[];
+  link: readonly string[];
+  protect: readonly string[];
+  models: readonly { role: string; model: string }[];
+  limits: PlanLimits;
+  /** The project's own texts for roles. */
+  roles: readonly { file: string; text: string }[];
+  /** Skills that work on stories, as `agent/skill`. */
+  skills: readonly string[];
+  /** Hosts that the commands name. */
+  hosts: readonly string[];
+  /** What the digest is of, one line each. */
+  bound: readonly string[];
+  /** What differs from what was accepted before: lines with `+` or `-` first. Empty before the first acceptance. */
+  changes: readonly string[];
+  isAccepted: boolean;
+}
+
+export interface CardParts {
+  folder: PlanFolder;
+  settings: PlanSettings;
+  stories: readonly Story[];
+  facts: CardFacts;
+  config: Pick<Config, 'dataDir' | 'home'>;
+}
+
+/** Returns the card as things are now. Throws TelosError `config` if a text of a role cannot be read. */
+export function planCard({ folder, settings, stories, facts, config }: CardParts): PlanCard {
+  const around = { folder: folder.repo, workingDir: folder.repo, home: config.home };
+  const looked = (command: string) => ({
+    command,
+    dangers: dangerOf(command, around).dangers,
+    flags: findRedFlags(command, 'the command'),
+  });
+  const setup = settings.setup.map(looked);
+  const checks = checksOf(settings, stories).map(({ check, ids }) => ({
+    ...looked(check.command),
+    name: check.name,
+    stories: ids,
+    ...(check.timeoutS !== undefined && { timeoutS: check.timeoutS }),
+  }));
+  const roles = readRoles(folder.repo).map(({ file, text }) => ({ file, text }));
+  const skills = [...new Set(stories.flatMap(({ role }) => (stepOfRole(role).skill ? [role] : [])))].sort();
+  const { branch, parallel, slot, protect, limits } = settings;
+  const card = { setup, checks, branch, copy: slot.copy, link: slot.link, protect, roles, skills };
+  const bound = boundLines(card);
+  const digest = digestOf(bound);
+  const before = acceptedLines(config, folder);
+  return {
+    ...card,
+    ...facts,
+    ...{ plan: folder.name, digest, slots: parallel, models: modelsOf(settings), limits, bound },
+    hosts: hostsIn([...setup, ...checks]),
+    changes: before ? differences(before, bound) : [],
+    isAccepted: before !== undefined && digestOf(before) === digest,
+  };
+}
+
+/** Returns every check once, with the stories that it is for. The same command with another limit of time is another check. */
+function checksOf(settings: PlanSettings, stories: readonly Story[]): { check: PlanCheck; ids: string[] }[] {
+  const found = new Map<string, { check: PlanCheck; ids: string[] }>();
+  const add = (check: PlanCheck, id?: string): void => {
+    const key = JSON.stringify([check.name, check.command, check.timeoutS]);
+    const known = found.get(key) ?? { check, ids: [] };
+    if (id !== undefined) known.ids.push(id);
+    found.set(key, known);
+  };
+  for (const check of settings.checks) add(check);
+  for (const { id, checks } of stories) for (const check of checks) add(check, id);
+  return [...found.values()];
+}
+
+const modelsOf = ({ model, reviewModel }: PlanSettings): PlanCard['models'] => [
+  ...(model === undefined ? [] : [{ role: 'all', model }]),
+  ...(reviewModel === undefined ? [] : [{ role: 'reviewer', model: reviewModel }]),
+];
+
+/** Addresses in the commands. What a program reaches by itself is not known. */
+function hostsIn(commands: readonly CardCommand[]): string[] {
+  const hosts = commands.flatMap(({ command }) =>
+    [...command.matchAll(/\bhttps?:\/\/([\w.-]+)/gi)].map(([, host = '']) => host.toLowerCase()),
+  );
+  return [...new Set(hosts)].sort();
+}
+
+function boundLines(
+  card: Pick<PlanCard, 'setup' | 'checks' | 'branch' | 'copy' | 'link' | 'protect' | 'roles' | 'skills'>,
+): string[] {
+  const timeout = (seconds: number | undefined): string => (seconds === undefined ? '' : ` (${seconds} s)`);
+  const checks = card.checks.map(
+    ({ name, command, timeoutS }) => `check ${name}${timeout(timeoutS)}: ${command}`,
+  );
+  return [
+    ...card.setup.map(({ command }) => `setup: ${command}`),
+    ...new Set(checks),
+    `branch: ${card.branch}`,
+    ...card.copy.map(path => `copied into slots: ${path}`),
+    ...card.link.map(path => `linked into slots: ${path}`),
+    ...card.protect.map(glob => `protected: ${glob}`),
+    ...card.skills.map(skill => `skill: ${skill}`),
+    ...card.roles.map(({ file, text }) => `role ${file}: ${digestOf([text]).slice(0, 16)}`),
+  ];
+}
+
+/** The order of checks and stories does not matter, that of the setup does. */
+function digestOf(lines: readonly string[]): string {
+  const isSetup = (line: string): boolean => line.startsWith('setup: ');
+  const sorted = [...lines.filter(isSetup), ...lines.filter(line => !isSetup(line)).sort()];
+  return createHash('sha256').update(JSON.stringify(sorted)).digest('hex');
+}
+
+const differences = (before: readonly string[], now: readonly string[]): string[] => [
+  ...before.filter(line => !now.includes(line)).map(line => `- ${line}`),
+  ...now.filter(line => !before.includes(line)).map(line => `+ ${line}`),
+];
+
+/** An acceptance holds for this folder on this machine. */
+function acceptanceFile({ dataDir }: Pick<Config, 'dataDir'>, { dir, name }: PlanFolder): string {
+  const place = createHash('sha256')
+    .update(realPlace(dir) ?? dir)
+    .digest('hex')
+    .slice(0, 24);
+  return join(dataDir, 'plans', `${name}-${place}.json`);
+}
+
+function acceptedLines(config: Pick<Config, 'dataDir'>, folder: PlanFolder): string[] | undefined {
+  try {
+    const { bound } = JSON.parse(readSettings(acceptanceFile(config, folder))) as { bound?: unknown };
+    const isList = Array.isArray(bound) && bound.every(line => typeof line === 'string');
+    return isList ? bound : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Accepts the card that was shown. Throws errors of the file system. */
+export async function acceptPlanCard(
+  config: Pick<Config, 'dataDir'>,
+  folder: PlanFolder,
+  { bound, digest }: Pick<PlanCard, 'bound' | 'digest'>,
+): Promise<void> {
+  makeOwnFolders(config.dataDir, join(config.dataDir, 'plans'));
+  const text = JSON.stringify(
+    { plan: folder.dir, digest, at: new Date().toISOString(), bound },
+    undefined,
+    2,
+  );
+  await writeWhole(acceptanceFile(config, folder), `${text}\n`);
+}
+
+/** Returns true if a person has accepted exactly this card of this plan on this machine. */
+export function isCardAccepted(config: Pick<Config, 'dataDir'>, folder: PlanFolder, digest: string): boolean {
+  const lines = acceptedLines(config, folder);
+  return lines !== undefined && digestOf(lines) === digest;
+}
+
+const mostFiles = 10;
+
+/** Returns the card as lines of plain text. Commands are shown word for word. */
+export function printCard(card: PlanCard): string[] {
+  const list = (title: string, items: readonly string[]): string[] =>
+    items.length > 0 ? [`${title}:`, ...items.map(item => `  ${item}`)] : [`${title}: none`];
+  const some = (title: string, items: readonly string[]): string[] =>
+    items.length > 0 ? list(title, items) : [];
+  const limits = [
+    ...(card.limits.maxCost === undefined ? [] : [`$${card.limits.maxCost}`]),
+    ...(card.limits.maxTokens === undefined ? [] : [`${card.limits.maxTokens} tokens`]),
+    ...(card.limits.maxMinutes === undefined ? [] : [`${card.limits.maxMinutes} minutes`]),
+  ];
+  const warned = [...card.setup, ...card.checks].flatMap(({ command, dangers, flags }) => [
+    ...dangers.map(danger => `! ${command}: ${describeDanger(danger)}`),
+    ...flags.map(flag => `! ${command}: ${describeFlag(flag)}`),
+  ]);
+  const dirty = card.dirtyFiles;
+  const left = dirty.length > mostFiles ? [`... and ${dirty.length - mostFiles} more`] : [];
+  const lines = [
+    `Plan ${card.plan} (${card.isAccepted ? 'accepted' : card.changes.length > 0 ? 'changed since it was accepted' : 'not accepted yet'})`,
+    ...list(
+      'Commands that make a work tree ready',
+      card.setup.map(({ command }) => command),
+    ),
+    ...list('Checks that decide, run by Telos', card.checks.map(checkLine)),
+    ...some('Look at these', warned),
+    ...some('Hosts that the commands name', card.hosts),
+    `Begins with: ${card.base}`,
+    `Branch: ${card.branch}`,
+    `Stories at a time: ${card.slots}`,
+    ...some('Copied into each work tree', card.copy),
+    ...some('Linked into each work tree, so that a change there changes the original', card.link),
+    ...some('Files that no story may change', card.protect),
+    ...some(
+      'Models',
+      card.models.map(({ role, model }) => `${role}: ${model}`),
+    ),
+    ...some('Skills that do the work', card.skills),
+    ...card.roles.flatMap(({ file, text }) =>
+      list(`The project's own text for a role, ${file}`, text.split('\n')),
+    ),
+    `Budget: ${limits.join(', ') || 'no limit'}`,
+    ...(card.estimate === undefined ? [] : [`Estimate: ${card.estimate}`]),
+    ...some(
+      dirty.length === 1
+        ? 'Not included: 1 uncommitted file of yours stays where it is, and the plan does not see it'
+        : `Not included: ${dirty.length} uncommitted files of yours stay where they are, and the plan does not see them`,
+      [...dirty.slice(0, mostFiles), ...left],
+    ),
+    ...some('What has changed since you accepted it', card.changes),
+    `Digest: ${card.digest}`,
+  ];
+  // A name can contain a line break, and the text after it would look like a line of the card.
+  return lines.map(line => line.replace(new RegExp(unseen.source, 'gu'), codePointOf));
+}
+
+function checkLine({ name, command, stories = [], timeoutS }: CardCommand): string {
+  const whose = stories.length === 0 ? 'the whole plan' : stories.join(', ');
+  return `${name}: ${command}  [${whose}${timeoutS === undefined ? '' : `; ${timeoutS} s`}]`;
+}
