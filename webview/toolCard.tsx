@@ -7,7 +7,7 @@ import { Icon } from './icons.tsx';
 import type { ToolItem } from './runItems.ts';
 import { UntrustedText } from './untrustedText.tsx';
 import { visible } from './visibleText.ts';
-import { describeLines, formatDuration, relativeTo, summarizeCall, toolStateWords } from './wording.ts';
+import { describeLines, relativeTo, summarizeCall, toolStateWords } from './wording.ts';
 
 export function ToolCard({ item }: { item: ToolItem }) {
   const { call, state, result, workingDir } = item;

@@ -12,7 +12,7 @@ import {
   type Usage,
 } from '../src/protocol/run.ts';
 import { shortened } from '../src/protocol/text.ts';
-import { formatCost } from '../src/protocol/usage.ts';
+import { formatCost, formatDuration } from '../src/protocol/usage.ts';
 import { language, t } from './host.ts';
 import type { ApprovalItem, EndItem, RetryItem, RoundUsage, Run, ToolState } from './runItems.ts';
 import { visible } from './visibleText.ts';
@@ -196,15 +196,6 @@ export function describeActivity(run: Run): string | undefined {
   return run.route.recording
     ? t('Waiting for the recording')
     : t('Waiting for {0}', visible(run.route.model));
-}
-
-/** Returns milliseconds as short words: "0.4 s", "12 s", "3 min 5 s". */
-export function formatDuration(ms: number): string {
-  if (ms < 10_000) return `${Number((ms / 1000).toFixed(1))} s`;
-  const seconds = Math.round(ms / 1000);
-  if (seconds < 60) return `${seconds} s`;
-  const rest = seconds % 60;
-  return rest ? `${Math.floor(seconds / 60)} min ${rest} s` : `${seconds / 60} min`;
 }
 
 export function formatNumber(value: number): string {

@@ -14,7 +14,7 @@ export interface ConfigOptions {
   provider?: string;
   cwd?: string;
   /** How a skill is found, for commands that accept it. */
-  mode?: string;
+  routing?: string;
   replay?: string;
   maxCost?: string;
   maxTokens?: string;
@@ -50,7 +50,7 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
     model: options.model,
     provider: options.provider ?? (options.replay === undefined ? undefined : 'replay'),
     replayFile: options.replay === undefined ? undefined : resolve(options.replay),
-    routingMode: options.mode,
+    routingMode: options.routing,
     maxCost: options.maxCost,
     maxTokens: options.maxTokens,
     maxMinutes: options.maxMinutes,

@@ -4,6 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs';
+import { runModes } from '../protocol/run.ts';
 import {
   Argument,
   addCommand,
@@ -97,6 +98,10 @@ function commands(
     .option('--verbose', 'also show tool results, tokens and cost')
     .option('--json', 'print events (or lists) as JSON on stdout')
     .option('--yes', 'allow everything that would be asked about')
+    .addOption(
+      new Option('--mode <mode>', 'plan: only read; review: ask before each change').choices(runModes),
+    )
+    .option('--continue', 'go on with the latest conversation of this folder')
     .optionsGroup('Model and limits:')
     .option('--model <name>', 'the model that answers')
     .option('--provider <name>', 'who provides the model')
@@ -114,7 +119,7 @@ function commands(
       if (options.version) return terminal.out(`${versionIn(packageFile)}\n`);
       const text = (given.literal ?? words).join(' ').trim();
       if (given.literal) return exit(await requestCommand(text, options, terminal));
-      if (words.length === 0 && terminal.canAsk) {
+      if (words.length === 0 && terminal.canAsk && !options.continue) {
         const { interactiveCommand } = await import('./interactiveCommand.ts');
         return exit(await interactiveCommand(options, terminal));
       }
@@ -129,7 +134,7 @@ function commands(
     for (const one of listed)
       addCommand(program, one, { program, terminal, exit, samples }, canCall(one.name));
   }
-  shareOptions(program, ['ask'], canCall);
+  shareOptions(program, ['ask', 'chat'], canCall);
   return program;
 }
 
@@ -152,6 +157,14 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       arguments: [new Argument('<request...>')],
       run: ({ words: [request], options, terminal }) =>
         requestCommand(request, options, terminal, { withoutSkill: true }),
+    },
+    {
+      name: 'chat',
+      description: 'talk: each request goes on with the conversation',
+      arguments: [new Argument('[request...]')],
+      options: [new Option('--agent <name>', 'only this agent’s skills')],
+      run: async ({ words: [request], options, terminal }) =>
+        (await import('./chatCommand.ts')).chatCommand(request, options, terminal),
     },
     {
       name: 'agents',
@@ -179,7 +192,11 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         json(),
       ],
       run: async ({ words: [request], options, terminal }) =>
-        (await import('./routeCommand.ts')).routeCommand(request, options, terminal),
+        (await import('./routeCommand.ts')).routeCommand(
+          request,
+          { ...options, routing: options['mode'] },
+          terminal,
+        ),
     },
     {
       name: 'teach',

@@ -1,4 +1,8 @@
-/** Implements `telos` alone on a terminal: choose an agent and a skill from numbered lists, then dry-run or run it. */
+/**
+ * Implements `telos` alone on a terminal: choose an agent and a skill from numbered lists, then dry-run or run it. Words are a
+ * request at each question.
+ */
+import type { RunRequest } from '../engine/run/request.ts';
 import type { Agent, Skill } from '../engine/skills/agent.ts';
 import { Telos } from '../engine/telos.ts';
 import type { SkillRef } from '../protocol/run.ts';
@@ -46,30 +50,48 @@ export async function chooseAndRun(
       return answer;
     },
   };
-  let ref: SkillRef | undefined;
+  let wanted: RunRequest | undefined;
   try {
-    const agent = options.agent === undefined ? await chooseAgent(agents, dialog) : agents[0];
-    const skill = agent && (await chooseSkill(agent, dialog));
-    ref = agent && skill && { agent: agent.name, skill: skill.id };
-    const wants = ref && (await wantsRun(ref, telos, options, dialog));
+    wanted = await requestFrom(agents, telos, options, dialog);
     if (signal.aborted) return cancelledExitCode;
-    if (!ref || !wants) return 0;
   } finally {
     interrupts.release();
   }
-  return carryOut(telos, { text: '', skill: ref }, options, terminal);
+  return wanted ? carryOut(telos, wanted, options, terminal) : 0;
 }
 
-async function chooseAgent(agents: readonly Agent[], dialog: Dialog): Promise<Agent | undefined> {
+/** Returns what the person wants to run: a skill, or words. Undefined if nothing. */
+async function requestFrom(
+  agents: readonly Agent[],
+  telos: Telos,
+  options: RequestOptions,
+  dialog: Dialog,
+): Promise<RunRequest | undefined> {
+  const agent = options.agent === undefined ? await chooseAgent(agents, dialog) : agents[0];
+  if (!agent || 'words' in agent) return agent && { text: agent.words };
+  const skill = await chooseSkill(agent, dialog);
+  if (!skill || 'words' in skill) return skill && { text: skill.words, agent: agent.name };
+  const ref = { agent: agent.name, skill: skill.id };
+  const text = await wordsForRun(ref, telos, options, dialog);
+  return text === undefined ? undefined : { text, skill: ref };
+}
+
+/** What a person typed in place of a number or a name. */
+interface Words {
+  words: string;
+}
+
+async function chooseAgent(agents: readonly Agent[], dialog: Dialog): Promise<Agent | Words | undefined> {
   const entries = agents.map(({ name, description, skills }) => ({
     name,
     description: description || (skills.length === 1 ? '1 skill' : `${skills.length} skills`),
   }));
   const name = await chooseName('agent', entries, dialog);
+  if (typeof name === 'object') return name;
   return agents.find(agent => agent.name === name);
 }
 
-async function chooseSkill(agent: Agent, dialog: Dialog): Promise<Skill | undefined> {
+async function chooseSkill(agent: Agent, dialog: Dialog): Promise<Skill | Words | undefined> {
   const skills = agent.skills.filter(skill => skill.userInvocable);
   if (skills.length === 0) {
     dialog.terminal.say(terminalLine(`No skill of ${agent.name} is meant to be started by hand.`));
@@ -80,6 +102,7 @@ async function chooseSkill(agent: Agent, dialog: Dialog): Promise<Skill | undefi
     description: synopsis ?? description,
   }));
   const name = await chooseName('skill', entries, dialog);
+  if (typeof name === 'object') return name;
   return skills.find(skill => skill.id === name);
 }
 
@@ -88,42 +111,51 @@ interface Entry {
   description: string;
 }
 
-/** Asks until the answer matches an entry. Returns undefined for q and at the end of the input. */
+/** Asks until the answer matches an entry, or has words. Returns undefined for q and at the end of the input. */
 async function chooseName(
   what: 'agent' | 'skill',
   entries: readonly Entry[],
   { terminal, ask }: Dialog,
-): Promise<string | undefined> {
+): Promise<string | Words | undefined> {
   const names = entries.map(entry => entry.name);
   terminal.say(numbered(entries, terminal.sayWidth));
   for (;;) {
-    const answer = await ask(`Which ${what}? [number or name, q = quit] `);
+    const answer = await ask(`Which ${what}? [number or name, or what you want to do; q = quit] `);
     if (answer === undefined) return undefined;
     const name = pick(answer, names);
     if (name !== undefined || isQuit(answer)) return name;
+    if (isWords(answer)) return { words: answer.trim() };
     if (answer.trim() !== '') {
       const range = names.length === 1 ? '1' : `1 to ${names.length}`;
-      terminal.say(terminalLine(`There is no ${what} '${answer.trim()}'; enter ${range}, or a name.`));
+      terminal.say(
+        terminalLine(
+          `There is no ${what} '${answer.trim()}'; enter ${range}, a name, or at least two words of what you want to do.`,
+        ),
+      );
     }
   }
 }
 
-/** Returns true for y. On d it says what would run, and asks again. */
-async function wantsRun(
+/** Returns the words for the run, which y leaves out. Undefined for no. On d it says what would run, and asks again. */
+async function wordsForRun(
   ref: SkillRef,
   telos: Telos,
   options: RequestOptions,
   { terminal, ask }: Dialog,
-): Promise<boolean> {
+): Promise<string | undefined> {
   for (;;) {
     const question = `Run ${terminalLine(ref.skill)} of ${terminalLine(ref.agent)}?`;
-    const answer = await ask(`${question} [y = run, d = dry run, q = quit] `);
+    const answer = await ask(`${question} [y = run, d = dry run, q = quit, or what you want it to do] `);
     const word = answer?.trim().toLowerCase();
-    if (word === 'y' || word === 'yes') return true;
-    if (answer === undefined || isQuit(answer) || word === 'n' || word === 'no') return false;
+    if (word === 'y' || word === 'yes') return '';
+    if (answer === undefined || isQuit(answer) || word === 'n' || word === 'no') return undefined;
     if (word === 'd') await carryOut(telos, { text: '', skill: ref }, { ...options, dryRun: true }, terminal);
+    else if (isWords(answer)) return answer.trim();
   }
 }
+
+/** One word is more often a slip than a request. */
+const isWords = (answer: string): boolean => /\S\s+\S/.test(answer.trim());
 
 function isQuit(answer: string): boolean {
   return ['q', 'quit'].includes(answer.trim().toLowerCase());

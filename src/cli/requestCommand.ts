@@ -9,11 +9,14 @@ import {
   describeRoute,
   type RouteChoice,
   type RouteReason,
+  type RunEvent,
+  type RunMode,
   type RunOutcome,
   type SkillRef,
 } from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { jsonPrinter, noMatchText, textPrinter } from './runPrinter.ts';
+import type { Conversation } from './conversation.ts';
+import { jsonPrinter, noMatchText, openTextPrinter } from './runPrinter.ts';
 import { abortOnInterrupt, cancelledExitCode, readKey, type Terminal } from './terminal.ts';
 import { terminalHuman, unattended } from './terminalHuman.ts';
 import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -26,6 +29,9 @@ export interface RequestOptions extends ConfigOptions {
   json?: boolean;
   yes?: boolean;
   record?: string;
+  mode?: RunMode;
+  /** Goes on with the latest conversation of this folder. */
+  continue?: boolean;
 }
 
 /**
@@ -38,14 +44,17 @@ export async function requestCommand(
   terminal: Terminal,
   { meant, ...more }: Pick<RunRequest, 'withoutSkill'> & { meant?: string | undefined } = {},
 ): Promise<number> {
-  if (text === '') {
-    terminal.say('Say what you want, for example: telos run daily kickoff (telos --help shows the rest)');
+  if (text === '' && !options.continue) {
+    terminal.say(
+      'Say what you want to do, for example: telos run daily kickoff (telos --help shows the rest)',
+    );
     return 2;
   }
   const config = configFor(options, terminal);
   if (!config) return 2;
   const request = { text, ...more, ...(options.agent === undefined ? {} : { agent: options.agent }) };
   const telos = Telos.open(config);
+  if (options.continue) return continueLatest(telos, request, options, terminal);
   if (meant !== undefined && !(await isName(text, telos))) {
     terminal.say(
       `There is no command '${terminalLine(text.split(/\s+/)[0] ?? '')}'. Did you mean: telos ${meant}? (To send it as a request, type: telos -- ${terminalLine(text)})`,
@@ -55,10 +64,46 @@ export async function requestCommand(
   return carryOut(telos, request, options, terminal);
 }
 
+/** Goes on with the latest conversation of the folder, in the person's words or in none. */
+async function continueLatest(
+  telos: Telos,
+  request: RunRequest,
+  options: RequestOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const { goOn } = await import('./conversation.ts');
+  const conversation = await continued(telos, terminal);
+  if (!conversation) return 1;
+  const next = conversation.next({ ...request, text: request.text || goOn });
+  return carryOut(telos, next, options, terminal);
+}
+
+/** Returns the latest conversation of the folder, and names it. Says that there is none. */
+export async function continued({ config }: Telos, terminal: Terminal): Promise<Conversation | undefined> {
+  const { latestConversation } = await import('./conversation.ts');
+  const found = await latestConversation(config);
+  if (!found) {
+    terminal.say('This folder has no conversation to continue. `telos runs` lists the runs of all folders.');
+    return undefined;
+  }
+  const { conversation, title, startedAt } = found;
+  const { timeText } = await import('../engine/records/runText.ts');
+  const about = terminalLine(`Continuing “${title}” of ${timeText(startedAt)}`, terminal.sayWidth);
+  terminal.say(terminal.style.dim(about));
+  return conversation;
+}
+
 async function isName(text: string, telos: Telos): Promise<boolean> {
   const word = text.toLowerCase();
   const names = (await telos.agents()).flatMap(({ name, skills }) => [name, ...skills.map(({ id }) => id)]);
   return names.some(name => name.toLowerCase() === word);
+}
+
+/** Who runs a request, if it is not the command line itself. */
+interface Caller {
+  /** Receives each event. */
+  note: (event: RunEvent) => void;
+  inChat: true;
 }
 
 /** Runs a request, or says what would run. Returns the exit code. */
@@ -67,9 +112,16 @@ export async function carryOut(
   wanted: RunRequest,
   options: RequestOptions,
   terminal: Terminal,
+  caller?: Caller,
 ): Promise<number> {
   const recordTo = options.record === undefined ? undefined : resolve(options.record);
-  const request: RunRequest = { ...wanted, origin: 'cli', ...(recordTo === undefined ? {} : { recordTo }) };
+  const { mode } = options;
+  const request: RunRequest = {
+    ...wanted,
+    origin: 'cli',
+    ...(recordTo === undefined ? {} : { recordTo }),
+    ...(mode === undefined ? {} : { mode }),
+  };
   const interrupts = abortOnInterrupt(() => {
     // The newline ends the line on which a terminal shows ^C.
     terminal.say(
@@ -78,7 +130,8 @@ export async function carryOut(
   });
   try {
     if (options.dryRun) return await dryRun(telos, request, options, terminal, interrupts.signal);
-    const outcome = await runOnce(telos, request, options, terminal, interrupts.signal);
+    const run = { options, terminal, caller, signal: interrupts.signal };
+    const outcome = await runOnce(telos, request, run);
     return exitCodes[outcome];
   } finally {
     interrupts.release();
@@ -86,14 +139,11 @@ export async function carryOut(
 }
 
 /** Runs the request. If no skill is sure, the person at a terminal chooses one of the likely ones, which then runs. */
-async function runOnce(
-  telos: Telos,
-  request: RunRequest,
-  options: RequestOptions,
-  terminal: Terminal,
-  signal: AbortSignal,
-): Promise<RunOutcome> {
-  const print = options.json ? jsonPrinter(terminal) : textPrinter(terminal, options.verbose ?? false);
+async function runOnce(telos: Telos, request: RunRequest, frame: RunFrame): Promise<RunOutcome> {
+  const { options, terminal, caller, signal } = frame;
+  const print = options.json
+    ? jsonPrinter(terminal)
+    : await openTextPrinter(terminal, { verbose: options.verbose ?? false, inChat: caller?.inChat ?? false });
   let outcome: RunOutcome = 'failed';
   let choices: readonly RouteChoice[] = [];
   for await (const event of telos.run(request, await humanFor(options, terminal), signal)) {
@@ -101,13 +151,20 @@ async function runOnce(
       outcome = event.outcome;
       choices = event.error?.choices ?? [];
     }
+    caller?.note(event);
     print(event);
   }
   if (choices.length === 0 || options.json || !terminal.canAsk) return outcome;
+  terminal.ring?.();
   const chosen = await chooseLikely(choices, signal);
-  return chosen
-    ? runOnce(telos, { ...request, skill: chosen, isChoice: true }, options, terminal, signal)
-    : outcome;
+  return chosen ? runOnce(telos, { ...request, skill: chosen, isChoice: true }, frame) : outcome;
+}
+
+interface RunFrame {
+  options: RequestOptions;
+  terminal: Terminal;
+  caller: Caller | undefined;
+  signal: AbortSignal;
 }
 
 /** Returns the choice of a person who presses its number, or Enter for the first. Returns undefined for any other key. */

@@ -1,12 +1,19 @@
 /** Shows a run on the terminal: the model's words on stdout as they come, everything else on stderr. */
+import { homedir } from 'node:os';
+import { isAbsolute, relative } from 'node:path';
 import {
   describeRoute,
   type RunError,
   type RunEvent,
+  type RunOutcome,
   type SkillRef,
   type ToolCall,
   type ToolResult,
+  type Usage,
 } from '../protocol/run.ts';
+import { counted } from '../protocol/text.ts';
+import { addedUsage, formatCost, formatDuration } from '../protocol/usage.ts';
+import type { MarkdownStream } from './markdownStream.ts';
 import type { Terminal } from './terminal.ts';
 import { terminalJson, terminalLine, terminalText, toldText } from './terminalText.ts';
 
@@ -17,11 +24,40 @@ export function jsonPrinter(terminal: Terminal): RunPrinter {
   return event => terminal.out(`${terminalJson(event)}\n`);
 }
 
-/** Prints a run as text. With `verbose` it adds tool results, tokens and cost of each round, and the duration. */
-export function textPrinter(terminal: Terminal, verbose: boolean): RunPrinter {
+export interface PrinterLook {
+  verbose?: boolean;
+  /** The person can type the next request right below. */
+  inChat?: boolean;
+}
+
+/** Returns the printer of a run for people: in words, with Markdown shown where stdout is a terminal. */
+export async function openTextPrinter(terminal: Terminal, look: PrinterLook): Promise<RunPrinter> {
+  const { markdown, outWidth } = terminal;
+  if (!markdown || outWidth === undefined) return textPrinter(terminal, look);
+  const { markdownStream } = await import('./markdownStream.ts');
+  return textPrinter(terminal, look, markdownStream({ width: outWidth, styled: markdown === 'styled' }));
+}
+
+/**
+ * Prints a run as text, and closes it with a line of figures. With `verbose` it adds tool results, and tokens and cost of each
+ * round.
+ */
+export function textPrinter(
+  terminal: Terminal,
+  { verbose = false, inChat = false }: PrinterLook = {},
+  markdown?: MarkdownStream,
+): RunPrinter {
   const { style } = terminal;
-  const say = (line: string): void => terminal.say(line);
+  const figures = new RunFigures();
+  const endText = (): void => {
+    if (markdown) terminal.out(markdown.end());
+  };
+  const say = (line: string): void => {
+    endText();
+    terminal.say(line);
+  };
   return event => {
+    figures.add(event);
     switch (event.type) {
       case 'routed':
         return say(routedText(event, terminal, verbose));
@@ -29,10 +65,13 @@ export function textPrinter(terminal: Terminal, verbose: boolean): RunPrinter {
         return say(style.dim(`· ${terminalLine(`${event.skill}: ${event.detail}`, terminal.sayWidth - 2)}`));
       case 'notice':
         return say(event.level === 'warning' ? style.yellow(toldText(event)) : toldText(event));
-      case 'text':
-        return terminal.out(terminalText(event.text));
+      case 'text': {
+        const text = terminalText(event.text);
+        return terminal.out(markdown ? markdown.add(text) : text);
+      }
       case 'tool_start':
-        // The model's next text is another turn. A pipe gets only its words.
+        endText();
+        // The model's next text is another turn. A pipe of its own gets only the words.
         if (terminal.outWidth !== undefined) terminal.endLine();
         return say(`${style.bold('→')} ${toolLine(event.call, terminal.sayWidth - 2)}`);
       case 'tool_end':
@@ -43,13 +82,77 @@ export function textPrinter(terminal: Terminal, verbose: boolean): RunPrinter {
         return say(
           style.yellow(`Trying again in ${Math.ceil(event.waitMs / 1000)} s (${terminalText(event.why)})`),
         );
-      case 'run_end':
+      case 'run_end': {
+        endText();
         terminal.endLine();
-        return sayEnd(event, terminal, verbose);
+        sayEnd(event, terminal, inChat);
+        const closing = figures.closingLine(event, verbose);
+        return closing === undefined ? undefined : say(style.dim(terminalLine(closing)));
+      }
       default:
         return undefined;
     }
   };
+}
+
+/** Files that the closing line names. The others are counted. */
+const namedFiles = 5;
+
+/** Sums a run up. */
+class RunFigures {
+  #usage: Usage | undefined;
+  readonly #files = new Set<string>();
+  #isRouted = false;
+  #isRecording = false;
+
+  add(event: RunEvent): void {
+    if (event.type === 'routed') {
+      this.#isRouted = true;
+      this.#isRecording = event.recording !== undefined;
+    }
+    if (event.type === 'usage') this.#usage = addedUsage(this.#usage, event.usage);
+    if (event.type === 'tool_end') for (const file of event.result.changedFiles ?? []) this.#files.add(file);
+  }
+
+  /** Returns time, tokens, cost and changed files in a line; undefined for a run that never began. */
+  closingLine(end: EventOf<'run_end'>, verbose: boolean): string | undefined {
+    if (!this.#isRouted) return undefined;
+    const { outcome, durationMs, rounds, toolCalls } = end;
+    const parts = [`${closingWords[outcome]} ${formatDuration(Math.max(durationMs, 100))}`];
+    if (verbose) parts.push(counted(rounds, 'round'), counted(toolCalls, 'tool call'));
+    if (this.#usage && !this.#isRecording) {
+      const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, cost } = this.#usage;
+      const tokens = inputTokens + outputTokens + cacheReadTokens + cacheWriteTokens;
+      parts.push(`${tokens.toLocaleString('en-US')} ${tokens === 1 ? 'token' : 'tokens'}`);
+      parts.push(cost === 'unknown' ? 'cost unknown' : formatCost(cost));
+    }
+    const files = [...this.#files].map(shortPath);
+    const more = files.length > namedFiles ? ` and ${files.length - namedFiles} more` : '';
+    if (files.length > 0)
+      parts.push(`${counted(files.length, 'file')}: ${files.slice(0, namedFiles).join(', ')}${more}`);
+    return parts.join(' · ');
+  }
+}
+
+const closingWords: Record<RunOutcome, string> = {
+  completed: 'Done in',
+  no_match: 'Ended after',
+  round_limit: 'Stopped after',
+  budget: 'Stopped after',
+  cancelled: 'Cancelled after',
+  failed: 'Failed after',
+};
+
+/** Returns the path as a person would type it: from the current folder, or else from the home folder. */
+function shortPath(path: string): string {
+  for (const [folder, name] of [
+    [process.cwd(), ''],
+    [homedir(), '~/'],
+  ] as const) {
+    const below = relative(folder, path);
+    if (below !== '' && !below.startsWith('..') && !isAbsolute(below)) return name + below;
+  }
+  return path;
 }
 
 type EventOf<Type extends RunEvent['type']> = Extract<RunEvent, { type: Type }>;
@@ -105,7 +208,7 @@ function usageText({ round, usage }: EventOf<'usage'>): string {
   return `${what}: ${usage.inputTokens} tokens in${cached}, ${usage.outputTokens} out, ${cost}`;
 }
 
-function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, verbose: boolean): void {
+function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, inChat: boolean): void {
   const { style } = terminal;
   if (event.error?.suggestions && event.outcome === 'no_match') {
     terminal.say(
@@ -113,6 +216,7 @@ function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, verbose: boolean)
         terminalLine(event.error.message.split('\n')[0] ?? ''),
         { ...event.error, suggestions: event.error.suggestions },
         style.bold,
+        inChat,
       ),
     );
   } else if (event.error) {
@@ -120,16 +224,8 @@ function sayEnd(event: EventOf<'run_end'>, terminal: Terminal, verbose: boolean)
   } else if (event.outcome === 'round_limit') {
     terminal.say(
       style.yellow(
-        `Stopped after ${event.rounds} rounds before it was done. Ask again to continue, or allow more with --max-rounds.`,
+        `Stopped after ${counted(event.rounds, 'round')}, before it was done. Continue with: ${inChat ? '/continue' : 'telos --continue (--max-rounds allows more at once)'}`,
       ),
-    );
-  } else if (event.outcome === 'cancelled') {
-    terminal.say(style.yellow('Cancelled.'));
-  }
-  if (verbose) {
-    const seconds = (event.durationMs / 1000).toFixed(1);
-    terminal.say(
-      style.dim(`${event.outcome}: ${event.rounds} rounds, ${event.toolCalls} tool calls, ${seconds} s`),
     );
   }
 }
@@ -142,12 +238,14 @@ export function noMatchText(
   sentence: string,
   { suggestions, choices = [] }: { suggestions: readonly SkillRef[] } & Pick<RunError, 'choices'>,
   emphasis: (text: string) => string,
+  inChat = false,
 ): string {
   if (choices.length > 0) {
     const lines = choices.map(({ agent, skill, reason }, index) =>
       terminalLine(`  ${index + 1}. ${describeRoute(agent, skill, reason)}`),
     );
-    const hint = `To run one: telos ${terminalLine(`"/${choices[0]?.skill} <request>"`)}`;
+    const command = terminalLine(`/${choices[0]?.skill} <request>`);
+    const hint = `To run one: ${inChat ? command : `telos "${command}"`}`;
     return [emphasis(sentence), 'None is sure. Likely are:', ...lines, hint].join('\n');
   }
   const listed = suggestions.slice(0, shownSuggestions);
@@ -157,6 +255,6 @@ export function noMatchText(
     'Available skills:',
     ...listed.map(({ agent, skill }) => `  ${terminalLine(`${skill} (${agent})`)}`),
     ...(more > 0 ? [`  ... and ${more} more; \`telos list-skills\` shows them all`] : []),
-    'Without a skill Telos looks around by itself: telos ask "<request>"',
+    `Without a skill Telos looks around by itself: ${inChat ? '/ask <request>' : 'telos ask "<request>"'}`,
   ].join('\n');
 }

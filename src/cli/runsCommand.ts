@@ -21,7 +21,7 @@ import {
 import { paced } from '../engine/records/transcript.ts';
 import { Telos } from '../engine/telos.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { jsonPrinter, textPrinter } from './runPrinter.ts';
+import { jsonPrinter, openTextPrinter } from './runPrinter.ts';
 import { abortOnInterrupt, type Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
 import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';
@@ -175,7 +175,9 @@ export async function runsReplayCommand(
   return withRun(id, options, terminal, async ({ events, summary, skippedLines }) => {
     if (!options.json)
       terminal.say(terminalText(`This is a replay of a run${whenOf(summary)}: nothing runs.`));
-    const print = options.json ? jsonPrinter(terminal) : textPrinter(terminal, options.verbose ?? false);
+    const print = options.json
+      ? jsonPrinter(terminal)
+      : await openTextPrinter(terminal, { verbose: options.verbose ?? false });
     // An interrupt only ends the replay.
     const { signal, release } = abortOnInterrupt(() => {});
     try {

@@ -2,13 +2,14 @@
  * Wraps the three standard streams. Answers go to stdout, everything else to stderr; colours are used only where they can
  * be seen.
  */
+import { fstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 
 export interface Terminal {
   /** Writes requested output to stdout. */
   out(text: string): void;
-  /** Writes everything else to stderr. First ends a line that stdout left open on the same screen. */
+  /** Writes everything else to stderr. First ends a line that stdout left open on the same screen, or in the same file or pipe. */
   say(line: string): void;
   /** Ends an open line on stdout. */
   endLine(): void;
@@ -18,9 +19,13 @@ export interface Terminal {
   readonly canAsk: boolean;
   /** Width of the terminal behind stdout, in characters. Undefined if stdout is not a terminal. */
   readonly outWidth: number | undefined;
+  /** How Markdown is shown on stdout: undefined as it is, `plain` without an escape sequence. */
+  readonly markdown?: 'plain' | 'styled' | undefined;
   /** Width for lines on stderr, in characters. */
   readonly sayWidth: number;
   readonly style: Style;
+  /** Lets the terminal say that a question waits. Missing where nobody would hear it. */
+  ring?(): void;
 }
 
 /** For our own words only, on stderr. */
@@ -95,7 +100,10 @@ export function openTerminal(): Terminal {
   const { stdin, stdout, stderr, env } = process;
   const writeOut = droppingBrokenPipe(stdout);
   const writeSide = droppingBrokenPipe(stderr);
-  const oneScreen = stdout.isTTY && stderr.isTTY;
+  const isOneScreen = stdout.isTTY && stderr.isTTY;
+  const isOnePlace = isOneScreen || isSameFile();
+  const isDumb = env['TERM'] === 'dumb';
+  const isColoured = !env['NO_COLOR'] && !isDumb;
   const collected = collecting(writeOut);
   let open = false;
   return {
@@ -106,9 +114,9 @@ export function openTerminal(): Terminal {
     },
     say(line) {
       collected.flush();
-      writeSide(`${oneScreen && open ? '\n' : ''}${line}\n`);
-      // Only the screen's line is ended. Stdout receives the same text whether or not stderr is a terminal.
-      if (oneScreen) open = false;
+      writeSide(`${isOnePlace && open ? '\n' : ''}${line}\n`);
+      // Only the line of the same place is ended. Stdout receives the same text whether or not stderr is a terminal.
+      if (isOnePlace) open = false;
     },
     endLine() {
       if (open) collected.add('\n');
@@ -118,8 +126,20 @@ export function openTerminal(): Terminal {
     canAsk: stdin.isTTY && stderr.isTTY,
     outWidth: stdout.isTTY ? stdout.columns || usualWidth : undefined,
     sayWidth: stderr.isTTY ? stderr.columns || usualWidth : 120,
-    style: stderr.isTTY && !env['NO_COLOR'] && env['TERM'] !== 'dumb' ? coloured : plain,
+    markdown: stdout.isTTY && !isDumb ? (isColoured ? 'styled' : 'plain') : undefined,
+    style: stderr.isTTY && isColoured ? coloured : plain,
+    ...(stderr.isTTY && { ring: () => writeSide('\x07') }),
   };
+}
+
+/** Returns true if stdout and stderr are the same file or pipe, as behind `2>&1`. */
+function isSameFile(): boolean {
+  try {
+    const [out, side] = [fstatSync(1), fstatSync(2)];
+    return out.ino === side.ino && out.dev === side.dev;
+  } catch {
+    return false;
+  }
 }
 
 export const cancelledExitCode = 130;

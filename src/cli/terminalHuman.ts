@@ -38,6 +38,7 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
       for (let whole = false; ; whole = true) {
         const { text, isCut } = approvalText(request, terminal, whole);
         terminal.say(text);
+        terminal.ring?.();
         const answer = await readAnswer(approvalPrompt(request, isCut), signal);
         if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
         const word = answer?.trim().toLowerCase() ?? '';
@@ -53,6 +54,7 @@ export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readL
       const answers: string[] = [];
       for (const question of questions) {
         terminal.say(terminal.style.bold(`? ${terminalText(question)}`));
+        terminal.ring?.();
         answers.push((await readAnswer('> ', signal)) ?? '');
       }
       return answers;

@@ -57,6 +57,15 @@ export function roughCost(dollars: number, say: Say = english): string {
   return dollars < 0.01 ? say('less than {0}', '$0.01') : say('about {0}', `$${dollars.toFixed(2)}`);
 }
 
+/** Returns milliseconds as short words: "0.4 s", "12 s", "3 min 5 s". */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 9_950) return `${Number((milliseconds / 1000).toFixed(1))} s`;
+  const seconds = Math.round(milliseconds / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const rest = seconds % 60;
+  return rest ? `${Math.floor(seconds / 60)} min ${rest} s` : `${seconds / 60} min`;
+}
+
 export const noUsage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
 /** Returns the sum of both. The cost is unknown if a part of it is unknown. */

@@ -75,22 +75,39 @@ describe('telos alone on a terminal', () => {
     const { code, out, side } = await typing(['2', 'KICKOFF', 'y']);
     assert.deepEqual([code, out], [0, 'All done']);
     assert.equal(
-      side,
+      side.replace(/Done in .*\n/, 'Done\n'),
       [
         ' 1. gmail   Reads mail',
         ' 2. kairos  plans',
-        'Which agent? [number or name, q = quit] ',
+        'Which agent? [number or name, or what you want to do; q = quit] ',
         ' 1. kickoff   Morning',
         ' 2. shutdown  Evening\\u202e',
-        'Which skill? [number or name, q = quit] ',
-        'Run kickoff of kairos? [y = run, d = dry run, q = quit] ',
+        'Which skill? [number or name, or what you want to do; q = quit] ',
+        'Run kickoff of kairos? [y = run, d = dry run, q = quit, or what you want it to do] ',
         'kickoff (kairos): chosen by you',
+        'Done',
         '',
       ].join('\n'),
     );
     assert.match(JSON.stringify(server.requests[0]?.body.messages), /Plan the day/);
     const [log = ''] = readFileSync(logFileIn(folder), 'utf8').split('\n');
     assert.equal((JSON.parse(log) as { skill: string }).skill, 'kickoff');
+  });
+
+  it('takes words at each question for a request', async () => {
+    for (const answers of [
+      ['run daily kickoff'],
+      ['kairos', 'run kickoff now'],
+      ['2', '1', 'run it early'],
+    ]) {
+      const { code, side } = await typing(answers);
+      assert.equal(code, 0, side);
+      assert.match(side, /kickoff \(kairos\)/);
+      assert.match(
+        JSON.stringify(server.requests.at(-1)?.body.messages),
+        new RegExp(`request: ${answers.at(-1)}`),
+      );
+    }
   });
 
   it('says with d what would run, and asks again', async () => {
@@ -102,7 +119,10 @@ describe('telos alone on a terminal', () => {
 
   it('asks again for what is not in the list, and stops at q and at the end of the input', async () => {
     const { side, unread } = await typing(['9', '', 'nope', 'q', 'never']);
-    assert.match(side, /There is no agent '9'; enter 1 to 2, or a name\.\n[\s\S]*no agent 'nope'/);
+    assert.match(
+      side,
+      /There is no agent '9'; enter 1 to 2, a name, or at least two words.*\n[\s\S]*no agent 'nope'/,
+    );
     assert.equal(side.match(/Which agent/g)?.length, 4);
     assert.deepEqual(unread, ['never']);
     for (const answers of [['1', 'Q'], ['1', '1', 'no'], ['1', '1', 'q'], ['1'], []])

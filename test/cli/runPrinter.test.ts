@@ -23,7 +23,7 @@ describe('textPrinter', () => {
       sayWidth: 80,
       style: { dim: same, bold: same, red: same, yellow: same },
     };
-    const print = textPrinter(terminal, false);
+    const print = textPrinter(terminal);
     for (const event of events) print(event);
     return out;
   }
@@ -53,5 +53,55 @@ describe('textPrinter', () => {
 
   it('gives a pipe the words of the model as they are', () => {
     assert.equal(printed(undefined, [text('x'), ...tool, text('done'), end]), 'xdone\n');
+  });
+
+  it('closes a run with its time, tokens, cost and files, and not one that never began', () => {
+    const said: string[] = [];
+    const side: Terminal = {
+      out: () => {},
+      say: line => said.push(line),
+      endLine: () => {},
+      flush: () => {},
+      canAsk: false,
+      outWidth: undefined,
+      sayWidth: 80,
+      style: { dim: same, bold: same, red: same, yellow: same },
+    };
+    const usage = {
+      inputTokens: 1200,
+      outputTokens: 34,
+      cacheReadTokens: 0,
+      cacheWriteTokens: 0,
+      cost: 0.0123,
+    };
+    const changedFiles = ['/elsewhere/a.md', `${process.cwd()}/b.md`];
+    const routed: RunEvent = {
+      type: 'routed',
+      agent: 'a',
+      skill: 's',
+      description: '',
+      reason: { rule: 'name' },
+      provider: 'p',
+      model: 'm',
+      workingDir: '/',
+      hasMcp: false,
+    };
+    const wrote: RunEvent = {
+      type: 'tool_end',
+      callId: '1',
+      name: 'write_file',
+      result: { content: '', isError: false, changedFiles },
+    };
+    textPrinter(side)({ ...end, outcome: 'no_match' });
+    assert.deepEqual(said, []);
+    const print = textPrinter(side);
+    for (const event of [
+      routed,
+      { type: 'usage', round: 1, usage } as const,
+      wrote,
+      { ...end, durationMs: 12_400 },
+    ])
+      print(event);
+    assert.equal(said.at(-1), 'Done in 12 s · 1,234 tokens · $0.0123 · 2 files: /elsewhere/a.md, b.md');
   });
 });

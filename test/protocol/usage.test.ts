@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type DaySpending, describeDay, formatCost } from '../../src/protocol/usage.ts';
+import { type DaySpending, describeDay, formatCost, formatDuration } from '../../src/protocol/usage.ts';
 
 const nothing: DaySpending = { cost: 0, unknownRuns: 0, tokens: 0, minutes: 0, limits: {} };
 
@@ -31,6 +31,19 @@ describe('formatCost', () => {
       'under $0.0001',
       '$0.0004',
       '$12.35',
+    ]);
+  });
+});
+
+describe('formatDuration', () => {
+  it('says seconds and minutes', () => {
+    assert.deepEqual([400, 2000, 9_960, 59_400, 65_000, 120_000].map(formatDuration), [
+      '0.4 s',
+      '2 s',
+      '10 s',
+      '59 s',
+      '1 min 5 s',
+      '2 min',
     ]);
   });
 });

@@ -11,7 +11,6 @@ import {
   describeRetry,
   describeRound,
   describeScores,
-  formatDuration,
   summarizeCall,
 } from '../../webview/wording.ts';
 
@@ -87,17 +86,6 @@ describe('wording', () => {
       '$0.0123',
     ]);
     assert.equal(describeFigures({ ...end, usage: { ...usage, cost: 'unknown' } }).at(-1), 'cost unknown');
-  });
-
-  it('formats durations', () => {
-    assert.deepEqual([400, 2000, 9_960, 59_400, 65_000, 120_000].map(formatDuration), [
-      '0.4 s',
-      '2 s',
-      '10 s',
-      '59 s',
-      '1 min 5 s',
-      '2 min',
-    ]);
   });
 
   it('says what a run is doing until its text comes', () => {

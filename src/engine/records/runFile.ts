@@ -19,6 +19,8 @@ export interface RunHeader {
   /** The run before it in that conversation. Runs after the same one are siblings: the later one replaces the earlier one. */
   after?: string;
   door: RunOrigin;
+  /** The folder of the call. Absolute path. Missing in runs that an older version has stored. */
+  folder?: string;
   /** ISO 8601, UTC. */
   startedAt: string;
   /** Beginning of the request. `run_start` has all of it. */

@@ -17,6 +17,8 @@ export interface RunSummary {
   conversation: string;
   after?: string;
   door: RunOrigin;
+  /** See `RunHeader`. */
+  folder?: string;
   /** ISO 8601, UTC. */
   startedAt: string;
   /** Beginning of the request. */
@@ -86,13 +88,14 @@ function lastLines(handle: number, size: number): RunLine[] {
 export function summaryOf(file: string, lines: readonly RunLine[]): RunSummary | undefined {
   const header = lines[0];
   if (header?.type !== 'run') return undefined;
-  const { runId, conversation = runId, after, door, startedAt, request, pid } = header;
+  const { runId, conversation = runId, after, door, folder, startedAt, request, pid } = header;
   const summary: RunSummary = {
     runId,
     file,
     conversation,
     ...(after !== undefined && { after }),
     door,
+    ...(folder !== undefined && { folder }),
     startedAt,
     request: String(request ?? ''),
     ...{ agent: '', skill: '', provider: '', model: '', rounds: 0, toolCalls: 0, isRecording: false },

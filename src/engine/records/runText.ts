@@ -2,6 +2,7 @@
 
 import type { ApprovalDecision, RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
 import { shortened } from '../../protocol/text.ts';
+import { formatDuration } from '../../protocol/usage.ts';
 import { mapStrings } from '../redact.ts';
 import type { KeptConversation } from './runHistory.ts';
 import type { RunSummary, StoredRun } from './runSummary.ts';
@@ -15,7 +16,7 @@ export function figuresOf(summary: RunSummary): readonly (readonly [name: string
     ['Model', model ? `${provider} ${model}` : undefined],
     ['Outcome', outcomeText[outcome] + (error ? `: ${error}` : '')],
     ['Started', timeText(summary.startedAt)],
-    ['Duration', durationMs === undefined ? undefined : durationText(durationMs)],
+    ['Duration', durationMs === undefined ? undefined : formatDuration(durationMs)],
     ['Rounds', String(rounds)],
     ['Tool calls', String(toolCalls)],
     [
@@ -45,15 +46,6 @@ export function costText({ usage, isRecording, rounds }: RunSummary): string | u
   if (!usage || rounds === 0) return undefined;
   if (isRecording) return 'none, played from a recording';
   return typeof usage.cost === 'number' ? `$${usage.cost.toFixed(4)}` : 'unknown';
-}
-
-/** Returns a duration as `0.4 s`, `12 s` or `3 min 5 s`. */
-function durationText(milliseconds: number): string {
-  const seconds = milliseconds / 1000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  const whole = Math.round(seconds);
-  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
 /** Returns `2026-01-31 09:05`, local time, or the text itself if it is not a time. */

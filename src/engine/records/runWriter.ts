@@ -23,6 +23,8 @@ export interface RecordedRun {
   readonly earlier: number;
   /** Applied to everything that does not come as an event. */
   readonly redact: Redactor;
+  /** The folder of the call. Absolute path. */
+  readonly folder?: string;
 }
 
 /** The parts of a request that are stored with its run. */
@@ -118,6 +120,7 @@ export class RunRecorder {
       conversation: conversationId,
       ...(parentRunId !== undefined && { after: parentRunId }),
       door: origin,
+      ...(this.#run.folder !== undefined && { folder: this.#run.folder }),
       startedAt,
       request: text.slice(0, maxHeaderRequest),
       pid: process.pid,

@@ -112,6 +112,8 @@ export interface Engine {
 export interface Run {
   readonly id: string;
   readonly request: RunRequest;
+  /** The folder of the call. Absolute path. */
+  readonly folder: string;
   /** Is asked without the values of secrets. */
   readonly human: Human;
   /** Knows the secrets that the run has come across. */
@@ -123,19 +125,41 @@ export interface Run {
   /** Number of messages that precede this run. */
   earlier: number;
   readonly counts: { rounds: number; toolCalls: number };
+  /** How long a person was waited for, in milliseconds. It is not the run's time. */
+  readonly waited: { ms: number };
 }
 
 /** Returns a run that starts now. */
 export function newRun(request: RunRequest, human: Human, config: Config): Run {
   const redact = redactor(secretsIn(config.env));
+  const waited = { ms: 0 };
   return {
     id: randomUUID(),
     request,
-    human: withoutSecrets(human, redact.text),
+    folder: config.cwd,
+    human: timed(withoutSecrets(human, redact.text), waited),
     redact,
     budget: joinedBudget([openBudget(config), request.step?.budget]),
     messages: [],
     earlier: 0,
     counts: { rounds: 0, toolCalls: 0 },
+    waited,
+  };
+}
+
+/** Returns a Human that adds up how long its answers take. */
+function timed(human: Human, waited: { ms: number }): Human {
+  const measured = async <Answer>(answer: Promise<Answer>): Promise<Answer> => {
+    const asked = performance.now();
+    try {
+      return await answer;
+    } finally {
+      waited.ms += performance.now() - asked;
+    }
+  };
+  return {
+    ...human,
+    approve: (request, signal) => measured(human.approve(request, signal)),
+    ask: (questions, signal) => measured(human.ask(questions, signal)),
   };
 }

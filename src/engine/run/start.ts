@@ -81,7 +81,7 @@ function endOf(ending: Ending, run: Run, started: number, { reason }: AbortSigna
     type: 'run_end',
     outcome: ending.outcome,
     ...run.counts,
-    durationMs: Math.round(performance.now() - started),
+    durationMs: Math.max(0, Math.round(performance.now() - started - run.waited.ms)),
     messages: run.messages,
     ...(ending.error && { error: ending.error }),
     ...(ending.outcome === 'cancelled' && reason instanceof Interruption && { interrupted: true }),

@@ -62,7 +62,7 @@ async function execute(
   const spec = { ...tools, provider, system: 'S', skillDir: world.cwd, priceOf: () => 0.001 };
   const events: RunEvent[] = [];
   const screen = { stdout: '' };
-  const print = textPrinter(terminalFor(screen), false);
+  const print = textPrinter(terminalFor(screen));
   for await (const event of record(loopRun(run, spec, new AbortController().signal), run, world.data)) {
     events.push(event);
     print(event);
