@@ -3,10 +3,16 @@
  * --corpus FOLDER` it measures the sentences in `test/fixtures/routing/published` on skills that people have published; the file says
  * which of them make a pack, as `routeBenchmark.ts` describes.
  */
-import { join } from 'node:path';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { writeWhole } from '../../src/engine/files/atomicWrite.ts';
+import type { Provider } from '../../src/engine/providers/provider.ts';
 import { runConversationBenchmark, runRouteBenchmark } from '../../src/engine/routing/routeBenchmark.ts';
+import { TaughtLines, writeLines } from '../../src/engine/routing/teaching.ts';
+import { openSkill, skillFileIn } from '../../src/engine/skills/skillFile.ts';
 
 const fixtures = fileURLToPath(new URL('../fixtures/routing/', import.meta.url));
 const { values } = parseArgs({ options: { packs: { type: 'string' }, corpus: { type: 'string' } } });
@@ -16,60 +22,133 @@ const own = {
   mode: 'local',
 } as const;
 
-const percent = (share: number): string => `${(share * 100).toFixed(1)} %`.padStart(8);
-const row = (name: string, n: number, ...figures: [label: string, share: number][]): void =>
-  console.log(
-    `${name.padEnd(34)}${String(n).padStart(5)}  ${figures.map(([label, share]) => `${label} ${percent(share)}`).join('  ')}`,
-  );
+/** A figure, and what it should be at least, or at most if that is negative. */
+type Figure = [label: string, share: number, wanted?: number | undefined];
+const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
 
-async function requests(name: string, files: Parameters<typeof runRouteBenchmark>[0]): Promise<void> {
-  const { overall } = await runRouteBenchmark(files);
-  const { n, right, wrong, offered, top1, top3, negativesFired } = overall;
-  row(
-    name,
-    n,
-    ['runs right', right],
-    ['wrong', wrong],
-    ['right among those offered', offered],
-    ['first', top1],
-    ['first three', top3],
-  );
-  if (files.negativesFile)
-    console.log(`${' '.repeat(41)}sentences that mean none, but run one ${percent(negativesFired)}`);
+function row(name: string, n: number, ms: number, figures: readonly Figure[]): void {
+  console.log(`${name} (${n}, ${ms.toFixed(1)} ms each)`);
+  for (const [label, share, wanted] of figures) {
+    const limit =
+      wanted === undefined ? '' : `  wanted: at ${wanted < 0 ? 'most' : 'least'} ${Math.abs(wanted)} %`;
+    const isMissed = wanted !== undefined && (wanted < 0 ? share * 100 > -wanted : share * 100 < wanted);
+    console.log(`  ${label.padEnd(44)}${percent(share).padStart(8)}${limit}${isMissed ? '  MISSED' : ''}`);
+  }
+}
+
+interface Wanted {
+  right?: number;
+  wrong?: number;
+  offered?: number;
+  top1?: number;
+  fired?: number;
+}
+
+async function requests(
+  name: string,
+  files: Parameters<typeof runRouteBenchmark>[0],
+  wanted: Wanted,
+): Promise<void> {
+  const { n, right, wrong, offered, top1, negativesFired, msPerRoute } = (await runRouteBenchmark(files))
+    .overall;
+  const fired: Figure = ['sentences that mean none, but run one', negativesFired, wanted.fired];
+  row(name, n, msPerRoute, [
+    ['run right', right, wanted.right],
+    ['run wrong', wrong, wanted.wrong],
+    ['right one runs or is offered', offered, wanted.offered],
+    ['right one is first in the index', top1, wanted.top1],
+    ...(files.negativesFile ? [fired] : []),
+  ]);
+}
+
+/** Measures requests of one kind, such as those with typing mistakes. */
+async function ofKind(
+  kind: string,
+  name: string,
+  files: Parameters<typeof runRouteBenchmark>[0],
+  offered: number,
+): Promise<void> {
+  const lines = readFileSync(files.pairsFile, 'utf8').split('\n');
+  const pairsFile = join(scratch, `${kind}.jsonl`);
+  writeFileSync(pairsFile, lines.filter(line => line.includes(`"kind": "${kind}"`)).join('\n'));
+  const { negativesFile: _, ...rest } = files;
+  await requests(name, { ...rest, pairsFile }, { offered });
+}
+
+async function natural(files: Parameters<typeof runRouteBenchmark>[0]): Promise<void> {
+  const talk = files.negativesFile ? ', and everyday talk' : '';
+  await requests(`Natural requests${talk}`, files, { right: 35, wrong: -3, offered: 88, fired: -1 });
+  await ofKind('typo', '  of them with typing mistakes', files, 95);
+  await ofKind('other-language', '  of them in German, French and Spanish', files, 70);
 }
 
 async function conversations(
   name: string,
   files: Parameters<typeof runConversationBenchmark>[0],
 ): Promise<void> {
-  const { n, switched, byChip, stayed, wrongSwitch } = (await runConversationBenchmark(files)).overall;
-  row(name, n, ['switched', switched], ['(by chip', byChip], [') stayed', stayed], ['wrong', wrongSwitch]);
+  const { n, switched, byChip, stayed, wrongSwitch, msPerRoute } = (await runConversationBenchmark(files))
+    .overall;
+  row(name, n, msPerRoute, [
+    ['switched, or offered by a chip', switched, 80],
+    ['  by a chip', byChip],
+    ['stayed', stayed, 95],
+    ['switched wrongly', wrongSwitch, -3],
+  ]);
 }
 
+const scratch = mkdtempSync(join(tmpdir(), 'telos-routing-'));
+process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
+
+/**
+ * Lets a scripted model teach the skills of a file of JSON lines `{skill, lines}`, by the way that a real one goes. The lines were written by
+ * what the skills say of themselves, without a look at the requests.
+ */
+async function teach(file: string, corpusDir: string): Promise<{ dataDir: string }> {
+  const dataDir = join(scratch, basename(corpusDir));
+  for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
+    const { skill, lines } = JSON.parse(line) as { skill: string; lines: readonly string[] };
+    const found = skillFileIn(join(corpusDir, skill));
+    if (!found) throw new Error(`There is no skill ${skill} in ${corpusDir}`);
+    const model: Provider = {
+      name: 'scripted',
+      model: 'scripted',
+      async *streamCompletion() {
+        yield { type: 'text', text: lines.join('\n') };
+      },
+    };
+    const written = await writeLines(
+      model,
+      openSkill(found, 'user', basename(skill)),
+      'German',
+      new AbortController().signal,
+    );
+    await new TaughtLines(dataDir).set(found, written, writeWhole);
+  }
+  return { dataDir };
+}
+
+const file = (name: string): string => join(fixtures, name);
+const taughtAims = { right: 55, wrong: -3, fired: -1 };
 if (values.packs && values.corpus) {
   const published = { packsFile: values.packs, corpusDir: values.corpus, mode: 'local' } as const;
-  await requests('Natural requests', { ...published, pairsFile: join(fixtures, 'published/natural.jsonl') });
-  await conversations('Conversations', {
-    ...published,
-    conversationsFile: join(fixtures, 'published/conversations.jsonl'),
-  });
+  const talks = { ...published, conversationsFile: file('published/conversations.jsonl') };
+  const taught = await teach(file('published/taught.jsonl'), values.corpus);
+  const files = { ...published, pairsFile: file('published/natural.jsonl') };
+  await natural(files);
+  await requests('Natural requests, taught', { ...files, ...taught }, taughtAims);
+  await conversations('Conversations', talks);
+  await conversations('Conversations, taught', { ...talks, ...taught });
 } else {
-  const file = (name: string): string => join(fixtures, name);
-  const everyday = {
-    ...own,
-    packsFile: file('everydayPacks.json'),
-    negativesFile: file('everydayNegatives.jsonl'),
-  };
-  await requests('Requests in the words of a skill', {
-    ...own,
-    pairsFile: file('pairs.jsonl'),
-    negativesFile: file('negatives.jsonl'),
-  });
-  await requests('Natural requests; everyday talk', {
-    ...own,
-    pairsFile: file('natural.jsonl'),
-    negativesFile: file('talk.jsonl'),
-  });
-  await requests('Everyday names', { ...everyday, pairsFile: file('everyday.jsonl') });
-  await conversations('Conversations', { ...own, conversationsFile: file('conversations.jsonl') });
+  const everyday = { packsFile: file('everydayPacks.json'), negativesFile: file('everydayNegatives.jsonl') };
+  const files = { ...own, pairsFile: file('natural.jsonl'), negativesFile: file('talk.jsonl') };
+  const talks = { ...own, conversationsFile: file('conversations.jsonl') };
+  const taught = await teach(file('taught.jsonl'), own.corpusDir);
+  const easy = { ...own, pairsFile: file('pairs.jsonl'), negativesFile: file('negatives.jsonl') };
+  await requests('Requests in the words of a skill', easy, { top1: 99, fired: -3 });
+  await natural(files);
+  await requests('Natural requests and everyday talk, taught', { ...files, ...taught }, taughtAims);
+  const names = { ...own, ...everyday, pairsFile: file('everyday.jsonl') };
+  await requests('Everyday names', names, { right: 90, fired: -5 });
+  await conversations('Conversations', talks);
+  await conversations('Conversations, taught', { ...talks, ...taught });
 }

@@ -10,6 +10,7 @@ import { openSkill, skillFileIn } from '../skills/skillFile.ts';
 import { Router } from './route.ts';
 import type { Match } from './routeName.ts';
 import { SearchIndex } from './searchIndex.ts';
+import { TaughtLines } from './teaching.ts';
 
 export interface RouteBenchmarkOptions {
   /**
@@ -23,6 +24,8 @@ export interface RouteBenchmarkOptions {
   corpusDir: string;
   /** File of JSON lines `{utterance, candidates_dir}`: sentences that no skill of the pack fits. */
   negativesFile?: string;
+  /** Data folder with the requests that skills of the same text were taught. Without it they know their own words only. */
+  dataDir?: string;
   mode: RoutingMode;
   /** Returns the model to ask in the modes `auto` and `model`. Without one the index decides. */
   provider?: () => Promise<Provider | undefined>;
@@ -101,10 +104,19 @@ interface Pack {
 
 async function openPack(
   entries: readonly string[],
-  { corpusDir, mode, provider }: Pick<RouteBenchmarkOptions, 'corpusDir' | 'mode' | 'provider'>,
+  {
+    corpusDir,
+    mode,
+    provider,
+    dataDir,
+  }: Pick<RouteBenchmarkOptions, 'corpusDir' | 'mode' | 'provider' | 'dataDir'>,
 ): Promise<Pack> {
   const agents = entries.map(entry => openEntry(corpusDir, entry));
-  const index = await SearchIndex.build(agents);
+  const index = await SearchIndex.build(
+    agents,
+    undefined,
+    dataDir === undefined ? undefined : new TaughtLines(dataDir),
+  );
   const router = new Router({
     mode,
     provider: provider ?? (async () => undefined),
@@ -149,7 +161,7 @@ async function measurePack(
 }
 
 export interface ConversationBenchmarkOptions
-  extends Pick<RouteBenchmarkOptions, 'packsFile' | 'corpusDir' | 'mode' | 'provider'> {
+  extends Pick<RouteBenchmarkOptions, 'packsFile' | 'corpusDir' | 'mode' | 'provider' | 'dataDir'> {
   /**
    * File of JSON lines `{pack, firstSkill, second, expect: "switch" | "stay" | "either", skill?}`: the skill that runs, the next
    * message, and what should come of it.

@@ -1,7 +1,9 @@
 /** The benchmark tells good routing from bad, in the figures and the format that it promises. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { runConversationBenchmark, runRouteBenchmark } from '../../../src/engine/routing/routeBenchmark.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
@@ -30,6 +32,14 @@ describe('routing benchmark', () => {
     assert.ok(overall.abstained <= 0.3, `abstained ${overall.abstained}`);
     assert.equal(overall.negativesFired, 0);
     assert.ok(overall.msPerRoute > 0);
+  });
+
+  it('keeps the figures that are promised, in the table that is printed', async () => {
+    const table = fileURLToPath(new URL('../../bench/routing.ts', import.meta.url));
+    const { stdout } = await promisify(execFile)(process.execPath, [table]);
+    assert.match(stdout, /^Natural requests and everyday talk, taught \(31/m);
+    assert.ok((stdout.match(/wanted: /g) ?? []).length >= 20, stdout);
+    assert.doesNotMatch(stdout, /MISSED/);
   });
 
   it('counts what is wrong, what fires and what is also right', async () => {
