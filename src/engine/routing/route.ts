@@ -374,7 +374,9 @@ function noMatch(
 ): NoMatch {
   const misspelt = matchMisspelt(text, agents);
   const best = ranking.slice(0, offered);
-  const ranked = confidence >= likely ? best.map(one => choiceOf(one, indexReason(one))) : [];
+  // A skill that shares only function words with the request is no likely one.
+  const likeliest = best.filter(({ words, evidence }) => words.length > 0 || evidence.chosen > 0);
+  const ranked = confidence >= likely ? likeliest.map(one => choiceOf(one, indexReason(one))) : [];
   const first = misspelt ? [choiceOf(misspelt, misspelt.reason)] : [];
   const choices = [
     ...first,

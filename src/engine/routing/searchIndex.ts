@@ -30,7 +30,7 @@ export interface Ranked {
    * and over numbers of skills.
    */
   score: number;
-  /** Words of the request that the skill has too, as written, rarest first. */
+  /** Words of the request that the skill has too, as written, rarest first, without function words. */
   words: readonly string[];
   evidence: Evidence;
 }
@@ -51,6 +51,8 @@ interface Term {
   weight: number;
   /** False for a function word or a filler. */
   isTelling: boolean;
+  /** True for a function word. */
+  isSmall: boolean;
   /** The terms that count as the word, with the share of its weight that they keep, 0 to 1. */
   forms: readonly { id: number; share: number }[];
 }
@@ -187,7 +189,7 @@ export class SearchIndex {
     return found.slice(0, limit).map(({ entry, score }) => {
       const { agent, skill, document } = entry;
       const shared = request.terms.filter(({ forms }) => forms.some(({ id }) => weightIn(document, id) > 0));
-      const words = shared.map(({ word }) => word);
+      const words = shared.filter(({ isSmall }) => !isSmall).map(({ word }) => word);
       const names = shared.filter(
         ({ word, forms }) => !isBrand(word) && forms.some(({ id }) => document.nameTerms.includes(id)),
       );
@@ -282,7 +284,13 @@ export class SearchIndex {
         Math.max(this.#rarities[best[0]] ?? unknown, this.#rarity(0, expectedShare.ordinary)),
       );
     }
-    return { word, weight, isTelling, forms: [...forms].map(([id, share]) => ({ id, share })) };
+    return {
+      word,
+      weight,
+      isTelling,
+      isSmall: kind === 'function',
+      forms: [...forms].map(([id, share]) => ({ id, share })),
+    };
   }
 
   /** Returns the known words that are one typing mistake away from an unknown one. */

@@ -111,7 +111,7 @@ async function listItems(
     return {
       label: plainLabel(skill.id),
       description: plainLabel(facts.join(' · ')),
-      detail: plainLabel(`${words.slice(0, 3).join(', ')} — ${descriptionOf(skill)}`),
+      detail: plainLabel([words.slice(0, 3).join(', '), descriptionOf(skill)].filter(Boolean).join(' — ')),
       ref: { agent: agent.name, skill: skill.id },
       skill,
       buttons: [editing()],

@@ -1,0 +1,133 @@
+/** Choosing a skill in a real VS Code: three likely ones, Stay, a chip, and teaching, with its price and its requests to change. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Frame, Locator } from 'playwright-core';
+import { eventually } from '../eventually.ts';
+import { type EditorSession, firstStartLimit, openEditorSession } from '../vscode/editorSession.ts';
+import { root } from '../vscode/paths.ts';
+import { chatFrame, runCommand } from '../vscode/workbench.ts';
+
+const samples = ['home/blinds', 'home/irrigation', 'home/doorbell', 'office/minutes', 'office/org-chart'];
+const skills = Object.fromEntries(
+  samples.map(path => {
+    const [agent, skill] = path.split('/');
+    const file = join(root, 'test/fixtures/routing/skills', path, 'SKILL.md');
+    return [`${agent}/skills/${skill}/SKILL.md`, readFileSync(file, 'utf8')];
+  }),
+);
+
+describe('choosing a skill in a real VS Code', () => {
+  let session: EditorSession;
+  let chat: Frame;
+  let log: Locator;
+
+  before(async function () {
+    this.timeout(firstStartLimit);
+    session = await openEditorSession({
+      skills,
+      model: {
+        turns: ({ body }) => {
+          const asked = JSON.stringify(body);
+          if (!asked.includes('You write requests')) return { text: ['Done.'] };
+          return {
+            text: asked.includes('Skill irrigation')
+              ? ['- the flowers are thirsty\n- gieß die Rosen']
+              : ['something else'],
+          };
+        },
+      },
+    });
+    chat = await chatFrame(session.workbench);
+    log = chat.getByRole('log', { name: 'Conversation' });
+  });
+
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed')
+      console.error(await session.workbench.screenshot('skill-choice-failed'));
+  });
+
+  after(() => session?.close());
+
+  const textbox = () => chat.getByRole('textbox', { name: 'Message Telos' });
+  const button = (name: string | RegExp) => chat.getByRole('button', { name });
+  async function say(words: string): Promise<void> {
+    await textbox().fill(words);
+    await textbox().press('Enter');
+  }
+  const toast = (words: string) => session.workbench.page.locator('.notification-toast', { hasText: words });
+  const inData = (...parts: string[]) => join(session.world.data, 'routing', ...parts);
+  const picker = () => session.workbench.page.locator('.quick-input-widget');
+  const row = (words: string) => picker().locator('.monaco-list-row', { hasText: words }).first();
+
+  it('offers three likely skills and what teaching costs, and Enter runs the first', async () => {
+    await say('make the room darker and get the people and water out');
+    await log.getByText('Which skill do you mean?').waitFor();
+    assert.equal(await log.locator('.choices button').count(), 3);
+    const offer = toast('Telos was not sure which skill you mean.');
+    await offer.waitFor();
+    assert.match(
+      (await offer.textContent()) ?? '',
+      /A model can write how people ask for your skills: less than \$0\.01 with claude-haiku-4-5 for 5 skills\./,
+    );
+    await session.workbench.screenshot('skill-choices');
+    await textbox().press('Enter');
+    await log.getByText('blinds (home): chosen by you').waitFor();
+    await eventually(() => assert.match(readFileSync(inData('choices.json'), 'utf8'), /"darker"/));
+  });
+
+  it('says that it leaves a skill, and Stay goes back', async () => {
+    await log.getByText('Done.').waitFor();
+    await say('and water the tomatoes for ten minutes');
+    await log.getByText('irrigation fits better than blinds').waitFor();
+    await button('Stay with blinds').waitFor();
+    await session.workbench.screenshot('skill-stay');
+    await button('Stay with blinds').click();
+    await log.getByText('blinds (home): chosen by you').nth(1).waitFor();
+    await log.getByText('Done.').nth(1).waitFor();
+    await say('and water the tomatoes for ten minutes');
+    await log.getByText('continuing with blinds (home)').waitFor();
+  });
+
+  it('offers a skill that fits about as well by a chip', async () => {
+    await log.getByText('Done.').nth(2).waitFor();
+    await say('did anybody come to the door today');
+    await button('doorbell fits too').waitFor();
+    await session.workbench.screenshot('skill-chip');
+    await button('doorbell fits too').click();
+    await log.getByText('doorbell (home): chosen by you').waitFor();
+  });
+
+  it('writes the requests once it may, shows them, and lets them be changed', async () => {
+    const { page } = session.workbench;
+    await toast('Telos was not sure').getByRole('button', { name: 'Write Them' }).click();
+    await toast('Requests are written for 5 of 5 skills.').waitFor();
+    const files = readdirSync(inData('taught'));
+    assert.equal(files.length, 5);
+    await runCommand(page, 'Telos: Preview Routing...');
+    await picker().locator('input').fill('the flowers are thirsty');
+    await page.keyboard.press('Enter');
+    await row('2 written requests').waitFor();
+    await session.workbench.screenshot('skill-preview');
+    await row('2 written requests').hover();
+    await row('2 written requests').getByRole('button', { name: 'Requests That Mean This Skill' }).click();
+    await row('gieß die Rosen').waitFor();
+    await session.workbench.screenshot('skill-requests');
+    await row('gieß die Rosen').click();
+    await picker().locator('input').fill('gieß die Tulpen');
+    await page.keyboard.press('Enter');
+    await row('gieß die Tulpen').waitFor();
+    await page.keyboard.press('Escape');
+    const texts = files.map(name => readFileSync(inData('taught', name), 'utf8'));
+    assert.ok(texts.some(text => text.includes('gieß die Tulpen')));
+  });
+
+  it('forgets what was chosen', async () => {
+    const { page } = session.workbench;
+    await page.keyboard.press('Escape');
+    await runCommand(page, 'Telos: Forget Learned Choices...');
+    await page.getByRole('button', { name: 'Forget', exact: true }).click();
+    await toast('choices are forgotten').waitFor();
+    assert.ok(!readdirSync(inData()).includes('choices.json'));
+  });
+});
