@@ -14,6 +14,7 @@ import {
   resend,
   resume,
   submit,
+  teachingOffer,
   today,
   undone,
 } from './store.ts';
@@ -134,6 +135,25 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
       </div>
       {isNoMatch && <Choices item={item} />}
       {isNoMatch ? <OtherSkills item={item} /> : <WaysOut item={item} error={item.error!} />}
+      {isNoMatch && item.runId === lastRunId.value && <TeachingOffer />}
+    </div>
+  );
+}
+
+/** Offers to let a model write how people ask for the skills, with the price. */
+function TeachingOffer() {
+  const text = teachingOffer.value;
+  if (text === undefined) return null;
+  const answer = (given: 'write' | 'never') => () => post({ type: 'teach', answer: given });
+  return (
+    <div class="teaching">
+      <p class="figures">{visible(text)}</p>
+      <button type="button" class="small" onClick={answer('write')}>
+        {t('Write Them')}
+      </button>
+      <button type="button" class="small" onClick={answer('never')}>
+        {t("Don't Ask Again")}
+      </button>
     </div>
   );
 }

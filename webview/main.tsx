@@ -35,6 +35,7 @@ import {
   pending,
   queued,
   ranElsewhere,
+  teachingOffer,
   today,
   undone,
 } from './store.ts';
@@ -76,6 +77,9 @@ function take(message: ToWebview) {
       break;
     case 'undone':
       undone.value = new Set(message.runIds);
+      break;
+    case 'teaching_offer':
+      teachingOffer.value = message.text ?? undefined;
       break;
     case 'today':
       today.value = message.today;

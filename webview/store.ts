@@ -24,6 +24,9 @@ export const ready = computed(() => info.value?.trusted === true);
 /** Usage of all runs of the day, if the host has reported it. */
 export const today = signal<DaySpending | undefined>(undefined);
 
+/** Sentences that offer to teach the skills, if the host offers it. */
+export const teachingOffer = signal<string | undefined>(undefined);
+
 /** Ids of runs whose file changes were undone. */
 export const undone = signal<ReadonlySet<string>>(new Set());
 

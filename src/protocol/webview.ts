@@ -54,6 +54,8 @@ export type ToWebview =
   | { type: 'info'; info: ChatInfo }
   /** Usage of all runs of the day. Sent when a run has ended. */
   | { type: 'today'; today: DaySpending }
+  /** Sentences that offer to teach the skills, with the price, below a request that found none. Null takes the offer back. */
+  | { type: 'teaching_offer'; text: string | null }
   /** The files of these runs have been restored to their state before the runs. */
   | { type: 'undone'; runIds: readonly string[] }
   /** All waiting requests, in the order in which they will run. */
@@ -109,6 +111,8 @@ export type ToHost =
   | { type: 'choose_skill' }
   /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
   | { type: 'pick_skill'; text: string }
+  /** The person's answer to a `teaching_offer`. */
+  | { type: 'teach'; answer: 'write' | 'never' }
   | { type: 'stop' }
   /** The person wants to choose attachments. */
   | { type: 'attach' }

@@ -53,59 +53,67 @@ describe('choosing a skill in a real VS Code', () => {
   const button = (name: string | RegExp) => chat.getByRole('button', { name });
   async function say(words: string): Promise<void> {
     await textbox().fill(words);
-    await textbox().press('Enter');
+    await button('Send').click();
   }
+  const finished = (runs: number) =>
+    log
+      .locator('.end-completed')
+      .nth(runs - 1)
+      .waitFor();
   const toast = (words: string) => session.workbench.page.locator('.notification-toast', { hasText: words });
   const inData = (...parts: string[]) => join(session.world.data, 'routing', ...parts);
   const picker = () => session.workbench.page.locator('.quick-input-widget');
   const row = (words: string) => picker().locator('.monaco-list-row', { hasText: words }).first();
 
   it('offers three likely skills and what teaching costs, and Enter runs the first', async () => {
-    await say('make the room darker and get the people and water out');
+    // The page takes requests once it knows the skills.
+    await button(/^blinds/).waitFor();
+    await say('too bright in the study room for a meeting with the department');
     await log.getByText('Which skill do you mean?').waitFor();
     assert.equal(await log.locator('.choices button').count(), 3);
-    const offer = toast('Telos was not sure which skill you mean.');
-    await offer.waitFor();
-    assert.match(
-      (await offer.textContent()) ?? '',
-      /A model can write how people ask for your skills: less than \$0\.01 with claude-haiku-4-5 for 5 skills\./,
-    );
+    await log
+      .getByText(
+        'A model can write how people ask for your skills: less than $0.01 with claude-haiku-4-5 for 5 skills.',
+      )
+      .waitFor();
     await session.workbench.screenshot('skill-choices');
+    await button('Write Them').click();
+    await toast('Requests are written for 5 of 5 skills.').waitFor();
+    assert.equal(readdirSync(inData('taught')).length, 5);
+    assert.equal(await button('Write Them').count(), 0);
     await textbox().press('Enter');
     await log.getByText('blinds (home): chosen by you').waitFor();
-    await eventually(() => assert.match(readFileSync(inData('choices.json'), 'utf8'), /"darker"/));
+    await eventually(() => assert.match(readFileSync(inData('choices.json'), 'utf8'), /"bright"/));
+    await finished(1);
   });
 
-  it('says that it leaves a skill, and Stay goes back', async () => {
-    await log.getByText('Done.').waitFor();
+  it('says that it leaves a skill, and Stay goes back for good', async () => {
     await say('and water the tomatoes for ten minutes');
     await log.getByText('irrigation fits better than blinds').waitFor();
-    await button('Stay with blinds').waitFor();
+    await finished(2);
     await session.workbench.screenshot('skill-stay');
     await button('Stay with blinds').click();
     await log.getByText('blinds (home): chosen by you').nth(1).waitFor();
-    await log.getByText('Done.').nth(1).waitFor();
+    await finished(3);
     await say('and water the tomatoes for ten minutes');
     await log.getByText('continuing with blinds (home)').waitFor();
+    await finished(4);
   });
 
   it('offers a skill that fits about as well by a chip', async () => {
-    await log.getByText('Done.').nth(2).waitFor();
     await say('did anybody come to the door today');
     await button('doorbell fits too').waitFor();
+    await finished(5);
     await session.workbench.screenshot('skill-chip');
     await button('doorbell fits too').click();
     await log.getByText('doorbell (home): chosen by you').waitFor();
+    await finished(6);
   });
 
-  it('writes the requests once it may, shows them, and lets them be changed', async () => {
+  it('shows the requests that were written, and lets them be changed', async () => {
     const { page } = session.workbench;
-    await toast('Telos was not sure').getByRole('button', { name: 'Write Them' }).click();
-    await toast('Requests are written for 5 of 5 skills.').waitFor();
-    const files = readdirSync(inData('taught'));
-    assert.equal(files.length, 5);
     await runCommand(page, 'Telos: Preview Routing...');
-    await picker().locator('input').fill('the flowers are thirsty');
+    await picker().locator('input[type="text"]').fill('the flowers are thirsty');
     await page.keyboard.press('Enter');
     await row('2 written requests').waitFor();
     await session.workbench.screenshot('skill-preview');
@@ -114,11 +122,11 @@ describe('choosing a skill in a real VS Code', () => {
     await row('gieß die Rosen').waitFor();
     await session.workbench.screenshot('skill-requests');
     await row('gieß die Rosen').click();
-    await picker().locator('input').fill('gieß die Tulpen');
+    await picker().locator('input[type="text"]').fill('gieß die Tulpen');
     await page.keyboard.press('Enter');
     await row('gieß die Tulpen').waitFor();
     await page.keyboard.press('Escape');
-    const texts = files.map(name => readFileSync(inData('taught', name), 'utf8'));
+    const texts = readdirSync(inData('taught')).map(name => readFileSync(inData('taught', name), 'utf8'));
     assert.ok(texts.some(text => text.includes('gieß die Tulpen')));
   });
 

@@ -177,6 +177,8 @@ export class ChatHost implements PlacedChat {
         return this.#chooseSkill();
       case 'pick_skill':
         return this.#pickSkill(message.text);
+      case 'teach':
+        return this.#teach(message.answer);
       case 'attach_bytes':
       case 'attach_uris':
       case 'attach_mention':
@@ -260,8 +262,15 @@ export class ChatHost implements PlacedChat {
   }
 
   async #offerTeaching(): Promise<void> {
-    const { offerTeaching } = await import('../skills/teachSkills.ts');
-    await offerTeaching(this.#desk.current, this.#desk.memory);
+    const { teachingOffer } = await import('../skills/teachSkills.ts');
+    const text = await teachingOffer(this.#desk.current, this.#desk.memory);
+    if (text !== undefined) this.#post({ type: 'teaching_offer', text });
+  }
+
+  async #teach(answer: 'write' | 'never'): Promise<void> {
+    this.#post({ type: 'teaching_offer', text: null });
+    const { answerOffer } = await import('../skills/teachSkills.ts');
+    await answerOffer(this.#desk.current, this.#desk.memory, answer);
   }
 
   async #pickSkill(text: string): Promise<void> {

@@ -42,6 +42,10 @@ export function readToHost(value: unknown): ToHost | undefined {
     case 'unqueue':
     case 'run_queued':
       return isText(value['id'], maxName) ? { type: value['type'], id: value['id'] } : undefined;
+    case 'teach':
+      return value['answer'] === 'write' || value['answer'] === 'never'
+        ? { type: 'teach', answer: value['answer'] }
+        : undefined;
     case 'choose_skill':
       return { type: 'choose_skill' };
     case 'attach':

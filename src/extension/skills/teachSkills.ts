@@ -13,24 +13,30 @@ const neverKey = 'telos.neverOfferTeaching';
 let isOffered = false;
 
 /**
- * Offers to teach the skills once there is a model that can, with the price. Offers nothing if all are taught, and never again after
- * "Don't Ask Again". Never throws.
+ * Returns sentences that offer to teach the skills, with the price. Undefined if all are taught, no model can, the window has offered it
+ * already, or the person wants no such offers. Never throws.
  */
-export async function offerTeaching(current: CurrentTelos, memory: vscode.Memento): Promise<void> {
-  if (isOffered || memory.get<boolean>(neverKey)) return;
-  isOffered = true;
+export async function teachingOffer(
+  current: CurrentTelos,
+  memory: vscode.Memento,
+): Promise<string | undefined> {
+  if (isOffered || memory.get<boolean>(neverKey)) return undefined;
   // Without a model there is nothing to offer, and the run has said why.
   const plan = await planOf(current).catch(() => undefined);
-  if (!plan || plan.skills.length === 0) return;
-  const write = vscode.l10n.t('Write Them');
-  const never = vscode.l10n.t("Don't Ask Again");
-  const answer = await vscode.window.showInformationMessage(
-    `${vscode.l10n.t('Telos was not sure which skill you mean.')} ${describePlan(plan)}`,
-    write,
-    never,
-  );
-  if (answer === never) await memory.update(neverKey, true);
-  if (answer === write) await teach(current, plan);
+  if (!plan || plan.skills.length === 0) return undefined;
+  isOffered = true;
+  return `${describePlan(plan)} ${vscode.l10n.t('Then Telos finds more of them by itself.')}`;
+}
+
+/** Does what the person answers to the offer. */
+export async function answerOffer(
+  current: CurrentTelos,
+  memory: vscode.Memento,
+  answer: 'write' | 'never',
+): Promise<void> {
+  if (answer === 'never') return memory.update(neverKey, true);
+  const plan = await planOf(current);
+  if (plan) await teach(current, plan);
 }
 
 /** Implements `Telos: Teach How You Ask for Skills...`. */
