@@ -147,11 +147,11 @@ function TeachingOffer() {
   const answer = (given: 'write' | 'never') => () => post({ type: 'teach', answer: given });
   return (
     <div class="teaching">
-      <p class="figures">{visible(text)}</p>
-      <button type="button" class="small" onClick={answer('write')}>
+      <p>{visible(text)}</p>
+      <button type="button" class="chip" onClick={answer('write')}>
         {t('Write Them')}
       </button>
-      <button type="button" class="small" onClick={answer('never')}>
+      <button type="button" class="chip" onClick={answer('never')}>
         {t("Don't Ask Again")}
       </button>
     </div>

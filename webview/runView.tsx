@@ -187,7 +187,7 @@ function Switched({ item: { skill, text, reason } }: { item: RouteItem }) {
         {fitsText(visible(skill), { ...reason, switchedFrom: { ...switchedFrom, skill: before } })}
         <button
           type="button"
-          class="small"
+          class="chip"
           title={t('Runs this request as the conversation went on before')}
           onClick={() => (before ? runInstead(text, switchedFrom) : staySkillless(text))}
         >

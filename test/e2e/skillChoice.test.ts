@@ -78,7 +78,9 @@ describe('choosing a skill in a real VS Code', () => {
       .waitFor();
     await session.workbench.screenshot('skill-choices');
     await button('Write Them').click();
-    await toast('Requests are written for 5 of 5 skills.').waitFor();
+    await session.workbench.page
+      .locator('.statusbar', { hasText: 'Requests are written for 5 of 5 skills.' })
+      .waitFor();
     assert.equal(readdirSync(inData('taught')).length, 5);
     assert.equal(await button('Write Them').count(), 0);
     await textbox().press('Enter');

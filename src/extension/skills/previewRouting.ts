@@ -107,7 +107,8 @@ async function listItems(
     const facts = [agent.name, vscode.l10n.t('{0}. with score {1}', index + 1, score.toFixed(2))];
     if (skill.file === file) facts.push(vscode.l10n.t('this skill'));
     const taught = telos.teaching.linesOf(skill).length;
-    if (taught > 0) facts.push(vscode.l10n.t('{0} written requests', taught));
+    if (taught === 1) facts.push(vscode.l10n.t('one written request'));
+    if (taught > 1) facts.push(vscode.l10n.t('{0} written requests', taught));
     return {
       label: plainLabel(skill.id),
       description: plainLabel(facts.join(' · ')),

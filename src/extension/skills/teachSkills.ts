@@ -9,6 +9,8 @@ import { describeError, plainLabel } from '../base/labels.ts';
 type TeachingPlan = NonNullable<Awaited<ReturnType<Telos['teaching']['plan']>>>;
 
 const neverKey = 'telos.neverOfferTeaching';
+/** Time for which the status bar says that the requests are written, in milliseconds. */
+const saidMs = 15_000;
 /** A window offers it once. */
 let isOffered = false;
 
@@ -119,7 +121,8 @@ async function teach(current: CurrentTelos, plan: TeachingPlan): Promise<void> {
   await current.refresh();
   const taught = plan.skills.filter(({ skill }) => telos.teaching.linesOf(skill).length > 0).length;
   const said = vscode.l10n.t('Requests are written for {0} of {1} skills.', taught, plan.skills.length);
-  if (problems.length === 0) void vscode.window.showInformationMessage(said);
+  // A message box would cover the chat's textbox.
+  if (problems.length === 0) vscode.window.setStatusBarMessage(said, saidMs);
   else void vscode.window.showWarningMessage(`${said} ${plainLabel(problems.slice(0, 3).join(' · '), 400)}`);
 }
 
