@@ -14,6 +14,7 @@ import {
   elsewhere,
   focusComposer,
   info,
+  mode,
   next,
   queued,
   ready,
@@ -22,6 +23,7 @@ import {
   textboxId,
 } from './store.ts';
 import { visible } from './visibleText.ts';
+import { modeNames } from './wording.ts';
 
 export function Composer() {
   const trusted = info.value?.trusted !== false;
@@ -62,6 +64,7 @@ export function Composer() {
         />
         <div class="composer-foot">
           <AttachButton />
+          <Mode />
           <ModelName />
           <RunButton canSend={canSend} />
         </div>
@@ -129,6 +132,23 @@ function RunButton({ canSend }: { canSend: boolean }) {
         </button>
       )}
     </div>
+  );
+}
+
+/** Shows what the next runs of the conversation may do. Pressing it chooses another mode. */
+function Mode() {
+  const name = modeNames[mode.value];
+  return (
+    <button
+      type="button"
+      class={mode.value === 'default' ? 'model mode' : 'model mode chosen'}
+      aria-label={t('Mode: {0}. Choose another', name)}
+      title={t('What the next runs of this conversation may do')}
+      onClick={() => post({ type: 'choose_mode' })}
+    >
+      <span class="model-name">{name}</span>
+      <Icon name="chevron" />
+    </button>
   );
 }
 

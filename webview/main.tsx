@@ -8,7 +8,7 @@ import { Announcer, announce } from './announcer.tsx';
 import { DropPlace } from './attachments.tsx';
 import { Composer } from './composer.tsx';
 import { Conversation } from './conversation.tsx';
-import { post } from './host.ts';
+import { post, t } from './host.ts';
 import { takeClicks } from './markdownSurface.tsx';
 import {
   emptyChat,
@@ -31,6 +31,7 @@ import {
   foundFiles,
   info,
   lastRunId,
+  mode,
   next,
   pending,
   queued,
@@ -39,7 +40,7 @@ import {
   today,
   undone,
 } from './store.ts';
-import { announcementsFor, initialSpeech } from './wording.ts';
+import { announcementsFor, initialSpeech, modeNames } from './wording.ts';
 
 let inbox: Inbox = { id: conversationId.peek(), have: 0 };
 let speech = initialSpeech;
@@ -63,6 +64,7 @@ function take(message: ToWebview) {
         draft.value = message.draft;
       if (message.id !== conversationId.peek() && message.events.length === 0) next.value = undefined;
       queued.value = message.queued ?? [];
+      mode.value = message.mode ?? 'default';
       conversationId.value = message.id;
       apply(receiveConversation(inbox, message));
       if (message.running === false) chat.value = interrupt(chat.peek());
@@ -74,6 +76,10 @@ function take(message: ToWebview) {
       break;
     case 'info':
       info.value = message.info;
+      break;
+    case 'mode':
+      mode.value = message.mode;
+      announce([t('Mode: {0}', modeNames[message.mode])]);
       break;
     case 'undone':
       undone.value = new Set(message.runIds);

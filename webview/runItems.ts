@@ -6,6 +6,7 @@ import type {
   RecordingInfo,
   RouteReason,
   RunError,
+  RunMode,
   RunOutcome,
   SkillRef,
   ToolCall,
@@ -97,6 +98,8 @@ export interface Run {
   readonly id: string;
   readonly text: string;
   readonly attached?: readonly AttachedName[];
+  /** What the run may do. Missing if that is the default. */
+  readonly mode?: RunMode;
   readonly startedAt: string;
   readonly running: boolean;
   readonly items: readonly Item[];

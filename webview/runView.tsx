@@ -20,6 +20,7 @@ import {
   describeScores,
   fitsText,
   formatNumber,
+  modeNames,
 } from './wording.ts';
 
 /** Draws `of` again only if it or `draw` is a different one. The reducer never changes one in place. */
@@ -38,6 +39,7 @@ export function RunView({ run }: { run: Run }) {
     <>
       <h2 class="unseen">{t('Your request')}</h2>
       <Request runId={run.id} text={run.text} />
+      {run.mode && <span class="badge run-mode">{modeNames[run.mode]}</span>}
       {run.attached && <Attached names={run.attached} />}
       {run.items.map((item, index) => (
         // Items are only ever appended, so the index identifies an item.

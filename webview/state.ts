@@ -23,8 +23,8 @@ export const emptyChat: ChatState = { runs: [] };
 /** Returns the state after one event. An event outside of a run changes nothing. */
 export function reduce(state: ChatState, event: RunEvent): ChatState {
   if (event.type === 'run_start') {
-    const { runId: id, text, startedAt, attached } = event;
-    const along = attached ? { attached } : {};
+    const { runId: id, text, startedAt, attached, mode } = event;
+    const along = { ...(attached && { attached }), ...(mode && { mode }) };
     const run: Run = {
       id,
       text,

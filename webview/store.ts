@@ -1,6 +1,6 @@
 /** Holds the values that components draw as signals, and the few actions of the person. */
 import { batch, computed, effect, signal } from '@preact/signals';
-import type { ApprovalDecision, SkillRef } from '../src/protocol/run.ts';
+import type { ApprovalDecision, RunMode, SkillRef } from '../src/protocol/run.ts';
 import type { DaySpending } from '../src/protocol/usage.ts';
 import type { AttachmentChip, ChatInfo, QueuedRequest } from '../src/protocol/webview.ts';
 import { keep, kept, post } from './host.ts';
@@ -20,6 +20,9 @@ export const pending = signal(false);
 export const busy = computed(() => pending.value || isRunning(chat.value));
 /** False if nothing may run: before the host's first message, and without the workspace's trust. */
 export const ready = computed(() => info.value?.trusted === true);
+
+/** What the next runs of the conversation may do. */
+export const mode = signal<RunMode>('default');
 
 /** Usage of all runs of the day, if the host has reported it. */
 export const today = signal<DaySpending | undefined>(undefined);

@@ -7,6 +7,7 @@ import {
   describeWhy,
   type RouteReason,
   type RunEvent,
+  type RunMode,
   type ToolCall,
   type ToolResult,
   type Usage,
@@ -52,6 +53,13 @@ export const scopeLabels: Record<ApprovalScope, string> = {
   once: t('Allow once'),
   run: t('Allow for this run'),
   always: t('Always allow'),
+};
+
+/** The names of the modes, as the person chooses them. */
+export const modeNames: Record<RunMode, string> = {
+  default: t('Default'),
+  review: t('Review edits'),
+  plan: t('Plan'),
 };
 
 /** Returns the added and removed lines, for reading and for listening. Empty if they are not counted. */

@@ -1,6 +1,6 @@
 /** Defines every message between the extension host and the chat view, so that both sides are checked against one list. */
 import type { AttachedName } from './attachment.ts';
-import type { ApprovalDecision, RunEvent, SkillRef } from './run.ts';
+import type { ApprovalDecision, RunEvent, RunMode, SkillRef } from './run.ts';
 import type { DaySpending } from './usage.ts';
 
 /** Information that the view shows around the conversation. */
@@ -48,10 +48,14 @@ export type ToWebview =
       running?: boolean;
       /** Where the last run continues, in words. Set if it is not this chat's and cannot be stopped or answered from here. */
       elsewhere?: string;
+      /** The mode of the next run. Defaults to `default`. */
+      mode?: RunMode;
       queued?: readonly QueuedRequest[];
     }
   | { type: 'events'; id: string; from: number; events: readonly RunEvent[] }
   | { type: 'info'; info: ChatInfo }
+  /** The person has chosen what the next runs of the conversation may do. */
+  | { type: 'mode'; mode: RunMode }
   /** Usage of all runs of the day. Sent when a run has ended. */
   | { type: 'today'; today: DaySpending }
   /** Sentences that offer to teach the skills, with the price, below a request that found none. Null takes the offer back. */
@@ -109,6 +113,8 @@ export type ToHost =
   | { type: 'run_queued'; id: string }
   /** The person wants to choose the skill of the next request. */
   | { type: 'choose_skill' }
+  /** The person wants to choose what the next runs of the conversation may do. */
+  | { type: 'choose_mode' }
   /** The person wants to see which skills fit a request, and to pick one that runs it instead. */
   | { type: 'pick_skill'; text: string }
   /** The person's answer to a `teaching_offer`. */

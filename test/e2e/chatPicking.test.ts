@@ -4,11 +4,13 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Browser } from 'playwright-core';
 import type { RunEvent } from '../../src/protocol/run.ts';
-import type { ToHost } from '../../src/protocol/webview.ts';
+import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { launchChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
 import { conversation, end, routed, start } from '../webview/scenes.ts';
 import { themeNames } from '../webview/themes.ts';
+
+type Start = Extract<RunEvent, { type: 'run_start' }>;
 
 describe('picking in the chat page', () => {
   let browser: Browser;
@@ -125,5 +127,18 @@ describe('picking in the chat page', () => {
       .getByRole('button', { name: 'Model: anthropic/claude-haiku-4-5. Choose another' })
       .click();
     assert.deepEqual(await sent('command'), [{ type: 'command', command: 'telos.chooseModel' }]);
+  });
+
+  it('says in which mode the next run works and each run has worked, and asks for another by a button', async () => {
+    const planned: RunEvent = { ...(start('run the kickoff') as Start), mode: 'plan' };
+    await view.say({ ...conversation([planned, routed, end]), mode: 'plan' } as ToWebview);
+    await view.page.locator('.run-mode', { hasText: 'Plan' }).waitFor();
+    await view.page.getByRole('button', { name: 'Mode: Plan. Choose another' }).click();
+    assert.deepEqual(await sent('choose_mode'), [{ type: 'choose_mode' }]);
+    await view.say({ type: 'mode', mode: 'review' });
+    await view.page.getByRole('button', { name: 'Mode: Review edits. Choose another' }).waitFor();
+    await view.say(conversation([start('run the kickoff'), routed, end]));
+    await view.page.getByRole('button', { name: 'Mode: Default. Choose another' }).waitFor();
+    assert.equal(await view.page.locator('.run-mode').count(), 0);
   });
 });

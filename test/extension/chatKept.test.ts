@@ -84,6 +84,29 @@ describe('a chat with a kept conversation', () => {
     assert.deepEqual([asked[1]?.conversationId, asked[1]?.parentRunId], ['c1', 'n1']);
   });
 
+  it('goes on in the mode of its latest run until another is chosen, and forgets it with the conversation', async () => {
+    const asked: RunRequest[] = [];
+    const events = whole.events.map(event =>
+      event.type === 'run_start' ? { ...event, mode: 'review' as const } : event,
+    );
+    const desk = await opened([{ ...whole, events }], asked);
+    const shown = desk.posted.findLast(message => message.type === 'conversation');
+    assert.equal(shown?.type === 'conversation' && shown.mode, 'review');
+    desk.chat.submit({ text: 'and then?' });
+    await desk.when(ended(desk, 2));
+    desk.chat.setMode('plan');
+    assert.deepEqual(desk.posted.at(-1), { type: 'mode', mode: 'plan' });
+    await desk.chat.resend('r1', 'eins');
+    await desk.when(() => asked.length === 2 && !desk.chat.isRunning);
+    await desk.chat.startOver();
+    desk.chat.submit({ text: 'new' });
+    await desk.when(() => asked.length === 3 && !desk.chat.isRunning);
+    assert.deepEqual(
+      asked.map(({ mode }) => mode),
+      ['review', 'plan', undefined],
+    );
+  });
+
   it('makes a sibling of a run that is sent again', async () => {
     const asked: RunRequest[] = [];
     const desk = await opened(

@@ -276,6 +276,15 @@ export const scenes: Record<string, ToWebview> = {
     call('t2', 'read_file', { path: 'notes.md' }),
     { type: 'run_end', outcome: 'cancelled', rounds: 1, toolCalls: 2, durationMs: 3_000, messages: [] },
   ]),
+  plan: {
+    ...conversation([
+      { ...start('tidy the notes of last week'), mode: 'plan' } as RunEvent,
+      routed,
+      text('1. Read `notes/`.\n2. Move what is done to `archive/`.\n'),
+      end,
+    ]),
+    mode: 'plan',
+  } as ToWebview,
   running: conversation([
     start('run daily kickoff'),
     routed,

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { paced } from '../../engine/records/transcript.ts';
 import type { EarlierConversation } from '../../engine/run/request.ts';
 import type { Attachment } from '../../protocol/attachment.ts';
-import type { ApprovalDecision, ApprovalRequest, RunEvent, RunOutcome } from '../../protocol/run.ts';
+import type { ApprovalDecision, ApprovalRequest, RunEvent, RunMode, RunOutcome } from '../../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../../protocol/webview.ts';
 import { describeError, describeTime, t } from '../base/labels.ts';
 import {
@@ -96,6 +96,17 @@ export class Chat {
     return this.#conversation.title;
   }
 
+  /** What the next runs of the shown conversation may do. */
+  get mode(): RunMode {
+    return this.#conversation.mode;
+  }
+
+  /** Sets what runs may do from the next one on, in the shown conversation alone. */
+  setMode(mode: RunMode): void {
+    this.#conversation.mode = mode;
+    this.#feed.say({ type: 'mode', mode });
+  }
+
   /** The folder in which the shown conversation's latest skill worked. */
   get workingDir(): string | undefined {
     return this.#conversation.workingDir;
@@ -126,8 +137,10 @@ export class Chat {
     this.submit(waiting.request);
   }
 
-  #start(request: ChatRequest, earlier: EarlierConversation): void {
+  #start(asked: ChatRequest, earlier: EarlierConversation): void {
     const conversation = this.#conversation;
+    const { mode } = conversation;
+    const request = { ...asked, ...(mode !== 'default' && { mode }) };
     conversation.begin(request);
     const { conversationId, latestRunId: parentRunId } = conversation;
     const place = {
@@ -309,6 +322,7 @@ export class Chat {
       info,
       draft,
       running,
+      ...(conversation.mode !== 'default' && { mode: conversation.mode }),
       ...(elsewhere !== undefined && { elsewhere }),
       ...batch,
       ...waiting,

@@ -175,6 +175,8 @@ export class ChatHost implements PlacedChat {
         return this.chat.runQueued(message.id);
       case 'choose_skill':
         return this.#chooseSkill();
+      case 'choose_mode':
+        return this.#chooseMode();
       case 'pick_skill':
         return this.#pickSkill(message.text);
       case 'teach':
@@ -285,6 +287,13 @@ export class ChatHost implements PlacedChat {
     const { chooseNextSkill } = await import('./openFromChat.ts');
     const chosen = await chooseNextSkill(await this.#desk.current.openTelos());
     if (chosen) this.#post({ type: 'next_skill', skill: chosen.skill });
+    await this.#place.focus();
+  }
+
+  async #chooseMode(): Promise<void> {
+    const { chooseMode } = await import('./openFromChat.ts');
+    const mode = await chooseMode(this.chat.mode);
+    if (mode) this.chat.setMode(mode);
     await this.#place.focus();
   }
 

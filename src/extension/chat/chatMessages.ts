@@ -47,7 +47,8 @@ export function readToHost(value: unknown): ToHost | undefined {
         ? { type: 'teach', answer: value['answer'] }
         : undefined;
     case 'choose_skill':
-      return { type: 'choose_skill' };
+    case 'choose_mode':
+      return { type: value['type'] };
     case 'attach':
       return { type: 'attach' };
     case 'attach_bytes':

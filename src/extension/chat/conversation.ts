@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { messagesFrom } from '../../engine/records/transcript.ts';
 import type { EarlierConversation, RunRequest } from '../../engine/run/request.ts';
 import type { AttachedName } from '../../protocol/attachment.ts';
-import type { Message, RunEvent, RunOutcome, SkillRef } from '../../protocol/run.ts';
+import type { Message, RunEvent, RunMode, RunOutcome, SkillRef } from '../../protocol/run.ts';
 import type { ToWebview } from '../../protocol/webview.ts';
 import { localized, t } from '../base/labels.ts';
 
@@ -69,6 +69,8 @@ export class Conversation {
   readonly #dropped: number;
   /** The runs as they were restored. Empty for a conversation that began in this window. */
   restoredRuns: readonly RestoredRun[] = [];
+  /** What its next run may do. A stored conversation goes on in the mode of its latest run. */
+  mode: RunMode = 'default';
   #numbered: RunEvent[] = [];
   /** Events without numbers. Those that arrive within one frame are sent as one batch, their text as one delta. */
   #waiting: RunEvent[] = [];
@@ -101,7 +103,10 @@ export class Conversation {
       const before = conversation.#earlier.messages;
       conversation.begin(run.request);
       for (const event of run.events) {
-        if (event.type === 'run_start') conversation.noteStored(event.runId);
+        if (event.type === 'run_start') {
+          conversation.noteStored(event.runId);
+          conversation.mode = event.mode ?? 'default';
+        }
         conversation.append(event);
       }
       conversation.restoreTranscript(run, before);
@@ -228,6 +233,7 @@ export class Conversation {
     if (end === -1 || !turn) return undefined;
     const conversation = new Conversation(this.conversationId, this.#dropped + 1);
     conversation.#givenTitle = this.#givenTitle;
+    conversation.mode = this.mode;
     conversation.#storedRuns = this.#storedRuns.filter(({ turn }) => turn < index);
     for (const event of kept) pushJoined(conversation.#waiting, event);
     conversation.#turns = this.#turns.slice(0, index);
