@@ -22,6 +22,8 @@ export interface Review extends CardFacts {
   files: Readonly<Record<string, string>>;
   /** Those of the files that the agent's own scripts have added since. No person has looked at them. */
   added?: readonly string[];
+  /** True if a run has changed the agent's files since. What was typed can then no longer be told from what a model wrote. */
+  changedByRun?: boolean;
 }
 
 export interface ReviewState {
@@ -126,6 +128,34 @@ export class AgentReviews {
     return paths;
   }
 
+  /**
+   * Accepts the texts that the person has changed or added since the review, if they name nothing new. Returns the labels of these
+   * files. Returns none, and accepts nothing, if anything else has changed as well or a run has changed the agent.
+   */
+  async acceptTyping(agent: ReviewedAgent): Promise<readonly string[]> {
+    if ((await readReview(this.#fileOf(agent))) === undefined) return [];
+    const { state, files, review } = await this.stateOf(agent);
+    if (state !== 'changed' || !review || review.changedByRun || files.tooLarge) return [];
+    const paths = changesBetween(review, files).map(({ path }) => path);
+    if (paths.length === 0 || !paths.every(path => isTyped(path, files.files.get(path)))) return [];
+    for (const path of paths) {
+      const file = files.files.get(path);
+      if (file && (await startsAsScript(file.path))) return [];
+    }
+    if (!namesNothingNew(await cardOf(agent, files), review, paths)) return [];
+    const { files: after } = await this.stateOf(agent);
+    if (after.digest !== files.digest) return [];
+    await this.#write(agent, { ...review, digest: files.digest, files: digestsOf(files) });
+    return paths;
+  }
+
+  /** Notes that a run of the agent has changed its files since `before`. Its next card is then shown whatever has changed. */
+  async noteRun(agent: ReviewedAgent, before: ReviewState): Promise<void> {
+    const { state, files, review } = await this.stateOf(agent);
+    if (state !== 'changed' || !review || files.digest === before.files.digest) return;
+    await this.#write(agent, { ...review, changedByRun: true });
+  }
+
   /** Returns everything that was accepted and not revoked, whether or not the agents still exist. */
   async list(): Promise<Review[]> {
     const names = await readdir(this.#folder).catch(() => []);
@@ -166,6 +196,26 @@ const dataEnding =
 /** Whether a file of the agent is data by all that is known of it. */
 const isData = (label: string, { executable, isLink, ofRepository }: AgentFile): boolean =>
   !executable && !isLink && !ofRepository && dataEnding.test(label) && obeyedAt(label, label) === undefined;
+
+/** Returns true for a text that people write and programs do not obey by themselves. A removed one counts as well. */
+function isTyped(label: string, file: AgentFile | undefined): boolean {
+  const isPlain = file === undefined || !(file.executable || file.isLink || file.ofRepository);
+  return isPlain && /\.(md|txt)$/i.test(label);
+}
+
+/** Returns true if the card has no line that the person has not accepted, and no red flag but in files that are as they were. */
+function namesNothingNew(
+  card: CardFacts & Pick<AgentCard, 'redFlags'>,
+  review: Review,
+  changed: readonly string[],
+): boolean {
+  const lists = ['hosts', 'scripts', 'commands', 'variables', 'writes', 'servers', 'folders'] as const;
+  const isKnown = lists.every(name => {
+    const accepted = (review[name] ?? []).map(each => JSON.stringify(each));
+    return (card[name] ?? []).every(each => accepted.includes(JSON.stringify(each)));
+  });
+  return isKnown && card.redFlags.every(({ file }) => file in review.files && !changed.includes(file));
+}
 
 async function startsAsScript(path: string): Promise<boolean> {
   const start = await readFile(path).catch(() => undefined);

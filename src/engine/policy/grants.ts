@@ -1,12 +1,16 @@
 /** Records answers, and calls that are let through, for later decisions of one run or of all runs. */
 
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { ApprovalScope, Message, ToolCall } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { isTelosKey } from '../mcp/config.ts';
+import { originFile } from '../skills/installPlace.ts';
 import { skillTools } from '../tools/builtin.ts';
+import type { ReviewedAgent } from './agentFiles.ts';
 import type { Review, ReviewState } from './agentReviews.ts';
 import { sensitiveWords } from './commandDefaults.ts';
 import { type Ask, openPolicyFile, openReviews, type PolicyContext } from './decision.ts';
@@ -140,9 +144,35 @@ export async function keepAdditions(
   if (!agent || !before) return undefined;
   const added = (await reviews?.acceptAdditions(agent, before).catch(() => [])) ?? [];
   if (added.length === 0) return undefined;
-  const names = added.slice(0, 3).map(escapeInvisible).join(', ');
-  const more = added.length > 3 ? ` and ${added.length - 3} more` : '';
-  return `Its script wrote ${names}${more} into the folder of agent '${agent.name}' (${agent.packDir}).`;
+  return `Its script wrote ${someNames(added)} into the folder of agent '${agent.name}' (${agent.packDir}).`;
+}
+
+/**
+ * Accepts the texts of an agent that the person has typed since its card was accepted, if they name nothing new. Returns a line for
+ * the person, or undefined if there was nothing of that kind. Never throws: without it, the card comes back.
+ */
+export async function keepTyping(
+  { agent, reviews }: PolicyContext,
+  dataDir: string,
+): Promise<string | undefined> {
+  if (!agent || !isOwnTyping(agent, dataDir)) return undefined;
+  const typed = (await reviews?.acceptTyping(agent).catch(() => [])) ?? [];
+  if (typed.length === 0) return undefined;
+  return `Your changes to ${someNames(typed)} of agent '${agent.name}' name nothing new, so its card stays accepted.`;
+}
+
+/** Returns true for a folder of the user's own: neither installed from elsewhere nor in a clone of a repository. */
+function isOwnTyping({ source, packDir }: ReviewedAgent, dataDir: string): boolean {
+  if (source !== 'user' || originFile(dataDir, packDir).before !== null) return false;
+  for (let folder = packDir; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, '.git'))) return false;
+    if (dirname(folder) === folder) return true;
+  }
+}
+
+function someNames(labels: readonly string[]): string {
+  const names = labels.slice(0, 3).map(escapeInvisible).join(', ');
+  return labels.length > 3 ? `${names} and ${labels.length - 3} more` : names;
 }
 
 export type Permission = { kind: 'rule'; rule: PolicyRule } | { kind: 'card'; review: Review };

@@ -8,7 +8,8 @@ import { isInside, resolvePath } from '../files/paths.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
 import { connectServers, type McpServers } from '../mcp/servers.ts';
 import { type PolicyContext, runPolicy } from '../policy/decision.ts';
-import { rememberEarlierReads } from '../policy/grants.ts';
+import { keepTyping, rememberEarlierReads } from '../policy/grants.ts';
+import { reviewOf } from '../policy/question.ts';
 import { priceOf } from '../providers/models.ts';
 import type { Provider, TokenCount } from '../providers/provider.ts';
 import type { Match } from '../routing/routeName.ts';
@@ -83,11 +84,17 @@ async function prepareSkill(
   const policy = skillPolicy(config, match, folders, run, () => servers);
   rememberEarlierReads(earlier, attachedNames(run.request.attachments ?? []), policy);
   const protectedDirs = await realFolders(policy);
+  const typed = await keepTyping(policy, config.dataDir);
+  const before = await reviewOf(policy);
   const isPlan = run.request.mode === 'plan';
   const offered = (): readonly Tool[] =>
     keptTools(disallowed, isPlan ? { tools: planTools, facts: new Map() } : servers?.merged());
   return {
-    opening: [...(isFirst ? placeOf(agent) : []), ...openingOf(skill, missingNotice(skill, missing))],
+    opening: [
+      ...(isFirst ? placeOf(agent) : []),
+      ...(typed === undefined ? [] : [{ type: 'notice', level: 'info', message: typed } as const]),
+      ...openingOf(skill, missingNotice(skill, missing)),
+    ],
     policy,
     // What a server does cannot be checked, so a plan starts none.
     ...(agent.mcpConfig !== undefined &&
@@ -113,7 +120,10 @@ async function prepareSkill(
         policy,
       };
     },
-    close: async () => servers?.close(),
+    async close() {
+      await servers?.close();
+      if (before) await policy.reviews?.noteRun(agent, before).catch(() => undefined);
+    },
   };
 }
 
