@@ -13,6 +13,23 @@ export interface RuleDraft extends RuleSubject {
   agent_digest?: string;
 }
 
+/** A rule that a person has made. It counts for the agent whatever its files are. */
+export interface UserRule extends RuleSubject {
+  /** `*` for every agent. */
+  agent: string;
+  tool: string;
+}
+
+/** Appends a rule that a person has made, unless it is there. Throws TelosError `config` if the file is broken or stays locked. */
+export async function writeRule(file: string, effect: PolicyRule['effect'], rule: UserRule): Promise<void> {
+  const lines = draftLines(rule);
+  await edit(file, text =>
+    blocksOf(text, effect).some(block => sameRule(block.lines, lines))
+      ? text
+      : withEntry(text, [`[[${effect}]]`, ...lines]),
+  );
+}
+
 /**
  * Appends an allow rule, unless the same one is there. A rule that Telos wrote for other files of the agent is replaced. Throws
  * TelosError `config` if the file is broken or stays locked.
@@ -25,10 +42,13 @@ export async function addRule(file: string, draft: RuleDraft, now: Date): Promis
     const written = [...same, `granted = ${tomlString(now.toISOString())}`];
     const stale = blocksOf(text, 'allow').find(block => isStale(block.lines, draftLines(lasting)));
     if (stale) return withBlock(text, stale, ['[[allow]]', ...written, ...stale.lines.filter(isComment)]);
-    const entry = ['[[allow]]', ...written].join('\n');
-    const before = text === '' ? head : text.endsWith('\n') ? text : `${text}\n`;
-    return `${before}\n${entry}\n`;
+    return withEntry(text, ['[[allow]]', ...written]);
   });
+}
+
+function withEntry(text: string, lines: readonly string[]): string {
+  const before = text === '' ? head : text.endsWith('\n') ? text : `${text}\n`;
+  return `${before}\n${lines.join('\n')}\n`;
 }
 
 /**
@@ -55,7 +75,7 @@ export async function removeRule(file: string, rule: PolicyRule, home: string): 
 const head = `# What agents may do without a question. Telos appends here what you allow for always; edit and delete as you like.
 `;
 
-function draftLines(draft: RuleDraft): string[] {
+function draftLines(draft: RuleDraft | UserRule): string[] {
   return Object.entries(draft).map(([key, value]) => {
     const written = Array.isArray(value)
       ? `[${value.map(tomlString).join(', ')}]`

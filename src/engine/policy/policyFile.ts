@@ -199,6 +199,12 @@ const textKeys = [
   'agent_digest',
 ];
 
+/** Returns what is wrong with a rule, or undefined if it would be understood. */
+export function ruleProblem(effect: PolicyRule['effect'], rule: object, home: string): string | undefined {
+  const read = ruleOf(rule, effect, 0, home);
+  return typeof read === 'string' ? read : undefined;
+}
+
 /** Returns the rule, or a text that says what is wrong with it. */
 function ruleOf(
   entry: unknown,

@@ -9,36 +9,46 @@ import { describeError, describeTold, plainLabel } from '../base/labels.ts';
 import { offerFirstSkill } from '../skills/skillFolders.ts';
 
 interface PermissionItem extends vscode.QuickPickItem {
-  permission: Permission;
+  permission?: Permission;
+  act?: 'add' | 'switch';
 }
 
-/** Lists everything that was granted. A picked grant is revoked after a confirmation. */
+/** Lists everything that was granted, before it ways to add a rule and to switch tools off. A picked grant is revoked after a confirmation. */
 export async function managePermissions(current: CurrentTelos): Promise<void> {
   const engine = await import('../../engine/policy/grants.ts');
   const { config } = await current.openTelos();
   const { file, permissions, problems } = await engine.listPermissions(config);
   for (const problem of problems) void vscode.window.showWarningMessage(plainLabel(problem, 500));
-  if (permissions.length === 0) {
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t('No permissions yet. What you always allow is stored in {0}', plainLabel(file, 500)),
-    );
-    return;
-  }
-  const items = permissions.map(
-    (permission): PermissionItem => ({
+  const items: PermissionItem[] = [
+    { label: `$(add) ${vscode.l10n.t('Add Rule...')}`, act: 'add' },
+    { label: `$(tools) ${vscode.l10n.t('Switch Tools Off or On...')}`, act: 'switch' },
+    { label: plainLabel(file, 500), kind: vscode.QuickPickItemKind.Separator },
+    ...permissions.map(permission => ({
       label: plainLabel(whoOf(permission)),
       description: plainLabel(whenOf(permission)),
       detail: plainLabel(engine.describePermission(permission), 300),
       permission,
-    }),
-  );
+    })),
+  ];
   const picked = await vscode.window.showQuickPick(items, {
     title: vscode.l10n.t('Permissions'),
-    placeHolder: vscode.l10n.t('Pick one to take it back'),
+    placeHolder:
+      permissions.length > 0
+        ? vscode.l10n.t('Add a rule, or pick one to take it back')
+        : vscode.l10n.t('No permissions yet. What you always allow is listed here.'),
     matchOnDescription: true,
     matchOnDetail: true,
   });
-  if (!picked) return;
+  if (picked?.act) {
+    const { addPermission, switchTools } = await import('./permissionRules.ts');
+    if (picked.act === 'switch') return switchTools(config);
+    const agents = await (await current.openTelos()).agents();
+    return addPermission(
+      config,
+      agents.map(({ name }) => name),
+    );
+  }
+  if (!picked?.permission) return;
   const question = vscode.l10n.t('Take this back from {0}?', picked.label);
   const detail = plainLabel(engine.describePermission(picked.permission), 2000);
   const revoke = vscode.l10n.t('Revoke');

@@ -12,8 +12,8 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
-import { addRule, removeRule } from '../../../src/engine/policy/policyEdit.ts';
-import { PolicyFile, readPolicy } from '../../../src/engine/policy/policyFile.ts';
+import { addRule, removeRule, writeRule } from '../../../src/engine/policy/policyEdit.ts';
+import { PolicyFile, readPolicy, ruleProblem } from '../../../src/engine/policy/policyFile.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 describe('policy.toml', () => {
@@ -33,6 +33,21 @@ describe('policy.toml', () => {
     command: 'make "x"',
     folder: '/packs/a',
   };
+
+  it('takes a rule that a person has made once, and knows beforehand one that would not be understood', async () => {
+    write('# mine\n');
+    await writeRule(file, 'deny', { agent: '*', tool: 'run_command' });
+    await writeRule(file, 'deny', { agent: '*', tool: 'run_command' });
+    await writeRule(file, 'allow', { agent: 'a', tool: 'run_command', argv: ['npm', 'test'] });
+    const { allow, deny, problems } = read();
+    assert.deepEqual([allow.length, deny.length, problems.length], [1, 1, 0]);
+    assert.equal(allow[0]?.granted, undefined);
+    assert.match(readFileSync(file, 'utf8'), /^# mine\n/);
+    const problem = (rule: object): string | undefined => ruleProblem('deny', rule, '/home/me');
+    assert.equal(problem({ agent: '*', tool: '*', path: '~/diary/**' }), undefined);
+    assert.match(problem({ agent: '*', tool: '*', path: 'diary' }) ?? '', /not an absolute path/);
+    assert.match(problem({ agent: '*', tool: 'fetch_url', host: 'a b' }) ?? '', /host that is none/);
+  });
 
   it('gives the rules with their lines, and paths without ~', () => {
     write(`# mine

@@ -45,7 +45,7 @@ export async function until(isSo: () => Promise<boolean> | boolean): Promise<voi
 /** What a person would answer: the words for input boxes, and the labels to pick from lists, each in its order. Nothing left means Escape. */
 export interface Answers {
   typed?: string[];
-  picked?: (string | RegExp)[];
+  picked?: (string | RegExp | string[])[];
 }
 
 export interface Asked {
@@ -73,6 +73,7 @@ export async function answering(answers: Answers, act: () => Promise<unknown>): 
       const list = await items;
       asked.lists.push(list.map(({ label }) => label));
       const wanted = picked.shift();
+      if (Array.isArray(wanted)) return list.filter(({ label }) => wanted.includes(label));
       return list.find(({ label }) => (wanted instanceof RegExp ? wanted.test(label) : label === wanted));
     },
   });

@@ -1,7 +1,7 @@
 /** What a person grants and takes back, packs that come and go, a skill as a task, and the doctor's report. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { activated, answering, scriptModels } from './editor.ts';
@@ -67,14 +67,32 @@ describe('packs and trust', () => {
     await answering({ picked: ['humming'] }, () =>
       pressing(['Revoke'], () => command('telos.managePermissions')),
     );
-    const said = await pressing([], () => command('telos.managePermissions'));
-    assert.match(said[0] ?? '', /No permissions yet/);
+    const after = await answering({}, () => command('telos.managePermissions'));
+    assert.deepEqual(after.lists[0]?.slice(3), []);
 
     await pressing([], () => command('telos.uninstallPack', node));
     assert.ok(existsSync(join(skillsDir, 'humming')));
     await pressing(['Uninstall'], () => command('telos.uninstallPack', node));
     assert.equal(existsSync(join(skillsDir, 'humming')), false);
     assert.equal(await agent(), undefined);
+  });
+
+  it('take a rule and a switch for a tool without a word of TOML, and take both back', async () => {
+    const rules = (): Promise<string> =>
+      readFile(join(process.env['TELOS_CONFIG_DIR'] ?? '', 'policy.toml'), 'utf8');
+    const manage = (...picked: (string | RegExp | string[])[]): Promise<unknown> =>
+      answering({ picked, typed: ['~/diary/**'] }, () =>
+        pressing(['Revoke'], () => command('telos.managePermissions')),
+      );
+    await manage(/Add Rule/, 'Forbid a file or folder');
+    assert.match(await rules(), /\[\[deny\]\]\nagent = "\*"\ntool = "\*"\npath = "~\/diary\/\*\*"\n/);
+    const rest = ['Write files', 'Read files', 'Change files', 'List folders', 'Find files by name'];
+    await manage(/Switch Tools/, [...rest, 'Search in files', 'Open web pages']);
+    assert.match(await rules(), /\[\[deny\]\]\nagent = "\*"\ntool = "run_command"\n/);
+    await manage(/Switch Tools/, [...rest, 'Search in files', 'Open web pages', 'Run commands']);
+    assert.doesNotMatch(await rules(), /tool = "\w/);
+    await manage('Every agent');
+    assert.doesNotMatch(await rules(), /diary/);
   });
 
   it('replace an agent after a yes that has seen what goes, and bring it back', async () => {
