@@ -16,6 +16,8 @@ interface Option {
   key: string;
   name: string;
   description: string;
+  /** What speaks against it, in a few words. */
+  note?: string;
   /** True if the request already contains the whole text of the option. */
   isWritten: boolean;
   take(): void;
@@ -44,6 +46,7 @@ function skillOptions(): Option[] {
     key: `${skill.agent}:${skill.skill}`,
     name: visible(text),
     description: visible(skill.description) || t('of {0}', visible(skill.agent)),
+    ...(skill.note && { note: visible(skill.note) }),
     isWritten: draft.value.toLowerCase() === text.toLowerCase(),
     take: () => put(`${text} `, text.length + 1),
   }));
@@ -141,7 +144,7 @@ export function Completions() {
       aria-label={mention.value ? t('Attach') : t('Skills')}
       ref={list}
     >
-      {options.map(({ key, name, description, take }, at) => (
+      {options.map(({ key, name, description, note, take }, at) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the keys go to the textbox, which has the focus
         <div
           key={key}
@@ -153,6 +156,7 @@ export function Completions() {
           onClick={take}
         >
           <span class="suggestion-name">{name}</span>
+          {note && <span class="suggestion-note">{note}</span>}
           <span class="suggestion-description">{description}</span>
         </div>
       ))}

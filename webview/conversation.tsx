@@ -251,6 +251,7 @@ function Suggestions() {
             }}
           >
             <span class="suggestion-name">{visible(each.skill)}</span>
+            {each.note && <span class="suggestion-note">{visible(each.note)}</span>}
             <span class="suggestion-description">
               {visible(each.description) || t('of {0}', visible(each.agent))}
             </span>

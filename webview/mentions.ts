@@ -70,7 +70,8 @@ export function completeSkill(request: string, skills: readonly ListedSkill[]): 
     const rank = rankOf(typed, skill.skill.toLowerCase(), text.slice(1).toLowerCase());
     return rank === undefined ? [] : [{ skill, text, rank }];
   });
-  ranked.sort((a, b) => a.rank - b.rank || a.skill.skill.localeCompare(b.skill.skill));
+  // Among equals, the likeliest stay first.
+  ranked.sort((a, b) => a.rank - b.rank);
   return ranked.slice(0, mostCompletions).map(({ skill, text }) => ({ skill, text }));
 }
 

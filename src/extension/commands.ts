@@ -9,12 +9,13 @@ import type { OpenChats } from './chat/openChats.ts';
 import type { RunChangesView } from './chat/runChanges.ts';
 import { type NativeRuns, showRunning } from './editor/editorRuns.ts';
 import { onRun, type RunsView, searchRuns } from './runs/runsView.ts';
-import type { AgentNode, SkillNode, TreeNode } from './skills/skillTree.ts';
+import type { AgentNode, SkillNode, SkillTree, TreeNode } from './skills/skillTree.ts';
 
 /** What the commands work with. */
 export interface CommandParts {
   context: Pick<vscode.ExtensionContext, 'extensionUri' | 'globalState' | 'secrets'>;
   current: CurrentTelos;
+  skillTree: SkillTree;
   /** The chat in the sidebar, and those in editors. */
   view: ChatView;
   panels: ChatPanels;
@@ -37,7 +38,7 @@ export function registerCommands(parts: CommandParts): vscode.Disposable {
 }
 
 function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Handler>> {
-  const { context, current, view, panels, chats, desk, runs, runsView, changes } = parts;
+  const { context, current, skillTree, view, panels, chats, desk, runs, runsView, changes } = parts;
   const places = { desk, view, panels };
   const pick = { current, chat: view, memory: context.globalState, runs };
   return {
@@ -67,6 +68,12 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.forgetChoices': async () => (await teaching()).forgetChoices(current),
     'telos.whatIsMissing': async (node: SkillNode) =>
       (await import('./skills/skillTree.ts')).showMissing(node),
+    'telos.filterSkills': async () => (await import('./skills/skillTree.ts')).filterSkills(skillTree),
+    'telos.clearSkillFilter': () => {
+      skillTree.filter = '';
+    },
+    'telos.addFavorite': (node: SkillNode) => skillTree.setFavorite(node, true),
+    'telos.removeFavorite': (node: SkillNode) => skillTree.setFavorite(node, false),
     'telos.refresh': () => current.refresh(),
     'telos.newSkill': async () => (await folders()).newSkill(current),
     'telos.addSamplePack': async () =>

@@ -46,7 +46,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
     providers: { [lmProviderName]: lmProviderWithMemory(context.globalState) },
     ...(ripgrep ? { ripgrep } : {}),
   });
-  const skillTree = new SkillTree(current, log);
+  const skillTree = new SkillTree(current, log, context.globalState);
   const status = new StatusBar(current);
   const chats = new OpenChats(status);
   openChats = chats;
@@ -88,7 +88,18 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
       '/run': query => runLink.preview(query),
       [signInPath]: (_query, written) => signIn.answer(written),
     }),
-    registerCommands({ context, current, view: chat, panels, chats, desk, runs, runsView, changes }),
+    registerCommands({
+      context,
+      current,
+      skillTree,
+      view: chat,
+      panels,
+      chats,
+      desk,
+      runs,
+      runsView,
+      changes,
+    }),
   );
   return { skillTree, status };
 }

@@ -9,13 +9,13 @@ import { plainLabel } from './base/labels.ts';
 import type { ChatView } from './chat/chatPlaces.ts';
 import type { NativeRuns } from './editor/editorRuns.ts';
 import { deliver, pickTarget, placeOf, type SelectedPlace } from './editor/outputTarget.ts';
-import { descriptionOf, pickableSkills } from './skills/skillFiles.ts';
+import { descriptionOf } from './skills/skillFiles.ts';
 import { offerFirstSkill } from './skills/skillFolders.ts';
+import { type RankedSkill, rankedSkills, SkillMemory } from './skills/skillRanking.ts';
 import type { SkillNode } from './skills/skillTree.ts';
 
-const lastSkillsKey = 'telos.lastSkills';
-/** The number of recently used skills at the top of the list. */
-const mostRecent = 5;
+/** The number of skills in use at the top of the list. */
+const mostUsed = 5;
 
 interface SkillItem extends vscode.QuickPickItem {
   /** Missing if Telos is to pick by the person's words. */
@@ -116,14 +116,18 @@ async function run({ chat, memory, runs }: PickParts, item: SkillItem, along: Al
   if (!target) return;
   const text = await askWords(item, along);
   if (text === undefined) return;
-  if (item.ref) await remember(item.ref, memory);
   const request = {
     text: [text, ...(files.length > 0 ? [`Look at this:\n${files.join('\n')}`] : [])].join('\n\n').trim(),
     ...(item.ref && { skill: item.ref }),
     ...(selection && { selection }),
   };
-  if (target === 'chat') await chat.submitInFront(request);
-  else await deliver(runs, request, target, place);
+  if (target === 'chat') {
+    await chat.submitInFront(request);
+    return;
+  }
+  // The chat notes its own runs.
+  if (item.ref) await new SkillMemory(memory).noteRun(item.ref);
+  await deliver(runs, request, target, place);
 }
 
 const byWords = (): SkillItem => ({
@@ -135,13 +139,12 @@ async function pickSkill(
   { current, memory }: PickParts,
   before: readonly SkillItem[],
 ): Promise<SkillItem | undefined> {
-  const agents = await (await current.openTelos()).agents();
-  const items = (await pickableSkills(agents)).map(({ agent, skill }) => skillItem(agent, skill));
-  if (items.length === 0) {
+  const skills = await rankedSkills(await current.openTelos(), new SkillMemory(memory));
+  if (skills.length === 0) {
     await offerFirstSkill();
     return undefined;
   }
-  return vscode.window.showQuickPick([...before, ...lastUsedFirst(items, memory)], {
+  return vscode.window.showQuickPick([...before, ...grouped(skills)], {
     title: vscode.l10n.t('Run Skill'),
     placeHolder: vscode.l10n.t('Which skill?'),
     matchOnDescription: true,
@@ -149,22 +152,36 @@ async function pickSkill(
   });
 }
 
-const isSame = (one: SkillRef | undefined, other: SkillRef): boolean =>
-  one?.agent === other.agent && one.skill === other.skill;
-
-async function remember(ref: SkillRef, memory: vscode.Memento): Promise<void> {
-  const before = memory.get<readonly SkillRef[]>(lastSkillsKey, []).filter(other => !isSame(other, ref));
-  await memory.update(lastSkillsKey, [ref, ...before].slice(0, mostRecent));
+/** Lists favorites and the skills in use, then all others by their agents. Those with a defect come last. */
+function grouped(skills: readonly RankedSkill[]): SkillItem[] {
+  const isSound = ({ skill }: RankedSkill): boolean =>
+    skill.diagnostics.every(({ severity }) => severity === 'info');
+  const favorites = skills.filter(({ isFavorite }) => isFavorite);
+  const used = skills.filter(each => !each.isFavorite && each.weight > 0 && isSound(each)).slice(0, mostUsed);
+  const others = skills.filter(each => !favorites.includes(each) && !used.includes(each));
+  const names = [...new Set(others.map(({ agent }) => agent.name))];
+  const group = (label: string, members: readonly RankedSkill[]): SkillItem[] =>
+    members.length === 0
+      ? []
+      : [{ label, kind: vscode.QuickPickItemKind.Separator }, ...members.map(rankedItem)];
+  return [
+    ...group(vscode.l10n.t('Favorites'), favorites),
+    ...group(vscode.l10n.t('Last used'), used),
+    ...names.flatMap(name =>
+      group(
+        plainLabel(name),
+        others.filter(({ agent }) => agent.name === name),
+      ),
+    ),
+  ];
 }
 
-function lastUsedFirst(items: readonly SkillItem[], memory: vscode.Memento): SkillItem[] {
-  const last = memory
-    .get<readonly SkillRef[]>(lastSkillsKey, [])
-    .flatMap(ref => items.filter(item => isSame(item.ref, ref)));
-  return [
-    ...last.map(item => ({ ...item, description: vscode.l10n.t('{0}, last used', item.description ?? '') })),
-    ...items.filter(item => !last.includes(item)),
-  ];
+function rankedItem({ agent, skill, note }: RankedSkill): SkillItem {
+  const item = skillItem(agent, skill);
+  return {
+    ...item,
+    detail: plainLabel([note && `$(warning) ${note}`, item.detail].filter(Boolean).join(' · ')),
+  };
 }
 
 function skillItem(agent: Agent, skill: Skill): SkillItem {

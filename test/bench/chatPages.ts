@@ -44,6 +44,7 @@ export async function streamInto(view: View, text: string, limitMs: number): Pro
     changed: () => {},
     approvalAsked: () => {},
     runEnded: () => {},
+    skillRuns: () => {},
   });
   await chat.show(null, 0);
   chat.submit({ text: 'go' });

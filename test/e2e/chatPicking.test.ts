@@ -7,7 +7,7 @@ import type { RunEvent } from '../../src/protocol/run.ts';
 import type { ToHost, ToWebview } from '../../src/protocol/webview.ts';
 import { launchChromium } from '../vscode/chromium.ts';
 import { buildView, openView, type View, type ViewBundle } from '../webview/harness.ts';
-import { conversation, end, routed, start } from '../webview/scenes.ts';
+import { conversation, end, info, routed, start } from '../webview/scenes.ts';
 import { themeNames } from '../webview/themes.ts';
 
 type Start = Extract<RunEvent, { type: 'run_start' }>;
@@ -140,5 +140,15 @@ describe('picking in the chat page', () => {
     await view.say(conversation([start('run the kickoff'), routed, end]));
     await view.page.getByRole('button', { name: 'Mode: Default. Choose another' }).waitFor();
     assert.equal(await view.page.locator('.run-mode').count(), 0);
+  });
+
+  it('says what speaks against a skill where it is suggested and where it is completed', async () => {
+    const [first, ...others] = info.skills;
+    const noted = [{ ...first!, note: 'lacks jq' }, ...others];
+    await view.say(conversation([], { skills: noted }));
+    const suggested = view.page.getByRole('button', { name: /kickoff/ });
+    assert.match((await suggested.textContent()) ?? '', /kickoff.*lacks jq/);
+    await textbox().pressSequentially('/kick');
+    assert.equal(await options().first().locator('.suggestion-note').textContent(), 'lacks jq');
   });
 });

@@ -62,6 +62,7 @@ export class Desk {
   readonly posted: ToWebview[] = [];
   readonly running: boolean[] = [];
   readonly asked: string[] = [];
+  readonly ran: string[] = [];
   /** How the runs ended that a hidden chat would tell about. */
   readonly ended: string[] = [];
   /** What is kept with the requests of earlier windows, by run. */
@@ -83,6 +84,7 @@ export class Desk {
         if (isRunning !== (this.running.at(-1) ?? false)) this.running.push(isRunning);
       },
       approvalAsked: request => this.asked.push(request.callId),
+      skillRuns: ({ skill }) => this.ran.push(skill),
       runEnded: outcome => this.ended.push(outcome),
     });
   }

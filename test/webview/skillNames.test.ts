@@ -26,6 +26,12 @@ describe('completing a skill', () => {
     assert.deepEqual(offered('/nothing'), []);
   });
 
+  it('leaves names that fit as well in the order in which they come, the likeliest first', () => {
+    const given = ['water', 'weed', 'walk'].map(name => skill('garden', name));
+    const texts = completeSkill('/w', given)?.map(({ text }) => text);
+    assert.deepEqual(texts, ['/water', '/weed', '/walk']);
+  });
+
   it('writes a name in one word, with its agent where two share it and the agent is one word', () => {
     assert.deepEqual(offered('/rel'), ['/release-notes']);
     assert.deepEqual(offered('/kick'), ['/kairos:kickoff', '/kickoff']);

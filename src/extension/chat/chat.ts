@@ -4,7 +4,14 @@ import { randomUUID } from 'node:crypto';
 import { paced } from '../../engine/records/transcript.ts';
 import type { EarlierConversation } from '../../engine/run/request.ts';
 import type { Attachment } from '../../protocol/attachment.ts';
-import type { ApprovalDecision, ApprovalRequest, RunEvent, RunMode, RunOutcome } from '../../protocol/run.ts';
+import type {
+  ApprovalDecision,
+  ApprovalRequest,
+  RunEvent,
+  RunMode,
+  RunOutcome,
+  SkillRef,
+} from '../../protocol/run.ts';
 import type { ChatInfo, QueuedRequest, ToWebview } from '../../protocol/webview.ts';
 import { describeError, describeTime, t } from '../base/labels.ts';
 import {
@@ -33,6 +40,8 @@ export interface ChatPorts extends RequestPorts {
   changed(): void;
   /** Called when a question waits. The chat may be out of sight. */
   approvalAsked(request: ApprovalRequest): void;
+  /** Called when a run has chosen its skill. */
+  skillRuns(ref: SkillRef): void;
   /** Called when a run has ended by itself and no request waits behind it. The chat may be out of sight. */
   runEnded(outcome: RunOutcome): void;
 }
@@ -150,6 +159,8 @@ export class Chat {
     };
     const show: ShowEvent = (event, isStored) => {
       if (event.type === 'run_start' && isStored) conversation.noteStored(event.runId);
+      if (event.type === 'routed' && event.skill !== '')
+        this.#ports.skillRuns({ agent: event.agent, skill: event.skill });
       this.#append(conversation, event);
     };
     const one = { request, earlier, place };

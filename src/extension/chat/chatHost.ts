@@ -9,7 +9,8 @@ import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { LastEditor } from '../base/lastEditor.ts';
 import { previewRouting } from '../skills/previewRouting.ts';
-import { descriptionOf, pickableSkills } from '../skills/skillFiles.ts';
+import { descriptionOf } from '../skills/skillFiles.ts';
+import { rankedSkills, SkillMemory } from '../skills/skillRanking.ts';
 import type { Attaching } from './attaching.ts';
 import { Chat } from './chat.ts';
 import { readToHost } from './chatMessages.ts';
@@ -54,6 +55,7 @@ export class ChatHost implements PlacedChat {
   constructor(desk: ChatDesk, place: ChatPlace) {
     this.#desk = desk;
     this.#place = place;
+    const skills = new SkillMemory(desk.memory);
     this.chat = new Chat({
       post: message => this.#post(message),
       openTelos: async () => {
@@ -61,7 +63,7 @@ export class ChatHost implements PlacedChat {
         return desk.current.openTelos();
       },
       readAttachments: kept => desk.kept.attachments(kept),
-      readInfo: () => readChatInfo(desk.current, desk.log),
+      readInfo: () => readChatInfo(desk),
       isTrusted: () => vscode.workspace.isTrusted,
       changed: () => {
         desk.chats.changed();
@@ -69,6 +71,7 @@ export class ChatHost implements PlacedChat {
         if (!this.chat.isRunning) void this.#sayToday();
       },
       approvalAsked: request => this.#sayAsked(request),
+      skillRuns: ref => void skills.noteRun(ref),
       runEnded: outcome => this.#sayEnded(outcome),
     });
     desk.chats.add(this);
@@ -285,7 +288,7 @@ export class ChatHost implements PlacedChat {
   /** Puts the skill of the next request into the chip above the textbox. */
   async #chooseSkill(): Promise<void> {
     const { chooseNextSkill } = await import('./openFromChat.ts');
-    const chosen = await chooseNextSkill(await this.#desk.current.openTelos());
+    const chosen = await chooseNextSkill(await this.#desk.current.openTelos(), this.#desk.memory);
     if (chosen) this.#post({ type: 'next_skill', skill: chosen.skill });
     await this.#place.focus();
   }
@@ -338,15 +341,18 @@ function describe(value: unknown): string {
 const maxListedDescription = 160;
 
 /** Reads models and skills for the chat. Never throws. Errors are shown in the result and logged. */
-export async function readChatInfo(current: CurrentTelos, log: vscode.LogOutputChannel): Promise<ChatInfo> {
+async function readChatInfo({ current, log, memory }: ChatDesk): Promise<ChatInfo> {
   const trusted = vscode.workspace.isTrusted;
   try {
     const telos = await current.openTelos();
-    const [choice, agents] = await Promise.all([choiceOf(telos, log), telos.agents()]);
-    const skills = (await pickableSkills(agents)).map(({ agent, skill }) => ({
-      agent: agent.name,
-      skill: skill.id,
+    const [choice, ranked] = await Promise.all([
+      choiceOf(telos, log),
+      rankedSkills(telos, new SkillMemory(memory)),
+    ]);
+    const skills = ranked.map(({ ref, skill, note }) => ({
+      ...ref,
       description: plainLabel(descriptionOf(skill), maxListedDescription),
+      ...(note && { note }),
     }));
     return { provider: choice.name, model: choice.model, recording: choice.recording, skills, trusted };
   } catch (error) {

@@ -4,7 +4,8 @@ import type { Telos } from '../../engine/telos.ts';
 import type { RunMode, SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
-import { descriptionOf, pickableSkills } from '../skills/skillFiles.ts';
+import { descriptionOf } from '../skills/skillFiles.ts';
+import { rankedSkills, SkillMemory } from '../skills/skillRanking.ts';
 import { openableFile, openableLink } from './chatMessages.ts';
 
 interface Desk {
@@ -101,17 +102,21 @@ export async function openNewFile(text: string, language: string): Promise<void>
 }
 
 /** Asks for the next skill. `skill` is null if the words are to choose. Returns undefined if the list was closed. */
-export async function chooseNextSkill(telos: Telos): Promise<{ skill: SkillRef | null } | undefined> {
+export async function chooseNextSkill(
+  telos: Telos,
+  memory: vscode.Memento,
+): Promise<{ skill: SkillRef | null } | undefined> {
   const byWords = {
     label: vscode.l10n.t('Let Telos pick'),
     description: vscode.l10n.t('by your words'),
     skill: null,
   };
-  const items = (await pickableSkills(await telos.agents())).map(({ agent, skill }) => ({
-    label: plainLabel(skill.id),
-    description: plainLabel(agent.name),
-    detail: plainLabel(descriptionOf(skill)),
-    skill: { agent: agent.name, skill: skill.id },
+  const ranked = await rankedSkills(telos, new SkillMemory(memory));
+  const items = ranked.map(({ ref, skill, note }) => ({
+    label: plainLabel(ref.skill),
+    description: plainLabel(ref.agent),
+    detail: plainLabel([note, descriptionOf(skill)].filter(Boolean).join(' · ')),
+    skill: ref,
   }));
   return vscode.window.showQuickPick([byWords, ...items], {
     title: vscode.l10n.t('Skill for your next request'),

@@ -8,10 +8,13 @@ import type { SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import { descriptionOf, inSlices } from './skillFiles.ts';
+import { SkillMemory } from './skillRanking.ts';
 
 export interface AgentNode {
   kind: 'agent';
   agent: Agent;
+  /** The skills that fit the tree's filter, if there is one. */
+  shown?: readonly Skill[];
 }
 
 export interface SkillNode {
@@ -20,6 +23,7 @@ export interface SkillNode {
   skill: Skill;
   /** Requirements that this machine lacks. Empty if the skill is ready, missing if this was not checked. */
   missing?: readonly Missing[];
+  isFavorite?: boolean;
   /** Set if the tree has already made the item. */
   item?: vscode.TreeItem;
 }
@@ -52,26 +56,52 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   readonly #following: vscode.Disposable;
   /** The machine at the first check since the last change. */
   #machine: Machine | undefined;
+  readonly #skills: SkillMemory;
+  #filter = '';
   readonly onDidChangeTreeData = this.#changed.event;
   /** Fires with the number of agents that were just listed, or undefined if listing failed. */
   readonly onDidList = this.#listed.event;
 
-  constructor(current: CurrentTelos, log: vscode.LogOutputChannel) {
+  constructor(current: CurrentTelos, log: vscode.LogOutputChannel, memory: vscode.Memento) {
     this.#current = current;
     this.#log = log;
+    this.#skills = new SkillMemory(memory);
     this.#following = current.onDidChange(() => {
       this.#machine = undefined;
       this.#changed.fire();
     });
   }
 
+  /** Words that all have to occur in a skill's or an agent's name or description. Empty shows all. */
+  get filter(): string {
+    return this.#filter;
+  }
+
+  set filter(words: string) {
+    this.#filter = words.trim();
+    this.#changed.fire();
+  }
+
+  /** Makes a skill a favorite, which lists put first, or takes that back. */
+  async setFavorite({ agent, skill }: SkillNode, isFavorite: boolean): Promise<void> {
+    await this.#skills.setFavorite({ agent: agent.name, skill: skill.id }, isFavorite);
+    this.#changed.fire();
+  }
+
   async getChildren(node?: TreeNode): Promise<TreeNode[]> {
     if (node?.kind === 'skill') return [];
-    if (node) return this.#skillNodes(node.agent);
+    if (node) return this.#skillNodes(node);
     try {
       const agents = await (await this.#current.openTelos()).agents();
       this.#listed.fire(agents.length);
-      return agents.map(agent => ({ kind: 'agent', agent }));
+      const nodes = agents.map(agent => ({ kind: 'agent' as const, agent }));
+      if (this.#filter === '') return nodes;
+      return nodes
+        .map(found => ({
+          ...found,
+          shown: found.agent.skills.filter(skill => this.#fits(found.agent, skill)),
+        }))
+        .filter(({ shown }) => shown.length > 0);
     } catch (error) {
       this.#log.error('The skills could not be listed.', error);
       this.#listed.fire(undefined);
@@ -80,11 +110,19 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   }
 
   getTreeItem(node: TreeNode): vscode.TreeItem {
-    return node.kind === 'agent' ? agentItem(node.agent) : (node.item ?? skillItem(node));
+    return node.kind === 'agent' ? agentItem(node) : (node.item ?? skillItem(node));
+  }
+
+  #fits(agent: Agent, skill: Skill): boolean {
+    const text = `${agent.name}\n${skill.id}\n${descriptionOf(skill)}`.toLowerCase();
+    return this.#filter
+      .toLowerCase()
+      .split(/\s+/)
+      .every(word => text.includes(word));
   }
 
   /** Reads the files and makes the items in slices, because the editor later asks for all items at once. */
-  async #skillNodes(agent: Agent): Promise<SkillNode[]> {
+  async #skillNodes({ agent, shown = agent.skills }: AgentNode): Promise<SkillNode[]> {
     const [{ readinessOf }, { thisMachine }] = await Promise.all([
       import('../../engine/skills/readiness.ts'),
       import('../../engine/skills/machine.ts'),
@@ -93,11 +131,13 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
     this.#machine ??= thisMachine(config.env);
     const machine = this.#machine;
     const nodes: SkillNode[] = [];
-    for await (const skill of inSlices(agent.skills)) {
-      const node = { kind: 'skill' as const, agent, skill, missing: readinessOf(skill, machine).missing };
+    for await (const skill of inSlices(shown)) {
+      const isFavorite = this.#skills.isFavorite({ agent: agent.name, skill: skill.id });
+      const { missing } = readinessOf(skill, machine);
+      const node = { kind: 'skill' as const, agent, skill, missing, isFavorite };
       nodes.push({ ...node, item: skillItem(node) });
     }
-    return nodes;
+    return [...nodes.filter(node => node.isFavorite), ...nodes.filter(node => !node.isFavorite)];
   }
 
   dispose(): void {
@@ -115,7 +155,9 @@ export function registerSkillTree(tree: SkillTree, current: CurrentTelos): vscod
   });
   // Above an empty tree, the message would hide the welcome text, which says the same and more.
   const listed = tree.onDidList(count => {
+    void vscode.commands.executeCommand('setContext', 'telos.skillsFiltered', tree.filter !== '');
     if (count === undefined) view.message = failedMessage;
+    else if (tree.filter) view.message = vscode.l10n.t('Only skills with “{0}”', plainLabel(tree.filter, 60));
     else view.message = vscode.workspace.isTrusted || count === 0 ? '' : restrictedMessage;
     // Set only after a listing. An empty tree alone does not mean that no skills exist.
     void vscode.commands.executeCommand('setContext', 'telos.noSkills', count === 0);
@@ -124,12 +166,11 @@ export function registerSkillTree(tree: SkillTree, current: CurrentTelos): vscod
   return vscode.Disposable.from(view, listed, shown);
 }
 
-function agentItem(agent: Agent): vscode.TreeItem {
+function agentItem({ agent, shown = agent.skills }: AgentNode): vscode.TreeItem {
   const { Expanded, Collapsed } = vscode.TreeItemCollapsibleState;
-  const state = agent.skills.length > mostUnfolded ? Collapsed : Expanded;
+  const state = shown.length > mostUnfolded ? Collapsed : Expanded;
   const item = new vscode.TreeItem(plainLabel(agent.name), state);
-  const count =
-    agent.skills.length === 1 ? vscode.l10n.t('1 skill') : vscode.l10n.t('{0} skills', agent.skills.length);
+  const count = shown.length === 1 ? vscode.l10n.t('1 skill') : vscode.l10n.t('{0} skills', shown.length);
   const defect = firstDefect(agent.diagnostics);
   item.id = agentId(agent);
   item.contextValue = `agent.${agent.source}`;
@@ -142,13 +183,13 @@ function agentItem(agent: Agent): vscode.TreeItem {
   return item;
 }
 
-function skillItem({ agent, skill, missing = [] }: SkillNode): vscode.TreeItem {
+function skillItem({ agent, skill, missing = [], isFavorite = false }: SkillNode): vscode.TreeItem {
   const item = new vscode.TreeItem(plainLabel(skill.id), vscode.TreeItemCollapsibleState.None);
   const { shadowedBy } = skill;
   const look = lookOf(skill, missing);
   item.id = `${agentId(agent)}\n${skill.file}`;
-  item.contextValue = `skill.${skill.source}${shadowedBy ? '.shadowed' : ''}${missing.length > 0 ? '.missing' : ''}`;
-  item.iconPath = look.icon;
+  item.contextValue = `skill.${skill.source}${shadowedBy ? '.shadowed' : ''}${missing.length > 0 ? '.missing' : ''}${isFavorite ? '.favorite' : ''}`;
+  item.iconPath = isFavorite && look.isSound ? new vscode.ThemeIcon('star-full') : look.icon;
   item.description = plainLabel(look.description);
   item.tooltip = tooltip(skill.name, descriptionOf(skill), skill.file, [
     ...(shadowedBy ? [shadowSentence(agent, skill, shadowedBy)] : []),
@@ -169,7 +210,10 @@ function skillItem({ agent, skill, missing = [] }: SkillNode): vscode.TreeItem {
 /**
  * Returns one icon and one line. A broken file comes first, then a missing requirement, then a skill hidden by another.
  */
-function lookOf(skill: Skill, missing: readonly Missing[]): { icon: vscode.ThemeIcon; description: string } {
+function lookOf(
+  skill: Skill,
+  missing: readonly Missing[],
+): { icon: vscode.ThemeIcon; description: string; isSound?: boolean } {
   const { shadowedBy } = skill;
   const defect = firstDefect(skill.diagnostics);
   if (defect) return { icon: warningIcon(), description: defect.message };
@@ -184,7 +228,7 @@ function lookOf(skill: Skill, missing: readonly Missing[]): { icon: vscode.Theme
     const icon = new vscode.ThemeIcon('eye-closed', new vscode.ThemeColor('disabledForeground'));
     return { icon, description: vscode.l10n.t('hidden by {0} of {1}', shadowedBy.skill, shadowedBy.agent) };
   }
-  return { icon: new vscode.ThemeIcon('book'), description: descriptionOf(skill) };
+  return { icon: new vscode.ThemeIcon('book'), description: descriptionOf(skill), isSound: true };
 }
 
 function shadowSentence(agent: Agent, { id }: Skill, other: SkillRef): string {
@@ -226,6 +270,16 @@ function tooltip(name: string, description: string, path: string, notes: readonl
   ]
     .filter(Boolean)
     .join('\n\n');
+}
+
+/** Asks for words, and lists only the skills that have them. */
+export async function filterSkills(tree: SkillTree): Promise<void> {
+  const words = await vscode.window.showInputBox({
+    title: vscode.l10n.t('Filter Skills'),
+    prompt: vscode.l10n.t('Words of a name or a description. Nothing shows all skills.'),
+    value: tree.filter,
+  });
+  if (words !== undefined) tree.filter = words;
 }
 
 interface MissingItem extends vscode.QuickPickItem {

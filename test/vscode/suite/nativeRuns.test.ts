@@ -73,7 +73,7 @@ describe('runs outside of the chat', () => {
       );
       assert.equal(await vscode.env.clipboard.readText(), 'mine');
       const asked = await answering({}, () => command('telos.runSkill'));
-      assert.equal(asked.lists[0]?.[0], 'sum');
+      assert.deepEqual(asked.lists[0]?.slice(0, 2), ['Last used', 'sum']);
     } finally {
       terminal.dispose();
       written.dispose();

@@ -58,6 +58,29 @@ describe('the tree over all roots', () => {
     await until(async () => (await ids('workspace')).includes('of-the-project'));
   });
 
+  it('lists only what has the words of the filter, and favorites first', async () => {
+    const { skillTree } = (await activated()).exports;
+    for (const name of ['alpha', 'beta', 'gamma']) await add(join(skillsDir, 'tree-agent', 'skills', name));
+    await vscode.commands.executeCommand('telos.refresh');
+    await until(async () => (await ids('tree-agent')) === 'alpha,beta,gamma');
+    await answering({ typed: ['TREE bet'] }, async () =>
+      vscode.commands.executeCommand('telos.filterSkills'),
+    );
+    assert.deepEqual(
+      (await skillTree.getChildren()).map(({ agent }) => agent.name),
+      ['tree-agent'],
+    );
+    assert.equal(await ids('tree-agent'), 'beta');
+    await vscode.commands.executeCommand('telos.clearSkillFilter');
+    const gamma = (await nodes('tree-agent')).find(({ skill }) => skill.id === 'gamma');
+    await vscode.commands.executeCommand('telos.addFavorite', gamma);
+    assert.equal(await ids('tree-agent'), 'gamma,alpha,beta');
+    const [first] = await nodes('tree-agent');
+    assert.match(skillTree.getTreeItem(first!).contextValue ?? '', /\.favorite$/);
+    await vscode.commands.executeCommand('telos.removeFavorite', first);
+    assert.equal(await ids('tree-agent'), 'alpha,beta,gamma');
+  });
+
   it('shows an added skill nearly as soon as the editor itself knows of the file', async () => {
     await nodes('personal');
     const root = join(homedir(), '.claude', 'skills');
