@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { shortened } from '../src/protocol/text.ts';
+import { formatDuration } from '../src/protocol/usage.ts';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
 import type { ToolItem } from './runItems.ts';
