@@ -241,6 +241,13 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       run: async ({ options, terminal, samples }) => (await setup()).initCommand(options, terminal, samples),
     },
     {
+      name: 'key',
+      description: 'set the key of a provider: it is checked, then kept',
+      arguments: [new Argument('[provider]', 'anthropic, openai, gemini or openrouter')],
+      run: async ({ word, options, terminal }) =>
+        (await import('./keyCommand.ts')).keyCommand(word, options, terminal),
+    },
+    {
       name: 'skill',
       description: 'write a SKILL.md to start from',
       inner: [

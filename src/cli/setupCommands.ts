@@ -40,7 +40,7 @@ export async function demoCommand(
   return code;
 }
 
-const modelHint = 'With the key of a provider or a running Ollama, a model answers.';
+const modelHint = 'With the key of a provider (`telos key`) or a running Ollama, a model answers.';
 
 /** Creates the configuration and the skills folder, with `sample` also the sample's skills. Returns the exit code. */
 export async function initCommand(

@@ -30,9 +30,9 @@ export function errorText(error: unknown): string {
 export function remedyText(remedy: Remedy): string {
   switch (remedy.kind) {
     case 'set_key':
-      return `Set ${remedy.variable} in the environment or in the .env file, or choose another provider with --provider.`;
+      return `\`telos key\` sets it, or ${remedy.variable} in the environment does; --provider chooses another one.`;
     case 'set_up_model':
-      return 'Set ANTHROPIC_API_KEY or the key of another provider in the environment or in the .env file, or start Ollama.';
+      return '`telos key` sets the key of a provider, or start Ollama. `telos demo` plays a sample without one.';
     case 'choose_model':
       return 'Choose another one with --provider and --model, or with TELOS_PROVIDER and TELOS_MODEL.';
     case 'add_skill':

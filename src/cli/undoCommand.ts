@@ -84,7 +84,7 @@ async function undo(
   }
   if (result.outcome === 'already_undone') return 0;
   const count = result.restored.length + result.removed.length;
-  terminal.say(`Undone: ${count} ${count === 1 ? 'file' : 'files'}.`);
+  terminal.say(`Undone: ${count} ${count === 1 ? 'file' : 'files'} restored`);
   if (result.problem !== undefined) terminal.say(terminal.style.red(terminalText(result.problem)));
   return result.problem === undefined && !isBlocked ? 0 : 1;
 }

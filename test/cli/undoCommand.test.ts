@@ -53,7 +53,11 @@ describe('telos undo', function () {
     assert.deepEqual([asked.code, existsSync(made())], [1, true]);
     assert.match(asked.stderr, /M .*plan\.md\n {2}A .*deep\.md\nNothing was undone\. Use --yes/);
     const undone = await home.run(['undo', '--yes']);
-    assert.deepEqual([undone.code, undone.stderr.includes('Undone: 2 files.')], [0, true], undone.stderr);
+    assert.deepEqual(
+      [undone.code, undone.stderr.includes('Undone: 2 files restored')],
+      [0, true],
+      undone.stderr,
+    );
     assert.deepEqual([readFileSync(plan(), 'utf8'), existsSync(made())], ['one\ntwo\nthree\n', false]);
     assert.match((await home.run(['undo', '--yes'])).stderr, /is undone already/);
   });

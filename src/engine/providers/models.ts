@@ -64,7 +64,8 @@ async function askServer(baseUrl: string, key?: string): Promise<string[] | unde
 
 export type Ping =
   /** `models` is empty if the server has no such list. */
-  { ok: true; milliseconds: number; models: readonly string[] } | { ok: false; problem: string };
+  | { ok: true; milliseconds: number; models: readonly string[] }
+  | { ok: false; problem: string; isRefused?: true };
 
 /** How long a server may take to answer a ping, in milliseconds. */
 const pingTimeoutMs = 10_000;
@@ -101,6 +102,7 @@ export async function pingProvider(
       return {
         ok: false,
         problem: `${name} refused the key (${status}). Check ${keyVariable ?? baseUrlVariable}.`,
+        isRefused: true,
       };
     // A gateway may pass on messages only. An answer is enough to know.
     if (!response.ok && status !== 404 && status !== 405)

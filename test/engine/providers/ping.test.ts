@@ -55,6 +55,7 @@ describe('pingProvider', () => {
     assert.deepEqual(await ping(anthropic()), {
       ok: false,
       problem: 'anthropic refused the key (401). Check ANTHROPIC_API_KEY.',
+      isRefused: true,
     });
     answer.status = 500;
     assert.match(JSON.stringify(await ping(anthropic())), /answered with status 500/);

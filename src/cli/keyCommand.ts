@@ -1,0 +1,114 @@
+/** Implements `telos key`: asks for the key of a provider, checks it there, keeps it, and offers the models. */
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+import { text as textOf } from 'node:stream/consumers';
+import { keyedProviders, providerSetups } from '../engine/providers/create.ts';
+import { checkKey, keepInEnvFile, keyedProvider } from '../engine/providers/keys.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { pick, readLine } from './terminalHuman.ts';
+import { terminalLine, terminalText } from './terminalText.ts';
+
+/** Models that are listed. */
+const mostListed = 12;
+
+/** Returns the exit code: 1 if the key was refused. */
+export async function keyCommand(
+  wanted: string | undefined,
+  options: ConfigOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const { signal, release } = abortOnInterrupt(() => terminal.say(''));
+  try {
+    const names = keyedProviders.map(({ name }) => name);
+    const named = wanted ?? (terminal.canAsk ? await chooseProvider(names, terminal, signal) : undefined);
+    const provider = named === undefined ? undefined : keyedProvider(named);
+    if (signal.aborted) return cancelledExitCode;
+    if (!provider) {
+      const whose =
+        named === undefined ? 'Say whose key it is' : `There is no provider '${named}' with a key`;
+      terminal.say(terminalLine(`${whose}: telos key ${names.join(', telos key ')}`));
+      return 2;
+    }
+    const { name, keyVariable } = provider;
+    const key = (await readKeyText(`API key for ${name} (it is not shown): `, terminal, signal)).trim();
+    if (signal.aborted) return cancelledExitCode;
+    if (!/^[\x21-\x7e]+$/.test(key)) {
+      terminal.say('A key is one word of letters, digits and signs. Nothing was kept.');
+      return 2;
+    }
+    terminal.say(terminal.style.dim(`Checking it with ${name} …`));
+    const checked = await checkKey(config, name, key, signal);
+    if (!checked.ok) {
+      const why = checked.isRefused ? `This key was refused: ${name} does not know it.` : checked.problem;
+      terminal.say(terminal.style.red(terminalText(`${why} Nothing was kept.`)));
+      return 1;
+    }
+    const { model: usual } = providerSetups[name];
+    const chosen = terminal.canAsk ? await chooseModel(checked.models, usual, terminal, signal) : undefined;
+    if (signal.aborted) return cancelledExitCode;
+    const isUsual = chosen === undefined;
+    const choice = isUsual ? {} : { TELOS_PROVIDER: name, TELOS_MODEL: chosen };
+    const file = await keepInEnvFile(config, { [keyVariable]: key, ...choice });
+    terminal.out(terminalText(`The key works. It is kept in ${file}; runs use ${chosen ?? usual}.\n`));
+    if (process.env[keyVariable] && process.env[keyVariable] !== key)
+      terminal.say(
+        terminal.style.yellow(`${keyVariable} is also set in the environment, which wins over the file.`),
+      );
+    return 0;
+  } finally {
+    release();
+  }
+}
+
+async function chooseProvider(
+  names: readonly string[],
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  terminal.say(names.map((name, index) => `  ${index + 1}. ${name}`).join('\n'));
+  const answer = await readLine('Which provider? [number or name] ', signal);
+  return answer === undefined ? undefined : (pick(answer, names) ?? answer);
+}
+
+/** Returns the model that is to be used in place of the usual one. Undefined for the usual one. */
+async function chooseModel(
+  models: readonly string[],
+  usual: string,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (models.length === 0) return undefined;
+  const listed = models.slice(0, mostListed);
+  const lines = listed.map((model, index) => `  ${String(index + 1).padStart(2)}. ${terminalLine(model)}`);
+  if (models.length > listed.length) lines.push(`      and ${models.length - listed.length} more, by name`);
+  terminal.say(['The key works. Models:', ...lines].join('\n'));
+  for (;;) {
+    const answer = (await readLine(`Which model? [number or name, Enter = ${usual}] `, signal))?.trim() ?? '';
+    if (answer === '' || answer === usual) return undefined;
+    const chosen = pick(answer, listed) ?? models.find(model => model === answer);
+    if (chosen !== undefined) return chosen;
+    terminal.say(terminalLine(`${answer} is not among its models.`));
+  }
+}
+
+/** Reads the key: without showing it on a terminal, or all of a pipe. */
+async function readKeyText(prompt: string, terminal: Terminal, signal: AbortSignal): Promise<string> {
+  if (!terminal.canAsk) return textOf(process.stdin);
+  process.stderr.write(prompt);
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const reader = createInterface({ input: process.stdin, output: silent, terminal: true });
+  return new Promise(resolve => {
+    const finish = (key: string): void => {
+      resolve(key);
+      process.stderr.write('\n');
+      reader.close();
+    };
+    reader.once('line', finish);
+    reader.once('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+    reader.once('close', () => resolve(''));
+    signal.addEventListener('abort', () => reader.close(), { once: true });
+  });
+}
