@@ -29,7 +29,7 @@ export const limits: HouseFigures = {
   arrows: 132,
   arrowsUp: 0,
   circles: 0,
-  files: 285,
+  files: 291,
   oneImporter: 45,
 };
 
