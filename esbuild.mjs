@@ -43,14 +43,14 @@ const builds = [
   {
     ...onNode,
     // Nothing is external here: an import of `vscode` that the command line can reach breaks the build.
-    entryPoints: { cli: 'src/cli/main.ts' },
+    entryPoints: { cli: 'src/cli/main.ts', agent: 'src/cli/agentMain.ts' },
     chunkNames: 'chunks/cli/[name]-[hash]',
     target: 'node20',
   },
   {
     ...onNode,
     // Alone, so that who imports Telos loads no door.
-    entryPoints: { telos: 'src/engine/telos.ts' },
+    entryPoints: { telos: 'src/library.ts' },
     chunkNames: 'chunks/library/[name]-[hash]',
     target: 'node20',
   },
@@ -164,7 +164,7 @@ function importFromJoined(text, names, joined) {
  */
 async function makeRunnable(file) {
   const text = await readFile(file, 'utf8');
-  const program = file === 'dist/cli.js';
+  const program = file === 'dist/cli.js' || file === 'dist/agent.js';
   const ofCli = file.includes('/chunks/cli/');
   const code = ofCli ? requireBuiltins(text) : text.replace(/^#!.*\n/, '');
   const needsRequire = (ofCli && code !== text) || code.includes('Dynamic require of');

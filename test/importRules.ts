@@ -45,7 +45,7 @@ const manyImporters = ['preact', '@preact/signals'];
 
 /** Libraries that load slowly. No file that runs at the start may lead to them. */
 const slowToLoad = ['@anthropic-ai/sdk', '@modelcontextprotocol/sdk', 'openai'];
-const entries = ['src/cli/main.ts', 'src/extension/extension.ts'];
+const entries = ['src/cli/main.ts', 'src/cli/agentMain.ts', 'src/extension/extension.ts', 'src/library.ts'];
 
 const forbiddenFolders = ['util', 'utils', 'common', 'types', 'services', 'core', 'helpers', 'lib', 'shared'];
 

@@ -11,24 +11,10 @@ if (isAbsolute(cacheDir)) module.enableCompileCache?.(join(cacheDir, 'telos'));
 
 // The message of a defect may contain anything, even a key.
 process.on('uncaughtException', error => {
-  void lastWords(error).then(words => process.stderr.write(`${words}\n`, () => process.exit(1)));
+  void import('./lastWords.ts')
+    .then(({ lastWords }) => lastWords(error))
+    .then(words => process.stderr.write(`${words}\n`, () => process.exit(1)));
 });
-
-/** Returns message and stack, without the values of keys. Never throws. */
-async function lastWords(error: unknown): Promise<string> {
-  const said = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  try {
-    const [{ loadConfig }, { redactor, secretsIn }, { terminalText }] = await Promise.all([
-      import('../engine/config.ts'),
-      import('../engine/redact.ts'),
-      import('./terminalText.ts'),
-    ]);
-    const { text } = redactor(secretsIn(loadConfig().env));
-    return terminalText(`telos: This is a defect of Telos.\n${text(said)}`);
-  } catch {
-    return 'telos: This is a defect of Telos, and its message could not be shown safely.';
-  }
-}
 
 // Imported only now, so that the rest uses the compile cache.
 const { runCommandLine } = await import('./commands.ts');

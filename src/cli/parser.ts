@@ -17,14 +17,14 @@ import type { Terminal } from './terminal.ts';
 
 export { Argument, type Command, CommanderError, Option };
 
-/** Returns the command `telos`, without options and commands. */
-export function openParser(terminal: Terminal): Command {
-  return new Command('telos')
+/** Returns the command of a program, without options and commands. */
+export function openParser(terminal: Terminal, name = 'telos'): Command {
+  return new Command(name)
     .helpOption('-h, --help', 'print this')
     .helpCommand(false)
     .configureHelp({ subcommandTerm })
     .enablePositionalOptions()
-    .showHelpAfterError('(telos --help shows what there is)')
+    .showHelpAfterError(`(${name} --help shows what there is)`)
     .configureOutput({
       writeOut: text => terminal.out(text),
       writeErr: text => terminal.say(text.trimEnd()),
@@ -110,6 +110,13 @@ function subcommandTerm(command: Command): string {
 export function amount(text: string): string {
   if (Number.isNaN(amountIn(text))) throw new InvalidArgumentError('It takes a number from 0 on.');
   return text;
+}
+
+/** Parses an option that takes a whole number from 1 on. Throws an error of the parser for anything else. */
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text) || Number(text) < 1)
+    throw new InvalidArgumentError('It takes a whole number from 1 on.');
+  return Number(text);
 }
 
 /** Parses an option that takes a number of rounds. Throws an error of the parser for anything else. */

@@ -54,6 +54,8 @@ describe('the npm package', function () {
     assert.deepEqual(top, ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'media', 'package.json']);
     const { stdout } = await run('npx', ['telos', '--version'], { cwd: app });
     assert.equal(stdout.trim(), packageVersion());
+    const help = await run('npx', ['telos-agent', 'execute', '--help'], { cwd: app });
+    assert.match(help.stdout, /--max-iterations/);
   });
 
   for (const { version, path } of installedNodes()) {
@@ -64,6 +66,36 @@ describe('the npm package', function () {
         env,
       });
       assert.match(stdout, /Your plan is in `today\.md`/);
+    });
+
+    it(`builds a story from a program under Node ${version}`, async () => {
+      const turns = [
+        { toolCalls: [{ name: 'write_file', input: { path: 'made.html', content: 'by a coder' } }] },
+        { text: ['Done.'] },
+        { toolCalls: [{ name: 'approve', input: { summary: 'Seen.' } }] },
+        { text: ['Done.'] },
+      ];
+      const server = await startAnthropicServer({ turns });
+      const shop = `shop-${version}`;
+      folder.add({
+        [`${shop}/prds/01-home.md`]: '# Home\n- [ ] there is a page\n',
+        'app/builds.js': `
+import { TelosOrchestrator, loadConfig } from 'telos';
+const [projectDir, home, url] = process.argv.slice(2);
+const env = { PATH: process.env.PATH, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'test-key-0123456789' };
+const orchestrator = new TelosOrchestrator({ projectDir, config: loadConfig({ env, home, cwd: projectDir }) });
+const { success, iterations } = await orchestrator.execute();
+console.log(JSON.stringify({ success, iterations }));
+`,
+      });
+      try {
+        const given = ['builds.js', join(folder.path, shop), join(folder.path, 'home'), server.url];
+        const { stdout } = await run(path, given, { cwd: app });
+        assert.deepEqual(JSON.parse(stdout), { success: true, iterations: 1 });
+        assert.equal(readFileSync(join(folder.path, shop, 'made.html'), 'utf8'), 'by a coder');
+      } finally {
+        await server.close();
+      }
     });
 
     it(`runs a skill from a program under Node ${version}`, async () => {
@@ -112,12 +144,24 @@ export const code = (error: unknown): string | undefined => (error instanceof Te
 // @ts-expect-error: a request has words
 telos.run({}, human, new AbortController().signal);
 `,
+      'app/orchestrates.ts': `
+import { TelosOrchestrator, type RalphResult } from 'telos';
+const orchestrator = new TelosOrchestrator({ projectDir: './myproject', contextDir: './notes', maxIterations: 10, model: 'opus', timeout: 900 });
+const runner = orchestrator.interview();
+export const { questions, ready } = await runner.processRound({ transcript: 'North Star: a bakery', noMoreQuestions: false });
+export const paths: string[] = [await orchestrator.generatePlan(runner.getContext()), await orchestrator.generatePrds()];
+export const result: RalphResult = await orchestrator.execute({ onEvent: event => console.log(event.type) });
+export const [first]: readonly { status: string; details: string }[] = result.iterationResults;
+export const facts: [boolean, number, number, string | null] = [result.success, result.iterations, result.denialStreak, result.error];
+// @ts-expect-error: there is no orchestrator without a project
+new TelosOrchestrator({});
+`,
     });
     const types = ['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')];
     const strict = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', ...types];
     const example = /^```ts\n([\s\S]*?)^```$/m.exec(readFileSync(join(root, 'README.md'), 'utf8'))?.[1];
     folder.add({ 'app/readme.ts': example ?? '' });
-    const files = ['uses.ts', 'readme.ts'];
+    const files = ['uses.ts', 'orchestrates.ts', 'readme.ts'];
     await run(tool('tsc'), [...strict, ...files], { cwd: app }).catch(error => assert.fail(error.stdout));
   });
 });

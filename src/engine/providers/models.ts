@@ -47,6 +47,10 @@ function knownModels(name: keyof typeof providerSetups): string[] {
   return priced.length === 0 || priced.includes(usual) ? priced : [usual, ...priced];
 }
 
+/** Returns the latest model of a family, such as `opus`, with a provider. Undefined if the provider has none that is known. */
+export const latestModel = (provider: string, family: string): string | undefined =>
+  pricedModels(provider).find(name => name.split(/[-/]/).includes(family));
+
 /** Returns the names that `GET /models` lists, or undefined if there is no valid answer. */
 async function askServer(baseUrl: string, key?: string): Promise<string[] | undefined> {
   try {

@@ -1,5 +1,6 @@
 /** Writes `progress.txt`: a section for each attempt that ended, in their order. Nothing that it has is changed or removed. */
 import type { AttemptStatus, JournalLine } from '../../protocol/plan.ts';
+import { oneLine } from './prdFile.ts';
 
 export interface ProgressEntry {
   /** From 1, over the whole plan. */
@@ -13,9 +14,10 @@ export interface ProgressEntry {
   commit?: string;
 }
 
-const heading = (iteration: number): string => `## Iteration ${iteration}`;
+/** The first lines of a new file. */
+export const progressStart = '# Progress Log\n';
 
-/** Returns one section. Details are indented where they would look like a section of their own. */
+/** Returns one section, with an empty line before it. Details are one line, so that they cannot look like a section of their own. */
 export function printProgress({
   iteration,
   status,
@@ -25,15 +27,15 @@ export function printProgress({
   attempt,
   commit,
 }: ProgressEntry): string {
-  const of = story === undefined ? '' : ` — ${story}${attempt === undefined ? '' : `, attempt ${attempt}`}`;
-  const words = details.trim().replace(/^(?=## Iteration )/gm, ' ');
+  const time = at.replace('T', ' ').replace(/\.\d+Z$/, ' UTC');
+  const of = attempt === undefined ? '' : `, attempt ${attempt}`;
   return [
-    `${heading(iteration)}${of}`,
-    `Time: ${at}`,
-    `Status: ${status}`,
-    ...(commit === undefined ? [] : [`Commit: ${commit}`]),
-    ...(words === '' ? [] : ['', words]),
     '',
+    `## Iteration ${iteration} — ${time}`,
+    `- Status: ${status}`,
+    `- Details: ${oneLine(details)}`,
+    ...(story === undefined ? [] : [`- Story: ${story}${of}`]),
+    ...(commit === undefined ? [] : [`- Commit: ${commit}`]),
     '',
   ].join('\n');
 }
@@ -54,11 +56,11 @@ export function progressOf(lines: readonly JournalLine[]): ProgressEntry[] {
 }
 
 /** Returns the text with the sections that it lacks behind it. A person may have written into it. */
-export function withProgress(text: string, title: string, entries: readonly ProgressEntry[]): string {
+export function withProgress(text: string, entries: readonly ProgressEntry[]): string {
   const numbers = [...text.matchAll(/^## Iteration (\d+)\b/gm)].map(([, number]) => Number(number));
   const last = Math.max(0, ...numbers);
   const missing = entries.filter(({ iteration }) => iteration > last);
   if (missing.length === 0) return text;
-  const start = text === '' ? `# Progress: ${title}\n\n` : `${text.trimEnd()}\n\n`;
+  const start = text === '' ? progressStart : `${text.trimEnd()}\n`;
   return start + missing.map(printProgress).join('');
 }

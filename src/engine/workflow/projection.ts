@@ -62,8 +62,7 @@ export class Projection {
     await this.#write('prd.json', await this.#prdJson(state));
     const progress = this.#folder.read('progress.txt') ?? '';
     const entries = progressOf(this.#journal.lines);
-    if (entries.length > 0)
-      await this.#write('progress.txt', withProgress(progress, state.goal, entries), progress);
+    if (entries.length > 0) await this.#write('progress.txt', withProgress(progress, entries), progress);
     const ticked = this.#readFiles().files.map(({ story }) => story);
     return { state: foldPlan(this.#journal.lines, ticked), stories: ticked, problems };
   }

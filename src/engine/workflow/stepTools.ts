@@ -223,7 +223,7 @@ const ownTools: Partial<Record<StepName, readonly OwnTool[]>> = {
       },
       required: ['summary'],
       fault: ({ summary }) => (String(summary).trim() === '' ? '"summary" is empty' : undefined),
-      answer: () => 'The approval is noted.',
+      answer: ({ summary }) => `APPROVED: ${String(summary)}`,
     },
     {
       name: 'deny',
@@ -231,7 +231,7 @@ const ownTools: Partial<Record<StepName, readonly OwnTool[]>> = {
       properties: { reason: text('What is missing or wrong, where, and how to see it.') },
       required: ['reason'],
       fault: ({ reason }) => (String(reason).trim() === '' ? '"reason" is empty' : undefined),
-      answer: () => 'The denial is noted.',
+      answer: ({ reason }) => `DENIED: ${String(reason)}`,
     },
   ],
 };

@@ -175,11 +175,11 @@ describe('the files of a plan that people read', () => {
     await project();
     await project();
     const progress = text('progress.txt');
-    assert.deepEqual(progress.match(/^## Iteration .*$/gm), [
-      '## Iteration 1 — US-001, attempt 1',
-      '## Iteration 2 — US-001, attempt 2',
+    assert.deepEqual(progress.match(/^(?:## Iteration \d|- Story).*?(?= —|$)/gm), [
+      ...['## Iteration 1', '- Story: US-001, attempt 1'],
+      ...['## Iteration 2', '- Story: US-001, attempt 2'],
     ]);
     assert.ok(progress.indexOf('My note') < progress.indexOf('Iteration 2'));
-    assert.match(progress, /Status: denied\n\ntests fail/);
+    assert.match(progress, /- Status: denied\n- Details: tests fail/);
   });
 });

@@ -1,0 +1,17 @@
+/** Says what a defect of Telos was, without the values of keys. Loaded when there is one. */
+
+/** Returns message and stack, without the values of keys. Never throws. */
+export async function lastWords(error: unknown): Promise<string> {
+  const said = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  try {
+    const [{ loadConfig }, { redactor, secretsIn }, { terminalText }] = await Promise.all([
+      import('../engine/config.ts'),
+      import('../engine/redact.ts'),
+      import('./terminalText.ts'),
+    ]);
+    const { text } = redactor(secretsIn(loadConfig().env));
+    return terminalText(`telos: This is a defect of Telos.\n${text(said)}`);
+  } catch {
+    return 'telos: This is a defect of Telos, and its message could not be shown safely.';
+  }
+}

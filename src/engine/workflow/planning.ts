@@ -1,0 +1,140 @@
+/** Has a plan written from an interview, and has it split into stories. What a model submits is checked here and placed whole. */
+import type { PlanCheck, Story } from '../../protocol/plan.ts';
+import type { JsonObject, RunOutcome } from '../../protocol/run.ts';
+import { TelosError } from '../errors.ts';
+import { slug } from './planFolder.ts';
+import { oneLine, printPrd } from './prdFile.ts';
+import type { StepEnd } from './steps.ts';
+
+/** Asks the model in the role of a step. `key` names the step within its plan. Never throws. */
+export type AskStep = (
+  step: { name: 'interview' | 'plan' | 'split'; key: string; words: string },
+  signal: AbortSignal,
+) => Promise<StepEnd>;
+
+/** Boxes of one story that the splitter aims at; more than that is several stories. */
+export const boxesOfStory = { least: 8, most: 15 };
+
+/** Returns the text of plan.md. Throws TelosError if the planner failed or wrote nothing. */
+export async function writePlan(context: string, ask: AskStep, signal: AbortSignal): Promise<string> {
+  const words = [
+    'Write the plan for what the person wants. The interview so far:',
+    `<transcript>\n${context}\n</transcript>`,
+    'Look at what the project has already. The plan has these parts, as Markdown: North Star, architecture, tech stack, approach, sequencing, risks, open questions. It has no tasks and no boxes; those come later.',
+    'Hand it in with submit_plan, whole. Where you have no tools, answer with the plan and nothing else.',
+  ].join('\n\n');
+  return planIn(await ask({ name: 'plan', key: 'plan', words }, signal));
+}
+
+/** Returns the plan with the comments worked in. Throws the same errors. */
+export async function revisePlan(
+  plan: string,
+  comments: readonly string[],
+  ask: AskStep,
+  signal: AbortSignal,
+): Promise<string> {
+  const words = [
+    'This is the plan as it stands:',
+    `<plan>\n${plan}\n</plan>`,
+    `The person wants it changed:\n${comments.map(comment => `- ${comment}`).join('\n')}`,
+    'Hand in the whole plan once more with submit_plan. Change what the comments ask for and leave everything else as it is. Where you have no tools, answer with the plan and nothing else.',
+  ].join('\n\n');
+  return planIn(await ask({ name: 'plan', key: 'plan', words }, signal));
+}
+
+function planIn(reply: StepEnd): string {
+  const submitted = lastText(reply, 'submit_plan', 'text');
+  if (submitted === undefined) throwIfFailed(reply, 'planner');
+  const plan = submitted ?? unfenced(reply.text);
+  if (plan.trim() === '')
+    throw new TelosError('provider', 'The planner wrote nothing. Ask again, or choose another model.');
+  return plan;
+}
+
+/** Throws the error of a step that did not end by itself. */
+export function throwIfFailed({ outcome, error }: StepEnd, who: string): void {
+  if (outcome === 'completed') return;
+  const why = error?.message ?? endings[outcome] ?? 'It did not end by itself.';
+  throw new TelosError(error?.code ?? 'provider', `The ${who} stopped before it was done. ${why}`);
+}
+
+const endings: Partial<Record<RunOutcome, string>> = {
+  round_limit: 'It used all of its rounds.',
+  cancelled: 'It was cancelled.',
+};
+
+const lastText = (reply: StepEnd, tool: string, key: string): string | undefined => {
+  const value = reply.answers.findLast(answer => answer.tool === tool)?.input[key];
+  return typeof value === 'string' ? value : undefined;
+};
+
+/** Models without tools like to fence the whole of what they were asked for. */
+const unfenced = (text: string): string =>
+  /^\s*```(?:markdown|md)?\n([\s\S]*?)\n```\s*$/.exec(text)?.[1] ?? text;
+
+export interface WrittenStory {
+  /** Below the plan's folder: `prds/01-setup.md`. */
+  path: string;
+  text: string;
+}
+
+/** Returns the stories' files. Throws TelosError if the splitter failed or handed in no story. */
+export async function splitPlan(plan: string, ask: AskStep, signal: AbortSignal): Promise<WrittenStory[]> {
+  const words = [
+    'Split this plan into stories that are built one after the other:',
+    `<plan>\n${plan}\n</plan>`,
+    `Hand in each story with submit_story, in the order in which they are built. They get the ids US-001, US-002 and so on; depends_on names those. Each is one logical unit that somebody can build without reading the others, with ${boxesOfStory.least}-${boxesOfStory.most} acceptance criteria. Each criterion becomes a box (\`- [ ] criterion\`): something to build whose presence can be checked. What only verifies, launches or hands over is prose in the definition of done.`,
+    'Give each story checks: commands that fail while it is not built and pass once it is. Name in touches the files that it may change.',
+  ].join('\n\n');
+  const reply = await ask({ name: 'split', key: 'split', words }, signal);
+  const handedIn = reply.answers.filter(({ tool }) => tool === 'submit_story');
+  if (handedIn.length === 0) throwIfFailed(reply, 'splitter');
+  const stories = handedIn.map(({ input }, index) => storyOf(input, index));
+  if (stories.length === 0)
+    throw new TelosError(
+      'provider',
+      'No PRD files were created: the splitter handed in no story. Split the plan again, or choose another model.',
+    );
+  return stories.map(({ story, body }) => ({ path: story.prd, text: printPrd(story, body) }));
+}
+
+/** Returns the story that a call hands in. Its id and its file follow from its place. */
+function storyOf(input: JsonObject, index: number): { story: Story; body: string } {
+  const number = index + 1;
+  const title = textOf(input['title']) || `Story ${number}`;
+  const description = textOf(input['description']);
+  const story: Story = {
+    id: `US-${String(number).padStart(3, '0')}`,
+    title,
+    ...(description && { description }),
+    prd: `prds/${String(number).padStart(2, '0')}-${slug(title) || 'story'}.md`,
+    role: textOf(input['role']) || 'coder',
+    dependsOn: textsOf(input['depends_on']),
+    touches: textsOf(input['touches']),
+    checks: checksOf(input['checks']),
+    items: textsOf(input['criteria']).map((text, at) => ({ number: at + 1, text, ticked: false })),
+  };
+  const done = typeof input['definition_of_done'] === 'string' ? input['definition_of_done'].trim() : '';
+  return { story, body: done ? `## Definition of done\n${done}` : '' };
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? oneLine(value) : '');
+
+const textsOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.map(textOf).filter(text => text !== '') : [];
+
+function checksOf(value: unknown): PlanCheck[] {
+  const list: readonly unknown[] = Array.isArray(value) ? value : [];
+  return list.flatMap((one, index) => {
+    const { name, command, timeout_s, red } = { ...(one as Record<string, unknown>) };
+    if (typeof command !== 'string' || command.trim() === '') return [];
+    return [
+      {
+        name: textOf(name) || `check ${index + 1}`,
+        command,
+        ...(typeof timeout_s === 'number' && timeout_s > 0 && { timeoutS: timeout_s }),
+        ...(red === true && { red }),
+      },
+    ];
+  });
+}

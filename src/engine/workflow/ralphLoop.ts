@@ -1,0 +1,341 @@
+/**
+ * Works through the stories in place, one item at a time: a coder, the story's checks, a reviewer. For a folder without Git, where
+ * nothing can be put aside; the files of a plan are all that is kept between two iterations.
+ */
+import type { AttemptStatus, CheckResult, Story, StoryItem } from '../../protocol/plan.ts';
+import type { ErrorCode, RunError } from '../../protocol/run.ts';
+import { shortened } from '../../protocol/text.ts';
+import type { PlanFolder } from './planFolder.ts';
+import { oneLine, parsePrd, tick } from './prdFile.ts';
+import { printProgress, progressStart } from './progress.ts';
+import type { StepEnd } from './steps.ts';
+import { notesIn, type Verdict, verdictIn } from './stepTools.ts';
+
+/** What a reviewer decided, as verdict.json has it. */
+export interface WrittenVerdict {
+  approved: boolean;
+  /** Of an approval. */
+  summary?: string;
+  /** Of a denial. */
+  reason?: string;
+  /** ISO 8601. */
+  timestamp: string;
+}
+
+export interface IterationResult {
+  /** From 1. */
+  iteration: number;
+  status: AttemptStatus;
+  /** What the reviewer said, or what went wrong. */
+  details: string;
+  timestamp: string;
+  verdict?: WrittenVerdict;
+}
+
+export interface RalphResult {
+  /** True if every box of every story is ticked; without any box, if a reviewer approved work that was called complete. */
+  success: boolean;
+  iterations: number;
+  finalVerdict: WrittenVerdict | null;
+  error: string | null;
+  iterationResults: readonly IterationResult[];
+  /** Denials in a row at the end. */
+  denialStreak: number;
+}
+
+/** The steps of one iteration. */
+export interface RalphSteps {
+  work(
+    step: { key: string; role: string; words: string; checks: Story['checks'] },
+    signal: AbortSignal,
+  ): Promise<StepEnd & { changedFiles: readonly string[] }>;
+  check(story: Story, signal: AbortSignal): Promise<readonly CheckResult[]>;
+  review(
+    step: { key: string; words: string; checks: Story['checks'] },
+    signal: AbortSignal,
+  ): Promise<StepEnd>;
+}
+
+export type RalphEvent =
+  | { type: 'iteration_start'; iteration: number; maxIterations: number; story?: string; item?: number }
+  | { type: 'check_ended'; iteration: number; check: CheckResult }
+  | { type: 'iteration_end'; iteration: number; status: AttemptStatus; details: string };
+
+export interface RalphRequest {
+  folder: PlanFolder;
+  /** The folder that is worked in. */
+  project: PlanFolder;
+  steps: RalphSteps;
+  maxIterations: number;
+  timeoutMs: number;
+  onEvent: (event: RalphEvent) => void;
+  signal: AbortSignal;
+}
+
+/** Says that a plan without boxes is done. An approval has to come with it. */
+export const promise = '<promise>COMPLETE</promise>';
+
+/** Denials in a row after which the coder is told to try another way. */
+const escalatesAfter = 3;
+
+/** Runs until everything is done, the iterations are used, or nothing can go on. Throws the abort reason on abort. */
+export async function ralphLoop(request: RalphRequest): Promise<RalphResult> {
+  const { maxIterations, signal } = request;
+  await prepare(request);
+  const results: IterationResult[] = [];
+  const run: RalphRun = { ...request, streak: 0, denial: undefined };
+  const end = (success: boolean, error: string | null): RalphResult => ({
+    success,
+    iterations: results.length,
+    finalVerdict: results.findLast(({ verdict }) => verdict)?.verdict ?? null,
+    error,
+    iterationResults: results,
+    denialStreak: run.streak,
+  });
+  for (let iteration = 1; ; iteration++) {
+    signal.throwIfAborted();
+    const stories = storiesIn(request.folder);
+    const next = nextItem(stories);
+    if (!next && hasBoxes(stories)) return end(true, null);
+    if (iteration > maxIterations) return end(false, `${maxIterations} iterations were not enough.`);
+    const { fatal, ...result } = await iterate(iteration, next, stories, run);
+    results.push(result);
+    await note(result, run);
+    if (fatal !== undefined) return end(false, fatal);
+    if (result.status === 'approved') return end(true, null);
+  }
+}
+
+interface RalphRun extends RalphRequest {
+  streak: number;
+  /** The last denial's reason. */
+  denial: string | undefined;
+}
+
+/** Returns the stories of a plan in the order of their files. */
+export const storiesIn = (folder: PlanFolder): Story[] =>
+  folder.readPrds().map(({ path, text }) => parsePrd(path, text).story);
+
+const hasBoxes = (stories: readonly Story[]): boolean => stories.some(({ items }) => items.length > 0);
+
+/** Returns the first box that is not ticked, in the order of files and boxes. */
+export function nextItem(stories: readonly Story[]): { story: Story; item: StoryItem } | undefined {
+  for (const story of stories) {
+    const item = story.items.find(({ ticked }) => !ticked);
+    if (item) return { story, item };
+  }
+  return undefined;
+}
+
+/** Returns how far a story is: its boxes, those that are ticked, and the percentage with one decimal. */
+export function storyProgress(items: readonly StoryItem[]): { total: number; done: number; percent: number } {
+  const [total, done] = [items.length, items.filter(({ ticked }) => ticked).length];
+  return { total, done, percent: total === 0 ? 0 : Math.round((done / total) * 1000) / 10 };
+}
+
+type Ended = Omit<IterationResult, 'iteration' | 'timestamp'> & { fatal?: string };
+
+async function iterate(
+  iteration: number,
+  next: ReturnType<typeof nextItem>,
+  stories: readonly Story[],
+  run: RalphRun,
+): Promise<IterationResult & { fatal?: string }> {
+  const { folder, maxIterations, timeoutMs, onEvent, signal } = run;
+  const about = next && { story: next.story.id, item: next.item.number };
+  onEvent({ type: 'iteration_start', iteration, maxIterations, ...about });
+  await folder.remove('verdict.json');
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(new Error('The iteration took too long.')), timeoutMs);
+  let ended: Ended;
+  try {
+    ended = await attempt(iteration, next, stories, run, AbortSignal.any([signal, limit.signal]));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!limit.signal.aborted) throw error;
+    ended = timedOut(timeoutMs);
+  } finally {
+    clearTimeout(timer);
+  }
+  signal.throwIfAborted();
+  if (limit.signal.aborted && ended.verdict === undefined) ended = timedOut(timeoutMs);
+  const timestamp = ended.verdict?.timestamp ?? new Date().toISOString();
+  return { iteration, timestamp, ...ended };
+}
+
+const timedOut = (ms: number): Ended => ({
+  status: 'timeout',
+  details: `The iteration took longer than ${ms / 1000} seconds.`,
+});
+
+async function attempt(
+  iteration: number,
+  next: ReturnType<typeof nextItem>,
+  stories: readonly Story[],
+  run: RalphRun,
+  signal: AbortSignal,
+): Promise<Ended> {
+  const { folder, steps, onEvent } = run;
+  const key = `${next?.story.id ?? 'plan'}.a${iteration}`;
+  const checks = next?.story.checks ?? [];
+  const work = await steps.work(
+    { key: `${key}.coder`, role: next?.story.role ?? 'coder', words: workWords(next, folder, run), checks },
+    signal,
+  );
+  await learn(notesIn(work.answers), run);
+  if (stopped(work)) return failed(work.error);
+  const done = next ? await steps.check(next.story, signal) : [];
+  for (const check of done) onEvent({ type: 'check_ended', iteration, check });
+  const red = done.find(({ exitCode }) => exitCode !== 0);
+  if (red) return denied(`The check ${red.name} failed (${codeOf(red)}):\n${red.output}`, run);
+  const words = reviewWords(next, folder, done, work.changedFiles);
+  const review = await steps.review({ key: `${key}.reviewer`, words, checks }, signal);
+  if (stopped(review)) return failed(review.error);
+  const said = verdictIn(review.answers);
+  if (!said) return { status: 'no-verdict', details: 'The reviewer did not give a verdict.' };
+  const verdict = writtenVerdict(said);
+  await folder.write('verdict.json', `${JSON.stringify(verdict, undefined, 2)}\n`);
+  if (!said.approved) {
+    await learn([said.text], run);
+    return { ...denied(said.text, run), verdict };
+  }
+  run.streak = 0;
+  run.denial = undefined;
+  if (next) await tickItems(next, said.items, folder);
+  const isDone = hasBoxes(stories) ? !nextItem(storiesIn(folder)) : work.text.includes(promise);
+  return { status: isDone ? 'approved' : 'approved-partial', details: said.text || 'Approved.', verdict };
+}
+
+const codeOf = ({ exitCode }: CheckResult): string =>
+  exitCode === null ? 'it ran out of time' : `exit code ${exitCode}`;
+
+/** Whether a step has nothing that could be looked at. One that used all of its rounds has. */
+const stopped = ({ outcome }: StepEnd): boolean => outcome !== 'completed' && outcome !== 'round_limit';
+
+function denied(reason: string, run: RalphRun): Ended {
+  run.streak++;
+  run.denial = reason || noReason;
+  return { status: 'denied', details: run.denial };
+}
+
+/** Errors that the next iteration would only meet again. */
+const lasting: readonly ErrorCode[] = ['auth', 'rate_limit', 'budget', 'config', 'no_match'];
+
+function failed(error: RunError | undefined): Ended {
+  const details = error?.message ?? 'The step did not end by itself.';
+  const isLasting = error && (lasting.includes(error.code) || /refused the request \(40[24]\)/.test(details));
+  return { status: 'error', details, ...(isLasting && { fatal: details }) };
+}
+
+/** Returns a verdict as verdict.json has it. */
+export const writtenVerdict = ({ approved, text }: Verdict, now = new Date()): WrittenVerdict => ({
+  approved,
+  ...(approved ? { summary: text } : { reason: text || noReason }),
+  timestamp: now.toISOString(),
+});
+
+const noReason = 'No reason provided';
+
+/** A person may have edited the file meanwhile, so it is read again. */
+async function tickItems(
+  { story, item }: NonNullable<ReturnType<typeof nextItem>>,
+  items: readonly number[],
+  folder: PlanFolder,
+): Promise<void> {
+  const text = folder.read(...story.prd.split('/'));
+  if (text === undefined) return;
+  const ticked = [item.number, ...items].reduce((sofar, number) => tick(sofar, number, true), text);
+  if (ticked !== text) await folder.write(story.prd, ticked);
+}
+
+/** Returns what the coder is told: the box, its story, and what the last attempts came to. */
+function workWords(
+  next: ReturnType<typeof nextItem>,
+  folder: PlanFolder,
+  { streak, denial }: RalphRun,
+): string {
+  const parts = next
+    ? [
+        `Work on criterion ${next.item.number} of the story ${next.story.id}: ${next.item.text}`,
+        storyText(next.story, folder),
+        'Do this criterion and what it needs, and nothing else. Others follow.',
+      ]
+    : [
+        'Work on the stories of this plan. They have no boxes, so choose what comes next from what is there.',
+        ...folder.readPrds().map(({ path, text }) => `<story file="${path}">\n${text}\n</story>`),
+        `When everything is built, end your answer with ${promise}.`,
+      ];
+  if (denial !== undefined)
+    parts.push(`The reviewer denied the last attempt:\n<denial>\n${denial}\n</denial>`);
+  if (streak >= escalatesAfter)
+    parts.push(
+      `These are ${streak} consecutive denials, so what you did does not work. Take the denial word for word. Do less: only what it asks for, in the simplest way. Do not repeat an approach that was denied.`,
+    );
+  return parts.join('\n\n');
+}
+
+const storyText = (story: Story, folder: PlanFolder): string =>
+  `<story id="${story.id}">\n${folder.read(...story.prd.split('/')) ?? story.title}\n</story>`;
+
+/** Returns what the reviewer is told. What the coder says of its work is not in it. */
+function reviewWords(
+  next: ReturnType<typeof nextItem>,
+  folder: PlanFolder,
+  checks: readonly CheckResult[],
+  changedFiles: readonly string[],
+): string {
+  const about = next
+    ? [
+        `Review criterion ${next.item.number} of the story ${next.story.id}: ${next.item.text}`,
+        storyText(next.story, folder),
+      ]
+    : folder.readPrds().map(({ path, text }) => `<story file="${path}">\n${text}\n</story>`);
+  const results = checks.map(
+    check =>
+      `<check name="${check.name}" result="${codeOf(check)}">\n${check.output}${check.suspicious ? `\n(${check.suspicious})` : ''}\n</check>`,
+  );
+  const files =
+    changedFiles.length > 0
+      ? `Files that were written: ${changedFiles.join(', ')}`
+      : 'No file was written with a file tool; a command may have changed some.';
+  return [
+    ...about,
+    files,
+    ...results,
+    'Read what was built. Call approve if the criterion is met, with the numbers of further criteria in items if you verified those too. Call deny with what is wrong otherwise.',
+  ].join('\n\n');
+}
+
+const progressFile = 'progress.txt';
+const learningsFile = 'AGENTS.md';
+const learningsHeading = '## Learned while building';
+/** Characters of the file up to which something is added, and of one learning. */
+const mostLearned = 8 * 1024;
+const longestLearning = 400;
+
+/** Puts the files in place that a loop keeps its memory in. Those that are there stay as they are. */
+async function prepare({ folder, project }: RalphRequest): Promise<void> {
+  if (folder.read(progressFile) === undefined) await folder.write(progressFile, progressStart);
+  if (project.read(learningsFile) === undefined)
+    await project.write(learningsFile, `# Notes for agents\n\n${learningsHeading}\n`);
+}
+
+async function note(
+  { iteration, status, details, timestamp }: IterationResult,
+  run: RalphRun,
+): Promise<void> {
+  const { folder, onEvent } = run;
+  const section = printProgress({ iteration, status, details, at: timestamp });
+  await folder.write(progressFile, `${folder.read(progressFile) ?? progressStart}${section}`);
+  onEvent({ type: 'iteration_end', iteration, status, details });
+}
+
+/** Adds what was learned to the file that a loop has made itself. One that a person wrote is theirs. */
+async function learn(lines: readonly string[], { project }: RalphRun): Promise<void> {
+  const text = project.read(learningsFile) ?? '';
+  if (!text.includes(learningsHeading)) return;
+  const entries = lines.map(line => `- ${shortened(oneLine(line), longestLearning)}`);
+  const fresh = [...new Set(entries)].filter(entry => !text.includes(entry));
+  if (fresh.length === 0 || text.length > mostLearned) return;
+  await project.write(learningsFile, `${text.trimEnd()}\n${fresh.join('\n')}\n`);
+}

@@ -1,0 +1,283 @@
+/** The long work in a folder without Git, with whole runs of the engine and a model that is written here. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadConfig } from '../../../src/engine/config.ts';
+import { TelosError } from '../../../src/engine/errors.ts';
+import { type Human, yesToAll } from '../../../src/engine/human.ts';
+import { Orchestrator, type OrchestratorOptions } from '../../../src/engine/workflow/orchestrator.ts';
+import { calls, done, type ScriptedTurn, says } from '../../fakes/scriptedProvider.ts';
+import { type AskedModel, scriptedTelos } from '../../fakes/scriptedTelos.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+type Answer = (asked: AskedModel) => ScriptedTurn | Promise<ScriptedTurn>;
+
+const isReviewer = ({ tools }: AskedModel): boolean => tools.includes('approve');
+const isCoder = ({ tools }: AskedModel): boolean => tools.includes('write_file');
+
+describe('orchestrator', () => {
+  let folder: TempFolder;
+  let project: string;
+  beforeEach(() => {
+    folder = tempFolder({ 'project/.keep': '' });
+    project = join(folder.path, 'project');
+  });
+  afterEach(() => folder.remove());
+
+  const read = (name: string): string => readFileSync(join(project, name), 'utf8');
+  const open = (answer: Answer, options: Partial<OrchestratorOptions> = {}) => {
+    const env = { PATH: process.env['PATH'] ?? '', OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1' };
+    const config = loadConfig({ env, home: folder.path, cwd: project });
+    const { telos, asked } = scriptedTelos(config, answer);
+    return { asked, orchestrator: new Orchestrator({ projectDir: project, ...options }, async () => telos) };
+  };
+  const write = (path: string, content: string): ScriptedTurn => [
+    calls('w', 'write_file', { path, content }),
+    done('tool_use'),
+  ];
+  const approve = (items?: number[]): ScriptedTurn => [
+    calls('v', 'approve', { summary: 'It is there.', ...(items && { items }) }),
+    done('tool_use'),
+  ];
+  const deny = (reason: string): ScriptedTurn => [calls('v', 'deny', { reason }), done('tool_use')];
+  const end: ScriptedTurn = [says('That is all.'), done()];
+
+  it('asks, plans, splits, builds and reviews, with the files where the specification has them', async () => {
+    const { orchestrator, asked } = open(({ tools, turn, words }) => {
+      if (turn > 0) return end;
+      if (tools.includes('submit_round'))
+        return [
+          calls(
+            'q',
+            'submit_round',
+            words.includes('A: four')
+              ? { ready: true, questions: [] }
+              : { ready: false, questions: ['How many?'] },
+          ),
+        ];
+      if (tools.includes('submit_plan')) return [calls('p', 'submit_plan', { text: '# Plan\nTwo pages.\n' })];
+      if (tools.includes('submit_story'))
+        return [
+          calls('a', 'submit_story', {
+            title: 'Home page',
+            criteria: ['a.txt is there', 'b.txt is there'],
+            checks: [],
+          }),
+          calls('b', 'submit_story', {
+            title: 'Menu & prices!',
+            criteria: ['c.txt is there'],
+            checks: [],
+            depends_on: ['US-001'],
+          }),
+        ];
+      if (isReviewer({ tools } as AskedModel))
+        return approve(words.includes('criterion 1 of the story US-001') ? [1, 2] : undefined);
+      return write(words.includes('of the story US-001') ? 'a.txt' : 'c.txt', 'made');
+    });
+    const interview = orchestrator.interview();
+    const first = await interview.processRound({ transcript: 'North Star: pages' });
+    assert.deepEqual(first, { ready: false, questions: ['How many?'] });
+    const second = await interview.processRound({ transcript: 'North Star: pages\nQ: How many?\nA: four' });
+    assert.deepEqual(second, { ready: true, questions: [] });
+    const result = await orchestrator.planAndExecute(interview.getContext());
+    assert.equal(read('plan.md'), '# Plan\nTwo pages.\n');
+    assert.deepEqual(readdirSync(join(project, 'prds')).sort(), ['01-home-page.md', '02-menu-prices.md']);
+    assert.match(read('prds/01-home-page.md'), /- \[x\] 1\. a\.txt is there\n- \[x\] 2\. b\.txt/);
+    assert.deepEqual([result.success, result.iterations, result.error], [true, 2, null]);
+    assert.deepEqual(
+      result.iterationResults.map(({ status }) => status),
+      ['approved-partial', 'approved'],
+    );
+    assert.equal(read('c.txt'), 'made');
+    assert.equal(JSON.parse(read('verdict.json')).approved, true);
+    assert.match(
+      read('progress.txt'),
+      /^# Progress Log\n\n## Iteration 1 — \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\n- Status: approved-partial\n/,
+    );
+    // Who builds and who reviews gets no answers about the project; who plans does.
+    for (const one of asked) {
+      assert.equal(
+        one.tools.includes('answerQuestion'),
+        !isCoder(one) && !isReviewer(one),
+        one.system.slice(-80),
+      );
+      assert.equal(one.tools.includes('deny'), isReviewer(one));
+      if (isReviewer(one))
+        assert.ok(!one.words.includes('That is all.'), 'the reviewer reads what the coder says');
+    }
+  });
+
+  const withStories = (answer: Answer, options: Partial<OrchestratorOptions> = {}) => {
+    folder.add({ 'project/prds/01-a.md': '# A\n- [ ] one\n- [ ] two\n' });
+    return open(answer, options);
+  };
+
+  it('lets no step write the files of the plan', async () => {
+    const { orchestrator, asked } = withStories(
+      one => {
+        if (isReviewer(one)) return deny('no');
+        const paths = [
+          'prds/01-a.md',
+          'verdict.json',
+          'plan.md',
+          'progress.txt',
+          'AGENTS.md',
+          '.telos/roles/coder.md',
+        ];
+        if (one.turn === 0)
+          return [
+            ...paths.map((path, at) => calls(`w${at}`, 'write_file', { path, content: '- [x] one' })),
+            done('tool_use'),
+          ];
+        return one.turn === 1
+          ? [calls('c', 'run_command', { command: 'cp /dev/null verdict.json' }), done('tool_use')]
+          : end;
+      },
+      { maxIterations: 1, human: yesToAll },
+    );
+    await orchestrator.execute();
+    assert.match(read('prds/01-a.md'), /- \[ \] one/);
+    assert.match(read('AGENTS.md'), /^# Notes for agents/);
+    assert.ok(!existsSync(join(project, '.telos')));
+    assert.ok(!existsSync(join(project, 'plan.md')));
+    const refused = asked.find(one => isCoder(one) && one.turn === 1)?.last ?? '';
+    assert.equal(refused.match(/files of a plan/g)?.length, 6, refused);
+  });
+
+  it('denies by a check that fails before any reviewer is asked, and only with the person’s yes', async () => {
+    const check =
+      '---\ncheck:\n  - {name: unit, command: "echo broken-by-test; exit 3"}\n---\n# A\n- [ ] one\n';
+    folder.add({ 'project/prds/01-a.md': check });
+    const answer: Answer = one => (isReviewer(one) ? approve() : end);
+    const questions: string[] = [];
+    const human: Human = {
+      ...yesToAll,
+      async approve(request) {
+        questions.push(request.subject);
+        return { allow: true, scope: 'once' };
+      },
+    };
+    const first = open(answer, { maxIterations: 2, human });
+    const result = await first.orchestrator.execute();
+    assert.deepEqual(
+      result.iterationResults.map(({ status }) => status),
+      ['denied', 'denied'],
+    );
+    assert.match(
+      result.iterationResults[0]?.details ?? '',
+      /unit failed \(exit code 3\)[\s\S]*broken-by-test/,
+    );
+    assert.equal(first.asked.some(isReviewer), false);
+    assert.match(first.asked.findLast(isCoder)?.words ?? '', /broken-by-test/);
+    assert.deepEqual(questions, ['echo broken-by-test; exit 3']);
+    const second = open(answer, { maxIterations: 1 });
+    assert.equal((await second.orchestrator.execute()).success, true, 'without a yes nothing is run');
+  });
+
+  it('tells the coder why it was denied, and after three times to try another way', async () => {
+    let round = 0;
+    const { orchestrator, asked } = withStories(
+      one => {
+        if (isReviewer(one)) return one.turn === 0 ? deny(`reason ${++round}`) : end;
+        return end;
+      },
+      { maxIterations: 4 },
+    );
+    const result = await orchestrator.execute();
+    assert.deepEqual(
+      [result.success, result.denialStreak, result.error],
+      [false, 4, '4 iterations were not enough.'],
+    );
+    const words = asked.filter(isCoder).map(one => one.words);
+    assert.match(words[1] ?? '', /reason 1/);
+    assert.doesNotMatch(words[2] ?? '', /consecutive/);
+    assert.match(words[3] ?? '', /reason 3[\s\S]*3 consecutive denials/);
+    assert.match(read('AGENTS.md'), /- reason 1\n- reason 2/);
+  });
+
+  it('leaves the notes of a person alone', async () => {
+    folder.add({ 'project/AGENTS.md': '# Mine\n' });
+    const { orchestrator } = withStories(one => (isReviewer(one) ? deny('bad') : end), { maxIterations: 1 });
+    await orchestrator.execute();
+    assert.equal(read('AGENTS.md'), '# Mine\n');
+  });
+
+  it('ends at once where the next attempt would fail alike, and goes on where it may not', async () => {
+    const refused = withStories(() => [new TelosError('auth', 'The key was refused.')]);
+    const ended = await refused.orchestrator.execute();
+    assert.deepEqual([ended.iterations, ended.success, ended.error], [1, false, 'The key was refused.']);
+    const limited = withStories(() => [new TelosError('rate_limit', 'No more requests.')]);
+    assert.equal((await limited.orchestrator.execute()).iterations, 1);
+    const broken = withStories(() => [new TelosError('provider', 'It has an internal error (500).')], {
+      maxIterations: 3,
+    });
+    const { iterationResults } = await broken.orchestrator.execute();
+    assert.deepEqual(
+      iterationResults.map(({ status }) => status),
+      ['error', 'error', 'error'],
+    );
+  });
+
+  it('takes an attempt for timed out that never ends, and stops when it is told to', async () => {
+    const hangs: Answer = () => new Promise(() => undefined);
+    const slow = withStories(hangs, { maxIterations: 2, timeout: 0.05 });
+    const { iterationResults } = await slow.orchestrator.execute();
+    assert.deepEqual(
+      iterationResults.map(({ status }) => status),
+      ['timeout', 'timeout'],
+    );
+    const stop = new AbortController();
+    const stopped = withStories(hangs, { signal: stop.signal });
+    setTimeout(() => stop.abort(new Error('told to stop')), 100);
+    await assert.rejects(stopped.orchestrator.execute(), /told to stop/);
+  });
+
+  it('is done at once where everything is ticked, and takes a marker only where there are no boxes', async () => {
+    folder.add({ 'project/prds/01-a.md': '# A\n- [x] one\n' });
+    const ticked = open(() => assert.fail('a model was asked'));
+    assert.deepEqual(await ticked.orchestrator.execute(), {
+      ...{ success: true, iterations: 0, finalVerdict: null, error: null },
+      ...{ iterationResults: [], denialStreak: 0 },
+    });
+    folder.add({ 'project/prds/01-a.md': '# A\nprose\n' });
+    const marked = open(one =>
+      isReviewer(one) ? approve() : [says('Done <promise>COMPLETE</promise>'), done()],
+    );
+    assert.equal((await marked.orchestrator.execute()).success, true);
+    folder.add({ 'project/prds/01-a.md': '# A\n- [ ] one\n- [ ] two\n' });
+    let verdicts = 0;
+    const both = open(
+      one => {
+        if (isReviewer(one)) return one.turn === 0 && ++verdicts === 1 ? approve() : end;
+        return [says('<promise>COMPLETE</promise>'), done()];
+      },
+      { maxIterations: 2 },
+    );
+    const result = await both.orchestrator.execute();
+    assert.deepEqual(
+      result.iterationResults.map(({ status }) => status),
+      ['approved-partial', 'no-verdict'],
+    );
+  });
+
+  it('says what is missing, and writes no half plan', async () => {
+    const { orchestrator } = open(() => [says('  '), done()]);
+    await assert.rejects(orchestrator.generatePrds(), /plan\.md/);
+    await assert.rejects(orchestrator.generatePlan('T'), /wrote nothing/);
+    assert.ok(!existsSync(join(project, 'plan.md')));
+    folder.add({ 'project/plan.md': '# P' });
+    await assert.rejects(orchestrator.generatePrds(), /No PRD files/);
+    assert.throws(() => open(() => end, { maxIterations: 0 }), /maxIterations/);
+  });
+
+  it('keeps the stories of an earlier split, out of the way', async () => {
+    folder.add({ 'project/plan.md': '# P' });
+    const story = { title: 'New', criteria: ['x'], checks: [] };
+    const { orchestrator } = withStories(({ turn }) =>
+      turn === 0 ? [calls('s', 'submit_story', story)] : end,
+    );
+    await orchestrator.generatePrds();
+    assert.deepEqual(readdirSync(join(project, 'prds')).sort(), ['01-new.md', 'earlier-1']);
+    assert.match(read('prds/earlier-1/01-a.md'), /- \[ \] one/);
+  });
+});
