@@ -5,7 +5,7 @@ import { readCases } from './caseFile.ts';
 import { later } from './operations.ts';
 import { runCase } from './runCases.ts';
 
-for (const name of ['cli.json', 'fs-skills.json']) {
+for (const name of ['cli.json', 'fs-skills.json', 'workflow.json']) {
   describe(`conformance: ${name}`, () => {
     const cases = readCases(fileURLToPath(new URL(name, import.meta.url)));
     for (const testCase of cases.filter(({ when }) => !later.includes(when.op))) {

@@ -39,4 +39,8 @@ export const contradictions: Readonly<Record<string, string>> = {
   'V3I-07': 'Version 4 finds an installed agent by its folder and writes no entry into agents.toml.',
   'V3I-08': 'Version 4 finds an installed agent by its folder and writes no entry into agents.toml.',
   'V3I-14': 'Version 4 installs into the skills folder; the scripts of a skill arrive there.',
+  'GT-05':
+    'Section 14 of the design: the tool is listed as answerQuestion, its name in the specification; a call as answer_question is taken too.',
+  'RL-19':
+    'Section 7 of the design: a verdict is a call with a schema, so a denial without a reason is sent back to the reviewer.',
 };

@@ -81,6 +81,23 @@ const checks: Readonly<Record<string, Check>> = {
       ? wrong.map(([path]) => `${path} is ${show(world.read(path))}`).join('; ')
       : undefined;
   },
+  prompt_contains: (wanted, { prompt, prompts }) =>
+    isRecord(wanted)
+      ? Object.entries(wanted)
+          .map(([number, parts]) => missing(parts, (prompts as string[])[Number(number) - 1]))
+          .find(fault => fault !== undefined)
+      : missing(wanted, prompt),
+  tools_include: (wanted, { tools }) => lacking(wanted, tools),
+  tools_exclude: (wanted, { tools }) => {
+    const there = strings(wanted).filter(name => strings(tools).includes(name));
+    return there.length > 0 ? `has ${there.join(', ')}` : undefined;
+  },
+  reply_contains: (wanted, { reply }) => missing(wanted, reply),
+  progress_contains: (wanted, { progress }) => missing(wanted, progress),
+  lines_between: (wanted, { lines }) => {
+    const [least = 0, most = 0] = Array.isArray(wanted) ? wanted.map(Number) : [];
+    return Number(lines) >= least && Number(lines) <= most ? undefined : `has ${show(lines)} lines`;
+  },
   columns: inOrder,
   columns_v3: inOrder,
   columns_v4_code: inOrder,
@@ -162,6 +179,11 @@ const folder = (base: unknown, world: CaseWorld): string =>
 function missing(wanted: unknown, text: unknown): string | undefined {
   const lacking = strings(wanted).filter(part => typeof text !== 'string' || !text.includes(part));
   return lacking.length > 0 ? `${show(text)} lacks ${lacking.map(show).join(', ')}` : undefined;
+}
+
+function lacking(wanted: unknown, list: unknown): string | undefined {
+  const absent = strings(wanted).filter(name => !strings(list).includes(name));
+  return absent.length > 0 ? `${show(list)} lacks ${absent.join(', ')}` : undefined;
 }
 
 function present(wanted: unknown, text: unknown): string | undefined {

@@ -12,11 +12,13 @@ import { logOperations } from './ops/log.ts';
 import { mcpOperations } from './ops/mcp.ts';
 import { packOperations } from './ops/packs.ts';
 import { pickingOperations } from './ops/picking.ts';
+import { projectContextOperations } from './ops/projectContext.ts';
 import { providerOperations } from './ops/providers.ts';
 import { routingOperations } from './ops/routing.ts';
 import { runOperations } from './ops/runs.ts';
 import { skillOperations } from './ops/skills.ts';
 import { toolOperations } from './ops/tools.ts';
+import { workflowOperations } from './ops/workflow.ts';
 
 /** Does what a case says and tells what is to be seen afterwards; throws `NotBuilt` where the product cannot do it yet. */
 export type Operation = (testCase: ConformanceCase, world: CaseWorld) => Promise<Observed>;
@@ -45,4 +47,6 @@ export const operations: Operations = {
   ...mcpOperations,
   ...commandLineOperations,
   ...pickingOperations,
+  ...workflowOperations,
+  ...projectContextOperations,
 };

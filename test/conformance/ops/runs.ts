@@ -94,7 +94,8 @@ async function execute(
   };
 }
 
-function terminalFor(screen: { stdout: string }): Terminal {
+/** Returns a terminal whose output is kept. */
+export function terminalFor(screen: { stdout: string }): Terminal {
   const same = (text: string): string => text;
   return {
     out(text) {
