@@ -21,16 +21,16 @@ export interface HouseFigures {
 
 /**
  * Lower a limit here when its figure has become lower. The design allows 22 rooms, 120 arrows, 240 files and 50 with one importer for
- * what runs one skill; the long work adds a room, its arrows down, and at most 45 files.
+ * what runs one skill; the long work adds two rooms, their arrows down, and about 65 files, the first hour about 20.
  */
 export const limits: HouseFigures = {
-  rooms: 23,
+  rooms: 24,
   floors: 9,
-  arrows: 132,
+  arrows: 140,
   arrowsUp: 0,
   circles: 0,
-  files: 291,
-  oneImporter: 45,
+  files: 325,
+  oneImporter: 48,
 };
 
 /** Returns the source files of the project by path from its root. */
