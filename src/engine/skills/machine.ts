@@ -123,10 +123,7 @@ function sitesOf(
 ): string[] | undefined {
   const real = realOf(program);
   const home = env['HOME'] ?? env['USERPROFILE'];
-  if (platform === 'win32') {
-    const lib = join(dirname(real), 'Lib');
-    return existsSync(join(lib, 'os.py')) ? [join(lib, 'site-packages')] : undefined;
-  }
+  if (platform === 'win32') return sitesOnWindows(real, env);
   // A program of another name that starts Python could look anywhere.
   if (!/^python[\d.]*$/.test(basename(real))) return undefined;
   const prefix = dirname(dirname(real));
@@ -155,6 +152,23 @@ function sitesOf(
   const settings = textOf(join(environment, 'pyvenv.cfg'));
   if (settings === '') return shared;
   const alone = join(lib(environment), 'site-packages');
+  return /^include-system-site-packages\s*=\s*true/im.test(settings) ? [alone, ...shared] : [alone];
+}
+
+/** There, what a person installs without rights for all lies in their own folder, below the version without its dot. */
+function sitesOnWindows(real: string, env: Readonly<Record<string, string>>): string[] | undefined {
+  const settings = textOf(join(dirname(dirname(real)), 'pyvenv.cfg'));
+  const home = settings === '' ? dirname(real) : /^home\s*=\s*(.+)$/im.exec(settings)?.[1]?.trim();
+  if (home === undefined || !existsSync(join(home, 'Lib', 'os.py'))) return undefined;
+  const version = namesIn(home).flatMap(name => /^python(3\d+)\.dll$/i.exec(name)?.[1] ?? [])[0];
+  const roaming = env['APPDATA'];
+  if (version === undefined || roaming === undefined) return undefined;
+  const shared = [
+    join(home, 'Lib', 'site-packages'),
+    join(roaming, 'Python', `Python${version}`, 'site-packages'),
+  ];
+  if (settings === '') return shared;
+  const alone = join(dirname(dirname(real)), 'Lib', 'site-packages');
   return /^include-system-site-packages\s*=\s*true/im.test(settings) ? [alone, ...shared] : [alone];
 }
 

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Missing } from './agent.ts';
 import type { Machine } from './machine.ts';
-import { type SkillTexts, textOf } from './skillTexts.ts';
+import { pythonIn, type SkillTexts, textOf } from './skillTexts.ts';
 
 /** Scripts that are read, and entries of one kind that are reported. More would say nothing new. */
 export const mostScripts = 60;
@@ -97,7 +97,9 @@ export function missingPython(texts: SkillTexts, machine: Machine): Missing[] {
   // Otherwise the author says with these which Python it is, and what comes with it.
   if (/\b(?:venv|virtualenv|conda|poetry)\b/.test(skill.body)) return [];
   if (!isRunPlainly && /\buvx? /.test(skill.body)) return [];
-  const modules = importedModules(texts, scripts);
+  // A text in Python that imports a module of the skill tells the model to do the same.
+  const taught = importsOf(pythonIn(skill.body)).flatMap(module => ownModules(module, files).paths);
+  const modules = importedModules(texts, [...new Set([...scripts, ...taught])]);
   const declared = skill.metadata.requires.pip ?? [];
   if (modules.size === 0 && declared.length === 0) return [];
   const python = machine.python();
@@ -138,15 +140,20 @@ function importedModules({ skill, files }: SkillTexts, scripts: readonly string[
   for (let at = 0; at < queue.length && at < mostScripts; at++) {
     const script = queue[at]!;
     for (const module of importsOf(textOf(join(skill.dir, script)))) {
-      const [top = '', next] = module.split('.');
-      const own = files.filter(path => new RegExp(`(?:^|/)${top}(?:\\.py|/.*\\.py)$`).test(path));
-      for (const path of own)
-        if (!queue.includes(path) && (path.endsWith(`${top}.py`) || path.endsWith(`/${next}.py`)))
-          queue.push(path);
-      if (own.length === 0 && !ofPython.has(top) && !found.has(module)) found.set(module, script);
+      const { isOwn, paths } = ownModules(module, files);
+      for (const path of paths) if (!queue.includes(path)) queue.push(path);
+      if (!isOwn && !ofPython.has(module.split('.')[0]!) && !found.has(module)) found.set(module, script);
     }
   }
   return found;
+}
+
+/** Returns the files of the skill that an import loads, as far as its first two names tell. */
+function ownModules(module: string, files: readonly string[]): { isOwn: boolean; paths: string[] } {
+  const [top = '', next] = module.split('.');
+  const own = files.filter(path => new RegExp(`(?:^|/)${top}(?:\\.py|/.*\\.py)$`).test(path));
+  const paths = own.filter(path => path.endsWith(`${top}.py`) || path.endsWith(`/${next}.py`));
+  return { isOwn: own.length > 0, paths };
 }
 
 /**

@@ -123,6 +123,13 @@ export function commandsIn(text: string): TextCommand[] {
   return blocks.flatMap(({ lines }) => commandLines(lines).flatMap(simpleCommands)).slice(0, mostCommands);
 }
 
+/** Returns the code of the fenced blocks in Python. */
+export const pythonIn = (text: string): string =>
+  fencedBlocks(text)
+    .filter(({ language }) => /^(?:python3?|py)$/.test(language))
+    .flatMap(({ lines }) => lines)
+    .join('\n');
+
 /** Returns the commands between single backticks outside of fenced blocks, in their order. Most such words are no commands. */
 export function inlineCommandsIn(text: string): TextCommand[] {
   const pieces = [...proseOf(text).matchAll(/(?<!`)`([^`\n]{3,300})`(?!`)/g)];
