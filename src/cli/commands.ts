@@ -306,10 +306,10 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       inner: [
         {
           name: 'explain',
-          description: 'say how a call would be decided on',
+          description: 'say how a call would be decided on; without one, list the rules that hold by default',
           arguments: [
-            new Argument('<tool>'),
-            new Argument('<input>', 'as JSON, for example \'{"path": "notes.md"}\''),
+            new Argument('[tool]'),
+            new Argument('[input]', 'as JSON, for example \'{"path": "notes.md"}\''),
           ],
           options: [new Option('--agent <name>', 'in a run of this agent'), json()],
           run: async ({ words: [tool, input], options, terminal }) =>

@@ -10,6 +10,7 @@ import {
   permissionId,
   revokePermission,
 } from '../engine/policy/grants.ts';
+import { type DefaultRule, defaultRule, defaultRules } from '../engine/policy/question.ts';
 import { Telos } from '../engine/telos.ts';
 import { type AgentCard, describeCard } from '../protocol/agentCard.ts';
 import type { JsonObject } from '../protocol/run.ts';
@@ -76,13 +77,20 @@ export interface PolicyOptions extends ConfigOptions {
   json?: boolean;
 }
 
-/** Returns the exit code: 2 if the input is not a JSON object. */
+/** Lists the default rules if `tool` is empty. Returns the exit code: 2 if the input is not a JSON object. */
 export async function policyExplainCommand(
   tool: string,
   json: string,
   options: PolicyOptions,
   terminal: Terminal,
 ): Promise<number> {
+  if (tool === '') {
+    const lines = Object.entries(defaultRules).map(
+      ([name, rule]) => `${name}: ${actionOf(rule)}\n  ${rule.when}`,
+    );
+    terminal.out(`${options.json ? terminalJson(defaultRules) : lines.join('\n')}\n`);
+    return 0;
+  }
   const input = objectIn(json);
   if (!input) {
     terminal.say(`The input of ${terminalText(tool)} is not a JSON object such as '{"path": "notes.md"}'.`);
@@ -99,11 +107,20 @@ export async function policyExplainCommand(
   if ('subject' in decision) lines.push(`What: ${decision.subject}`);
   if ('folder' in decision && decision.folder) lines.push(`In: ${decision.folder}`);
   if ('reason' in decision) lines.push(`Why: ${decision.reason}`);
+  const rule = defaultRule(decision.rule);
+  if (rule) lines.push(`Default rule: ${rule.when} (${actionOf(rule)})`);
   if (decision.action === 'ask' && decision.toAllow)
     lines.push(`To allow it beforehand: ${remedyText(decision.toAllow)}`);
   terminal.out(`${lines.map(exactText).join('\n')}\n`);
   return 0;
 }
+
+const longestYes = { once: 'this call', run: 'this run', always: 'always' } as const;
+
+const actionOf = ({ action, yes }: DefaultRule): string =>
+  yes === undefined
+    ? action
+    : `${action}; a yes is for ${longestYes[yes]}${yes === 'once' ? '' : ' at most'}`;
 
 /** Lists the granted permissions. Returns the exit code. */
 export async function policyListCommand(options: PolicyOptions, terminal: Terminal): Promise<number> {

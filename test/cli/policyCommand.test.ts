@@ -52,4 +52,18 @@ describe('telos policy', () => {
     assert.match(stderr, /Nothing is granted under 1\. .*telos policy list.*another one/);
     assert.equal(readFileSync(file(), 'utf8'), before);
   });
+
+  it('cites the default rule that decides, and lists them all', async () => {
+    const { code, stdout } = await home.run(['policy', 'explain', 'read_file', '{"path": "/srv/.env"}']);
+    assert.equal(code, 0);
+    assert.match(stdout, /^ask \(rule read\.sensitive\)\n/);
+    assert.match(stdout, /\nDefault rule: .*passwords.* \(ask; a yes is for this run at most\)/);
+    const all = await home.run(['policy', 'explain']);
+    assert.equal(all.code, 0);
+    assert.match(all.stdout, /^floor\.telos-files: deny\n {2}A call reads/);
+    assert.match(all.stdout, /\nrun\.compute: allow\n/);
+    const rules = JSON.parse((await home.run(['policy', 'explain', '--json'])).stdout);
+    assert.equal(rules['write.executed'].action, 'ask');
+    assert.equal((await home.run(['policy', 'explain', 'read_file'])).code, 2);
+  });
 });

@@ -74,7 +74,7 @@ function inMode(decision: Decision, wanted: PolicySubject, context: PolicyContex
   if (context.mode !== 'review' || action !== 'allow' || rule === 'grant.run') return decision;
   if (wanted.kind !== 'write' && rule !== 'card.command') return decision;
   const sentences = [sentence('You chose to review each change before it is made.')];
-  const question = { rule: 'mode.review', reason: spoken(sentences), sentences, never: 'always' } as const;
+  const question = { rule: 'mode.review', reason: spoken(sentences), sentences };
   return { ...ask(wanted, question, context), allowedBy: rule };
 }
 
@@ -183,7 +183,7 @@ async function alwaysAsked(wanted: PolicySubject, context: PolicyContext): Promi
 }
 
 const askEachTime = (wanted: PolicySubject, rule: string, reason: string, context: PolicyContext): Ask =>
-  ask(wanted, { rule, reason: reason + ownWords(wanted), never: 'run and always' }, context);
+  ask(wanted, { rule, reason: reason + ownWords(wanted) }, context);
 
 /** Returns how the content of a call can leave this machine; undefined if it cannot. */
 function wayOut(

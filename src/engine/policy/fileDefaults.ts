@@ -22,7 +22,7 @@ export async function decideOnRead(
   const secret = [path, wanted.named ?? path].find(isSensitive);
   if (secret !== undefined) {
     const reason = `${secret} looks like it holds keys, passwords or other secrets.`;
-    return ask(wanted, { rule: 'read.sensitive', reason, never: 'always' }, context);
+    return ask(wanted, { rule: 'read.sensitive', reason }, context);
   }
   if ((await folderHolding(path, acceptedFolders(context, unaccepted), home)) !== undefined)
     return allow('read.own-folders', path);
@@ -124,7 +124,7 @@ export async function decideOnPlace(
   const reason = obeyed ?? asProgram;
   if (reason !== undefined) {
     const told = `${reason} ${whateverIsWritten}`;
-    const question = ask(wanted, { rule: 'write.executed', reason: told, never: 'always' }, context);
+    const question = ask(wanted, { rule: 'write.executed', reason: told }, context);
     return asProgram === undefined && ownFolder === undefined ? unlessPromised(question, context) : question;
   }
   // A working folder inside the pack is for work. A pack inside the working folder is still the pack.
@@ -132,11 +132,11 @@ export async function decideOnPlace(
   const isWork = inWork && worksInside && (await isNoPartOf(path, context));
   if (isWork && isCode(path) && (await reviewOf(context))?.files.work?.state === 'left out') {
     const reason = `${path} is code in the agent's own folder, which the agent's scripts may load by its name. ${whateverIsWritten}`;
-    return ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
+    return ask(wanted, { rule: 'write.pack', reason }, context);
   }
   if (ownFolder !== undefined && !isWork) {
     const reason = `${path} is part of the agent itself, which may work differently afterwards. ${whateverIsWritten}`;
-    const question = ask(wanted, { rule: 'write.pack', reason, never: 'always' }, context);
+    const question = ask(wanted, { rule: 'write.pack', reason }, context);
     const review = await reviewOf(context);
     const { work: inner } = review?.files ?? {};
     if (inner?.state !== 'empty' || !isInside(inner.path, path)) return question;

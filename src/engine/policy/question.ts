@@ -1,19 +1,36 @@
 /** Words the question about a call, and binds what an answer grants to the files that the agent has now. */
-import type { Remedy } from '../../protocol/run.ts';
+import type { ApprovalScope, Remedy } from '../../protocol/run.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { tomlString } from '../files/settingsFile.ts';
 import type { AgentFiles } from './agentFiles.ts';
 import type { ReviewState } from './agentReviews.ts';
-import type { Ask, PolicyContext } from './decision.ts';
+import type { Ask, Decision, PolicyContext } from './decision.ts';
+import rules from './defaults.json' with { type: 'json' };
 import type { RuleDraft } from './policyEdit.ts';
 import type { PolicyRule } from './policyFile.ts';
 import { draftFor } from './ruleMatch.ts';
 import { grantName, type PolicySubject } from './subject.ts';
 
 export type Question = Pick<Ask, 'rule' | 'reason' | 'sentences'> & {
-  /** Set if no rule is stored for it, because a lasting yes would be too wide or is seldom meant. */
-  never?: 'always' | 'run and always';
+  /** Set if a lasting yes would be too wide, although the rule allows one. */
+  never?: 'always';
 };
+
+/** A rule that holds if none of the user's does. */
+export interface DefaultRule {
+  action: Decision['action'];
+  /** How long a yes holds at most. A longer one would be too wide, or is seldom meant. */
+  yes?: ApprovalScope;
+  /** When it applies, in a sentence. */
+  when: string;
+}
+
+/** The default rules by name, in the order in which they are listed. */
+export const defaultRules = rules as Readonly<Record<string, DefaultRule>>;
+
+/** Returns the default rule of this name; undefined for a rule of the user. */
+export const defaultRule = (name: string): DefaultRule | undefined =>
+  Object.hasOwn(defaultRules, name) ? defaultRules[name] : undefined;
 
 /** Length of the description that a server gives of its tool, in characters. A longer one would hide the rest of the question. */
 const longestDescription = 1000;
@@ -30,10 +47,11 @@ export function ownWords(wanted: PolicySubject): string {
 /** Returns the question about a call. */
 export function ask(wanted: PolicySubject, question: Question, context: PolicyContext): Ask {
   const { never, rule, reason, sentences } = question;
-  const draft = never ? undefined : draftFor(wanted, context);
+  const longest = defaultRule(rule)?.yes ?? 'once';
+  const draft = never || longest !== 'always' ? undefined : draftFor(wanted, context);
   const danger = wanted.kind === 'command' && wanted.dangers.length > 0 ? wanted.dangers : undefined;
   const isOffered = draft && context.rules && !danger;
-  const scopes = ['once', ...(never === 'run and always' ? [] : ['run'])] as Ask['scopes'];
+  const scopes: Ask['scopes'] = longest === 'once' ? ['once'] : ['once', 'run'];
   return {
     action: 'ask',
     rule,
