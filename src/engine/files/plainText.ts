@@ -50,6 +50,22 @@ export function withoutPartialStart(bytes: Buffer): Buffer {
   return bytes.subarray(start);
 }
 
+/**
+ * Returns the text if it has at most so many bytes. Otherwise returns its head and its tail, at whole characters, with a note
+ * between them, which is given the whole size.
+ */
+export function cutMiddle(text: string, most: number, note: (bytes: number) => string): string {
+  // No character of JavaScript has more bytes.
+  if (text.length * 3 <= most) return text;
+  const bytes = Buffer.from(text, 'utf8');
+  if (bytes.length <= most) return text;
+  const between = note(bytes.length);
+  const half = Math.max(0, Math.floor((most - Buffer.byteLength(between)) / 2));
+  const head = withoutPartialEnd(bytes.subarray(0, half));
+  const tail = withoutPartialStart(bytes.subarray(bytes.length - half));
+  return head.toString('utf8') + between + tail.toString('utf8');
+}
+
 /** Spaces of other widths can be seen, and people have them in names of files. */
 const invisible = new RegExp(`(?!\\p{Zs})${unseen.source}`, 'gu');
 

@@ -17,6 +17,7 @@ import type { ErrorCode, Message, RoutingModel, RunEvent, RunOutcome, Usage } fr
 import { noUsage } from '../../protocol/usage.ts';
 import { makeOwnFolders, openOwn } from '../files/atomicWrite.ts';
 import { jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
+import { cutMiddle } from '../files/plainText.ts';
 import { mapStrings } from '../redact.ts';
 
 /** Written when a skill was chosen and starts. The first keys have the names and order of the log in the specification. */
@@ -155,7 +156,7 @@ export function appendLine(file: string, text: string, create = 0): void {
   }
 }
 
-/** Lengths that the strings of a too long record are cut to, tried in turn until the record fits. In characters. */
+/** Lengths that the strings of a too long record are cut to, tried in turn until the record fits. In bytes. */
 const cutLengths = [256 * 1024, 32 * 1024, 4 * 1024];
 
 function recordLine(record: LogRecord): string {
@@ -174,15 +175,9 @@ function recordLine(record: LogRecord): string {
 /** Two bytes are reserved for the newlines around the line. */
 const fits = (line: string): boolean => Buffer.byteLength(line) <= maxRecordBytes - 2;
 
-/**
- * Returns the head and tail of a text longer than `length`, with a note about the part between them. `length` is in characters.
- */
-export function cutText(text: string, length: number): string {
-  if (text.length <= length) return text;
-  const half = Math.floor(length / 2);
-  const note = `[... ${text.length - 2 * half} characters left out of the log ...]`;
-  return `${text.slice(0, half)}\n${note}\n${text.slice(-half)}`;
-}
+/** Returns the text, without its middle if it has more bytes. */
+export const cutText = (text: string, most: number): string =>
+  cutMiddle(text, most, bytes => `\n[... ${bytes} bytes, of which the middle is left out of the log ...]\n`);
 
 /** Returns the first message and as many of the last ones as fit, with a note about the rest. */
 function endsOf(messages: readonly Message[]): Message[] {

@@ -2,6 +2,7 @@
 
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
+import { cutMiddle } from '../files/plainText.ts';
 import { keepAdditions } from '../policy/grants.ts';
 import { reviewOf } from '../policy/question.ts';
 import { resolveCall } from '../policy/resolveCall.ts';
@@ -203,19 +204,13 @@ function resultBlock(call: ToolCall, result: ToolResult): ToolResultBlock {
   return { type: 'tool_result', tool_use_id: call.id, content, is_error: result.isError };
 }
 
-/** Keeps the head and the tail of a long result, cut at whole characters, and adds its full length. */
+/** Keeps the head and the tail of a long result, and says how long it is. */
 function withinLimit(result: ToolResult): ToolResult {
-  const bytes = Buffer.from(result.content, 'utf8');
-  if (bytes.length <= maxResultBytes) return result;
-  const note = `\n\n[... cut: the result has ${result.wholeSize ?? bytes.length} bytes, of which the middle is left out ...]\n\n`;
-  const half = Math.floor((maxResultBytes - Buffer.byteLength(note)) / 2);
-  const head = bytes
-    .subarray(0, half)
-    .toString('utf8')
-    .replace(/\uFFFD+$/, '');
-  const tail = bytes
-    .subarray(bytes.length - half)
-    .toString('utf8')
-    .replace(/^\uFFFD+/, '');
-  return { ...result, content: head + note + tail };
+  const content = cutMiddle(
+    result.content,
+    maxResultBytes,
+    bytes =>
+      `\n\n[... cut: the result has ${result.wholeSize ?? bytes} bytes, of which the middle is left out ...]\n\n`,
+  );
+  return content === result.content ? result : { ...result, content };
 }
