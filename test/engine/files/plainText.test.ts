@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { escapeInvisible } from '../../../src/engine/files/plainText.ts';
+import { cutMiddle, escapeInvisible } from '../../../src/engine/files/plainText.ts';
 
 describe('names with characters that cannot be seen', () => {
   it('are shown with their code points, so that they cannot pose as others', () => {
@@ -22,5 +22,24 @@ describe('names with characters that cannot be seen', () => {
       'שלום.md',
     ])
       assert.equal(escapeInvisible(name), name);
+  });
+});
+
+describe('a text that is too long', () => {
+  const note = (bytes: number): string => `[${bytes}]`;
+
+  it('keeps its head and its tail within the limit, at whole characters', () => {
+    for (const most of [20, 21, 22, 23, 24])
+      for (const text of ['ä'.repeat(500), '🌱'.repeat(300), 'a€'.repeat(300)]) {
+        const cut = cutMiddle(text, most, note);
+        const [head = '', tail = ''] = cut.split(`[${Buffer.byteLength(text)}]`);
+        assert.ok(Buffer.byteLength(cut) <= most && head !== '' && tail !== '', cut);
+        assert.ok(text.startsWith(head) && text.endsWith(tail), cut);
+      }
+  });
+
+  it('is counted in bytes, and stays as it is if it fits', () => {
+    assert.equal(cutMiddle('ää', 4, note), 'ää');
+    assert.equal(cutMiddle('äää', 4, note), '[6]');
   });
 });
