@@ -8,6 +8,7 @@ import { largeResultFigures } from './largeResults.ts';
 import { longLifeFigures } from './longLife.ts';
 import { manyRunsFigures } from './manyRuns.ts';
 import { mcpFaultFigures } from './mcpFaults.ts';
+import { planFigures } from './plans.ts';
 import { endlessOutputFigures, processShapeFigures } from './processes.ts';
 import { retryFigures } from './retries.ts';
 import { streamCutFigures } from './streamCuts.ts';
@@ -29,6 +30,7 @@ export const measurements: readonly Measurement[] = [
   { name: 'long-life', measure: longLifeFigures },
   { name: 'endless-output', measure: endlessOutputFigures, onlyWaits: true },
   { name: 'kills', measure: killFigures },
+  { name: 'plan', measure: planFigures, hasQuick: true },
   { name: 'appends', measure: appendFigures, hasQuick: true },
   { name: 'stream-cuts', measure: streamCutFigures, hasQuick: true },
   { name: 'retries', measure: retryFigures, hasQuick: true },

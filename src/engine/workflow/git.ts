@@ -74,7 +74,8 @@ export class Git {
   readonly #env: Environment;
   readonly #point: FaultPoint;
   readonly #place: Place | undefined;
-  #identity: Promise<Environment> | undefined;
+  /** Asked once for all work trees. */
+  #asked: { identity?: Promise<Environment> } = {};
 
   /** `dir` lies in the repository. With a `place`, every call works on that work tree, whatever a `.git` file there says. */
   constructor(
@@ -91,7 +92,7 @@ export class Git {
   /** Returns the same for another work tree of the repository, whose own folder below `.git` is known. */
   at(place: Place): Git {
     const git = new Git(place.workTree, this.#env, { point: this.#point, place });
-    git.#identity = this.#identity;
+    git.#asked = this.#asked;
     return git;
   }
 
@@ -152,7 +153,7 @@ export class Git {
 
   /** The person's name for commits; one of Telos where git knows none. */
   identity(): Promise<Environment> {
-    this.#identity ??= this.#call(['-c', 'user.useConfigOnly=true', 'var', 'GIT_AUTHOR_IDENT']).then(
+    this.#asked.identity ??= this.#call(['-c', 'user.useConfigOnly=true', 'var', 'GIT_AUTHOR_IDENT']).then(
       ({ code }) => {
         if (code === 0) return {};
         const [name, email] = ['Telos', 'telos@localhost'];
@@ -162,7 +163,7 @@ export class Git {
         };
       },
     );
-    return this.#identity;
+    return this.#asked.identity;
   }
 
   /** Returns for example `[2, 39, 5]`. Throws TelosError `config` if git cannot be started. */
@@ -253,10 +254,15 @@ export class Git {
     return (await this.dirtyFiles()).length === 0;
   }
 
-  /** Returns the work tree in which a branch is checked out. Moving the branch would make that tree look edited. */
-  async checkedOutAt(branch: string): Promise<string | undefined> {
-    const format = '--format=%(worktreepath)';
-    return (await this.read(['for-each-ref', format, '--', `refs/heads/${branch}`])).trim() || undefined;
+  /**
+   * Returns the commit of a branch and the work tree in which it is checked out, as far as there are such. Moving a branch that is
+   * checked out would make that tree look edited.
+   */
+  async branch(name: string): Promise<{ tip?: string; checkedOut?: string }> {
+    const format = '--format=%(objectname) %(worktreepath)';
+    const line = await this.read(['for-each-ref', format, '--', `refs/heads/${name}`]);
+    const [, tip, checkedOut] = /^(\S+) (.*)$/.exec(line) ?? [];
+    return { ...(tip && { tip }), ...(checkedOut && { checkedOut }) };
   }
 }
 

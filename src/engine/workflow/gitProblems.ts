@@ -43,7 +43,7 @@ const notARepository = (repo: string, said: string): string =>
 
 async function stopsOf(git: Git, branch: string | undefined): Promise<GitProblem[]> {
   const found: GitProblem[] = [];
-  const where = branch === undefined ? undefined : await git.checkedOutAt(branch);
+  const where = branch === undefined ? undefined : (await git.branch(branch)).checkedOut;
   if (where !== undefined)
     found.push({
       text: `The plan's branch ${branch} is checked out in ${where}, where its files would seem edited whenever a story passes. Switch to another branch there.`,

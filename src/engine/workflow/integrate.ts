@@ -72,10 +72,9 @@ export type Integrated =
 export async function integrate(git: Git, order: Integration): Promise<Integrated> {
   const { base, branch, commit, parent, followedBy, isOurs = () => true } = order;
   for (;;) {
-    const where = await git.checkedOutAt(branch);
-    if (where !== undefined) return { kind: 'checked-out', where };
+    const { tip: present, checkedOut } = await git.branch(branch);
+    if (checkedOut !== undefined) return { kind: 'checked-out', where: checkedOut };
     const ref = `refs/heads/${branch}`;
-    const present = await git.tip(ref);
     const tip = present ?? base;
     if (tip !== parent) {
       const there = await alreadyThere(git, order);

@@ -54,7 +54,10 @@ export async function takeRunner(folder: PlanFolder, door: string): Promise<Take
     const present = latest(folder);
     if (present && isAlive(present)) return { kind: 'busy', runner: present.runner };
     const number = (present?.number ?? 0) + 1;
-    const runner: Runner = { ...thisProcess(), mark: randomUUID(), door, since: new Date().toISOString() };
+    const previous = present?.runner.ended ? undefined : present?.runner;
+    // A mark goes on until a runner ends by itself: one that is killed while it takes over has not ended what the one before left.
+    const mark = previous?.mark || randomUUID();
+    const runner: Runner = { ...thisProcess(), mark, door, since: new Date().toISOString() };
     const file = fileOf(folder, number);
     if (!(await createWhole(file, `${JSON.stringify(runner)}\n`))) continue;
     // The file of this number may have been deleted when a higher one was made meanwhile.
@@ -64,7 +67,6 @@ export async function takeRunner(folder: PlanFolder, door: string): Promise<Take
     }
     for (const lower of numbersIn(folder))
       if (lower < number) await rm(fileOf(folder, lower), { force: true });
-    const previous = present?.runner.ended ? undefined : present?.runner;
     return { kind: 'taken', lock: hold(folder, number, runner, previous) };
   }
 }
@@ -167,10 +169,11 @@ function isSameBoot(one: string, other: string): boolean {
 
 function hold(folder: PlanFolder, number: number, runner: Runner, previous: Runner | undefined): RunnerLock {
   const file = fileOf(folder, number);
+  const text = `${JSON.stringify(runner)}\n`;
   const lost = new AbortController();
   const isOurs = (): boolean => {
     try {
-      return numbersIn(folder).at(-1) === number && readFileSync(file, 'utf8').includes(runner.mark);
+      return numbersIn(folder).at(-1) === number && readFileSync(file, 'utf8') === text;
     } catch {
       return false;
     }

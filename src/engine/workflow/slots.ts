@@ -77,6 +77,12 @@ export class Slots {
     return slot;
   }
 
+  /** Returns the numbers of the work trees that there are. */
+  numbers(): number[] {
+    const numbers = readdirSync(this.root).flatMap(name => /^slot-(\d{1,4})$/.exec(name)?.[1] ?? []);
+    return numbers.map(Number).sort((one, other) => one - other);
+  }
+
   /** Returns the work tree of that number as it is, or undefined if it was not made or cannot be used. */
   async find(number: number): Promise<Slot | undefined> {
     const dir = join(this.root, `slot-${number}`);
@@ -154,9 +160,8 @@ export class Slots {
       await rename(join(slot.dir, '.git'), this.#aside('git')).catch(() => undefined);
       await writeWhole(join(slot.dir, '.git'), pointer);
     }
-    // First without the branch that HEAD may have been pointed to, which would move with a reset.
-    await slot.git.run(['update-ref', '--no-deref', 'HEAD', tip]);
-    await slot.git.run(['reset', '--hard', '--quiet']);
+    // Moves no branch, even if a command has pointed HEAD to one.
+    await slot.git.run(['checkout', '--detach', '--force', '--quiet', tip]);
     const { keep, link, copy } = this.#settings.slot;
     const kept = [...keep, ...link, ...copy].flatMap(path => ['-e', excludePattern(path)]);
     await slot.git.run(['clean', '-ffdxq', ...kept]);
@@ -281,6 +286,45 @@ export class Slots {
     });
   }
 
+  /** Keeps the files of a work tree if no commit of the plan has them. Returns the ref that does now, or undefined. */
+  async keepUnknown(slot: Slot): Promise<string | undefined> {
+    const head = await slot.git.tip('HEAD');
+    if (head === undefined) return undefined;
+    const known = await this.#keptTrees();
+    const ref = `refs/telos/${this.#folder.name}/left/slot-${slot.number}-${Date.now().toString(36)}`;
+    const left = await this.snapshot(slot, { ref, parent: head, message: 'Left in a work tree' });
+    if (left && !known.has(left.tree)) return ref;
+    if (left) await this.#git.run(['update-ref', '-d', ref, left.commit]);
+    return undefined;
+  }
+
+  /** Removes git's own lock files of the plan's work trees, refs and branch, which only a killed git leaves. */
+  async removeGitLocks(): Promise<string[]> {
+    const removed: string[] = [];
+    const refs = join(this.#commonDir, 'refs');
+    const admins = this.numbers().flatMap(number => this.#adminOf(join(this.root, `slot-${number}`)) ?? []);
+    const folders = [
+      ...admins,
+      ...admins.map(admin => join(admin, 'logs')),
+      ...foldersBelow(join(refs, 'telos', this.#folder.name)),
+    ];
+    const found = folders.flatMap(folder =>
+      namesIn(folder)
+        .filter(name => name.endsWith('.lock'))
+        .map(name => join(folder, name)),
+    );
+    for (const path of [...found, join(refs, 'heads', `${this.#settings.branch}.lock`)]) {
+      if (
+        await unlink(path).then(
+          () => true,
+          () => false,
+        )
+      )
+        removed.push(path);
+    }
+    return removed;
+  }
+
   /** Returns the trees of everything that the plan's refs and its branch keep. */
   async #keptTrees(): Promise<Set<string>> {
     const refs = [`refs/telos/${this.#folder.name}/`, `refs/heads/${this.#settings.branch}`];
@@ -319,6 +363,18 @@ function excludePattern(path: string): string {
   const escaped = path.replace(/[*?[\]\\!#]/g, '\\$&');
   return path.includes('/') ? `/${escaped}` : escaped;
 }
+
+function namesIn(folder: string): string[] {
+  return isFolder(folder) ? readdirSync(folder) : [];
+}
+
+const foldersBelow = (folder: string): string[] => [
+  folder,
+  ...namesIn(folder)
+    .map(name => join(folder, name))
+    .filter(isFolder)
+    .flatMap(foldersBelow),
+];
 
 const isFolder = (path: string): boolean =>
   lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;

@@ -32,6 +32,8 @@ export interface OpenAttempt {
   /** The guard found a change of what checks the work, and let it pass. */
   isJustified: boolean;
   verdict?: { tree: string; approved: boolean; text: string; items: readonly number[] };
+  /** Its commit is on the branch; only its end is not in the journal yet. */
+  commit?: string;
 }
 
 export interface StoryState {
@@ -165,10 +167,10 @@ function passStory(story: Progress, line: Extract<JournalLine, { type: 'story_pa
   story.streak = 0;
   story.unchanged = 0;
   delete story.why;
+  if (story.open && story.open.attempt === line.attempt) story.open.commit = line.commit;
   if (line.part) return;
   story.commit = line.commit;
   story.end = 'passed';
-  delete story.open;
 }
 
 function endAttempt(story: Progress, line: Extract<JournalLine, { type: 'attempt_ended' }>): void {
