@@ -1,0 +1,376 @@
+/** Takes over plans that people have already, in the formats of other tools, with their order and their done-marks. The source is only read. */
+import { createHash } from 'node:crypto';
+import { readdirSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { Story, StoryItem } from '../../protocol/plan.ts';
+import type { JsonObject } from '../../protocol/run.ts';
+import { TelosError } from '../errors.ts';
+import { describeFileError, errorCode } from '../files/paths.ts';
+import { readRegularFile } from '../files/settingsFile.ts';
+import { Journal } from './journal.ts';
+import { PlanFolder, slug } from './planFolder.ts';
+import { oneLine, printPrd } from './prdFile.ts';
+
+export type AdoptedFormat = 'ralph' | 'spec-kit' | 'kiro' | 'task-master' | 'bmad' | 'markdown';
+
+export interface Adopted {
+  format: AdoptedFormat;
+  /** What the plan is for, in one line. */
+  goal: string;
+  /** Text for plan.md: the documents that belong to the tasks. Empty if there are none. */
+  plan: string;
+  stories: readonly { story: Story; body: string }[];
+  /** The files that were read. Absolute. */
+  files: readonly string[];
+}
+
+/** A story as a format has it. Ids and files follow from its place. */
+interface Found {
+  title: string;
+  description?: string | undefined;
+  items: { text: string; done: boolean }[];
+  body?: string;
+  /** How others of the same source name it, and what it needs. */
+  key?: string;
+  needs?: readonly string[];
+}
+
+interface Read extends Omit<Adopted, 'stories' | 'files'> {
+  found: Found[];
+}
+
+const mostBytes = 4 * 1024 * 1024;
+const mostStories = 500;
+
+/**
+ * Returns the plan at a path: a file, or a folder that a tool keeps its plan in. `tag` chooses one of several lists of task-master.
+ * Throws TelosError `config` if there is nothing that can be read as a plan.
+ */
+export function adopt(path: string, tag?: string): Adopted {
+  const files: string[] = [];
+  const read: ReadFile = (...parts) => {
+    const file = join(...parts);
+    const text = textAt(file);
+    if (text !== undefined) files.push(file);
+    return text;
+  };
+  const source = isFolder(path) ? fromFolder(path, read, tag) : fromFile(path, read, tag);
+  const { found, ...rest } = source ?? { found: [] };
+  const stories = found.filter(({ items }) => items.length > 0).slice(0, mostStories);
+  if (!source || stories.length === 0)
+    throw new TelosError(
+      'config',
+      `${path} has no tasks that can be read. Name a prd.json, a tasks.md, a tasks.json, a story file, or Markdown with boxes (- [ ] …).`,
+    );
+  return { ...source, ...rest, stories: storiesOf(stories), files };
+}
+
+/**
+ * Makes a plan of what was read, and returns its folder. Its plan counts as approved, since a person has brought it; its card does not.
+ * A box that was ticked counts as accepted by the person. Throws TelosError `config` if the name is taken.
+ */
+export async function makeAdopted(
+  { goal, plan, stories, format }: Adopted,
+  repo: string,
+  name = slug(goal) || 'adopted',
+): Promise<PlanFolder> {
+  const folder = await PlanFolder.create(repo, name, goal);
+  const text = plan === '' ? `# ${goal}\n\nTaken over from ${format}.\n` : `${plan.trimEnd()}\n`;
+  await folder.write('plan.md', text);
+  for (const { story, body } of stories) await folder.write(story.prd, printPrd(story, body));
+  const journal = await Journal.open(folder.journal);
+  try {
+    await journal.append({ type: 'plan_written', digest: createHash('sha256').update(text).digest('hex') });
+    await journal.append({ type: 'plan_reviewed', decision: 'approved', comments: [], by: 'cli' });
+    await journal.append({ type: 'stories_written', stories: stories.map(({ story }) => story.id) });
+  } finally {
+    await journal.close();
+  }
+  return folder;
+}
+
+type ReadFile = (...parts: string[]) => string | undefined;
+
+function textAt(file: string): string | undefined {
+  try {
+    return readRegularFile(file, mostBytes)
+      .toString('utf8')
+      .replace(/^\uFEFF/, '');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined;
+    throw new TelosError('config', describeFileError(error, file), { cause: error });
+  }
+}
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+/** Looks for the file that names the tool. */
+function fromFolder(folder: string, read: ReadFile, tag: string | undefined): Read | undefined {
+  const names = ['prd.json', 'tasks.md', 'tasks.json', join('tasks', 'tasks.json')];
+  const name = names.find(one => statSync(join(folder, one), { throwIfNoEntry: false })?.isFile());
+  if (name !== undefined) return fromFile(join(folder, name), read, tag);
+  const found = readdirSync(folder)
+    .filter(one => /\.md$/i.test(one))
+    .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }))
+    .flatMap(one => fromFile(join(folder, one), read, tag) ?? []);
+  const [first] = found;
+  if (!first) return undefined;
+  return { ...first, goal: basename(folder), plan: '', found: found.flatMap(one => one.found) };
+}
+
+function fromFile(file: string, read: ReadFile, tag: string | undefined): Read | undefined {
+  const text = read(file);
+  if (text === undefined) throw new TelosError('config', `${file} does not exist.`);
+  if (/\.json$/i.test(file)) return fromJson(file, text, tag);
+  const folder = dirname(file);
+  if (basename(file) === 'tasks.md') {
+    const [requirements, design] = [read(folder, 'requirements.md'), read(folder, 'design.md')];
+    const plan = [requirements, design].flatMap(one => one?.trim() ?? []).join('\n\n');
+    if (requirements !== undefined || design !== undefined)
+      return { format: 'kiro', goal: basename(folder), plan, found: numberedTasks(text) };
+    if (/^\s*- \[[ xX]\] T\d+/m.test(text)) {
+      const [spec, design] = [read(folder, 'spec.md'), read(folder, 'plan.md')];
+      const documents = [spec, design].flatMap(one => one?.trim() ?? []).join('\n\n');
+      const goal = titleIn(spec ?? text) ?? basename(folder);
+      return { format: 'spec-kit', goal, plan: documents, found: sections(text, withoutTaskId) };
+    }
+  }
+  if (/^## +Tasks \/ Subtasks/m.test(text)) return bmadStory(file, text);
+  return { format: 'markdown', goal: titleIn(text) ?? basename(file), plan: '', found: sections(text) };
+}
+
+function fromJson(file: string, text: string, tag: string | undefined): Read | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new TelosError('config', `${file} is not JSON: ${why}`);
+  }
+  if (!isObject(value)) return undefined;
+  return Array.isArray(value['userStories']) ? ralph(value) : taskMaster(value, file, tag);
+}
+
+/** The list of the tool `ralph`: each story passes as a whole. */
+function ralph(plan: JsonObject): Read {
+  const found = objectsIn(plan['userStories'])
+    .map((story, at) => ({ story, rank: Number(story['priority'] ?? at), at }))
+    .sort((one, other) => one.rank - other.rank || one.at - other.at)
+    .map(({ story }): Found => {
+      const done = story['passes'] === true;
+      const criteria = textsIn(story['acceptanceCriteria']);
+      const title = textIn(story['title']) || textIn(story['id']);
+      return {
+        title,
+        description: textIn(story['description']),
+        items: (criteria.length > 0 ? criteria : [title]).map(text => ({ text, done })),
+        body: textIn(story['notes']) ? `## Notes\n${String(story['notes']).trim()}` : '',
+        key: textIn(story['id']),
+      };
+    });
+  const goal = textIn(plan['description']) || textIn(plan['project']) || 'A plan of ralph';
+  return { format: 'ralph', goal, plan: '', found };
+}
+
+/** The lists of task-master, one for each tag; older files have a single one. */
+function taskMaster(plan: JsonObject, file: string, tag: string | undefined): Read | undefined {
+  const lists = new Map<string, unknown>();
+  if (Array.isArray(plan['tasks'])) lists.set('master', plan['tasks']);
+  else
+    for (const [name, list] of Object.entries(plan))
+      if (isObject(list) && Array.isArray(list['tasks'])) lists.set(name, list['tasks']);
+  const chosen = tag ?? (lists.has('master') ? 'master' : [...lists.keys()][0]);
+  if (chosen === undefined) return undefined;
+  if (!lists.has(chosen))
+    throw new TelosError(
+      'config',
+      `${file} has no list '${chosen}'. Its lists: ${[...lists.keys()].join(', ')}.`,
+    );
+  const found = objectsIn(lists.get(chosen))
+    .filter(({ status }) => status !== 'cancelled')
+    .map((task): Found => {
+      const done = task['status'] === 'done';
+      const parts = objectsIn(task['subtasks']).map(part => ({
+        text: textIn(part['title']) || textIn(part['description']),
+        done: done || part['status'] === 'done',
+      }));
+      const title = textIn(task['title']);
+      const prose = [
+        ['Details', task['details']],
+        ['Test strategy', task['testStrategy']],
+      ].flatMap(([name, text]) => (textIn(text) ? [`## ${name}\n${String(text).trim()}`] : []));
+      return {
+        title,
+        description: textIn(task['description']),
+        items: parts.length > 0 ? parts.filter(({ text }) => text) : [{ text: title, done }],
+        body: prose.join('\n\n'),
+        key: String(task['id'] ?? ''),
+        needs: Array.isArray(task['dependencies']) ? task['dependencies'].map(String) : [],
+      };
+    });
+  return {
+    format: 'task-master',
+    goal: chosen === 'master' ? basename(dirname(file)) : chosen,
+    plan: '',
+    found,
+  };
+}
+
+/** A story file of BMAD: its tasks are the boxes, its acceptance criteria the definition of done. */
+function bmadStory(file: string, text: string): Read {
+  const title = (titleIn(text) ?? basename(file)).replace(/^Story +[\d.]+: */i, '');
+  const criteria = partOf(text, 'Acceptance Criteria');
+  const tasks = topBoxes(partOf(text, 'Tasks / Subtasks'));
+  const done = /^(?:## Status\s+|Status: *)(?:Done|Completed)/im.test(text);
+  const found: Found = {
+    title,
+    description: oneLine(partOf(text, 'Story').replaceAll('**', '')),
+    items: tasks.map(({ text: words, done: isDone }) => ({ text: words, done: done || isDone })),
+    body: criteria ? `## Definition of done\n${criteria}` : '',
+  };
+  return { format: 'bmad', goal: title, plan: '', found: [found] };
+}
+
+interface Line {
+  text: string;
+  heading?: { level: number; title: string };
+  box?: { indent: number; text: string; done: boolean };
+}
+
+/** Returns the lines of a text with their meaning. What is in a code fence is only text. */
+function linesOf(text: string): Line[] {
+  let fence: string | undefined;
+  return text.split(/\r?\n/).map((line): Line => {
+    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
+    if (mark && (fence === undefined || mark.startsWith(fence))) {
+      fence = fence === undefined ? mark : undefined;
+      return { text: line };
+    }
+    if (fence !== undefined) return { text: line };
+    const [, signs, title] = /^(#{1,6}) +(.*\S)/.exec(line) ?? [];
+    if (signs && title) return { text: line, heading: { level: signs.length, title } };
+    const [, blank = '', tick, words] = /^(\s*)[-*+] \[([ xX])\]\*? +(.*\S)/.exec(line) ?? [];
+    if (!words) return { text: line };
+    return {
+      text: line,
+      box: { indent: blank.replaceAll('\t', '    ').length, text: words, done: tick !== ' ' },
+    };
+  });
+}
+
+const titleIn = (text: string): string | undefined =>
+  linesOf(text)
+    .find(({ heading }) => heading?.level === 1)
+    ?.heading?.title.replace(/^(?:Feature Specification|Tasks|Implementation Plan): */i, '');
+
+/** Returns what stands below a heading of that name. */
+function partOf(text: string, name: string): string {
+  const lines = linesOf(text);
+  const from = lines.findIndex(({ heading }) => heading?.title.toLowerCase() === name.toLowerCase());
+  if (from < 0) return '';
+  const level = lines[from]?.heading?.level ?? 0;
+  const rest = lines.slice(from + 1);
+  const end = rest.findIndex(({ heading }) => heading !== undefined && heading.level <= level);
+  return (end < 0 ? rest : rest.slice(0, end))
+    .map(line => line.text)
+    .join('\n')
+    .trim();
+}
+
+/** Returns the outermost boxes. One with boxes below it is done if all of those are, or if it is ticked itself. */
+function topBoxes(text: string): { text: string; done: boolean }[] {
+  const boxes = linesOf(text).flatMap(({ box }) => (box ? [box] : []));
+  const least = Math.min(...boxes.map(({ indent }) => indent));
+  return boxes.filter(({ indent }) => indent === least);
+}
+
+const withoutTaskId = (text: string): string => text.replace(/^T\d+ +(?:\[P\] *)?(?:\[US\d+\] *)?/, '');
+
+/** Each heading with boxes is a story. Those below it only group its boxes. */
+function sections(text: string, worded: (text: string) => string = same): Found[] {
+  const lines = linesOf(text);
+  const level = levelOfStories(lines);
+  const found: Found[] = [];
+  let title = titleIn(text) ?? 'Tasks';
+  let isFresh = true;
+  for (const { heading, box } of lines) {
+    if (heading && heading.level <= level) {
+      title = heading.title;
+      isFresh = true;
+    }
+    if (!box) continue;
+    if (isFresh) found.push({ title: title.replace(/^Phase +[\w.]+: */i, ''), items: [] });
+    isFresh = false;
+    found.at(-1)?.items.push({ text: worded(box.text), done: box.done });
+  }
+  return found;
+}
+
+/** Returns the highest level of the headings with boxes below them, but for the title of the whole. */
+function levelOfStories(lines: readonly Line[]): number {
+  let open: number[] = [];
+  let highest = 6;
+  for (const { heading, box } of lines) {
+    if (heading) open = [...open.filter(level => level < heading.level), heading.level];
+    if (box) highest = Math.min(highest, ...open.filter(level => level > 1));
+  }
+  return highest;
+}
+
+const same = (text: string): string => text;
+
+/** Each outermost box is a story, and the boxes below it are its criteria. */
+function numberedTasks(text: string): Found[] {
+  const found: Found[] = [];
+  const notes: string[][] = [];
+  let least = Number.POSITIVE_INFINITY;
+  for (const { text: line, box } of linesOf(text)) {
+    if (!box) {
+      if (/^\s+[-*+] /.test(line)) notes.at(-1)?.push(line.trim());
+      continue;
+    }
+    const words = box.text.replace(/^\d+(?:\.\d+)*\.? +/, '');
+    if (box.indent <= least) {
+      least = box.indent;
+      found.push({ title: words, items: [], key: box.done ? 'done' : '' });
+      notes.push([]);
+    } else found.at(-1)?.items.push({ text: words, done: box.done });
+  }
+  return found.map(({ title, items, key }, at) => ({
+    title,
+    items: items.length > 0 ? items : [{ text: title, done: key === 'done' }],
+    body: (notes[at] ?? []).length > 0 ? `## Notes\n${(notes[at] ?? []).join('\n')}` : '',
+  }));
+}
+
+function storiesOf(found: readonly Found[]): { story: Story; body: string }[] {
+  const ids = found.map((_, at) => `US-${String(at + 1).padStart(3, '0')}`);
+  const idOf = new Map(found.flatMap(({ key }, at) => (key ? [[key, ids[at] ?? ''] as const] : [])));
+  const digits = Math.max(2, String(found.length).length);
+  return found.map(({ title, description, items, body = '', needs = [] }, at) => ({
+    story: {
+      id: ids[at] ?? '',
+      title: oneLine(title) || `Story ${at + 1}`,
+      ...(description && { description }),
+      prd: `prds/${String(at + 1).padStart(digits, '0')}-${slug(title) || 'story'}.md`,
+      role: 'coder',
+      dependsOn: needs.flatMap(key => idOf.get(key) ?? []),
+      touches: [],
+      checks: [],
+      items: items.map(
+        ({ text, done }, index): StoryItem => ({ number: index + 1, text: oneLine(text), ticked: done }),
+      ),
+    },
+    body,
+  }));
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const objectsIn = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
+
+const textIn = (value: unknown): string => (typeof value === 'string' ? oneLine(value) : '');
+
+const textsIn = (value: unknown): string[] =>
+  Array.isArray(value) ? value.map(textIn).filter(text => text !== '') : [];

@@ -1,0 +1,207 @@
+/** Plans in the formats of other tools become stories with their order, their needs and their done-marks; the source stays as it is. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Adopted, adopt, makeAdopted } from '../../../src/engine/workflow/adopt.ts';
+import { Journal } from '../../../src/engine/workflow/journal.ts';
+import { parsePrd, printPrd } from '../../../src/engine/workflow/prdFile.ts';
+import { Projection } from '../../../src/engine/workflow/projection.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+/** The stories in short: title, then each box with its mark. */
+const short = ({ stories }: Adopted) =>
+  stories.map(({ story }) => [
+    story.title,
+    ...story.items.map(({ text, ticked }) => `${ticked ? 'x' : ' '} ${text}`),
+  ]);
+
+describe('adopt', () => {
+  let folder: TempFolder;
+  beforeEach(() => {
+    folder = tempFolder();
+  });
+  afterEach(() => folder.remove());
+
+  /** Adopts one of the files, and sees to it that none of them has changed. */
+  function read(files: Record<string, string>, path: string, tag?: string): Adopted {
+    folder.add(files);
+    const adopted = adopt(join(folder.path, path), tag);
+    for (const [name, text] of Object.entries(files))
+      assert.equal(readFileSync(join(folder.path, name), 'utf8'), text);
+    // What is written of a story reads as the same story.
+    for (const { story, body } of adopted.stories)
+      assert.deepEqual(parsePrd(story.prd, printPrd(story, body)).story.items, story.items);
+    return adopted;
+  }
+
+  it('reads the list of ralph in the order of priorities', () => {
+    const story = (id: string, priority: number, passes: boolean, acceptanceCriteria: string[]) => ({
+      ...{
+        id,
+        title: `Story ${id}`,
+        description: `As a guest, I want ${id}.`,
+        acceptanceCriteria,
+        priority,
+        passes,
+      },
+      notes: passes ? 'Went well.' : '',
+    });
+    const userStories = [
+      story('S-2', 2, false, ['It rings', 'It stops']),
+      story('S-1', 1, true, ['It opens']),
+    ];
+    const plan = JSON.stringify({
+      project: 'Door',
+      branchName: 'ralph/door',
+      description: 'A better door',
+      userStories,
+    });
+    const adopted = read({ 'prd.json': plan }, 'prd.json');
+    assert.deepEqual([adopted.format, adopted.goal], ['ralph', 'A better door']);
+    assert.deepEqual(short(adopted), [
+      ['Story S-1', 'x It opens'],
+      ['Story S-2', '  It rings', '  It stops'],
+    ]);
+    const [first] = adopted.stories;
+    assert.deepEqual([first?.story.id, first?.story.prd], ['US-001', 'prds/01-story-s-1.md']);
+    assert.match(first?.body ?? '', /Went well/);
+  });
+
+  it('reads the phases of spec-kit, with the documents beside them', () => {
+    const tasks =
+      '# Tasks: Door bell\n\n## Format: `[ID] [P?] Description`\n\n## Phase 1: Setup\n\n- [x] T001 Make the folder src/\n- [ ] T002 [P] Add a linter\n\n## Phase 2: User Story 1 - Ring\n\n### Tests\n\n- [ ] T003 [P] [US1] Test of the button\n\n### Work\n\n- [ ] T004 [US1] The button in src/bell.ts\n\n```\n- [ ] T999 only an example\n```\n';
+    const adopted = read(
+      {
+        'specs/1/tasks.md': tasks,
+        'specs/1/spec.md': '# Feature Specification: Door bell\nIt rings.',
+        'specs/1/plan.md': '# Plan\nTypeScript.',
+      },
+      'specs/1',
+    );
+    assert.deepEqual([adopted.format, adopted.goal], ['spec-kit', 'Door bell']);
+    assert.deepEqual(short(adopted), [
+      ['Setup', 'x Make the folder src/', '  Add a linter'],
+      ['User Story 1 - Ring', '  Test of the button', '  The button in src/bell.ts'],
+    ]);
+    assert.match(adopted.plan, /It rings\.[\s\S]*TypeScript\./);
+    assert.equal(adopted.files.length, 3);
+  });
+
+  it('reads the numbered tasks of Kiro', () => {
+    const tasks =
+      '# Implementation Plan\n\n- [x] 1. Set up\n  - Make the folders\n  - _Requirements: 1.1_\n\n- [ ] 2. The bell\n- [x] 2.1 The button\n  - [ ] 2.2 The sound\n  - [ ]* 2.3 Tests of the sound\n';
+    const adopted = read(
+      {
+        '.kiro/specs/bell/tasks.md': tasks.replace('- [x] 2.1', '  - [x] 2.1'),
+        '.kiro/specs/bell/requirements.md': '# Requirements\nIt rings.',
+        '.kiro/specs/bell/design.md': '# Design\nA button.',
+      },
+      '.kiro/specs/bell',
+    );
+    assert.deepEqual([adopted.format, adopted.goal], ['kiro', 'bell']);
+    assert.deepEqual(short(adopted), [
+      ['Set up', 'x Set up'],
+      ['The bell', 'x The button', '  The sound', '  Tests of the sound'],
+    ]);
+    assert.match(adopted.stories[0]?.body ?? '', /Make the folders/);
+    assert.match(adopted.plan, /^# Requirements[\s\S]*# Design/);
+  });
+
+  it('reads the lists of task-master by their tag, with what each task needs', () => {
+    const task = (id: number, status: string, dependencies: number[], subtasks: object[] = []) => ({
+      ...{ id, title: `Task ${id}`, description: `Do ${id}`, status, dependencies, priority: 'high' },
+      ...{ details: `How to do ${id}`, testStrategy: '', subtasks },
+    });
+    const part = (id: number, status: string) => ({ id, title: `Part ${id}`, status });
+    const tags = {
+      master: {
+        tasks: [
+          task(1, 'done', []),
+          task(2, 'pending', [1], [part(1, 'done'), part(2, 'pending')]),
+          task(3, 'cancelled', []),
+        ],
+      },
+      later: { tasks: [task(7, 'pending', [])] },
+    };
+    const files = { '.taskmaster/tasks/tasks.json': JSON.stringify(tags) };
+    const adopted = read(files, '.taskmaster');
+    assert.deepEqual(short(adopted), [
+      ['Task 1', 'x Task 1'],
+      ['Task 2', 'x Part 1', '  Part 2'],
+    ]);
+    assert.deepEqual(adopted.stories[1]?.story.dependsOn, ['US-001']);
+    assert.match(adopted.stories[1]?.body ?? '', /How to do 2/);
+    assert.deepEqual(short(read(files, '.taskmaster', 'later')), [['Task 7', '  Task 7']]);
+    assert.throws(() => read(files, '.taskmaster', 'never'), /no list 'never'\. Its lists: master, later/);
+    const old = read({ 'tasks.json': JSON.stringify({ tasks: [task(1, 'pending', [])] }) }, 'tasks.json');
+    assert.equal(old.stories.length, 1);
+  });
+
+  it('reads the story files of BMAD, in the order of their numbers', () => {
+    const story = (number: string, status: string) =>
+      `# Story ${number}: The bell ${number}\n\n## Status\n${status}\n\n## Story\n**As a** guest,\n**I want** a bell.\n\n## Acceptance Criteria\n1. It rings.\n\n## Tasks / Subtasks\n- [ ] The button (AC: 1)\n  - [ ] Its colour\n- [x] The sound\n\n## Dev Notes\nNone.\n`;
+    const adopted = read(
+      { 'stories/1.10.story.md': story('1.10', 'Draft'), 'stories/1.2.story.md': story('1.2', 'Done') },
+      'stories',
+    );
+    assert.equal(adopted.format, 'bmad');
+    assert.deepEqual(short(adopted), [
+      ['The bell 1.2', 'x The button (AC: 1)', 'x The sound'],
+      ['The bell 1.10', '  The button (AC: 1)', 'x The sound'],
+    ]);
+    assert.equal(adopted.stories[0]?.story.description, 'As a guest, I want a bell.');
+    assert.match(adopted.stories[0]?.body ?? '', /Definition of done\n1\. It rings\./);
+  });
+
+  it('reads any Markdown with boxes, a story for each heading', () => {
+    const adopted = read(
+      {
+        'TODO.md':
+          '# Door\r\n\r\nSome words.\r\n\r\n- [ ] Paint it\r\n\r\n## Lock\r\n\r\n* [x] Buy one\r\n* [ ] Fit it\r\n',
+      },
+      'TODO.md',
+    );
+    assert.deepEqual([adopted.format, adopted.goal], ['markdown', 'Door']);
+    assert.deepEqual(short(adopted), [
+      ['Door', '  Paint it'],
+      ['Lock', 'x Buy one', '  Fit it'],
+    ]);
+  });
+
+  it('makes a plan of it, whose ticked boxes count as accepted by the person', async () => {
+    const { path } = folder;
+    const tasks = '# Door\n\n## Lock\n- [x] Buy one\n- [ ] Fit it\n';
+    const plan = await makeAdopted(read({ 'TODO.md': tasks }, 'TODO.md'), path);
+    assert.equal(plan.name, 'door');
+    assert.match(plan.read('plan.md') ?? '', /^# Door\n/);
+    const journal = await Journal.open(plan.journal);
+    const { state } = await new Projection(plan, journal).project();
+    await journal.close();
+    assert.deepEqual([state.phase, state.isPlanApproved, state.goal], ['stories_review', true, 'Door']);
+    assert.deepEqual([...(state.story('US-001')?.accepted ?? [])], [1]);
+    assert.deepEqual(JSON.parse(plan.read('prd.json') ?? '').userStories[0].passes, false);
+    await assert.rejects(makeAdopted(read({ 'TODO.md': tasks }, 'TODO.md'), path), /already/);
+  });
+
+  it('says what it cannot read', () => {
+    assert.throws(() => read({ 'a.md': '# Nothing' }, 'a.md'), /no tasks that can be read/);
+    assert.throws(() => read({}, 'absent.md'), /does not exist/);
+    assert.throws(() => read({ 'b.json': '{' }, 'b.json'), /is not JSON/);
+    assert.throws(() => read({ 'c.json': '[]' }, 'c.json'), /no tasks/);
+    assert.throws(() => read({ 'empty/.keep': '' }, 'empty'), /no tasks/);
+  });
+
+  it('takes hostile names for text', () => {
+    const title = '../../etc/passwd\n---\nid: US-666\n---\n- [x] done';
+    const plan = JSON.stringify({
+      userStories: [
+        { id: '1', title, acceptanceCriteria: ['one\n- [x] two', ''], priority: 1, passes: false },
+      ],
+    });
+    const { stories } = read({ 'prd.json': plan }, 'prd.json');
+    const [only] = stories;
+    assert.match(only?.story.prd ?? '', /^prds\/01-[a-z0-9-]+\.md$/);
+    const again = parsePrd(only?.story.prd ?? '', printPrd(only?.story as never, only?.body)).story;
+    assert.deepEqual([again.id, again.items.length, again.items[0]?.ticked], ['US-001', 1, false]);
+  });
+});
