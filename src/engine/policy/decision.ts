@@ -52,8 +52,8 @@ export interface PolicyContext extends RunFolders {
   closed?: readonly string[];
   /** Names of the tools that a step of a plan brings. They have no effect outside of their own answers. */
   stepTools?: ReadonlySet<string>;
-  /** Commands of a plan's accepted card. `changed` returns the file that has changed what they do; undefined if none has. */
-  cardCommands?: { commands: readonly string[]; changed?: () => Promise<string | undefined> };
+  /** Commands of a plan's accepted card. `changed` returns the file that has changed what one of them does. */
+  cardCommands?: { commands: readonly string[]; changed?: (command: string) => Promise<string | undefined> };
   /** Where the question would be asked, if that matters. */
   surface?: 'discord';
   /** Returns true for a text that contains the value of a loaded secret, in any usual encoding. */

@@ -37,7 +37,7 @@ export async function ofCard(
 ): Promise<{ changed: string | undefined } | undefined> {
   const isNamed = cardCommands?.commands.includes(subject) === true;
   if (!isNamed || folder !== (realPlace(workingDir) ?? workingDir)) return undefined;
-  return { changed: await cardCommands.changed?.() };
+  return { changed: await cardCommands.changed?.(subject) };
 }
 
 /** The folders that decide. All real and absolute. */

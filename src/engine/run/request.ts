@@ -52,8 +52,8 @@ export interface RunStep {
   maxRounds: number;
   /** Setup and checks of the accepted card. Run unasked, word for word. */
   commands: readonly string[];
-  /** Returns the file that has changed what the commands do, such as `package.json`; undefined while they do what was accepted. */
-  commandsChanged?: () => Promise<string | undefined>;
+  /** Returns the file that has changed what a command does, such as `package.json`; undefined while it does what was accepted. */
+  commandsChanged?: (command: string) => Promise<string | undefined>;
   /** Added to the environment of its commands. */
   env?: Readonly<Record<string, string>>;
   /** Resolves with the person's words since the last call, which are added to the next model round. That round waits for it. */

@@ -129,6 +129,9 @@ const ranNothing = [
 const ranSomething =
   /\b[1-9]\d* (?:tests?|passing|passed|specs?|examples?|scenarios?|assertions?)\b|\btests:? +[1-9]|\b(?:ran|running|collected) [1-9]|^ok\s+\S+\s+[\d.]+s|^ok \d+/im;
 
+/** Returns true if an output tells of tests that ran. */
+export const namesTests = (output: string): boolean => ranSomething.test(output);
+
 /** Returns why an exit with 0 may mean nothing; undefined if it seems to mean what it says. */
 export function suspicionOf({ output }: CheckResult, atBase: CheckResult | undefined): string | undefined {
   const found = ranNothing.map(sign => sign.exec(output)?.[0]).find(Boolean);

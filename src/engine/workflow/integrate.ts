@@ -63,7 +63,8 @@ export type Integrated =
   | { kind: 'passed'; commit: string }
   /** The branch has moved. `tree` has both; check it, and integrate `commit` for `parent`. */
   | { kind: 'moved'; tree: string; commit: string; parent: string }
-  | { kind: 'conflict'; files: string[]; parent: string }
+  /** `tree` has both sides, between marks in the files. */
+  | { kind: 'conflict'; files: string[]; tree: string; parent: string }
   /** The branch is checked out in a work tree of the person's, whose files would seem edited. */
   | { kind: 'checked-out'; where: string }
   | { kind: 'not-ours' };
@@ -99,22 +100,22 @@ async function alreadyThere(
 /** Returns the same change on the branch's tip, as a commit with the same words. */
 async function moveOnto(git: Git, { commit, parent }: Integration, tip: string): Promise<Integrated> {
   const merged = await mergeOnto(git, { tip, parent, commit });
-  if ('files' in merged) return { kind: 'conflict', files: merged.files, parent: tip };
+  if ('files' in merged) return { kind: 'conflict', ...merged, parent: tip };
   const message = await git.read(['log', '-1', '--format=%B', '--end-of-options', commit]);
   const moved = await git.commitTree(merged.tree, [tip], `${message.trimEnd()}\n`);
   return { kind: 'moved', tree: merged.tree, commit: moved, parent: tip };
 }
 
-/** Returns the tree with what `commit` changes since `parent` on top of `tip`, or the files in which both change the same. */
+/** Returns the tree with what `commit` changes since `parent` on top of `tip`, and the files in which both change the same. */
 export async function mergeOnto(
   git: Git,
   { tip, parent, commit }: { tip: string; parent: string; commit: string },
-): Promise<{ tree: string } | { files: string[] }> {
+): Promise<{ tree: string } | { tree: string; files: string[] }> {
   const { ours, theirs } = await sidesOf(git, { tip, parent, commit });
   const args = ['merge-tree', '--write-tree', '--name-only', '--no-messages', '-z', ours, theirs];
   const { stdout, code } = await git.run(args, { allow: [1] });
   const [tree = '', ...files] = stdout.split('\0').filter(Boolean);
-  return code === 0 ? { tree } : { files: [...new Set(files)] };
+  return code === 0 ? { tree } : { tree, files: [...new Set(files)] };
 }
 
 /** Two commits whose common ancestor has the parent's tree. A branch that was reset by a person may lack the parent. */

@@ -33,7 +33,7 @@ export interface StepCall {
   contextTools?: readonly Tool[];
   ports?: StepPorts;
   commands?: readonly string[];
-  commandsChanged?: (() => Promise<string | undefined>) | undefined;
+  commandsChanged?: ((command: string) => Promise<string | undefined>) | undefined;
   env?: Readonly<Record<string, string>>;
   mail?: (() => Promise<readonly string[]>) | undefined;
   skill?: SkillRef | undefined;

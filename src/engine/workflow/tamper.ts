@@ -234,9 +234,11 @@ function namedScripts(line: string): string[] {
   return [...named, ...several.split(/[\s"']+/).map(word => word.replace(/^npm:/, ''))].filter(Boolean);
 }
 
-/** Whether a check names the file as a program or a script that it runs. */
+const ownScript = /\.(?:sh|bash|zsh|fish|ps1|bat|cmd)$|(?:^|\/)(?:scripts?|ci|tools?|hack|checks?|build)\//;
+
+/** Whether a check names the file as a script of its own. What else it names is what it checks. */
 function isNamedBy(path: string, checks: readonly Pick<PlanCheck, 'command'>[]): boolean {
-  if (isTest(path)) return false;
+  if (isTest(path) || !ownScript.test(path)) return false;
   return checks.some(({ command }) =>
     command.split(/[\s;&|<>()'"`=]+/).some(word => word.replace(/^\.\//, '') === path),
   );

@@ -176,6 +176,8 @@ describe('tamper', () => {
     const make = { checks: [{ name: 'a', command: 'make check' }] };
     assert.deepEqual(kinds(changed('Makefile', 'check: a', 'check:'), make), ['check-script Makefile']);
     assert.deepEqual(kinds(changed('Makefile', 'check: a', 'check:')), []);
+    const product = { checks: [{ name: 'a', command: 'node src/cli.js --help' }] };
+    assert.deepEqual(kinds(changed('src/cli.js', 'a', 'b'), product), []);
     const script = { checks: [{ name: 'a', command: 'sh ./scripts/check.sh --all' }] };
     assert.deepEqual(kinds(changed('scripts/check.sh', 'a', 'b'), script), ['check-script scripts/check.sh']);
   });

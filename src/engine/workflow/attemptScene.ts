@@ -1,0 +1,160 @@
+/** What the parts of one attempt share: the story, the slot, and what the attempt has come to. */
+import type {
+  AttemptStatus,
+  CheckResult,
+  PlanCheck,
+  PlanEvent,
+  Story,
+  StoryItem,
+} from '../../protocol/plan.ts';
+import type { RunEvent } from '../../protocol/run.ts';
+import type { TelosError } from '../errors.ts';
+import type { Human } from '../human.ts';
+import type { CheckPlace } from './checks.ts';
+import type { Git } from './git.ts';
+import type { Journal } from './journal.ts';
+import type { Parking } from './parkedQuestions.ts';
+import type { PlanBudget } from './planBudget.ts';
+import type { PlanFolder } from './planFolder.ts';
+import type { PlanSettings } from './planSettings.ts';
+import type { PlanState } from './planState.ts';
+import type { RoleText } from './roles.ts';
+import type { Slot, Slots } from './slots.ts';
+import type { Runs } from './steps.ts';
+import { type KeptTree, openItems, type StoryState } from './storyState.ts';
+
+export interface AttemptParts {
+  folder: PlanFolder;
+  journal: Pick<Journal, 'lines' | 'append'>;
+  runs: Runs;
+  human: Human;
+  /** Nobody is there: questions wait in the journal. */
+  isUnattended: boolean;
+  /** Of the person's repository. */
+  git: Git;
+  slots: Slots;
+  settings: PlanSettings;
+  /** Returns the state as of now. */
+  state: () => PlanState;
+  /** The commit that the plan began with. */
+  base: string;
+  /** What the checks were like there, by their command. */
+  atBase: ReadonlyMap<string, CheckResult>;
+  /** True if the project had tests there. */
+  hadTests: boolean;
+  roles: readonly RoleText[];
+  /** For everything that is started, such as the mark of the runner. */
+  env: Readonly<Record<string, string>>;
+  budget: PlanBudget;
+  /** False once another runner has taken the plan. */
+  isOurs?: () => boolean;
+  /** Folder to which the steps are recorded. */
+  recordTo?: string;
+  onEvent?: (step: string, story: string, event: RunEvent) => void;
+}
+
+export interface AttemptCall {
+  story: StoryState;
+  attempt: number;
+  /** From 0. */
+  slot: number;
+  /** Resolves with what the person said to this story since the last call. */
+  mail?: () => Promise<readonly string[]>;
+}
+
+/** How an attempt ended, and what ends the whole plan with it. */
+export interface AttemptEnd {
+  status: AttemptStatus;
+  details: string;
+  fatal?: TelosError;
+}
+
+/** An approval of boxes, by their numbers. */
+export interface Approval {
+  approved: boolean;
+  text: string;
+  items: readonly number[];
+}
+
+export class AttemptScene {
+  readonly parts: AttemptParts;
+  readonly call: AttemptCall;
+  readonly signal: AbortSignal;
+  readonly story: Story;
+  readonly parking: Parking;
+  /** The commit that the work is made for. */
+  parent: string;
+  /** Missing until the attempt has come to its slot. */
+  slot: Slot | undefined;
+  /** The files of the work, once they are kept as a commit. */
+  kept: KeptTree | undefined;
+  /** The checks that ran on them. */
+  results: readonly CheckResult[] = [];
+  /** Changes of what checks the work that count as allowed. */
+  readonly allowed: string[] = [];
+  approval: Approval | undefined;
+  /** What was learned about the project. */
+  readonly notes: string[] = [];
+
+  constructor(parts: AttemptParts, call: AttemptCall, signal: AbortSignal) {
+    this.parts = parts;
+    this.call = call;
+    this.signal = signal;
+    this.story = call.story.story;
+    this.parent = call.story.open?.parent ?? '';
+    this.parking = {
+      story: this.story.id,
+      isAway: parts.isUnattended,
+      answers: () => parts.state().answers,
+      note: event => this.note(event),
+    };
+  }
+
+  note(event: PlanEvent): Promise<unknown> {
+    return this.parts.journal.append(event);
+  }
+
+  /** The attempt as events name it. */
+  get named(): { story: string; attempt: number } {
+    return { story: this.story.id, attempt: this.call.attempt };
+  }
+
+  /** The attempt as files and steps name it: `US-003.a2`. */
+  get key(): string {
+    return `${this.story.id}.a${this.call.attempt}`;
+  }
+
+  refOf(attempt: number): string {
+    return `refs/telos/${this.parts.folder.name}/${this.story.id}/a${attempt}`;
+  }
+
+  /** The boxes that this attempt is about. */
+  get open(): StoryItem[] {
+    return openItems(this.call.story);
+  }
+
+  /** The checks that decide. A story without any has those of the plan. */
+  get checks(): readonly PlanCheck[] {
+    return this.story.checks.length > 0 ? this.story.checks : this.parts.settings.checks;
+  }
+
+  /** The slot and the kept work, where both are there. */
+  get place(): Slot {
+    if (!this.slot) throw new Error('The attempt has no slot.');
+    return this.slot;
+  }
+
+  get work(): KeptTree {
+    if (!this.kept) throw new Error('The attempt has kept no work.');
+    return this.kept;
+  }
+
+  /** Where commands run, and what they find in their environment. */
+  get checkPlace(): CheckPlace {
+    return { dir: this.place.dir, env: this.environment };
+  }
+
+  get environment(): Record<string, string> {
+    return { ...this.parts.slots.environmentOf(this.place), ...this.parts.env };
+  }
+}

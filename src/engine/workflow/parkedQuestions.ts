@@ -1,0 +1,55 @@
+/** Asks the person during a story, and lets a question wait in the journal if nobody is there. */
+import { createHash } from 'node:crypto';
+import type { ParkedQuestion, PlanEvent } from '../../protocol/plan.ts';
+import { describeWhy } from '../../protocol/run.ts';
+import type { Human } from '../human.ts';
+
+export interface Parking {
+  story: string;
+  /** True if nobody answers now. */
+  isAway: boolean;
+  answers: () => ReadonlyMap<string, string>;
+  note: (event: PlanEvent) => Promise<unknown>;
+}
+
+/** Returns the same id for the same question of a story, so that it is asked once, and its answer found again. */
+const idOf = (story: string, text: string): string =>
+  `${story}-${createHash('sha256').update(text).digest('hex').slice(0, 10)}`;
+
+/** Returns the answer; undefined if the question waits now. */
+export async function askOrPark(
+  human: Human,
+  question: Omit<ParkedQuestion, 'id' | 'story'> & { id?: string },
+  { story, isAway, answers, note }: Parking,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const id = question.id ?? idOf(story, question.text);
+  const known = answers().get(id);
+  if (known !== undefined) return known;
+  const [answer = ''] = isAway ? [] : await human.ask([question.text], signal);
+  if (answer.trim() !== '') return answer;
+  if (!signal.aborted) await note({ type: 'question_parked', question: { ...question, id, story } });
+  return undefined;
+}
+
+const yes = /^\s*(?:y|yes|ja|ok|allow|once)\b/i;
+
+/** Returns a Human for a story. With nobody there, what would be asked is noted, refused for now, and waits for its answer. */
+export function parkingHuman(human: Human, parking: Parking): Human {
+  if (!parking.isAway) return human;
+  return {
+    isAway: true,
+    approve: async (request, signal) => {
+      const { tool, subject } = request;
+      const text = `May ${parking.story} use ${tool} for this? ${subject}\n${describeWhy(request)}`;
+      const id = idOf(parking.story, `${tool}\0${subject}`);
+      const answer = await askOrPark(human, { id, text, choices: ['yes', 'no'] }, parking, signal);
+      if (answer === undefined)
+        return { allow: false, reason: 'Nobody is there to answer now. The question waits for the person.' };
+      return yes.test(answer)
+        ? { allow: true, scope: 'once' }
+        : { allow: false, reason: `The person said: ${answer}` };
+    },
+    ask: (questions, signal) => human.ask(questions, signal),
+  };
+}

@@ -1,0 +1,128 @@
+/** Looks at a plan's repository before the first story: what hinders it, and what its checks are like before anything is done. */
+import type { CheckResult, PlanCheck, PlanEvent, Story } from '../../protocol/plan.ts';
+import type { Config } from '../config.ts';
+import { hasTests } from './attemptChanges.ts';
+import { failureText } from './attemptWords.ts';
+import { type CheckPlace, namesTests, runCheck } from './checks.ts';
+import type { Git } from './git.ts';
+import { problemsOf } from './gitProblems.ts';
+import type { PlanFolder } from './planFolder.ts';
+import type { PlanSettings } from './planSettings.ts';
+import type { Slots } from './slots.ts';
+
+export interface PreflightParts {
+  folder: PlanFolder;
+  git: Git;
+  slots: Slots;
+  settings: PlanSettings;
+  stories: readonly Story[];
+  /** The commit that the plan begins with. */
+  base: string;
+  env: Readonly<Record<string, string>>;
+  config: Pick<Config, 'env' | 'home'>;
+}
+
+export interface Preflight {
+  event: Extract<PlanEvent, { type: 'preflight' }>;
+  /** What hinders the plan so that it must not begin, in sentences. */
+  stops: readonly string[];
+  /** Checks that fail before anything is done although nothing of theirs is to be built first. */
+  red: readonly CheckResult[];
+  /** The results by the command of the check. */
+  atBase: ReadonlyMap<string, CheckResult>;
+  hadTests: boolean;
+}
+
+/** Runs every check on the commit that the plan begins with. Throws TelosError `config` if the slot cannot be made. */
+export async function preflight(parts: PreflightParts, signal: AbortSignal): Promise<Preflight> {
+  const { folder, git, settings, stories, base, config } = parts;
+  const found = await problemsOf(folder.repo, { branch: settings.branch, env: config.env });
+  const stops = found.filter(({ stops }) => stops).map(({ text }) => text);
+  const problems = found.map(({ text }) => text);
+  const none = { stops, red: [], atBase: new Map(), hadTests: false };
+  if (stops.length > 0)
+    return { ...none, event: { type: 'preflight', checks: [], dirtyFiles: [], problems } };
+  const dirtyFiles = await git.dirtyFiles();
+  const { results, setup } = await resultsAt(parts, base, checksOf(settings, stories), signal);
+  const red = [...results.values()].filter(({ check, result }) => isRed(check, result, settings, stories));
+  const unknown = [...results.values()].filter(({ result }) => result.exitCode === 127);
+  const told = [
+    ...problems,
+    ...setup,
+    ...stories.flatMap(problemsOfStory(settings)),
+    ...unknown.map(
+      ({ check }) => `The check "${check.name}" starts a program that is not there: ${check.command}`,
+    ),
+  ];
+  const checks = [...results.values()].map(({ result }) => result);
+  return {
+    event: { type: 'preflight', checks, dirtyFiles, problems: told },
+    stops: setup,
+    red: red.map(({ result }) => result),
+    atBase: new Map([...results].map(([command, { result }]) => [command, result])),
+    hadTests: await hasTests(git, base),
+  };
+}
+
+const problemsOfStory =
+  ({ checks }: PlanSettings) =>
+  ({ id, checks: own, items }: Story): string[] => [
+    ...(own.length + checks.length === 0
+      ? [`${id} has no check, so that only the reviewer decides on it.`]
+      : []),
+    ...(items.length === 0 ? [`${id} has no criteria. Add boxes such as "- [ ] 1. …" to its file.`] : []),
+  ];
+
+/** Returns every check once: those of the plan, then those of its stories. */
+export function checksOf({ checks }: PlanSettings, stories: readonly Story[]): PlanCheck[] {
+  const all = [...checks, ...stories.flatMap(story => story.checks)];
+  return [...new Map(all.map(check => [check.command, check])).values()];
+}
+
+export interface CommitResults {
+  /** By the command of the check. */
+  results: Map<string, { check: PlanCheck; result: CheckResult }>;
+  /** Why the work tree could not be made ready, in sentences. Then no check ran. */
+  setup: string[];
+}
+
+/** Runs all of the checks on a commit, also behind one that fails. Throws TelosError `config` if the slot cannot be made. */
+export async function resultsAt(
+  { slots, settings, env, config }: Pick<PreflightParts, 'slots' | 'settings' | 'env' | 'config'>,
+  commit: string,
+  checks: readonly PlanCheck[],
+  signal: AbortSignal,
+): Promise<CommitResults> {
+  const results: CommitResults['results'] = new Map();
+  const slot = await slots.openSlot(1, commit);
+  const place: CheckPlace = { dir: slot.dir, env: { ...slots.environmentOf(slot), ...env } };
+  if (await slots.needsSetup(slot)) {
+    for (const command of settings.setup) {
+      const result = await runCheck({ name: command, command, timeoutS: 15 * 60 }, place, config, signal);
+      if (result.exitCode !== 0)
+        return { results, setup: [failureText(result, ' while the work tree was made ready')] };
+    }
+    await slots.noteSetup(slot);
+  }
+  for (const check of checks) {
+    await slots.reset(slot, commit);
+    results.set(check.command, { check, result: await runCheck(check, place, config, signal) });
+  }
+  return { results, setup: [] };
+}
+
+/**
+ * A check of one story may well fail while that is not built. It is red if it is for more than that, or if it ran tests that are
+ * there already.
+ */
+function isRed(
+  { command, red }: PlanCheck,
+  { exitCode, output }: CheckResult,
+  settings: PlanSettings,
+  stories: readonly Story[],
+): boolean {
+  if (exitCode === 0 || red) return false;
+  const isOfPlan = settings.checks.some(check => check.command === command);
+  const users = stories.filter(({ checks }) => checks.some(check => check.command === command));
+  return isOfPlan || users.length > 1 || namesTests(output);
+}

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { preflight } from '../../../src/engine/workflow/preflight.ts';
+import type { Story } from '../../../src/protocol/plan.ts';
+import { PlanRepo } from '../../fakes/planRepo.ts';
+
+describe('preflight', () => {
+  let plan: PlanRepo;
+  afterEach(() => plan.remove());
+
+  async function look(
+    stories: readonly Partial<Story>[],
+    more: Parameters<typeof PlanRepo.make>[1] = {},
+    files = {},
+  ) {
+    plan = await PlanRepo.make(stories, more, files);
+    writeFileSync(join(plan.repo, 'src/mine.js'), 'mine');
+    const { folder, git, slots, settings, base } = plan.parts;
+    const parts = {
+      folder,
+      git,
+      slots,
+      settings,
+      base,
+      stories: plan.state.stories.map(({ story }) => story),
+    };
+    return preflight({ ...parts, env: {}, config: plan.config }, new AbortController().signal);
+  }
+  const check = (name: string, command: string, more = {}) => ({ name, command, ...more });
+
+  it('runs each check once on the commit that the plan begins with, and sees no file that is not in it', async () => {
+    const unit = check('unit', 'echo ran >> ../ran.txt; node --test');
+    const seen = await look([{ checks: [unit] }, { checks: [unit, check('own', 'test -f src/mine.js')] }]);
+    assert.deepEqual(
+      seen.event.checks.map(({ name, exitCode }) => [name, exitCode]),
+      [
+        ['unit', 0],
+        ['own', 1],
+      ],
+    );
+    assert.deepEqual(seen.red, []);
+    assert.deepEqual(seen.stops, []);
+    assert.equal(seen.hadTests, true);
+    assert.equal(seen.atBase.get(unit.command)?.exitCode, 0);
+    assert.ok(seen.event.dirtyFiles.includes('src/mine.js'));
+  });
+
+  it('tells what is red already from what is not built yet', async () => {
+    const broken = "import test from 'node:test';\ntest('a', () => { throw new Error('old'); });\n";
+    const seen = await look(
+      [
+        { checks: [check('unit', 'node --test'), check('shared', 'exit 3')] },
+        {
+          checks: [
+            check('shared', 'exit 3'),
+            check('new', 'node src/new.js'),
+            check('tdd', 'node --test --no-warnings', { red: true }),
+          ],
+        },
+      ],
+      { checks: [check('whole', 'exit 4')] },
+      { 'test/old.test.js': broken },
+    );
+    assert.deepEqual(seen.red.map(({ name }) => name).sort(), ['shared', 'unit', 'whole']);
+  });
+
+  it('says in a sentence what hinders the plan', async () => {
+    const seen = await look([{ checks: [], items: [] }, { checks: [check('x', 'no-such-program-at-all')] }]);
+    const text = seen.event.problems.join('\n');
+    assert.match(text, /US-001 has no check/);
+    assert.match(text, /US-001 has no criteria/);
+    assert.match(text, /The check "x" starts a program that is not there: no-such-program-at-all/);
+    assert.deepEqual(seen.stops, []);
+  });
+
+  it('does not begin where the setup fails', async () => {
+    const seen = await look([{}], { setup: ['echo no network; exit 5'] });
+    assert.match(seen.stops.join('\n'), /exit code 5 while the work tree was made ready[\s\S]*no network/);
+    assert.deepEqual(seen.event.checks, []);
+  });
+
+  it('does not begin where git cannot', async () => {
+    const seen = await look([{}], { branch: 'main' });
+    assert.match(seen.stops.join('\n'), /main is checked out/);
+  });
+});
