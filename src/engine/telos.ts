@@ -7,7 +7,7 @@ import type { JsonObject, RunEvent } from '../protocol/run.ts';
 import type { DaySpending } from '../protocol/usage.ts';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
-import { writeWhole } from './files/atomicWrite.ts';
+import { appendOwn, writeWhole } from './files/atomicWrite.ts';
 import { ReplacedFolders, type UndoneFolder } from './files/replacedFolders.ts';
 import type { Diagnostic } from './files/settingsFile.ts';
 import { recoverFolders } from './files/swapFolder.ts';
@@ -86,7 +86,7 @@ export class Telos {
   /** Opens Telos. Reads nothing yet; skills are looked for at the first call that needs them. */
   static open(config: Config, { providers, ripgrep, signIn }: FrontendParts = {}): Telos {
     const models = new Models(config, providers);
-    const choices = new LearnedChoices(config.dataDir, writeWhole);
+    const choices = new LearnedChoices(config.dataDir, writeWhole, appendOwn);
     const router = new Router({
       mode: config.routingMode,
       dataDir: config.dataDir,

@@ -85,7 +85,7 @@ describe('choosing a skill in a real VS Code', () => {
     assert.equal(await button('Write Them').count(), 0);
     await textbox().press('Enter');
     await log.getByText('blinds (home): chosen by you').waitFor();
-    await eventually(() => assert.match(readFileSync(inData('choices.json'), 'utf8'), /"bright"/));
+    await eventually(() => assert.match(readFileSync(inData('choices.jsonl'), 'utf8'), /"bright"/));
     await finished(1);
   });
 
@@ -138,6 +138,6 @@ describe('choosing a skill in a real VS Code', () => {
     await runCommand(page, 'Telos: Forget Learned Choices...');
     await page.getByRole('button', { name: 'Forget', exact: true }).click();
     await toast('choices are forgotten').waitFor();
-    assert.ok(!readdirSync(inData()).includes('choices.json'));
+    assert.ok(!readdirSync(inData()).includes('choices.jsonl'));
   });
 });

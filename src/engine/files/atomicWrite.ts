@@ -284,5 +284,11 @@ export function appendToOwn(path: string, text: string, create = 0): void {
   }
 }
 
+/** Appends to a file in a folder of Telos's own. Makes both if they are missing. Throws the errors of `makeOwnFolders` and `openOwn`. */
+export function appendOwn(path: string, text: string): void {
+  makeOwnFolders(dirname(path));
+  appendToOwn(path, text, constants.O_CREAT);
+}
+
 const linked = (path: string): Error =>
   new Error(`${path} is a link, and Telos follows no links in its data folder; delete the link`);

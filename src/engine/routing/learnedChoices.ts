@@ -13,33 +13,36 @@ export interface LearnedChoice extends SkillRef {
   stayed?: true;
 }
 
-/** Choices that are kept, the latest ones, and how long a choice may be. A file of more is cut when the next one is kept. */
+/** Choices that count, the latest ones, and how long a choice may be. */
 const mostChoices = 400;
 const mostWords = 40;
 const longestName = 200;
 /** Keys are longer than words, and have digits. */
 const longestWord = 24;
 const longestWithDigits = 5;
-/** A longer file is not Telos's own. */
+/** A longer file is not Telos's own, and from this length on it is written anew with the choices that count. */
 const mostBytes = 1_000_000;
-/** Times that a choice is written again if another window wrote in between. */
-const mostAttempts = 5;
+const manyBytes = 200_000;
 /** Requests that are less alike have nothing to do with each other. */
 const leastAlike = 0.4;
 
 /** Writes a file in one step, unless `mayPlace` says at the last moment that it may not. See `writeWhole`. */
 export type WriteFile = (path: string, text: string, mayPlace?: () => boolean) => Promise<boolean>;
+/** Adds to a file, which need not exist. Windows that do so at the same time lose nothing. */
+export type AppendFile = (path: string, text: string) => void;
 
 export class LearnedChoices {
   readonly #file: string;
   readonly #write: WriteFile;
+  readonly #append: AppendFile;
   #read: { stamp: string; choices: readonly LearnedChoice[] } = { stamp: '', choices: [] };
   /** Choices of one process are kept one after the other. */
   #keeping: Promise<unknown> = Promise.resolve();
 
-  constructor(dataDir: string, write: WriteFile) {
+  constructor(dataDir: string, write: WriteFile, append: AppendFile) {
     this.#write = write;
-    this.#file = join(dataDir, 'routing', 'choices.json');
+    this.#append = append;
+    this.#file = join(dataDir, 'routing', 'choices.jsonl');
   }
 
   /** Returns the choices, the latest last, those of other windows too. Empty if the file is missing or broken. */
@@ -91,16 +94,15 @@ export class LearnedChoices {
   }
 
   async #keep(choice: LearnedChoice): Promise<void> {
-    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
-      const stamp = this.#stamp();
-      const said = choice.words.join(' ');
-      const others = this.#load().filter(({ words }) => words.join(' ') !== said);
-      const choices = [...others, choice].slice(-mostChoices);
-      const lines = choices.map(each => ` ${JSON.stringify(each)}`).join(',\n');
-      // The last attempt may cost another window its choice, but never the file.
-      const mayPlace = () => attempt === mostAttempts || this.#stamp() === stamp;
-      if (await this.#write(this.#file, `{"choices": [\n${lines}\n]}\n`, mayPlace)) return;
-    }
+    const size = statSync(this.#file, { throwIfNoEntry: false })?.size ?? 0;
+    // The line before may have been cut by a full disk.
+    if (size < manyBytes) return this.#append(this.#file, `\n${JSON.stringify(choice)}\n`);
+    const stamp = this.#stamp();
+    const choices = latestFirst([...this.#load(), choice]).reverse();
+    const text = choices.map(each => `${JSON.stringify(each)}\n`).join('');
+    // Another window has kept one meanwhile: the next choice makes the file short again.
+    if (!(await this.#write(this.#file, text, () => this.#stamp() === stamp)))
+      this.#append(this.#file, `\n${JSON.stringify(choice)}\n`);
   }
 
   #stamp(): string {
@@ -112,21 +114,38 @@ export class LearnedChoices {
     }
   }
 
+  /** Returns the choices that count, the latest last. */
   #load(): readonly LearnedChoice[] {
     if (this.#stamp() === '') return [];
     try {
-      const { choices }: { choices?: unknown } = JSON.parse(readFileSync(this.#file, 'utf8')) ?? {};
-      return Array.isArray(choices) ? choices.slice(-mostChoices).flatMap(readChoice) : [];
+      return latestFirst(readFileSync(this.#file, 'utf8').split('\n').flatMap(readChoice)).reverse();
     } catch {
       return [];
     }
   }
 }
 
-/** Returns a choice as it was read, or nothing if it has not the form. */
-function readChoice(value: unknown): LearnedChoice[] {
-  if (typeof value !== 'object' || value === null) return [];
-  const { words, agent, skill, stayed } = value as { [key in keyof LearnedChoice]?: unknown };
+/** Returns the latest choices, at most as many as count, and of those for the same words only the latest. */
+function latestFirst(choices: readonly LearnedChoice[]): LearnedChoice[] {
+  const bySaid = new Map<string, LearnedChoice>();
+  for (let at = choices.length - 1; at >= 0 && bySaid.size < mostChoices; at--) {
+    const choice = choices[at];
+    const said = choice?.words.join(' ');
+    if (choice && said !== undefined && !bySaid.has(said)) bySaid.set(said, choice);
+  }
+  return [...bySaid.values()];
+}
+
+/** Returns the choice of a line, or nothing if it has not the form. */
+function readChoice(line: string): LearnedChoice[] {
+  if (!line.startsWith('{')) return [];
+  let value: { [key in keyof LearnedChoice]?: unknown };
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return [];
+  }
+  const { words, agent, skill, stayed } = value;
   if (!Array.isArray(words) || !isName(agent) || !isName(skill)) return [];
   const some = words.filter(word => typeof word === 'string' && word.length <= longestWord);
   return [{ words: some.slice(0, mostWords), agent, skill, ...(stayed === true && { stayed }) }];

@@ -5,7 +5,7 @@ import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { loadConfig } from '../../../src/engine/config.ts';
-import { writeWhole } from '../../../src/engine/files/atomicWrite.ts';
+import { appendOwn, writeWhole } from '../../../src/engine/files/atomicWrite.ts';
 import { nobody } from '../../../src/engine/human.ts';
 import { LearnedChoices } from '../../../src/engine/routing/learnedChoices.ts';
 import { Router } from '../../../src/engine/routing/route.ts';
@@ -18,7 +18,7 @@ import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 describe('learned choices', () => {
   let folder: TempFolder;
   const signal = new AbortController().signal;
-  const file = () => join(folder.path, 'data', 'routing', 'choices.json');
+  const file = () => join(folder.path, 'data', 'routing', 'choices.jsonl');
 
   beforeEach(() => {
     folder = tempFolder();
@@ -79,7 +79,7 @@ describe('learned choices', () => {
     const telos = open();
     const text = 'list the boats and departures from the harbour too';
     const agents = (await telos.agents()) as readonly FileAgent[];
-    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole);
+    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwn);
     const router = new Router({ mode: 'local', provider: async () => undefined, choices });
     const next = async (running: SkillRef): Promise<string | undefined> => {
       const match = findSkill(agents, running);
@@ -123,7 +123,7 @@ describe('learned choices', () => {
   });
 
   it('stays small, whatever is said', async () => {
-    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole);
+    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwn);
     await choices.learn(`${'word'.repeat(1_000_000)} harbour`, tides, false);
     await choices.learn(
       Array.from({ length: 5_000 }, (_, at) => `a${'bcdfghjklm'[at % 10]}${at % 89}x`).join(' '),
@@ -140,54 +140,62 @@ describe('learned choices', () => {
   });
 
   it('takes a broken, a foreign and an endless file for none, and writes a good one in its place', async () => {
-    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole);
+    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwn);
+    const good = '{"words": ["sea"], "agent": "sea", "skill": "tides"}';
     const odd = [
-      '{"choices": [',
-      '[]',
-      'null',
-      '{"choices": {"length": 3}}',
-      '{"choices": [null, 7, {"words": "x"}, {"words": ["sea"], "agent": {}, "skill": "tides"}]}',
-      `{"choices": [${`{"words":["island"],"agent":"sea","skill":"${'x'.repeat(300)}"},`.repeat(3000)}{}]}`,
+      '{"words": ["sea"',
+      '[]\nnull\n7\n{}',
+      '{"words": "x", "agent": "sea", "skill": "tides"}',
+      '{"words": ["sea"], "agent": {}, "skill": "tides"}',
+      `{"words": ["sea"], "agent": "sea", "skill": "${'x'.repeat(300)}"}`,
+      `${good}\n`.repeat(30_000),
       '\0'.repeat(50),
     ];
     for (const text of odd) {
-      folder.add({ 'data/routing/choices.json': text });
+      folder.add({ 'data/routing/choices.jsonl': text });
       assert.deepEqual(choices.all(), [], text.slice(0, 40));
     }
-    folder.add({
-      'data/routing/choices.json': `{"choices": [{"words": [1, "sea", "${'y'.repeat(99)}"], "agent": "sea", "skill": "tides"}]}`,
-    });
+    const half = `{"words": [1, "sea", "${'y'.repeat(99)}"], "agent": "sea", "skill": "tides"}`;
+    folder.add({ 'data/routing/choices.jsonl': `${odd[0]}\n${half}\n${odd[0]}` });
     assert.deepEqual(choices.all(), [{ words: ['sea'], agent: 'sea', skill: 'tides' }]);
-    folder.add({ 'data/routing/choices.json': odd[0] ?? '' });
     await choices.learn('walk to the island', tides, false);
-    assert.equal(choices.all().length, 1);
+    assert.equal(choices.all().length, 2);
+    for (const [lines, kept] of [
+      [6_000, 2],
+      [30_000, 1],
+    ] as const) {
+      folder.add({ 'data/routing/choices.jsonl': `${good}\n`.repeat(lines) });
+      await choices.learn('walk to the island', tides, false);
+      assert.equal(choices.all().length, kept);
+      assert.ok(statSync(file()).size < 1_000);
+    }
   });
 
   it('survives a folder, and a link, in the place of its file', async () => {
-    folder.add({ 'data/routing/choices.json/inside.txt': '' });
-    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole);
+    folder.add({ 'data/routing/choices.jsonl/inside.txt': '' });
+    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwn);
     assert.deepEqual(choices.all(), []);
     await assert.rejects(choices.learn('walk to the island', tides, false));
     assert.equal(await routed(open(), 'walk to the island'), undefined);
     if (process.platform === 'win32') return;
     folder.add({ 'elsewhere/routing/.keep': '' });
-    symlinkSync('/dev/zero', join(folder.path, 'elsewhere', 'routing', 'choices.json'));
-    assert.deepEqual(new LearnedChoices(join(folder.path, 'elsewhere'), writeWhole).all(), []);
+    symlinkSync('/dev/zero', join(folder.path, 'elsewhere', 'routing', 'choices.jsonl'));
+    assert.deepEqual(new LearnedChoices(join(folder.path, 'elsewhere'), writeWhole, appendOwn).all(), []);
   });
 
   it('loses no choice when windows keep theirs at the same time', async () => {
     const module = (path: string): string => new URL(`../../../src/engine/${path}`, import.meta.url).href;
     const script = (word: string): string => `
       import { LearnedChoices } from ${JSON.stringify(module('routing/learnedChoices.ts'))};
-      import { writeWhole } from ${JSON.stringify(module('files/atomicWrite.ts'))};
-      const choices = new LearnedChoices(${JSON.stringify(join(folder.path, 'data'))}, writeWhole);
+      import { appendOwn, writeWhole } from ${JSON.stringify(module('files/atomicWrite.ts'))};
+      const choices = new LearnedChoices(${JSON.stringify(join(folder.path, 'data'))}, writeWhole, appendOwn);
       const words = ['anchor', 'beacon', 'cargo', 'dinghy', 'estuary', 'fjord'];
       for (const each of words) await choices.learn('${word} ' + each, { agent: 'sea', skill: 'tides' }, false);`;
     const run = promisify(execFile);
     await Promise.all(
       ['pilot', 'sailor'].map(word => run(process.execPath, ['--input-type=module', '-e', script(word)])),
     );
-    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole).all();
+    const choices = new LearnedChoices(join(folder.path, 'data'), writeWhole, appendOwn).all();
     assert.equal(choices.length, 12);
   });
 });
