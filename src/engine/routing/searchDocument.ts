@@ -46,8 +46,9 @@ export interface SearchDocument {
   readonly lineWeights: Float32Array;
 }
 
-/** Number of characters of a body that are read for the index. */
+/** Number of characters of a body, and of all triggers together, that are read for the index. */
 const maxBody = 60_000;
+const maxTriggerText = 20_000;
 /** Number of words beyond which a field's counts are scaled down, since a long text repeats its words. */
 const fieldLength: Readonly<Record<SearchField, number>> = {
   name: 4,
@@ -110,10 +111,15 @@ export class SearchReader {
     for (const name of skill.names) this.#addLine(name, 'name');
     const said = skill.synopsis ?? skill.description;
     if (said !== noDescription) this.#addText(said, 'description');
-    for (const [key, value] of Object.entries(skill.fields)) {
-      if (isTriggers.test(key)) for (const item of items(value)) this.#addText(item, 'triggers');
+    const written = Object.entries(skill.fields).flatMap(([key, value]) =>
+      isTriggers.test(key) ? items(value) : [],
+    );
+    let left = maxTriggerText;
+    for (const line of [...taught, ...written, ...triggerQueries(skill.dir)]) {
+      if (left <= 0) break;
+      this.#addText(line.slice(0, left), 'triggers');
+      left -= line.length;
     }
-    for (const line of [...taught, ...triggerQueries(skill.dir)]) this.#addText(line, 'triggers');
     this.#addBody(skill.body.slice(0, maxBody));
     return this.#finish(skill.modelInvocable);
   }

@@ -168,6 +168,19 @@ describe('search index', () => {
     assert.deepEqual((await SearchIndex.build(agents())).rank('nothing of that', 3), []);
   });
 
+  it('reads of endless triggers only the beginning', async () => {
+    const many = Array.from({ length: 20_000 }, (_, at) => `  - sow the field of village ${at}`);
+    add(
+      'a/greedy',
+      `---\ndescription: Sows\ntriggers:\n${many.join('\n')}\n  - find the lighthouse keeper\n---\n`,
+    );
+    add('b/modest', '---\ndescription: Mows\ntriggers: [mow the meadow]\n---\n');
+    const index = await SearchIndex.build(agents());
+    assert.equal(index.rank('sow the field of village 7', 1)[0]?.skill.id, 'greedy');
+    assert.deepEqual(index.rank('lighthouse keeper', 3), []);
+    assert.equal(index.rank('mow the meadow', 1)[0]?.skill.id, 'modest');
+  });
+
   it('counts the requests of evals/trigger.json that should trigger, and survives a broken one', async () => {
     add('a/one', '---\ndescription: Prunes apple trees\n---\n');
     add('a/two', '---\ndescription: Feeds goldfish\n---\n');
