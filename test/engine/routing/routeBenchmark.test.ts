@@ -34,7 +34,8 @@ describe('routing benchmark', () => {
     assert.ok(overall.msPerRoute > 0);
   });
 
-  it('keeps the figures that are promised, in the table that is printed', async () => {
+  it('keeps the figures that are promised, in the table that is printed', async function () {
+    this.timeout(60_000);
     const table = fileURLToPath(new URL('../../bench/routing.ts', import.meta.url));
     const { stdout } = await promisify(execFile)(process.execPath, [table]);
     assert.match(stdout, /^Natural requests and everyday talk, taught \(31/m);
