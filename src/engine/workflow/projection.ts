@@ -26,8 +26,8 @@ interface Left {
   ticks: number[];
 }
 
-/** By path. While a file is being written there are two: as it was, and as it is to be. */
-type LeftFiles = Record<string, Left[]>;
+/** By path. */
+type LeftFiles = Record<string, Left>;
 
 interface PrdFile extends ParsedStory {
   path: string;
@@ -58,11 +58,12 @@ export class Projection {
     );
     for (const edit of edits) await this.#journal.append(edit);
     const state = edits.length > 0 ? foldPlan(this.#journal.lines, stories) : before;
-    await this.#tick(files, state);
+    const isTicked = await this.#tick(files, state);
     await this.#write('prd.json', await this.#prdJson(state));
     const progress = this.#folder.read('progress.txt') ?? '';
     const entries = progressOf(this.#journal.lines);
     if (entries.length > 0) await this.#write('progress.txt', withProgress(progress, entries), progress);
+    if (!isTicked) return { state, stories, problems };
     const ticked = this.#readFiles().files.map(({ story }) => story);
     return { state: foldPlan(this.#journal.lines, ticked), stories: ticked, problems };
   }
@@ -89,21 +90,23 @@ export class Projection {
     return { files, problems };
   }
 
-  async #tick(files: readonly PrdFile[], state: PlanState): Promise<void> {
+  /** Returns whether a box changed. */
+  async #tick(files: readonly PrdFile[], state: PlanState): Promise<boolean> {
     const changed = files.flatMap(file => {
       const story = state.story(file.story.id);
       const text = story ? tickedText(file, story) : file.text;
       return text === file.text ? [] : [{ ...file, next: text }];
     });
-    const now = Object.fromEntries(files.map(file => [file.path, [leftOf(file.text, file.story)]]));
-    const nexts = changed.map(({ path, next }) => [path, leftOf(next, parsePrd(path, next).story)] as const);
-    const during = Object.fromEntries(nexts.map(([path, next]) => [path, [...(now[path] ?? []), next]]));
-    if (changed.length > 0) await this.#note({ ...now, ...during });
+    const left = new Map(files.map(file => [file.path, leftOf(file.text, file.story)]));
     for (const { path, text, next } of changed) {
       // An editor may have saved it meanwhile. Then it is told apart the next time.
-      if (this.#folder.read(...path.split('/')) === text) await this.#folder.write(path, next);
+      if (this.#folder.read(...path.split('/')) !== text) continue;
+      await this.#folder.write(path, next);
+      left.set(path, leftOf(next, parsePrd(path, next).story));
     }
-    await this.#note({ ...now, ...Object.fromEntries(nexts.map(([path, next]) => [path, [next]])) });
+    // Behind the files: were it before them, a crash in between would look as if a person had taken the ticks away.
+    await this.#note(Object.fromEntries(left));
+    return changed.length > 0;
   }
 
   async #prdJson(state: PlanState): Promise<string> {
@@ -134,12 +137,7 @@ export class Projection {
 function isRecord(value: unknown): value is LeftFiles {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   return Object.values(value).every(
-    lefts =>
-      Array.isArray(lefts) &&
-      lefts.every(
-        left =>
-          typeof left?.hash === 'string' && Array.isArray(left.ticks) && left.ticks.every(Number.isInteger),
-      ),
+    left => typeof left?.hash === 'string' && Array.isArray(left.ticks) && left.ticks.every(Number.isInteger),
   );
 }
 
@@ -149,21 +147,17 @@ const leftOf = (text: string, { items }: Story): Left => ({
 });
 
 /** Returns what a person changed in the file since it was left. */
-function editsOf(file: PrdFile, state: StoryState | undefined, lefts: readonly Left[] = []): PlanEvent[] {
+function editsOf(file: PrdFile, state: StoryState | undefined, left: Left | undefined): PlanEvent[] {
   const { id, items } = file.story;
   const { hash } = leftOf(file.text, file.story);
-  if (!state || lefts.some(left => left.hash === hash)) return [];
+  if (!state || left?.hash === hash) return [];
   const isClosed = (number: number): boolean => state.passed.has(number) || state.accepted.has(number);
   const ticked = items.filter(
-    item => item.ticked && !isClosed(item.number) && lefts.every(({ ticks }) => !ticks.includes(item.number)),
+    item => item.ticked && !isClosed(item.number) && !left?.ticks.includes(item.number),
   );
   // Of a file that was never left nobody knows whether a box lost its tick or never had it.
   const unticked = items.filter(
-    item =>
-      !item.ticked &&
-      isClosed(item.number) &&
-      lefts.length > 0 &&
-      lefts.every(({ ticks }) => ticks.includes(item.number)),
+    item => !item.ticked && isClosed(item.number) && left?.ticks.includes(item.number),
   );
   const isNew = state.commit !== undefined && unticked.length === 0;
   const added = isNew

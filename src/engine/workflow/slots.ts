@@ -267,14 +267,10 @@ export class Slots {
   /** Returns why it stays, or undefined if it is gone. */
   async #remove(slot: Slot): Promise<string | undefined> {
     if (realpathSync(slot.dir) !== slot.dir || !isInside(this.root, slot.dir)) return 'it is elsewhere now';
-    const known = await this.#keptTrees();
-    const scratch = `refs/telos/${this.#folder.name}/left/slot-${slot.number}`;
     const head = await slot.git.tip('HEAD');
     if (head === undefined) return 'its commit cannot be read';
-    const left = await this.snapshot(slot, { ref: scratch, parent: head, message: 'Left in a work tree' });
-    if (left && !known.has(left.tree))
-      return `its files are in no commit of the plan; they are kept as ${scratch} too`;
-    if (left) await this.#git.run(['update-ref', '-d', scratch, left.commit]);
+    const left = await this.keepUnknown(slot);
+    if (left !== undefined) return `its files are in no commit of the plan; they are kept as ${left} too`;
     if ((await this.#git.read(['for-each-ref', '--count=1', '--contains', head])) === '')
       return `its commit ${head} is on no branch`;
     await this.reset(slot, head);

@@ -69,8 +69,13 @@ describe('putting a story on the branch of its plan', () => {
     assert.equal(repo.git('rev-list', '--count', `${base}..telos/bakery`), '1');
     // A story that a person reopened gets one more.
     const redo = await made('US-001', one.commit, { 'b.txt': 'redone' });
-    assert.equal((await integrate(git, { ...redo, known: new Set([one.commit]) })).kind, 'passed');
-    assert.equal(repo.git('rev-list', '--count', `${base}..telos/bakery`), '2');
+    const other = await made('US-002', one.commit, { 'c.txt': 'c' });
+    await integrate(git, other);
+    const moved = await integrate(git, { ...redo, known: new Set([one.commit, other.commit]) });
+    assert.ok(moved.kind === 'moved');
+    const { commit, parent } = moved;
+    assert.equal((await integrate(git, { ...redo, commit, parent })).kind, 'passed');
+    assert.equal(repo.git('rev-list', '--count', `${base}..telos/bakery`), '3');
   });
 
   it('hands back both changes when the branch has moved, to be checked first', async () => {

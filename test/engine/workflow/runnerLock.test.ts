@@ -73,6 +73,27 @@ describe("the lock of a plan's runner", () => {
     assert.equal(locks().length, 1);
   });
 
+  it('is not won by one who was late: between the look and the file another came, worked and cleaned up', async () => {
+    const { child } = await start();
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    let isLate = true;
+    class LateFolder extends PlanFolder {
+      override path(...parts: readonly string[]): string {
+        if (parts[0] === 'runner.2.lock' && isLate) {
+          isLate = false;
+          // The second runner has ended, the third works, and the file of the second is gone.
+          const own = { ...JSON.parse(readFileSync(super.path('runner.1.lock'), 'utf8')), boot: 'another' };
+          writeFileSync(super.path('runner.3.lock'), JSON.stringify(own));
+        }
+        return super.path(...parts);
+      }
+    }
+    const result = await takeRunner(new LateFolder(folder.dir, folder.repo), 'cli');
+    assert.equal(result.kind, 'busy');
+    assert.equal(locks().includes('runner.2.lock'), false);
+  });
+
   /** What another machine, or another container, left that writes to the same disk. */
   function foreign(change: Partial<Runner>, secondsAgo: number): void {
     const runner = {
