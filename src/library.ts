@@ -1,7 +1,10 @@
 /** What programs import from `telos`: the engine, and the long work on top of it. Little is loaded before it is used. */
-import { resolve } from 'node:path';
-import { type Config, loadConfig, Telos } from './engine/telos.ts';
+import { basename, resolve } from 'node:path';
+import { type Config, type Human, loadConfig, nobody, Telos } from './engine/telos.ts';
 import { Orchestrator, type OrchestratorOptions } from './engine/workflow/orchestrator.ts';
+import type { Plan as EnginePlan, PlanLook } from './engine/workflow/plan.ts';
+import type { PlanRunEnd, PlanRunOptions } from './engine/workflow/planRun.ts';
+import type { JournalLine, SteerCommand } from './protocol/plan.ts';
 
 export * from './engine/telos.ts';
 export type {
@@ -14,6 +17,10 @@ export type {
   RalphResult,
   WrittenVerdict,
 } from './engine/workflow/orchestrator.ts';
+
+export type { PlanLook } from './engine/workflow/plan.ts';
+export type { PlanRunEnd, PlanRunOptions } from './engine/workflow/planRun.ts';
+export type { JournalLine, PlanEvent, SteerCommand } from './protocol/plan.ts';
 
 export interface TelosOrchestratorOptions extends OrchestratorOptions {
   /** The settings. Defaults to those of the environment, as seen from the project. */
@@ -29,5 +36,67 @@ export class TelosOrchestrator extends Orchestrator {
     super(options, async () =>
       Telos.open(options.config ?? loadConfig({ cwd: resolve(options.projectDir) })),
     );
+  }
+}
+
+/** What a plan's run tells as it happens: the lines of its journal. It returns how the plan rests. */
+export type PlanStream = AsyncGenerator<JournalLine, PlanRunEnd>;
+
+export interface RunPlanOptions extends Partial<PlanRunOptions> {
+  /** Is asked before anything risky. Defaults to nobody: questions then wait in the plan. */
+  human?: Human;
+  signal?: AbortSignal;
+}
+
+/** A plan in a repository: `.telos/plans/NAME`. It is the one that `telos plan` works with. */
+export class Plan {
+  readonly #dir: string;
+  readonly #config: Config | undefined;
+
+  private constructor(dir: string, config: Config | undefined) {
+    this.#dir = resolve(dir);
+    this.#config = config;
+  }
+
+  /** Opens the plan whose folder is `dir`. Reads nothing yet. */
+  static open(dir: string, { config }: { config?: Config } = {}): Plan {
+    return new Plan(dir, config);
+  }
+
+  async #opened(human: Human): Promise<EnginePlan> {
+    const { openPlan } = await import('./engine/workflow/plan.ts');
+    const repo = resolve(this.#dir, '../../..');
+    const telos = Telos.open(this.#config ?? loadConfig({ cwd: repo }));
+    return openPlan(repo, basename(this.#dir), { runs: telos, human, by: 'other' });
+  }
+
+  /** Returns the plan's state. Throws TelosError `config` if there is no such plan. */
+  async look(): Promise<PlanLook> {
+    return (await this.#opened(nobody)).look();
+  }
+
+  /** Tells the plan's runner something, in whatever process that is. Returns false if none works on it now. */
+  async steer(command: SteerCommand): Promise<boolean> {
+    return (await this.#opened(nobody)).steer(command);
+  }
+
+  /**
+   * Works on the stories until the plan rests. Its card must have been accepted on this machine. Throws TelosError for what hinders every
+   * plan in this repository.
+   */
+  async *run({ human = nobody, signal, ...options }: RunPlanOptions = {}): PlanStream {
+    const plan = await this.#opened(human);
+    const { followJournal } = await import('./engine/workflow/journal.ts');
+    const { lines } = await plan.look();
+    const over = new AbortController();
+    const stop = signal ?? new AbortController().signal;
+    const end = plan
+      .run({ slots: 1, unattended: human === nobody, ...options }, stop)
+      .finally(() => over.abort());
+    // Awaited below; without this, a failure before that would end the process.
+    end.catch(() => undefined);
+    for await (const line of followJournal(plan.folder.journal, over.signal))
+      if (line.seq > lines) yield line;
+    return end;
   }
 }

@@ -16,6 +16,7 @@ const layers = [
   'test:cli',
   'test:mcp',
   'test:conformance',
+  'test:plan',
   'test:host',
   'test:e2e',
   'test:adversarial',

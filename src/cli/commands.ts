@@ -23,6 +23,7 @@ import {
   rounds,
   shareOptions,
 } from './parser.ts';
+import { planCommand } from './planTable.ts';
 import { type RequestOptions, requestCommand } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
 import { errorText } from './terminalText.ts';
@@ -52,11 +53,11 @@ export async function runCommandLine(args: readonly string[], packageFile: URL):
   const program = commands(terminal, packageFile, given, canCall, code => {
     exitCode = code;
   });
-  const literal = literalWords(args, program);
-  if (literal) given.literal = literal;
+  const literal = literalWords(args, program, Object.values(groups).flat());
+  if (literal) given.literal = literal.words;
   try {
-    // The parser would take a command's name after `--` as the command.
-    const parsed = literal ? args.slice(0, -1 - literal.length) : args;
+    // The parser would take a command's name at the beginning of these words as the command.
+    const parsed = literal ? args.slice(0, literal.before) : args;
     await program.parseAsync(parsed, { from: 'user' });
     return exitCode;
   } catch (error) {
@@ -284,6 +285,7 @@ const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         (await setup()).uninstallCommand(agent, options, terminal),
     },
   ],
+  'Long work:': [planCommand],
   'Trust:': [
     {
       name: 'trust',

@@ -168,18 +168,35 @@ export function shareOptions(
 }
 
 /**
- * Returns the words after a `--` that stands before any command: they are a request, whatever they are. Returns undefined if there
- * is no such `--`.
+ * Returns the words that are a request whatever they are, and the number of words before them: those after a `--` that stands before any
+ * command, and a sentence that begins with a command which only groups others, such as `plan my week`. Undefined for anything else.
  */
-export function literalWords(args: readonly string[], program: Command): string[] | undefined {
+export function literalWords(
+  args: readonly string[],
+  program: Command,
+  commands: readonly CliCommand[],
+): { words: string[]; before: number } | undefined {
   const withWord = new Set(program.options.filter(({ required }) => required).map(({ long }) => long));
   for (let at = 0; at < args.length; at++) {
     const word = args[at] ?? '';
-    if (word === '--') return args.slice(at + 1);
-    if (!word.startsWith('-')) return undefined;
+    if (word === '--') return { words: args.slice(at + 1), before: at };
+    if (!word.startsWith('-'))
+      return isSentence(args.slice(at), commands) ? { words: args.slice(at), before: at } : undefined;
     if (withWord.has(word)) at++;
   }
   return undefined;
+}
+
+/** A mistyped command has one more word at most, or is nearly one that is there. */
+function isSentence(
+  [first = '', second = '', ...more]: readonly string[],
+  groups: readonly CliCommand[],
+): boolean {
+  const group = groups.find(({ name, run }) => name === first && !run);
+  const meant = group?.inner?.some(({ name }) => name === second || isOneEditAway(second, name));
+  return (
+    group !== undefined && !meant && more.length > 0 && ![second, ...more].some(word => word.startsWith('-'))
+  );
 }
 
 /** Words that people try as commands, and what they mean. */

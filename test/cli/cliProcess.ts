@@ -17,7 +17,14 @@ export function program(): string {
   if (!existsSync(built)) throw new Error(`${built} is missing: run \`npm run build\` first.`);
   const copy = tempFolder();
   process.once('exit', () => copy.remove());
-  for (const part of ['dist/cli.js', 'dist/agent.js', 'dist/chunks/cli', 'media/demo', 'package.json']) {
+  for (const part of [
+    'dist/cli.js',
+    'dist/agent.js',
+    'dist/chunks/cli',
+    'media/demo',
+    'media/plan-demo',
+    'package.json',
+  ]) {
     cpSync(join(root, part), join(copy.path, part), { recursive: true });
   }
   copiedProgram = join(copy.path, 'dist/cli.js');

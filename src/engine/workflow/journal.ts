@@ -162,7 +162,9 @@ const lookInterval = 100;
 
 /** Yields the facts of a journal, those that it has and those that come, until the signal aborts. */
 export async function* followJournal(file: string, signal: AbortSignal): AsyncGenerator<JournalLine> {
-  for (let position = 0; !signal.aborted; ) {
+  for (let position = 0; ; ) {
+    // What was written before the abort is still told.
+    const isLast = signal.aborted;
     const size = (await stat(file).catch(() => undefined))?.size ?? 0;
     // Who throws a plan away and starts it anew is followed from the new beginning.
     if (size < position) position = 0;
@@ -172,6 +174,7 @@ export async function* followJournal(file: string, signal: AbortSignal): AsyncGe
       yield* linesOf(text);
       if (read > 0) continue;
     }
+    if (isLast) return;
     await delay(lookInterval, undefined, { signal }).catch(() => undefined);
   }
 }

@@ -1,0 +1,323 @@
+/** Implements `telos plan`: from a goal through its interview, its plan and its stories to the card; and what there is of each. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Config } from '../engine/config.ts';
+import { TelosError } from '../engine/errors.ts';
+import type { Human } from '../engine/human.ts';
+import { Telos } from '../engine/telos.ts';
+import { adopt, makeAdopted } from '../engine/workflow/adopt.ts';
+import { Git } from '../engine/workflow/git.ts';
+import { problemsOf } from '../engine/workflow/gitProblems.ts';
+import { Plan } from '../engine/workflow/plan.ts';
+import { PlanFolder } from '../engine/workflow/planFolder.ts';
+import type { SteerCommand } from '../protocol/plan.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { headline, nextCommand, statusText, waves } from './planView.ts';
+import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { readLine, terminalHuman, unattended } from './terminalHuman.ts';
+import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+
+export interface PlanOptions extends ConfigOptions {
+  json?: boolean;
+  yes?: boolean;
+  name?: string;
+  transcript?: string;
+  moreQuestions?: boolean;
+  plan?: boolean;
+  card?: boolean;
+  changes?: string;
+  tag?: string;
+}
+
+/** Exit codes of `telos plan`. */
+export const exitCodes = { done: 0, failed: 1, usage: 2, person: 3, budget: 4, rateLimit: 5 } as const;
+
+/** What every command of a plan works with. */
+export interface PlanCall {
+  config: Config;
+  telos: Telos;
+  /** Top folder of the repository, or the folder of the call if there is none. */
+  repo: string;
+  human: Human;
+  signal: AbortSignal;
+  terminal: Terminal;
+}
+
+/** Calls `use` with the set-up. Returns its exit code, or that of the error that it throws, which is said. */
+export async function withPlans(
+  options: ConfigOptions & { yes?: boolean },
+  terminal: Terminal,
+  use: (call: PlanCall) => Promise<number>,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return exitCodes.usage;
+  const interrupts = abortOnInterrupt(() => {
+    terminal.say(terminal.style.dim('Stopping; what was done is kept. Ctrl-C again ends at once.'));
+  });
+  const { signal } = interrupts;
+  try {
+    const repo = await topOf(config.cwd);
+    const human = terminal.canAsk ? terminalHuman(terminal) : unattended;
+    return await use({ config, telos: Telos.open(config), repo, human, signal, terminal });
+  } catch (error) {
+    if (signal.aborted) return cancelledExitCode;
+    if (!(error instanceof TelosError)) throw error;
+    terminal.say(terminal.style.red(errorText(error)));
+    return error.code === 'rate_limit' ? exitCodes.rateLimit : exitCodes.failed;
+  } finally {
+    interrupts.release();
+  }
+}
+
+async function topOf(folder: string): Promise<string> {
+  const answer = await new Git(folder)
+    .run(['rev-parse', '--show-toplevel'], { allow: [128] })
+    .catch(() => undefined);
+  return answer?.stdout.trim() || folder;
+}
+
+/** Returns the plan that is named, or the only one that there is. Throws TelosError `config`. */
+export function planNamed(name: string | undefined, { repo, telos, human }: PlanCall): Plan {
+  const names = PlanFolder.list(repo);
+  if (name === undefined && names.length === 0)
+    throw new TelosError(
+      'config',
+      'There are no plans here yet. Begin one with: telos plan new "what you want"',
+    );
+  if (name === undefined && names.length > 1)
+    throw new TelosError('config', `There are several plans; name one: ${names.join(', ')}`);
+  return new Plan(PlanFolder.open(repo, name ?? names[0] ?? ''), { runs: telos, human, by: 'cli' });
+}
+
+/** `telos plan new "<goal>"`: makes the plan and begins its interview. */
+export async function newPlanCommand(
+  goal: string,
+  options: PlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, async call => {
+    const { repo, telos, human } = call;
+    const caller = { runs: telos, human, by: 'cli' as const };
+    const plan = await Plan.create(repo, goal, caller, ...(options.name === undefined ? [] : [options.name]));
+    if (!options.json) terminal.say(terminalText(`Plan '${plan.name}', in ${plan.folder.dir}`));
+    return interviewed(plan, options, call);
+  });
+}
+
+/** `telos plan adopt PATH`: makes a plan of one that another tool keeps. Its files stay as they are. */
+export async function adoptCommand(path: string, options: PlanOptions, terminal: Terminal): Promise<number> {
+  return withPlans(options, terminal, async call => {
+    const found = adopt(resolve(call.config.cwd, path), options.tag);
+    const folder = await makeAdopted(found, call.repo, ...(options.name === undefined ? [] : [options.name]));
+    const stories = found.stories.map(({ story }) => story);
+    if (options.json) terminal.out(`${terminalJson({ plan: folder.name, format: found.format, stories })}\n`);
+    else {
+      terminal.say(terminalText(`Plan '${folder.name}', in ${folder.dir}, from ${found.format}:`));
+      for (const { id, title, items } of stories)
+        terminal.out(`${id} ${items.every(({ ticked }) => ticked) ? '[x]' : '[ ]'} ${terminalLine(title)}\n`);
+      sayNext(folder.name, 'stories_review', terminal);
+    }
+    return exitCodes.done;
+  });
+}
+
+/** `telos plan interview`: goes on with the interview, with a transcript or with answers at the terminal. */
+export async function interviewCommand(
+  name: string | undefined,
+  options: PlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, async call => interviewed(planNamed(name, call), options, call));
+}
+
+async function interviewed(plan: Plan, options: PlanOptions, call: PlanCall): Promise<number> {
+  const { signal, terminal } = call;
+  const noMoreQuestions = options.moreQuestions === false || options.yes === true;
+  let given = options.transcript === undefined ? {} : { transcript: textOf(options.transcript) };
+  for (;;) {
+    const round = await plan.interview({ ...given, noMoreQuestions }, signal);
+    given = {};
+    if (options.json) terminal.out(`${terminalJson({ plan: plan.name, ...round })}\n`);
+    if (round.ready) {
+      if (!options.json) sayNext(plan.name, 'planning', terminal);
+      return exitCodes.done;
+    }
+    if (!options.json)
+      for (const [index, question] of round.questions.entries())
+        terminal.say(`${index + 1}. ${terminalText(question)}`);
+    if (!terminal.canAsk || options.json) {
+      if (!options.json)
+        terminal.say(
+          `Answer in interview.md (Q: and A: lines), then: telos plan interview ${plan.name}. To go on without: telos plan interview ${plan.name} --no-more-questions`,
+        );
+      return exitCodes.person;
+    }
+    const answers: string[] = [];
+    for (const question of round.questions) {
+      terminal.say(terminal.style.bold(`? ${terminalText(question)}`));
+      const answer = await readLine('  (Enter = decide for me) > ', signal);
+      if (answer === undefined) return signal.aborted ? cancelledExitCode : exitCodes.person;
+      answers.push(answer);
+    }
+    await plan.answer(round.questions, answers);
+  }
+}
+
+/** Returns the text of a file, or of the standard input for `-`. Throws TelosError `config` if it cannot be read. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : resolve(file), 'utf8');
+  } catch (error) {
+    throw new TelosError('config', `${file} could not be read: ${(error as Error).message}`);
+  }
+}
+
+function sayNext(name: string, phase: Parameters<typeof nextCommand>[0], terminal: Terminal): void {
+  const next = nextCommand(phase, name);
+  if (next !== undefined) terminal.say(`Next: ${next}`);
+}
+
+/** `telos plan write`: has plan.md written. */
+export async function writePlanCommand(
+  name: string | undefined,
+  options: PlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, async call => {
+    const plan = planNamed(name, call);
+    const comments = options.changes === undefined ? [] : [options.changes];
+    if (comments.length > 0) await plan.review('changes', comments);
+    await plan.write(call.signal, comments);
+    terminal.say(terminalText(`Written: ${plan.folder.path('plan.md')}`));
+    sayNext(plan.name, 'plan_review', terminal);
+    return exitCodes.done;
+  });
+}
+
+/** `telos plan split`: has the approved plan split into stories. */
+export async function splitPlanCommand(
+  name: string | undefined,
+  options: PlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, async call => {
+    const plan = planNamed(name, call);
+    const { state } = await plan.look();
+    if (!state.isPlanApproved) {
+      terminal.say(`plan.md is not approved yet. Read it, then: telos plan approve ${plan.name} --plan`);
+      return exitCodes.person;
+    }
+    for (const path of await plan.split(call.signal)) terminal.out(`${terminalLine(path)}\n`);
+    sayNext(plan.name, 'stories_review', terminal);
+    return exitCodes.done;
+  });
+}
+
+/** `telos plan show`: the plan, or all plans if none is named and there are several. */
+export async function showPlanCommand(
+  name: string | undefined,
+  options: PlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, async call => {
+    const names = PlanFolder.list(call.repo);
+    if (name === undefined && names.length > 1) {
+      for (const one of names) {
+        const { state } = await planNamed(one, call).look();
+        terminal.out(
+          options.json
+            ? `${terminalJson({ name: one, ...stateJson(state) })}\n`
+            : `${headline(one, state)}\n`,
+        );
+      }
+      return exitCodes.done;
+    }
+    const plan = planNamed(name, call);
+    const { state, problems } = await plan.look();
+    if (options.json) terminal.out(`${terminalJson({ name: plan.name, ...stateJson(state), problems })}\n`);
+    else terminal.out(`${statusText(plan.name, state, problems, terminal.style, terminal.outWidth)}\n`);
+    return exitCodes.done;
+  });
+}
+
+type State = Awaited<ReturnType<Plan['look']>>['state'];
+
+/** Returns what a program reads of a plan. */
+export function stateJson({ goal, phase, phaseWhy, branch, base, usage, stories, questions }: State): object {
+  return {
+    ...{ goal, phase, why: phaseWhy, branch, base, usage, questions },
+    stories: stories.map(({ story, status, attempts, commit, passed, accepted, lastDenial }) => ({
+      ...{ id: story.id, title: story.title, status, attempts, commit, lastDenial },
+      passed: [...passed],
+      accepted: [...accepted],
+      boxes: story.items.length,
+    })),
+  };
+}
+
+/** `telos plan next`: the story that is worked on next, as ralph's own selection has it. */
+export async function nextStoryCommand(
+  name: string | undefined,
+  options: PlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, async call => {
+    const { state } = await planNamed(name, call).look();
+    const { next } = state;
+    if (options.json) terminal.out(`${JSON.stringify(next?.story.id ?? null)}\n`);
+    else
+      terminal.out(next ? `${next.story.id} ${terminalLine(next.story.title)}\n` : 'All stories are over.\n');
+    return exitCodes.done;
+  });
+}
+
+/** `telos plan graph`: which stories can run at the same time, and why others cannot. */
+export async function graphCommand(
+  name: string | undefined,
+  _options: PlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans({}, terminal, async call => {
+    const { state } = await planNamed(name, call).look();
+    const titles = new Map(state.stories.map(({ story }) => [story.id, story]));
+    for (const [index, wave] of waves(state.stories).entries()) {
+      terminal.out(`Wave ${index + 1}\n`);
+      for (const id of wave) {
+        const story = titles.get(id);
+        const touches =
+          story && story.touches.length > 0 ? story.touches.join(' ') : 'touches anything: runs alone';
+        terminal.out(`  ${id} ${terminalLine(story?.title ?? '', 50)} (${terminalLine(touches)})\n`);
+      }
+    }
+    return exitCodes.done;
+  });
+}
+
+/** `telos plan pause|resume|stop|tell|answer|skip|redo|accept|reopen|budget …`: tells the plan's runner, from any terminal. */
+export async function steerCommand(
+  name: string | undefined,
+  command: SteerCommand,
+  options: PlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, async call => {
+    const plan = planNamed(name, call);
+    const isRunning = await plan.steer(command);
+    const later = `The plan is not running; this counts when it does: telos plan run ${plan.name}`;
+    terminal.say(isRunning ? 'Told.' : later);
+    return exitCodes.done;
+  });
+}
+
+/** `telos plan doctor`: what of this folder hinders a plan. */
+export async function planDoctorCommand(options: PlanOptions, terminal: Terminal): Promise<number> {
+  return withPlans(options, terminal, async ({ repo }) => {
+    const problems = await problemsOf(repo);
+    if (options.json) terminal.out(`${terminalJson(problems)}\n`);
+    else if (problems.length === 0) terminal.out('Nothing hinders a plan here.\n');
+    else
+      for (const { text, stops } of problems)
+        terminal.out(`${stops ? 'Stops plans' : 'Note'}: ${terminalText(text)}\n`);
+    return problems.some(({ stops }) => stops) ? exitCodes.failed : exitCodes.done;
+  });
+}

@@ -1,0 +1,98 @@
+/** Implements `telos plan check`, `diff` and `finish`: what a plan has come to, and its way into the person's branch. */
+import { Git } from '../engine/workflow/git.ts';
+import type { FinishKind } from '../protocol/plan.ts';
+import { exitCodes, planNamed, withPlans } from './planCommands.ts';
+import type { RunPlanOptions } from './planRunCommand.ts';
+import type { Terminal } from './terminal.ts';
+import { agrees } from './terminalHuman.ts';
+import { terminalJson, terminalLine, terminalText } from './terminalText.ts';
+
+interface FinishOptions extends RunPlanOptions {
+  attempt?: string;
+  merge?: boolean;
+  squash?: boolean;
+  drop?: boolean;
+}
+
+type NamedOptions = Omit<FinishOptions, 'plan'> & { plan?: string | boolean };
+
+const planOf = ({ plan }: NamedOptions): string | undefined => (typeof plan === 'string' ? plan : undefined);
+
+/** `telos plan check`: runs checks in the checkout as it is. Asks no model and changes no state. */
+export async function checkCommand(
+  story: string | undefined,
+  options: NamedOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options as RunPlanOptions, terminal, async call => {
+    const plan = planNamed(planOf(options), call);
+    const results = await plan.check(story, call.signal);
+    for (const { name, exitCode, ms, output } of results) {
+      if (options.json) terminal.out(`${terminalJson({ name, exitCode, ms, output })}\n`);
+      else {
+        terminal.out(
+          `${exitCode === 0 ? 'passed' : 'failed'}  ${terminalLine(name)} (${(ms / 1000).toFixed(1)} s)\n`,
+        );
+        if (exitCode !== 0) terminal.out(`${terminalText(output.slice(-2000))}\n`);
+      }
+    }
+    return results.every(({ exitCode }) => exitCode === 0) ? exitCodes.done : exitCodes.failed;
+  });
+}
+
+/** `telos plan diff`: the change of a story that passed, or of one attempt. */
+export async function diffCommand(story: string, options: NamedOptions, terminal: Terminal): Promise<number> {
+  return withPlans(options as RunPlanOptions, terminal, async call => {
+    const plan = planNamed(planOf(options), call);
+    const { state } = await plan.look();
+    const known = state.story(story);
+    const attempt =
+      options.attempt ?? (known?.commit === undefined ? String(known?.attempts ?? 1) : undefined);
+    const commit = attempt === undefined ? known?.commit : `refs/telos/${plan.name}/${story}/a${attempt}`;
+    const git = new Git(call.repo);
+    const found = known && commit !== undefined ? await git.tip(commit) : undefined;
+    if (found === undefined) {
+      terminal.say(`There is no change of ${terminalLine(story)} to show.`);
+      return exitCodes.failed;
+    }
+    const diff = await git.read([
+      'show',
+      '--no-color',
+      '--no-ext-diff',
+      '--no-textconv',
+      '--format=%h %s',
+      '--end-of-options',
+      found,
+    ]);
+    terminal.out(`${terminalText(diff)}\n`);
+    return exitCodes.done;
+  });
+}
+
+/** `telos plan finish`: merges, squashes, keeps or drops the plan's branch. */
+export async function finishCommand(
+  name: string | undefined,
+  options: NamedOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const how = (['merge', 'squash', 'keep', 'drop'] as const).filter(kind => options[kind]);
+  if (how.length !== 1) {
+    terminal.say('Say one of --merge, --squash, --keep and --drop.');
+    return exitCodes.usage;
+  }
+  const [kind] = how as [FinishKind];
+  return withPlans(options as RunPlanOptions, terminal, async call => {
+    const plan = planNamed(name, call);
+    const { state } = await plan.look();
+    const about = `This deletes the branch ${state.branch ?? ''} with what passed. Patches of the attempts stay in ${plan.folder.path('attempts')}.`;
+    const unattended = 'Nobody can be asked here; --yes throws it away. Nothing was changed.';
+    if (kind === 'drop' && !options.yes && !(await agrees(about, 'Throw it away?', unattended, terminal)))
+      return exitCodes.failed;
+    const { commit, into, kept } = await plan.finish(kind);
+    if (into !== undefined) terminal.say(terminalText(`Merged into ${into}: ${commit?.slice(0, 8)}`));
+    else terminal.say(kind === 'drop' ? 'Thrown away.' : terminalText(`Kept: branch ${state.branch}`));
+    for (const { dir, why } of kept)
+      terminal.say(terminal.style.yellow(terminalText(`The work tree ${dir} stays: ${why}.`)));
+    return exitCodes.done;
+  });
+}

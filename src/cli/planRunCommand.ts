@@ -1,0 +1,232 @@
+/** Implements `telos plan approve`, `run` and `watch`. */
+import { resolve } from 'node:path';
+import { followJournal } from '../engine/workflow/journal.ts';
+import { Plan } from '../engine/workflow/plan.ts';
+import { type PlanCard, printCard } from '../engine/workflow/planCard.ts';
+import type { PlanRunEnd } from '../engine/workflow/planRun.ts';
+import type { CheckResult, PlanLimits, PlanPhase } from '../protocol/plan.ts';
+import { exitCodes, type PlanCall, type PlanOptions, planNamed, withPlans } from './planCommands.ts';
+import { factText, headline, nextCommand } from './planView.ts';
+import type { Terminal } from './terminal.ts';
+import { cancelledExitCode } from './terminal.ts';
+import { agrees } from './terminalHuman.ts';
+import { exactText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
+
+export interface RunPlanOptions extends PlanOptions {
+  parallel?: string;
+  unattended?: boolean;
+  only?: string;
+  from?: string;
+  retry?: boolean;
+  record?: string;
+  keep?: boolean;
+}
+
+/** `telos plan approve`: plan.md with `--plan`, the card with `--card`; without either, what waits. */
+export async function approveCommand(
+  name: string | undefined,
+  options: RunPlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, async call => {
+    const plan = planNamed(name, call);
+    const { state } = await plan.look();
+    const isPlan = options.plan === true || (options.card !== true && state.phase === 'plan_review');
+    return isPlan ? approvePlan(plan, call, options) : approveCard(plan, call, options);
+  });
+}
+
+async function approvePlan(plan: Plan, { terminal }: PlanCall, options: RunPlanOptions): Promise<number> {
+  const text = plan.folder.read('plan.md');
+  if (text !== undefined && terminal.canAsk && !options.yes) {
+    terminal.say(terminalText(text));
+    if (!(await agrees('', 'Approve this plan?', '', terminal))) return exitCodes.person;
+  }
+  await plan.review('approved');
+  terminal.say(`Approved. Next: ${nextCommand('splitting', plan.name)}`);
+  return exitCodes.done;
+}
+
+async function approveCard(plan: Plan, { terminal }: PlanCall, options: RunPlanOptions): Promise<number> {
+  const card = await plan.card();
+  if (options.json) terminal.out(`${terminalJson(card)}\n`);
+  else sayCard(card, terminal);
+  const unattended = 'Nobody can be asked here; --yes accepts the card as it is shown.';
+  if (!options.yes && !(await agrees('', 'Accept this card?', unattended, terminal))) return exitCodes.person;
+  await plan.acceptCard(card);
+  terminal.say(`Accepted. Next: ${nextCommand('ready', plan.name)}`);
+  return exitCodes.done;
+}
+
+const sayCard = (card: PlanCard, terminal: Terminal): void => {
+  for (const line of printCard(card)) terminal.say(exactText(line));
+};
+
+/** `telos plan quick`: a plan of one story, whose card is asked about, and which then runs. */
+export async function quickPlanCommand(
+  goal: string,
+  options: RunPlanOptions & { check?: string },
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, async call => {
+    const { check = '', name } = options;
+    const caller = { runs: call.telos, human: call.human, by: 'cli' as const };
+    const plan = await Plan.quick(call.repo, { goal, check, ...(name !== undefined && { name }) }, caller);
+    if (options.yes) await plan.acceptCard(await plan.card());
+    return runNamed(plan, options, call);
+  });
+}
+
+/** `telos plan run`: works on the stories. Prints what happens as it happens. */
+export async function runPlanCommand(
+  name: string | undefined,
+  options: RunPlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, call => runNamed(planNamed(name, call), options, call));
+}
+
+/** Runs a plan and shows it. Returns the exit code of its end. */
+export async function runNamed(plan: Plan, options: RunPlanOptions, call: PlanCall): Promise<number> {
+  const { terminal, signal } = call;
+  const { phase } = (await plan.look()).state;
+  const early =
+    phase === 'interviewing' || phase === 'planning' || phase === 'plan_review' || phase === 'splitting';
+  if (early) return sayEarly(plan.name, phase, terminal);
+  const limits: PlanLimits = {
+    ...(options.maxCost !== undefined && { maxCost: Number(options.maxCost) }),
+    ...(options.maxTokens !== undefined && { maxTokens: Number(options.maxTokens) }),
+    ...(options.maxMinutes !== undefined && { maxMinutes: Number(options.maxMinutes) }),
+  };
+  const settings = await plan.folder.settings();
+  const slots = options.parallel === undefined ? settings.parallel : Number(options.parallel);
+  if (!Number.isInteger(slots) || slots < 1 || slots > 16) {
+    terminal.say('--parallel takes a whole number from 1 to 16.');
+    return exitCodes.usage;
+  }
+  const over = new AbortController();
+  const shown = showFacts(plan, options, terminal, AbortSignal.any([signal, over.signal]), true);
+  const end = await plan
+    .run(
+      {
+        ...{ slots, limits },
+        unattended: options.unattended === true || settings.unattended === true || !terminal.canAsk,
+        ...(options.only !== undefined && { only: options.only }),
+        ...(options.from !== undefined && { from: options.from }),
+        ...(options.retry && { retry: true }),
+        ...(options.record !== undefined && { recordTo: resolve(options.record) }),
+        ...(terminal.canAsk && !options.unattended && { goOnRed: red => goesOnRed(red, terminal) }),
+      },
+      signal,
+    )
+    .finally(() => over.abort());
+  await shown;
+  return ended(plan, end, options, call);
+}
+
+function sayEarly(name: string, phase: PlanPhase, terminal: Terminal): number {
+  terminal.say(`The plan is not ready to run. Next: ${nextCommand(phase, name)}`);
+  if (phase !== 'plan_review')
+    terminal.say(`It runs once you have approved plan.md and the card: telos plan approve ${name}`);
+  return exitCodes.person;
+}
+
+async function goesOnRed(red: readonly CheckResult[], terminal: Terminal): Promise<boolean> {
+  const names = red.map(({ name }) => name).join(', ');
+  const about = `Before anything was changed, these checks fail: ${terminalLine(names)}`;
+  return agrees(about, 'Begin all the same? Stories that name them pass only once they do.', '', terminal);
+}
+
+async function ended(plan: Plan, end: PlanRunEnd, options: RunPlanOptions, call: PlanCall): Promise<number> {
+  const { terminal, signal } = call;
+  switch (end.kind) {
+    case 'busy':
+      terminal.say(
+        `${plan.name} is already running (pid ${end.pid}); watching. Ctrl-C ends the watching alone.`,
+      );
+      await showFacts(plan, options, terminal, signal, false);
+      return signal.aborted ? cancelledExitCode : exitCodes.done;
+    case 'unapproved':
+      return sayEarly(plan.name, end.phase, terminal);
+    case 'card':
+      sayCard(end.card, terminal);
+      if (terminal.canAsk && !options.unattended) {
+        if (!(await agrees('', 'Accept this card?', '', terminal))) return exitCodes.person;
+        await plan.acceptCard(end.card);
+        return runNamed(plan, options, call);
+      }
+      terminal.say(`The card waits for a yes: telos plan approve ${plan.name} --card`);
+      return exitCodes.person;
+    case 'red':
+      for (const { name, output } of end.checks)
+        terminal.say(
+          terminalText(`${name} fails on the base, before anything was changed:\n${output.slice(-800)}`),
+        );
+      terminal.say('Mend that first, or take the check out of the stories and plan.json.');
+      return exitCodes.person;
+    case 'rest':
+      return rested(plan, end, options, terminal, signal);
+  }
+}
+
+async function rested(
+  plan: Plan,
+  { phase, why }: Extract<PlanRunEnd, { kind: 'rest' }>,
+  options: RunPlanOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<number> {
+  const { state } = await plan.look();
+  if (options.json) terminal.out(`${terminalJson({ plan: plan.name, phase, why })}\n`);
+  else terminal.say(terminal.style.bold(headline(plan.name, state)));
+  if (!options.json)
+    for (const { id, text } of state.questions)
+      terminal.say(terminalText(`Waits for you: ${text}\n  telos plan answer ${id} "…"`));
+  if (phase === 'done' && !options.json)
+    terminal.say(`Branch ${state.branch} has it all. Next: ${nextCommand(phase, plan.name)}`);
+  if (signal.aborted) return cancelledExitCode;
+  if (phase === 'paused' && why !== undefined && /budget/i.test(why)) {
+    terminal.say(`To go on: telos plan budget ${plan.name} --add 5, then telos plan run ${plan.name}`);
+    return exitCodes.budget;
+  }
+  return (
+    { done: exitCodes.done, needs_you: exitCodes.person, waiting: exitCodes.rateLimit }[phase as 'done'] ??
+    exitCodes.failed
+  );
+}
+
+/** `telos plan watch`: follows a plan from now on. */
+export async function watchPlanCommand(
+  name: string | undefined,
+  options: RunPlanOptions,
+  terminal: Terminal,
+): Promise<number> {
+  return withPlans(options, terminal, async call => {
+    const plan = planNamed(name, call);
+    terminal.say(terminal.style.bold(headline(plan.name, (await plan.look()).state)));
+    await showFacts(plan, options, terminal, call.signal, true);
+    return exitCodes.done;
+  });
+}
+
+/** Prints the facts of a plan as its journal gets them, until the signal aborts or, for a watcher, the plan rests. */
+async function showFacts(
+  plan: Plan,
+  options: RunPlanOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+  isOwn: boolean,
+): Promise<void> {
+  const before = (await plan.look()).lines;
+  const told = isOwn ? before : 0;
+  for await (const line of followJournal(plan.folder.journal, signal)) {
+    if (line.seq <= told) continue;
+    if (options.json) terminal.out(`${terminalJson(line)}\n`);
+    else {
+      const text = factText(line);
+      if (text !== undefined) terminal.say(`  ${text}`);
+    }
+    const rests = line.type === 'phase' && !['running', 'waiting'].includes(line.phase);
+    if (!isOwn && rests) return;
+  }
+}

@@ -1,0 +1,259 @@
+/** Lists the commands below `telos plan`. Their files load when one is called. */
+import type { SteerCommand } from '../protocol/plan.ts';
+import { Argument, amount, type CliCommand, type CommandCall, Option } from './parser.ts';
+import type { PlanOptions } from './planCommands.ts';
+import type { RunPlanOptions } from './planRunCommand.ts';
+
+const documents = () => import('./planCommands.ts');
+const running = () => import('./planRunCommand.ts');
+const finishing = () => import('./planFinishCommand.ts');
+
+const plan = new Argument('[plan]', 'its name; the only plan if none is named');
+const story = new Argument('<story>', 'such as US-003');
+const json = () => new Option('--json', 'as JSON');
+const ofPlan = () => new Option('--plan <name>', 'the plan; the only one if none is named');
+const limits = () => [
+  new Option('--max-cost <dollars>', 'pause when the plan has cost that much').argParser(amount),
+  new Option('--max-tokens <number>', 'pause when it has used that many tokens').argParser(amount),
+  new Option('--max-minutes <number>', 'pause when it has worked that long').argParser(amount),
+];
+const optionsOf = ({ options }: CommandCall) => options as PlanOptions & RunPlanOptions;
+
+/** A command that tells the plan's runner something. */
+const steering = (
+  name: string,
+  description: string,
+  taken: readonly Argument[],
+  command: (call: CommandCall) => SteerCommand,
+  more: readonly Option[] = [],
+): CliCommand => ({
+  name,
+  description,
+  arguments: taken,
+  options: [ofPlan(), ...more],
+  run: async call => {
+    const named = taken[0] === plan ? call.word : (call.options['plan'] as string | undefined);
+    return (await documents()).steerCommand(named, command(call), optionsOf(call), call.terminal);
+  },
+});
+
+const aboutStory = (kind: 'skip' | 'redo' | 'accept' | 'reopen', description: string): CliCommand =>
+  steering(
+    kind,
+    description,
+    [story],
+    ({ words: [id], options }) => ({
+      kind,
+      story: id,
+      ...(options['why'] && { why: String(options['why']) }),
+    }),
+    [new Option('--why <text>', 'said in the plan’s journal')],
+  );
+
+export const planCommand: CliCommand = {
+  name: 'plan',
+  description: 'carry out something large: interview, plan, stories, checks, review',
+  inner: [
+    {
+      name: 'demo',
+      description: 'try a plan: a small project, real checks, a recorded model',
+      options: [new Option('--keep', 'keep the folder when it is done'), json()],
+      run: async call =>
+        (await import('./planDemoCommand.ts')).planDemoCommand(optionsOf(call), call.terminal, call.samples),
+    },
+    {
+      name: 'new',
+      description: 'begin a plan with its goal, and ask what must be known',
+      arguments: [new Argument('<goal...>')],
+      options: [
+        new Option('--name <name>', 'its name'),
+        new Option('--no-more-questions', 'plan with what is known'),
+        new Option('--replay <folder>', 'play recordings of the steps instead of asking a model'),
+        json(),
+      ],
+      run: async call => (await documents()).newPlanCommand(call.words[0], optionsOf(call), call.terminal),
+    },
+    {
+      name: 'quick',
+      description: 'one story without an interview, with the same checks and review',
+      arguments: [new Argument('<goal...>')],
+      options: [
+        new Option('--check <command>', 'must exit with 0 before it passes').makeOptionMandatory(),
+        new Option('--name <name>', 'its name'),
+        ...limits(),
+        new Option('--yes', 'accept its card without asking'),
+        new Option('--replay <folder>', 'play recordings of the steps'),
+        json(),
+      ],
+      run: async call => (await running()).quickPlanCommand(call.words[0], optionsOf(call), call.terminal),
+    },
+    {
+      name: 'adopt',
+      description:
+        'make a plan of one that you have: ralph, spec-kit, Kiro, task-master, BMAD or boxes in Markdown',
+      arguments: [new Argument('<path>')],
+      options: [
+        new Option('--name <name>', 'its name'),
+        new Option('--tag <name>', 'the list of task-master that is meant'),
+        json(),
+      ],
+      run: async call => (await documents()).adoptCommand(call.words[0], optionsOf(call), call.terminal),
+    },
+    {
+      name: 'interview',
+      description: 'go on with the interview',
+      arguments: [plan],
+      options: [
+        new Option('--transcript <file>', 'in place of interview.md; - reads it from the input'),
+        new Option('--no-more-questions', 'plan with what is known'),
+        new Option('--replay <folder>', 'play recordings of the steps'),
+        json(),
+      ],
+      run: async call => (await documents()).interviewCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'write',
+      description: 'have plan.md written, or written anew',
+      arguments: [plan],
+      options: [
+        new Option('--changes <text>', 'what is to be different'),
+        new Option('--replay <folder>', 'play recordings of the steps'),
+      ],
+      run: async call => (await documents()).writePlanCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'split',
+      description: 'have the approved plan split into stories',
+      arguments: [plan],
+      options: [new Option('--replay <folder>', 'play recordings of the steps')],
+      run: async call => (await documents()).splitPlanCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'approve',
+      description: 'approve plan.md, or the card: what the plan runs, and where',
+      arguments: [plan],
+      options: [
+        new Option('--plan', 'plan.md'),
+        new Option('--card', 'the card'),
+        new Option('--yes', 'without asking'),
+        json(),
+      ],
+      run: async call => (await running()).approveCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'run',
+      description: 'work on the stories until all have passed',
+      arguments: [plan],
+      options: [
+        new Option('--parallel <number>', 'that many stories at a time'),
+        new Option('--unattended', 'nobody is there: questions wait, other stories go on'),
+        new Option('--only <story>', 'only this story'),
+        new Option('--from <story>', 'this story and those behind it'),
+        new Option('--retry', 'also stories that have failed'),
+        ...limits(),
+        new Option('--record <folder>', 'write recordings of the steps there'),
+        new Option('--replay <folder>', 'play recordings of the steps'),
+        json(),
+      ],
+      run: async call => (await running()).runPlanCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'watch',
+      description: 'show what happens, live; Ctrl-C ends the watching alone',
+      arguments: [plan],
+      options: [json()],
+      run: async call => (await running()).watchPlanCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'show',
+      description: 'show a plan and its stories, or list all plans',
+      arguments: [plan],
+      options: [json()],
+      run: async call => (await documents()).showPlanCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'status',
+      description: 'the same as show',
+      arguments: [plan],
+      options: [json()],
+      run: async call => (await documents()).showPlanCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'graph',
+      description: 'show which stories can run at the same time',
+      arguments: [plan],
+      run: async call => (await documents()).graphCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'next',
+      description: 'name the story that is worked on next',
+      arguments: [plan],
+      options: [json()],
+      run: async call => (await documents()).nextStoryCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'check',
+      description: 'run the checks of a story, or all, without a model',
+      arguments: [new Argument('[story]', 'all stories if none is named')],
+      options: [ofPlan(), json()],
+      run: async call => (await finishing()).checkCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'diff',
+      description: 'show what a story changed',
+      arguments: [story],
+      options: [ofPlan(), new Option('--attempt <number>', 'in that attempt, also if it did not pass')],
+      run: async call => (await finishing()).diffCommand(call.words[0], optionsOf(call), call.terminal),
+    },
+    steering('pause', 'stop before the next round of the model', [plan], () => ({ kind: 'pause' })),
+    steering('resume', 'go on after a pause', [plan], () => ({ kind: 'resume' })),
+    steering(
+      'stop',
+      'end the run after the step that works now',
+      [plan],
+      ({ options }) => ({ kind: 'stop', when: options['now'] ? 'now' : 'after-step' }),
+      [new Option('--now', 'at once; what was changed is kept')],
+    ),
+    steering('tell', 'say something to a story’s coder', [story, new Argument('<text...>')], ({ words }) => ({
+      kind: 'tell',
+      story: words[0],
+      text: words[1],
+    })),
+    steering(
+      'answer',
+      'answer a question that waits',
+      [new Argument('<question>', 'its id, as show lists it'), new Argument('<text...>')],
+      ({ words: [id, text] }) => ({ kind: 'answer', id, text }),
+    ),
+    aboutStory('skip', 'leave a story out'),
+    aboutStory('redo', 'begin a story anew'),
+    aboutStory('accept', 'call a story done, whatever its checks say'),
+    aboutStory('reopen', 'open a story that was done'),
+    steering(
+      'budget',
+      'raise the limit of the plan, so that it goes on',
+      [plan],
+      ({ options }) => ({ kind: 'budget', add: { maxCost: Number(options['add']) } }),
+      [new Option('--add <dollars>', 'that much').argParser(amount).makeOptionMandatory()],
+    ),
+    {
+      name: 'finish',
+      description: 'bring what passed to your branch, or end the plan without it',
+      arguments: [plan],
+      options: [
+        new Option('--merge', 'merge it into the branch that is checked out'),
+        new Option('--squash', 'as one commit'),
+        new Option('--keep', 'keep the plan’s branch as it is'),
+        new Option('--drop', 'throw the branch away; asks first'),
+        new Option('--yes', 'without asking'),
+      ],
+      run: async call => (await finishing()).finishCommand(call.word, optionsOf(call), call.terminal),
+    },
+    {
+      name: 'doctor',
+      description: 'say what hinders plans in this folder',
+      options: [json()],
+      run: async call => (await documents()).planDoctorCommand(optionsOf(call), call.terminal),
+    },
+  ],
+};

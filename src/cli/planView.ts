@@ -1,0 +1,173 @@
+/** Words a plan for the terminal: its state, its stories, its facts as they happen, and what a person can do next. */
+import type { PlanState } from '../engine/workflow/planState.ts';
+import type { StoryState } from '../engine/workflow/storyState.ts';
+import type { JournalLine, PlanPhase, StoryStatus } from '../protocol/plan.ts';
+import { formatCost } from '../protocol/usage.ts';
+import type { Style } from './terminal.ts';
+import { table, terminalLine } from './terminalText.ts';
+
+/** What each phase waits for, as the command that goes on. */
+const nextCommands: Partial<Record<PlanPhase, (name: string) => string>> = {
+  interviewing: name => `telos plan interview ${name}`,
+  planning: name => `telos plan write ${name}`,
+  plan_review: name => `telos plan approve ${name} --plan`,
+  splitting: name => `telos plan split ${name}`,
+  stories_review: name => `telos plan approve ${name} --card`,
+  ready: name => `telos plan run ${name}`,
+  paused: name => `telos plan run ${name}`,
+  waiting: name => `telos plan run ${name}`,
+  needs_you: name => `telos plan show ${name}`,
+  failed: name => `telos plan run ${name} --retry`,
+  stopped: name => `telos plan run ${name}`,
+  done: name => `telos plan finish ${name} --merge`,
+};
+
+/** Returns the command that goes on with the plan, or undefined while it runs. */
+export const nextCommand = (phase: PlanPhase, name: string): string | undefined =>
+  nextCommands[phase]?.(name);
+
+export const phaseWords: Readonly<Record<PlanPhase, string>> = {
+  interviewing: 'interview',
+  planning: 'ready to be written',
+  plan_review: 'plan.md waits for your approval',
+  splitting: 'ready to be split into stories',
+  stories_review: 'the card waits for your approval',
+  ready: 'ready to run',
+  running: 'running',
+  paused: 'paused',
+  waiting: 'waiting',
+  needs_you: 'needs you',
+  finishing: 'finishing',
+  done: 'done',
+  failed: 'failed',
+  stopped: 'stopped',
+};
+
+const statusWords: Readonly<Record<StoryStatus, string>> = {
+  blocked: 'blocked',
+  ready: 'ready',
+  working: 'working',
+  snapshot: 'working',
+  checking: 'checking',
+  reviewing: 'reviewing',
+  committing: 'committing',
+  integrating: 'integrating',
+  passed: 'passed',
+  needs_you: 'needs you',
+  skipped: 'skipped',
+  accepted: 'accepted by you',
+  failed: 'failed',
+};
+
+/** Returns one line about the plan, such as `bakery: running, 2 of 4 stories passed, $0.12`. */
+export function headline(name: string, state: PlanState): string {
+  const { stories, usage, phase, phaseWhy } = state;
+  const passed = stories.filter(({ status }) => status === 'passed' || status === 'accepted').length;
+  const cost = usage && typeof usage.cost === 'number' && usage.cost > 0 ? [formatCost(usage.cost)] : [];
+  const count = stories.length > 0 ? [`${passed} of ${stories.length} stories passed`] : [];
+  const waits = state.questions.length > 0 ? [`${state.questions.length} waiting for you`] : [];
+  const why = phaseWhy === undefined || phaseWhy === '' ? [] : [terminalLine(phaseWhy)];
+  return `${name}: ${[phaseWords[phase], ...count, ...cost, ...waits, ...why].join(', ')}`;
+}
+
+/** Returns the state of a plan with its stories, its open questions and the command that goes on. */
+export function statusText(
+  name: string,
+  state: PlanState,
+  problems: readonly string[],
+  style: Style,
+  width: number | undefined,
+): string {
+  const rows = state.stories.map(one => [
+    one.story.id,
+    statusWords[one.status],
+    terminalLine(one.story.title, 60),
+    noteOf(one),
+  ]);
+  const questions = state.questions.map(
+    ({ id, story, text }) =>
+      `  ${id}${story === undefined ? '' : ` (${story})`}: ${terminalLine(text)}\n    telos plan answer ${id} "…"`,
+  );
+  const next = nextCommand(state.phase, name);
+  return [
+    style.bold(headline(name, state)),
+    ...(state.goal ? [terminalLine(state.goal, 200)] : []),
+    ...(rows.length > 0 ? ['', table(['Story', 'State', 'Title', ''], rows, width)] : []),
+    ...(questions.length > 0 ? ['', 'Questions that wait for you:', ...questions] : []),
+    ...problems.map(problem => style.yellow(terminalLine(problem))),
+    ...(next === undefined ? [] : ['', `Next: ${next}`]),
+  ].join('\n');
+}
+
+function noteOf({ status, attempts, commit, why, lastDenial, story, passed }: StoryState): string {
+  if (commit !== undefined && status === 'passed') return commit.slice(0, 8);
+  const boxes =
+    passed.size > 0 && passed.size < story.items.length ? `${passed.size}/${story.items.length} boxes` : '';
+  const attempt = attempts > 1 ? `attempt ${attempts}` : '';
+  const reason =
+    why ?? (status === 'ready' || status === 'needs_you' || status === 'failed' ? lastDenial : undefined);
+  const needs = status === 'blocked' ? `needs ${story.dependsOn.join(', ')}` : '';
+  return [boxes, attempt, needs, reason === undefined ? '' : terminalLine(reason, 60)]
+    .filter(Boolean)
+    .join(', ');
+}
+
+/** Returns a line for a fact that a person watches for, or undefined for one that only a machine needs. */
+export function factText(line: JournalLine): string | undefined {
+  switch (line.type) {
+    case 'runner_started':
+      return `Branch ${line.branch}, from ${line.base.slice(0, 8)}`;
+    case 'recovered':
+      return `Recovered: ${line.what.map(what => terminalLine(what)).join('; ')}`;
+    case 'attempt_started':
+      return `${line.story} ${line.attempt > 1 ? `attempt ${line.attempt}` : 'begins'} (${terminalLine(line.role)})`;
+    case 'snapshot':
+      return `${line.story} changed ${line.files} ${line.files === 1 ? 'file' : 'files'} (+${line.added} -${line.removed})`;
+    case 'check_ended':
+      return `${line.story} check ${terminalLine(line.name)}: ${line.exitCode === 0 ? 'passed' : `failed (${line.exitCode ?? 'no exit code'})`}`;
+    case 'tamper':
+      return `${line.story} ${line.decision === 'denied' ? 'denied' : 'allowed'}: ${line.findings.map(({ file, detail }) => `${terminalLine(file)}: ${terminalLine(detail)}`).join('; ')}`;
+    case 'verdict':
+      return `${line.story} ${line.approved ? 'approved' : 'denied'}: ${terminalLine(line.text, 200)}`;
+    case 'story_passed':
+      return line.part
+        ? `${line.story} passed in part: ${line.commit.slice(0, 8)}`
+        : `${line.story} passed: ${line.commit.slice(0, 8)}`;
+    case 'attempt_ended':
+      return line.status.startsWith('approved') || line.status === 'denied'
+        ? undefined
+        : `${line.story} ${line.status}${line.details ? `: ${terminalLine(line.details, 200)}` : ''}`;
+    case 'story_reopened':
+    case 'story_skipped':
+    case 'story_accepted':
+    case 'story_failed':
+      return `${line.story} ${line.type.slice('story_'.length)}: ${terminalLine(line.why, 200)}`;
+    case 'story_split':
+      return `${line.story} was split into ${line.into.join(', ')}`;
+    case 'question_parked':
+      return `Waits for you (${line.question.id}): ${terminalLine(line.question.text, 300)}`;
+    case 'question_answered':
+      return `Answered (${line.id}): ${terminalLine(line.text, 200)}`;
+    case 'waiting':
+      return `Waiting until ${new Date(line.until).toLocaleTimeString()}: ${terminalLine(line.why, 200)}`;
+    case 'steered':
+      return `Steered: ${line.command.kind}`;
+    case 'phase':
+      return line.why ? `${phaseWords[line.phase]}: ${terminalLine(line.why, 300)}` : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Returns a person's stories in waves: those of one wave can run at the same time as far as their dependencies go. */
+export function waves(stories: readonly StoryState[]): string[][] {
+  const left = new Map(stories.map(({ story }) => [story.id, story]));
+  const found: string[][] = [];
+  while (left.size > 0) {
+    const free = [...left.values()].filter(({ dependsOn }) => dependsOn.every(id => !left.has(id)));
+    const wave = (free.length > 0 ? free : [...left.values()]).map(({ id }) => id);
+    for (const id of wave) left.delete(id);
+    found.push(wave);
+  }
+  return found;
+}

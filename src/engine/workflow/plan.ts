@@ -1,0 +1,353 @@
+/**
+ * A plan from its goal to its stories: asks what must be known, has the plan written and split, and keeps what a person decides. What
+ * changes the plan's files happens under its lock, one caller at a time.
+ */
+import { createHash } from 'node:crypto';
+import type {
+  CheckResult,
+  FinishKind,
+  PlanEvent,
+  SteerCommand,
+  StepName,
+  Story,
+} from '../../protocol/plan.ts';
+import { TelosError } from '../errors.ts';
+import { runCheck } from './checks.ts';
+import { type Finished, finishPlan } from './finishPlan.ts';
+import { Git } from './git.ts';
+import { send } from './inbox.ts';
+import { Interview, type InterviewRound, openTranscript, withAnswers } from './interview.ts';
+import { Journal, readJournal } from './journal.ts';
+import { acceptPlanCard, type PlanCard, planCard } from './planCard.ts';
+import { PlanFolder, slug } from './planFolder.ts';
+import { type AskStep, revisePlan, splitPlan, writePlan } from './planning.ts';
+import type { PlanCaller, PlanRunEnd, PlanRunOptions } from './planRun.ts';
+import { foldPlan, type PlanState } from './planState.ts';
+import { oneLine, parsePrd, printPrd } from './prdFile.ts';
+import { Projection } from './projection.ts';
+import { readRunner, takeRunner } from './runnerLock.ts';
+import { Slots } from './slots.ts';
+import { runStep, type StepEnd } from './steps.ts';
+
+/** A plan as it is now. */
+export interface PlanLook {
+  state: PlanState;
+  /** Number of the journal's last line. */
+  lines: number;
+  stories: readonly Story[];
+  /** What its files say in a way that cannot be used, in sentences. */
+  problems: readonly string[];
+}
+
+export class Plan {
+  readonly folder: PlanFolder;
+  readonly #caller: PlanCaller;
+
+  constructor(folder: PlanFolder, caller: PlanCaller) {
+    this.folder = folder;
+    this.#caller = caller;
+  }
+
+  /** Makes a plan for the goal. Throws TelosError `config` if the name is taken. */
+  static async create(
+    repo: string,
+    goal: string,
+    caller: PlanCaller,
+    name = planNameOf(goal, repo),
+  ): Promise<Plan> {
+    const folder = await PlanFolder.create(repo, name, goal);
+    await folder.write('interview.md', openTranscript(goal));
+    return new Plan(folder, caller);
+  }
+
+  /** Makes a plan of one story, which is done when the check passes and a reviewer says so. */
+  static async quick(
+    repo: string,
+    { goal, check, name = planNameOf(goal, repo) }: { goal: string; check: string; name?: string },
+    caller: PlanCaller,
+  ): Promise<Plan> {
+    const plan = await Plan.create(repo, goal, caller, name);
+    const story: Story = {
+      ...{ id: 'US-001', title: oneLine(goal), prd: 'prds/01-story.md', role: 'coder' },
+      ...{ dependsOn: [], touches: [], checks: [{ name: 'check', command: check }] },
+      items: [{ number: 1, text: oneLine(goal), ticked: false }],
+    };
+    await plan.folder.write('plan.md', `# ${oneLine(goal)}\n\nOne story, without an interview.\n`);
+    await plan.folder.write(story.prd, printPrd(story));
+    await plan.#locked(async note => {
+      await note({ type: 'plan_reviewed', decision: 'approved', comments: [], by: caller.by });
+      await note({ type: 'stories_written', stories: [story.id] });
+    });
+    return plan;
+  }
+
+  get name(): string {
+    return this.folder.name;
+  }
+
+  /** Returns the plan's state from its journal and its files. Writes nothing, so it may be called while the plan runs. */
+  async look(): Promise<PlanLook> {
+    const parsed = this.folder.readPrds().map(({ path, text }) => parsePrd(path, text));
+    const stories = parsed.map(({ story }) => story);
+    const lines = await readJournal(this.folder.journal);
+    const problems = parsed.flatMap(one => one.problems);
+    return { state: foldPlan(lines, stories), stories, problems, lines: lines.at(-1)?.seq ?? 0 };
+  }
+
+  /** The interview so far. */
+  get transcript(): string {
+    return this.folder.read('interview.md') ?? '';
+  }
+
+  /**
+   * Asks what else must be known. A transcript replaces the one so far. `noMoreQuestions` asks no model. Throws errors of the model.
+   */
+  async interview(
+    {
+      transcript = this.transcript,
+      noMoreQuestions = false,
+    }: { transcript?: string; noMoreQuestions?: boolean },
+    signal: AbortSignal,
+  ): Promise<InterviewRound> {
+    return this.#locked(async note => {
+      await this.folder.write('interview.md', transcript);
+      const rounds = (await readJournal(this.folder.journal)).filter(
+        ({ type }) => type === 'interview_round',
+      );
+      const interview = new Interview(async words => {
+        const { outcome, answers, text, error } = await this.#step(
+          'interview',
+          `interview.${rounds.length + 1}`,
+          words,
+          note,
+          signal,
+        );
+        if (outcome !== 'completed') throw stepFailed('interviewer', outcome, error?.message);
+        const submitted = answers.findLast(({ tool }) => tool === 'submit_round')?.input;
+        return { text, ...(submitted && { submitted }) };
+      });
+      const round = await interview.processRound(transcript, noMoreQuestions);
+      const { questions, ready } = round;
+      await note({ type: 'interview_round', questions: [...questions], ready, forced: noMoreQuestions });
+      return round;
+    });
+  }
+
+  /** Adds answers to the interview. */
+  async answer(questions: readonly string[], answers: readonly string[]): Promise<void> {
+    await this.folder.write('interview.md', withAnswers(this.transcript, questions, answers));
+  }
+
+  /** Has plan.md written, or written anew after comments. Throws errors of the model; then plan.md is as before. */
+  async write(signal: AbortSignal, comments: readonly string[] = []): Promise<void> {
+    await this.#locked(async note => {
+      const before = this.folder.read('plan.md');
+      const ask = this.#asking(note, signal);
+      const text =
+        before !== undefined && comments.length > 0
+          ? await revisePlan(before, comments, ask, signal)
+          : await writePlan(this.transcript, ask, signal);
+      await this.folder.write('plan.md', `${text.trimEnd()}\n`);
+      await note({ type: 'plan_written', digest: digestOf(text) });
+    });
+  }
+
+  /** Notes what the person says to plan.md. */
+  async review(decision: 'approved' | 'changes', comments: readonly string[] = []): Promise<void> {
+    const { by } = this.#caller;
+    if (this.folder.read('plan.md') === undefined)
+      throw new TelosError('config', `The plan '${this.name}' has no plan.md yet. Have it written first.`);
+    await this.#locked(note => note({ type: 'plan_reviewed', decision, comments: [...comments], by }));
+  }
+
+  /** Splits plan.md into stories. Stories that are there are not replaced: throws TelosError `config`. */
+  async split(signal: AbortSignal): Promise<readonly string[]> {
+    return this.#locked(async (note, journal) => {
+      const plan = this.folder.read('plan.md');
+      if (plan === undefined) throw new TelosError('config', `The plan '${this.name}' has no plan.md yet.`);
+      if (this.folder.readPrds().length > 0)
+        throw new TelosError(
+          'config',
+          `The plan '${this.name}' has stories already. Delete the files in prds/ to split it anew.`,
+        );
+      const written = await splitPlan(plan, this.#asking(note, signal), signal);
+      for (const { path, text } of written) await this.folder.write(path, text);
+      await note({
+        type: 'stories_written',
+        stories: written.map(({ path, text }) => parsePrd(path, text).story.id),
+      });
+      await new Projection(this.folder, journal).project();
+      return written.map(({ path }) => path);
+    });
+  }
+
+  /** Returns what the plan will run and where, for a person who decides whether it may. */
+  async card(): Promise<PlanCard> {
+    const { runs } = this.#caller;
+    const { state, stories } = await this.look();
+    const settings = await this.folder.settings();
+    const git = new Git(this.folder.repo, runs.config.env);
+    const base = state.base ?? settings.base ?? (await git.tip('HEAD')) ?? '';
+    return planCard({
+      folder: this.folder,
+      settings,
+      stories,
+      facts: { base, dirtyFiles: await git.dirtyFiles() },
+      config: runs.config,
+    });
+  }
+
+  /** Accepts the card that was shown. Throws TelosError `config` if it has changed since. */
+  async acceptCard(shown: PlanCard): Promise<void> {
+    const { runs, by } = this.#caller;
+    const { digest } = await this.card();
+    if (digest !== shown.digest)
+      throw new TelosError('config', 'The card has changed since it was shown. Look at it again.');
+    await acceptPlanCard(runs.config, this.folder, shown);
+    await this.#locked(note => note({ type: 'card_accepted', digest, by }));
+  }
+
+  /** Works on the stories until the plan rests. See `runPlan`. */
+  async run(options: PlanRunOptions, signal: AbortSignal): Promise<PlanRunEnd> {
+    const { runPlan } = await import('./planRun.ts');
+    return runPlan(this.folder, this.#caller, options, signal);
+  }
+
+  /** Runs the checks of a story, or of all, in the checkout as it is. Throws TelosError `config` for a story that is not there. */
+  async check(id: string | undefined, signal: AbortSignal): Promise<CheckResult[]> {
+    const { runs } = this.#caller;
+    const { state } = await this.look();
+    const story = id === undefined ? undefined : state.story(id);
+    if (id !== undefined && !story)
+      throw new TelosError('config', `There is no story '${id}' in the plan '${this.name}'.`);
+    const card = await this.card();
+    if (!card.isAccepted)
+      throw new TelosError(
+        'config',
+        'The checks are commands, and the card that lists them is not accepted. Accept it first.',
+      );
+    const wanted = card.checks.filter(({ stories = [] }) => id === undefined || stories.includes(id));
+    const results: CheckResult[] = [];
+    for (const { name = '', command, timeoutS } of wanted) {
+      const check = { name, command, ...(timeoutS !== undefined && { timeoutS }) };
+      results.push(await runCheck(check, { dir: this.folder.repo }, runs.config, signal));
+    }
+    return results;
+  }
+
+  /** Ends the plan in one of the ways. Throws the errors of `finishPlan`. */
+  async finish(how: FinishKind): Promise<Finished> {
+    const { runs } = this.#caller;
+    return this.#locked(async (note, journal) => {
+      const settings = await this.folder.settings();
+      const { state } = await new Projection(this.folder, journal).project();
+      const git = new Git(this.folder.repo, runs.config.env);
+      const slots = await Slots.open(this.folder, git, settings, runs.config.env);
+      const { branch = settings.branch, base = '', goal } = state;
+      const done = await finishPlan(how, { git, slots, plan: this.name, base, branch, goal });
+      await note({ type: 'finished', how, ...(done.commit !== undefined && { commit: done.commit }) });
+      return done;
+    });
+  }
+
+  /**
+   * Tells the plan's runner something. Without one, only what needs none is noted at once: the next runner knows it. Returns false if
+   * there is no runner.
+   */
+  async steer(command: SteerCommand): Promise<boolean> {
+    await send(this.folder, command, this.#caller.by);
+    return readRunner(this.folder) !== undefined;
+  }
+
+  /** Calls `use` under the plan's lock. Throws TelosError `config` while a runner or another door holds it. */
+  async #locked<Result>(
+    use: (note: (event: PlanEvent) => Promise<void>, journal: Journal) => Promise<Result>,
+  ): Promise<Result> {
+    const taken = await takeRunner(this.folder, this.#caller.by);
+    if (taken.kind === 'busy')
+      throw new TelosError(
+        'config',
+        `The plan '${this.name}' is being worked on (process ${taken.runner.pid}). Try again when that has ended.`,
+      );
+    try {
+      const journal = await Journal.open(this.folder.journal);
+      try {
+        return await use(async event => void (await journal.append(event)), journal);
+      } finally {
+        await journal.close();
+      }
+    } finally {
+      await taken.lock.release();
+    }
+  }
+
+  #asking(note: (event: PlanEvent) => Promise<void>, signal: AbortSignal): AskStep {
+    return ({ name, key, words }) => this.#step(name, key, words, note, signal);
+  }
+
+  async #step(
+    step: StepName,
+    key: string,
+    words: string,
+    note: (event: PlanEvent) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<StepEnd> {
+    const { runs, human } = this.#caller;
+    const { model } = await this.folder.settings();
+    const end = await runStep(
+      runs,
+      {
+        ...{ key, name: step, words, plan: this.name, workingDir: this.folder.repo },
+        ...(model !== undefined && { model }),
+        onStart: started => note({ type: 'step_started', key, step, ...started }),
+      },
+      human,
+      signal,
+    );
+    const { runId, outcome, usage } = end;
+    await note({ type: 'step_ended', key, step, runId, outcome, ...(usage && { usage }) });
+    return end;
+  }
+}
+
+const stepFailed = (who: string, outcome: string, why = `It ended with ${outcome}.`): TelosError =>
+  new TelosError('provider', `The ${who} stopped before it was done. ${why}`);
+
+/** Returns the plan of that name. Throws TelosError `config` if there is none. */
+export const openPlan = (repo: string, name: string, caller: PlanCaller): Plan =>
+  new Plan(PlanFolder.open(repo, name), caller);
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Returns a name for the plan of a goal that no other plan of the repository has. */
+function planNameOf(goal: string, repo: string): string {
+  const words = slug(goal)
+    .split('-')
+    .filter(word => !filler.has(word));
+  const base = words.slice(0, 3).join('-').slice(0, 36).replace(/-+$/, '') || 'plan';
+  const taken = new Set(PlanFolder.list(repo));
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? base : `${base}-${number}`;
+    if (!taken.has(name)) return name;
+  }
+}
+
+/** Words that say nothing about a plan. */
+const filler = new Set([
+  'a',
+  'an',
+  'the',
+  'my',
+  'our',
+  'for',
+  'to',
+  'of',
+  'and',
+  'build',
+  'make',
+  'create',
+  'add',
+  'please',
+  'i',
+  'want',
+]);

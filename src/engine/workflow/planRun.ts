@@ -1,0 +1,207 @@
+/**
+ * Runs a plan's stories: takes its lock, brings it back to where a crash left it, asks for its card, looks at its base, and hands its
+ * slots to the runner.
+ */
+import type { Actor, CheckResult, PlanCheck, PlanLimits, PlanPhase } from '../../protocol/plan.ts';
+import { TelosError } from '../errors.ts';
+import type { Human } from '../human.ts';
+import { Attempts } from './attempt.ts';
+import { type Git, Git as RepositoryGit, runnerMark } from './git.ts';
+import { problemsOf } from './gitProblems.ts';
+import { take } from './inbox.ts';
+import { Journal } from './journal.ts';
+import { PlanBudget } from './planBudget.ts';
+import { type PlanCard, planCard } from './planCard.ts';
+import type { PlanFolder } from './planFolder.ts';
+import { PlanRunner, type RunnerOptions } from './planRunner.ts';
+import type { PlanSettings } from './planSettings.ts';
+import type { PlanState } from './planState.ts';
+import { checksOf, type Preflight, preflight, resultsAt } from './preflight.ts';
+import { Projection } from './projection.ts';
+import { recover } from './recover.ts';
+import { readRoles } from './roles.ts';
+import { type RunnerLock, takeRunner } from './runnerLock.ts';
+import { nextStories } from './scheduler.ts';
+import { Slots } from './slots.ts';
+import type { Runs } from './steps.ts';
+
+/** Who works with a plan. */
+export interface PlanCaller {
+  runs: Runs;
+  human: Human;
+  by: Actor;
+}
+
+export interface PlanRunOptions extends RunnerOptions {
+  limits?: PlanLimits;
+  /** Folder to which recordings of the steps are written. */
+  recordTo?: string;
+  /** Decides whether to begin although checks fail on the base. Missing: no. */
+  goOnRed?: (red: readonly CheckResult[]) => Promise<boolean>;
+}
+
+/** How a run of a plan ended, or why it did not begin. */
+export type PlanRunEnd =
+  | { kind: 'rest'; phase: PlanPhase; why?: string }
+  /** Another process runs it. */
+  | { kind: 'busy'; pid: number }
+  | { kind: 'unapproved'; phase: PlanPhase }
+  | { kind: 'card'; card: PlanCard }
+  | { kind: 'red'; checks: readonly CheckResult[] };
+
+/** Runs the plan until it rests. Throws TelosError for what hinders every plan here, and errors of the journal. */
+export async function runPlan(
+  folder: PlanFolder,
+  caller: PlanCaller,
+  options: PlanRunOptions,
+  signal: AbortSignal,
+): Promise<PlanRunEnd> {
+  const taken = await takeRunner(folder, caller.by);
+  if (taken.kind === 'busy') return { kind: 'busy', pid: taken.runner.pid };
+  const { lock } = taken;
+  try {
+    const settings = await folder.settings();
+    const stops = (await problemsOf(folder.repo, { branch: settings.branch })).filter(({ stops }) => stops);
+    if (stops[0]) throw new TelosError('config', stops[0].text);
+    const journal = await Journal.open(folder.journal);
+    try {
+      const env = { ...caller.runs.config.env, [runnerMark]: lock.mark };
+      const git = new RepositoryGit(folder.repo, env);
+      const slots = await Slots.open(folder, git, settings, env);
+      const projection = new Projection(folder, journal);
+      await recover({ folder, journal, git, slots, lock, branch: settings.branch });
+      return await begin(
+        { folder, caller, options, journal, projection, git, slots, settings, lock },
+        signal,
+      );
+    } finally {
+      await journal.close();
+    }
+  } finally {
+    await lock.release();
+  }
+}
+
+interface Open {
+  folder: PlanFolder;
+  caller: PlanCaller;
+  options: PlanRunOptions;
+  journal: Journal;
+  projection: Projection;
+  git: Git;
+  slots: Slots;
+  settings: PlanSettings;
+  lock: RunnerLock;
+}
+
+async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
+  const { folder, caller, options, journal, projection, git, slots, settings, lock } = open;
+  const { state, stories } = await projection.project();
+  if (stories.length === 0) return { kind: 'unapproved', phase: state.phase };
+  const base = state.base ?? settings.base ?? (await git.tip('HEAD')) ?? '';
+  const facts = { base, dirtyFiles: await git.dirtyFiles() };
+  const card = planCard({ folder, settings, stories, facts, config: caller.runs.config });
+  if (!card.isAccepted) return { kind: 'card', card };
+  const flight = await preflight(
+    {
+      ...{ git, slots, folder, settings, stories, base },
+      config: caller.runs.config,
+      env: { [runnerMark]: lock.mark },
+    },
+    signal,
+  );
+  await journal.append(flight.event);
+  if (flight.stops.length > 0) throw new TelosError('config', flight.stops.join(' '));
+  if (flight.red.length > 0 && state.base === undefined && !(await options.goOnRed?.(flight.red)))
+    return { kind: 'red', checks: flight.red };
+  const limits = { ...settings.limits, ...options.limits };
+  await journal.append({
+    ...{ type: 'runner_started' as const, base, branch: settings.branch },
+    ...{ slots: options.slots, limits, pid: process.pid },
+  });
+  return { kind: 'rest', ...(await work(open, base, limits, flight, signal)) };
+}
+
+async function work(
+  open: Open,
+  base: string,
+  limits: PlanLimits,
+  flight: Preflight,
+  signal: AbortSignal,
+): Promise<{ phase: PlanPhase; why?: string }> {
+  const { folder, caller, options, journal, projection, git, slots, settings, lock } = open;
+  let { state } = await projection.project();
+  const budget = new PlanBudget(
+    () => limits,
+    () => state,
+  );
+  const attempts = new Attempts({
+    ...{ folder, journal, git, slots, settings, base, budget },
+    ...{ atBase: flight.atBase, hadTests: flight.hadTests },
+    ...{ runs: caller.runs, human: caller.human, isUnattended: options.unattended === true },
+    roles: readRoles(folder.repo),
+    env: { [runnerMark]: lock.mark },
+    isOurs: () => lock.isOurs(),
+    state: () => state,
+    ...(options.recordTo !== undefined && { recordTo: options.recordTo }),
+  });
+  const runner = new PlanRunner(
+    {
+      ...{ folder, journal, lost: lock.lost, next: nextStories },
+      project: async () => {
+        state = (await projection.project()).state;
+        return state;
+      },
+      attempt: (call, stop) => attempts.run(call, stop),
+      inbox: () => take(folder, id => state.steered.has(id)),
+      overBudget: async () => budget.overText,
+      finalChecks: (now, stop) => brokenAtEnd(open, now, base, stop),
+    },
+    options,
+  );
+  return runner.run(signal);
+}
+
+/**
+ * Runs every check on the last commit of the plan's branch. Returns the stories whose commits broke one: the first after which it
+ * fails.
+ */
+async function brokenAtEnd(
+  { folder, git, slots, settings, caller, lock }: Open,
+  { stories }: PlanState,
+  base: string,
+  signal: AbortSignal,
+): Promise<{ story: string; why: string }[]> {
+  const tip = await git.tip(`refs/heads/${settings.branch}`);
+  if (tip === undefined) return [];
+  const parts = { slots, settings, env: { [runnerMark]: lock.mark }, config: caller.runs.config };
+  const checks = checksOf(
+    settings,
+    stories.map(({ story }) => story),
+  );
+  const failing = async (commit: string, wanted: readonly PlanCheck[]) => {
+    const { results } = await resultsAt(parts, commit, wanted, signal);
+    return [...results.values()].filter(({ result }) => result.exitCode !== 0);
+  };
+  const red = await failing(tip, checks);
+  const known = new Set(
+    (
+      await failing(
+        base,
+        red.map(({ check }) => check),
+      )
+    ).map(({ check }) => check.command),
+  );
+  const broken = new Map<string, string>();
+  for (const { check, result } of red.filter(one => !known.has(one.check.command))) {
+    for (const { commit, story } of await git.planCommits(base, settings.branch, folder.name)) {
+      if ((await failing(commit, [check])).length === 0) continue;
+      broken.set(
+        story,
+        `The check ${check.name} fails on the whole plan since this story: ${result.output.slice(-500)}`,
+      );
+      break;
+    }
+  }
+  return [...broken].map(([story, why]) => ({ story, why }));
+}

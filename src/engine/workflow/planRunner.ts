@@ -1,0 +1,332 @@
+/**
+ * Keeps a plan going: fills its slots, carries out what a person tells it, waits for limits of providers, and ends when every story
+ * is over or only a person can go on. Knows nothing of how an attempt works; that is handed in.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Actor, JournalLine, PlanEvent, PlanPhase, SteerCommand } from '../../protocol/plan.ts';
+import { Interruption, TelosError } from '../errors.ts';
+import type { AttemptCall } from './attemptScene.ts';
+import type { SentCommand } from './inbox.ts';
+import type { Journal } from './journal.ts';
+import type { PlanFolder } from './planFolder.ts';
+import type { PlanState } from './planState.ts';
+import { isOver, type StoryState } from './storyState.ts';
+
+export interface RunnerParts {
+  folder: PlanFolder;
+  journal: Journal;
+  /** Brings the files of the plan in line with its journal, and returns its state. */
+  project: () => Promise<PlanState>;
+  /** Stories that can begin now, best first. */
+  next: (state: PlanState, running: ReadonlySet<string>, slots: number) => readonly StoryState[];
+  /** Notes what happens in the journal. Throws TelosError for what ends or delays the whole plan. */
+  attempt: (call: AttemptCall, signal: AbortSignal) => Promise<void>;
+  /** Returns the commands that wait. One is given again until it is done. */
+  inbox: () => Promise<readonly SentCommand[]>;
+  /** Returns why the plan may not ask a model now, or undefined. */
+  overBudget: (state: PlanState) => Promise<string | undefined>;
+  /** Runs the checks of all stories on the last commit. Returns what is wrong with it, by the story that broke it. */
+  finalChecks: (state: PlanState, signal: AbortSignal) => Promise<readonly { story: string; why: string }[]>;
+  /** Aborts when another runner took over. */
+  lost: AbortSignal;
+}
+
+export interface RunnerOptions {
+  slots: number;
+  unattended?: boolean;
+  /** Only this story. */
+  only?: string;
+  /** This story and those behind it. */
+  from?: string;
+  /** Attempts that count before a story has failed. */
+  maxAttempts?: number;
+  /** Ends at a limit of the provider instead of waiting. */
+  stopsAtLimit?: boolean;
+}
+
+const usualAttempts = 5;
+/** How long a provider that names no time is left alone, the first and the longest. In milliseconds. */
+const firstWait = 30_000;
+const longestWait = 15 * 60_000;
+/** How often commands are looked for. In milliseconds. */
+const lookInterval = 250;
+
+interface Working {
+  done: Promise<void>;
+  stop: AbortController;
+  slot: number;
+  mail: string[];
+  /** It waits between two rounds until the plan goes on. */
+  isHeld: boolean;
+}
+
+export class PlanRunner {
+  readonly #parts: RunnerParts;
+  readonly #options: RunnerOptions;
+  readonly #working = new Map<string, Working>();
+  #slots: number;
+  #paused: { over: Promise<void>; end: () => void; isNoted: boolean } | undefined;
+  #stop: 'now' | 'after-step' | undefined;
+  #waitUntil = 0;
+  #wait = firstWait;
+  #fatal: TelosError | undefined;
+  /** Why only the person can say how it goes on. */
+  #attention: string | undefined;
+
+  constructor(parts: RunnerParts, options: RunnerOptions) {
+    this.#parts = parts;
+    this.#options = options;
+    this.#slots = options.slots;
+  }
+
+  /** Returns the phase with which the plan rests. An abort ends the steps that run; their work is kept. Throws errors of the journal. */
+  async run(signal: AbortSignal): Promise<{ phase: PlanPhase; why?: string }> {
+    try {
+      for (;;) {
+        await this.#takeCommands();
+        const state = await this.#parts.project();
+        if (await this.#failStories(state)) continue;
+        if (signal.aborted || this.#parts.lost.aborted) this.#stop = 'now';
+        if (this.#stop === 'now') await this.#abortAll();
+        const over = await this.#parts.overBudget(state);
+        const ends = [this.#stop, over, this.#fatal, this.#attention].some(reason => reason !== undefined);
+        const isWaiting = Date.now() < this.#waitUntil;
+        if (!ends && !isWaiting && !this.#paused) this.#fill(state);
+        if (this.#working.size === 0 && (ends || !(isWaiting || this.#paused))) {
+          const end = await this.#end(state, over, signal);
+          if (end) return end;
+          continue;
+        }
+        await this.#notePause();
+        await this.#idle(signal);
+      }
+    } finally {
+      await this.#abortAll();
+    }
+  }
+
+  /** The plan is paused once everything that ran has come to its next round. */
+  async #notePause(): Promise<void> {
+    if (!this.#paused || this.#paused.isNoted) return;
+    if ([...this.#working.values()].some(({ isHeld }) => !isHeld)) return;
+    this.#paused.isNoted = true;
+    await this.#note({ type: 'phase', phase: 'paused', why: 'You paused it.' });
+  }
+
+  /** Begins as many stories as there are free slots. */
+  #fill(state: PlanState): void {
+    const running = new Set(this.#working.keys());
+    const free = this.#freeSlots();
+    if (free.length === 0) return;
+    const wanted = this.#parts.next(state, running, this.#slots).filter(one => this.#isWanted(one, state));
+    for (const story of wanted.slice(0, free.length)) this.#begin(story, free.shift() ?? 0);
+  }
+
+  #freeSlots(): number[] {
+    const taken = new Set([...this.#working.values()].map(({ slot }) => slot));
+    return Array.from({ length: this.#slots }, (_, index) => index).filter(slot => !taken.has(slot));
+  }
+
+  #isWanted({ story }: StoryState, { stories }: PlanState): boolean {
+    const { only, from } = this.#options;
+    if (only !== undefined) return story.id === only;
+    if (from === undefined) return true;
+    const place = (id: string): number => stories.findIndex(one => one.story.id === id);
+    return place(story.id) >= place(from);
+  }
+
+  #begin(story: StoryState, slot: number): void {
+    const { id } = story.story;
+    const working: Working = {
+      ...{ done: Promise.resolve(), stop: new AbortController(), slot },
+      ...{ mail: [], isHeld: false },
+    };
+    const attempt = story.open ? story.open.attempt : story.attempts + 1;
+    const call: AttemptCall = { story, attempt, slot, mail: () => this.#mailOf(working) };
+    working.done = this.#parts
+      .attempt(call, working.stop.signal)
+      .then(() => {
+        this.#wait = firstWait;
+      })
+      .catch(error => this.#failed(error))
+      .finally(() => this.#working.delete(id));
+    this.#working.set(id, working);
+  }
+
+  async #mailOf(working: Working): Promise<readonly string[]> {
+    const { signal } = working.stop;
+    working.isHeld = true;
+    while (this.#paused && !signal.aborted) {
+      const stopped = new AbortController();
+      const abort = new Promise<void>(done => {
+        signal.addEventListener('abort', () => done(), { once: true, signal: stopped.signal });
+      });
+      await Promise.race([this.#paused.over, abort]);
+      stopped.abort();
+    }
+    working.isHeld = false;
+    return working.mail.splice(0);
+  }
+
+  /** Decides what an error of one attempt means for the whole plan. */
+  async #failed(error: unknown): Promise<void> {
+    if (!(error instanceof TelosError)) throw error;
+    if (error.code !== 'rate_limit' || this.#options.stopsAtLimit) {
+      this.#fatal ??= error;
+      return;
+    }
+    const wait = error.retryAfterMs ?? this.#wait;
+    this.#wait = Math.min(this.#wait * 2, longestWait);
+    this.#waitUntil = Math.max(this.#waitUntil, Date.now() + wait);
+    await this.#note({ type: 'waiting', until: new Date(this.#waitUntil).toISOString(), why: error.message });
+  }
+
+  async #abortAll(): Promise<void> {
+    const working = [...this.#working.values()];
+    for (const { stop } of working) stop.abort(new Interruption('The plan stops.'));
+    await Promise.allSettled(working.map(({ done }) => done));
+  }
+
+  /** Waits until an attempt ends or it is time to look for commands. */
+  async #idle(signal: AbortSignal): Promise<void> {
+    const timer = new AbortController();
+    const look = delay(lookInterval, undefined, { signal: AbortSignal.any([timer.signal, signal]) });
+    await Promise.race([...[...this.#working.values()].map(({ done }) => done), look.catch(() => undefined)]);
+    timer.abort();
+    if (signal.aborted) await delay(0);
+  }
+
+  async #takeCommands(): Promise<void> {
+    for (const { id, command, by, done } of await this.#parts.inbox()) {
+      // First the effect: a crash before the note has it carried out once more, and one after it not at all.
+      await this.#carryOut(command, by);
+      await this.#note({ type: 'steered', command, by, id });
+      await done();
+    }
+  }
+
+  async #carryOut(command: SteerCommand, by: Actor): Promise<void> {
+    switch (command.kind) {
+      case 'pause':
+        this.#paused ??= pause();
+        break;
+      case 'resume':
+        await this.#resume();
+        break;
+      case 'stop':
+        this.#stop = command.when;
+        break;
+      case 'tell':
+        for (const [id, { mail }] of this.#working)
+          if (command.story === undefined || command.story === id) mail.push(command.text);
+        break;
+      case 'answer':
+        await this.#note({ type: 'question_answered', id: command.id, text: command.text, by });
+        break;
+      case 'parallel':
+        this.#slots = command.slots;
+        break;
+      case 'skip':
+      case 'accept':
+      case 'redo':
+      case 'reopen':
+        await this.#settle(command.kind, command.story, command.why ?? '', by);
+        break;
+    }
+  }
+
+  async #resume(): Promise<void> {
+    const wasNoted = this.#paused?.isNoted;
+    this.#paused?.end();
+    this.#paused = undefined;
+    if (wasNoted) await this.#note({ type: 'phase', phase: 'running' });
+  }
+
+  /** Ends the attempt that runs, if any, and notes what the person decided on the story. */
+  async #settle(
+    kind: 'skip' | 'accept' | 'redo' | 'reopen',
+    story: string,
+    why: string,
+    by: Actor,
+  ): Promise<void> {
+    const working = this.#working.get(story);
+    working?.stop.abort(new Interruption(`The story is to be ${kind === 'redo' ? 'begun anew' : 'left'}.`));
+    await working?.done.catch(() => undefined);
+    const type = {
+      skip: 'story_skipped',
+      accept: 'story_accepted',
+      redo: 'story_reopened',
+      reopen: 'story_reopened',
+    };
+    await this.#note({ type: type[kind] as 'story_skipped', story, why: why || `by ${kind}`, by });
+  }
+
+  /** Returns how the plan rests, or undefined if it goes on after all. */
+  async #end(
+    state: PlanState,
+    over: string | undefined,
+    signal: AbortSignal,
+  ): Promise<{ phase: PlanPhase; why?: string } | undefined> {
+    // A limit of the day is one of the plan too: it goes on later, with the same stories.
+    if (this.#fatal)
+      return this.#rest(this.#fatal.code === 'budget' ? 'paused' : 'failed', this.#fatal.message);
+    if (this.#stop !== undefined) return this.#rest('stopped', signal.aborted ? 'It was interrupted.' : '');
+    if (over !== undefined) return this.#rest('paused', over);
+    if (this.#attention !== undefined) return this.#rest('needs_you', this.#attention);
+    if (state.stories.length > 0 && state.stories.every(({ status }) => isOver(status)))
+      return this.#checkEnd(state, signal);
+    if (this.#options.only !== undefined && isOver(state.story(this.#options.only)?.status ?? 'ready'))
+      return this.#rest('paused', `Only ${this.#options.only} was to run.`);
+    const asks = state.questions.length > 0 || state.stories.some(({ status }) => status === 'needs_you');
+    if (asks) return this.#rest('needs_you', needed(state));
+    const failed = state.stories.filter(({ status }) => status === 'failed').map(({ story }) => story.id);
+    return this.#rest('failed', failed.length > 0 ? `${failed.join(', ')} failed.` : 'No story can begin.');
+  }
+
+  /** Notes the stories that have used up their attempts. Returns true if there are new ones. */
+  async #failStories({ stories }: PlanState): Promise<boolean> {
+    const most = this.#options.maxAttempts ?? usualAttempts;
+    const spent = stories.filter(({ status, charged }) => status === 'ready' && charged >= most);
+    for (const { story, lastDenial } of spent) {
+      const why = `${most} attempts did not pass. ${lastDenial ?? ''}`.trim();
+      await this.#note({ type: 'story_failed', story: story.id, why, by: 'engine' });
+      if (!this.#options.unattended) this.#attention = `${story.id} failed: ${why}`;
+    }
+    return spent.length > 0;
+  }
+
+  async #checkEnd(
+    state: PlanState,
+    signal: AbortSignal,
+  ): Promise<{ phase: PlanPhase; why?: string } | undefined> {
+    const broken = await this.#parts.finalChecks(state, signal);
+    for (const { story, why } of broken)
+      await this.#note({ type: 'story_reopened', story, why, by: 'engine' });
+    return broken.length > 0 ? undefined : this.#rest('done', '');
+  }
+
+  async #rest(phase: PlanPhase, why: string): Promise<{ phase: PlanPhase; why?: string }> {
+    await this.#note({ type: 'phase', phase, ...(why && { why }) });
+    await this.#parts.project();
+    return { phase, ...(why && { why }) };
+  }
+
+  #note(event: PlanEvent): Promise<JournalLine> {
+    return this.#parts.journal.append(event);
+  }
+}
+
+function pause(): { over: Promise<void>; end: () => void; isNoted: boolean } {
+  let end: () => void = () => undefined;
+  const over = new Promise<void>(resolve => {
+    end = resolve;
+  });
+  return { over, end, isNoted: false };
+}
+
+function needed({ questions, stories }: PlanState): string {
+  if (questions.length > 0)
+    return questions.length === 1 ? 'A question waits.' : `${questions.length} questions wait.`;
+  const stuck = stories.filter(({ status }) => status === 'needs_you').map(({ story }) => story.id);
+  return `${stuck.join(', ')} changed nothing twice. Say what is to be done: telos plan tell, skip or redo.`;
+}

@@ -1,0 +1,398 @@
+/** Runs plans through the built command line, as a person at a terminal or a script would, against a model that is scripted by step. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '../eventually.ts';
+import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
+import {
+  agreeable,
+  approves,
+  denies,
+  once,
+  type PlanWorld,
+  planWorld,
+  runs,
+  type StepModel,
+  type StoryText,
+  writes,
+} from './planWorld.ts';
+
+const passingTest = "import { test } from 'node:test';\ntest('is fine', () => {});\n";
+const brokenTest =
+  "import { test } from 'node:test';\ntest('is broken', () => { throw new Error('broken'); });\n";
+
+describe('telos plan run', function () {
+  this.timeout(120_000);
+  let world: PlanWorld | undefined;
+  afterEach(() => world?.close().then(() => (world = undefined)));
+
+  const open = async (stories: readonly StoryText[], model: StepModel): Promise<PlanWorld> => {
+    world = await planWorld(stories, model);
+    return world;
+  };
+  const one: StoryText = { id: 'US-001', title: 'Hours', touches: ['src/hours.js'] };
+  const passed = ({ file }: PlanWorld): string[] =>
+    JSON.parse(file('prd.json')).userStories.flatMap(({ id, passes }: { id: string; passes: boolean }) =>
+      passes ? [id] : [],
+    );
+  const statuses = ({ journal }: PlanWorld) =>
+    journal().flatMap(line => (line.type === 'attempt_ended' ? [line['status']] : []));
+
+  it('passes a story by one commit with its trailers, and leaves the checkout as it is', async () => {
+    const here = await open([one], {
+      ...agreeable,
+      coder: once(writes({ 'src/hours.js': 'export const open = 7;\n' })),
+    });
+    writeFileSync(join(here.repo, 'own notes.txt'), 'mine');
+    const before = here.checkout();
+    const { code, stderr } = await here.plan('run', 'site');
+    assert.equal(code, 0, stderr);
+    assert.equal(here.checkout(), before);
+    assert.deepEqual(passed(here), ['US-001']);
+    assert.match(here.file('prds/01-story.md'), /- \[x\] 1\. It is there/);
+    const ids = here.git('log', '--format=%(trailers:key=Telos-Story,valueonly)', 'main..telos/site').trim();
+    assert.equal(ids, 'US-001');
+    assert.equal(here.git('show', 'telos/site:src/hours.js'), 'export const open = 7;\n');
+    assert.equal(here.git('show', 'telos/site', '--stat').includes('own notes'), false);
+  });
+
+  it('asks for the card before anything runs, and again with what has changed since', async () => {
+    const here = await open([one], { ...agreeable, coder: once(writes({ 'src/hours.js': 'x\n' })) });
+    const file = join(here.repo, '.telos/plans/site/plan.json');
+    const settings = JSON.parse(readFileSync(file, 'utf8'));
+    writeFileSync(file, JSON.stringify({ ...settings, checks: [{ name: 'lint', command: 'node lint.js' }] }));
+    const { code, stderr } = await here.plan('run', 'site');
+    assert.equal(code, 3);
+    assert.match(stderr, /\+ check lint: node lint\.js/);
+    assert.match(stderr, /telos plan approve site --card/);
+    assert.equal(here.server.requests.length, 0);
+  });
+
+  it('runs nothing before the plan is approved, and says what comes first', async () => {
+    const here = await open([], {});
+    await here.plan('new', 'A better bakery', '--name', 'site', '--no-more-questions');
+    const { code, stderr } = await here.plan('run', 'site');
+    assert.equal(code, 3);
+    assert.match(stderr, /telos plan approve site/);
+    assert.equal(here.server.requests.length, 0);
+    assert.equal(here.git('status', '--porcelain', '--', ':!.telos').trim(), '');
+  });
+
+  it('does not believe a coder who says that it is done and has changed nothing', async () => {
+    const here = await open([one], { ...agreeable, coder: () => ({ text: ['All done!'] }) });
+    const { code } = await here.plan('run', 'site');
+    assert.equal(code, 3);
+    assert.deepEqual(statuses(here), ['no-change', 'no-change']);
+    assert.deepEqual(passed(here), []);
+  });
+
+  it('denies work whose check fails without asking a reviewer, whatever that would say', async () => {
+    const here = await open([one], {
+      ...agreeable,
+      coder: (turn, attempt) =>
+        turn > 0
+          ? { text: ['Done.'] }
+          : writes({
+              'test/hours.test.js': attempt === 1 ? brokenTest : passingTest,
+              'src/hours.js': `${attempt}\n`,
+            }),
+    });
+    const { code, stderr } = await here.plan('run', 'site');
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(statuses(here), ['denied', 'approved']);
+    assert.equal(
+      new Set(here.requestsOf('US-001', 'reviewer').map(({ body }) => body.messages.length)).size > 0,
+      true,
+    );
+    const [firstReview] = here
+      .journal()
+      .filter(({ type, step }) => type === 'step_started' && step === 'reviewer');
+    assert.match(String(firstReview?.['key']), /a2\.reviewer/);
+    const second = JSON.stringify(
+      here
+        .requestsOf('US-001', 'coder')
+        .map(({ body }) => body.messages[0])
+        .at(-1),
+    );
+    assert.match(second, /broken/);
+  });
+
+  it('denies work that empties a test, by its name', async () => {
+    const here = await open([one], {
+      ...agreeable,
+      coder: once(writes({ 'test/order.test.js': '// no longer needed\n', 'src/hours.js': '7\n' })),
+    });
+    await here.plan('run', 'site', '--unattended');
+    const found = here.journal().filter(({ type }) => type === 'tamper');
+    assert.match(JSON.stringify(found[0]), /order\.test\.js/);
+    assert.ok(found.every(({ decision }) => decision === 'denied'));
+    assert.deepEqual(passed(here), []);
+    assert.deepEqual(here.requestsOf('US-001', 'reviewer'), []);
+  });
+
+  it('keeps the files of the plan and the person’s repository from a coder, by tool and by shell', async () => {
+    const tries: AnthropicTurn[] = [
+      writes({ '.telos/plans/site/prd.json': '{}' }),
+      runs('mkdir -p .telos/plans/site && echo "- [x] 1. It is there" > .telos/plans/site/prds/01-story.md'),
+      runs('git -C ../../../../../../work/bakery reset --hard'),
+      runs('GIT_DIR=/tmp/elsewhere/.git git commit -m x'),
+      runs('git commit --allow-empty -m mine'),
+    ];
+    const here = await open([one], { ...agreeable, coder: turn => tries[turn] ?? { text: ['Done.'] } });
+    const before = here.checkout();
+    await here.plan('run', 'site');
+    assert.equal(here.checkout(), before);
+    const answers = JSON.stringify(here.requestsOf('US-001', 'coder').at(-1)?.body.messages);
+    assert.match(answers, /workflow\.plan-files/);
+    assert.match(answers, /workflow\.git/);
+    assert.deepEqual(passed(here), []);
+    assert.doesNotMatch(here.file('prds/01-story.md'), /\[x\]/);
+  });
+
+  it('passes nothing on which a reviewer is silent, and gives a coder no verdict tools', async () => {
+    const here = await open([one], {
+      coder: turn =>
+        turn === 0 ? writes({ 'src/hours.js': '7\n' }) : turn === 1 ? approves() : { text: ['Done.'] },
+      reviewer: () => ({ text: ['Looks good to me!'] }),
+    });
+    const { code } = await here.plan('run', 'site', '--unattended');
+    assert.notEqual(code, 0);
+    assert.ok(
+      statuses(here).every(status => status === 'no-verdict'),
+      String(statuses(here)),
+    );
+    assert.match(
+      JSON.stringify(here.requestsOf('US-001', 'coder').at(-1)?.body.messages),
+      /Unknown tool: approve/,
+    );
+    assert.deepEqual(passed(here), []);
+  });
+
+  it('goes on after its runner was killed while a coder worked, and doubles nothing', async () => {
+    let isSlow = true;
+    const slow: AnthropicTurn = { text: ['Wait.'], stallMs: 60_000 };
+    const here = await open([one, { id: 'US-002', touches: ['src/a.js'] }], {
+      ...agreeable,
+      'US-001 coder': once(writes({ 'src/hours.js': '7\n' })),
+      'US-002 coder': turn =>
+        isSlow ? slow : turn === 0 ? writes({ 'src/a.js': '1\n' }) : { text: ['Done.'] },
+    });
+    const before = here.checkout();
+    const running = here.start('run', 'site');
+    await eventually(() => assert.ok(here.requestsOf('US-002', 'coder').length > 0), 60_000);
+    running.child.kill('SIGKILL');
+    await running.result;
+    isSlow = false;
+    const { code, stderr } = await here.plan('run', 'site');
+    assert.equal(code, 0, stderr);
+    assert.equal(here.checkout(), before);
+    const ids = here
+      .git('log', '--format=%(trailers:key=Telos-Story,valueonly)', 'main..telos/site')
+      .trim()
+      .split(/\n+/);
+    assert.deepEqual(ids.sort(), ['US-001', 'US-002']);
+    assert.equal(
+      here.journal().filter(({ type, key }) => type === 'step_started' && key === 'US-001.a1.coder').length,
+      1,
+    );
+  });
+
+  it('lets one runner work, and has the second watch', async () => {
+    let opened = false;
+    const here = await open([one], {
+      ...agreeable,
+      coder: turn =>
+        turn === 0 ? writes({ 'src/hours.js': '7\n' }) : opened ? { text: ['Done.'] } : runs('sleep 1'),
+    });
+    const first = here.start('run', 'site', '--unattended');
+    await eventually(() => assert.ok(here.requestsOf('US-001', 'coder').length > 0), 60_000);
+    const second = here.start('run', 'site');
+    await second.says('already running (pid');
+    opened = true;
+    assert.equal((await first.result).code, 0);
+    assert.equal((await second.result).code, 0);
+  });
+
+  it('pauses between two rounds from another terminal, hears what it is told, and goes on', async () => {
+    let isTold = false;
+    const here = await open([one], {
+      ...agreeable,
+      coder: (turn, _attempt, request) => {
+        isTold ||= JSON.stringify(request.body.messages).includes('use sqlite');
+        if (isTold)
+          return turn > 50
+            ? { text: ['Done.'] }
+            : turn % 2 === 0
+              ? writes({ 'src/hours.js': 'sqlite\n' })
+              : { text: ['Done.'] };
+        return { toolCalls: [{ name: 'list_directory', input: { path: '.' } }], stallMs: 200 };
+      },
+    });
+    const running = here.start('run', 'site');
+    await eventually(() => assert.ok(here.requestsOf('US-001', 'coder').length > 1), 60_000);
+    await here.plan('pause', 'site');
+    await eventually(() => assert.ok(here.journal().some(({ phase }) => phase === 'paused')), 30_000);
+    const asked = here.requestsOf('US-001', 'coder').length;
+    await wait(1500);
+    assert.equal(here.requestsOf('US-001', 'coder').length, asked);
+    await here.plan('tell', 'US-001', 'use', 'sqlite');
+    await here.plan('resume', 'site');
+    const { code, stderr } = await running.result;
+    assert.equal(code, 0, stderr);
+    assert.equal(here.git('show', 'telos/site:src/hours.js'), 'sqlite\n');
+  });
+
+  it('pauses at its budget, goes on with more of it, and adds up over the restart', async () => {
+    const here = await open([one, { id: 'US-002', touches: ['src/a.js'] }], {
+      ...agreeable,
+      'US-001 coder': once({ ...writes({ 'src/hours.js': '7\n' }), usage: { output_tokens: 20_000 } }),
+      'US-002 coder': once(writes({ 'src/a.js': '1\n' })),
+    });
+    const first = await here.plan('run', 'site', '--max-cost', '0.01');
+    assert.equal(first.code, 4, first.stderr);
+    assert.match(first.stderr, /telos plan budget site --add/);
+    await here.plan('budget', 'site', '--add', '1');
+    const second = await here.plan('run', 'site', '--max-cost', '0.01');
+    assert.equal(second.code, 0, second.stderr);
+    assert.deepEqual(passed(here), ['US-001', 'US-002']);
+  });
+
+  it('ends at a refused key after one request, and charges no attempt', async () => {
+    const here = await open([one], { coder: () => ({ status: 401 }) });
+    const { code, stderr } = await here.plan('run', 'site');
+    assert.equal(code, 1);
+    assert.match(stderr, /refused the key/);
+    assert.equal(here.server.requests.length, 1);
+    assert.deepEqual(
+      statuses(here).filter(status => status === 'denied'),
+      [],
+    );
+  });
+
+  it('has both stories pass that change the same lines, after one conflict', async () => {
+    const readme = (line: string): AnthropicTurn => writes({ 'README.md': `# Bakery\n\n${line}\n` });
+    const both =
+      (mine: string): StepModel[string] =>
+      turn =>
+        turn === 0 ? readme(mine) : { text: ['Done.'] };
+    const here = await open(
+      [
+        { id: 'US-001', touches: ['src/a.js'] },
+        { id: 'US-002', touches: ['src/b.js'] },
+      ],
+      {
+        ...agreeable,
+        'US-001 coder': (turn, _attempt, request) =>
+          both(JSON.stringify(request.body.messages[0]).includes('two') ? 'one and two' : 'one')?.(
+            turn,
+            1,
+            request,
+          ),
+        'US-002 coder': (turn, _attempt, request) =>
+          both(JSON.stringify(request.body.messages[0]).includes('one') ? 'one and two' : 'two')?.(
+            turn,
+            1,
+            request,
+          ),
+      },
+    );
+    const { code, stderr } = await here.plan('run', 'site', '--parallel', '2', '--unattended');
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(passed(here), ['US-001', 'US-002']);
+    assert.equal(statuses(here).filter(status => status === 'conflict').length <= 1, true);
+  });
+
+  it('denies the second of two stories that are each fine alone and red together', async () => {
+    const test = (other: string) =>
+      `import { existsSync } from 'node:fs';\nimport { test } from 'node:test';\ntest('is alone', () => { if (existsSync('src/${other}.js')) throw new Error('not alone'); });\n`;
+    const here = await open(
+      [
+        { id: 'US-001', touches: ['src/a.js', 'test/a.test.js'] },
+        { id: 'US-002', touches: ['src/b.js', 'test/b.test.js'] },
+      ],
+      {
+        ...agreeable,
+        'US-001 coder': once(writes({ 'src/a.js': '1\n', 'test/a.test.js': test('b') })),
+        'US-002 coder': once(writes({ 'src/b.js': '1\n', 'test/b.test.js': test('a') })),
+      },
+    );
+    await here.plan('run', 'site', '--parallel', '2', '--unattended');
+    assert.equal(passed(here).length, 1);
+    assert.ok(statuses(here).includes('denied'));
+  });
+
+  it('begins on a red base only after a yes', async () => {
+    const here = await open([{ ...one, checks: { lint: 'node missing.js' } }], agreeable);
+    const { code, stderr } = await here.plan('run', 'site', '--unattended');
+    assert.equal(code, 3);
+    assert.match(stderr, /lint fails on the base/);
+    assert.equal(here.server.requests.length, 0);
+  });
+
+  it('opens a story again whose box a person unticks, and keeps the person’s words', async () => {
+    const here = await open([one], {
+      ...agreeable,
+      coder: (turn, attempt) =>
+        turn === 0 ? writes({ 'src/hours.js': `${attempt}\n` }) : { text: ['Done.'] },
+    });
+    await here.plan('run', 'site');
+    const file = join(here.repo, '.telos/plans/site/prds/01-story.md');
+    writeFileSync(
+      file,
+      readFileSync(file, 'utf8').replace('- [x] 1. It is there', '- [ ] 1. It is there, and on Sundays too'),
+    );
+    const { code, stderr } = await here.plan('run', 'site');
+    assert.equal(code, 0, stderr);
+    assert.ok(here.journal().some(({ type }) => type === 'story_reopened'));
+    assert.match(here.file('prds/01-story.md'), /- \[x\] 1\. It is there, and on Sundays too/);
+  });
+
+  it('names the next story as a selection of prd.json does', async () => {
+    const here = await open([one, { id: 'US-002', dependsOn: ['US-001'] }], {
+      ...agreeable,
+      'US-001 coder': once(writes({ 'src/hours.js': '7\n' })),
+    });
+    const byFile = (): string | null =>
+      JSON.parse(here.file('prd.json'))
+        .userStories.filter(({ passes }: { passes: boolean }) => !passes)
+        .sort((a: { priority: number }, b: { priority: number }) => a.priority - b.priority)[0]?.id ?? null;
+    await here.plan('run', 'site', '--only', 'US-001');
+    assert.equal(JSON.parse((await here.plan('next', 'site', '--json')).stdout), byFile());
+    assert.equal(byFile(), 'US-002');
+  });
+
+  it('merges into a clean checkout alone, and names what is not committed', async () => {
+    const here = await open([one], { ...agreeable, coder: once(writes({ 'src/hours.js': '7\n' })) });
+    await here.plan('run', 'site');
+    here.git('add', '.telos/.gitignore', '.telos');
+    here.git('commit', '--quiet', '--message', 'The plan');
+    for (const name of ['a', 'b', 'c']) writeFileSync(join(here.repo, `${name}.txt`), name);
+    const refused = await here.plan('finish', 'site', '--merge');
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /a\.txt, b\.txt, c\.txt/);
+    here.git('add', 'a.txt', 'b.txt', 'c.txt');
+    here.git('commit', '--quiet', '--message', 'Mine');
+    const merged = await here.plan('finish', 'site', '--merge');
+    assert.equal(merged.code, 0, merged.stderr);
+    assert.equal(readFileSync(join(here.repo, 'src/hours.js'), 'utf8'), '7\n');
+    assert.equal(here.git('worktree', 'list').trim().split('\n').length, 1);
+    assert.ok(existsSync(join(here.repo, 'a.txt')));
+  });
+
+  it('denies and repairs, with the reviewer’s reason in the next attempt', async () => {
+    const here = await open([one], {
+      coder: (turn, attempt) =>
+        turn === 0 ? writes({ 'src/hours.js': `${attempt}\n` }) : { text: ['Done.'] },
+      reviewer: (turn, attempt) =>
+        turn > 0 ? { text: ['.'] } : attempt === 1 ? denies('Sundays are missing') : approves(),
+    });
+    const { code } = await here.plan('run', 'site');
+    assert.equal(code, 0);
+    assert.match(
+      JSON.stringify(here.requestsOf('US-001', 'coder').at(-1)?.body.messages[0]),
+      /Sundays are missing/,
+    );
+    assert.match(here.file('progress.txt'), /denied/);
+  });
+});
