@@ -83,6 +83,14 @@ function withoutMention(text: string, mention: string): string {
   return words.filter(word => word.trimEnd() !== `@${mention}`).join('');
 }
 
+/** Removes the attachments whose mentions the person has just deleted from the request. */
+export function dropDeletedMentions(before: string, after: string): void {
+  const stands = (text: string, mention: string): boolean => text.split(/\s+/).includes(`@${mention}`);
+  for (const { id, mention } of attached.peek())
+    if (mention !== undefined && stands(before, mention) && !stands(after, mention))
+      post({ type: 'detach', id });
+}
+
 export const iconOf = ({ kind, name }: AttachedName): 'image' | 'warning' | 'file' =>
   kind === 'image' ? 'image' : name.startsWith('Problems of ') ? 'warning' : 'file';
 

@@ -1,7 +1,7 @@
 /** Draws the textbox for the request, and the button that sends it or stops the run. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { announce } from './announcer.tsx';
-import { Attachments, handedOver, onPaste } from './attachments.tsx';
+import { Attachments, dropDeletedMentions, handedOver, onPaste } from './attachments.tsx';
 import { Completions, chosenOption, completionsId, forgetChoice, takeKey } from './completions.tsx';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
@@ -52,6 +52,7 @@ export function Composer() {
           aria-controls={listed ? completionsId : undefined}
           aria-activedescendant={listed}
           onInput={event => {
+            dropDeletedMentions(draft.peek(), event.currentTarget.value);
             draft.value = event.currentTarget.value;
             cursor.value = event.currentTarget.selectionStart;
             forgetChoice();

@@ -98,6 +98,7 @@ export interface Run {
   readonly id: string;
   readonly text: string;
   readonly attached?: readonly AttachedName[];
+  readonly selection?: string;
   /** What the run may do. Missing if that is the default. */
   readonly mode?: RunMode;
   readonly startedAt: string;

@@ -40,7 +40,7 @@ export function RunView({ run }: { run: Run }) {
       <h2 class="unseen">{t('Your request')}</h2>
       <Request runId={run.id} text={run.text} />
       {run.mode && <span class="badge run-mode">{modeNames[run.mode]}</span>}
-      {run.attached && <Attached names={run.attached} />}
+      {(run.attached || run.selection) && <Attached names={run.attached ?? []} selection={run.selection} />}
       {run.items.map((item, index) => (
         // Items are only ever appended, so the index identifies an item.
         <Unchanged key={`${item.kind}${index}`} of={item} draw={drawItem} />
@@ -122,9 +122,15 @@ function Request({ runId, text }: { runId: string; text: string }) {
 }
 
 /** Shows the attachments of the request. */
-function Attached({ names }: { names: readonly AttachedName[] }) {
+function Attached({ names, selection }: { names: readonly AttachedName[]; selection: string | undefined }) {
   return (
     <ul class="attachments request-attachments" aria-label={t('Attached to your request')}>
+      {selection !== undefined && (
+        <li class="attachment" title={t('Selection: {0}', visible(selection))}>
+          <Icon name="file" />
+          <span class="attachment-name">{visible(selection)}</span>
+        </li>
+      )}
       {names.map((each, index) => (
         <li key={index} class="attachment" title={visible(each.name)}>
           <Icon name={iconOf(each)} />

@@ -23,8 +23,12 @@ export const emptyChat: ChatState = { runs: [] };
 /** Returns the state after one event. An event outside of a run changes nothing. */
 export function reduce(state: ChatState, event: RunEvent): ChatState {
   if (event.type === 'run_start') {
-    const { runId: id, text, startedAt, attached, mode } = event;
-    const along = { ...(attached && { attached }), ...(mode && { mode }) };
+    const { runId: id, text, startedAt, attached, selection, mode } = event;
+    const along = {
+      ...(attached && { attached }),
+      ...(typeof selection === 'string' && { selection }),
+      ...(mode && { mode }),
+    };
     const run: Run = {
       id,
       text,

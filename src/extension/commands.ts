@@ -1,7 +1,7 @@
 /** Lists every command with what it does. The code of most loads when they are called. */
 
 import * as vscode from 'vscode';
-import { clearSecrets, setApiKey } from './base/apiKeys.ts';
+import { clearSecrets, type KeyCheck, setApiKey } from './base/apiKeys.ts';
 import type { CurrentTelos } from './base/currentTelos.ts';
 import type { ChatDesk } from './chat/chatHost.ts';
 import type { ChatPanels, ChatView } from './chat/chatPlaces.ts';
@@ -40,7 +40,7 @@ export function registerCommands(parts: CommandParts): vscode.Disposable {
 function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Handler>> {
   const { context, current, skillTree, view, panels, chats, desk, runs, runsView, changes } = parts;
   const places = { desk, view, panels };
-  const pick = { current, chat: view, memory: context.globalState, runs };
+  const pick = { current, chat: view, panels, memory: context.globalState, runs };
   return {
     // The chat
     'telos.newConversation': () => view.startOver(),
@@ -96,7 +96,7 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.reviewAgent': async (node?: AgentNode) => (await trust()).reviewAgent(current, node?.agent.name),
 
     // Set-up
-    'telos.setApiKey': () => setApiKey(context.secrets),
+    'telos.setApiKey': () => setApiKey(context.secrets, keyCheck(current)),
     'telos.clearSecrets': () => clearSecrets(context.secrets),
     'telos.chooseModel': async () => (await import('./editor/chooseModel.ts')).chooseModel(current),
     'telos.doctor': async () => (await trust()).showDoctor(current),
@@ -127,3 +127,14 @@ const teaching = () => import('./skills/teachSkills.ts');
 const folders = () => import('./skills/skillFolders.ts');
 const packs = () => import('./skills/agentPacks.ts');
 const trust = () => import('./editor/permissions.ts');
+
+const keyCheck =
+  (current: CurrentTelos): KeyCheck =>
+  async (variable, key) => {
+    const [{ config }, { checkKey }] = await Promise.all([
+      current.openTelos(),
+      import('../engine/providers/models.ts'),
+    ]);
+    const ping = await checkKey(config, variable, key, AbortSignal.timeout(15_000));
+    return !ping || ping.ok ? {} : ping;
+  };

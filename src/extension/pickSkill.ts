@@ -6,7 +6,7 @@ import type { Selection } from '../protocol/attachment.ts';
 import type { SkillRef } from '../protocol/run.ts';
 import type { CurrentTelos } from './base/currentTelos.ts';
 import { plainLabel } from './base/labels.ts';
-import type { ChatView } from './chat/chatPlaces.ts';
+import type { ChatPanels, ChatView } from './chat/chatPlaces.ts';
 import type { NativeRuns } from './editor/editorRuns.ts';
 import { deliver, pickTarget, placeOf, type SelectedPlace } from './editor/outputTarget.ts';
 import { descriptionOf } from './skills/skillFiles.ts';
@@ -35,6 +35,7 @@ interface Along {
 export interface PickParts {
   current: CurrentTelos;
   chat: ChatView;
+  panels: ChatPanels;
   memory: vscode.Memento;
   runs: NativeRuns;
 }
@@ -109,7 +110,11 @@ export async function runSkillFile(parts: PickParts, uri: vscode.Uri): Promise<v
   }
 }
 
-async function run({ chat, memory, runs }: PickParts, item: SkillItem, along: Along = {}): Promise<void> {
+async function run(
+  { chat, panels, memory, runs }: PickParts,
+  item: SkillItem,
+  along: Along = {},
+): Promise<void> {
   const { selection, place, files = [] } = along;
   const isPlain = !selection && files.length === 0;
   const target = isPlain ? 'chat' : await pickTarget(memory, place !== undefined);
@@ -122,12 +127,45 @@ async function run({ chat, memory, runs }: PickParts, item: SkillItem, along: Al
     ...(selection && { selection }),
   };
   if (target === 'chat') {
-    await chat.submitInFront(request);
+    const place = chat.isRunning ? await placeBesideRun() : 'sidebar';
+    if (place === 'editor') panels.submitInNew(request);
+    else if (place) await chat.submitInFront(request);
     return;
   }
   // The chat notes its own runs.
   if (item.ref) await new SkillMemory(memory).noteRun(item.ref);
   await deliver(runs, request, target, place);
+}
+
+type ChatPlaceName = 'sidebar' | 'editor';
+
+/** The person's answer, which holds for the window. */
+let besideRun: ChatPlaceName | undefined;
+
+/** Asks once what becomes of a request while the chat runs another. Returns undefined if the person closes the list. */
+async function placeBesideRun(): Promise<ChatPlaceName | undefined> {
+  if (besideRun) return besideRun;
+  const item = (place: ChatPlaceName, label: string, detail: string) => ({ place, label, detail });
+  const picked = await vscode.window.showQuickPick(
+    [
+      item(
+        'sidebar',
+        vscode.l10n.t('Wait for Its End'),
+        vscode.l10n.t('The chat runs one request after the other.'),
+      ),
+      item(
+        'editor',
+        vscode.l10n.t('Open a Second Chat'),
+        vscode.l10n.t('Runs at once, in an editor of its own.'),
+      ),
+    ],
+    {
+      title: vscode.l10n.t('The chat is still running'),
+      placeHolder: vscode.l10n.t('Your choice holds until the window is closed'),
+    },
+  );
+  besideRun = picked?.place;
+  return besideRun;
 }
 
 const byWords = (): SkillItem => ({

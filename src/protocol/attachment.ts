@@ -33,6 +33,14 @@ export interface Selection {
   language: string;
 }
 
+/** Returns the name of the file with the lines that were selected: `math.ts:1-8`. */
+export function placeOfSelection({ file, line, text }: Selection): string {
+  const name = file.slice(Math.max(file.lastIndexOf('/'), file.lastIndexOf('\\')) + 1);
+  if (file.startsWith('terminal')) return name;
+  const last = line + text.replace(/\n$/, '').split('\n').length - 1;
+  return last === line ? `${name}:${line}` : `${name}:${line}-${last}`;
+}
+
 /** Maximum size of one image before base64, in bytes. The smallest limit of the providers. */
 export const maxImageBytes = 3_750_000;
 /** Maximum size that is read of a file that is not an image, in bytes. */

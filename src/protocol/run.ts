@@ -289,6 +289,8 @@ export type RunEvent =
       startedAt: string;
       /** Attachments of the request, if there are any. */
       attached?: readonly AttachedName[];
+      /** File and lines of the selection that the request is about: `math.ts:1-8`. */
+      selection?: string;
       /** The mode, if it is another one than `default`. */
       mode?: RunMode;
     }

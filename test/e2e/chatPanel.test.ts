@@ -70,6 +70,15 @@ describe('chats in editors of a real VS Code', () => {
     }
   }
 
+  /** The page of the chat in the sidebar, in which nothing was asked yet. */
+  async function emptyChat(): Promise<Frame> {
+    for (;;) {
+      for (const frame of await chatFrames(workbench))
+        if ((await frame.getByText('What do you want to do?').count()) > 0) return frame;
+      await workbench.page.waitForTimeout(100);
+    }
+  }
+
   const tab = (name: string | RegExp) => workbench.page.getByRole('tab', { name });
 
   it('runs two side by side, and takes the answer to each question to its own run', async () => {
@@ -202,5 +211,31 @@ describe('chats in editors of a real VS Code', () => {
     await tab(/rid the hedge of moss/)
       .first()
       .waitFor();
+  });
+
+  it('asks once where a skill runs while the chat of the sidebar is running', async () => {
+    const { page } = workbench;
+    const ends = gate();
+    answer = request =>
+      JSON.stringify(request.body.messages).includes('THE BARREL TEXT')
+        ? { text: ['The barrel is full.'] }
+        : { text: ['Long ', 'work.'], hold: { behind: 'Long ', until: ends.opened } };
+    const chat = await emptyChat();
+    await say(chat, 'cut the hedge of the sidebar');
+    await chat.getByRole('log').getByText('Long', { exact: true }).waitFor();
+    await runCommand(page, 'Telos: Run Skill...');
+    const list = page.locator('.quick-input-list .monaco-list-row');
+    await list.filter({ hasText: 'barrel' }).first().click();
+    await page.locator('.quick-input-widget', { hasText: 'Run barrel' }).waitFor();
+    await page.keyboard.type('how full is it');
+    await page.keyboard.press('Enter');
+    await list.filter({ hasText: 'Wait for Its End' }).waitFor();
+    await workbench.screenshot('second-chat-asked');
+    await list.filter({ hasText: 'Open a Second Chat' }).click();
+    const [second] = await panelsOf('how full is it');
+    await second!.getByRole('log').getByText('The barrel is full.').waitFor();
+    assert.equal(await chat.locator('.end-completed').count(), 0, 'the first run was disturbed');
+    ends.open();
+    await chat.locator('.end-completed').waitFor();
   });
 });

@@ -151,4 +151,23 @@ describe('picking in the chat page', () => {
     await textbox().pressSequentially('/kick');
     assert.equal(await options().first().locator('.suggestion-note').textContent(), 'lacks jq');
   });
+
+  it('takes an attachment away with its mention, and shows which lines a request is about', async () => {
+    await view.say(conversation([{ ...(start('explain') as Start), selection: 'math.ts:1-8' }, routed, end]));
+    await view.page.locator('.request-attachments', { hasText: 'math.ts:1-8' }).waitFor();
+    const chip = {
+      id: 'a1',
+      kind: 'text',
+      name: 'notes.md',
+      detail: '3 lines',
+      mention: 'notes.md',
+    } as const;
+    const other = { ...chip, id: 'a2', name: 'my plan.md', mention: 'my plan.md' };
+    await textbox().fill('sum up @notes.md please');
+    await view.say({ type: 'attached', attachments: [chip, other] });
+    await textbox().fill('sum up @notes.md now');
+    assert.deepEqual(await sent('detach'), []);
+    await textbox().fill('sum up now');
+    assert.deepEqual(await sent('detach'), [{ type: 'detach', id: 'a1' }]);
+  });
 });

@@ -1,5 +1,6 @@
 /** Runs one request from its start to its end: chooses its skill, prepares the run, and runs its loop. */
 
+import { placeOfSelection } from '../../protocol/attachment.ts';
 import type { RouteReason, RunError, RunEvent, RunOutcome } from '../../protocol/run.ts';
 import { Interruption, TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
@@ -63,7 +64,8 @@ export async function* startRun(
 
 const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });
 
-function startOf({ id: runId, request: { text, attachments = [], mode = 'default' } }: Run): RunEvent {
+function startOf({ id: runId, request }: Run): RunEvent {
+  const { text, attachments = [], selection, mode = 'default' } = request;
   const attached = attachments.map(({ kind, name }) => ({ kind, name }));
   const startedAt = new Date().toISOString();
   return {
@@ -72,6 +74,7 @@ function startOf({ id: runId, request: { text, attachments = [], mode = 'default
     text,
     startedAt,
     ...(attached.length > 0 && { attached }),
+    ...(selection && { selection: placeOfSelection(selection) }),
     ...(mode !== 'default' && { mode }),
   };
 }

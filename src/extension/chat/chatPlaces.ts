@@ -219,6 +219,11 @@ export class ChatPanels implements vscode.WebviewPanelSerializer {
     return one;
   }
 
+  /** Runs a request in a new editor, beside whatever runs elsewhere. */
+  submitInNew(request: RunRequest): void {
+    this.open().host.chat.submit({ ...request, continuation: 'from_start' });
+  }
+
   /** Restores a chat. `state` is the state that the page of an earlier window stored. */
   async deserializeWebviewPanel(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
     const one = new ChatPanel(this.#desk, this);
