@@ -102,7 +102,7 @@ export async function pingProvider(
     );
     const text = await response.text();
     const { status } = response;
-    if (status === 401 || status === 403)
+    if (status === 401 || status === 403 || (status === 400 && name === 'gemini'))
       return {
         ok: false,
         problem: `${name} refused the key (${status}). Check ${keyVariable ?? baseUrlVariable}.`,
@@ -122,6 +122,20 @@ export async function pingProvider(
       problem: `${name} did not answer at ${baseUrl} (${reasonOf(error)}). Check the network and ${baseUrlVariable}.`,
     };
   }
+}
+
+/** Returns the result of asking the provider's server with a key that is not stored yet. Throws the abort reason on abort. */
+export async function checkKey(
+  config: Config,
+  variable: string,
+  key: string,
+  signal: AbortSignal,
+): Promise<Ping | undefined> {
+  const provider = keyedProviders.find(({ keyVariable }) => keyVariable === variable);
+  if (!provider) return undefined;
+  const { name } = provider;
+  const choice = { name, model: '', why: '', recording: false, baseUrl: providerAddress(config, name) };
+  return pingProvider({ env: { ...config.env, [variable]: key } }, choice, signal);
 }
 
 const isKnown = (name: string): name is keyof typeof providerSetups => Object.hasOwn(providerSetups, name);

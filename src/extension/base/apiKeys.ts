@@ -3,6 +3,7 @@
  * variables.
  */
 import * as vscode from 'vscode';
+import { plainLabel } from './labels.ts';
 
 interface ApiKey {
   provider: string;
@@ -39,8 +40,11 @@ export async function readApiKeys(secrets: vscode.SecretStorage): Promise<Record
   return found;
 }
 
+/** Asks the provider whether a key counts. `problem` says why it does not, or why the provider could not be asked. */
+export type KeyCheck = (variable: string, key: string) => Promise<{ isRefused?: true; problem?: string }>;
+
 /** Implements `Telos: Set API Key...`. */
-export async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
+export async function setApiKey(secrets: vscode.SecretStorage, check: KeyCheck): Promise<void> {
   const stored = await readApiKeys(secrets);
   const key = await pickKey(stored);
   if (!key) return;
@@ -49,7 +53,7 @@ export async function setApiKey(secrets: vscode.SecretStorage): Promise<void> {
     await secrets.delete(secretName(key.variable));
     void vscode.window.showInformationMessage(vscode.l10n.t('The {0} key is cleared.', key.provider));
   } else if (action === 'set') {
-    await askAndStore(secrets, key);
+    await askAndStore(secrets, key, check);
   }
 }
 
@@ -100,10 +104,36 @@ async function pickAction({ provider }: ApiKey): Promise<'set' | 'clear' | undef
   )?.action;
 }
 
-async function askAndStore(
-  secrets: vscode.SecretStorage,
-  { provider, variable, page }: ApiKey,
-): Promise<void> {
+async function askAndStore(secrets: vscode.SecretStorage, asked: ApiKey, check: KeyCheck): Promise<void> {
+  const { provider, variable } = asked;
+  const key = await askKey(asked);
+  if (!key) return;
+  const place = {
+    location: vscode.ProgressLocation.Notification,
+    title: vscode.l10n.t('Checking the key'),
+  };
+  const { isRefused, problem } = await vscode.window.withProgress(place, () => check(variable, key));
+  if (isRefused) {
+    const again = vscode.l10n.t('Enter Another Key');
+    const message = vscode.l10n.t('This key was refused: {0} does not know it.', provider);
+    if ((await vscode.window.showErrorMessage(message, again)) === again)
+      await askAndStore(secrets, asked, check);
+    return;
+  }
+  await secrets.store(secretName(variable), key);
+  if (problem === undefined) {
+    void vscode.window.showInformationMessage(
+      vscode.l10n.t('The {0} key is set. The next run uses it.', provider),
+    );
+    await vscode.commands.executeCommand('telos.chooseModel');
+    return;
+  }
+  void vscode.window.showWarningMessage(
+    vscode.l10n.t('The {0} key is set, but could not be checked: {1}', provider, plainLabel(problem, 300)),
+  );
+}
+
+async function askKey({ provider, variable, page }: ApiKey): Promise<string | undefined> {
   const value = await vscode.window.showInputBox({
     title: vscode.l10n.t('API key for {0}', provider),
     prompt: vscode.l10n.t(
@@ -116,10 +146,5 @@ async function askAndStore(
     validateInput: text =>
       /^\S+$/.test(text.trim()) ? undefined : vscode.l10n.t('A key is one word without spaces.'),
   });
-  const key = value?.trim();
-  if (!key) return;
-  await secrets.store(secretName(variable), key);
-  void vscode.window.showInformationMessage(
-    vscode.l10n.t('The {0} key is set. The next run uses it.', provider),
-  );
+  return value?.trim();
 }

@@ -1,6 +1,8 @@
 /** The extension as the editor sees it: which views there are, what the tree lists, how a key is kept. */
 import assert from 'node:assert/strict';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import * as vscode from 'vscode';
@@ -146,6 +148,40 @@ describe('Telos: Set API Key...', () => {
     answerWith('', 'Gemini');
     await vscode.commands.executeCommand('telos.setApiKey');
     assert.deepEqual(titles, ['Which provider?', 'API key for Gemini']);
+  });
+
+  it('checks a key with its provider, keeps none that is refused, and offers the models with one that counts', async () => {
+    await activated();
+    const server = createServer((request, response) => {
+      response.statusCode = request.headers['x-api-key'] === 'good-key' ? 200 : 401;
+      response.end('{"data":[]}');
+    });
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const settings = vscode.workspace.getConfiguration('telos');
+    const { showErrorMessage } = vscode.window;
+    const said: string[] = [];
+    Object.assign(vscode.window, { showErrorMessage: async (message: string) => void said.push(message) });
+    try {
+      await settings.update(
+        'anthropic.baseUrl',
+        `http://127.0.0.1:${port}`,
+        vscode.ConfigurationTarget.Global,
+      );
+      answerWith('bad-key', 'Anthropic');
+      await vscode.commands.executeCommand('telos.setApiKey');
+      assert.deepEqual(said, ['This key was refused: Anthropic does not know it.']);
+      answerWith('good-key', 'Anthropic');
+      await vscode.commands.executeCommand('telos.setApiKey');
+      assert.deepEqual(titles, ['Which provider?', 'API key for Anthropic', 'Choose Model']);
+      answerWith('', 'Anthropic', 'Clear the key');
+      await vscode.commands.executeCommand('telos.setApiKey');
+      assert.deepEqual(titles, ['Which provider?', 'A key for Anthropic is set']);
+    } finally {
+      Object.assign(vscode.window, { showErrorMessage });
+      await settings.update('anthropic.baseUrl', undefined, vscode.ConfigurationTarget.Global);
+      server.close();
+    }
   });
 
   it('clears all that is kept after one question, and says when there is nothing', async () => {
