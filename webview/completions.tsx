@@ -2,6 +2,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { announce } from './announcer.tsx';
+import { commandsFor } from './chatCommands.ts';
 import { post, t } from './host.ts';
 import { completeSkill, mentionAt, offeredMentions } from './mentions.ts';
 import { cursor, draft, foundFiles, info, putCursor } from './store.ts';
@@ -42,7 +43,18 @@ effect(() => {
 
 function skillOptions(): Option[] {
   const skills = completeSkill(draft.value, info.value?.skills ?? []) ?? [];
-  return skills.map(({ skill, text }) => ({
+  const commands = commandsFor(draft.value).filter(({ name }) => !skills.some(({ text }) => text === name));
+  const offeredCommands = commands.map(({ name, description, run }) => ({
+    key: name,
+    name,
+    description,
+    isWritten: draft.value.toLowerCase() === name,
+    take: () => {
+      put('', 0);
+      run();
+    },
+  }));
+  const offeredSkills = skills.map(({ skill, text }) => ({
     key: `${skill.agent}:${skill.skill}`,
     name: visible(text),
     description: visible(skill.description) || t('of {0}', visible(skill.agent)),
@@ -50,6 +62,7 @@ function skillOptions(): Option[] {
     isWritten: draft.value.toLowerCase() === text.toLowerCase(),
     take: () => put(`${text} `, text.length + 1),
   }));
+  return [...offeredSkills, ...offeredCommands];
 }
 
 function mentionOptions({ start, end, typed }: NonNullable<typeof mention.value>): Option[] {

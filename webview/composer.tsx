@@ -1,7 +1,9 @@
 /** Draws the textbox for the request, and the button that sends it or stops the run. */
+import { Fragment } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { announce } from './announcer.tsx';
 import { Attachments, dropDeletedMentions, handedOver, onPaste } from './attachments.tsx';
+import { chatCommands, helpShown, obey, recall } from './chatCommands.ts';
 import { Completions, chosenOption, completionsId, forgetChoice, takeKey } from './completions.tsx';
 import { post, t } from './host.ts';
 import { Icon } from './icons.tsx';
@@ -38,6 +40,7 @@ export function Composer() {
       }}
     >
       <Queue />
+      {helpShown.value && <Help />}
       <div class="composer-box">
         <Completions />
         <NextSkill />
@@ -71,6 +74,42 @@ export function Composer() {
         </div>
       </div>
     </form>
+  );
+}
+
+/** Lists the commands and keys of the chat. */
+function Help() {
+  const rows = [
+    ...chatCommands.map(({ name, description }) => [name, description] as const),
+    ['@', t('Attaches a file, the selection or problems')] as const,
+    [t('Enter'), t('Sends; on a question, allows once')] as const,
+    [t('Shift+Enter'), t('Begins a new line')] as const,
+    [t('Up'), t('Brings the last request back')] as const,
+    [t('Escape'), t('Closes a list; on a question, denies')] as const,
+  ];
+  const close = () => {
+    helpShown.value = false;
+    focusComposer();
+  };
+  return (
+    <section class="card help" aria-label={t('Commands and keys')}>
+      <div class="card-title">
+        <span>{t('Commands and keys')}</span>
+        <button type="button" class="small" aria-label={t('Close')} title={t('Close')} onClick={close}>
+          <Icon name="close" />
+        </button>
+      </div>
+      <dl>
+        {rows.map(([name, words]) => (
+          <Fragment key={name}>
+            <dt>
+              <code>{name}</code>
+            </dt>
+            <dd>{words}</dd>
+          </Fragment>
+        ))}
+      </dl>
+    </section>
   );
 }
 
@@ -181,15 +220,30 @@ function onKeyDown(event: KeyboardEvent) {
   // Some input methods send 229 for the Enter that ends a composition.
   const composing = event.isComposing || event.keyCode === 229;
   if (!composing && takeKey(event)) return;
+  if (!composing && /^Arrow(?:Up|Down)$/.test(event.key) && takeRecall(event)) return;
   if (event.key !== 'Enter' || event.shiftKey || event.altKey || composing) return;
   event.preventDefault();
   if (!event.repeat) void send();
 }
 
+/** Brings back an earlier request, if the person has typed nothing of their own. Returns true if the key was used. */
+function takeRecall(event: KeyboardEvent): boolean {
+  if (event.shiftKey || event.altKey || event.ctrlKey || event.metaKey) return false;
+  const text = recall(draft.peek(), event.key === 'ArrowUp');
+  if (text === undefined) return false;
+  event.preventDefault();
+  draft.value = text;
+  focusComposer();
+  return true;
+}
+
 /** Sends the draft. Waits first, so that something pasted right before is attached. */
 async function send() {
   await handedOver();
-  if (sendDraft()) focusComposer();
+  if (obey(draft.peek())) {
+    draft.value = '';
+    focusComposer();
+  } else if (sendDraft()) focusComposer();
 }
 
 /** Shows the requests that wait for the end of the run. */

@@ -13,7 +13,7 @@ import type { AgentNode, SkillNode, SkillTree, TreeNode } from './skills/skillTr
 
 /** What the commands work with. */
 export interface CommandParts {
-  context: Pick<vscode.ExtensionContext, 'extensionUri' | 'globalState' | 'secrets'>;
+  context: Pick<vscode.ExtensionContext, 'extension' | 'extensionUri' | 'globalState' | 'secrets'>;
   current: CurrentTelos;
   skillTree: SkillTree;
   /** The chat in the sidebar, and those in editors. */
@@ -99,6 +99,7 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.setApiKey': () => setApiKey(context.secrets, keyCheck(current)),
     'telos.clearSecrets': () => clearSecrets(context.secrets),
     'telos.chooseModel': async () => (await import('./editor/chooseModel.ts')).chooseModel(current),
+    'telos.installCommand': async () => (await import('./editor/terminalCommand.ts')).installCommand(context),
     'telos.doctor': async () => (await trust()).showDoctor(current),
     'telos.openLog': async () => (await trust()).openLog(current),
 

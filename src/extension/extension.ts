@@ -5,7 +5,7 @@
 import * as vscode from 'vscode';
 import { CurrentTelos } from './base/currentTelos.ts';
 import { editorRipgrep } from './base/editorRipgrep.ts';
-import { speak } from './base/labels.ts';
+import { describeError, speak } from './base/labels.ts';
 import { LastEditor } from './base/lastEditor.ts';
 import { StatusBar } from './base/statusBar.ts';
 import { BrowserSignIn, registerUriHandler, signInPath } from './browserSignIn.ts';
@@ -101,6 +101,10 @@ export function activate(context: vscode.ExtensionContext): ExtensionExports {
       changes,
     }),
   );
+  if (context.globalState.get('telos.terminalCommand') !== undefined)
+    import('./editor/terminalCommand.ts')
+      .then(({ updateCommand }) => updateCommand(context))
+      .catch(error => log.warn(describeError(error)));
   return { skillTree, status };
 }
 

@@ -40,7 +40,7 @@ describe('picking in the chat page', () => {
   it('completes a skill behind a slash by the keyboard, and sends it', async () => {
     await view.say(conversation([]));
     await textbox().pressSequentially('/');
-    assert.equal(await options().count(), 4);
+    assert.equal(await options().count(), 9);
     await textbox().pressSequentially('r');
     assert.equal(await options().first().locator('.suggestion-name').textContent(), '/release-notes');
     await textbox().press('Backspace');
@@ -169,5 +169,37 @@ describe('picking in the chat page', () => {
     assert.deepEqual(await sent('detach'), []);
     await textbox().fill('sum up now');
     assert.deepEqual(await sent('detach'), [{ type: 'detach', id: 'a1' }]);
+  });
+
+  it('obeys a command behind a slash, and brings earlier requests back with Up', async () => {
+    await view.say(
+      conversation([start('first'), routed, end, { ...start('second'), runId: 'r2' } as Start, routed, end]),
+    );
+    for (const [command, type] of [
+      ['/new', 'new_conversation'],
+      ['/mode', 'choose_mode'],
+    ] as const) {
+      await textbox().fill(command);
+      await textbox().press('Enter');
+      assert.equal((await sent(type)).length, 1, command);
+      assert.equal(await textbox().inputValue(), '');
+    }
+    await textbox().fill('/hel');
+    await textbox().press('Enter');
+    const help = view.page.getByRole('region', { name: 'Commands and keys' });
+    await help.getByText('/undo').waitFor();
+    await help.getByRole('button', { name: 'Close' }).click();
+    assert.equal(await help.count(), 0);
+    const presses = ['ArrowUp', 'ArrowUp', 'ArrowUp', 'ArrowDown', 'ArrowDown'];
+    const seen: string[] = [];
+    for (const key of presses) {
+      await textbox().press(key);
+      seen.push(await textbox().inputValue());
+    }
+    assert.deepEqual(seen, ['second', 'first', 'first', 'second', '']);
+    await textbox().fill('mine');
+    await textbox().press('ArrowUp');
+    assert.equal(await textbox().inputValue(), 'mine');
+    assert.deepEqual(await sent('submit'), []);
   });
 });

@@ -1,10 +1,13 @@
 /** The extension as the editor sees it: which views there are, what the tree lists, how a key is kept. */
 import assert from 'node:assert/strict';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import * as vscode from 'vscode';
 import type { ExtensionExports } from '../../../src/extension/extension.ts';
 
@@ -125,10 +128,13 @@ describe('Telos: Set API Key...', () => {
       assert.equal(options?.password, true);
       return typed;
     };
-    const pick = async (items: readonly vscode.QuickPickItem[], options?: vscode.QuickPickOptions) => {
+    const pick = async (
+      items: readonly vscode.QuickPickItem[] | Promise<readonly vscode.QuickPickItem[]>,
+      options?: vscode.QuickPickOptions,
+    ) => {
       titles.push(options?.title ?? '');
       const wanted = picked.shift();
-      return items.find(({ label }) => label === wanted);
+      return (await items).find(({ label }) => label === wanted);
     };
     Object.assign(vscode.window, { showQuickPick: pick });
   }
@@ -215,5 +221,50 @@ describe('Telos: Set API Key...', () => {
     const question = 'Clear the OpenAI key and the Gemini key?';
     assert.deepEqual(said.slice(0, 3), [question, question, 'The secrets of Telos are cleared.']);
     assert.match(said[3] ?? '', /keeps nothing/);
+  });
+});
+
+describe("the command 'telos' for terminals", () => {
+  const folder = join(homedir(), '.local', 'bin');
+  const file = join(folder, 'telos');
+  const { showInformationMessage, showWarningMessage } = vscode.window;
+
+  afterEach(async () => {
+    Object.assign(vscode.window, { showInformationMessage, showWarningMessage });
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  /** Runs the command, answers its question with this button, and returns what was said. */
+  async function install(answer?: string): Promise<string[]> {
+    await activated();
+    const said: string[] = [];
+    const show = async (message: string, ...items: unknown[]): Promise<unknown> => {
+      said.push(message);
+      return items.find(item => item === answer);
+    };
+    Object.assign(vscode.window, { showInformationMessage: show, showWarningMessage: show });
+    await vscode.commands.executeCommand('telos.installCommand');
+    return said;
+  }
+
+  it('is a script that starts the command line of the extension, and says what to add to PATH', async () => {
+    const said = await install();
+    assert.match(said[0] ?? '', /add it with: export PATH="\$HOME\/\.local\/bin:\$PATH"/);
+    const { stdout } = await promisify(execFile)(file, ['--version'], { env: { HOME: homedir() } });
+    const version = vscode.extensions.getExtension('telos.telos')?.packageJSON.version;
+    assert.equal(stdout.trim(), version);
+    assert.equal((await install()).length, 1, 'it has asked about its own script');
+  });
+
+  it('replaces a program of that name, or a link to one, only after a yes, and leaves alone what the link leads to', async () => {
+    await mkdir(folder, { recursive: true });
+    const other = join(folder, 'other-telos');
+    await writeFile(other, 'mine');
+    await symlink(other, file);
+    assert.match((await install())[0] ?? '', /^Replace .*telos\?$/);
+    assert.equal(await readFile(file, 'utf8'), 'mine');
+    await install('Replace');
+    assert.match(await readFile(file, 'utf8'), /^#!\/bin\/sh/);
+    assert.equal(await readFile(other, 'utf8'), 'mine');
   });
 });

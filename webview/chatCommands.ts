@@ -1,0 +1,85 @@
+/** The few words behind a slash that the chat itself obeys. A skill of the same name comes first. */
+import { signal } from '@preact/signals';
+import { announce } from './announcer.tsx';
+import { post, t } from './host.ts';
+import { namedSkill } from './mentions.ts';
+import { chat, info, undone } from './store.ts';
+
+/** True while the list of commands and keys is shown. */
+export const helpShown = signal(false);
+
+export interface ChatCommand {
+  /** What is written, slash included. */
+  name: string;
+  description: string;
+  run(): void;
+}
+
+export const chatCommands: readonly ChatCommand[] = [
+  {
+    name: '/new',
+    description: t('Starts a new conversation'),
+    run: () => post({ type: 'new_conversation' }),
+  },
+  {
+    name: '/model',
+    description: t('Chooses another model'),
+    run: () => post({ type: 'command', command: 'telos.chooseModel' }),
+  },
+  {
+    name: '/mode',
+    description: t('Chooses what runs may do'),
+    run: () => post({ type: 'choose_mode' }),
+  },
+  { name: '/undo', description: t('Undoes the changes of the latest run'), run: undoLatest },
+  {
+    name: '/help',
+    description: t('Shows commands and keys'),
+    run: () => {
+      helpShown.value = true;
+    },
+  },
+];
+
+/** Returns the commands that begin with the request. Empty if it is not a word behind a slash. */
+export function commandsFor(request: string): readonly ChatCommand[] {
+  const typed = /^\/\S*$/.exec(request)?.[0].toLowerCase();
+  return typed === undefined ? [] : chatCommands.filter(({ name }) => name.startsWith(typed));
+}
+
+/** Carries out a request that is a command. Returns false for any other request. */
+export function obey(request: string): boolean {
+  const word = request.trim().toLowerCase();
+  const command = chatCommands.find(({ name }) => name === word);
+  if (!command || namedSkill(word, info.peek()?.skills ?? [])) return false;
+  command.run();
+  return true;
+}
+
+function undoLatest(): void {
+  const changed = chat.peek().runs.findLast(({ id, items }) => {
+    const last = items.at(-1);
+    return last?.kind === 'end' && last.changedFiles.length > 0 && !undone.peek().has(id);
+  });
+  if (changed) post({ type: 'undo_run', runId: changed.id });
+  else announce([t('No run of this conversation has changed a file.')]);
+}
+
+let recalled = -1;
+
+/**
+ * Returns the request before or after the one that was recalled last; the newest first. Empty after the newest. Undefined if the
+ * draft is the person's own.
+ */
+export function recall(draft: string, isUp: boolean): string | undefined {
+  const texts = chat
+    .peek()
+    .runs.map(({ text }) => text)
+    .filter(Boolean);
+  const isRecalled = texts[recalled] === draft;
+  if (draft !== '' && !isRecalled) return undefined;
+  if (draft === '' && !isUp) return undefined;
+  const from = draft === '' ? texts.length : recalled;
+  recalled = Math.max(0, from + (isUp ? -1 : 1));
+  return texts[recalled] ?? '';
+}
