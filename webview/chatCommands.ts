@@ -22,14 +22,14 @@ export const chatCommands: readonly ChatCommand[] = [
     run: () => post({ type: 'new_conversation' }),
   },
   {
-    name: '/model',
-    description: t('Chooses another model'),
-    run: () => post({ type: 'command', command: 'telos.chooseModel' }),
-  },
-  {
     name: '/mode',
     description: t('Chooses what runs may do'),
     run: () => post({ type: 'choose_mode' }),
+  },
+  {
+    name: '/model',
+    description: t('Chooses another model'),
+    run: () => post({ type: 'command', command: 'telos.chooseModel' }),
   },
   { name: '/undo', description: t('Undoes the changes of the latest run'), run: undoLatest },
   {

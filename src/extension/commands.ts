@@ -132,10 +132,12 @@ const trust = () => import('./editor/permissions.ts');
 const keyCheck =
   (current: CurrentTelos): KeyCheck =>
   async (variable, key) => {
-    const [{ config }, { checkKey }] = await Promise.all([
+    const [{ config }, { checkKey, keyedProvider }] = await Promise.all([
       current.openTelos(),
-      import('../engine/providers/models.ts'),
+      import('../engine/providers/keys.ts'),
     ]);
-    const ping = await checkKey(config, variable, key, AbortSignal.timeout(15_000));
-    return !ping || ping.ok ? {} : ping;
+    const provider = keyedProvider(variable);
+    if (!provider) return {};
+    const ping = await checkKey(config, provider.name, key, AbortSignal.timeout(15_000));
+    return ping.ok ? {} : ping;
   };

@@ -124,20 +124,6 @@ export async function pingProvider(
   }
 }
 
-/** Returns the result of asking the provider's server with a key that is not stored yet. Throws the abort reason on abort. */
-export async function checkKey(
-  config: Config,
-  variable: string,
-  key: string,
-  signal: AbortSignal,
-): Promise<Ping | undefined> {
-  const provider = keyedProviders.find(({ keyVariable }) => keyVariable === variable);
-  if (!provider) return undefined;
-  const { name } = provider;
-  const choice = { name, model: '', why: '', recording: false, baseUrl: providerAddress(config, name) };
-  return pingProvider({ env: { ...config.env, [variable]: key } }, choice, signal);
-}
-
 const isKnown = (name: string): name is keyof typeof providerSetups => Object.hasOwn(providerSetups, name);
 
 function headersFor(name: string, key: string): Record<string, string> {
