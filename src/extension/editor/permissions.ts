@@ -83,7 +83,7 @@ export async function reviewAgent(current: CurrentTelos, known: string | undefin
   const name = known ?? (await pickAgent((await telos.agents()).map(agent => agent.name)));
   if (name === undefined) return;
   const card = await telos.agentCard(name);
-  await showText(describeCard(card).join('\n'), 'plaintext');
+  await showText(describeCard(card).join('\n'), vscode.l10n.t('Review of {0}', plainLabel(name)));
   if (card.state === 'reviewed') return;
   const accept = vscode.l10n.t('Accept');
   const answer = await vscode.window.showInformationMessage(
@@ -138,11 +138,30 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
   });
   if (!report) return;
   // Plain text is not wrapped, which keeps the columns. It also shows any content literally.
-  await showText(['Telos Doctor', '', ...describeReport(report, describeTold), ''].join('\n'), 'plaintext');
+  await showText(
+    ['Telos Doctor', '', ...describeReport(report, describeTold), ''].join('\n'),
+    'Telos Doctor',
+  );
 }
 
-async function showText(content: string, language: string): Promise<void> {
-  const document = await vscode.workspace.openTextDocument({ content, language });
+const reportScheme = 'telos-report';
+/** The texts that are shown, by the path of their document. */
+const reports = new Map<string, string>();
+const reportChanged = new vscode.EventEmitter<vscode.Uri>();
+let isProvided = false;
+
+/** Shows a text as a document that cannot be edited, and that closes without a question. */
+async function showText(content: string, title: string): Promise<void> {
+  if (!isProvided)
+    vscode.workspace.registerTextDocumentContentProvider(reportScheme, {
+      onDidChange: reportChanged.event,
+      provideTextDocumentContent: ({ path }) => reports.get(path) ?? '',
+    });
+  isProvided = true;
+  const uri = vscode.Uri.from({ scheme: reportScheme, path: `/${title}` });
+  reports.set(uri.path, content);
+  reportChanged.fire(uri);
+  const document = await vscode.workspace.openTextDocument(uri);
   await vscode.window.showTextDocument(document, { preview: true });
 }
 

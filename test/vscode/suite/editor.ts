@@ -56,7 +56,7 @@ export interface Asked {
 
 /** Answers the editor's questions in place of a person while `act` runs. */
 export async function answering(answers: Answers, act: () => Promise<unknown>): Promise<Asked> {
-  const { showInputBox, showQuickPick } = vscode.window;
+  const { showInputBox, showQuickPick, createQuickPick } = vscode.window;
   const typed = [...(answers.typed ?? [])];
   const picked = [...(answers.picked ?? [])];
   const asked: Asked = { titles: [], lists: [] };
@@ -76,11 +76,39 @@ export async function answering(answers: Answers, act: () => Promise<unknown>): 
       if (Array.isArray(wanted)) return list.filter(({ label }) => wanted.includes(label));
       return list.find(({ label }) => (wanted instanceof RegExp ? wanted.test(label) : label === wanted));
     },
+    createQuickPick: () => pickBy(asked, () => picked.shift()),
   });
   try {
     await act();
   } finally {
-    Object.assign(vscode.window, { showInputBox, showQuickPick });
+    Object.assign(vscode.window, { showInputBox, showQuickPick, createQuickPick });
   }
   return asked;
+}
+
+/** A list that the extension fills by itself. It is answered once it has items. */
+function pickBy(asked: Asked, wanted: () => string | RegExp | string[] | undefined): object {
+  const accepted = new vscode.EventEmitter<void>();
+  const hidden = new vscode.EventEmitter<void>();
+  const button = new vscode.EventEmitter<never>();
+  const list = {
+    title: '',
+    selectedItems: [] as vscode.QuickPickItem[],
+    onDidAccept: accepted.event,
+    onDidHide: hidden.event,
+    onDidTriggerItemButton: button.event,
+    show(): void {
+      asked.titles.push(list.title);
+    },
+    dispose(): void {},
+    set items(items: readonly vscode.QuickPickItem[]) {
+      asked.lists.push(items.map(({ label }) => label));
+      const want = wanted();
+      const found = items.find(({ label }) => (want instanceof RegExp ? want.test(label) : label === want));
+      list.selectedItems = found ? [found] : [];
+      if (found) accepted.fire();
+      else hidden.fire();
+    },
+  };
+  return list;
 }

@@ -59,6 +59,7 @@ describe('packs and trust', () => {
       vscode.window.activeTextEditor?.document.getText() ?? '',
       /^Agent humming \(not reviewed yet\)/,
     );
+    assert.equal(vscode.window.activeTextEditor?.document.isUntitled, false, 'it would ask to be saved');
 
     const first = await answering({ picked: ['humming'] }, () =>
       pressing([], () => command('telos.managePermissions')),
