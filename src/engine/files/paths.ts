@@ -1,6 +1,6 @@
 /** Resolves the real file of a path, and opens it so that it cannot be swapped meanwhile. */
 
-import { constants, fstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { constants, fstatSync, lstatSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { expandPath } from '../config.ts';
@@ -147,8 +147,17 @@ export async function folderHolding(
 
 /** Throws PathProblem `special` if something other than a regular file or a folder is there. A missing file is fine. */
 export async function refuseSpecialFile(path: string): Promise<void> {
-  const stats = await lstat(path).catch(() => undefined);
+  const stats = factsOf(path);
   if (stats !== undefined && !stats.isFile() && !stats.isDirectory()) throw notRegular(path);
+}
+
+/** Returns undefined for what cannot be examined. Its path was just resolved, so a call to another thread would only take longer. */
+function factsOf(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
 }
 
 const notRegular = (path: string): PathProblem =>

@@ -81,12 +81,16 @@ export class PolicyFile {
       this.#rules = this.#readOrKeep();
       return this.#rules;
     }
-    const stamp = stats ? `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}` : 'none';
+    const stamp = stats
+      ? `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`
+      : isListed(this.file)
+        ? 'link to nothing'
+        : 'missing';
     if (stamp === this.#stamp) return this.#rules;
     this.#rules = this.#readOrKeep();
     // Two writes within one tick of the file system's clock look the same. A file this fresh is read again.
     const fresh = stats !== undefined && Date.now() - Number(stats.ctimeMs) < 100;
-    this.#stamp = fresh || !stats ? '' : stamp;
+    this.#stamp = fresh ? '' : stamp;
     return this.#rules;
   }
 

@@ -132,8 +132,9 @@ async function mcp(
   if (address)
     return deny('floor.fetch-address', `${address.hostname} is an address that no tool is told to reach.`);
   let aboveTelos = false;
+  const pack = await realPack(context);
   for (const folder of await ownFolders(context)) {
-    const relations = relationsTo(folder, reach, await packInside(folder, context));
+    const relations = relationsTo(folder, reach, packInside(folder, pack));
     if (relations.below)
       return deny(
         'floor.telos-files',
@@ -165,15 +166,16 @@ function relationsTo(
 const ownFolders = ({ protectedDirs, home }: PolicyContext): Promise<string[]> =>
   Promise.all(protectedDirs.map(folder => resolvePath(folder, folder, home)));
 
+const realPack = ({ packDir, home }: PolicyContext): Promise<string> => resolvePath(packDir, packDir, home);
+
 /** Returns the agent's folder if inside `folder`. For its own runs, an agent in the data folder is not Telos's own. */
-async function packInside(folder: string, { packDir, home }: PolicyContext): Promise<string | undefined> {
-  const pack = await resolvePath(packDir, packDir, home);
-  return pack !== folder && isInside(folder, pack) ? pack : undefined;
-}
+const packInside = (folder: string, pack: string): string | undefined =>
+  pack !== folder && isInside(folder, pack) ? pack : undefined;
 
 async function belongsToTelos(path: string, context: PolicyContext): Promise<boolean> {
+  const real = await realPack(context);
   for (const folder of await ownFolders(context)) {
-    const pack = await packInside(folder, context);
+    const pack = packInside(folder, real);
     const isOwn = pack !== undefined && isInside(pack, path);
     if (isInsideFolded(folder, path) && !isOwn) return true;
   }
