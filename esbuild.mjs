@@ -5,8 +5,8 @@ import { build, context } from 'esbuild';
 
 const watch = process.argv.includes('--watch');
 
-/** Modules of which a start needs nothing. What is imported from them are functions. */
-const loadedAtCall = ['node:child_process', 'node:readline'];
+/** Modules that not every start needs. What is imported from them are functions. */
+const loadedAtCall = ['node:child_process', 'node:crypto', 'node:readline'];
 
 /** @type {import('esbuild').BuildOptions} */
 const everywhere = {

@@ -192,9 +192,9 @@ interface ObeyedMatcher extends Obeyed {
 const matcher = (kind: Obeyed['kind'], { by, files, anywhere, inWork }: ObeyedGroup) => ({
   kind,
   by,
-  isFile: nameMatcher(namesIn(files)),
-  isAnywhere: placeMatcher(namesIn(anywhere)),
-  isInWork: placeMatcher(namesIn(inWork)),
+  isFile: atFirstUse(() => nameMatcher(namesIn(files))),
+  isAnywhere: atFirstUse(() => placeMatcher(namesIn(anywhere))),
+  isInWork: atFirstUse(() => placeMatcher(namesIn(inWork))),
 });
 
 const matchers: readonly ObeyedMatcher[] = [

@@ -1,7 +1,7 @@
 /** Represents a SKILL.md on disk as a Skill that is read and parsed only when its content is used. */
 import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, openSync, readdirSync, readSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, sep } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import { roundsIn } from '../config.ts';
 import { isInside, realPlace } from '../files/paths.ts';
@@ -136,7 +136,7 @@ export function skillFileIn(
   dir: string,
   namesIn: () => readonly string[] = () => namesOf(dir),
 ): string | undefined {
-  const usual = join(dir, 'SKILL.md');
+  const usual = dir.endsWith(sep) ? `${dir}SKILL.md` : `${dir}${sep}SKILL.md`;
   if (isFile(usual)) return usual;
   const names = namesIn();
   for (const wanted of ['skill.md', 'skills.md']) {
@@ -281,6 +281,10 @@ export function missingDescription(
   };
 }
 
+/** Returns the name in the first line of the frontmatter, where most files have it. A few bytes tell. */
+const plainName = (length: number): string | undefined =>
+  /^---\r?\nname: ([\w-]+)\r?\n/.exec(headBuffer.toString('latin1', 0, Math.min(length, 120)))?.[1];
+
 /** Returns the name from the first bytes of the file, or undefined if these are not enough to be sure. */
 function readScannedName(file: string): string | undefined {
   try {
@@ -289,7 +293,7 @@ function readScannedName(file: string): string | undefined {
     const descriptor = openSync(file, flags);
     try {
       const length = readSync(descriptor, headBuffer, 0, headBytes, 0);
-      return scanName(headBuffer.toString('utf8', 0, length));
+      return plainName(length) ?? scanName(headBuffer.toString('utf8', 0, length));
     } finally {
       closeSync(descriptor);
     }
