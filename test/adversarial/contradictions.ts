@@ -14,6 +14,6 @@ export const decided: ReadonlyMap<string, string> = new Map([
 export const waiting: ReadonlyMap<string, string> = new Map([
   [
     'trust-007',
-    'installing from a link comes with the sources of packs; until then no link is taken and nothing happens',
+    'a link to another machine is refused with its address until packs come from there; the suite in VS Code holds that no link installs unasked',
   ],
 ]);

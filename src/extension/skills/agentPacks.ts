@@ -1,4 +1,5 @@
-/** Implements the commands for whole agents: install, uninstall, and undo either. */
+/** Implements the commands for whole agents: install, uninstall, and undo either. A link can open the question of an install. */
+import { isAbsolute } from 'node:path';
 import * as vscode from 'vscode';
 import type { FolderDifference } from '../../engine/files/folderRecord.ts';
 import type { FolderState } from '../../engine/files/replacedFolders.ts';
@@ -12,6 +13,36 @@ import type { AgentNode } from './skillTree.ts';
 export async function installPack(current: CurrentTelos, uri?: unknown): Promise<void> {
   const folder = uri instanceof vscode.Uri ? uri : await pickFolder();
   if (folder) await said(() => install(current, folder.fsPath));
+}
+
+/** More than a person reads before agreeing. In characters. */
+const longestSource = 400;
+
+/**
+ * Answers a link vscode://telos.telos/install?from=... with the question of an install. Nothing else that the link says counts, so
+ * only the person can agree.
+ */
+export async function installFromLink(current: CurrentTelos, query: URLSearchParams): Promise<void> {
+  const from = query.get('from') ?? query.get('source') ?? '';
+  const problem = linkProblem(from);
+  if (problem === undefined) return said(() => install(current, from, { isLink: true }));
+  void vscode.window.showWarningMessage(problem);
+}
+
+/** Returns why nothing can be installed from there, or undefined for a folder by its full path. */
+function linkProblem(from: string): string | undefined {
+  if (from === '') return vscode.l10n.t('The link does not say from where to install.');
+  if (from.length > longestSource)
+    return vscode.l10n.t(
+      'The link has more than {0} characters, which is too long to review. Nothing was installed.',
+      longestSource,
+    );
+  // Two slashes at the beginning name another machine, which would be told who asks.
+  if (isAbsolute(from) && !/^[\\/]{2}/.test(from)) return undefined;
+  return vscode.l10n.t(
+    'A link asks to install from {0}. Telos can install from a local folder only, named by its full path. Nothing was installed.',
+    plainLabel(visibleText(from), 2 * longestSource),
+  );
 }
 
 export const uninstallPack = (current: CurrentTelos, { agent }: AgentNode): Promise<void> =>
@@ -30,14 +61,24 @@ async function pickFolder(): Promise<vscode.Uri | undefined> {
   return picked?.[0];
 }
 
-async function install(current: CurrentTelos, folder: string, as?: string): Promise<void> {
+interface Wish {
+  /** The name of the new agent, if the person has chosen one. */
+  as?: string;
+  /** True if a link asks, and not the person. */
+  isLink?: boolean;
+}
+
+async function install(current: CurrentTelos, folder: string, wish: Wish = {}): Promise<void> {
+  const { as, isLink = false } = wish;
   const telos = await current.openTelos();
   const plan = await telos.planInstall(folder, { as });
   const isReplacing = plan.replaces !== undefined && !plan.replaces.isSame;
-  const answer = await (isReplacing ? agreesToReplace(plan) : agreesToCopy(plan, telos.config.skillsDir));
+  const answer = await (isReplacing
+    ? agreesToReplace(plan, isLink)
+    : agreesToCopy(plan, telos.config.skillsDir, isLink));
   if (answer === 'rename') {
     const name = await askName(plan.name);
-    return name === undefined ? undefined : install(current, folder, name);
+    return name === undefined ? undefined : install(current, folder, { ...wish, as: name });
   }
   if (answer !== 'yes') return;
   const installed = await telos.install(folder, { as, agreed: plan.token });
@@ -56,23 +97,34 @@ async function install(current: CurrentTelos, folder: string, as?: string): Prom
   if (next === undo) await undoPack(current, installed.undoId);
 }
 
-async function agreesToCopy({ source }: InstallPlan, skillsDir: string): Promise<'yes' | 'no'> {
+async function agreesToCopy(
+  { source }: InstallPlan,
+  skillsDir: string,
+  isLink: boolean,
+): Promise<'yes' | 'no'> {
   const agree = vscode.l10n.t('Install');
-  const answer = await vscode.window.showInformationMessage(
-    vscode.l10n.t(
-      'Copy {0} to {1}? Nothing of it runs by that.',
-      plainLabel(source, 500),
-      plainLabel(skillsDir, 500),
-    ),
-    agree,
+  const question = vscode.l10n.t(
+    'Copy {0} to {1}? Nothing of it runs by that.',
+    plainLabel(visibleText(source), 500),
+    plainLabel(visibleText(skillsDir), 500),
   );
+  const answer = await (isLink
+    ? vscode.window.showWarningMessage(question, { modal: true, detail: linkText() }, agree)
+    : vscode.window.showInformationMessage(question, agree));
   return answer === agree ? 'yes' : 'no';
 }
 
-async function agreesToReplace(plan: InstallPlan): Promise<'yes' | 'rename' | 'no'> {
+const linkText = (): string => vscode.l10n.t('A link from outside of the editor asks for this.');
+
+async function agreesToReplace(plan: InstallPlan, isLink: boolean): Promise<'yes' | 'rename' | 'no'> {
   const replace = vscode.l10n.t('Replace');
   const rename = vscode.l10n.t('Use Another Name...');
-  const detail = [...describeReplacement(plan, timeOf, t), '', keptText()];
+  const detail = [
+    ...(isLink ? [linkText(), ''] : []),
+    ...describeReplacement(plan, timeOf, t),
+    '',
+    keptText(),
+  ];
   const answer = await vscode.window.showWarningMessage(
     vscode.l10n.t('Replace agent {0}?', plainLabel(plan.name)),
     { modal: true, detail: detail.map(line => visibleText(line)).join('\n') },

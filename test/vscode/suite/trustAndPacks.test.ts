@@ -1,9 +1,12 @@
 /** What a person grants and takes back, packs that come and go, a skill as a task, and the doctor's report. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as vscode from 'vscode';
+import { loadConfig } from '../../../src/engine/config.ts';
+import { Telos } from '../../../src/engine/telos.ts';
+import { installFromLink } from '../../../src/extension/skills/agentPacks.ts';
 import { activated, answering, scriptModels } from './editor.ts';
 
 const skillsDir = process.env['TELOS_SKILLS_DIR'] ?? '';
@@ -117,6 +120,51 @@ describe('packs and trust', () => {
     assert.ok(existsSync(notes));
     await rm(join(skillsDir, 'humming'), { recursive: true });
     await rm(join(source, 'added.txt'));
+  });
+
+  /** Follows a link to install, which the engine as the extension would open it now answers. */
+  function followLink(query: Record<string, string>, ...buttons: string[]): Promise<string[]> {
+    const telos = Telos.open(loadConfig());
+    const current = { openTelos: async () => telos, refresh: async () => telos.refresh() };
+    return pressing(buttons, () => installFromLink(current as never, new URLSearchParams(query)));
+  }
+
+  it('ask with the whole folder for a link to install, whatever it says of a yes', async () => {
+    const installed = join(skillsDir, 'humming');
+    const from = join(source, '..', 'pack-to-install');
+    const asked = await followLink({ from, yes: '1', as: 'other', agreed: 'true' });
+    assert.deepEqual(asked, [`Copy ${source} to ${skillsDir}? Nothing of it runs by that.`]);
+    assert.deepEqual([existsSync(installed), existsSync(join(skillsDir, 'other'))], [false, false]);
+    await followLink({ source: from }, 'Install');
+    assert.ok(existsSync(join(installed, 'skills', 'hum', 'SKILL.md')));
+    await writeFile(join(installed, 'notes.md'), 'mine');
+    const replacing = await followLink({ from, yes: '1' });
+    assert.deepEqual(replacing, ['Replace agent humming?']);
+    assert.ok(existsSync(join(installed, 'notes.md')));
+    await rm(installed, { recursive: true });
+  });
+
+  it('ask nothing and install nothing for a link to anything but a folder of this machine', async () => {
+    const before = readdirSync(skillsDir);
+    for (const from of [
+      'github:evil/repo',
+      'https://evil.example/a.zip',
+      'npm:evil',
+      'pack-to-install',
+      '~/pack',
+    ])
+      assert.match(
+        (await followLink({ source: from, yes: '1' }, 'Install'))[0] ?? '',
+        new RegExp(`from ${from}\\. Telos can`),
+      );
+    for (const from of ['//evil.example/share/pack', '\\\\evil.example\\share', '.', 'file:///tmp'])
+      assert.match((await followLink({ from }, 'Install'))[0] ?? '', /a local folder only/);
+    assert.match((await followLink({ yes: '1' }, 'Install'))[0] ?? '', /does not say from where/);
+    assert.match(
+      (await followLink({ from: `/${'a'.repeat(500)}` }, 'Install'))[0] ?? '',
+      /too long to review/,
+    );
+    assert.deepEqual(readdirSync(skillsDir), before);
   });
 
   it('say why a folder cannot be installed', async () => {
