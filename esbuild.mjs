@@ -1,6 +1,6 @@
 /** Builds what is shipped: the extension, the command line, the library and the chat view's page. `--watch` builds again on every change. */
 import { chmod, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { build, context } from 'esbuild';
 
 const watch = process.argv.includes('--watch');
@@ -82,6 +82,7 @@ if (watch) {
 async function finish(result) {
   const outputs = result.metafile?.outputs ?? {};
   if (!watch && outputs['dist/cli.js']) await joinStart('src/cli/commands.ts', outputs);
+  if (!watch && outputs['dist/extension.js']) await joinStart('src/extension/extension.ts', outputs);
   for (const file of Object.keys(outputs)) if (file.endsWith('.js')) await makeRunnable(file);
   for (const [file, output] of Object.entries(outputs)) {
     if (output.entryPoint && !file.includes('/chunks/')) console.log(sizeLine(file, outputs));
@@ -100,11 +101,12 @@ async function joinStart(source, outputs) {
   const names = new Map(parts.map((file, index) => [basename(file), index]));
   const joined = await build({
     ...onNode,
-    plugins: [keepLater(names)],
+    plugins: [keepLater(names, dirname(entry))],
     splitting: false,
     write: false,
     outdir: undefined,
     outfile: entry,
+    external: ['vscode'],
     target: 'node20',
     stdin: {
       contents: [
@@ -121,8 +123,9 @@ async function joinStart(source, outputs) {
   await writeFile(entry, joined.outputFiles[0].contents);
   outputs[entry] = { ...Object.values(joined.metafile.outputs)[0], entryPoint: source };
   for (const [file, output] of Object.entries(outputs)) {
-    if (!file.startsWith(dirname(entry)) || file === entry) continue;
-    await writeFile(file, importFromJoined(await readFile(file, 'utf8'), names, basename(entry)));
+    if (!file.endsWith('.js') || file === entry || file === 'dist/cli.js') continue;
+    const joinedAs = pathTo(entry, dirname(file));
+    await writeFile(file, importFromJoined(await readFile(file, 'utf8'), names, joinedAs));
     for (const one of output.imports) if (names.has(basename(one.path))) one.path = entry;
   }
 }
@@ -133,28 +136,37 @@ function exportsOf(file, index, outputs) {
   return list.length > 0 ? `export {${list}} from './${file}';` : `import './${file}';`;
 }
 
-/** Leaves out of the joined file what is imported later. @returns {import('esbuild').Plugin} */
-function keepLater(names) {
+/** Leaves out of the joined file, which lies in `folder`, what is imported later. @returns {import('esbuild').Plugin} */
+function keepLater(names, folder) {
   return {
     name: 'keep later',
     setup: ({ onResolve }) =>
-      onResolve({ filter: /^\.\// }, ({ path, kind }) =>
-        kind === 'dynamic-import' && !names.has(basename(path)) ? { path, external: true } : undefined,
+      onResolve({ filter: /^\.\// }, ({ path, kind, resolveDir }) =>
+        kind === 'dynamic-import' && !names.has(basename(path))
+          ? { path: pathTo(join(resolveDir, path), resolve(folder)), external: true }
+          : undefined,
       ),
   };
+}
+
+/** Returns how a file in `folder` imports another. */
+function pathTo(file, folder) {
+  const path = relative(folder, file).split(sep).join('/');
+  return path.startsWith('.') ? path : `./${path}`;
 }
 
 /** Replaces the imports of joined parts; a reference that is left would load code twice, so it fails the build. */
 function importFromJoined(text, names, joined) {
   const replaced = text.replace(/import(?:\{([^}]*)\}from)?"\.\/([^"]+)"/g, (all, list, file) => {
     if (!names.has(file)) return all;
-    const from = `"./${joined}"`;
+    const from = `"${joined}"`;
     if (!list) return `import${from}`;
     const renamed = list.split(',').map(one => one.replace(/^[\w$]+/, name => `${name}$${names.get(file)}`));
     return `import{${renamed.map(one => (one.includes(' as ') ? one : `${one} as ${one.replace(/\$\d+$/, '')}`))}}from${from}`;
   });
   for (const part of names.keys())
-    if (part !== joined && replaced.includes(part)) throw new Error(`An import of ${part} is left.`);
+    if (part !== basename(joined) && replaced.includes(part))
+      throw new Error(`An import of ${part} is left.`);
   return replaced;
 }
 
