@@ -123,7 +123,7 @@ async function joinStart(source, outputs) {
   await writeFile(entry, joined.outputFiles[0].contents);
   outputs[entry] = { ...Object.values(joined.metafile.outputs)[0], entryPoint: source };
   for (const [file, output] of Object.entries(outputs)) {
-    if (!file.endsWith('.js') || file === entry || file === 'dist/cli.js') continue;
+    if (!/^dist\/chunks\/.*\.js$/.test(file) || file === entry) continue;
     const joinedAs = pathTo(entry, dirname(file));
     await writeFile(file, importFromJoined(await readFile(file, 'utf8'), names, joinedAs));
     for (const one of output.imports) if (names.has(basename(one.path))) one.path = entry;

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { inTime } from './checks.ts';
 import { survivors } from './witness.ts';
 import type { World } from './world.ts';
 
@@ -67,7 +68,7 @@ export async function referenceRun(
     ranOut = true;
     flooded ||= bytes > 1024 * 1024;
     end();
-  }, limitMs);
+  }, inTime(limitMs));
   const code = await new Promise<number | null>(resolve =>
     child
       .once('error', () => resolve(null))

@@ -65,8 +65,8 @@ function ofCommand(plain: Reference, told: string, isError: boolean, millisecond
     return [
       check(
         'shown',
-        'it is ended for what it says, and so it is said',
-        /ended after more than|timed out/.test(told) || told.slice(-200),
+        'it is ended at a limit, which is named at the end',
+        /\[[^\]]*(?:67,108,864|64 MiB|60 s)[^\]]*\]\s*$/.test(told) || told.slice(-200),
       ),
     ];
   if (exitCode === undefined)

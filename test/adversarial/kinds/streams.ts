@@ -396,7 +396,8 @@ async function refused(world: World): Promise<Seen> {
   };
   const wire = await serve(world, answer);
   try {
-    const clock = typeof input['clock'] === 'string' ? clockAt(input['clock']) : {};
+    // It stands, so that a slow start does not take from the pause.
+    const clock = typeof input['clock'] === 'string' ? clockAt(input['clock'], { stands: true }) : {};
     const cli = await runCli(world, ['one'], [], {
       env: { ANTHROPIC_BASE_URL: wire.url, ANTHROPIC_API_KEY: apiKey, ...clock },
     });

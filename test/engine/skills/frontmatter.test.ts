@@ -27,7 +27,7 @@ function* manyFrontmatters(): Generator<string> {
     seed = (seed * 48_271) % 2_147_483_647;
     return of[seed % of.length]!;
   };
-  for (let count = 0; count < 5_000; count++) {
+  for (let count = 0; count < 2_000; count++) {
     const line = (): string =>
       any(keys) +
       any([':', ': ', ': ', ':  ', ' : ']) +
@@ -46,7 +46,7 @@ describe('parseSkillFile', () => {
       assert.deepEqual({ ...fields }, whole, frontmatter);
       count++;
     }
-    assert.ok(count > 500, `only ${count} were read`);
+    assert.ok(count > 200, `only ${count} were read`);
   });
 
   it('reads a long line in no time, whatever it is made of', () => {
