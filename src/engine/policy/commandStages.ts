@@ -234,13 +234,13 @@ class Checker {
   }
 
   async #inRepository(words: readonly string[]) {
-    const top = await quietRepository(this.#folder);
+    // Stories are built in further work trees of a repository.
+    const found = await quietRepository(this.#folder, this.#context.role === 'worker');
     const roots = acceptedFolders(this.#context, await unacceptedFolders(this.#context));
-    if (top === undefined || (await folderHolding(top, roots, this.#context.home)) === undefined)
-      return undefined;
+    if (!found || (await folderHolding(found.top, roots, this.#context.home)) === undefined) return undefined;
     const places = [
-      ['GIT_DIR', join(top, '.git')],
-      ['GIT_WORK_TREE', top],
+      ['GIT_DIR', found.gitDir],
+      ['GIT_WORK_TREE', found.top],
     ] as const;
     return { words, assignments: [...gitVariables, ...places] };
   }

@@ -1,6 +1,6 @@
 /** Reads a command of Git that looks, and writes it so that no setting of a repository starts a program. */
 import { lstat, readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { secretFileGlobs, secretFolderNames, secretPlaceGlobs } from '../files/sensitiveNames.ts';
 import { isRepository, repositoryFlags } from './agentReader.ts';
 import { type Computation, type Flags, type IsThere, Refusal, readFlags } from './readOnlyFlags.ts';
@@ -142,22 +142,49 @@ const commitOf = (word: string): string =>
 
 const longestSettings = 256 * 1024;
 
+export interface QuietRepository {
+  /** The folder of its files. */
+  top: string;
+  /** Its own folder, or that of a further work tree. */
+  gitDir: string;
+}
+
 /**
- * Returns the top of the repository around a folder; undefined if there is none, if it is only a link to one, or if its settings
- * could start a program or lead to files elsewhere.
+ * Returns the repository around a folder; undefined if there is none, if its settings could start a program or lead to files
+ * elsewhere, or if it is only a link to one. With `isWorkTree`, a further work tree that its repository knows counts as well.
  */
-export async function quietRepository(folder: string): Promise<string | undefined> {
+export async function quietRepository(
+  folder: string,
+  isWorkTree: boolean,
+): Promise<QuietRepository | undefined> {
   for (let top = folder; ; top = dirname(top)) {
     const place = join(top, '.git');
     const stats = await lstat(place).catch(() => undefined);
-    if (stats) return (await isQuiet(place)) ? top : undefined;
+    if (stats?.isFile() && isWorkTree) return quietWorkTree(top, place);
+    if (stats) return stats.isDirectory() && (await isQuiet(place)) ? { top, gitDir: place } : undefined;
     if (dirname(top) === top) return undefined;
   }
 }
 
+/** A work tree beside the first one has a file in place of the folder. The repository must name the work tree, too. */
+async function quietWorkTree(top: string, place: string): Promise<QuietRepository | undefined> {
+  const [, gitDir] = /^gitdir: (\/[^\n]+)\n?$/.exec(await shortText(place)) ?? [];
+  if (gitDir === undefined || (await shortText(join(gitDir, 'gitdir'))).trim() !== place) return undefined;
+  const common = resolve(gitDir, (await shortText(join(gitDir, 'commondir'))).trim() || '.');
+  if (common === resolve(gitDir) || !(await lstat(common).catch(() => undefined))?.isDirectory())
+    return undefined;
+  if (await lstat(join(gitDir, 'config.worktree')).catch(() => undefined)) return undefined;
+  return (await isQuiet(common)) ? { top, gitDir } : undefined;
+}
+
+/** Returns the text of a small file; empty for anything else. */
+async function shortText(path: string): Promise<string> {
+  const stats = await lstat(path).catch(() => undefined);
+  return stats?.isFile() && stats.size < 10_000 ? readFile(path, 'utf8') : '';
+}
+
 async function isQuiet(place: string): Promise<boolean> {
-  const stats = await lstat(place);
-  if (!stats.isDirectory() || !(await isRepository(place))) return false;
+  if (!(await isRepository(place))) return false;
   for (const elsewhere of ['commondir', 'objects/info/alternates', 'config.worktree'])
     if (await lstat(join(place, elsewhere)).catch(() => undefined)) return false;
   const config = join(place, 'config');
