@@ -97,9 +97,13 @@ export const completed = (command: Command): CompletedCommand => ({
   argument: command.registeredArguments[0]?.name(),
 });
 
+/** More commands below a command than this are listed by its own help alone. */
+const mostInner = 6;
+
 /** Returns name and arguments. Options are left out, since every command has some. */
 function subcommandTerm(command: Command): string {
-  const inner = command.commands.map(one => one.name()).join('|');
+  const names = command.commands.map(one => one.name());
+  const inner = names.length > mostInner ? '…' : names.join('|');
   const words = command.registeredArguments.map(one =>
     one.required ? `<${one.name()}>` : `[${one.name()}]`,
   );

@@ -20,7 +20,7 @@ import { Interview, type InterviewRound, openTranscript, withAnswers } from './i
 import { Journal, readJournal } from './journal.ts';
 import { acceptPlanCard, type PlanCard, planCard } from './planCard.ts';
 import { PlanFolder, slug } from './planFolder.ts';
-import { type AskStep, revisePlan, splitPlan, writePlan } from './planning.ts';
+import { type AskStep, revisePlan, splitPlan, throwIfFailed, writePlan } from './planning.ts';
 import type { PlanCaller, PlanRunEnd, PlanRunOptions } from './planRun.ts';
 import { foldPlan, type PlanState } from './planState.ts';
 import { oneLine, parsePrd, printPrd } from './prdFile.ts';
@@ -115,16 +115,10 @@ export class Plan {
         ({ type }) => type === 'interview_round',
       );
       const interview = new Interview(async words => {
-        const { outcome, answers, text, error } = await this.#step(
-          'interview',
-          `interview.${rounds.length + 1}`,
-          words,
-          note,
-          signal,
-        );
-        if (outcome !== 'completed') throw stepFailed('interviewer', outcome, error?.message);
-        const submitted = answers.findLast(({ tool }) => tool === 'submit_round')?.input;
-        return { text, ...(submitted && { submitted }) };
+        const end = await this.#step('interview', `interview.${rounds.length + 1}`, words, note, signal);
+        throwIfFailed(end, 'interviewer');
+        const submitted = end.answers.findLast(({ tool }) => tool === 'submit_round')?.input;
+        return { text: end.text, ...(submitted && { submitted }) };
       });
       const round = await interview.processRound(transcript, noMoreQuestions);
       const { questions, ready } = round;
@@ -309,9 +303,6 @@ export class Plan {
     return end;
   }
 }
-
-const stepFailed = (who: string, outcome: string, why = `It ended with ${outcome}.`): TelosError =>
-  new TelosError('provider', `The ${who} stopped before it was done. ${why}`);
 
 /** Returns the plan of that name. Throws TelosError `config` if there is none. */
 export const openPlan = (repo: string, name: string, caller: PlanCaller): Plan =>

@@ -55,7 +55,10 @@ function planIn(reply: StepEnd): string {
 export function throwIfFailed({ outcome, error }: StepEnd, who: string): void {
   if (outcome === 'completed') return;
   const why = error?.message ?? endings[outcome] ?? 'It did not end by itself.';
-  throw new TelosError(error?.code ?? 'provider', `The ${who} stopped before it was done. ${why}`);
+  throw new TelosError(error?.code ?? 'provider', `The ${who} stopped before it was done. ${why}`, {
+    remedy: error?.remedy,
+    retryAfterMs: error?.retryAfterMs,
+  });
 }
 
 const endings: Partial<Record<RunOutcome, string>> = {
