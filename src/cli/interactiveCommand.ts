@@ -82,7 +82,10 @@ interface Words {
 }
 
 async function chooseAgent(agents: readonly Agent[], dialog: Dialog): Promise<Agent | Words | undefined> {
-  const entries = agents.map(({ name, description, skills }) => ({
+  // An agent without a skill to start has nothing to offer.
+  const usable = agents.filter(({ skills }) => skills.some(skill => skill.userInvocable));
+  const offered = usable.length > 0 ? usable : agents;
+  const entries = offered.map(({ name, description, skills }) => ({
     name,
     description: description || (skills.length === 1 ? '1 skill' : `${skills.length} skills`),
   }));

@@ -3,6 +3,7 @@
 import type { Config } from '../engine/config.ts';
 import type { Diagnostic } from '../engine/files/settingsFile.ts';
 import type { Agent, Missing, Skill } from '../engine/skills/agent.ts';
+import { agentsCalled } from '../engine/skills/catalog.ts';
 import { Telos } from '../engine/telos.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
@@ -107,7 +108,7 @@ export async function wantedAgents(
 ): Promise<readonly Agent[] | undefined> {
   const all = await telos.agents();
   sayDefects(await telos.diagnostics(), terminal);
-  const agents = options.agent === undefined ? all : all.filter(agent => agent.name === options.agent);
+  const agents = options.agent === undefined ? all : agentsCalled(options.agent, all);
   if (agents.length > 0) return agents;
   terminal.say(terminalText(missingText(options.agent, all, telos.config)));
   return undefined;

@@ -34,8 +34,8 @@ export function readEnvFile(file: string): EnvFile {
 }
 
 /**
- * Parses one `NAME=value` a line, with or without `export`. Quotes around a whole value are removed.
- * Nothing else is special: no escapes, no comments after a value, no other variables.
+ * Parses one `NAME=value` a line, with or without `export`. Quotes around a whole value are removed, and so is a comment behind a
+ * value: a `#` after a blank. Nothing else is special: no escapes, no other variables.
  * The last of equal names wins; lines without `=` are skipped.
  */
 export function parseEnvText(text: string): Record<string, string> {
@@ -45,7 +45,8 @@ export function parseEnvText(text: string): Record<string, string> {
     if (!match) continue;
     const [, name = '', rest = ''] = match;
     const value = rest.trim();
-    variables[name] = /^(["'])(.*)\1$/.exec(value)?.[2] ?? value;
+    const quoted = /^(["'])(.*)\1(?:\s+#.*)?$/.exec(value)?.[2];
+    variables[name] = quoted ?? value.replace(/(?:^|\s+)#.*$/, '');
   }
   return variables;
 }

@@ -8,9 +8,9 @@ describe('parseEnvText', () => {
   const parsed = (text: string) => ({ ...parseEnvText(text) });
 
   it('takes values as they stand: equal signs, hashes and backslashes belong to them', () => {
-    assert.deepEqual(parsed('E=a=b\nH=val # note\nJ="a\\nb"\nS=\'x y\'\nI=""\n'), {
+    assert.deepEqual(parsed('E=a=b\nH=val#1 # note\nJ="a\\nb"\nS=\'x y\'\nI=""\n'), {
       E: 'a=b',
-      H: 'val # note',
+      H: 'val#1',
       J: 'a\\nb',
       S: 'x y',
       I: '',

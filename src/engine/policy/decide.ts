@@ -1,7 +1,7 @@
 /** Decides what a tool call may do: allow it, ask a person, or refuse it. No other file decides this. */
 
 import type { DangerKind, JsonObject, ToolCall } from '../../protocol/run.ts';
-import { sentence, spoken } from '../../protocol/text.ts';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { skillTools } from '../tools/builtin.ts';
 import type { RunFolders } from '../tools/tool.ts';
@@ -74,7 +74,7 @@ function inMode(decision: Decision, wanted: PolicySubject, context: PolicyContex
   if (context.mode !== 'review' || action !== 'allow' || rule === 'grant.run') return decision;
   if (wanted.kind !== 'write' && rule !== 'card.command') return decision;
   const sentences = [sentence('You chose to review each change before it is made.')];
-  const question = { rule: 'mode.review', reason: spoken(sentences), sentences };
+  const question = { rule: 'mode.review', sentences };
   return { ...ask(wanted, question, context), allowedBy: rule };
 }
 
@@ -119,9 +119,12 @@ function unclearBy(
   context: PolicyContext,
 ): Ask {
   const unread = unreadIn(wanted, context.home);
-  const why = unread.length > 0 ? ` Not everything in it can be read: ${unread.join(', ')}.` : '';
-  const reason = `It could reach ${rule.path}, which a [[deny]] rule forbids (${rules?.file}, line ${rule.line}).${why}`;
-  return askEachTime(wanted, 'policy.unclear', reason, context);
+  const [path, file] = [rule.path ?? '', rules?.file ?? ''];
+  const sentences = [
+    sentence('It could reach {0}, which a [[deny]] rule forbids ({1}, line {2}).', path, file, rule.line),
+    ...(unread.length > 0 ? [sentence('Not everything in it can be read: {0}.', unread.join(', '))] : []),
+  ];
+  return askEachTime(wanted, 'policy.unclear', sentences, context);
 }
 
 async function beyondRole(wanted: PolicySubject, context: PolicyContext): Promise<Deny | undefined> {
@@ -162,42 +165,73 @@ async function beyondSurface(
 async function alwaysAsked(wanted: PolicySubject, context: PolicyContext): Promise<Ask | undefined> {
   if (wanted.kind === 'mcp' && (wanted.aboveTelos || wanted.reach.unread.length > 0)) {
     const why = wanted.aboveTelos
-      ? 'It names a folder below which the files of Telos itself lie.'
-      : `Not everything in its input can be checked: ${wanted.reach.unread.join(', ')}.`;
-    return askEachTime(wanted, 'mcp.unclear', why, context);
+      ? sentence('It names a folder below which the files of Telos itself lie.')
+      : sentence('Not everything in its input can be checked: {0}.', wanted.reach.unread.join(', '));
+    return askEachTime(wanted, 'mcp.unclear', [why], context);
   }
-  const way = wayOut(wanted);
-  if (way === undefined) return undefined;
   const holds = context.holdsSecret?.(wanted.subject) === true;
   const sensitive = context.memory?.sensitive;
-  if (!holds && sensitive === undefined) return undefined;
+  const way = wayOut(wanted, holds ? undefined : sensitive);
+  if (way === undefined || (!holds && sensitive === undefined)) return undefined;
   // A command that only looks at files runs here, without a shell.
   if (wanted.kind === 'command' && (await readOnlyCommand(wanted, context)).action === 'allow')
     return undefined;
-  if (holds) {
-    const reason = `${way.what} holds a secret that is loaded here, and ${way.whom} would get it.`;
-    return askEachTime(wanted, `${way.kind}.secret`, reason, context);
-  }
-  const reason = `This run has read ${sensitive}, and ${way.whom} would get whatever is in ${way.where}.`;
-  return askEachTime(wanted, `${way.kind}.after-sensitive`, reason, context);
+  return askEachTime(wanted, `${way.kind}.${holds ? 'secret' : 'after-sensitive'}`, [way.why], context);
 }
 
-const askEachTime = (wanted: PolicySubject, rule: string, reason: string, context: PolicyContext): Ask =>
-  ask(wanted, { rule, reason: reason + ownWords(wanted) }, context);
-
-/** Returns how the content of a call can leave this machine; undefined if it cannot. */
-function wayOut(
+const askEachTime = (
   wanted: PolicySubject,
-): { kind: string; what: string; where: string; whom: string } | undefined {
+  rule: string,
+  sentences: readonly Sentence[],
+  context: PolicyContext,
+): Ask => ask(wanted, { rule, sentences: [...sentences, ...ownWords(wanted)] }, context);
+
+/**
+ * Returns how the content of a call can leave this machine, with what was read before; undefined if it cannot. Without `read`, the
+ * call itself holds a secret.
+ */
+function wayOut(wanted: PolicySubject, read?: string): { kind: string; why: Sentence } | undefined {
   switch (wanted.kind) {
-    case 'fetch':
-      return { kind: 'fetch', what: 'The address', where: 'the address', whom: wanted.url.host };
+    case 'fetch': {
+      const { host } = wanted.url;
+      return {
+        kind: 'fetch',
+        why:
+          read === undefined
+            ? sentence('The address holds a secret that is loaded here, and {0} would get it.', host)
+            : sentence('This run has read {0}, and {1} would get whatever is in the address.', read, host),
+      };
+    }
     case 'mcp': {
-      const whom = `the MCP server ${JSON.stringify(wanted.facts.server)}`;
-      return { kind: 'mcp', what: 'The input', where: 'the input', whom };
+      const server = JSON.stringify(wanted.facts.server);
+      return {
+        kind: 'mcp',
+        why:
+          read === undefined
+            ? sentence(
+                'The input holds a secret that is loaded here, and the MCP server {0} would get it.',
+                server,
+              )
+            : sentence(
+                'This run has read {0}, and the MCP server {1} would get whatever is in the input.',
+                read,
+                server,
+              ),
+      };
     }
     case 'command':
-      return { kind: 'run', what: 'The command', where: 'the command', whom: 'whatever it reaches' };
+      return {
+        kind: 'run',
+        why:
+          read === undefined
+            ? sentence(
+                'The command holds a secret that is loaded here, and whatever it reaches would get it.',
+              )
+            : sentence(
+                'This run has read {0}, and whatever it reaches would get whatever is in the command.',
+                read,
+              ),
+      };
     default:
       return undefined;
   }
@@ -241,8 +275,15 @@ async function defaultDecision(wanted: PolicySubject, context: PolicyContext): P
       return allow('workflow.step', wanted.subject);
     case 'mcp': {
       const { server, tool } = wanted.facts;
-      const reason = `${JSON.stringify(tool)} of the MCP server ${JSON.stringify(server)} can do whatever that server can. A yes for the run, or for always, is for this tool with any input, as long as its description stays.${ownWords(wanted)}`;
-      return ask(wanted, { rule: 'mcp.first-use', reason }, context);
+      const [name, of] = [JSON.stringify(tool), JSON.stringify(server)];
+      const sentences = [
+        sentence('{0} of the MCP server {1} can do whatever that server can.', name, of),
+        sentence(
+          'A yes for the run, or for always, is for this tool with any input, as long as its description stays.',
+        ),
+        ...ownWords(wanted),
+      ];
+      return ask(wanted, { rule: 'mcp.first-use', sentences }, context);
     }
   }
 }
@@ -251,18 +292,20 @@ async function defaultDecision(wanted: PolicySubject, context: PolicyContext): P
 async function decideOnFetch(wanted: PolicySubjectOf<'fetch'>, context: PolicyContext): Promise<Decision> {
   const { url, host } = wanted;
   if (host !== 'public') {
-    const place = host === 'loopback' ? 'on this machine' : 'in your private network';
-    const [, port] = /:(\d+)$/.exec(hostAndPort(url)) ?? [];
-    const reason = `The agent wants to contact ${url.hostname}, port ${port}, ${place}.`;
-    return ask(wanted, { rule: 'fetch.private', reason }, context);
+    const [, port = ''] = /:(\d+)$/.exec(hostAndPort(url)) ?? [];
+    const why =
+      host === 'loopback'
+        ? sentence('The agent wants to contact {0}, port {1}, on this machine.', url.hostname, port)
+        : sentence('The agent wants to contact {0}, port {1}, in your private network.', url.hostname, port);
+    return ask(wanted, { rule: 'fetch.private', sentences: [why] }, context);
   }
   const review = await reviewOf(context);
   const usualPort = url.port === '';
   const isNamed = (hosts: readonly string[]): boolean => namesHost(hosts, url);
   const granted = review?.state === 'reviewed' && isNamed(review.review?.hosts ?? []);
   if (granted && usualPort) return allow('card.host', wanted.subject);
-  const reason = `The agent wants to contact ${url.host}.`;
-  const question = ask(wanted, { rule: 'fetch.public', reason }, context);
+  const sentences = [sentence('The agent wants to contact {0}.', url.host)];
+  const question = ask(wanted, { rule: 'fetch.public', sentences }, context);
   return withCard(question, context, review, card => usualPort && isNamed(card.hosts));
 }
 

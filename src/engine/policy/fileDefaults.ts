@@ -2,6 +2,7 @@
 import { lstatSync, realpathSync, statfsSync } from 'node:fs';
 import { delimiter, dirname, extname, isAbsolute, relative } from 'node:path';
 import type { CardFolder } from '../../protocol/agentCard.ts';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import { folderHolding, isInside, realPlace, resolvePath } from '../files/paths.ts';
 import { folded, isCode, isSensitive, obeyedAt } from '../files/sensitiveNames.ts';
 import { pathIn, programEndings } from '../tools/programPath.ts';
@@ -21,15 +22,17 @@ export async function decideOnRead(
   const unaccepted = await unacceptedFolders(context);
   const secret = [path, wanted.named ?? path].find(isSensitive);
   if (secret !== undefined) {
-    const reason = `${secret} looks like it holds keys, passwords or other secrets.`;
-    return ask(wanted, { rule: 'read.sensitive', reason }, context);
+    const sentences = [sentence('{0} looks like it holds keys, passwords or other secrets.', secret)];
+    return ask(wanted, { rule: 'read.sensitive', sentences }, context);
   }
   if ((await folderHolding(path, acceptedFolders(context, unaccepted), home)) !== undefined)
     return allow('read.own-folders', path);
   const chosen = unaccepted.find(folder => isInside(folder.path, path));
   if (chosen) return askAboutFolder(wanted, chosen, context);
-  const reason = `${path} is outside working_dir (${workingDir}) and the agent's own folder.`;
-  return unlessPromised(ask(wanted, { rule: 'read.outside', reason }, context), context);
+  const sentences = [
+    sentence("{0} is outside working_dir ({1}) and the agent's own folder.", path, workingDir),
+  ];
+  return unlessPromised(ask(wanted, { rule: 'read.outside', sentences }, context), context);
 }
 
 /** Allows what the accepted card names among the files that the agent writes. Asks with the card if its acceptance would do so. */
@@ -75,11 +78,11 @@ async function askAboutFolder(
 ): Promise<Ask> {
   const does = wanted.kind === 'write' ? 'write' : 'read';
   const { projectDir } = context.agent ?? {};
-  const reason =
+  const why =
     projectDir !== undefined && realPlace(projectDir) === path
-      ? `The skill comes with the project ${path}, and you have not accepted what its files name.`
-      : `The agent's own files chose the folder ${path}, and you have not accepted that.`;
-  const question = ask(wanted, { rule: `${does}.outside`, reason }, context);
+      ? sentence('The skill comes with the project {0}, and you have not accepted what its files name.', path)
+      : sentence("The agent's own files chose the folder {0}, and you have not accepted that.", path);
+  const question = ask(wanted, { rule: `${does}.outside`, sentences: [why] }, context);
   return withCard(question, context, await reviewOf(context), card =>
     card.folders.some(folder => folder.path === path && (does === 'read' || folder.access === 'write')),
   );
@@ -96,7 +99,10 @@ export async function decideOnWrite(
   if (read.action !== 'ask' || written.action === 'deny') return written;
   // If there are two questions, the one that fewer rules answer is asked. It includes the reason of the other one.
   const isStricter = written.action === 'ask' && !/^(read|write)\.outside$/.test(written.rule);
-  if (isStricter) return { ...written, reason: `${written.reason} ${read.reason}` };
+  if (isStricter) {
+    const sentences = [...(written.sentences ?? []), ...(read.sentences ?? [])];
+    return { ...written, reason: `${written.reason} ${read.reason}`, sentences };
+  }
   return read.rule === 'read.outside' && written.action === 'ask' ? written : read;
 }
 
@@ -109,7 +115,6 @@ export async function decideOnPlace(
   const work = await resolvePath(workingDir, workingDir, home);
   const inWork = isInside(work, path);
   const ownFolder = await folderHolding(path, [packDir, skillDir], home);
-  const whose = ownFolder === undefined ? 'another agent' : 'this agent';
   // If the agent's files chose to work inside such a folder, the user did not choose it. So the name of that folder counts too.
   const around = agent?.unaskedWithin === undefined ? [] : [dirname(agent.unaskedWithin), packDir];
   const bases = [...around.flatMap(each => [realPlace(each) ?? each, each]), work, workingDir];
@@ -118,25 +123,28 @@ export async function decideOnPlace(
     return folder === undefined ? file : relative(folder, file);
   };
   const obeyed = [path, wanted.named ?? path]
-    .map(file => obeyedReason(file, below(file), whose))
+    .map(file => obeyedReason(file, below(file), ownFolder !== undefined))
     .find(each => each !== undefined);
   const asProgram = programProblem(wanted, context);
   const reason = obeyed ?? asProgram;
   if (reason !== undefined) {
-    const told = `${reason} ${whateverIsWritten}`;
-    const question = ask(wanted, { rule: 'write.executed', reason: told }, context);
+    const sentences = [reason, whateverIsWritten];
+    const question = ask(wanted, { rule: 'write.executed', sentences }, context);
     return asProgram === undefined && ownFolder === undefined ? unlessPromised(question, context) : question;
   }
   // A working folder inside the pack is for work. A pack inside the working folder is still the pack.
   const worksInside = ownFolder !== undefined && (await folderHolding(work, [ownFolder], home)) !== undefined;
   const isWork = inWork && worksInside && (await isNoPartOf(path, context));
   if (isWork && isCode(path) && (await reviewOf(context))?.files.work?.state === 'left out') {
-    const reason = `${path} is code in the agent's own folder, which the agent's scripts may load by its name. ${whateverIsWritten}`;
-    return ask(wanted, { rule: 'write.pack', reason }, context);
+    const why = sentence(
+      "{0} is code in the agent's own folder, which the agent's scripts may load by its name.",
+      path,
+    );
+    return ask(wanted, { rule: 'write.pack', sentences: [why, whateverIsWritten] }, context);
   }
   if (ownFolder !== undefined && !isWork) {
-    const reason = `${path} is part of the agent itself, which may work differently afterwards. ${whateverIsWritten}`;
-    const question = ask(wanted, { rule: 'write.pack', reason }, context);
+    const why = sentence('{0} is part of the agent itself, which may work differently afterwards.', path);
+    const question = ask(wanted, { rule: 'write.pack', sentences: [why, whateverIsWritten] }, context);
     const review = await reviewOf(context);
     const { work: inner } = review?.files ?? {};
     if (inner?.state !== 'empty' || !isInside(inner.path, path)) return question;
@@ -149,16 +157,22 @@ export async function decideOnPlace(
   );
   if (chosen) return askAboutFolder(wanted, chosen, context);
   if (inWork) return allow('write.working-dir', path);
-  const outside = `${path} is outside working_dir (${workingDir}).`;
-  return unlessPromised(ask(wanted, { rule: 'write.outside', reason: outside }, context), context);
+  const sentences = [sentence('{0} is outside working_dir ({1}).', path, workingDir)];
+  return unlessPromised(ask(wanted, { rule: 'write.outside', sentences }, context), context);
 }
 
-function obeyedReason(path: string, inWork: string, whose: string): string | undefined {
+function obeyedReason(path: string, inWork: string, isOwn: boolean): Sentence | undefined {
   const obeyed = obeyedAt(path, inWork);
   if (obeyed === undefined) return undefined;
-  return obeyed.kind === 'agent'
-    ? `${path} instructs an agent: writing it changes what ${whose} does.`
-    : `Other programs (${obeyed.by}) run or obey ${path}: what is written there can act later.`;
+  if (obeyed.kind !== 'agent')
+    return sentence(
+      'Other programs ({0}) run or obey {1}: what is written there can act later.',
+      obeyed.by,
+      path,
+    );
+  return isOwn
+    ? sentence('{0} instructs an agent: writing it changes what this agent does.', path)
+    : sentence('{0} instructs an agent: writing it changes what another agent does.', path);
 }
 
 /** Returns true for a file in the agent's folder that is not a part of the agent: the user's own, or the agent's work. */
@@ -171,7 +185,7 @@ async function isNoPartOf(path: string, context: PolicyContext): Promise<boolean
   return [...files.files.values()].every(file => file.path !== path);
 }
 
-const whateverIsWritten = 'A yes for the run is for this file, whatever is written to it.';
+const whateverIsWritten = sentence('A yes for the run is for this file, whatever is written to it.');
 
 /** A write of a file. A person who agreed to file writes has not agreed to one that makes or changes a program. */
 interface Write {
@@ -183,16 +197,25 @@ interface Write {
 }
 
 /** Returns a sentence on why the write is one of a program; undefined for a write of an ordinary file. */
-function programProblem({ subject, content, tool }: Write, { env = {} }: PolicyContext): string | undefined {
+function programProblem(
+  { subject, content, tool }: Write,
+  { env = {} }: PolicyContext,
+): Sentence | undefined {
   const endsAsProgram =
     process.platform === 'win32' && programEndings(env).includes(extname(subject).toLowerCase());
   if (isExecutable(subject, endsAsProgram))
-    return `${subject} is a program that can be executed: what is written there runs in its place.`;
+    return sentence(
+      '{0} is a program that can be executed: what is written there runs in its place.',
+      subject,
+    );
   if (!isOnPath(dirname(subject), env)) return undefined;
   // The result of an edit is known only after it is done.
   const begins = tool === 'edit_file' || content === undefined || /^\uFEFF?#!/.test(content);
   if (begins || endsAsProgram)
-    return `${dirname(subject)} is on your PATH: a script that is written there can be run by its name.`;
+    return sentence(
+      '{0} is on your PATH: a script that is written there can be run by its name.',
+      dirname(subject),
+    );
   return undefined;
 }
 

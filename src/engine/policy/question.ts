@@ -1,5 +1,8 @@
 /** Words the question about a call, and binds what an answer grants to the files that the agent has now. */
+
 import type { ApprovalScope, Remedy } from '../../protocol/run.ts';
+import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+
 import { escapeInvisible } from '../files/plainText.ts';
 import { tomlString } from '../files/settingsFile.ts';
 import type { AgentFiles } from './agentFiles.ts';
@@ -11,7 +14,11 @@ import type { PolicyRule } from './policyFile.ts';
 import { draftFor } from './ruleMatch.ts';
 import { grantName, type PolicySubject } from './subject.ts';
 
-export type Question = Pick<Ask, 'rule' | 'reason' | 'sentences'> & {
+export type Question = Pick<Ask, 'rule'> & {
+  /** Why a person is asked: what is read first. */
+  sentences: readonly Sentence[];
+  /** All of it, if there is more. */
+  reason?: string;
   /** Set if a lasting yes would be too wide, although the rule allows one. */
   never?: 'always';
 };
@@ -36,17 +43,19 @@ export const defaultRule = (name: string): DefaultRule | undefined =>
 const longestDescription = 1000;
 
 /** Returns the description that a server gives of its tool, for every question about it. Empty for other calls. */
-export function ownWords(wanted: PolicySubject): string {
+export function ownWords(wanted: PolicySubject): readonly Sentence[] {
   const { description = '' } = wanted.kind === 'mcp' ? wanted.facts : {};
-  if (description === '') return '';
+  if (description === '') return [];
   const cut = description.length - longestDescription;
-  const more = cut > 0 ? ` and ${cut} more characters` : '';
-  return ` It says of itself: ${escapeInvisible(JSON.stringify(description.slice(0, longestDescription)))}${more}`;
+  const said = escapeInvisible(JSON.stringify(description.slice(0, longestDescription)));
+  return cut > 0
+    ? [sentence('It says of itself: {0} and {1} more characters', said, cut)]
+    : [sentence('It says of itself: {0}', said)];
 }
 
 /** Returns the question about a call. */
 export function ask(wanted: PolicySubject, question: Question, context: PolicyContext): Ask {
-  const { never, rule, reason, sentences } = question;
+  const { never, rule, sentences, reason = spoken(sentences) } = question;
   const longest = defaultRule(rule)?.yes ?? 'once';
   const draft = never || longest !== 'always' ? undefined : draftFor(wanted, context);
   const danger = wanted.kind === 'command' && wanted.dangers.length > 0 ? wanted.dangers : undefined;
@@ -62,7 +71,7 @@ export function ask(wanted: PolicySubject, question: Question, context: PolicyCo
     scopes: isOffered ? [...scopes, 'always'] : scopes,
     ...(isOffered ? { lasting: { rule: draft } } : {}),
     ...(danger ? { danger } : {}),
-    ...(sentences ? { sentences } : {}),
+    sentences,
     ...(draft ? { toAllow: howToAllow(draft, context) } : {}),
   };
 }
@@ -98,17 +107,28 @@ export async function withCard(
   const isCovered = await covers(card);
   if (!isCovered && memory?.cardShown) return question;
   const changed = card.changes.map(({ path }) => path);
-  const named = changed.length > 3 ? [...changed.slice(0, 3), `${changed.length - 3} more`] : changed;
+  const [few, more] = [changed.slice(0, 3).join(', '), changed.length - 3];
   const why =
-    card.state === 'changed'
-      ? `The files of agent '${agent.name}' have changed since you reviewed it (${named.join(', ')}).`
-      : `Agent '${agent.name}' has not been reviewed yet.`;
+    card.state !== 'changed'
+      ? sentence("Agent '{0}' has not been reviewed yet.", agent.name)
+      : more > 0
+        ? sentence(
+            "The files of agent '{0}' have changed since you reviewed it ({1}, {2} more).",
+            agent.name,
+            few,
+            more,
+          )
+        : sentence("The files of agent '{0}' have changed since you reviewed it ({1}).", agent.name, few);
   const rule = isCovered ? undefined : question.lasting?.rule;
-  const always = rule ? ' An answer of always accepts its card, and allows just this from then on.' : '';
+  const always = sentence('An answer of always accepts its card, and allows just this from then on.');
+  const added = rule ? [why, always] : [why];
+  // About a command the card itself says as much.
+  const isCommand = question.rule === 'run.command';
   return {
     ...question,
     rule: `card.${card.state}`,
-    reason: `${question.reason} ${why}${always}`,
+    reason: `${question.reason} ${spoken(added)}`,
+    ...(question.sentences && !isCommand ? { sentences: [...question.sentences, ...added] } : {}),
     scopes: ['once', 'run', 'always'],
     card,
     lasting: { card, ...(rule ? { rule } : {}) },

@@ -2,6 +2,7 @@
 
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
+import { sentence, spoken } from '../../protocol/text.ts';
 import { expandPath } from '../config.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isCode, isInsideFolded } from '../files/sensitiveNames.ts';
@@ -117,14 +118,23 @@ export async function decideOnServers(context: PolicyContext): Promise<Allow | A
   const written = await writtenServer(context);
   if (review?.state === 'reviewed' && review.files.escapes.length === 0 && written === undefined)
     return allow('card.servers', subject);
-  const changeable =
-    written === undefined
-      ? ''
-      : ` The MCP server ${JSON.stringify(written.server)} runs or loads ${written.path}, which lies where runs can write, so its card does not cover it.`;
+  const sentences = [
+    sentence('Its mcp.json names MCP servers, which are started or connected to.'),
+    ...(written === undefined
+      ? []
+      : [
+          sentence(
+            'The MCP server {0} runs or loads {1}, which lies where runs can write, so its card does not cover it.',
+            JSON.stringify(written.server),
+            written.path,
+          ),
+        ]),
+  ];
   const question: Ask = {
     action: 'ask',
     rule: 'mcp.connect',
-    reason: `Its mcp.json names MCP servers, which are started or connected to.${changeable}`,
+    reason: spoken(sentences),
+    sentences,
     subject,
     scopes: ['once'],
     ...(written === undefined && { toAllow: { kind: 'review_agent' as const, agent: agent?.name ?? '' } }),

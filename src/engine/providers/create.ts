@@ -174,7 +174,7 @@ async function chooseBrought(
 }
 
 function knownName(wanted: string, brought: FrontendProviders = {}): ProviderName {
-  const name = providerNames.find(known => known === wanted);
+  const name = providerNames.find(known => known === wanted.trim().toLowerCase());
   if (name) return name;
   const known = [...providerNames, ...Object.keys(brought)].join(', ');
   const why =

@@ -1,5 +1,6 @@
 /** Decides if a call may run. The policy decides, asks the person if needed, and the answer is kept for its scope. */
 import type { ApprovalRequest, RunEvent, ToolCall } from '../../protocol/run.ts';
+import { sentence, spoken } from '../../protocol/text.ts';
 import { writeDiff } from '../changes/lineDiff.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { type Human, newToken } from '../human.ts';
@@ -8,6 +9,7 @@ import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
 import { grantedVariables, recordAnswer, rememberRead } from '../policy/grants.ts';
 import { decideOnServers } from '../policy/serverPrograms.ts';
 import { isBuiltin } from '../policy/subject.ts';
+import { mapStrings } from '../redact.ts';
 import { inputProblem } from '../tools/builtin.ts';
 import { type ReadOnlyCommand, runReadOnly } from '../tools/readOnlyShell.ts';
 import { type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
@@ -172,13 +174,31 @@ export async function* signInAt(
   const origins = await wanted.origins(signal);
   if (!origins) return undefined;
   const [page, ...others] = origins;
-  const beside = others.length > 0 ? ` Telos also speaks with ${others.join(' and ')} for it.` : '';
-  const once =
-    wanted.more === undefined ? '' : ` once more, for more rights${wanted.more ? ` (${wanted.more})` : ''},`;
+  const who = [wanted.server, policy.agent?.name ?? 'telos', wanted.place, page ?? ''] as const;
+  const sentences = [
+    wanted.more === undefined
+      ? sentence(
+          "The MCP server '{0}' of agent {1}, at {2}, wants you to sign in at {3}, which opens in your browser.",
+          ...who,
+        )
+      : wanted.more
+        ? sentence(
+            "The MCP server '{0}' of agent {1}, at {2}, wants you to sign in once more, for more rights ({4}), at {3}, which opens in your browser.",
+            ...who,
+            wanted.more,
+          )
+        : sentence(
+            "The MCP server '{0}' of agent {1}, at {2}, wants you to sign in once more, for more rights, at {3}, which opens in your browser.",
+            ...who,
+          ),
+    ...(others.length > 0 ? [sentence('Telos also speaks with {0} for it.', others.join(', '))] : []),
+    sentence("The tokens are stored with the editor's secrets and sent to this server only."),
+  ];
   const question: Ask = {
     action: 'ask',
     rule: 'mcp.authorize',
-    reason: `The MCP server '${wanted.server}' of agent ${policy.agent?.name ?? 'telos'}, at ${wanted.place}, wants you to sign in${once} at ${page}, which opens in your browser.${beside} The tokens are stored with the editor's secrets and sent to this server only.`,
+    reason: spoken(sentences),
+    sentences,
     subject: `sign in at ${page}`,
     scopes: ['once'],
   };
@@ -241,6 +261,6 @@ function approvalRequest(call: ToolCall, question: Ask): ApprovalRequest {
     ...(card ? { card } : {}),
     ...(toAllow ? { toAllow } : {}),
     ...(danger ? { danger } : {}),
-    ...(sentences ? { sentences } : {}),
+    ...(sentences ? { sentences: mapStrings(sentences, escapeInvisible) } : {}),
   };
 }

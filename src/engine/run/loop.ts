@@ -119,8 +119,15 @@ function askForMore(
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, ApprovalDecision> {
   const { rounds } = spec.counts;
-  const reason = `This run has asked the model ${rounds} times already, and each time counts against the quota of ${whose}.`;
-  return askAboutRounds(Math.min(roundsBeforeAsking, limit - rounds), 'quota.rounds', reason, spec, signal);
+  const sentences = [
+    sentence(
+      'This run has asked the model {0} times already, and each time counts against the quota of {1}.',
+      rounds,
+      whose,
+    ),
+  ];
+  const more = Math.min(roundsBeforeAsking, limit - rounds);
+  return askAboutRounds(more, 'quota.rounds', sentences, spec, signal);
 }
 
 /** Asks the person at the limit of rounds. A long task needs more of them, and a model that goes in circles must not have them. */
@@ -131,14 +138,20 @@ function askToGoOn(
 ): AsyncGenerator<RunEvent, ApprovalDecision> {
   const { rounds } = spec.counts;
   const more = Math.min(atATime, mostRounds - rounds);
-  const reason = `This run has asked the model ${rounds} times and is not done. A yes for the run asks no more before ${mostRounds} times; max_rounds sets when this is asked.`;
-  return askAboutRounds(more, 'run.rounds', reason, spec, signal);
+  const sentences = [
+    sentence('This run has asked the model {0} times and is not done.', rounds),
+    sentence(
+      'A yes for the run asks no more before {0} times; max_rounds sets when this is asked.',
+      mostRounds,
+    ),
+  ];
+  return askAboutRounds(more, 'run.rounds', sentences, spec, signal);
 }
 
 async function* askAboutRounds(
   more: number,
   rule: string,
-  reason: string,
+  sentences: readonly Sentence[],
   { provider, counts, human }: RunSpec,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, ApprovalDecision> {
@@ -148,7 +161,8 @@ async function* askAboutRounds(
     tool: 'more_rounds',
     subject: `${more} more ${more === 1 ? 'question' : 'questions'} to ${provider.model}`,
     rule,
-    reason,
+    reason: spoken(sentences),
+    sentences,
     scopes: ['once', 'run'],
   };
   const answer = human.approve(request, signal);

@@ -9,6 +9,17 @@ import { type Discovery, discoverInSlices, type FileAgent } from './discover.ts'
 import { type Machine, thisMachine } from './machine.ts';
 import { type Readiness, readinessOf } from './readiness.ts';
 
+/** Returns the agent of this name: as it is written, or else in any case. Empty if there is none, or if several are meant. */
+export function agentsCalled<Named extends { readonly name: string }>(
+  name: string,
+  agents: readonly Named[],
+): readonly Named[] {
+  const exact = agents.filter(agent => agent.name === name);
+  if (exact.length > 0) return exact;
+  const near = agents.filter(agent => agent.name.toLowerCase() === name.toLowerCase());
+  return near.length === 1 ? near : [];
+}
+
 /** Reads nothing before the first call that needs it. */
 export class Catalog {
   readonly #config: Config;
@@ -34,7 +45,7 @@ export class Catalog {
   /** Returns the agent. Throws TelosError `config` if there is none of this name. */
   async agentNamed(name: string): Promise<FileAgent> {
     const agents = await this.agents();
-    const agent = agents.find(candidate => candidate.name === name);
+    const [agent] = agentsCalled(name, agents);
     if (!agent) throw noAgents(name, agents, this.#config);
     return agent;
   }
@@ -42,7 +53,7 @@ export class Catalog {
   /** Returns the agents that a request may mean: all of them, or the named one. Throws TelosError `config` if there is none. */
   async agentsFor(name: string | undefined): Promise<readonly FileAgent[]> {
     const all = await this.agents();
-    const agents = name === undefined ? all : all.filter(agent => agent.name === name);
+    const agents = name === undefined ? all : agentsCalled(name, all);
     if (agents.length === 0) throw noAgents(name, all, this.#config);
     return agents;
   }

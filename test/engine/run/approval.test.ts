@@ -1,9 +1,10 @@
 /** The question before a call: what is shown, what an answer means, and that nothing is swapped in between. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Human, nobody, yesToAll } from '../../../src/engine/human.ts';
-import type { ApprovalRequest } from '../../../src/protocol/run.ts';
+import { type ApprovalRequest, describeWhy } from '../../../src/protocol/run.ts';
+import { spoken, withValues } from '../../../src/protocol/text.ts';
 import { calls, done, scriptedProvider } from '../../fakes/scriptedProvider.ts';
 import { type LoopFolder, loopFolder, resultsOf } from './loopFolder.ts';
 
@@ -49,6 +50,39 @@ describe('approveCall', () => {
       human,
     );
     assert.match(asked[0]?.reason ?? '', /^Other programs[^\n]*\\u\{a\}\? read_file asks/);
+    assert.equal(spoken(asked[0]?.sentences ?? []), asked[0]?.reason);
+  });
+
+  it('says why it asks about files and pages in the language of the reader', async () => {
+    const bundle = JSON.parse(
+      readFileSync(new URL('../../../l10n/bundle.l10n.de.json', import.meta.url), 'utf8'),
+    ) as Record<string, string>;
+    const german = (text: string, ...values: (string | number)[]): string => {
+      assert.ok(Object.hasOwn(bundle, text), text);
+      return withValues(bundle[text]!, values);
+    };
+    const said: string[] = [];
+    const human: Human = {
+      ...nobody,
+      approve: async request => {
+        said.push(describeWhy(request, german));
+        return { allow: false, reason: 'no' };
+      },
+    };
+    const wanted: [string, Record<string, unknown>][] = [
+      ['read_file', { path: '.env' }],
+      ['read_file', { path: '/etc/hosts' }],
+      ['write_file', { path: '/outside.md', content: '' }],
+      ['write_file', { path: '.vscode/tasks.json', content: '' }],
+      ['write_file', { path: 'AGENTS.md', content: '' }],
+      ['fetch_url', { url: 'http://127.0.0.1:9/' }],
+      ['fetch_url', { url: 'https://example.com/' }],
+      ['run_command', { command: 'touch x' }],
+    ];
+    const turns = wanted.map(([tool, input], index) => [calls(`${index}`, tool, input), done('tool_use')]);
+    await folder.run(scriptedProvider([...turns, [done()]]), human);
+    assert.equal(said.length, wanted.length);
+    for (const why of said) assert.doesNotMatch(why, /\b(?:the|is|that|you|agent wants)\b/i);
   });
 
   it('asks before a command, announces the question after it was put, and obeys the answer', async () => {
