@@ -93,6 +93,7 @@ const checks: Readonly<Record<string, Check>> = {
     return there.length > 0 ? `has ${there.join(', ')}` : undefined;
   },
   reply_contains: (wanted, { reply }) => missing(wanted, reply),
+  error_contains: (wanted, { error }) => missing(wanted, error),
   progress_contains: (wanted, { progress }) => missing(wanted, progress),
   lines_between: (wanted, { lines }) => {
     const [least = 0, most = 0] = Array.isArray(wanted) ? wanted.map(Number) : [];

@@ -1,4 +1,5 @@
 /** Answers questions about a project from its own files, for somebody who does not program. Writes nothing and runs nothing. */
+import { escapeInvisible } from '../files/plainText.ts';
 import type { AttachedFile } from '../providers/provider.ts';
 import { eachWord } from '../routing/language.ts';
 import {
@@ -161,10 +162,10 @@ function materialOf(
   for (const { source, text } of chunks) {
     size += text.length;
     if (size > summaryCharacters) break;
-    parts.push(`<excerpt file="${source.replaceAll('"', "'")}">\n${text}\n</excerpt>`);
+    parts.push(`<excerpt file="${shownName(source)}">\n${text}\n</excerpt>`);
   }
-  const names = files.slice(0, 400).map(({ name }) => name);
-  const unread = left.map(({ name }) => name);
+  const names = files.slice(0, 400).map(({ name }) => shownName(name));
+  const unread = left.slice(0, 100).map(({ name }) => shownName(name));
   return [
     ...parts,
     `All files: ${names.join(', ')}${files.length > names.length ? ', …' : ''}`,
@@ -174,8 +175,11 @@ function materialOf(
   ].join('\n\n');
 }
 
+/** A name with a line break or a quotation mark could pose as the text of another file. */
+const shownName = (name: string): string => escapeInvisible(name).replace(/["<>\s]+/g, ' ');
+
 const wholeOf = ({ chunks }: Corpus): string =>
-  chunks.map(({ source, text }) => `[${source}]\n${text}`).join('\n\n');
+  chunks.map(({ source, text }) => `[${shownName(source)}]\n${text}`).join('\n\n');
 
 const imageTypes: Readonly<Record<string, AttachedFile['mediaType']>> = {
   png: 'image/png',

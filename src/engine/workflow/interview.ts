@@ -54,7 +54,7 @@ export class Interview {
         'The interviewer neither asked anything nor said that it knows enough. Ask again, or go on without more questions.',
       );
     this.#rounds++;
-    return round;
+    return { ...round, questions: round.questions.slice(0, mostQuestions) };
   }
 }
 
@@ -83,7 +83,7 @@ export function parseRound(output: string): InterviewRound {
 function roundIn({ questions, ready }: JsonObject): InterviewRound {
   const list = Array.isArray(questions) ? questions : questions === undefined ? [] : [questions];
   const asked = list.filter(one => typeof one === 'string').map(one => one.trim());
-  return { questions: asked.filter(Boolean).slice(0, mostQuestions), ready: ready === true };
+  return { questions: asked.filter(Boolean), ready: ready === true };
 }
 
 /** Returns the first JSON object in a text, be it in prose or fenced, or undefined if it has none. */

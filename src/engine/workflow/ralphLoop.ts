@@ -97,7 +97,8 @@ export async function ralphLoop(request: RalphRequest): Promise<RalphResult> {
     const stories = storiesIn(request.folder);
     const next = nextItem(stories);
     if (!next && hasBoxes(stories)) return end(true, null);
-    if (iteration > maxIterations) return end(false, `${maxIterations} iterations were not enough.`);
+    if (iteration > maxIterations)
+      return end(false, `Max iterations (${maxIterations}) reached; not everything is done.`);
     const { fatal, ...result } = await iterate(iteration, next, stories, run);
     results.push(result);
     await note(result, run);

@@ -53,12 +53,13 @@ export const projectContextOperations: Operations = {
       changes: after !== before,
       stable: again === before,
       hex: /^[0-9a-f]{32}$/.test(before),
-      hash: before,
-      length: before.length,
     };
   },
 
-  ctx_summarize: async ({ given }, world) => said('summarize', {}, given['pipeline'], 'S', world),
+  async ctx_summarize({ given }, world) {
+    const lines = Array.from({ length: 20 }, (_, at) => `- line ${at}`).join('\n');
+    return said('summarize', {}, given['pipeline'], given['pipeline'] ? 'S' : lines, world);
+  },
 
   async ctx_answer({ given, when }, world) {
     const query = String(given['query'] ?? when['query'] ?? 'q');

@@ -102,7 +102,10 @@ export const workflowOperations: Operations = {
   ralph: async ({ given }, world) => ralph(given, world),
 
   async loop({ given }, world) {
-    world.write({ 'prds/01-a.md': '# A\n- [ ] one\n- [ ] two\n- [ ] three\n' }, 'cwd');
+    world.write(
+      given['prds'] ? described(given) : { 'prds/01-a.md': '# A\n- [ ] one\n- [ ] two\n- [ ] three\n' },
+      'cwd',
+    );
     const isLimited = given['rate_limited'] === true;
     const { result, asked } = await run(
       world,
@@ -202,6 +205,16 @@ export const workflowOperations: Operations = {
     }
   },
 };
+
+/** The stories that a case describes in words: `01-a.md all ticked`, or `02-b.md has unticked items`. */
+const described = ({ prds }: JsonRecord): Record<string, string> =>
+  Object.fromEntries(
+    strings(prds).map(words => {
+      const name = words.split(' ')[0] ?? '';
+      const rest = words.includes('all ticked') ? '- [x] c\n' : '- [ ] c\n- [ ] d\n';
+      return [`prds/${name}`, `# ${name}\n- [x] b\n${rest}`];
+    }),
+  );
 
 /** Our tools by the names that the cases have for them. A shell that only looks is none that runs commands. */
 const otherNames: Readonly<Record<string, string[]>> = {

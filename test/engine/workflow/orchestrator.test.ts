@@ -186,7 +186,7 @@ describe('orchestrator', () => {
     const result = await orchestrator.execute();
     assert.deepEqual(
       [result.success, result.denialStreak, result.error],
-      [false, 4, '4 iterations were not enough.'],
+      [false, 4, 'Max iterations (4) reached; not everything is done.'],
     );
     const words = asked.filter(isCoder).map(one => one.words);
     assert.match(words[1] ?? '', /reason 1/);
