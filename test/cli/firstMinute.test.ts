@@ -72,7 +72,7 @@ describe('the first minute on a terminal', function () {
     const other = await home.run(['run daily kickoff']);
     assert.equal(other.code, 1);
     assert.match(other.stderr, stopped);
-    assert.match(other.stderr, /Set ANTHROPIC_API_KEY/);
+    assert.match(other.stderr, /`telos key` sets the key of a provider/);
     assert.doesNotMatch(other.stdout, /clear picture/);
     assert.ok(!existsSync(join(home.workDir, 'today.md')));
   });

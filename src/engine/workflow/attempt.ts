@@ -65,7 +65,8 @@ async function begin(scene: AttemptScene): Promise<AttemptEnd | undefined> {
     const { commit, tree } = open.snapshot;
     scene.kept = open.snapshot;
     scene.slot = await slots.openSlot(number, commit);
-    if (!open.verdict?.approved) return undefined;
+    if (!open.verdict) return undefined;
+    if (!open.verdict.approved) return { status: 'denied', details: open.verdict.text };
     scene.approval = open.verdict;
     scene.results = open.checks.filter(check => check.tree === tree);
     return undefined;
@@ -76,8 +77,9 @@ async function begin(scene: AttemptScene): Promise<AttemptEnd | undefined> {
     return { status: 'interrupted', details: 'It was cut off before its work was kept.' };
   }
   scene.parent = (await git.tip(`refs/heads/${settings.branch}`)) ?? base;
-  await noteStart(scene, number);
+  // First the slot: after a crash in between, the files of the story before would be taken for those of this one.
   scene.slot = await slots.openSlot(number, scene.parent);
+  await noteStart(scene, number);
   return (await setUp(scene)) ?? (await buildStory(scene)) ?? (await keep(scene));
 }
 

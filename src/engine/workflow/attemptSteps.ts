@@ -81,7 +81,17 @@ export async function review(scene: AttemptScene): Promise<AttemptEnd | undefine
   const runAgain = (check: PlanCheck, signal: AbortSignal) =>
     runCheck(check, scene.checkPlace, parts.runs.config, signal);
   const key = `${scene.key}.reviewer`;
-  const end = await runOne(scene, { key, name: 'reviewer', words, ports: { checks, runCheck: runAgain } });
+  const ports = { checks, runCheck: runAgain };
+  // Before the end of the step is noted: from then on, the reviewer is not asked again.
+  const noteVerdict = async (end: StepEnd): Promise<void> => {
+    const verdict = endOf(scene, end, 'review') ? undefined : verdictIn(end.answers);
+    if (!verdict) return;
+    const { approved, text } = verdict;
+    const items = approved ? approvedOf(scene, verdict.items) : [];
+    const { runId } = end;
+    await scene.note({ type: 'verdict', ...scene.named, tree: work.tree, approved, text, items, runId });
+  };
+  const end = await runOne(scene, { key, name: 'reviewer', words, ports }, noteVerdict);
   const ended = endOf(scene, end, 'review');
   if (ended) return ended;
   const verdict = verdictIn(end.answers);
@@ -89,8 +99,6 @@ export async function review(scene: AttemptScene): Promise<AttemptEnd | undefine
     return { status: 'no-verdict', details: 'The reviewer neither approved nor denied the work.' };
   const { approved, text } = verdict;
   const items = approved ? approvedOf(scene, verdict.items) : [];
-  const { runId } = end;
-  await scene.note({ type: 'verdict', ...scene.named, tree: work.tree, approved, text, items, runId });
   await writeVerdict(scene, approved, text);
   if (!approved) return { status: 'denied', details: text };
   if (items.length === 0 && open.length > 0)
@@ -111,10 +119,11 @@ function writeVerdict({ parts }: AttemptScene, approved: boolean, text: string):
   return parts.folder.write('verdict.json', `${JSON.stringify(verdict, undefined, 2)}\n`);
 }
 
-/** Runs a step in the slot, and notes its start and its end. */
+/** Runs a step in the slot, and notes its start, what came of it, and its end. */
 async function runOne(
   scene: AttemptScene,
   call: Pick<StepCall, 'key' | 'name' | 'words'> & Partial<StepCall>,
+  noteResult: (end: StepEnd) => Promise<void> = async () => undefined,
 ): Promise<StepEnd> {
   const { parts, place, environment, parking, signal } = scene;
   const { runs, folder, roles, recordTo, onEvent, human } = parts;
@@ -141,6 +150,7 @@ async function runOne(
   try {
     const end = await runStep(runs, whole, parkingHuman(human, parking), signal);
     const { runId, outcome, usage } = end;
+    await noteResult(end);
     await scene.note({ type: 'step_ended', key, step, story, runId, outcome, ...(usage && { usage }) });
     return end;
   } finally {

@@ -18,7 +18,7 @@ import type { PlanSettings } from './planSettings.ts';
 import type { PlanState } from './planState.ts';
 import { checksOf, type Preflight, preflight, resultsAt } from './preflight.ts';
 import { Projection } from './projection.ts';
-import { recover } from './recover.ts';
+import { endMarked, recover } from './recover.ts';
 import { readRoles } from './roles.ts';
 import { type RunnerLock, takeRunner } from './runnerLock.ts';
 import { nextStories } from './scheduler.ts';
@@ -78,6 +78,8 @@ export async function runPlan(
       await journal.close();
     }
   } finally {
+    // Whatever a check or a coder has left running ends with its runner.
+    await endMarked(lock.mark);
     await lock.release();
   }
 }

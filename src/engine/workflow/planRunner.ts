@@ -113,13 +113,20 @@ export class PlanRunner {
     await this.#note({ type: 'phase', phase: 'paused', why: 'You paused it.' });
   }
 
-  /** Begins as many stories as there are free slots. */
+  /** Begins as many stories as there are free slots. One that was cut off goes on in the slot that has its files. */
   #fill(state: PlanState): void {
     const running = new Set(this.#working.keys());
     const free = this.#freeSlots();
-    if (free.length === 0) return;
+    const taken = new Set([...this.#working.values()].map(({ slot }) => slot));
     const wanted = this.#parts.next(state, running, this.#slots).filter(one => this.#isWanted(one, state));
-    for (const story of wanted.slice(0, free.length)) this.#begin(story, free.shift() ?? 0);
+    const own = new Map(wanted.flatMap(one => (one.open ? [[one, one.open.slot - 1] as const] : [])));
+    for (const [story, slot] of own) {
+      if (!taken.has(slot)) this.#begin(story, slot);
+      taken.add(slot);
+    }
+    const left = free.filter(slot => ![...own.values()].includes(slot));
+    for (const story of wanted.filter(one => !own.has(one)).slice(0, left.length))
+      this.#begin(story, left.shift() ?? 0);
   }
 
   #freeSlots(): number[] {

@@ -57,8 +57,8 @@ describe('attempt', () => {
       'snapshot',
       'check_ended',
       'step_started',
-      'step_ended',
       'verdict',
+      'step_ended',
       'story_passed',
       'attempt_ended',
     ]);
