@@ -68,7 +68,7 @@ export async function quickPlanCommand(
   options: RunPlanOptions & { check?: string },
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(options, terminal, async call => {
+  return withPlans(withoutLimits(options), terminal, async call => {
     const { check = '', name } = options;
     const caller = { runs: call.telos, human: call.human, by: 'cli' as const };
     const plan = await Plan.quick(call.repo, { goal, check, ...(name !== undefined && { name }) }, caller);
@@ -83,7 +83,13 @@ export async function runPlanCommand(
   options: RunPlanOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(options, terminal, call => runNamed(planNamed(name, call), options, call));
+  return withPlans(withoutLimits(options), terminal, call => runNamed(planNamed(name, call), options, call));
+}
+
+/** The limits are those of the plan, over all of its steps, and not of each of them. */
+function withoutLimits(options: RunPlanOptions): RunPlanOptions {
+  const { maxCost: _cost, maxTokens: _tokens, maxMinutes: _minutes, ...rest } = options;
+  return rest;
 }
 
 /** Runs a plan and shows it. Returns the exit code of its end. */
