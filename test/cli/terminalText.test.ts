@@ -43,7 +43,10 @@ describe('errorText', () => {
     const error = new TelosError('auth', [sentence('The provider {0} has no key.', 'openai')], {
       remedy: { kind: 'set_key', variable: 'OPENAI_API_KEY' },
     });
-    assert.match(errorText(error), /^The provider openai has no key\. `telos key` sets it, or OPENAI_API_KEY in the environment does/);
+    assert.match(
+      errorText(error),
+      /^The provider openai has no key\. `telos key` sets it, or OPENAI_API_KEY in the environment does/,
+    );
     assert.equal(remedyText({ kind: 'review_agent', agent: 'kairos' }), 'Review it with: telos trust kairos');
     assert.equal(errorText(new Error('\x1b[2Jplain')), '\\x1b[2Jplain');
   });

@@ -324,7 +324,13 @@ describe('telos plan run', function () {
 
   it('begins on a red base only after a yes', async () => {
     const checks = { lint: 'node missing.js' };
-    const here = await open([{ ...one, checks }, { id: 'US-002', checks }], agreeable);
+    const here = await open(
+      [
+        { ...one, checks },
+        { id: 'US-002', checks },
+      ],
+      agreeable,
+    );
     const { code, stderr } = await here.plan('run', 'site', '--unattended');
     assert.equal(code, 3);
     assert.match(stderr, /lint fails on the base/);
