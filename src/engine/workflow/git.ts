@@ -122,15 +122,16 @@ export class Git {
       env: { ...neutralEnvironment(this.#env, this.#place), ...identity },
       stdio: ['pipe', 'pipe', 'pipe'],
       windowsHide: true,
-      timeout: callLimit,
     });
+    // An option of spawn goes on for a program that could not be started, and keeps the process alive.
+    const timer = setTimeout(() => child.kill(), callLimit);
     const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
     child.stdout.on('data', (part: Buffer) => stdout.push(part));
     child.stderr.on('data', (part: Buffer) => stderr.push(part));
     // It may end before it has read all of it.
     child.stdin.on('error', () => undefined);
     child.stdin.end(input);
-    return new Promise((done, failed) => {
+    const ended = new Promise<GitAnswer>((done, failed) => {
       child.once('error', error => failed(this.#notStarted(error)));
       child.once('close', (code, signal) =>
         code === null
@@ -142,6 +143,7 @@ export class Git {
             }),
       );
     });
+    return ended.finally(() => clearTimeout(timer));
   }
 
   #notStarted(error: Error): TelosError {
