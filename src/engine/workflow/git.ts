@@ -243,13 +243,14 @@ export class Git {
     return new Map(commits.filter(({ isPart }) => !isPart).map(({ story, commit }) => [story, commit]));
   }
 
-  /** Returns the files of this work tree that are not as the last commit has them, those included that git does not know. */
+  /**
+   * Returns the files of this work tree that are not as the last commit has them, those included that git does not know. Without those
+   * of plans, which change as a plan goes on and are in no story.
+   */
   async dirtyFiles(): Promise<string[]> {
     const status = await this.read(['status', '--porcelain', '-z', '--no-renames']);
-    return status
-      .split('\0')
-      .filter(Boolean)
-      .map(entry => entry.slice(3));
+    const paths = status.split('\0').map(entry => entry.slice(3));
+    return paths.filter(path => path !== '' && !path.startsWith('.telos/'));
   }
 
   async isClean(): Promise<boolean> {
