@@ -110,7 +110,7 @@ async function mayBeSkill(name: string, { telos, terminal }: ChatState): Promise
   if (skills.some(skill => skill.toLowerCase() === name)) return true;
   const near = [...Object.keys(commands), 'quit', ...skills].find(each => isOneEditAway(name, each));
   const hint = near === undefined ? '/help lists the commands.' : `Did you mean /${near}?`;
-  terminal.say(terminalLine(`There is no command or skill '/${name}'. ${hint}`));
+  terminal.say(terminalLine(`'/${name}' is not a command or a skill. ${hint}`));
   return false;
 }
 

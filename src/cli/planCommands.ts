@@ -243,7 +243,7 @@ export async function showPlanCommand(
 type State = Awaited<ReturnType<Plan['look']>>['state'];
 
 /** Returns what a program reads of a plan. */
-export function stateJson({ goal, phase, phaseWhy, branch, base, usage, stories, questions }: State): object {
+function stateJson({ goal, phase, phaseWhy, branch, base, usage, stories, questions }: State): object {
   return {
     ...{ goal, phase, why: phaseWhy, branch, base, usage, questions },
     stories: stories.map(({ story, status, attempts, commit, passed, accepted, lastDenial }) => ({

@@ -11,6 +11,7 @@ interface FinishOptions extends RunPlanOptions {
   attempt?: string;
   merge?: boolean;
   squash?: boolean;
+  keep?: boolean;
   drop?: boolean;
 }
 

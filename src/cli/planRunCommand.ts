@@ -19,7 +19,6 @@ export interface RunPlanOptions extends PlanOptions {
   from?: string;
   retry?: boolean;
   record?: string;
-  keep?: boolean;
 }
 
 /** `telos plan approve`: plan.md with `--plan`, the card with `--card`; without either, what waits. */

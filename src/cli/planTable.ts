@@ -57,7 +57,7 @@ export const planCommand: CliCommand = {
     {
       name: 'demo',
       description: 'try a plan: a small project, real checks, a recorded model',
-      options: [new Option('--keep', 'keep the folder when it is done'), json()],
+      options: [json()],
       run: async call =>
         (await import('./planDemoCommand.ts')).planDemoCommand(optionsOf(call), call.terminal, call.samples),
     },

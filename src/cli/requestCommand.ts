@@ -57,7 +57,7 @@ export async function requestCommand(
   if (options.continue) return continueLatest(telos, request, options, terminal);
   if (meant !== undefined && !(await isName(text, telos))) {
     terminal.say(
-      `There is no command '${terminalLine(text.split(/\s+/)[0] ?? '')}'. Did you mean: telos ${meant}? (To send it as a request, type: telos -- ${terminalLine(text)})`,
+      `'${terminalLine(text.split(/\s+/)[0] ?? '')}' is not a command. Did you mean: telos ${meant}? (To send it as a request, type: telos -- ${terminalLine(text)})`,
     );
     return 2;
   }

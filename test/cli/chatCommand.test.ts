@@ -106,7 +106,7 @@ describe('telos chat', () => {
     const chat = open('chat');
     await chat.shows(/Ctrl-D leaves/);
     chat.type('/hel\r');
-    await chat.shows(/no command or skill '\/hel'\. Did you mean \/help\?/);
+    await chat.shows(/'\/hel' is not a command or a skill\. Did you mean \/help\?/);
     chat.type('/mode plna\r');
     await chat.shows(/no mode 'plna'/);
     assert.equal(server.requests.length, 0);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { eventually } from '../eventually.ts';
+import { eventually, gate } from '../eventually.ts';
 import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
 import {
   agreeable,
@@ -199,17 +199,19 @@ describe('telos plan run', function () {
   });
 
   it('lets one runner work, and has the second watch', async () => {
-    let opened = false;
+    const { opened, open: letGo } = gate();
     const here = await open([one], {
       ...agreeable,
       coder: turn =>
-        turn === 0 ? writes({ 'src/hours.js': '7\n' }) : opened ? { text: ['Done.'] } : runs('sleep 1'),
+        turn === 0
+          ? writes({ 'src/hours.js': '7\n' })
+          : { text: ['Done.'], hold: { behind: 'Done.', until: opened } },
     });
     const first = here.start('run', 'site', '--unattended');
     await eventually(() => assert.ok(here.requestsOf('US-001', 'coder').length > 0), 60_000);
     const second = here.start('run', 'site');
     await second.says('already running (pid');
-    opened = true;
+    letGo();
     assert.equal((await first.result).code, 0);
     assert.equal((await second.result).code, 0);
   });
@@ -353,6 +355,24 @@ describe('telos plan run', function () {
     assert.equal(code, 0, stderr);
     assert.ok(here.journal().some(({ type }) => type === 'story_reopened'));
     assert.match(here.file('prds/01-story.md'), /- \[x\] 1\. It is there, and on Sundays too/);
+  });
+
+  it('tries a failed story once more with --retry alone, and refuses a story that is not there', async () => {
+    let isFixed = false;
+    const here = await open([one], {
+      coder: (turn, attempt) =>
+        turn === 0 ? writes({ 'src/hours.js': `${isFixed} ${attempt}\n` }) : { text: ['Done.'] },
+      reviewer: (turn, attempt) =>
+        turn > 0 ? { text: ['.'] } : isFixed ? approves() : denies('abcdefg'.slice(0, attempt)),
+    });
+    const first = await here.plan('run', 'site', '--unattended');
+    assert.equal(first.code, 1, first.stderr);
+    isFixed = true;
+    assert.equal((await here.plan('run', 'site', '--unattended')).code, 1);
+    assert.equal((await here.plan('skip', 'US-009')).code, 1);
+    const again = await here.plan('run', 'site', '--unattended', '--retry');
+    assert.equal(again.code, 0, again.stderr);
+    assert.deepEqual(passed(here), ['US-001']);
   });
 
   it('names the next story as a selection of prd.json does', async () => {

@@ -263,7 +263,7 @@ const titleIn = (text: string): string | undefined =>
     .find(({ heading }) => heading?.level === 1)
     ?.heading?.title.replace(/^(?:Feature Specification|Tasks|Implementation Plan): */i, '');
 
-/** Returns what stands below a heading of that name. */
+/** Returns the text below a heading of that name. */
 function partOf(text: string, name: string): string {
   const lines = linesOf(text);
   const from = lines.findIndex(({ heading }) => heading?.title.toLowerCase() === name.toLowerCase());

@@ -253,10 +253,6 @@ export class Git {
     return paths.filter(path => path !== '' && !path.startsWith('.telos/'));
   }
 
-  async isClean(): Promise<boolean> {
-    return (await this.dirtyFiles()).length === 0;
-  }
-
   /**
    * Returns the commit of a branch and the work tree in which it is checked out, as far as there are such. Moving a branch that is
    * checked out would make that tree look edited.

@@ -48,7 +48,7 @@ export function parkingHuman(human: Human, parking: Parking): Human {
         return { allow: false, reason: 'Nobody is there to answer now. The question waits for the person.' };
       return yes.test(answer)
         ? { allow: true, scope: 'once' }
-        : { allow: false, reason: `The person said: ${answer}` };
+        : { allow: false, reason: `Denied with this answer: ${answer}` };
     },
     ask: (questions, signal) => human.ask(questions, signal),
   };

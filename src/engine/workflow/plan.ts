@@ -245,10 +245,13 @@ export class Plan {
   }
 
   /**
-   * Tells the plan's runner something. Without one, only what needs none is noted at once: the next runner knows it. Returns false if
-   * there is no runner.
+   * Tells the plan's runner something, or the next runner if there is none now; returns false then. Throws TelosError `config` for a
+   * story that the plan does not have.
    */
   async steer(command: SteerCommand): Promise<boolean> {
+    const { state } = await this.look();
+    if ('story' in command && command.story !== undefined && !state.story(command.story))
+      throw new TelosError('config', `There is no story '${command.story}' in the plan '${this.name}'.`);
     await send(this.folder, command, this.#caller.by);
     return readRunner(this.folder) !== undefined;
   }

@@ -34,6 +34,8 @@ export interface PlanCaller {
 
 export interface PlanRunOptions extends RunnerOptions {
   limits?: PlanLimits;
+  /** Begins stories anew that have failed. What they have passed in part stays. */
+  retry?: boolean;
   /** Folder to which recordings of the steps are written. */
   recordTo?: string;
   /** Decides whether to begin although checks fail on the base. Missing: no. */
@@ -121,6 +123,12 @@ async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
     ...{ type: 'runner_started' as const, base, branch: settings.branch },
     ...{ slots: options.slots, limits, pid: process.pid },
   });
+  const failed = options.retry ? state.stories.filter(({ status }) => status === 'failed') : [];
+  for (const { story } of failed)
+    await journal.append({
+      ...{ type: 'story_reopened' as const, story: story.id, items: [] },
+      ...{ why: 'It is tried once more.', by: caller.by },
+    });
   return { kind: 'rest', ...(await work(open, base, limits, flight, signal)) };
 }
 

@@ -335,5 +335,5 @@ function needed({ questions, stories }: PlanState): string {
   if (questions.length > 0)
     return questions.length === 1 ? 'A question waits.' : `${questions.length} questions wait.`;
   const stuck = stories.filter(({ status }) => status === 'needs_you').map(({ story }) => story.id);
-  return `${stuck.join(', ')} changed nothing twice. Say what is to be done: telos plan tell, skip or redo.`;
+  return `${stuck.join(', ')} changed nothing twice. Tell the story what to do, skip it, or begin it anew.`;
 }
