@@ -81,7 +81,7 @@ if (watch) {
 /** @param {import('esbuild').BuildResult} result */
 async function finish(result) {
   const outputs = result.metafile?.outputs ?? {};
-  if (!watch && outputs['dist/cli.js']) await joinStart('src/cli/commands.ts', outputs);
+  if (!watch && outputs['dist/cli.js']) await joinStart('src/cli/commandLine.ts', outputs);
   if (!watch && outputs['dist/extension.js']) await joinStart('src/extension/extension.ts', outputs);
   for (const file of Object.keys(outputs)) if (file.endsWith('.js')) await makeRunnable(file);
   for (const [file, output] of Object.entries(outputs)) {

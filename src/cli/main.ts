@@ -17,7 +17,7 @@ process.on('uncaughtException', error => {
 });
 
 // Imported only now, so that the rest uses the compile cache.
-const { runCommandLine } = await import('./commands.ts');
+const { runCommandLine } = await import('./commandLine.ts');
 const exitCode = await runCommandLine(process.argv.slice(2), new URL('../package.json', import.meta.url));
 // A failed write may already have set another exit code.
 process.exitCode ||= exitCode;

@@ -1,0 +1,130 @@
+/** Reads what was typed: finds the command of the table that it names, or takes it as a request, and returns the exit code. */
+import { runModes } from '../protocol/run.ts';
+import { groups, versionIn } from './commands.ts';
+import {
+  addCommand,
+  amount,
+  type Command,
+  CommanderError,
+  helpWanted,
+  literalWords,
+  mistypedCommand,
+  Option,
+  openParser,
+  rounds,
+  shareOptions,
+} from './parser.ts';
+import { type RequestOptions, requestCommand } from './requestCommand.ts';
+import { openTerminal, type Terminal } from './terminal.ts';
+import { errorText } from './terminalText.ts';
+
+const usageExitCode = 2;
+
+const examples = `
+Examples:
+  telos                               lists agents and skills to choose from
+  telos run daily kickoff             finds the skill by its name and runs it
+  telos --agent kairos "plan my day"  asks one agent only
+  telos --dry-run kickoff             says what would run
+  telos -- runs of the week           sends words as they are, though a command has their name
+
+Exit codes: 0 completed, 1 no match or failed, 2 wrong usage, 130 cancelled.`;
+
+/** Shown because a request may begin with the name of a command. */
+const requestHint = '(A request that begins with this word goes behind --, as in: telos -- agents of change)';
+
+/** Runs the command line and returns the exit code. `packageFile` contains the version, and the sample lies beside it. */
+export async function runCommandLine(args: readonly string[], packageFile: URL): Promise<number> {
+  let exitCode = 0;
+  const terminal = openTerminal();
+  const given: { literal?: string[] } = {};
+  const said = new Set(args.flatMap(word => word.split(/\s+/)));
+  const canCall = (name: string): boolean => said.has(name) || said.has('completion');
+  const program = commands(terminal, packageFile, given, canCall, code => {
+    exitCode = code;
+  });
+  const literal = literalWords(args, program, Object.values(groups).flat());
+  if (literal) given.literal = literal.words;
+  try {
+    // The parser would take a command's name at the beginning of these words as the command.
+    const parsed = literal ? args.slice(0, literal.before) : args;
+    await program.parseAsync(parsed, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      if (error.code === 'commander.excessArguments') terminal.say(requestHint);
+      return error.exitCode === 0 ? 0 : usageExitCode;
+    }
+    terminal.endLine();
+    terminal.say(`telos: ${errorText(error)}`);
+    return 1;
+  } finally {
+    terminal.flush();
+  }
+}
+
+interface GlobalOptions extends RequestOptions {
+  version?: boolean;
+}
+
+/**
+ * `given.literal` are words of a request that must not be taken for a command. Commands for which `canCall` is false are listed
+ * without their options.
+ */
+function commands(
+  terminal: Terminal,
+  packageFile: URL,
+  given: { literal?: string[] },
+  canCall: (name: string) => boolean,
+  exit: (code: number) => void,
+): Command {
+  const program = openParser(terminal);
+  program
+    .description(
+      'Runs your skills with any model: picks the right one, shows why, and asks before anything risky.',
+    )
+    .argument('[request...]', 'what you want, in your own words')
+    .option('--agent <name>', 'only this agent’s skills')
+    .option('--dry-run', 'say which skill would run, and stop')
+    .option('--verbose', 'also show tool results, tokens and cost')
+    .option('--json', 'print events (or lists) as JSON on stdout')
+    .option('--yes', 'allow everything that would be asked about')
+    .addOption(
+      new Option('--mode <mode>', 'plan: only read; review: ask before each change').choices(runModes),
+    )
+    .option('--continue', 'go on with the latest conversation of this folder')
+    .optionsGroup('Model and limits:')
+    .option('--model <name>', 'the model that answers')
+    .option('--provider <name>', 'who provides the model')
+    .option('--max-cost <dollars>', 'stop when the run has cost that much', amount)
+    .option('--max-tokens <number>', 'stop when it has used that many tokens', amount)
+    .option('--max-minutes <number>', 'stop when it has taken that long', amount)
+    .option('--max-rounds <number>', 'ask after that many rounds, or stop where nobody can be asked', rounds)
+    .option('--record <file>', 'write the model’s turns down')
+    .option('--replay <file>', 'play such a recording instead of asking')
+    .optionsGroup('Options:')
+    .option('--cwd <folder>', 'work as if started in this folder')
+    .option('--version', 'print the version')
+    .addHelpText('after', examples)
+    .action(async (words: string[], options: GlobalOptions) => {
+      if (options.version) return terminal.out(`${versionIn(packageFile)}\n`);
+      const text = (given.literal ?? words).join(' ').trim();
+      if (given.literal) return exit(await requestCommand(text, options, terminal));
+      if (words.length === 0 && terminal.canAsk && !options.continue) {
+        const { interactiveCommand } = await import('./interactiveCommand.ts');
+        return exit(await interactiveCommand(options, terminal));
+      }
+      if (words.length === 0 && Object.keys(options).length === 0) return program.outputHelp();
+      const helped = helpWanted(text, program);
+      if (helped) return helped.outputHelp();
+      exit(await requestCommand(text, options, terminal, { meant: mistypedCommand(text, program) }));
+    });
+  const samples = new URL('media/demo/', packageFile);
+  for (const [group, listed] of Object.entries(groups)) {
+    program.commandsGroup(group);
+    for (const one of listed)
+      addCommand(program, one, { program, terminal, exit, samples }, canCall(one.name));
+  }
+  shareOptions(program, ['ask', 'chat'], canCall);
+  return program;
+}
