@@ -119,7 +119,7 @@ function WaysOn({ item }: { item: EndItem }) {
         title={t('Runs this request again from the start and replaces this answer')}
         onClick={() => resend(item.runId, item.text)}
       >
-        {t('Run Again')}
+        {t('Retry')}
       </button>
     </div>
   );
@@ -166,6 +166,10 @@ function WaysOut({ item, error: { code, remedy } }: { item: EndItem; error: RunE
     <div class="buttons">
       {!trusted && <TrustButton />}
       {trusted && keyHelps && <CommandButton command="telos.setApiKey" label={t('Set API Key…')} primary />}
+      {trusted && modelErrors.includes(code) && (
+        <CommandButton command="telos.chooseModel" label={t('Choose Model…')} />
+      )}
+      {trusted && keyHelps && <CommandButton command="telos.trySample" label={t('Try the Sample')} />}
       {trusted && item.runId === lastRunId.value && (
         <button
           type="button"
@@ -173,16 +177,10 @@ function WaysOut({ item, error: { code, remedy } }: { item: EndItem; error: RunE
           disabled={busy.value || !ready.value}
           onClick={() => resend(item.runId, item.text)}
         >
-          {t('Try Again')}
+          {t('Retry')}
         </button>
       )}
-      {trusted && modelErrors.includes(code) && (
-        <CommandButton command="telos.chooseModel" label={t('Choose Model…')} />
-      )}
-      {trusted && remedy?.kind === 'set_up_model' && (
-        <CommandButton command="telos.trySample" label={t('Try the Sample')} />
-      )}
-      <CommandButton command="telos.openLog" label={t('Open Log')} />
+      {!keyHelps && <CommandButton command="telos.openLog" label={t('Open Log')} />}
     </div>
   );
 }

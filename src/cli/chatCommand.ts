@@ -247,7 +247,7 @@ async function completed(line: string, { telos }: ChatState): Promise<string[]> 
   if (/^\/mode\s+\S*$/.test(line)) return runModes.map(mode => `/mode ${mode}`);
   if (!/^\/\S*$/.test(line)) return [];
   const skills = (await telos.agents()).flatMap(({ skills }) =>
-    skills.filter(({ userInvocable }) => userInvocable).map(({ id }) => id),
+    skills.filter(({ userInvocable, isDisabled }) => userInvocable && !isDisabled).map(({ id }) => id),
   );
   return [...Object.keys(commands), 'quit', ...skills].map(name => terminalText(`/${name}`));
 }

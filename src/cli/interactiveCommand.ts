@@ -81,9 +81,11 @@ interface Words {
   words: string;
 }
 
+const isOffered = ({ userInvocable, isDisabled }: Skill): boolean => userInvocable && !isDisabled;
+
 async function chooseAgent(agents: readonly Agent[], dialog: Dialog): Promise<Agent | Words | undefined> {
   // An agent without a skill to start has nothing to offer.
-  const usable = agents.filter(({ skills }) => skills.some(skill => skill.userInvocable));
+  const usable = agents.filter(({ skills }) => skills.some(isOffered));
   const offered = usable.length > 0 ? usable : agents;
   const entries = offered.map(({ name, description, skills }) => ({
     name,
@@ -95,7 +97,7 @@ async function chooseAgent(agents: readonly Agent[], dialog: Dialog): Promise<Ag
 }
 
 async function chooseSkill(agent: Agent, dialog: Dialog): Promise<Skill | Words | undefined> {
-  const skills = agent.skills.filter(skill => skill.userInvocable);
+  const skills = agent.skills.filter(isOffered);
   if (skills.length === 0) {
     dialog.terminal.say(terminalLine(`No skill of ${agent.name} is meant to be started by hand.`));
     return undefined;

@@ -77,6 +77,7 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
       file: skill.file,
       ready,
       missing,
+      ...(skill.isDisabled && { disabled: true }),
       diagnostics: skill.diagnostics,
     }));
     terminal.out(`${terminalJson(list)}\n`);
@@ -121,8 +122,9 @@ function readyText(missing: readonly Missing[]): string {
 }
 
 /** Returns the description. If the skill has none, adds the synopsis from its text. */
-function describedAs({ description, synopsis }: Skill): string {
-  return synopsis === undefined ? description : `${description} [from its text] ${synopsis}`.trim();
+function describedAs({ description, synopsis, isDisabled }: Skill): string {
+  const said = synopsis === undefined ? description : `${description} [from its text] ${synopsis}`.trim();
+  return isDisabled ? `[disabled] ${said}` : said;
 }
 
 function missingText(wanted: string | undefined, all: readonly Agent[], config: Config): string {

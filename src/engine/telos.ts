@@ -3,7 +3,7 @@
 import type { AgentCard } from '../protocol/agentCard.ts';
 import type { DoctorReport } from '../protocol/doctorReport.ts';
 import type { AgentOrigin, InstallPlan } from '../protocol/installPlan.ts';
-import type { JsonObject, RunEvent } from '../protocol/run.ts';
+import type { JsonObject, RunEvent, SkillRef } from '../protocol/run.ts';
 import type { DaySpending } from '../protocol/usage.ts';
 import { ChangeStore } from './changes/changeStore.ts';
 import type { Config } from './config.ts';
@@ -31,6 +31,7 @@ import { type Engine, newRun, type RunRequest } from './run/request.ts';
 import { startRun } from './run/start.ts';
 import type { Agent, Skill } from './skills/agent.ts';
 import { Catalog } from './skills/catalog.ts';
+import { setDisabled } from './skills/disabledSkills.ts';
 import {
   type AgreedInstall,
   describeInstalled,
@@ -141,6 +142,12 @@ export class Telos {
   /** Returns the usage of all runs that ended today, including those of other processes. Throws errors of the file system. */
   async today(): Promise<DaySpending> {
     return this.#today.spending(this.config.budget);
+  }
+
+  /** Disables a skill for this person, in every folder, or enables it again. Throws TelosError `config` if that cannot be kept. */
+  async setSkillDisabled(ref: SkillRef, isDisabled: boolean): Promise<void> {
+    await setDisabled(ref, isDisabled, this.config);
+    this.refresh();
   }
 
   /** Makes the next request read the files and choose the model again. */

@@ -74,6 +74,8 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     },
     'telos.addFavorite': (node: SkillNode) => skillTree.setFavorite(node, true),
     'telos.removeFavorite': (node: SkillNode) => skillTree.setFavorite(node, false),
+    'telos.disableSkill': (node: SkillNode) => skillTree.setDisabled(node, true),
+    'telos.enableSkill': (node: SkillNode) => skillTree.setDisabled(node, false),
     'telos.refresh': () => current.refresh(),
     'telos.newSkill': async () => (await folders()).newSkill(current),
     'telos.addSamplePack': async () =>

@@ -325,6 +325,18 @@ describe('telos', function () {
     assert.equal(json[0].skill, 'check-email');
   });
 
+  it('marks the skills that the person has disabled in the editor', async () => {
+    const routed = async (): Promise<string> => (await home.run(['route', 'run check-email'])).stdout;
+    assert.match(await routed(), /^Would run check-email \(gmail\)/);
+    const disabled = '[{"agent": "gmail", "skill": "check-email"}]';
+    home.folder.add({ 'data/skills/disabled.json': disabled });
+    const list = await home.run(['list-skills', '--agent', 'gmail']);
+    assert.equal(list.stdout, 'Skill        Description\ncheck-email  [disabled] Reads mail\n');
+    const [first] = JSON.parse((await home.run(['--json', 'list-skills', '--agent', 'gmail'])).stdout);
+    assert.equal(first.disabled, true);
+    assert.doesNotMatch(await routed(), /Would run check-email/);
+  });
+
   it('says where skills go when there are none', async () => {
     const empty = cliHome();
     try {

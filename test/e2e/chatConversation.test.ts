@@ -204,7 +204,7 @@ describe('conversation in a real VS Code', () => {
     await log().getByText('Interrupted').waitFor();
     await workbench.screenshot('host-restarted');
     answer = () => ({ text: ['It is deep.'] });
-    await button('Run Again').click();
+    await button('Retry').click();
     await completed(1);
     assert.equal(await log().locator('.run').count(), 1);
     assert.doesNotMatch(lastMessages(), /drip5/);

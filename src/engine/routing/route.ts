@@ -319,7 +319,7 @@ function candidatesOf(
   const skills = agents.flatMap(agent => agent.skills.map(skill => ({ agent, skill })));
   const names = new Set(agents.map(agent => agent.name));
   const visible = skills.filter(({ skill }) => !skill.shadowedBy || !names.has(skill.shadowedBy.agent));
-  const choosable = visible.filter(({ skill }) => skill.modelInvocable);
+  const choosable = visible.filter(({ skill }) => skill.modelInvocable && !skill.isDisabled);
   if (choosable.length <= wholeManifest) return choosable;
   const best = new Set<Candidate['skill']>(ranking.map(({ skill }) => skill));
   if (running && running !== 'none') best.add(running.skill);
@@ -385,7 +385,7 @@ function noMatch(
   const leading = [...(misspelt ? [misspelt] : []), ...best];
   const rest = agents.flatMap(agent =>
     agent.skills
-      .filter(skill => !leading.some(other => other.skill === skill))
+      .filter(skill => !skill.isDisabled && !leading.some(other => other.skill === skill))
       .map(skill => ({ agent, skill })),
   );
   const suggestions = [...new Set([...leading.map(({ skill }) => skill)])].flatMap(

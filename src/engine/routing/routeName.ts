@@ -37,7 +37,8 @@ export function matchExplicit(text: string, agents: readonly FileAgent[]): Match
         .filter(skill => skill.names.some(alias => normalise(alias) === wanted))
         .map(skill => ({ agent, skill })),
     );
-    const found = firstActive(named);
+    // An agent's name before it addresses one that is disabled too.
+    const found = firstActive(colon < 1 ? named.filter(({ skill }) => !skill.isDisabled) : named);
     if (found) return { ...found, reason: { rule: 'explicit', matched: word } };
   }
   return undefined;
@@ -97,13 +98,16 @@ export function matchMisspelt(text: string, agents: readonly FileAgent[]): Match
     .split(' ')
     .filter(word => word.length >= 4 && wordClass(word) === 'rare');
   for (const agent of agents)
-    for (const skill of agent.skills)
+    for (const skill of enabled(agent))
       for (const alias of skill.names)
         for (const word of words)
           if (isOneEditAway(word, normalise(alias).replaceAll(' ', '')))
             return { agent, skill, reason: { rule: 'misspelt', matched: word } };
   return undefined;
 }
+
+const enabled = ({ skills }: FileAgent): readonly FileSkill[] =>
+  skills.some(skill => skill.isDisabled) ? skills.filter(skill => !skill.isDisabled) : skills;
 
 /** Returns the earliest in the request: "review the docs" means `review`. */
 const firstSaid = <T extends { name: string }>(found: readonly T[], request: string): T | undefined =>
@@ -136,7 +140,7 @@ function namedIn(request: string, agents: readonly FileAgent[]): Named[] {
   const sentence = ` ${request} `;
   const found: Named[] = [];
   for (const agent of agents) {
-    for (const skill of agent.skills) {
+    for (const skill of enabled(agent)) {
       for (const alias of skill.names) {
         const name = normalise(alias);
         if (name && sentence.includes(` ${name} `)) found.push({ agent, skill, name });

@@ -351,7 +351,7 @@ function isNamed({ name }: FileAgent, text: string): boolean {
 }
 
 function isAsked({ agent, skill, document }: IndexEntry, agentName: string | undefined): boolean {
-  if (!document.isRoutable) return false;
+  if (!document.isRoutable || skill.isDisabled) return false;
   return agentName === undefined ? !skill.shadowedBy : agent.name === agentName;
 }
 

@@ -148,7 +148,10 @@ export class Teaching {
     const skills = all.filter(({ skill }) =>
       only
         ? skill.file === only.file
-        : skill.modelInvocable && !skill.shadowedBy && taught.of(skill.file).length === 0,
+        : skill.modelInvocable &&
+          !skill.isDisabled &&
+          !skill.shadowedBy &&
+          taught.of(skill.file).length === 0,
     );
     const requests = skills.map(({ skill }) => requestFor(skill, language));
     const inputTokens = requests.reduce((sum, request) => sum + Math.ceil(lengthOf(request) / 3.5), 0);

@@ -69,6 +69,8 @@ export interface Skill {
   readonly within?: string | undefined;
   /** The skill of the same name that runs in its place, unless this one's agent is named. */
   readonly shadowedBy?: SkillRef;
+  /** True if the person has disabled it: it is neither routed nor offered, and runs only if it is addressed in full. */
+  readonly isDisabled?: boolean;
   // ----
   /** The frontmatter's `name`, an alias. The id if it is missing. */
   readonly name: string;

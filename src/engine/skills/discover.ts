@@ -6,6 +6,7 @@ import type { Config } from '../config.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
 import { type Agent, type AgentToml, readAgentToml, type SkillSource, workingDirProblem } from './agent.ts';
 import { type AgentEntry, type AgentsToml, readAgentsToml } from './agentsToml.ts';
+import { markDisabled, readDisabled } from './disabledSkills.ts';
 import {
   findSkillSteps,
   foldersIn,
@@ -107,6 +108,7 @@ function* discoverySteps(config: Config): Steps<Discovery> {
     return agentOf(noted, places, folders.get(each));
   });
   agents.sort((a, b) => (a.name < b.name ? -1 : 1));
+  markDisabled(agents, readDisabled(config));
   markShadowed(agents);
   const { defaultAgent } = toml;
   if (defaultAgent === undefined || found.has(defaultAgent)) return { agents, defaultAgent, diagnostics };

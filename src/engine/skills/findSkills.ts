@@ -224,6 +224,7 @@ export function markShadowed(agents: readonly SkillHolder[]): void {
   const strongest = new Map<string, { agent: SkillHolder; skill: FileSkill }>();
   for (const agent of agents) {
     for (const skill of agent.skills) {
+      if (skill.isDisabled) continue;
       const other = strongest.get(skill.id);
       if (!other || rank[skill.source] > rank[other.skill.source]) strongest.set(skill.id, { agent, skill });
     }

@@ -38,6 +38,8 @@ export interface FileSkill extends Skill {
   readonly names: readonly string[];
   /** Set by discovery, the only part that sees all agents. */
   shadowedBy?: SkillRef;
+  /** Set by discovery. */
+  isDisabled?: boolean;
 }
 
 /** Returns the skill of a file. Never throws, now or later: a file that cannot be read is a skill with a diagnostic. */
@@ -58,6 +60,7 @@ class LazySkill implements FileSkill {
   readonly source: SkillSource;
   readonly within: string | undefined;
   declare shadowedBy?: SkillRef;
+  declare isDisabled?: boolean;
   #manifest: Manifest | undefined;
   #names: readonly string[] | undefined;
   #metadata: ReadMetadata | undefined;

@@ -86,14 +86,15 @@ export interface PickableSkill {
 }
 
 /**
- * Returns all skills except those that their authors keep out of lists and those whose text cannot be read. The text of
+ * Returns all skills except those that their authors keep out of lists, those that the person has disabled, and those whose text cannot be read. The text of
  * the returned skills has been read already.
  */
 export async function pickableSkills(agents: readonly Agent[]): Promise<PickableSkill[]> {
   const found: PickableSkill[] = [];
   for await (const pair of inSlices(agents.flatMap(agent => agent.skills.map(skill => ({ agent, skill }))))) {
-    const { userInvocable, diagnostics } = pair.skill;
-    if (userInvocable && !diagnostics.some(({ severity }) => severity === 'error')) found.push(pair);
+    const { userInvocable, isDisabled, diagnostics } = pair.skill;
+    if (userInvocable && !isDisabled && !diagnostics.some(({ severity }) => severity === 'error'))
+      found.push(pair);
   }
   return found;
 }

@@ -88,6 +88,13 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
     this.#changed.fire();
   }
 
+  /** Disables a skill for the person, or enables it again. */
+  async setDisabled({ agent, skill }: SkillNode, isDisabled: boolean): Promise<void> {
+    const telos = await this.#current.openTelos();
+    await telos.setSkillDisabled({ agent: agent.name, skill: skill.id }, isDisabled);
+    await this.#current.refresh();
+  }
+
   async getChildren(node?: TreeNode): Promise<TreeNode[]> {
     if (node?.kind === 'skill') return [];
     if (node) return this.#skillNodes(node);
@@ -137,7 +144,8 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
       const node = { kind: 'skill' as const, agent, skill, missing, isFavorite };
       nodes.push({ ...node, item: skillItem(node) });
     }
-    return [...nodes.filter(node => node.isFavorite), ...nodes.filter(node => !node.isFavorite)];
+    const place = ({ skill, isFavorite }: SkillNode): number => (skill.isDisabled ? 2 : isFavorite ? 0 : 1);
+    return nodes.sort((a, b) => place(a) - place(b));
   }
 
   dispose(): void {
@@ -163,7 +171,10 @@ export function registerSkillTree(tree: SkillTree, current: CurrentTelos): vscod
     void vscode.commands.executeCommand('setContext', 'telos.noSkills', count === 0);
   });
   const shown = view.onDidChangeVisibility(({ visible }) => visible && void current.look());
-  return vscode.Disposable.from(view, listed, shown);
+  const greyed = vscode.window.registerFileDecorationProvider({
+    provideFileDecoration: ({ scheme }) => (scheme === disabledScheme ? { color: disabledColor } : undefined),
+  });
+  return vscode.Disposable.from(view, listed, shown, greyed);
 }
 
 function agentItem({ agent, shown = agent.skills }: AgentNode): vscode.TreeItem {
@@ -188,10 +199,14 @@ function skillItem({ agent, skill, missing = [], isFavorite = false }: SkillNode
   const { shadowedBy } = skill;
   const look = lookOf(skill, missing);
   item.id = `${agentId(agent)}\n${skill.file}`;
-  item.contextValue = `skill.${skill.source}${shadowedBy ? '.shadowed' : ''}${missing.length > 0 ? '.missing' : ''}${isFavorite ? '.favorite' : ''}`;
+  item.contextValue = `skill.${skill.source}${skill.isDisabled ? '.disabled' : ''}${shadowedBy ? '.shadowed' : ''}${missing.length > 0 ? '.missing' : ''}${isFavorite ? '.favorite' : ''}`;
+  if (skill.isDisabled) item.resourceUri = disabledUri(skill);
   item.iconPath = isFavorite && look.isSound ? new vscode.ThemeIcon('star-full') : look.icon;
   item.description = plainLabel(look.description);
   item.tooltip = tooltip(skill.name, descriptionOf(skill), skill.file, [
+    ...(skill.isDisabled
+      ? [vscode.l10n.t('Disabled: it runs only if you say {0}.', `${agent.name}:${skill.id}`)]
+      : []),
     ...(shadowedBy ? [shadowSentence(agent, skill, shadowedBy)] : []),
     // Errors that keep the file from being read are listed below, among its defects.
     ...missing
@@ -215,17 +230,22 @@ function lookOf(
   missing: readonly Missing[],
 ): { icon: vscode.ThemeIcon; description: string; isSound?: boolean } {
   const { shadowedBy } = skill;
+  if (skill.isDisabled)
+    return {
+      icon: new vscode.ThemeIcon('circle-slash', disabledColor),
+      description: `${vscode.l10n.t('disabled')} · ${descriptionOf(skill)}`,
+    };
   const defect = firstDefect(skill.diagnostics);
   if (defect) return { icon: warningIcon(), description: defect.message };
   if (missing.length > 0) {
     const names = missing.map(({ what }) => what).join(', ');
     return {
-      icon: new vscode.ThemeIcon('circle-slash', warningColor),
+      icon: new vscode.ThemeIcon('tools', warningColor),
       description: vscode.l10n.t('lacks {0}', names),
     };
   }
   if (shadowedBy) {
-    const icon = new vscode.ThemeIcon('eye-closed', new vscode.ThemeColor('disabledForeground'));
+    const icon = new vscode.ThemeIcon('eye-closed', disabledColor);
     return { icon, description: vscode.l10n.t('hidden by {0} of {1}', shadowedBy.skill, shadowedBy.agent) };
   }
   return { icon: new vscode.ThemeIcon('book'), description: descriptionOf(skill), isSound: true };
@@ -251,6 +271,10 @@ function firstDefect(diagnostics: readonly Diagnostic[]): Diagnostic | undefined
   );
 }
 
+/** The editor greys a row by its address. */
+const disabledScheme = 'telos-disabled';
+const disabledUri = ({ file }: Skill): vscode.Uri => vscode.Uri.from({ scheme: disabledScheme, path: file });
+const disabledColor = new vscode.ThemeColor('disabledForeground');
 const warningColor = new vscode.ThemeColor('list.warningForeground');
 const warningIcon = (): vscode.ThemeIcon => new vscode.ThemeIcon('warning', warningColor);
 

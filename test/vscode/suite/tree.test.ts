@@ -81,6 +81,24 @@ describe('the tree over all roots', () => {
     assert.equal(await ids('tree-agent'), 'alpha,beta,gamma');
   });
 
+  it('disables a skill and enables it again, greys its row, and offers to run only what is enabled', async () => {
+    const { skillTree } = (await activated()).exports;
+    for (const name of ['alpha', 'beta']) await add(join(skillsDir, 'tree-agent', 'skills', name));
+    await vscode.commands.executeCommand('telos.refresh');
+    await until(async () => (await ids('tree-agent')) === 'alpha,beta');
+    const [alpha] = await nodes('tree-agent');
+    await vscode.commands.executeCommand('telos.disableSkill', alpha);
+    await until(async () => (await ids('tree-agent')) === 'beta,alpha');
+    const disabled = (await nodes('tree-agent'))[1]!;
+    const item = skillTree.getTreeItem(disabled);
+    assert.match(item.contextValue ?? '', /^skill\.user\.disabled/);
+    assert.match(String(item.description), /^disabled · Does it/);
+    assert.equal(item.resourceUri?.scheme, 'telos-disabled');
+    await vscode.commands.executeCommand('telos.enableSkill', disabled);
+    await until(async () => (await ids('tree-agent')) === 'alpha,beta');
+    assert.equal(skillTree.getTreeItem((await nodes('tree-agent'))[0]!).resourceUri, undefined);
+  });
+
   it('shows an added skill nearly as soon as the editor itself knows of the file', async () => {
     await nodes('personal');
     const root = join(homedir(), '.claude', 'skills');
