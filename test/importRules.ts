@@ -9,7 +9,7 @@ export const floors: readonly (readonly string[])[] = [
   ['src/protocol/'],
   ['src/engine/', 'webview/'],
   ['src/engine/files/'],
-  ['src/engine/records/', 'src/engine/tools/'],
+  ['src/engine/records/', 'src/engine/scan/', 'src/engine/tools/'],
   ['src/engine/changes/', 'src/engine/mcp/', 'src/engine/providers/', 'src/engine/skills/'],
   ['src/engine/policy/', 'src/engine/routing/'],
   ['src/engine/run/', 'src/engine/doctor.ts'],

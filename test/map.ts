@@ -24,12 +24,12 @@ export interface HouseFigures {
  * what runs one skill; the long work adds two rooms, their arrows down, and about 65 files, the first hour about 20.
  */
 export const limits: HouseFigures = {
-  rooms: 24,
+  rooms: 25,
   floors: 9,
   arrows: 140,
   arrowsUp: 0,
   circles: 0,
-  files: 325,
+  files: 330,
   oneImporter: 48,
 };
 

@@ -3,6 +3,7 @@ import { codePointOf, english, type Say, unseen } from './text.ts';
 
 /** A place in a file that a person should look at before trusting the file. Lines count from 1. */
 export interface RedFlag {
+  /** A rule of the look before. What is known about each is in `engine/scan/rules.json`. */
   kind:
     | 'pipe-to-shell'
     | 'decode-and-run'
@@ -25,12 +26,31 @@ export interface RedFlag {
     | 'repository-file'
     | 'hidden-repository'
     | 'link-out'
-    | 'special-file';
+    | 'special-file'
+    | 'executable-download'
+    | 'hard-coded-secret'
+    | 'fetched-instructions'
+    | 'changes-instructions'
+    | 'hides-from-person'
+    | 'reads-and-sends'
+    | 'moves-money'
+    | 'reads-foreign-text'
+    | 'undeclared'
+    | 'declared-not-used'
+    | 'not-run';
   /** Path as in the digest: below the agent's folder, or absolute if the file is elsewhere. */
   file: string;
   line: number;
   /** The line, shortened, with invisible characters written as escapes. May be empty. */
   text: string;
+}
+
+/** How much a finding weighs. `high`: nobody should install it without having read that line. */
+export type FindingLevel = 'high' | 'medium' | 'low';
+
+/** A red flag with its weight, as `telos scan` and an install show it. */
+export interface Finding extends RedFlag {
+  level: FindingLevel;
 }
 
 /** A folder that an agent's files chose. The path is real and absolute. `write` includes reading. */
@@ -121,6 +141,28 @@ function flagWords(kind: RedFlag['kind'], say: Say): string {
       return say('is a link to files that the card does not cover, so the card grants no script');
     case 'special-file':
       return say('is neither a file nor a folder, so the card grants no script');
+    case 'executable-download':
+      return say('downloads a program');
+    case 'hard-coded-secret':
+      return say('contains a secret');
+    case 'fetched-instructions':
+      return say('follows instructions that it fetches when it runs');
+    case 'changes-instructions':
+      return say('changes what agents, Git or the editor do later');
+    case 'hides-from-person':
+      return say('tells the agent to hide something from you, or not to ask');
+    case 'reads-and-sends':
+      return say('reads secrets and sends something in the same file');
+    case 'moves-money':
+      return say('can move money');
+    case 'reads-foreign-text':
+      return say('reads what strangers write');
+    case 'undeclared':
+      return say('uses what its metadata does not name');
+    case 'declared-not-used':
+      return say('names something in its metadata that it does not use');
+    case 'not-run':
+      return say('is present, and Telos does not run it');
   }
 }
 

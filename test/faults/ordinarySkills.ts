@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, posix, relative } from 'node:path';
+import { hostKind } from '../../src/engine/addresses.ts';
 import { plainWords } from '../../src/engine/policy/shellCommands.ts';
 import { thisMachine } from '../../src/engine/skills/machine.ts';
 import { readinessOf } from '../../src/engine/skills/readiness.ts';
 import { openSkill } from '../../src/engine/skills/skillFile.ts';
-import { hostKind } from '../../src/engine/tools/addresses.ts';
 
 export interface SkillCall {
   tool: string;

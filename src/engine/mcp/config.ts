@@ -5,9 +5,9 @@
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { parse as findFaults, type ParseError, stripComments } from 'jsonc-parser';
+import { hostKind, isNeverReached } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
 import { readSettings } from '../files/settingsFile.ts';
-import { hostKind, isNeverReached } from '../tools/addresses.ts';
 import { literalSecrets, secretsInBroken } from './secrets.ts';
 
 export interface StdioServer {

@@ -1,11 +1,11 @@
 /** Connects the MCP servers of one run in parallel. A failing server does not affect the others; all end with the run. */
 
+import { hostKind } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import type { SignInPort } from '../human.ts';
 import { deepestJson } from '../jsonDepth.ts';
 import { type Redactor, redactor } from '../redact.ts';
-import { hostKind } from '../tools/addresses.ts';
 import type { Tool, WantedSignIn } from '../tools/tool.ts';
 import type { McpLimits } from './client.ts';
 import { hiddenIn, type McpServer, placeOf, readMcpConfig, resolveServer } from './config.ts';

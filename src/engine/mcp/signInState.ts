@@ -1,8 +1,8 @@
 /** Reads the data of an MCP sign-in: refusal, description of the authorization server, the browser's answer, stored state. */
 
+import { hostKind, isNeverReached } from '../addresses.ts';
 import { TelosError } from '../errors.ts';
 import type { SecretPlace } from '../human.ts';
-import { hostKind, isNeverReached } from '../tools/addresses.ts';
 import { checkedFetch } from '../tools/checkedFetch.ts';
 import type { KnownClient } from './config.ts';
 import {

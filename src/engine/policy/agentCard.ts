@@ -2,17 +2,19 @@
 import { readFile } from 'node:fs/promises';
 import { basename, dirname, relative } from 'node:path';
 import type { AgentCard, RedFlag } from '../../protocol/agentCard.ts';
+import { hostKind } from '../addresses.ts';
 import { looksBinary } from '../files/plainText.ts';
 import { isTelosKey, type McpServer, readMcpConfig } from '../mcp/config.ts';
 import { isSecretName } from '../redact.ts';
+import { findRedFlags } from '../scan/redFlags.ts';
+import { namesRepositoryFile, repositoryFlags } from '../scan/repositoryFiles.ts';
+import { lookalikesIn } from '../scan/riskyCode.ts';
+import { compiledEnding, longestRead, scriptEnding } from '../scan/scan.ts';
 import { type ParsedSkillFile, parseSkillFile } from '../skills/frontmatter.ts';
 import { readRuntimeMetadata, readToolNames, splitAllowedTools } from '../skills/skillFields.ts';
-import { hostKind } from '../tools/addresses.ts';
 import type { AgentFiles, ReviewedAgent } from './agentFiles.ts';
-import { type AgentFile, isBelow, namesRepositoryFile, repositoryFlags } from './agentReader.ts';
+import { type AgentFile, isBelow } from './agentReader.ts';
 import { promisedIn } from './promisedFiles.ts';
-import { findRedFlags } from './redFlags.ts';
-import { lookalikesIn } from './riskyCode.ts';
 
 /** The permissions that accepting a card grants. */
 export type CardFacts = Pick<
@@ -23,9 +25,6 @@ export type CardFacts = Pick<
   workFolder?: string;
 };
 
-/** In bytes. Larger files are not read; no person would read a script of that size. */
-const longestRead = 512 * 1024;
-
 /** Variables of texts and scripts. A skill that says more in its frontmatter gets more. */
 const mostVariables = 40;
 /** Upper limit. A typical skill names about ten. */
@@ -33,12 +32,7 @@ const mostHosts = 200;
 /** Number of flags that every frontend shows in any case. */
 const manyFlags = 20;
 
-/** Code that programs load and that a person cannot read. */
-const compiledEnding =
-  /\.(py[cdo]|so(\.\d+)*|dylib|dll|node|exe|com|class|jar|war|wasm|luac|beam|elc|[oa])$/i;
 const proseEnding = /\.(md|markdown|txt|rst)$/i;
-
-const scriptEnding = /\.(sh|bash|zsh|fish|py|js|mjs|cjs|ts|mts|rb|pl|php|ps1|bat|cmd)$/i;
 
 /** Reads the files that `files` lists. A file that has changed since is noticed by its digest when the card is accepted. */
 export async function cardOf(

@@ -6,8 +6,9 @@ import { basename, dirname, join, relative, sep } from 'node:path';
 import type { AgentCard, CardFolder, RedFlag } from '../../protocol/agentCard.ts';
 import { isInside, realPlace, resolvePath } from '../files/paths.ts';
 import { folded, isSensitive } from '../files/sensitiveNames.ts';
+import { isRepositoryName } from '../scan/repositoryFiles.ts';
 import type { Agent, Skill } from '../skills/agent.ts';
-import { type AgentFile, type FileDigests, isBelow, isRepositoryName, Reader } from './agentReader.ts';
+import { type AgentFile, type FileDigests, isBelow, Reader } from './agentReader.ts';
 
 /** The parts of an agent that the policy needs. */
 export type ReviewedAgent = Pick<

@@ -2,7 +2,7 @@
 import { lstat, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { secretFileGlobs, secretFolderNames, secretPlaceGlobs } from '../files/sensitiveNames.ts';
-import { isRepository, repositoryFlags } from './agentReader.ts';
+import { isRepository, repositoryFlags } from '../scan/repositoryFiles.ts';
 import { type Computation, type Flags, type IsThere, Refusal, readFlags } from './readOnlyFlags.ts';
 
 const refused = (): never => {

@@ -1,8 +1,8 @@
 /** Reads policy.toml, the user's own rules on what agents may do. A rule that is not understood in full grants nothing. */
 import { type BigIntStats, existsSync, lstatSync, statSync } from 'node:fs';
+import { hostKind, isNeverReached } from '../addresses.ts';
 import { expandPath } from '../config.ts';
 import { readToml, type TomlTable } from '../files/settingsFile.ts';
-import { hostKind, isNeverReached } from '../tools/addresses.ts';
 import { openRuleWarning } from './programHabits.ts';
 
 /** The subject of a rule besides its tool. An allow rule has exactly one of argv, command, host, path and digest. */

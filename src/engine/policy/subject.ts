@@ -1,10 +1,10 @@
 /** Says exactly what a call would touch. Refuses what no rule and no answer may open: the floor. */
 import type { Danger, JsonObject, ToolCall } from '../../protocol/run.ts';
+import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../addresses.ts';
 import { expandPath } from '../config.ts';
 import { folderHolding, isInside, PathProblem, refuseSpecialFile, resolvePath } from '../files/paths.ts';
 import { isInsideFolded } from '../files/sensitiveNames.ts';
 import { type McpToolFacts, mcpSubject } from '../mcp/tools.ts';
-import { type AddressKind, hostKind, isNeverReached, parseWebAddress } from '../tools/addresses.ts';
 import { readableFolders } from '../tools/tool.ts';
 import { dangerOf } from './danger.ts';
 import { type Deny, deny, type PolicyContext } from './decision.ts';

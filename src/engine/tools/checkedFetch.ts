@@ -5,8 +5,8 @@ import type { LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { constants, createBrotliDecompress, createGunzip } from 'node:zlib';
+import { type AddressKind, addressKind, hostKind, isNeverReached } from '../addresses.ts';
 import { TelosError } from '../errors.ts';
-import { type AddressKind, addressKind, hostKind, isNeverReached } from './addresses.ts';
 import { type Resolve, resolveName } from './fetchPage.ts';
 
 /**

@@ -7,8 +7,8 @@ import { pipeline, type Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { createBrotliDecompress, createGunzip } from 'node:zlib';
 import type { ToolResult } from '../../protocol/run.ts';
+import { addressKind, hostKind, isNeverReached, parseWebAddress } from '../addresses.ts';
 import { describeBinary, grouped, looksBinary } from '../files/plainText.ts';
-import { addressKind, hostKind, isNeverReached, parseWebAddress } from './addresses.ts';
 
 /** Bytes of a page after decompression. Nothing beyond is read. */
 const bodyLimit = 1024 * 1024;

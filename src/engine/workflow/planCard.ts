@@ -13,7 +13,7 @@ import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';
 import { realPlace } from '../files/paths.ts';
 import { readSettings } from '../files/settingsFile.ts';
 import { dangerOf } from '../policy/danger.ts';
-import { findRedFlags } from '../policy/redFlags.ts';
+import { findRedFlags } from '../scan/redFlags.ts';
 import type { PlanFolder } from './planFolder.ts';
 import type { PlanSettings } from './planSettings.ts';
 import { readRoles } from './roles.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { findRedFlags } from '../../../src/engine/policy/redFlags.ts';
+import { findRedFlags } from '../../../src/engine/scan/redFlags.ts';
 
 describe('red flags', () => {
   const kinds = (text: string): string[] => findRedFlags(text, 'f').map(({ kind }) => kind);

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import type { RedFlag } from '../../protocol/agentCard.ts';
-import { hostKind } from '../tools/addresses.ts';
+import { hostKind } from '../addresses.ts';
 
 /** Letters of other scripts that look like a Latin letter, as listed in the Unicode table of confusables. */
 const latinLike =

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { addressKind, hostKind, parseWebAddress } from '../../../src/engine/tools/addresses.ts';
+import { addressKind, hostKind, parseWebAddress } from '../../src/engine/addresses.ts';
 
 describe('addressKind', () => {
   const kinds: Record<string, readonly string[]> = {

@@ -1,0 +1,127 @@
+/** Searches the text of an agent's files for content that a person should see before they trust it. A hint, never a decision. */
+import type { RedFlag } from '../../protocol/agentCard.ts';
+import { codePointOf, hiding, unseen } from '../../protocol/text.ts';
+import { isPiped, isSavedAndRunLater, type Kind, type Looks, looksOfCard } from './commandLooks.ts';
+import { FetchedCode, riskyHostsIn } from './riskyCode.ts';
+
+const archive = /[\w-]\.(?:zip|7z|rar|tar\.gz|tgz|dmg)\b/i;
+const password =
+  /\b(?:pass(?:word|code|phrase)?|pwd|pw)\b\s*\S|пароль|密码|contraseña|mot de passe|passwort/i;
+/** Largest distance between archive and password, in lines. */
+const near = 3;
+
+/** Emoji use one selector at a time, and files a byte order mark at their beginning. */
+const invisible = new RegExp(`${hiding.source}|[\\ufe00-\\ufe0f]{2}|(?<!^)\\ufeff`, 'u');
+
+/** Length of a line that is examined at once, in characters. The next piece repeats some of the text before it. */
+const piece = 5000;
+const overlap = 1000;
+/** Largest number of lines of one command. */
+const mostJoined = 8;
+
+const longestText = 200;
+const mostOfKind = 10;
+
+/** Tests for the lines of a text, and what a line must contain for any of them. */
+export interface LookSet {
+  looks: readonly Looks[];
+  words: RegExp;
+}
+
+export const lookSet = (looks: readonly Looks[]): LookSet => ({
+  looks,
+  words: new RegExp(looks.map(({ words }) => words.source).join('|'), 'i'),
+});
+
+const ofCard = lookSet(looksOfCard);
+
+/** Returns at most ten flags of a kind per file. `file` is the name that they are shown with. */
+export function findRedFlags(text: string, file: string): RedFlag[] {
+  const flags: RedFlag[] = [];
+  const count = new Map<Kind, number>();
+  lookAtLines(text, ofCard, (kind, line, shown) => {
+    const seen = (count.get(kind) ?? 0) + 1;
+    count.set(kind, seen);
+    if (seen <= mostOfKind) flags.push({ kind, file, line, text: shownLine(shown) });
+  });
+  return flags;
+}
+
+/** Returns a line with escapes for what cannot be seen, shortened. */
+export const shownLine = (line: string): string =>
+  line.trim().replace(new RegExp(unseen.source, 'gu'), codePointOf).slice(0, longestText);
+
+/** Calls `add` with each kind that a line has, the number of the line, and the command as a shell reads it. */
+export function lookAtLines(
+  text: string,
+  { looks, words }: LookSet,
+  add: (kind: Kind, line: number, shown: string) => void,
+): void {
+  const lines = text.split('\n');
+  const canHide = /[^\0-\x7f]/.test(text);
+  const isNearPassword = passwordsNear(lines);
+  const fetched = new FetchedCode();
+  for (const [index, line] of lines.entries()) {
+    // Without any other character, the line only says that a command continues.
+    if (!/[^ \t\r\\|&]/.test(line)) continue;
+    const found = new Set<Kind>();
+    for (const looked of piecesOf(joinedFrom(lines, index))) {
+      // To a shell, quotes and escapes within a word do not matter.
+      const plain = /["'\\]/.test(looked) ? looked.replace(/["'\\]/g, '') : looked;
+      const has = (some: RegExp): boolean => some.test(looked) || (plain !== looked && some.test(plain));
+      if (!has(words)) continue;
+      for (const { words: some, looks: tests } of looks) {
+        if (!has(some)) continue;
+        for (const [kind, tells] of tests) {
+          if (found.has(kind) || !(tells(looked) || (plain !== looked && tells(plain)))) continue;
+          found.add(kind);
+          add(kind, index + 1, looked);
+        }
+      }
+    }
+    if (!found.has('pipe-to-shell') && isSavedAndRunLater(lines, index)) {
+      found.add('pipe-to-shell');
+      add('pipe-to-shell', index + 1, line);
+    }
+    for (const kind of riskyHostsIn(line)) add(kind, index + 1, line.slice(0, 500));
+    if (fetched.isRunBy(line, isPiped) && !found.has('pipe-to-shell')) add('pipe-to-shell', index + 1, line);
+    if (canHide && invisible.test(line)) add('invisible-characters', index + 1, line.slice(0, 500));
+    if (archive.test(line) && isNearPassword(index)) add('archive-password', index + 1, line.slice(0, piece));
+  }
+}
+
+/** Returns a test for lines that have a password in them or a few lines away. */
+function passwordsNear(lines: readonly string[]): (index: number) => boolean {
+  let has: boolean[] | undefined;
+  return index => {
+    has ??= lines.map(line => line !== '' && password.test(line));
+    return has.slice(Math.max(0, index - near), index + near + 1).includes(true);
+  };
+}
+
+/** A program that begins in a line with `-c "` and continues over further lines. */
+const openProgram = /\|\s*(?:python[\d.]*|node|perl|ruby|php)\s+-[cepr]\s+(["'])(?:(?!\1).){0,500}$/;
+const mostOfProgram = 40;
+
+/** Returns a command over several lines, as a shell reads it. */
+function joinedFrom(lines: readonly string[], start: number): string {
+  let joined = lines[start] ?? '';
+  const [, quote] = (joined.includes('|') && openProgram.exec(joined.slice(-1000))) || [];
+  if (quote !== undefined) {
+    const rest = lines.slice(start + 1, start + 1 + mostOfProgram);
+    const end = rest.findIndex(line => line.includes(quote));
+    // A program whose end is not seen could do anything.
+    return end < 0 ? `${joined} exec` : [joined, ...rest.slice(0, end + 1)].join('\n');
+  }
+  for (let at = start + 1; at < lines.length && at < start + mostJoined; at++) {
+    // A row of a table ends with a pipe as well.
+    if (!/(?:\\|&&|\|)\s*$/.test(joined.slice(-20)) || joined.startsWith('|')) break;
+    joined = joined.replace(/\\\s*$/, '') + lines[at];
+  }
+  return joined;
+}
+
+function* piecesOf(line: string): Generator<string> {
+  for (let at = 0; at === 0 || at + overlap < line.length; at += piece - overlap)
+    yield line.slice(at, at + piece);
+}

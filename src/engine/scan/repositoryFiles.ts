@@ -1,0 +1,49 @@
+/** Recognises Git's own files, and finds those of them that make Git start a program. */
+
+import { lstat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { RedFlag } from '../../protocol/agentCard.ts';
+import { folded } from '../files/sensitiveNames.ts';
+
+/** Returns true for a name that some file system takes for `.git`. */
+export const isRepositoryName = (name: string): boolean => /^(\.git|git~\d)$/.test(folded(name));
+
+/** Returns true for a folder that Git would take for a repository. A link to a folder does not count. */
+export async function isRepository(path: string): Promise<boolean> {
+  const [own, head, ...folders] = await Promise.all(
+    ['', 'HEAD', 'objects', 'refs'].map(name => lstat(join(path, name)).catch(() => undefined)),
+  );
+  return (
+    own?.isDirectory() === true &&
+    head?.isFile() === true &&
+    folders.every(folder => folder?.isDirectory() === true)
+  );
+}
+
+/**
+ * Names at the top of a repository that ordinary work with Git changes. Hooks and settings are not among them, because they can
+ * start programs.
+ */
+export const rewrittenByGit =
+  /^(objects|refs|logs|lfs|reftable|rebase-(merge|apply)|sequencer|HEAD|[A-Z]+_(HEAD|MSG|MODE|RR)|COMMIT_EDITMSG|index|sharedindex\.\w+|packed-refs|shallow|gc\.(pid|log)|[\w-]+\.lock|fsmonitor--daemon(\.\w+)?)$/;
+
+/** Git settings whose value is a program, a folder of programs, or a file with more settings. */
+const startsProgram =
+  /^\s*(?:\[.*\]\s*)?(?:fsmonitor|sshcommand|hookspath|pager|editor|askpass|gitproxy|textconv|command|clean|smudge|process|driver|external|cmd|program|uploadpack|receivepack|path)\s*=(?!\s*(?:true|false|yes|no|on|off|\d+)?\s*$)/i;
+
+/** Returns the red flags of a repository's file that only Git reads. `label` is its path, with `/`. */
+export function repositoryFlags(label: string, text: string): RedFlag[] {
+  const kind = 'repository-program';
+  if (/\/hooks\//.test(label))
+    return label.endsWith('.sample') ? [] : [{ kind, file: label, line: 1, text: '' }];
+  if (!/\/config(\.worktree)?$/.test(label)) return [];
+  let section = '';
+  return text.split('\n').flatMap((line, index) => {
+    section = /^\s*\[\s*([\w-]+)/.exec(line)?.[1]?.toLowerCase() ?? section;
+    const runs = section === 'alias' ? /=\s*["']?!/.test(line) : startsProgram.test(line);
+    return runs ? [{ kind, file: label, line: index + 1, text: line.trim().slice(0, 200) } as const] : [];
+  });
+}
+
+/** Returns true for a text that names a file inside `.git`. */
+export const namesRepositoryFile = (text: string): boolean => /(?<![\w-])\.git["']?[\\/]/i.test(text);

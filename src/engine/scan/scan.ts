@@ -1,0 +1,81 @@
+/** The look before: says what a person should know of a folder's files before they install or trust it. Runs nothing. */
+import { isUtf8 } from 'node:buffer';
+import type { Finding, FindingLevel } from '../../protocol/agentCard.ts';
+import { findRedFlags } from './redFlags.ts';
+import { byWeight, isAtLeast, rules, rulesVersion } from './weight.ts';
+
+/** A file as the look needs it. */
+export interface FileToScan {
+  /** Below the folder, with `/`. */
+  path: string;
+  /** In bytes. */
+  size: number;
+  executable: boolean;
+  /** Undefined if it could not be read, or is larger than `longestRead`. */
+  bytes: Buffer | undefined;
+}
+
+export interface ScanReport {
+  /** Version of the rules. */
+  rules: string;
+  /** What weighs most comes first. */
+  findings: readonly Finding[];
+  /** Number of files, and how many of them were looked into as a whole. */
+  of: number;
+  read: number;
+  /** Number of findings by level. */
+  high: number;
+  medium: number;
+  low: number;
+}
+
+/** In bytes. Larger files are not read; no person would read a script of that size. */
+export const longestRead = 512 * 1024;
+
+/** Returns what is found in the files. Linear in their text; reads no disk and no network. */
+export function scanFiles(files: Iterable<FileToScan>): ScanReport {
+  const findings: Finding[] = [];
+  let [of, read] = [0, 0];
+  for (const file of files) {
+    const found = scanFile(file);
+    of++;
+    if (found.isRead) read++;
+    findings.push(...found.findings);
+  }
+  return reportOf(findings, read, of);
+}
+
+/** Returns true if nothing is as high as `level`, and every file was looked into. */
+export const passes = ({ findings, read, of }: ScanReport, level: FindingLevel): boolean =>
+  read === of && !findings.some(finding => isAtLeast(finding.level, level));
+
+export function reportOf(found: readonly Finding[], read: number, of: number): ScanReport {
+  const findings = [...found].sort(byWeight);
+  const count = (level: FindingLevel): number => findings.filter(one => one.level === level).length;
+  const counts = { high: count('high'), medium: count('medium'), low: count('low') };
+  return { rules: rulesVersion, findings, of, read, ...counts };
+}
+
+/** Returns what is found in one file, and whether it was looked into as a whole. */
+export function scanFile(file: FileToScan): { findings: Finding[]; isRead: boolean } {
+  const { path, size, executable, bytes } = file;
+  if (bytes === undefined || size > longestRead)
+    return { findings: [unread(path, executable)], isRead: false };
+  const text = bytes.toString('utf8');
+  const findings = findRedFlags(text, path).map(flag => ({ ...flag, level: rules[flag.kind].level }));
+  if (!bytes.includes(0) && isUtf8(bytes)) return { findings, isRead: true };
+  return { findings: [unread(path, executable || text.startsWith('#!')), ...findings], isRead: false };
+}
+
+/** Code that programs load and that a person cannot read. */
+export const compiledEnding =
+  /\.(py[cdo]|so(\.\d+)*|dylib|dll|node|exe|com|class|jar|war|wasm|luac|beam|elc|[oa])$/i;
+export const scriptEnding = /\.(sh|bash|zsh|fish|py|js|mjs|cjs|ts|mts|rb|pl|php|ps1|bat|cmd)$/i;
+const skillName = /(?:^|\/)skills?\.md$/i;
+
+function unread(file: string, executable: boolean): Finding {
+  if (compiledEnding.test(file))
+    return { kind: 'compiled-code', level: rules['compiled-code'].level, file, line: 1, text: '' };
+  const weighs = executable || scriptEnding.test(file) || skillName.test(file);
+  return { kind: 'not-looked-into', level: weighs ? 'high' : 'medium', file, line: 1, text: '' };
+}

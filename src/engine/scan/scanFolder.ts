@@ -1,0 +1,119 @@
+/** Reads a folder for the look before: its files, and what in it is neither a file nor a folder. Follows no link. */
+import type { Dirent } from 'node:fs';
+import { lstat, readdir, readFile, readlink, realpath } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import type { Finding, RedFlag } from '../../protocol/agentCard.ts';
+import { isInside } from '../files/paths.ts';
+import { isRepository, isRepositoryName, repositoryFlags, rewrittenByGit } from './repositoryFiles.ts';
+import { type FileToScan, longestRead, reportOf, type ScanReport, scanFile } from './scan.ts';
+import { rules } from './weight.ts';
+
+/** A folder with more files is not looked into as a whole. */
+const mostFiles = 5000;
+
+/**
+ * Returns what is found below a folder, or in a single file. Throws errors of the file system if the folder itself cannot be read.
+ * What cannot be read below it is a finding.
+ */
+export async function scanFolder(folder: string): Promise<ScanReport> {
+  const base = await realpath(folder);
+  const walk = new Walk(base);
+  if ((await lstat(base)).isFile()) await walk.addFile(base);
+  else await walk.addFolder(base);
+  return reportOf(walk.findings, walk.read, walk.of);
+}
+
+class Walk {
+  readonly findings: Finding[] = [];
+  of = 0;
+  read = 0;
+  readonly #base: string;
+
+  constructor(base: string) {
+    this.#base = base;
+  }
+
+  async addFolder(folder: string): Promise<void> {
+    for (const entry of await entriesOf(folder)) {
+      const path = join(folder, entry.name);
+      if (this.of >= mostFiles) return this.#unread(this.#base, 'more than 5,000 files');
+      if (isRepositoryName(entry.name) && (await this.#addRepository(path, folder))) continue;
+      if (entry.isDirectory()) await this.addFolder(path).catch(() => this.#unread(path));
+      else if (entry.isFile()) await this.addFile(path);
+      else await this.#addOther(path, entry);
+    }
+  }
+
+  async addFile(path: string): Promise<void> {
+    const { findings, isRead } = scanFile(await this.#fileAt(path));
+    this.of++;
+    if (isRead) this.read++;
+    this.findings.push(...findings);
+  }
+
+  async #fileAt(path: string): Promise<FileToScan> {
+    const file = { path: this.#label(path), size: 0, executable: false, bytes: undefined };
+    try {
+      const { size, mode } = await lstat(path);
+      const bytes = size > longestRead ? undefined : await readFile(path);
+      return { ...file, size, executable: (mode & 0o111) !== 0, bytes };
+    } catch {
+      return file;
+    }
+  }
+
+  /** Looks into the settings and hooks of a folder's own repository. Returns false for what only has the name of one. */
+  async #addRepository(path: string, folder: string): Promise<boolean> {
+    const isOwn = folder === this.#base && (await isRepository(path));
+    if (!isOwn) {
+      this.#flag('hidden-repository', path);
+      return false;
+    }
+    const names = (await readdir(path)).filter(name => !rewrittenByGit.test(name));
+    for (const name of names) await this.#addGitFile(join(path, name));
+    return true;
+  }
+
+  async #addGitFile(path: string): Promise<void> {
+    if ((await lstat(path)).isDirectory()) {
+      for (const name of await readdir(path)) await this.#addGitFile(join(path, name));
+      return;
+    }
+    const text = (await this.#fileAt(path)).bytes?.toString('utf8');
+    if (text === undefined) this.#unread(path);
+    else
+      for (const flag of repositoryFlags(this.#label(path), text))
+        this.findings.push({ ...flag, level: rules[flag.kind].level });
+  }
+
+  async #addOther(path: string, entry: Dirent): Promise<void> {
+    if (!entry.isSymbolicLink()) {
+      this.of++;
+      this.#flag('special-file', path);
+      return;
+    }
+    const target = await realpath(path).catch(() => undefined);
+    if (target !== undefined && isInside(this.#base, target)) return;
+    this.of++;
+    this.#flag('link-out', path, await readlink(path).catch(() => ''));
+  }
+
+  #unread(path: string, text = ''): void {
+    this.of++;
+    this.#flag('not-looked-into', path, text);
+  }
+
+  #flag(kind: RedFlag['kind'], path: string, text = ''): void {
+    const { level } = rules[kind];
+    this.findings.push({ kind, level, file: this.#label(path), line: 1, text: text.slice(0, 200) });
+  }
+
+  #label(path: string): string {
+    return path === this.#base ? '.' : relative(this.#base, path).split(sep).join('/');
+  }
+}
+
+async function entriesOf(folder: string): Promise<Dirent[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  return entries.sort((one, other) => (one.name < other.name ? -1 : 1));
+}
