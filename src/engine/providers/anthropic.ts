@@ -1,5 +1,8 @@
 /** Streams model turns from Anthropic's Messages API; the only file that imports its SDK. */
-import Anthropic, { APIError } from '@anthropic-ai/sdk';
+import type Anthropic from '@anthropic-ai/sdk';
+// The whole client has thirty more resources, which take longer to load than all of the engine.
+import { APIError, BaseAnthropic } from '@anthropic-ai/sdk';
+import { Messages } from '@anthropic-ai/sdk/resources/messages/messages';
 import type { Message } from '../../protocol/run.ts';
 import {
   explainHttpFailure,
@@ -32,7 +35,7 @@ const label = 'Anthropic';
 
 export function createAnthropic(options: AnthropicOptions): Provider {
   const { apiKey, model, baseUrl, limits = standardLimits } = options;
-  const client = new Anthropic({
+  const client = new BaseAnthropic({
     apiKey,
     baseURL: baseUrl,
     maxRetries: 0, // turn.ts retries, so that attempts are counted once
@@ -43,6 +46,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
     logLevel: 'off',
     openTelemetry: false,
   });
+  const messages = new Messages(client);
   return {
     name: 'anthropic',
     model,
@@ -51,7 +55,7 @@ export function createAnthropic(options: AnthropicOptions): Provider {
       return streamTurn(
         {
           label,
-          open: attemptSignal => client.messages.create(body, { signal: attemptSignal }).asResponse(),
+          open: attemptSignal => messages.create(body, { signal: attemptSignal }).asResponse(),
           reader: () => new AnthropicReader(),
           explain: error => explain(error, apiKey, baseUrl),
         },
