@@ -169,6 +169,8 @@ async function alwaysAsked(wanted: PolicySubject, context: PolicyContext): Promi
       : sentence('Not everything in its input can be checked: {0}.', wanted.reach.unread.join(', '));
     return askEachTime(wanted, 'mcp.unclear', [why], context);
   }
+  // What only touches files sends nothing, and need not be searched for secrets.
+  if (wayOut(wanted) === undefined) return undefined;
   const holds = context.holdsSecret?.(wanted.subject) === true;
   const sensitive = context.memory?.sensitive;
   const way = wayOut(wanted, holds ? undefined : sensitive);
