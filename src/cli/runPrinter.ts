@@ -11,7 +11,7 @@ import {
   type ToolResult,
   type Usage,
 } from '../protocol/run.ts';
-import { counted } from '../protocol/text.ts';
+import { counted, grouped } from '../protocol/text.ts';
 import { addedUsage, formatCost, formatDuration } from '../protocol/usage.ts';
 import type { MarkdownStream } from './markdownStream.ts';
 import type { Terminal } from './terminal.ts';
@@ -123,7 +123,7 @@ class RunFigures {
     if (this.#usage && !this.#isRecording) {
       const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, cost } = this.#usage;
       const tokens = inputTokens + outputTokens + cacheReadTokens + cacheWriteTokens;
-      parts.push(`${tokens.toLocaleString('en-US')} ${tokens === 1 ? 'token' : 'tokens'}`);
+      parts.push(`${grouped(tokens)} ${tokens === 1 ? 'token' : 'tokens'}`);
       parts.push(cost === 'unknown' ? 'cost unknown' : formatCost(cost));
     }
     const files = [...this.#files].map(shortPath);

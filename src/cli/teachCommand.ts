@@ -4,7 +4,7 @@ import { TelosError } from '../engine/errors.ts';
 import type { TeachingPlan } from '../engine/routing/teaching.ts';
 import type { Agent, Skill } from '../engine/skills/agent.ts';
 import { Telos } from '../engine/telos.ts';
-import { counted } from '../protocol/text.ts';
+import { counted, grouped } from '../protocol/text.ts';
 import { roughCost } from '../protocol/usage.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
@@ -105,7 +105,7 @@ function describePlan({ skills, provider, model, cost, tokens, language }: Teach
   const languages = language === undefined ? 'English' : `English and eight in ${language}`;
   const price =
     cost === 'unknown'
-      ? `about ${tokens.toLocaleString('en-US')} tokens, at a price that Telos does not know,`
+      ? `about ${grouped(tokens)} tokens, at a price that Telos does not know,`
       : roughCost(cost);
   return `A model writes eight requests in ${terminalLine(languages)} for ${counted(skills.length, 'skill')}, so that more of what you say finds them.\nThis costs ${price} with ${terminalLine(`${provider}/${model}`)}. They are kept in Telos’s data folder, never in the skill.`;
 }

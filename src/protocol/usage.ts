@@ -1,6 +1,6 @@
 /** Describes what today's runs have used and what is left of the day's budget, in numbers and in words. */
 import type { Usage } from './run.ts';
-import { english, type Say } from './text.ts';
+import { english, grouped, type Say } from './text.ts';
 
 export interface DaySpending {
   /** In US dollars, as far as known. */
@@ -36,8 +36,7 @@ function describeUsed({ cost, unknownRuns }: DaySpending, say: Say): string[] {
 export function describeLeft({ cost, tokens, minutes, limits }: DaySpending, say: Say = english): string[] {
   const left: string[] = [];
   if (limits.cost !== undefined) left.push(formatCost(Math.max(0, limits.cost - cost)));
-  if (limits.tokens !== undefined)
-    left.push(say('{0} tokens', Math.max(0, limits.tokens - tokens).toLocaleString('en-US')));
+  if (limits.tokens !== undefined) left.push(say('{0} tokens', grouped(Math.max(0, limits.tokens - tokens))));
   if (limits.minutes !== undefined) {
     const rest = Math.max(0, Math.floor((limits.minutes - minutes) * 10) / 10);
     left.push(rest === 1 ? say('1 minute') : say('{0} minutes', rest));

@@ -7,6 +7,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { constants, existsSync, readFileSync, type Stats, statSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { grouped } from '../../protocol/text.ts';
 import {
   appendToOwn,
   type KeptWrite,
@@ -17,7 +18,7 @@ import {
 } from '../files/atomicWrite.ts';
 import { jsonLine, readLines } from '../files/jsonLines.ts';
 import { describeFileError, isInside } from '../files/paths.ts';
-import { grouped, looksBinary } from '../files/plainText.ts';
+import { looksBinary } from '../files/plainText.ts';
 import { isRunId } from '../records/runFile.ts';
 import { countLines } from './lineDiff.ts';
 

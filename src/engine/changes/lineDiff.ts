@@ -3,7 +3,8 @@
 import { readFile, stat } from 'node:fs/promises';
 import { diffLines, type StructuredPatchHunk, structuredPatch } from 'diff';
 import type { ToolCall } from '../../protocol/run.ts';
-import { grouped, looksBinary } from '../files/plainText.ts';
+import { grouped } from '../../protocol/text.ts';
+import { looksBinary } from '../files/plainText.ts';
 
 /** Number of lines that a write added and removed. */
 export interface LineCounts {

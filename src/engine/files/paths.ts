@@ -3,8 +3,8 @@
 import { constants, fstatSync, lstatSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { grouped } from '../../protocol/text.ts';
 import { expandPath } from '../config.ts';
-import { grouped } from './plainText.ts';
 
 /**
  * A path that cannot be used. The message is for the model and for a person. `special` is a place that is not a stored file

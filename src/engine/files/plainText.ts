@@ -1,10 +1,7 @@
 /** Turns bytes from files, commands and servers into text for a model, and detects bytes that are not text. */
-import { unseen } from '../../protocol/text.ts';
+import { grouped, unseen } from '../../protocol/text.ts';
 
 const sampleSize = 8192;
-
-/** Returns a number with separators: `1,048,576`. */
-export const grouped = (count: number): string => count.toLocaleString('en-US');
 
 export const byteCount = (count: number): string => `${grouped(count)} ${count === 1 ? 'byte' : 'bytes'}`;
 

@@ -2,8 +2,9 @@
 
 import type { Attachment, ImageAttachment, TextAttachment } from '../../protocol/attachment.ts';
 import type { Message } from '../../protocol/run.ts';
+import { grouped } from '../../protocol/text.ts';
 import { isInside } from '../files/paths.ts';
-import { byteCount, escapeInvisible, grouped } from '../files/plainText.ts';
+import { byteCount, escapeInvisible } from '../files/plainText.ts';
 import { longestRun } from '../records/safeMarkdown.ts';
 import type { Agent, Missing, Skill } from '../skills/agent.ts';
 import type { SkillRoot } from '../skills/findSkills.ts';

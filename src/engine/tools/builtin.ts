@@ -1,6 +1,7 @@
 /** Lists the tools that runs offer, and checks a call's input before anything else is done with it. */
+
 import type { JsonObject } from '../../protocol/run.ts';
-import { grouped } from '../files/plainText.ts';
+import { grouped } from '../../protocol/text.ts';
 import { createCommandTool } from './command.ts';
 import type { Address } from './fetchPage.ts';
 import { editFileTool, listDirectoryTool, readFileTool, writeFileTool } from './files.ts';

@@ -4,11 +4,10 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ToolResult } from '../../protocol/run.ts';
-import { codePointOf, unseen } from '../../protocol/text.ts';
+import { codePointOf, grouped, unseen } from '../../protocol/text.ts';
 import {
   decodeUtf8,
   describeBinary,
-  grouped,
   looksBinary,
   withoutPartialEnd,
   withoutPartialStart,

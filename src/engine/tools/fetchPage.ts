@@ -1,4 +1,5 @@
 /** Fetches one page from an address that was checked first, and from no other, whatever names and redirects say. */
+
 import { lookup as systemLookup } from 'node:dns/promises';
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
@@ -7,8 +8,9 @@ import { pipeline, type Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { createBrotliDecompress, createGunzip } from 'node:zlib';
 import type { ToolResult } from '../../protocol/run.ts';
+import { grouped } from '../../protocol/text.ts';
 import { addressKind, hostKind, isNeverReached, parseWebAddress } from '../addresses.ts';
-import { describeBinary, grouped, looksBinary } from '../files/plainText.ts';
+import { describeBinary, looksBinary } from '../files/plainText.ts';
 
 /** Bytes of a page after decompression. Nothing beyond is read. */
 const bodyLimit = 1024 * 1024;

@@ -1,11 +1,12 @@
 /** Reads some lines of a file of any size with little memory, however long its lines are. */
+
 import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { grouped } from '../../protocol/text.ts';
 import { openRegularFile } from '../files/paths.ts';
 import {
   decodeUtf8,
   describeBinary,
-  grouped,
   looksBinary,
   withoutPartialEnd,
   withoutPartialStart,

@@ -3,6 +3,7 @@
 import { type FileHandle, readdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { ToolResult } from '../../protocol/run.ts';
+import { grouped } from '../../protocol/text.ts';
 import { replaceFile } from '../files/atomicWrite.ts';
 import { describeFileError, openFolder, openRegularFile, PathProblem } from '../files/paths.ts';
 import {
@@ -10,7 +11,6 @@ import {
   decodeUtf8,
   describeBinary,
   escapeInvisible,
-  grouped,
   looksBinary,
   withoutPartialEnd,
 } from '../files/plainText.ts';

@@ -3,9 +3,10 @@
 import { opendir, readdir } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { grouped } from '../../protocol/text.ts';
 import { globMatcher, longestGlob } from '../files/globPattern.ts';
 import { isSpecialPlace } from '../files/paths.ts';
-import { escapeInvisible, grouped } from '../files/plainText.ts';
+import { escapeInvisible } from '../files/plainText.ts';
 import { isInsideFolded, isSensitive } from '../files/sensitiveNames.ts';
 import {
   orProblem,
