@@ -1,7 +1,7 @@
 /** Keeps the values of secrets, in every form, out of everything that is shown or stored. */
 import type { RunEvent } from '../protocol/run.ts';
 import { deepestJson, tooDeep } from './jsonDepth.ts';
-import { type FormMatch, formMatcher, formsOf, secretFinder } from './secretForms.ts';
+import { type FormMatch, formMatcher, formsOf, secretFinder, shortestSecret } from './secretForms.ts';
 
 export { secretFinder };
 
@@ -31,7 +31,9 @@ export function redactor(secrets: readonly string[]): Redactor {
   let finder: ((text: string) => boolean) | undefined;
   let matches = formMatcher(formsOf(secrets));
   const text = (original: string): string =>
-    known.size > 0 ? withoutBroken(withMarks(original, matches(original)), matches) : original;
+    known.size > 0 && original.length >= shortestSecret
+      ? withoutBroken(withMarks(original, matches(original)), matches)
+      : original;
   return {
     text,
     learn(more) {
@@ -60,6 +62,7 @@ const lineBreak = /(?:\r?\n|\\r\\n|\\n)[ \t]{0,40}/g;
 
 /** Redacts secrets that are broken into lines, as programs do with encoded text. Indents do not hide them either. */
 function withoutBroken(text: string, matches: Matches): string {
+  if (!/[\n\\]/.test(text)) return text;
   const joined = text.replace(lineBreak, '');
   if (joined.length === text.length) return text;
   const placeOf = placesIn(text);

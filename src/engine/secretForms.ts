@@ -4,7 +4,7 @@
  * Minimum length of a secret. Shorter values are ordinary words too often.
  * Replacing them would garble text without hiding anything.
  */
-const shortestSecret = 8;
+export const shortestSecret = 8;
 
 /**
  * Minimum length of a line of a secret of several lines. A shorter line may be anything.

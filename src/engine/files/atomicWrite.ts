@@ -260,8 +260,9 @@ export function isLink(path: string): boolean {
  */
 export function makeOwnFolders(...folders: readonly string[]): void {
   for (const folder of folders) {
-    if (isLink(folder)) throw linked(folder);
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const there = lstatSync(folder, { throwIfNoEntry: false });
+    if (there?.isSymbolicLink()) throw linked(folder);
+    if (!there?.isDirectory()) mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 }
 

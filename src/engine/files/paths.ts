@@ -66,15 +66,26 @@ function followLinks(path: string, linksLeft: number): string {
   if (linksLeft === 0) throw new PathProblem('unusable', `${path} goes through too many links.`);
   const missing: string[] = [];
   for (let current = path; ; current = dirname(current)) {
-    const real = realPathIfExists(current, path);
-    if (real !== undefined) return join(real, ...missing);
-    const link = linkTarget(current);
-    if (link !== undefined) {
-      const folder = realpathSync.native(dirname(current));
-      return followLinks(resolve(folder, link, ...missing), linksLeft - 1);
+    if (!isMissing(current)) {
+      const real = realPathIfExists(current, path);
+      if (real !== undefined) return join(real, ...missing);
+      const link = linkTarget(current);
+      if (link !== undefined) {
+        const folder = realpathSync.native(dirname(current));
+        return followLinks(resolve(folder, link, ...missing), linksLeft - 1);
+      }
     }
     if (dirname(current) === current) return path;
     missing.unshift(basename(current));
+  }
+}
+
+/** Whether nothing is there, not even a link. An error that is thrown and caught would take longer than all the rest. */
+function isMissing(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
   }
 }
 
@@ -129,8 +140,13 @@ export const goesDownAndUp = (path: string): boolean =>
     .split(/[\\/]/)
     .includes('..');
 
+/** Whether a path is absolute and has no empty part and none of dots alone, so that its letters say where it leads. */
+const isPlain = (path: string): boolean => /^(?:\/(?!\.{0,2}(?:\/|$))[^/]*)+$/.test(path);
+
 /** Whether `path` is `folder` or is below it. Both are absolute and real. Compares names, not prefixes. */
 export function isInside(folder: string, path: string): boolean {
+  if (sep === '/' && isPlain(folder) && isPlain(path))
+    return path === folder || path.startsWith(`${folder}/`);
   const way = relative(folder, path);
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
