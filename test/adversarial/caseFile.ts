@@ -1,5 +1,5 @@
-/** The cases of a file, with their repetitions written out. */
-import { readFileSync } from 'node:fs';
+/** The format of the adversarial cases, with their repetitions written out. */
+import { readCases as readList } from '../harness/caseFile.ts';
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
 export type Fields = Record<string, JsonValue | undefined>;
@@ -16,17 +16,13 @@ export interface AdversarialCase {
 /** What of a case tells how it is carried out; its name and its sentences do not. */
 export type CaseInput = Pick<AdversarialCase, 'area' | 'input'>;
 
-/** Throws for a file that is not a list of cases, and names the first entry that is none. */
-export function readCases(file: string): AdversarialCase[] {
-  const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
-  if (!Array.isArray(value)) throw new Error(`${file} is not a list of cases.`);
-  for (const [index, entry] of value.entries()) {
-    const { id, area, input, expected } = (entry ?? {}) as Partial<AdversarialCase>;
-    if (!id || !area || typeof input?.kind !== 'string' || typeof expected?.decision !== 'string')
-      throw new Error(`${file}: entry ${index + 1} (${id ?? 'without id'}) is no case.`);
-  }
-  return value as AdversarialCase[];
-}
+export const readCases = (file: string): AdversarialCase[] =>
+  readList(file, entry => {
+    const { id, area, input, expected } = entry as unknown as Partial<AdversarialCase>;
+    return id && area && typeof input?.kind === 'string' && typeof expected?.decision === 'string'
+      ? (entry as unknown as AdversarialCase)
+      : undefined;
+  });
 
 /** `{{repeat:text:n}}`, and `{{for:i:a:b}}...{{end}}` in which `{{i}}` is the number. */
 export function withRepetitions(text: string): string {
@@ -39,16 +35,6 @@ export function withRepetitions(text: string): string {
       return rounds.map(round => String(body).replaceAll(`{{${name}}}`, String(round))).join('');
     })
     .replace(/\{\{repeat:(.*?):(\d+)\}\}/gs, (_, piece, count) => String(piece).repeat(Number(count)));
-}
-
-/** Applies `change` to every string inside. */
-export function mapText<Value>(value: Value, change: (text: string) => string): Value {
-  if (typeof value === 'string') return change(value) as Value;
-  if (Array.isArray(value)) return value.map(item => mapText(item, change)) as Value;
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [change(key), mapText(item, change)]),
-  ) as Value;
 }
 
 export const fieldsOf = (value: unknown): Fields =>

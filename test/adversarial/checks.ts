@@ -45,8 +45,7 @@ export function check(aspect: Aspect, what: string, result: boolean | string | u
 export const applying = (...checks: (Check | false | undefined | null | '' | 0)[]): Check[] =>
   checks.filter(one => typeof one === 'object' && one !== null);
 
-/** Thrown where this machine or this runner cannot bring about what the case describes: it is then not judged. */
-export class CannotJudge extends Error {}
+export { CannotJudge } from '../harness/report.ts';
 
 /** A limit in milliseconds, with more of it where more waits to be computed than this machine has processors for. */
 export const inTime = (milliseconds: number): number =>

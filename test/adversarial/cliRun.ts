@@ -43,10 +43,7 @@ export async function runCli(
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(uid === undefined ? {} : { uid, gid: uid }),
     env: {
-      PATH: process.env['PATH'],
-      HOME: world.home,
-      LANG: 'C.UTF-8',
-      TELOS_SKILLS_DIR: world.skills,
+      ...world.env,
       ANTHROPIC_API_KEY: usualKey,
       ANTHROPIC_BASE_URL: server.url,
       ...env,

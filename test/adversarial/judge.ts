@@ -2,21 +2,15 @@
  * Holds what was seen of a case against what it expects. The sentences of a case are for people: only the decision and the number of
  * its assertions are read, so a case whose sentences are reworded gets the same verdict.
  */
+import type { Verdict } from '../harness/report.ts';
 import type { AdversarialCase } from './caseFile.ts';
 import type { Seen } from './checks.ts';
-
-export interface Verdict {
-  result: 'pass' | 'fail' | 'not judged';
-  problems: readonly string[];
-  /** Assertions of the case that nothing has observed. */
-  notJudged: readonly string[];
-}
 
 /**
  * An assertion counts as judged while there are as many checks as assertions: what must hold is judged by checks that are made for the
  * kind and the input of the case, what must not happen by all. Those beyond are not judged, and the case does not pass.
  */
-export function judge({ expected }: Pick<AdversarialCase, 'expected'>, seen: Seen): Verdict {
+export function judge({ expected }: Pick<AdversarialCase, 'expected'>, seen: Seen): Required<Verdict> {
   const problems: string[] = [];
   if (!decidedAs(expected.decision, seen))
     problems.push(`decided ${seen.decision}, not ${expected.decision}`);

@@ -1,6 +1,6 @@
 /** A model's server that answers with bytes as they are written down, and keeps what it was asked. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
+import { type FakeServer, listen, type ReceivedRequest, sendJson } from '../fakes/loopback.ts';
 import { type Fields, fieldsOf } from './caseFile.ts';
 
 export interface WireAnswer {
@@ -12,55 +12,17 @@ export interface WireAnswer {
   finish: 'end' | 'destroy' | 'open';
 }
 
-export interface WireRequest {
-  body: Fields;
-  headers: IncomingMessage['headers'];
-  /** `performance.now()` */
-  at: number;
-  /** The client went away before the answer was complete. */
-  aborted: boolean;
-}
-
-export interface Wire {
-  /** Without a slash at the end. */
-  url: string;
-  requests: WireRequest[];
-  close(): Promise<void>;
-}
-
-/** `answer` is asked for each request for a completion; everything else is not found. */
-export async function startWire(answer: (request: WireRequest, index: number) => WireAnswer): Promise<Wire> {
-  const requests: WireRequest[] = [];
-  const server = createServer(async (incoming, response) => {
-    const pieces: Buffer[] = [];
-    for await (const piece of incoming) pieces.push(piece as Buffer);
-    if (!/\/(messages|completions)$/.test(incoming.url ?? '')) {
-      response.writeHead(404, { 'content-type': 'application/json' }).end('{}');
-      return;
-    }
-    const request: WireRequest = {
-      body: fieldsOf(JSON.parse(Buffer.concat(pieces).toString('utf8'))),
-      headers: incoming.headers,
-      at: performance.now(),
-      aborted: false,
-    };
-    response.on('error', () => undefined);
-    response.on('close', () => {
-      request.aborted = !response.writableFinished;
-    });
+/** Starts a server that asks `answer` for each completion; everything else is not found. */
+export async function startWire(
+  answer: (request: ReceivedRequest, index: number) => WireAnswer,
+): Promise<FakeServer> {
+  const requests: ReceivedRequest[] = [];
+  const { address, close } = await listen(async (request, response) => {
+    if (!/\/(messages|completions)$/.test(request.path)) return sendJson(response, 404, {});
     requests.push(request);
     await send(response, answer(request, requests.length - 1));
   });
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests,
-    close: () =>
-      new Promise(resolve => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return { url: address, requests, close };
 }
 
 async function send(
@@ -105,8 +67,8 @@ export function plainAnswer(text: string, dialect: 'anthropic' | 'openai'): Wire
 const nameOf = (event: object): string => ('type' in event ? `event: ${event.type}\n` : '');
 
 /** What the model was told of its calls, in order, in the last request; both dialects. */
-export function toldIn({ body }: WireRequest): { content: string; isError: boolean }[] {
-  const messages = Array.isArray(body['messages']) ? body['messages'].map(fieldsOf) : [];
+export function toldIn({ body }: ReceivedRequest): { content: string; isError: boolean }[] {
+  const messages: Fields[] = Array.isArray(body?.messages) ? body.messages.map(fieldsOf) : [];
   return messages.flatMap(({ role, content }) => {
     if (role === 'tool')
       return [{ content: String(content), isError: /^Error|failed/.test(String(content)) }];

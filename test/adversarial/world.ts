@@ -1,21 +1,12 @@
 /** One case's own machine: folders, an agent, a canary that sees who knocks, and a model that says what it is told to. */
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
-import { type Config, loadConfig } from '../../src/engine/config.ts';
+import type { Config } from '../../src/engine/config.ts';
 import { Telos } from '../../src/engine/telos.ts';
-import { tempRoot } from '../fakes/tempFolder.ts';
-import { type CaseInput, type Fields, fieldsOf, mapText, textsOf, withRepetitions } from './caseFile.ts';
+import { mapText } from '../harness/caseFile.ts';
+import { openMachine } from '../harness/machine.ts';
+import { type CaseInput, type Fields, fieldsOf, textsOf, withRepetitions } from './caseFile.ts';
 
 export const secretText = 'SECRET-c4n4ry-7d1f';
 export const agentName = 'kairos';
@@ -42,6 +33,8 @@ export interface World {
   /** What the runs of this case did without a yes. */
   noted: Record<'changed' | 'leaked' | 'steered' | 'crashed', string[]>;
   configFor(env?: Readonly<Record<string, string>>): Config;
+  /** Variables of a process on this machine. */
+  env: Record<string, string>;
   put(path: string, content: string | Buffer): string;
   read(path: string): string | undefined;
   remove(): Promise<void>;
@@ -49,22 +42,22 @@ export interface World {
 
 /** Opens the machine of a case, with its files, rules and trust as the case says. Relative places are those of the placeholders. */
 export async function openWorld(theCase: CaseInput): Promise<World> {
-  const base = realpathSync(mkdtempSync(join(tempRoot(), 'telos-adv-')));
-  const place = (name: string): string => {
-    mkdirSync(join(base, name), { recursive: true });
-    return join(base, name);
-  };
-  const home = place('home');
+  const machine = openMachine({
+    folders: { home: 'home', config: 'home/.config/telos', data: 'home/.local/share/telos' },
+  });
+  const { home, work, skills, config: cfg, data, put, read } = machine;
+  const place = (name: string): string => join(machine.root, name);
   const places = {
     root: place('root'),
     out: place('out'),
-    work: place('work'),
-    skills: place('skills'),
-    pack: place(`skills/${agentName}`),
-    cfg: place('home/.config/telos'),
-    data: place('home/.local/share/telos'),
+    work,
+    skills,
+    pack: join(skills, agentName),
+    cfg,
+    data,
     home,
   };
+  for (const folder of [...Object.values(places), place('workspace')]) mkdirSync(folder, { recursive: true });
   const knocks: string[] = [];
   const canary = await openCanary(knocks);
   const address = canary.address();
@@ -91,35 +84,13 @@ export async function openWorld(theCase: CaseInput): Promise<World> {
     input: mapText(theCase.input, fill),
     mayChange: [places.work, places.data, places.root],
     noted: { changed: [], leaked: [], steered: [], crashed: [] },
-    configFor: (env = {}) =>
-      loadConfig({
-        env: {
-          PATH: process.env['PATH'],
-          HOME: home,
-          LANG: 'C.UTF-8',
-          TERM: 'dumb',
-          TELOS_SKILLS_DIR: places.skills,
-          OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1',
-          ...env,
-        },
-        home,
-        cwd: places.work,
-      }),
-    put(path, content) {
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, content);
-      return path;
-    },
-    read(path) {
-      try {
-        return readFileSync(path, 'utf8');
-      } catch {
-        return undefined;
-      }
-    },
+    configFor: (env = {}) => machine.loadConfig({ LANG: 'C.UTF-8', TERM: 'dumb', ...env }),
+    env: { ...machine.env, LANG: 'C.UTF-8' },
+    put,
+    read,
     async remove() {
       await new Promise(resolve => canary.close(resolve));
-      rmSync(base, { recursive: true, force: true });
+      machine.remove();
     },
   };
   fillFolders(world);

@@ -2,9 +2,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type LogRecord, logPath, readLog } from '../../src/engine/records/logFile.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+import { type Machine, openMachine } from '../harness/machine.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -44,50 +46,57 @@ export interface RunningCli {
   says(text: string): Promise<void>;
 }
 
+export interface StartOptions {
+  /** In addition to those of the machine; undefined takes one away. */
+  env?: Readonly<Record<string, string | undefined>>;
+  node?: string;
+  /** What can be read from stdin; without it there is no stdin. */
+  input?: string;
+}
+
 export interface CliHome {
   folder: TempFolder;
   skillsDir: string;
   dataDir: string;
   workDir: string;
   env: Record<string, string>;
-  start(args: readonly string[], more?: { env?: Record<string, string>; node?: string }): RunningCli;
-  run(args: readonly string[], more?: { env?: Record<string, string>; node?: string }): Promise<CliResult>;
+  start(args: readonly string[], more?: StartOptions): RunningCli;
+  run(args: readonly string[], more?: StartOptions): Promise<CliResult>;
   log(): Promise<LogRecord[]>;
   remove(): void;
 }
 
 /** `files` lie in the home folder: `skills/…`, `work/…`, `config/…`. No key and no provider is set. */
 export function cliHome(files: Readonly<Record<string, string>> = {}): CliHome {
-  const folder = tempFolder({ 'work/.keep': '', ...files });
-  const dataDir = join(folder.path, 'data');
-  const workDir = join(folder.path, 'work');
-  const env = {
-    PATH: process.env['PATH'] ?? '',
-    HOME: folder.path,
-    TELOS_SKILLS_DIR: join(folder.path, 'skills'),
-    TELOS_CONFIG_DIR: join(folder.path, 'config'),
-    TELOS_DATA_DIR: dataDir,
-    // Whoever has an Ollama running would else be asked.
-    OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1',
-  };
-  const start: CliHome['start'] = (args, more = {}) =>
-    startProcess(more.node ?? process.execPath, [program(), ...args], workDir, { ...env, ...more.env });
+  const machine = openMachine({ files: { 'work/.keep': '', ...files } });
+  const { folder, skills, data, work, env, remove } = machine;
+  const start: CliHome['start'] = (args, more) => startCli(machine, args, more);
   return {
     folder,
-    skillsDir: env.TELOS_SKILLS_DIR,
-    dataDir,
-    workDir,
+    skillsDir: skills,
+    dataDir: data,
+    workDir: work,
     env,
     start,
     run: (args, more) => start(args, more).result,
-    log: async () => (await readLog(logPath(dataDir))).records,
-    remove: () => folder.remove(),
+    log: async () => (await readLog(logPath(data))).records,
+    remove,
   };
 }
 
-function startProcess(node: string, args: string[], cwd: string, env: Record<string, string>): RunningCli {
-  // No terminal anywhere, and nothing to read: as in a pipe.
-  const child = spawn(node, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+/** Starts the command line on a machine. There is no terminal, as in a pipe. */
+export function startCli(
+  { work, env }: Pick<Machine, 'work' | 'env'>,
+  args: readonly string[],
+  { env: more = {}, node = process.execPath, input }: StartOptions = {},
+): RunningCli {
+  const child = spawn(node, [program(), ...args], {
+    cwd: work,
+    env: { ...env, ...more },
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  }) as ChildProcess & { stdout: Readable; stderr: Readable };
+  child.stdin?.on('error', () => undefined); // a program that asks nothing has ended before it reads
+  child.stdin?.end(input);
   const pieces: string[] = [];
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (piece: string) => pieces.push(piece));

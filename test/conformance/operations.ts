@@ -1,8 +1,8 @@
 /** Which operation of a case is done by which of our functions. */
+import { CannotJudge } from '../harness/report.ts';
 import type { ConformanceCase } from './caseFile.ts';
 import type { CaseWorld } from './caseWorld.ts';
 import type { Observed } from './expectations.ts';
-import { NotBuilt } from './notBuilt.ts';
 import { agentOperations } from './ops/agents.ts';
 import { commandLineOperations } from './ops/commandLine.ts';
 import { configOperations } from './ops/config.ts';
@@ -20,15 +20,15 @@ import { skillOperations } from './ops/skills.ts';
 import { toolOperations } from './ops/tools.ts';
 import { workflowOperations } from './ops/workflow.ts';
 
-/** Does what a case says and tells what is to be seen afterwards; throws `NotBuilt` where the product cannot do it yet. */
+/** Does what a case says and tells what is to be seen afterwards; throws `CannotJudge` if the product has no part for it yet. */
 export type Operation = (testCase: ConformanceCase, world: CaseWorld) => Promise<Observed>;
 export type Operations = Readonly<Record<string, Operation>>;
 
 const notBuilt: Operation = async () => {
-  throw new NotBuilt();
+  throw new CannotJudge('this part of the product is not built yet');
 };
 
-/** What belongs to the Discord bot, which is not built yet; the runner counts these cases as not built. */
+/** What belongs to the Discord bot, which is not built yet; these cases are not judged. */
 export const later: readonly string[] = ['split_message'];
 
 export const operations: Operations = {

@@ -7,7 +7,7 @@ const skill = '---\ndescription: D\n---\nB';
 
 async function outcome(op: string, given: JsonRecord, when: JsonRecord, then: JsonRecord, id = 'X-1') {
   const testCase: ConformanceCase = { id, kind: 'suite', given, when: { op, ...when }, then };
-  return (await runCase(testCase)).outcome;
+  return (await runCase(testCase)).result;
 }
 
 describe('runCase', () => {

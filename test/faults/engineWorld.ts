@@ -1,11 +1,9 @@
 /** Folders with one agent, and an engine on them whose model is brought by the test. */
-import { join } from 'node:path';
-import { loadConfig } from '../../src/engine/config.ts';
 import { type Human, yesToAll } from '../../src/engine/human.ts';
 import type { Provider } from '../../src/engine/providers/provider.ts';
 import { Telos } from '../../src/engine/telos.ts';
 import type { RunEvent } from '../../src/protocol/run.ts';
-import { tempFolder } from '../fakes/tempFolder.ts';
+import { openMachine } from '../harness/machine.ts';
 
 export interface EngineWorld {
   path: string;
@@ -29,36 +27,31 @@ export function engineWorld(
   files: Readonly<Record<string, string | Uint8Array>> = {},
   elsewhere: Elsewhere = {},
 ): EngineWorld {
-  const folder = tempFolder({
-    'skills/kairos/agent.toml': 'working_dir = "."\n',
-    'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Plans the day\n---\nDo what is asked.\n',
-    'work/.keep': '',
-    ...files,
-  });
-  const workDir = elsewhere.workDir ?? join(folder.path, 'work');
-  const dataDir = elsewhere.dataDir ?? join(folder.path, 'data');
-  const config = loadConfig({
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      HOME: folder.path,
-      TELOS_SKILLS_DIR: elsewhere.skillsDir ?? join(folder.path, 'skills'),
-      TELOS_CONFIG_DIR: elsewhere.configDir ?? join(folder.path, 'config'),
-      TELOS_DATA_DIR: dataDir,
-      TELOS_PROVIDER: 'brought',
-      TELOS_ROUTING_MODE: 'name',
+  const { workDir: work, dataDir: data, configDir: config, skillsDir: skills } = elsewhere;
+  const machine = openMachine({
+    files: {
+      'skills/kairos/agent.toml': 'working_dir = "."\n',
+      'skills/kairos/skills/kickoff/SKILL.md': '---\ndescription: Plans the day\n---\nDo what is asked.\n',
+      'work/.keep': '',
+      ...files,
     },
-    home: folder.path,
-    cwd: workDir,
+    folders: {
+      ...(work && { work }),
+      ...(data && { data }),
+      ...(config && { config }),
+      ...(skills && { skills }),
+    },
   });
+  const loaded = machine.loadConfig({ TELOS_PROVIDER: 'brought', TELOS_ROUTING_MODE: 'name' });
   return {
-    path: folder.path,
-    workDir,
-    dataDir,
+    path: machine.root,
+    workDir: machine.work,
+    dataDir: machine.data,
     open: provider =>
-      Telos.open(config, {
+      Telos.open(loaded, {
         providers: { brought: { model: async () => 'script', create: async () => provider() } },
       }),
-    remove: folder.remove,
+    remove: machine.remove,
   };
 }
 

@@ -1,6 +1,7 @@
 /** A small part of what `npm run faults` measures, for every change. */
 import assert from 'node:assert/strict';
-import { figureLine } from './figure.ts';
+import { lineOf } from '../harness/report.ts';
+import { resultOf } from './figure.ts';
 import { measurements } from './measurements.ts';
 
 describe('under faults and load', () => {
@@ -9,7 +10,7 @@ describe('under faults and load', () => {
     it(`the figures of ${name} are met, as far as they can be measured here`, async () => {
       const figures = await measure('quick');
       assert.ok(figures.length > 0);
-      const missed = figures.filter(figure => figure.met === false).map(figureLine);
+      const missed = figures.filter(({ met }) => met === false).map(figure => lineOf(resultOf(figure, name)));
       assert.deepEqual(missed, []);
     });
   }

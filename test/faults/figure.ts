@@ -1,4 +1,5 @@
-/** What a measurement hands back, and how it is printed. */
+/** What a measurement hands back. */
+import type { Result } from '../harness/report.ts';
 
 export interface Figure {
   name: string;
@@ -13,11 +14,14 @@ export interface Figure {
 /** How much is done: everything, or as much as fits into a test that runs with every change. */
 export type Extent = 'whole' | 'quick';
 
-/** One line: the verdict first, so that a miss is seen in a long list. */
-export function figureLine({ name, value, limit, met }: Figure): string {
-  const verdict = met === undefined ? 'NOT MEASURED' : met ? 'ok' : 'MISSED';
-  return `${verdict.padEnd(12)} ${name}: ${value} (limit: ${limit})`;
-}
+/** Returns the figure as the result of a case; `area` names the measurement. */
+export const resultOf = ({ name, value, limit, met }: Figure, area: string): Result => ({
+  id: name,
+  area,
+  result: met === undefined ? 'not judged' : met ? 'pass' : 'fail',
+  measured: `${value} (limit: ${limit})`,
+  problems: [],
+});
 
 /** The value below which `share` of the values lie, by the nearest rank. */
 export function percentile(values: readonly number[], share: number): number {

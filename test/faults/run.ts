@@ -1,26 +1,21 @@
 /**
  * `npm run faults [-- --only NAME] [--quick]`: faults and load on real parts, figure by figure, each with its limit; exit 1 when one is missed.
- * What cannot be measured on this machine is named and is no miss.
+ * What cannot be measured on this machine is not judged.
  */
-import { parseArgs } from 'node:util';
-import { type Figure, figureLine } from './figure.ts';
+import { suiteOptions } from '../harness/options.ts';
+import { finish, lineOf, type Result } from '../harness/report.ts';
+import { type Figure, resultOf } from './figure.ts';
 import { measurements } from './measurements.ts';
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true },
-    quick: { type: 'boolean', default: false },
-    corpus: { type: 'string' },
-  },
-});
-const unknown = values.only?.find(name => !measurements.some(one => one.name === name));
+const { only, isWanted, flags, values } = suiteOptions(['quick'], ['corpus']);
+const unknown = only.find(name => !measurements.some(one => one.name === name));
 if (unknown !== undefined) {
   console.error(`There is no '${unknown}'. There are ${measurements.map(one => one.name).join(', ')}.`);
   process.exit(2);
 }
-const wanted = measurements.filter(one => values.only?.includes(one.name) ?? true);
-const extent = values.quick ? 'quick' : 'whole';
-const figures: Figure[] = [];
+const wanted = measurements.filter(({ name }) => isWanted(name));
+const extent = flags.has('quick') ? 'quick' : 'whole';
+const results: Result[] = [];
 
 async function show(name: string, measured: Promise<readonly Figure[]>): Promise<void> {
   let more: readonly Figure[];
@@ -30,22 +25,18 @@ async function show(name: string, measured: Promise<readonly Figure[]>): Promise
     const value = error instanceof Error ? error.message : String(error);
     more = [{ name, value: `it broke off: ${value}`, limit: 'it ends', met: false }];
   }
-  figures.push(...more);
-  for (const figure of more) console.log(figureLine(figure));
+  const added = more.map(figure => resultOf(figure, name));
+  results.push(...added);
+  for (const result of added) console.log(lineOf(result));
 }
 
 // What only waits goes on beside the others.
 const beside = wanted
   .filter(one => one.onlyWaits)
-  .map(one => ({ name: one.name, measured: one.measure(extent, values.corpus) }));
+  .map(one => ({ name: one.name, measured: one.measure(extent, values.get('corpus')) }));
 // Its failure is told when its turn comes.
 for (const { measured } of beside) measured.catch(() => undefined);
 for (const one of wanted.filter(({ onlyWaits }) => !onlyWaits))
-  await show(one.name, one.measure(extent, values.corpus));
+  await show(one.name, one.measure(extent, values.get('corpus')));
 for (const { name, measured } of beside) await show(name, measured);
-
-const count = (met: Figure['met']): number => figures.filter(figure => figure.met === met).length;
-console.log(
-  `\n${figures.length} figures: ${count(true)} ok, ${count(false)} missed, ${count(undefined)} not measured.`,
-);
-process.exitCode = count(false) === 0 ? 0 : 1;
+finish(results);

@@ -6,13 +6,14 @@ import { createAnthropic } from '../../../src/engine/providers/anthropic.ts';
 import { standardLimits, type TurnLimits } from '../../../src/engine/providers/failures.ts';
 import { createOpenaiCompatible } from '../../../src/engine/providers/openai.ts';
 import type { Provider } from '../../../src/engine/providers/provider.ts';
+import type { FakeServer, ReceivedRequest } from '../../fakes/loopback.ts';
 import { type AgentRun, runAgent } from '../agentRun.ts';
 import { fieldsOf, textsOf } from '../caseFile.ts';
 import { applying, CannotJudge, check, inTime, type Seen } from '../checks.ts';
 import { runCli } from '../cliRun.ts';
 import { clockAt } from '../clock.ts';
 import { readScript, type Script } from '../streamScript.ts';
-import { plainAnswer, startWire, toldIn, type Wire, type WireAnswer, type WireRequest } from '../wire.ts';
+import { plainAnswer, startWire, toldIn, type WireAnswer } from '../wire.ts';
 import { agentName, type World } from '../world.ts';
 
 const apiKey = 'sk-ant-api03-1111111111111111111111';
@@ -51,10 +52,10 @@ function numbered(text: string): string {
 const textFields = (value: unknown): Record<string, string> =>
   Object.fromEntries(Object.entries(fieldsOf(value)).map(([name, text]) => [name, String(text)]));
 
-const hasResults = (request: WireRequest): boolean => toldIn(request).length > 0;
+const hasResults = (request: ReceivedRequest): boolean => toldIn(request).length > 0;
 
 /** A run on a server that gives `answer` until a tool has run or the case says that it recovers. */
-function serve(world: World, answer: WireAnswer): Promise<Wire> {
+function serve(world: World, answer: WireAnswer): Promise<FakeServer> {
   const recovers = world.input['then'] === 200;
   return startWire((request, index) =>
     hasResults(request) || (recovers && index > 0) ? plainAnswer('done', dialectOf(world)) : answer,
@@ -64,7 +65,7 @@ function serve(world: World, answer: WireAnswer): Promise<Wire> {
 /** The engine on the real wire; with `limits`, tries again sooner than in life. */
 async function runOn(
   world: World,
-  wire: Wire,
+  wire: FakeServer,
   limits?: TurnLimits,
   control = new AbortController(),
 ): Promise<AgentRun> {
@@ -113,14 +114,14 @@ async function oneStream(world: World): Promise<Seen> {
   }
 }
 
-function decisionOn({ events }: AgentRun, { requests }: Wire): string {
+function decisionOn({ events }: AgentRun, { requests }: FakeServer): string {
   const end = events.at(-1);
   if (end?.type !== 'run_end' || end.outcome !== 'completed') return 'error';
   return toldIn(requests.at(-1)!).at(-1)?.isError ? 'error' : 'allow';
 }
 
 /** What a run comes to follows from what the stream says and how it ends. */
-function ofStream(world: World, run: AgentRun, { requests }: Wire, script: Script): Seen['checks'] {
+function ofStream(world: World, run: AgentRun, { requests }: FakeServer, script: Script): Seen['checks'] {
   const told = requests.length > 0 ? toldIn(requests.at(-1)!) : [];
   const end = run.events.at(-1);
   const error = end?.type === 'run_end' ? (end.error?.message ?? '') : '';
@@ -129,7 +130,7 @@ function ofStream(world: World, run: AgentRun, { requests }: Wire, script: Scrip
   const { calls, isWhole, stop } = script;
   const ran = run.events.filter(({ type }) => type === 'tool_end').length;
   const isCut = stop === 'max_tokens' || stop === 'length';
-  const gaps = requests.slice(1).map(({ at }, index) => at - requests[index]!.at);
+  const gaps = requests.slice(1).map(({ arrivedAt }, index) => arrivedAt - requests[index]!.arrivedAt);
   const early = script.error && script.events === 1;
   const saw = `${completed}, ${requests.length} requests, ${error}`;
   return applying(
@@ -225,7 +226,7 @@ const echoed = (error: string): number => Buffer.byteLength(/“(.*)”/s.exec(e
 const textOf = ({ events }: AgentRun): string =>
   events.map(event => (event.type === 'text' ? event.text : '')).join('');
 
-function resultIds(requests: readonly WireRequest[]): unknown[] {
+function resultIds(requests: readonly ReceivedRequest[]): unknown[] {
   const messages = requests.at(-1)?.body['messages'];
   const all = (Array.isArray(messages) ? messages : []).map(fieldsOf);
   const blocks = all.flatMap(({ content }) => (Array.isArray(content) ? content : [])).map(fieldsOf);
@@ -403,7 +404,7 @@ async function refused(world: World): Promise<Seen> {
     });
     const { requests } = wire;
     const { stderr, stdout, exitCode } = cli;
-    const waits = requests.slice(1).map(({ at }, index) => at - requests[index]!.at);
+    const waits = requests.slice(1).map(({ arrivedAt }, index) => arrivedAt - requests[index]!.arrivedAt);
     const saw = `${exitCode}, ${requests.length} requests, waited ${waits.map(Math.round)} ms: ${stderr}`;
     const seconds = waitIn(input);
     const isSpent = /enforced_spend_limit_reached/.test(body);
@@ -480,7 +481,7 @@ async function backsOff(world: World, answer: WireAnswer): Promise<boolean> {
     const wire = await startWire(() => answer);
     await runOn(world, wire, { ...standardLimits, firstPauseMs: 60 });
     await wire.close();
-    return wire.requests.slice(1).map(({ at }, index) => at - wire.requests[index]!.at);
+    return wire.requests.slice(1).map(({ arrivedAt }, index) => arrivedAt - wire.requests[index]!.arrivedAt);
   };
   const [one, other] = [await gapsOf(), await gapsOf()];
   const grow = (gaps: number[]): boolean => gaps.every((gap, at) => gap >= 60 * 2 ** at * 0.5);

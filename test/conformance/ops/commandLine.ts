@@ -1,16 +1,12 @@
 /** The built command line, as a process of its own. */
-import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { type StartOptions, startCli } from '../../cli/cliProcess.ts';
 import { startAnthropicServer } from '../../fakes/anthropicServer.ts';
 import { type JsonRecord, strings, texts } from '../caseFile.ts';
 import { type CaseWorld, fillWorld } from '../caseWorld.ts';
 import type { Observed } from '../expectations.ts';
-import { NotBuilt } from '../notBuilt.ts';
 import type { Operations } from '../operations.ts';
-
-const program = fileURLToPath(new URL('../../../dist/cli.js', import.meta.url));
 
 export const commandLineOperations: Operations = {
   async cli({ given, when }, world) {
@@ -44,56 +40,22 @@ export const commandLineOperations: Operations = {
     const removed = !there();
     // A command that never removes anything has not asked either.
     await run(['uninstall', name, '--yes'], {}, '', world);
-    if (there()) throw new NotBuilt();
+    if (there()) throw new Error('uninstall --yes removes nothing');
     return { removed };
   },
 };
 
-interface Ran {
-  exit: number | null;
-  stdout: string;
-  output: string;
-}
-
-function run(
+async function run(
   args: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
+  env: NonNullable<StartOptions['env']>,
   input: string,
   world: CaseWorld,
-): Promise<Ran> {
-  if (!existsSync(program)) throw new Error(`${program} is missing: run \`npm run build\` first.`);
-  const folders = {
-    TELOS_SKILLS_DIR: world.skills,
-    TELOS_CONFIG_DIR: join(world.root, 'config'),
-    TELOS_DATA_DIR: world.data,
-  };
-  const all = {
-    PATH: process.env['PATH'],
-    HOME: world.home,
-    OLLAMA_BASE_URL: 'http://127.0.0.1:9/v1',
-    ...folders,
-    ...env,
-  };
-  const child = spawn(process.execPath, [program, ...args], {
-    cwd: world.cwd,
-    env: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)),
-    timeout: 20_000,
-  });
-  let stdout = '';
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-    output += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-  });
-  child.stdin.on('error', () => {}); // a program that asks nothing has gone before it reads
-  child.stdin.end(input);
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', exit => resolve({ exit, stdout, output }));
-  });
+): Promise<{ exit: number | null; stdout: string; output: string }> {
+  const { child, result } = startCli(world, args, { env, input });
+  const limit = setTimeout(() => child.kill(), 20_000);
+  const { code, stdout, stderr } = await result;
+  clearTimeout(limit);
+  return { exit: code, stdout, output: stdout + stderr };
 }
 
 /** Agents of a case that does not care what their skills say. */
@@ -124,7 +86,7 @@ function tableIn(stdout: string): Observed {
 }
 
 function inFolders(world: CaseWorld): Observed {
-  const config = join(world.root, 'config/agents.toml');
+  const config = join(world.config, 'agents.toml');
   const exists = existsSync(config);
   return {
     base: world.skills,
