@@ -84,11 +84,14 @@ export class PlanRunner {
     try {
       for (;;) {
         await this.#takeCommands();
+        const running = [...this.#working.keys()];
         const state = await this.#parts.project();
         if (await this.#failStories(state)) continue;
         if (signal.aborted || this.#parts.lost.aborted) this.#stop = 'now';
         if (this.#stop === 'now') await this.#abortAll();
         const over = await this.#parts.overBudget(state);
+        // Of an attempt that has ended meanwhile the state does not know yet: the story would be begun once more.
+        if (running.some(id => !this.#working.has(id))) continue;
         const ends = [this.#stop, over, this.#fatal, this.#attention].some(reason => reason !== undefined);
         const isWaiting = Date.now() < this.#waitUntil;
         if (!ends && !isWaiting && !this.#paused) this.#fill(state);

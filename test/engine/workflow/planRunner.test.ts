@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { Journal } from '../../../src/engine/workflow/journal.ts';
+import { PlanFolder } from '../../../src/engine/workflow/planFolder.ts';
+import { PlanRunner } from '../../../src/engine/workflow/planRunner.ts';
+import { Projection } from '../../../src/engine/workflow/projection.ts';
+import { nextStories } from '../../../src/engine/workflow/scheduler.ts';
+import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
+
+describe('the runner of a plan', () => {
+  let root: TempFolder;
+  let journal: Journal;
+  let folder: PlanFolder;
+  beforeEach(async () => {
+    root = tempFolder();
+    folder = await PlanFolder.create(root.path, 'bakery', 'g');
+    for (const id of ['US-001', 'US-002'])
+      await folder.write(`prds/${id}.md`, `---\nid: ${id}\n---\n- [ ] 1. a\n`);
+    journal = await Journal.open(folder.journal);
+  });
+  afterEach(async () => {
+    await journal.close();
+    root.remove();
+  });
+
+  it('begins no story once more whose attempt ends while it looks at the plan', async () => {
+    const projection = new Projection(folder, journal);
+    const begun: string[] = [];
+    let endAttempt = (): void => undefined;
+    const runner = new PlanRunner(
+      {
+        ...{ folder, journal, next: nextStories, inbox: async () => [], overBudget: async () => undefined },
+        ...{ finalChecks: async () => [], lost: new AbortController().signal },
+        project: async () => {
+          const { state } = await projection.project();
+          // The state is what it was before.
+          endAttempt();
+          await new Promise(setImmediate);
+          await new Promise(resolve => setTimeout(resolve, 20));
+          return state;
+        },
+        attempt: async ({ story: { story }, attempt }) => {
+          const of = { story: story.id, attempt };
+          begun.push(`${story.id}.a${attempt}`);
+          await journal.append({
+            type: 'attempt_started',
+            ...of,
+            item: 1,
+            slot: 1,
+            parent: 'p',
+            role: 'coder',
+          });
+          await new Promise<void>(done => {
+            endAttempt = done;
+          });
+          await journal.append({ type: 'story_passed', ...of, items: [1], commit: 'c' });
+          await journal.append({ type: 'attempt_ended', ...of, status: 'approved', details: '' });
+        },
+      },
+      { slots: 1 },
+    );
+    assert.deepEqual(await runner.run(new AbortController().signal), { phase: 'done' });
+    assert.deepEqual(begun, ['US-001.a1', 'US-002.a1']);
+  });
+});
