@@ -6,6 +6,7 @@ import { build, buildStory, review } from './attemptSteps.ts';
 import { conflictWords } from './attemptWords.ts';
 import { commitStory, type Integrated, integrate } from './integrate.ts';
 import { learningsCommit } from './learnings.ts';
+import { isWorkDone, noChange } from './storyState.ts';
 
 /** The same reason as often as this, and only the person knows how to go on. */
 const mostRepeats = 3;
@@ -73,7 +74,7 @@ async function begin(scene: AttemptScene): Promise<AttemptEnd | undefined> {
   }
   if (open) {
     scene.slot = await slots.find(open.slot);
-    if (open.worked === 'completed' && scene.slot) return keep(scene);
+    if (isWorkDone(open.worked) && scene.slot) return keep(scene);
     return { status: 'interrupted', details: 'It was cut off before its work was kept.' };
   }
   scene.parent = (await git.tip(`refs/heads/${settings.branch}`)) ?? base;
@@ -94,7 +95,7 @@ async function keep(scene: AttemptScene): Promise<AttemptEnd | undefined> {
   const { parts, parent, call, story } = scene;
   const message = `${story.id}: attempt ${call.attempt}`;
   const kept = await parts.slots.snapshot(scene.place, { ref: scene.refOf(call.attempt), parent, message });
-  if (!kept) return { status: 'no-change', details: 'No file was changed.' };
+  if (!kept) return noChange;
   scene.kept = kept;
   scene.approval = undefined;
   await scene.note({ type: 'snapshot', ...scene.named, ...kept });

@@ -10,6 +10,7 @@ import { askOrPark, parkingHuman } from './parkedQuestions.ts';
 import { parsePrd } from './prdFile.ts';
 import { cardCommands, runStep, type StepCall, type StepEnd, stepOfRole } from './steps.ts';
 import { notesIn, verdictIn } from './stepTools.ts';
+import { isWorkDone } from './storyState.ts';
 
 /** Errors of a provider in a row, after which the plan ends instead of trying once more. */
 const mostErrors = 3;
@@ -165,10 +166,10 @@ function modelOf({ parts: { state, settings } }: AttemptScene, step: string): st
   return models.get(step) ?? usual;
 }
 
-/** Returns how the attempt ends with a step that did not come to its end by itself. One that is out of rounds may have done enough. */
+/** Returns how the attempt ends with a step that did not come to its end by itself. */
 function endOf(scene: AttemptScene, end: StepEnd, what: string): AttemptEnd | undefined {
   if (end.timedOut) return { status: 'timeout', details: `The ${what} took too long.` };
-  if (end.outcome === 'completed' || end.outcome === 'round_limit') return undefined;
+  if (isWorkDone(end.outcome)) return undefined;
   if (scene.signal.aborted || end.outcome === 'cancelled')
     return { status: 'interrupted', details: `The ${what} was stopped.` };
   const {

@@ -14,8 +14,8 @@ import type { PlanFolder } from './planFolder.ts';
 import { foldPlan, type PlanState } from './planState.ts';
 import { parsePrd } from './prdFile.ts';
 import type { RunnerLock } from './runnerLock.ts';
-import type { Slot, Slots } from './slots.ts';
-import type { OpenAttempt, StoryState } from './storyState.ts';
+import type { Slots } from './slots.ts';
+import { isWorkDone, noChange, type OpenAttempt, type StoryState } from './storyState.ts';
 
 export interface Takeover {
   folder: PlanFolder;
@@ -27,31 +27,15 @@ export interface Takeover {
   branch: string;
 }
 
-/** An attempt that goes on. What was paid for is not asked again. */
-export interface Resume {
-  story: string;
-  open: OpenAttempt;
-  /** Undefined if the work tree is gone, which matters only before the snapshot. */
-  slot: Slot | undefined;
-  /**
-   * `snapshot`: the work is done and lies in the slot. `checking`: the snapshot is there. `verdict`: the reviewer has said
-   * something, and nothing came of it yet.
-   */
-  at: 'snapshot' | 'checking' | 'verdict';
-}
-
-export interface Recovered {
-  /** What was done, in sentences. */
-  what: string[];
-  resume: Resume[];
-}
-
 /** Ref of the files of an attempt. */
 export const attemptRef = (plan: string, story: string, attempt: number): string =>
   `refs/telos/${plan}/${story}/a${attempt}`;
 
-/** Brings the plan to where it can go on. Call it under the lock, before anything else writes. */
-export async function recover(takeover: Takeover): Promise<Recovered> {
+/**
+ * Brings the plan to where it can go on, and returns what was done for that, in sentences. Attempts that are still open afterwards have
+ * their work in a commit, so that their work trees may be used for anything. Call it under the lock, before anything else writes.
+ */
+export async function recover(takeover: Takeover): Promise<string[]> {
   const { lock, slots, journal } = takeover;
   const what: string[] = [];
   if (lock.previous) {
@@ -61,20 +45,15 @@ export async function recover(takeover: Takeover): Promise<Recovered> {
   }
   for (const path of await slots.removeGitLocks()) what.push(`Removed ${path}, which a killed git left.`);
   what.push(...(await repairBranch(takeover)), ...(await agree(takeover)));
-  const resume: Resume[] = [];
   for (const story of stateOf(takeover).stories) {
     if (!story.open) continue;
-    if (story.open.commit !== undefined) {
-      await endApproved(takeover, story, story.open);
-      continue;
-    }
-    const goesOn = await resumeOf(takeover, story.story.id, story.open);
-    if (goesOn) resume.push(goesOn);
-    else what.push(await endInterrupted(takeover, story, story.open));
+    if (story.open.commit !== undefined) await endApproved(takeover, story, story.open);
+    else if (!(await canGoOn(takeover, story, story.open)))
+      what.push(await endInterrupted(takeover, story, story.open));
   }
-  what.push(...(await keepLeft(slots, resume)));
+  what.push(...(await keepLeft(slots)));
   if (what.length > 0) await journal.append({ type: 'recovered', what });
-  return { what, resume };
+  return what;
 }
 
 function stateOf({ folder, journal }: Takeover): PlanState {
@@ -192,18 +171,22 @@ async function reopenLost(
   return [`${story.id} is open again: ${why}.`];
 }
 
-/** Returns undefined if the attempt cannot go on. */
-async function resumeOf(
-  { git, slots }: Takeover,
-  story: string,
-  open: OpenAttempt,
-): Promise<Resume | undefined> {
-  const slot = await slots.find(open.slot);
-  if (open.snapshot) {
-    if (!(await isWhole(git, open.snapshot.commit, open.parent))) return undefined;
-    return { story, open, slot, at: open.verdict ? 'verdict' : 'checking' };
-  }
-  return open.worked === 'completed' && slot ? { story, open, slot, at: 'snapshot' } : undefined;
+/** Keeps the work of a step that had ended: it was paid for. Returns false if nothing is there with which the attempt could go on. */
+async function canGoOn(
+  { git, folder, slots, journal }: Takeover,
+  { story: { id } }: StoryState,
+  { attempt, slot: number, parent, snapshot, worked }: OpenAttempt,
+): Promise<boolean> {
+  if (snapshot) return isWhole(git, snapshot.commit, parent);
+  const slot = isWorkDone(worked) ? await slots.find(number) : undefined;
+  if (!slot) return false;
+  const ref = attemptRef(folder.name, id, attempt);
+  const kept = await slots.snapshot(slot, { ref, parent, message: `${id}: attempt ${attempt}` });
+  const of = { story: id, attempt };
+  await journal.append(
+    kept ? { type: 'snapshot', ...of, ...kept } : { type: 'attempt_ended', ...of, ...noChange },
+  );
+  return true;
 }
 
 async function endApproved(
@@ -241,10 +224,9 @@ async function endInterrupted(
 }
 
 /** Work that lies in no attempt's work tree, of a person who tried something there for example. */
-async function keepLeft(slots: Slots, resume: readonly Resume[]): Promise<string[]> {
+async function keepLeft(slots: Slots): Promise<string[]> {
   const what: string[] = [];
   for (const number of slots.numbers()) {
-    if (resume.some(({ at, open }) => at === 'snapshot' && open.slot === number)) continue;
     const slot = await slots.find(number);
     const ref = slot && (await slots.keepUnknown(slot));
     if (ref !== undefined) what.push(`What lay in slot ${number} is kept as ${ref}.`);

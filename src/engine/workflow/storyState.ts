@@ -36,6 +36,13 @@ export interface OpenAttempt {
   commit?: string;
 }
 
+/** Whether a step that ended so has left work behind. One that is out of rounds may have done enough. */
+export const isWorkDone = (outcome: RunOutcome | undefined): boolean =>
+  outcome === 'completed' || outcome === 'round_limit';
+
+/** The end of an attempt whose files are those that it began with. */
+export const noChange = { status: 'no-change', details: 'No file was changed.' } as const;
+
 export interface StoryState {
   story: Story;
   status: StoryStatus;
@@ -243,7 +250,7 @@ function stageOf({ snapshot, checks, verdict, worked }: OpenAttempt): StoryStatu
     return checks.some(({ tree }) => tree !== verdict.tree) ? 'integrating' : 'committing';
   if (snapshot)
     return checks.length > 0 && checks.every(({ exitCode }) => exitCode === 0) ? 'reviewing' : 'checking';
-  return worked === 'completed' ? 'snapshot' : 'working';
+  return isWorkDone(worked) ? 'snapshot' : 'working';
 }
 
 /**

@@ -75,15 +75,14 @@ describe('taking a plan over from a runner that was killed', () => {
   }
 
   it('has nothing to do after a runner that ended', async () => {
-    assert.deepEqual(await takeOver(), { what: [], resume: [] });
+    assert.deepEqual(await takeOver(), []);
     assert.equal(journal.lines.at(-1)?.type, 'runner_started');
   });
 
   it('keeps the work of an attempt that was cut off, and charges nothing', async () => {
     await workIn({ 'half.txt': 'half' });
     await journal.append(started());
-    const { what, resume } = await takeOver();
-    assert.deepEqual(resume, []);
+    const what = await takeOver();
     assert.match(
       what.join(),
       /US-001, attempt 1: It was cut off; its work is kept in attempts\/US-001\.a1\.patch/,
@@ -91,54 +90,41 @@ describe('taking a plan over from a runner that was killed', () => {
     assert.match(readFileSync(folder.path('attempts/US-001.a1.patch'), 'utf8'), /\+half/);
     assert.equal(repo.git('show', `${attemptRef('bakery', 'US-001', 1)}:half.txt`), 'half');
     assert.deepEqual([state('US-001')?.status, state('US-001')?.charged], ['ready', 0]);
-    assert.deepEqual((await takeOver()).what, []);
+    assert.deepEqual(await takeOver(), []);
   });
 
-  it('goes on behind work that was done, whose files nobody touches', async () => {
+  it('keeps work that was done before anything else can use its work tree, and goes on behind it', async () => {
     const dir = await workIn({ 'done.txt': 'done' });
     await journal.append(started());
     await journal.append(worked);
-    const { resume } = await takeOver();
-    assert.deepEqual([resume[0]?.at, resume[0]?.slot?.dir], ['snapshot', dir]);
-    assert.equal(readFileSync(join(dir, 'done.txt'), 'utf8'), 'done');
+    assert.deepEqual(await takeOver(), []);
+    const { snapshot } = state('US-001')?.open ?? {};
+    assert.equal(repo.git('show', `${snapshot?.commit}:done.txt`), 'done');
+    assert.equal(repo.git('rev-parse', attemptRef('bakery', 'US-001', 1)), snapshot?.commit);
+    rmSync(dir, { recursive: true });
+    assert.deepEqual(await takeOver(), []);
+    assert.deepEqual([state('US-001')?.status, state('US-001')?.open?.snapshot], ['checking', snapshot]);
   });
 
-  it('goes on with a snapshot and with a verdict, also without the work tree', async () => {
-    await workIn({ 'done.txt': 'done' });
+  it('does not ask again for work that changed no file', async () => {
+    await workIn({});
     await journal.append(started());
     await journal.append(worked);
-    const slot = await slots.find(1);
-    const snapshot =
-      slot &&
-      (await slots.snapshot(slot, { ref: attemptRef('bakery', 'US-001', 1), parent: base, message: 'w' }));
-    assert.ok(snapshot);
-    await journal.append({ type: 'snapshot', story: 'US-001', attempt: 1, ...snapshot });
-    rmSync(slot?.dir ?? '', { recursive: true });
-    assert.deepEqual(
-      (await takeOver()).resume.map(({ at }) => at),
-      ['checking'],
-    );
-    await journal.append({
-      type: 'verdict',
-      ...{ story: 'US-001', attempt: 1, tree: snapshot.tree, approved: true, text: 'Fine.', items: [1, 2] },
-    });
-    assert.deepEqual(
-      (await takeOver()).resume.map(({ at }) => at),
-      ['verdict'],
-    );
+    await takeOver();
+    assert.deepEqual([state('US-001')?.lastStatus, state('US-001')?.charged], ['no-change', 1]);
   });
 
   it('finds on the branch what the journal does not say, and ends its attempt', async () => {
     await journal.append(started());
     const commit = await put('US-001');
-    const { what, resume } = await takeOver();
+    const what = await takeOver();
     assert.match(what.join(), /US-001 was on the branch already/);
-    assert.deepEqual([resume, state('US-001')?.status, state('US-001')?.commit], [[], 'passed', commit]);
+    assert.deepEqual([state('US-001')?.status, state('US-001')?.commit], ['passed', commit]);
     assert.deepEqual(
       journal.lines.slice(-2).map(({ type }) => type),
       ['attempt_ended', 'recovered'],
     );
-    assert.deepEqual((await takeOver()).what, []);
+    assert.deepEqual(await takeOver(), []);
   });
 
   it('finds a part, after which the story goes on', async () => {
@@ -157,10 +143,10 @@ describe('taking a plan over from a runner that was killed', () => {
     ] as const)
       await journal.append({ type: 'story_passed', story, items: [1, 2], commit });
     repo.git('update-ref', `refs/heads/${branch}`, one);
-    const { what } = await takeOver();
+    const what = await takeOver();
     assert.match(what.join(), /US-002 is open again: its commit \w{10} is not on telos\/bakery any more/);
     assert.deepEqual([state('US-001')?.status, state('US-002')?.status], ['passed', 'ready']);
-    assert.deepEqual((await takeOver()).what, []);
+    assert.deepEqual(await takeOver(), []);
   });
 
   it('knows a story again whose commit a person rewrote', async () => {
@@ -174,7 +160,7 @@ describe('taking a plan over from a runner that was killed', () => {
       [state('US-001')?.status, state('US-001')?.commit],
       ['passed', repo.git('rev-parse', branch)],
     );
-    assert.deepEqual((await takeOver()).what, []);
+    assert.deepEqual(await takeOver(), []);
   });
 
   it('goes back to the last whole commit when a power cut tore the branch', async () => {
@@ -189,7 +175,7 @@ describe('taking a plan over from a runner that was killed', () => {
     ];
     for (const tear of tears) {
       tear();
-      assert.match((await takeOver()).what.join(), /does not have whole, so it is back at/);
+      assert.match((await takeOver()).join(), /does not have whole, so it is back at/);
       assert.equal(repo.git('rev-parse', branch), one);
       assert.deepEqual([state('US-001')?.status, state('US-002')?.status], ['passed', 'ready']);
     }
@@ -217,10 +203,10 @@ describe('taking a plan over from a runner that was killed', () => {
 
   it('keeps what somebody left in a work tree', async () => {
     await workIn({ 'mine.txt': 'mine' });
-    const { what } = await takeOver();
+    const what = await takeOver();
     const [, ref = ''] = /is kept as (\S+)\./.exec(what.join()) ?? [];
     assert.equal(repo.git('show', `${ref}:mine.txt`), 'mine');
-    assert.deepEqual((await takeOver()).what, []);
+    assert.deepEqual(await takeOver(), []);
   });
 
   it('ends what the killed runner left running, and nothing else', async () => {
@@ -240,7 +226,7 @@ describe('taking a plan over from a runner that was killed', () => {
     ];
     const ended = Promise.all([once(left, 'exit'), once(stubborn, 'exit')]);
     const runner = { pid: 1, boot: '', namespace: '', started: '', mark, door: 'cli', since: '' };
-    const { what } = await takeOver(runner, mark);
+    const what = await takeOver(runner, mark);
     await ended;
     assert.match(what.join(), /Ended \d+ processes that the last runner left/);
     assert.equal(other.exitCode, null);
