@@ -1,191 +1,159 @@
 /**
- * A runner of a plan in its own process, with a scripted model: `node planProcess.ts ORDER`. Every journal line and every call of git is a
- * point at which the order may have it killed. Prints what it did as one line of JSON when it ends by itself.
+ * A runner of a plan in its own process: the engine as it is, with a model that follows a script. `node planProcess.ts ORDER`. Every line
+ * of the journal, every call of git, every file of the plan and every turn of the model is a point at which the order may have it
+ * killed. Prints what it did as one line of JSON when it ends by itself.
  */
-import { spawn } from 'node:child_process';
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { Git, runnerMark } from '../../src/engine/workflow/git.ts';
-import { commitStory, integrate } from '../../src/engine/workflow/integrate.ts';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadConfig } from '../../src/engine/config.ts';
+import { nobody } from '../../src/engine/human.ts';
+import type { CompletionRequest, Provider, StreamEvent } from '../../src/engine/providers/provider.ts';
+import { Telos } from '../../src/engine/telos.ts';
+import { Git } from '../../src/engine/workflow/git.ts';
 import { Journal } from '../../src/engine/workflow/journal.ts';
+import { openPlan } from '../../src/engine/workflow/plan.ts';
 import { PlanFolder } from '../../src/engine/workflow/planFolder.ts';
-import { Projection } from '../../src/engine/workflow/projection.ts';
-import { attemptRef, endMarked, type Resume, recover } from '../../src/engine/workflow/recover.ts';
-import { takeRunner } from '../../src/engine/workflow/runnerLock.ts';
-import { type Slot, Slots } from '../../src/engine/workflow/slots.ts';
-import { openItems, type StoryState } from '../../src/engine/workflow/storyState.ts';
-import type { PlanEvent } from '../../src/protocol/plan.ts';
-import type { PlanOrder, ScriptedAttempt } from './planWorld.ts';
+import type { JournalLine } from '../../src/protocol/plan.ts';
+import type { ScriptedAttempt } from './planScript.ts';
+import type { PlanOrder, RunnerReport, SentRequest } from './planWorld.ts';
 
 const order: PlanOrder = JSON.parse(process.argv[2] ?? '{}');
 const script: Record<string, ScriptedAttempt[]> = JSON.parse(readFileSync(order.script, 'utf8'));
 
 let count = 0;
-const names: string[] = [];
-const point = (name: string): void => {
-  if (order.trace) names.push(name);
-  if (++count === order.killAt) process.kill(process.pid, 'SIGKILL');
+const points: Record<string, number> = {};
+/** In milliseconds. */
+let journalMs = 0;
+
+function point(name: string): void {
+  points[name] = (points[name] ?? 0) + 1;
+  if (++count !== order.killAt) return;
+  appendFileSync(order.killed, `${name}\n`);
+  process.kill(process.pid, 'SIGKILL');
+}
+
+/** Has each call of a method pass a point before it begins and one when it is done. */
+function watched<Arguments extends unknown[], Result>(
+  method: (...args: Arguments) => Promise<Result>,
+  nameOf: (...args: Arguments) => string,
+): (...args: Arguments) => Promise<Result> {
+  return async function (this: unknown, ...args: Arguments) {
+    point(`${nameOf(...args)} before`);
+    const result = await method.apply(this, args);
+    point(`${nameOf(...args)} after`);
+    return result;
+  };
+}
+
+const append = watched(Journal.prototype.append, event => `journal ${event.type}`);
+Journal.prototype.append = async function (event) {
+  const start = performance.now();
+  const line = await append.call(this, event);
+  journalMs += performance.now() - start;
+  return line;
+};
+Git.prototype.run = watched(Git.prototype.run, ([name]) => `git ${name}`);
+PlanFolder.prototype.write = watched(
+  PlanFolder.prototype.write,
+  name => `write ${name.replace(/^prds\/.*/, 'prds')}`,
+);
+
+if (order.clockBackMs !== undefined) {
+  const [now, back] = [Date.now, order.clockBackMs];
+  Date.now = () => now() - back;
+  const Real = Date;
+  globalThis.Date = class extends Real {
+    constructor(...args: [] | [number]) {
+      super(...((args.length === 0 ? [Real.now()] : args) as [number]));
+    }
+  } as DateConstructor;
+}
+
+/** Lines of the journal as they are on the disk. */
+const journalLines = (): JournalLine[] =>
+  readFileSync(join(order.repo, '.telos/plans', order.plan, 'journal.jsonl'), 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .flatMap(line => {
+      try {
+        return [JSON.parse(line)];
+      } catch {
+        return [];
+      }
+    });
+
+/** What the script has for the present attempt at a story: one that was cut off had nothing of it. */
+function scripted(story: string, lines: readonly JournalLine[]): ScriptedAttempt {
+  const list = script[story] ?? [];
+  const used = lines.filter(
+    line =>
+      (line.type === 'attempt_ended' && line.story === story && line.status === 'denied') ||
+      (line.type === 'story_passed' && line.story === story),
+  );
+  const one = list[Math.min(used.length, list.length - 1)];
+  if (!one) throw new Error(`there is no script for ${story}`);
+  return one;
+}
+
+const sent: SentRequest[] = [];
+const rss: number[] = [];
+let calls = 0;
+
+const provider: Provider = {
+  name: 'scripted',
+  model: 'script',
+  async *streamCompletion(request, signal) {
+    signal.throwIfAborted();
+    const lines = journalLines();
+    const step = lines.findLast(line => line.type === 'step_started' && isOf(line.story, request));
+    if (step?.type !== 'step_started') throw new Error('a model was asked before the journal has its step');
+    const turn = request.messages.filter(({ role }) => role === 'assistant').length;
+    // What an outsider sees of what a model was paid for.
+    if (turn === 0) appendFileSync(order.paid, `${step.key}\n`);
+    if (turn === 0) rss.push(process.memoryUsage.rss());
+    if (order.requests) sent.push(sentOf(step.step, request));
+    point(`${step.step} before`);
+    yield* answer(step.step, turn, scripted(step.story ?? '', lines));
+    point(`${step.step} after`);
+  },
 };
 
-const folder = PlanFolder.open(order.repo, order.plan);
-const taken = await takeRunner(folder, 'cli');
-if (taken.kind === 'busy') {
-  console.log(JSON.stringify({ busy: taken.runner.pid }));
-  process.exit(3);
-}
-const { lock } = taken;
-const env = { ...process.env, [runnerMark]: lock.mark };
-const git = new Git(order.repo, env, { point });
-const settings = await folder.settings();
-const slots = await Slots.open(folder, git, settings, env);
-const journal = await Journal.open(folder.journal, { point });
-const projection = new Projection(folder, journal);
-const { branch } = settings;
-
-const { resume } = await recover({ folder, lock, git, slots, journal, branch });
-let { state } = await projection.project();
-const base = state.base ?? (await git.tip('HEAD')) ?? '';
-const append = (event: PlanEvent) => journal.append(event);
-await append({ type: 'runner_started', base, branch, slots: order.slots, limits: {}, pid: process.pid });
-({ state } = await projection.project());
-
-/** What an outsider sees of what a model was paid for. */
-const pay = (key: string): void => appendFileSync(order.paid, `${key}\n`);
-
-async function step(
-  key: string,
-  name: 'coder' | 'reviewer',
-  story: string,
-  work: () => Promise<void>,
-): Promise<void> {
-  const runId = `${key}.${process.pid}`;
-  await append({ type: 'step_started', key, step: name, story, runId });
-  pay(key);
-  await work();
-  await append({ type: 'step_ended', key, step: name, story, runId, outcome: 'completed' });
-}
-
-/** Writes what the script says, in two parts, and leaves a process running, as careless commands do. */
-async function code(slot: Slot, { files, leaves }: ScriptedAttempt): Promise<void> {
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(slot.dir, name)), { recursive: true });
-    writeFileSync(join(slot.dir, name), text.slice(0, text.length / 2));
-    point('coder writes');
-    writeFileSync(join(slot.dir, name), text);
-  }
-  if (leaves) spawn('sleep', ['600'], { env, stdio: 'ignore', detached: true }).unref();
-  point('coder worked');
-}
-
-/** The check runs in the slot: everything that the attempt should have written is there, whole, and nothing unfinished. */
-function check(slot: Slot, { files }: ScriptedAttempt): number {
-  point('check');
-  const isRight = ([name, text]: [string, string]): boolean =>
-    existsSync(join(slot.dir, name)) && readFileSync(join(slot.dir, name), 'utf8') === text;
-  return Object.entries(files).every(isRight) ? 0 : 1;
-}
-
-async function attempt(story: StoryState, number: number, from?: Resume): Promise<void> {
-  const { id, title } = story.story;
-  const counted = from?.open.attempt ?? story.attempts + 1;
-  // An attempt that was cut off had nothing of the script.
-  const scripted =
-    script[id]?.[Math.min(story.charged + story.commits.length, (script[id]?.length ?? 1) - 1)];
-  if (!scripted) throw new Error(`no script for ${id}`);
-  const parent = from?.open.parent ?? (await git.tip(`refs/heads/${branch}`)) ?? base;
-  const slot = from?.slot ?? (await slots.openSlot(number, from?.open.snapshot?.commit ?? parent));
-  const of = { story: id, attempt: counted };
-  const end = (status: 'approved' | 'approved-partial' | 'denied' | 'no-change', details: string) =>
-    append({ type: 'attempt_ended', ...of, status, details });
-  if (!from) {
-    const item = openItems(story)[0]?.number ?? 0;
-    await append({ type: 'attempt_started', ...of, item, slot: slot.number, parent, role: 'coder' });
-    await step(`${id}.a${counted}.coder`, 'coder', id, () => code(slot, scripted));
-  }
-  let kept = from?.open.snapshot;
-  if (!kept) {
-    const ref = attemptRef(order.plan, id, counted);
-    const snapshot = await slots.snapshot(slot, { ref, parent, message: `${id}.a${counted}` });
-    if (!snapshot) return void (await end('no-change', ''));
-    await append({ type: 'snapshot', ...of, ...snapshot });
-    kept = snapshot;
-  }
-  let { tree } = kept;
-  const checked = async (): Promise<boolean> => {
-    const exitCode = check(slot, scripted);
-    await append({ type: 'check_ended', ...of, tree, name: 'files', exitCode, ms: 0, output: '' });
-    return exitCode === 0;
-  };
-  await slots.reset(slot, kept.commit);
-  if (!(await checked())) return void (await end('denied', 'the check failed'));
-  const items = scripted.items ?? openItems(story).map(({ number: box }) => box);
-  if (!from?.open.verdict) {
-    await step(`${id}.a${counted}.reviewer`, 'reviewer', id, async () => {
-      point('reviewer');
-      const approved = !scripted.denied;
-      await append({ type: 'verdict', ...of, tree, approved, text: approved ? 'Fine.' : 'No.', items });
-    });
-  }
-  if (scripted.denied) return void (await end('denied', 'No.'));
-  const isPart = openItems(story).some(({ number: box }) => !items.includes(box));
-  const words = { plan: order.plan, title, items, isPart, checks: ['files'], review: 'Fine.', ...of };
-  let [commit, onto] = [await commitStory(git, { ...words, tree, parent }), parent];
-  for (;;) {
-    const known = new Set(journal.lines.flatMap(line => (line.type === 'story_passed' ? [line.commit] : [])));
-    const result = await integrate(git, {
-      ...{ plan: order.plan, story: id, base, branch, commit, parent: onto, known, isOurs: lock.isOurs },
-    });
-    if (result.kind === 'passed') {
-      await append({
-        type: 'story_passed',
-        ...of,
-        items,
-        commit: result.commit,
-        ...(isPart && { part: true as const }),
-      });
-      return void (await end(isPart ? 'approved-partial' : 'approved', 'Fine.'));
-    }
-    if (result.kind !== 'moved') throw new Error(`${id}: ${JSON.stringify(result)}`);
-    ({ commit, parent: onto, tree } = result);
-    await slots.reset(slot, commit);
-    if (!(await checked())) return void (await end('denied', 'red on the merged tree'));
-  }
-}
-
-const running = new Map<number, { story: string; done: Promise<void> }>();
-function begin(story: StoryState, number: number, from?: Resume): void {
-  const done = attempt(story, number, from).then(async () => {
-    ({ state } = await projection.project());
-    running.delete(number);
+function* answer(step: string, turn: number, attempt: ScriptedAttempt): Generator<StreamEvent> {
+  const call = (name: string, input: Record<string, unknown>): StreamEvent => ({
+    type: 'tool_call',
+    call: { id: `c${++calls}-${process.pid}`, name, input },
   });
-  running.set(number, { story: story.story.id, done });
+  if (turn > 0) {
+    yield { type: 'text', text: 'Done.' };
+    yield { type: 'done', stopReason: 'end_turn' };
+    return;
+  }
+  if (step !== 'reviewer')
+    for (const [path, content] of Object.entries(attempt.files)) yield call('write_file', { path, content });
+  else if (attempt.denied) yield call('deny', { reason: 'No.' });
+  else yield call('approve', { summary: 'Fine.', ...(attempt.items && { items: attempt.items }) });
+  yield { type: 'done', stopReason: 'tool_use' };
 }
 
+const isOf = (story: string | undefined, { messages }: CompletionRequest): boolean =>
+  story !== undefined && JSON.stringify(messages[0]).includes(story);
+
+const sentOf = (step: string, { system, tools, messages }: CompletionRequest): SentRequest => ({
+  step,
+  fixed: JSON.stringify([system, tools]),
+  messages: JSON.stringify(messages),
+});
+
+const config = loadConfig({ env: process.env, home: process.env['HOME'] ?? '', cwd: order.repo });
+const scriptedModel = { model: async () => 'script', create: async () => provider };
+const runs = Telos.open({ ...config, provider: 'scripted' }, { providers: { scripted: scriptedModel } });
+const plan = openPlan(order.repo, order.plan, { runs, human: nobody, by: 'cli' });
+
+const began = new Date().toISOString();
 const startedAt = performance.now();
-let passed = state.stories.filter(({ status }) => status === 'passed').length;
-const before = passed;
-for (const from of resume) {
-  const story = state.story(from.story);
-  if (story) begin(story, from.open.slot, from);
-}
-for (;;) {
-  const busy = new Set([...running.values()].map(({ story }) => story));
-  for (let number = 1; number <= order.slots; number++) {
-    if (running.has(number)) continue;
-    const next = state.stories.find(({ story, status }) => status === 'ready' && !busy.has(story.id));
-    if (!next) break;
-    busy.add(next.story.id);
-    begin(next, number);
-  }
-  if (running.size === 0) break;
-  await Promise.race([...running.values()].map(({ done }) => done));
-}
-passed = state.stories.filter(({ status }) => status === 'passed').length;
+const end = await plan.run({ slots: order.slots, unattended: true }, new AbortController().signal);
 const ms = performance.now() - startedAt;
-const { kept } = order.keepSlots ? { kept: [] } : await slots.removeSlots();
-await endMarked(lock.mark);
-await journal.close();
-await lock.release();
-console.log(
-  JSON.stringify({ passed, msPerStory: ms / Math.max(1, passed - before), kept, points: count, names }),
-);
+const report: RunnerReport = { end, began, ms, journalMs, points, rss };
+if (end.kind === 'rest' && end.phase === 'done' && !order.keepSlots) await plan.finish('keep');
+if (order.requests) writeFileSync(order.requests, sent.map(one => JSON.stringify(one)).join('\n'));
+console.log(JSON.stringify(report));

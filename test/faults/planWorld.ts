@@ -3,7 +3,15 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { build } from 'esbuild';
+import { loadConfig } from '../../src/engine/config.ts';
+import { nobody } from '../../src/engine/human.ts';
+import { Telos } from '../../src/engine/telos.ts';
+import { openPlan } from '../../src/engine/workflow/plan.ts';
+import { acceptPlanCard } from '../../src/engine/workflow/planCard.ts';
+import type { PlanRunEnd } from '../../src/engine/workflow/planRun.ts';
 import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+import { faultyStory, idOf, prdOf, type ScriptedAttempt, type ScriptedStory } from './planScript.ts';
 import { processesWith } from './processTable.ts';
 
 /** What a runner is told. */
@@ -13,36 +21,46 @@ export interface PlanOrder {
   script: string;
   /** A line for each step of a model that was paid. */
   paid: string;
+  /** A line for each point at which it was killed. */
+  killed: string;
   slots: number;
   /** Kill the process when it comes to this point; the first is 1. */
   killAt?: number;
-  trace?: boolean;
+  /** Leave the work trees as they are at the end. */
   keepSlots?: boolean;
+  /** The clock of the process is so far behind. */
+  clockBackMs?: number;
+  /** File that gets what was sent to the model. */
+  requests?: string;
 }
 
-export interface ScriptedAttempt {
-  files: Record<string, string>;
-  /** The reviewer says no. */
-  denied?: boolean;
-  /** The boxes that it approves; all of them if missing. */
-  items?: number[];
-  /** A process of it goes on running. */
-  leaves?: boolean;
+/** What a model was sent, as JSON. */
+export interface SentRequest {
+  step: string;
+  /** The system text and the tools. */
+  fixed: string;
+  messages: string;
 }
 
 export interface RunnerReport {
-  passed: number;
-  msPerStory: number;
-  kept: { dir: string; why: string }[];
-  points: number;
-  names: string[];
-  busy?: number;
+  end: PlanRunEnd;
+  /** When the run began, in ISO 8601. */
+  began: string;
+  /** Time of the run, and of all appends to the journal in it. */
+  ms: number;
+  journalMs: number;
+  /** How often it came to each point. */
+  points: Record<string, number>;
+  /** Its memory at the start of each step, in bytes. */
+  rss: number[];
 }
 
 /** A line of the journal, as somebody reads it who knows only that it is JSON. */
 interface SeenLine {
   seq: number;
   type: string;
+  ts: string;
+  ms: number;
   key: string;
   story: string;
   tree: string;
@@ -52,84 +70,137 @@ interface SeenLine {
   part?: boolean;
 }
 
-const processScript = join(import.meta.dirname, 'planProcess.ts');
 const mark = 'TELOS_PLAN_RUNNER=';
+
+let built: Promise<string> | undefined;
+
+/** The runner's process in files that start at once: it is started some hundred times. */
+function processScript(): Promise<string> {
+  built ??= buildScript();
+  return built;
+}
+
+async function buildScript(): Promise<string> {
+  const folder = tempFolder();
+  process.once('exit', () => folder.remove());
+  await build({
+    ...{
+      bundle: true,
+      splitting: true,
+      platform: 'node',
+      format: 'esm',
+      target: 'node22',
+      logLevel: 'error',
+    },
+    entryPoints: [join(import.meta.dirname, 'planProcess.ts')],
+    outExtension: { '.js': '.mjs' },
+    outdir: folder.path,
+    mainFields: ['module', 'main'],
+    alias: { yaml: join(import.meta.dirname, '../../node_modules/yaml/browser/index.js') },
+  });
+  return join(folder.path, 'planProcess.mjs');
+}
 
 export class PlanWorld {
   readonly folder: TempFolder;
   readonly repo: string;
   readonly env: Record<string, string>;
   readonly order: PlanOrder;
-  readonly stories: number;
+  /** By id. */
+  readonly stories: ReadonlyMap<string, ScriptedStory>;
   readonly problems: string[] = [];
   kills = 0;
-  #before: string;
-  readonly #base: string;
+  readonly #process: string;
+  #before = '';
+  #base = '';
   /** What an outsider knew at a kill: contents of work that lay in slots, and steps that had ended. */
   readonly #work = new Map<string, string>();
   readonly #ended = new Map<string, number>();
 
-  private constructor(folder: TempFolder, stories: number, slots: number) {
+  private constructor(folder: TempFolder, stories: PlanWorld['stories'], slots: number, script: string) {
     this.folder = folder;
     this.stories = stories;
     this.repo = join(folder.path, 'bakery');
+    this.#process = script;
     this.env = {
       PATH: process.env['PATH'] ?? '',
       HOME: folder.path,
       XDG_CACHE_HOME: join(folder.path, 'cache'),
+      TELOS_DATA_DIR: join(folder.path, 'data'),
+      TELOS_CONFIG_DIR: join(folder.path, 'config'),
+      TELOS_SKILLS_DIR: join(folder.path, 'skills'),
       GIT_CONFIG_NOSYSTEM: '1',
     };
-    const [script, paid] = [join(folder.path, 'script.json'), join(folder.path, 'paid.log')];
-    this.order = { repo: this.repo, plan: 'bakery', script, paid, slots };
-    this.#base = existsSync(this.repo) ? this.git('rev-parse', 'HEAD') : '';
-    this.#before = existsSync(this.repo) ? this.personsState() : '';
+    const file = (name: string): string => join(folder.path, name);
+    this.order = {
+      ...{ repo: this.repo, plan: 'bakery', script: file('script.json'), slots },
+      ...{ paid: file('paid.log'), killed: file('killed.log') },
+    };
   }
 
-  /** Makes a repository with a person's own unfinished work, and a plan. */
-  static make(stories: number, slots: number): PlanWorld {
-    const folder = tempFolder();
-    const repo = join(folder.path, 'bakery');
-    const plain = new PlanWorld(folder, stories, slots);
+  /** Makes a repository with a person's own unfinished work, and a plan whose card is accepted. */
+  static async make(
+    count: number,
+    slots: number,
+    scriptOf: (number: number) => ScriptedStory = faultyStory,
+  ): Promise<PlanWorld> {
+    const numbers = Array.from({ length: count }, (_, index) => index + 1);
+    const stories = new Map(numbers.map(number => [idOf(number), scriptOf(number)]));
+    const world = new PlanWorld(tempFolder(), stories, slots, await processScript());
+    const { repo } = world;
     mkdirSync(repo);
     const files: Record<string, string> = { 'README.md': '# Bakery\n', '.gitignore': 'dist/\n' };
     for (let index = 0; index < 20; index++) files[`src/old${index}.txt`] = `old ${index}\n`;
     writeAll(repo, files);
-    plain.git('init', '-q', '-b', 'main');
-    plain.git('config', 'user.name', 'Ada');
-    plain.git('config', 'user.email', 'ada@example.com');
-    plain.git('add', '-A');
-    plain.git('commit', '-qm', 'Begin');
+    world.git('init', '-q', '-b', 'main');
+    world.git('config', 'user.name', 'Ada');
+    world.git('config', 'user.email', 'ada@example.com');
+    world.git('add', '-A');
+    world.git('commit', '-qm', 'Begin');
     writeAll(repo, { 'README.md': 'stashed' });
-    plain.git('stash', '-q');
+    world.git('stash', '-q');
     writeAll(repo, { 'src/old1.txt': 'edited\n', 'staged.txt': 'staged\n', 'dist/x': 'ignored' });
-    plain.git('add', 'staged.txt');
+    world.git('add', 'staged.txt');
     writeAll(repo, { 'staged.txt': 'and edited again\n', 'notes/new.txt': 'untracked\n' });
     writeAll(join(repo, '.telos'), { '.gitignore': '*\n' });
-    const plan = join(repo, '.telos/plans/bakery');
-    const script: Record<string, ScriptedAttempt[]> = {};
-    for (let number = 1; number <= stories; number++) {
-      const id = `US-${String(number).padStart(3, '0')}`;
-      script[id] = scriptOf(number);
-      const after = number % 4 === 0 ? `depends_on: [US-${String(number - 1).padStart(3, '0')}]\n` : '';
-      const boxes = '- [ ] 1. The file is there\n- [ ] 2. It is whole\n';
-      writeAll(plan, {
-        [`prds/${String(number).padStart(3, '0')}-s.md`]: `---\nid: ${id}\n${after}---\n# Story ${number}\n${boxes}`,
-      });
-    }
-    writeFileSync(plain.order.script, JSON.stringify(script));
-    writeFileSync(plain.order.paid, '');
-    return new PlanWorld(folder, stories, slots);
+    const prds = join(repo, '.telos/plans/bakery/prds');
+    for (const [id, story] of stories) writeAll(prds, { [`${id.slice(3)}-s.md`]: prdOf(id, story) });
+    const script = [...stories].map(([id, { attempts }]) => [id, attempts]);
+    writeFileSync(world.order.script, JSON.stringify(Object.fromEntries(script)));
+    writeFileSync(world.order.paid, '');
+    await world.#begin();
+    return world;
   }
 
   /** Returns the same world in a folder of its own, at its beginning. */
-  copy(): PlanWorld {
+  async copy(): Promise<PlanWorld> {
     const folder = tempFolder();
     cpSync(this.folder.path, folder.path, { recursive: true, preserveTimestamps: true });
-    const world = new PlanWorld(folder, this.stories, this.order.slots);
+    const world = new PlanWorld(folder, this.stories, this.order.slots, this.#process);
     // A copied file has another inode, so git would look at each again.
     world.git('update-index', '-q', '--refresh', '--ignore-missing', '--unmerged');
-    world.#before = world.personsState();
+    await world.#begin();
     return world;
+  }
+
+  async #begin(): Promise<void> {
+    const { env, repo } = this;
+    const config = loadConfig({ env, home: this.folder.path, cwd: repo });
+    const caller = { runs: Telos.open(config), human: nobody, by: 'cli' as const };
+    const plan = openPlan(repo, this.order.plan, caller);
+    await acceptPlanCard(config, plan.folder, await plan.card());
+    this.#base = this.git('rev-parse', 'HEAD');
+    this.#before = this.personsState();
+  }
+
+  /** Returns how the plan seems to somebody who opens it now, and how long they waited for that. In milliseconds. */
+  async look(): Promise<{ lines: number; ms: number }> {
+    const { env, repo } = this;
+    const config = loadConfig({ env, home: this.folder.path, cwd: repo });
+    const start = performance.now();
+    const caller = { runs: Telos.open(config), human: nobody, by: 'editor' as const };
+    const { lines } = await openPlan(repo, this.order.plan, caller).look();
+    return { lines, ms: performance.now() - start };
   }
 
   git(...args: readonly string[]): string {
@@ -145,7 +216,7 @@ export class PlanWorld {
   }
 
   start(more: Partial<PlanOrder> = {}): { child: ChildProcess; report: Promise<RunnerReport | undefined> } {
-    const child = spawn(process.execPath, [processScript, JSON.stringify({ ...this.order, ...more })], {
+    const child = spawn(process.execPath, [this.#process, JSON.stringify({ ...this.order, ...more })], {
       env: this.env,
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
@@ -183,12 +254,25 @@ export class PlanWorld {
       if (line.type === 'step_ended') this.#ended.set(line.key, paid.get(line.key) ?? 0);
   }
 
+  /** Names of the points at which it was killed. */
+  killedAt(): string[] {
+    if (!existsSync(this.order.killed)) return [];
+    return readFileSync(this.order.killed, 'utf8').split('\n').filter(Boolean);
+  }
+
   paidFor(): Map<string, number> {
     const counts = new Map<string, number>();
     for (const key of readFileSync(this.order.paid, 'utf8').split('\n').filter(Boolean))
       counts.set(key, (counts.get(key) ?? 0) + 1);
     return counts;
   }
+
+  /** Steps that were paid for beyond the one who builds and the one who reviews of each attempt in the script. */
+  get repeated(): number {
+    const needed = [...this.stories.values()].reduce((sum, { attempts }) => sum + 2 * attempts.length, 0);
+    return [...this.paidFor().values()].reduce((sum, times) => sum + times, 0) - needed;
+  }
+
   journal(): SeenLine[] {
     const file = join(this.repo, '.telos/plans/bakery/journal.jsonl');
     if (!existsSync(file)) return [];
@@ -226,16 +310,18 @@ export class PlanWorld {
   /** Looks at a plan that has been carried out, from outside. What is wrong is added to `problems`. */
   verify(): void {
     const wrong = (what: string): void => void this.problems.push(what);
+    const last = this.journal().at(-1);
+    if (last?.type !== 'finished') {
+      wrong(`it did not come to its end: ${JSON.stringify(last)}`);
+      return;
+    }
     if (this.personsState() !== this.#before)
       wrong("I3: the person's files, index, HEAD, stash or refs changed");
     const format =
       '%H %T %(trailers:key=Telos-Story,valueonly,separator=%x2C) | %(trailers:key=Telos-Part,valueonly,separator=%x2C)';
     const log = this.git('log', '--reverse', `--format=${format}`, `${this.#base}..telos/bakery`).split('\n');
     const commits = log.map(line => /^(\S+) (\S+) (\S*) ?\| ?(\S*)$/.exec(line)?.slice(1) ?? [line]);
-    const ids = Array.from(
-      { length: this.stories },
-      (_, index) => `US-${String(index + 1).padStart(3, '0')}`,
-    );
+    const ids = [...this.stories.keys()];
     const lines = this.journal();
     for (const id of ids) {
       const [own, parts] = [
@@ -243,13 +329,22 @@ export class PlanWorld {
         commits.filter(([, , , part]) => part === id),
       ];
       if (own.length !== 1) wrong(`I1: ${id} has ${own.length} commits`);
-      const wanted = scriptOf(Number(id.slice(3))).filter(({ items }) => items).length;
+      const wanted = this.#attemptsOf(id).filter(({ items }) => items).length;
       if (parts.length !== wanted) wrong(`I1: ${id} has ${parts.length} parts, not ${wanted}`);
       for (const [commit = '', tree = ''] of [...own, ...parts])
         this.#verifyCommit(id, commit, tree, lines, wrong);
     }
     this.#verifyFiles(ids, wrong);
     this.#verifyJournal(lines, ids, wrong);
+    this.#verifyKept(wrong);
+    const left = this.leftProcesses();
+    if (left.length > 0) wrong(`I8: ${left.length} processes are left`);
+    if (this.git('worktree', 'list').split('\n').length !== 1) wrong('work trees are left');
+    this.git('fsck', '--no-dangling', '--connectivity-only');
+  }
+
+  /** Work that lay in a slot is in a commit, and what was paid was not paid again. */
+  #verifyKept(wrong: (what: string) => void): void {
     const objects = new Set(
       this.git('rev-list', '--objects', '--all')
         .split('\n')
@@ -259,12 +354,13 @@ export class PlanWorld {
     const paid = this.paidFor();
     for (const [key, times] of this.#ended)
       if ((paid.get(key) ?? 0) > times) wrong(`I7: ${key} was paid again after it had ended`);
-    const repeated = [...paid.values()].reduce((sum, times) => sum + times - 1, 0);
-    if (repeated > this.kills) wrong(`I7: ${repeated} steps were paid again after ${this.kills} kills`);
-    const left = this.leftProcesses();
-    if (left.length > 0) wrong(`I8: ${left.length} processes are left`);
-    if (this.git('worktree', 'list').split('\n').length !== 1) wrong('work trees are left');
-    this.git('fsck', '--no-dangling', '--connectivity-only');
+    const mostRepeated = this.kills * this.order.slots;
+    if (this.repeated > mostRepeated)
+      wrong(`I7: ${this.repeated} steps were paid again after ${this.kills} kills`);
+  }
+
+  #attemptsOf(id: string): readonly ScriptedAttempt[] {
+    return this.stories.get(id)?.attempts ?? [];
   }
 
   /** Processes that runners of this world have started. */
@@ -296,7 +392,7 @@ export class PlanWorld {
   #verifyFiles(ids: readonly string[], wrong: (what: string) => void): void {
     const wanted = new Map<string, string>();
     for (const id of ids)
-      for (const attempt of scriptOf(Number(id.slice(3))))
+      for (const attempt of this.#attemptsOf(id))
         for (const [name, text] of Object.entries(attempt.denied ? {} : attempt.files))
           wanted.set(name, text);
     const changed = this.git('diff', '--name-only', this.#base, 'telos/bakery').split('\n').sort();
@@ -332,18 +428,6 @@ export class PlanWorld {
     for (const { pid } of this.leftProcesses()) process.kill(pid, 'SIGKILL');
     this.folder.remove();
   }
-}
-
-/** Every fifth story is denied once, every sixth passes in two parts, every seventh leaves a process running. */
-export function scriptOf(number: number): ScriptedAttempt[] {
-  const text = (what: string): string => `${`story ${number} ${what}. `.repeat(40).trimEnd()}\n`;
-  const whole: ScriptedAttempt = {
-    files: { [`story/${number}.txt`]: text('whole'), [`story/deep/${number}/b.txt`]: text('deep') },
-    ...(number % 7 === 0 && { leaves: true }),
-  };
-  if (number % 5 === 0) return [{ files: { [`story/${number}.txt`]: text('wrong') }, denied: true }, whole];
-  if (number % 6 === 0) return [{ files: { [`story/${number}-part.txt`]: text('part') }, items: [1] }, whole];
-  return [whole];
 }
 
 function writeAll(folder: string, files: Readonly<Record<string, string>>): void {

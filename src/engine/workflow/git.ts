@@ -6,7 +6,6 @@ import { spawn } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { TelosError } from '../errors.ts';
-import type { FaultPoint } from './journal.ts';
 
 export interface GitAnswer {
   stdout: string;
@@ -72,26 +71,20 @@ interface Place {
 export class Git {
   readonly dir: string;
   readonly #env: Environment;
-  readonly #point: FaultPoint;
   readonly #place: Place | undefined;
   /** Asked once for all work trees. */
   #asked: { identity?: Promise<Environment> } = {};
 
   /** `dir` lies in the repository. With a `place`, every call works on that work tree, whatever a `.git` file there says. */
-  constructor(
-    dir: string,
-    env: Environment = process.env,
-    { point = () => {}, place }: { point?: FaultPoint; place?: Place } = {},
-  ) {
+  constructor(dir: string, env: Environment = process.env, place?: Place) {
     this.dir = dir;
     this.#env = env;
-    this.#point = point;
     this.#place = place;
   }
 
   /** Returns the same for another work tree of the repository, whose own folder below `.git` is known. */
   at(place: Place): Git {
-    const git = new Git(place.workTree, this.#env, { point: this.#point, place });
+    const git = new Git(place.workTree, this.#env, place);
     git.#asked = this.#asked;
     return git;
   }
@@ -99,9 +92,7 @@ export class Git {
   /** Throws TelosError `config` if git cannot be started, runs for too long, or ends with a code that is not allowed. */
   async run(args: readonly string[], { input, allow = [] }: GitCall = {}): Promise<GitAnswer> {
     const [name = ''] = args;
-    this.#point(`git ${name} before`);
     const answer = await this.#call(args, input);
-    this.#point(`git ${name} after`);
     if (answer.code === 0 || allow.includes(answer.code)) return answer;
     const said = answer.stderr.trim().split('\n').at(-1) || `it ended with ${answer.code}`;
     throw new TelosError(

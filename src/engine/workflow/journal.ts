@@ -12,9 +12,6 @@ import { jsonLine, linesFrom, readLines } from '../files/jsonLines.ts';
 import { describeFileError } from '../files/paths.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
 
-/** Called before and after each act that a crash could tear, with its name. Tests end the process there. */
-export type FaultPoint = (name: string) => void;
-
 /** A journal of a plan of a thousand stories has some megabytes. */
 const mostBytes = 512 * 1024 * 1024;
 /** Longest text in a line. Whole outputs are in files of their own. In characters. */
@@ -28,26 +25,19 @@ export class Journal {
   readonly file: string;
   readonly #lines: JournalLine[];
   readonly #handle: FileHandle;
-  readonly #point: FaultPoint;
   #size: number;
   #broken = false;
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(
-    file: string,
-    handle: FileHandle,
-    read: { lines: JournalLine[]; size: number },
-    point: FaultPoint,
-  ) {
+  private constructor(file: string, handle: FileHandle, read: { lines: JournalLine[]; size: number }) {
     this.file = file;
     this.#handle = handle;
     this.#lines = read.lines;
     this.#size = read.size;
-    this.#point = point;
   }
 
   /** Creates a missing file. Closes a last line that a crash tore. Throws TelosError `config` if it cannot be read and written. */
-  static async open(file: string, { point = () => {} }: { point?: FaultPoint } = {}): Promise<Journal> {
+  static async open(file: string): Promise<Journal> {
     try {
       const isNew = (await stat(file).catch(() => undefined)) === undefined;
 
@@ -56,7 +46,7 @@ export class Journal {
       if (isNew) await syncFolder(dirname(file));
       const text = (await handle.readFile()).toString('utf8');
       const size = (await handle.stat()).size;
-      const journal = new Journal(file, handle, { lines: linesOf(text), size }, point);
+      const journal = new Journal(file, handle, { lines: linesOf(text), size });
       if (text !== '' && !text.endsWith('\n')) await journal.#write('\n');
       return journal;
     } catch (error) {
@@ -82,14 +72,12 @@ export class Journal {
   async #append(event: PlanEvent): Promise<JournalLine> {
     const seq = (this.#lines.at(-1)?.seq ?? 0) + 1;
     const line: JournalLine = { seq, ts: new Date().toISOString(), ...shortened(event) };
-    this.#point(`journal ${event.type} before`);
     try {
       await this.#write(`${JSON.stringify(line)}\n`);
     } catch (error) {
       throw unwritable(this.file, error);
     }
     this.#lines.push(line);
-    this.#point(`journal ${event.type} after`);
     return line;
   }
 
