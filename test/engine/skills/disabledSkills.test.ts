@@ -8,7 +8,7 @@ import { pickableSkills } from '../../../src/extension/skills/skillFiles.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 const skill = (description: string): string => `---\ndescription: ${description}\n---\nDo it.\n`;
-const signal = AbortSignal.timeout(20_000);
+const { signal } = new AbortController();
 
 describe('a disabled skill', () => {
   let folder: TempFolder;
