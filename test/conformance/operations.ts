@@ -2,6 +2,7 @@
 import { CannotJudge } from '../harness/report.ts';
 import type { ConformanceCase } from './caseFile.ts';
 import type { CaseWorld } from './caseWorld.ts';
+import { waiting } from './contradictions.ts';
 import type { Observed } from './expectations.ts';
 import { agentOperations } from './ops/agents.ts';
 import { commandLineOperations } from './ops/commandLine.ts';
@@ -24,15 +25,14 @@ import { workflowOperations } from './ops/workflow.ts';
 export type Operation = (testCase: ConformanceCase, world: CaseWorld) => Promise<Observed>;
 export type Operations = Readonly<Record<string, Operation>>;
 
-const notBuilt: Operation = async () => {
-  throw new CannotJudge('this part of the product is not built yet');
-};
-
-/** What belongs to the Discord bot, which is not built yet; these cases are not judged. */
-export const later: readonly string[] = ['split_message'];
+const wait =
+  (reason: string): Operation =>
+  async () => {
+    throw new CannotJudge(reason);
+  };
 
 export const operations: Operations = {
-  ...Object.fromEntries(later.map(name => [name, notBuilt])),
+  ...Object.fromEntries(Object.entries(waiting).map(([name, reason]) => [name, wait(reason)])),
   ...skillOperations,
   ...agentOperations,
   ...configOperations,
