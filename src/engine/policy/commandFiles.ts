@@ -4,7 +4,8 @@
  */
 
 import { isFile, type MeantFile, type MeantFolders, meantFile, ownScript } from '../tools/tool.ts';
-import { readLine, type ShellToken, signs } from './shellWords.ts';
+import { signs } from './shellSigns.ts';
+import { readLine, type ShellToken } from './shellWords.ts';
 
 export interface MeantCommand {
   /** The line as it is to run. */

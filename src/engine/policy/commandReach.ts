@@ -18,7 +18,8 @@ import {
   simpleCommands,
   withoutBraces,
 } from './shellCommands.ts';
-import { readLine, shellText, signs } from './shellWords.ts';
+import { shellText, signs } from './shellSigns.ts';
+import { readLine } from './shellWords.ts';
 
 /** Limits in characters, commands and words. No person writes or reads such a line. */
 const longestRead = 100_000;

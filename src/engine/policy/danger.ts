@@ -1,24 +1,17 @@
 /** Reads from the words of a command what a person should know before it runs, and what no answer allows. */
 import { basename } from 'node:path';
 import { type Danger, type DangerKind, dangerKinds } from '../../protocol/run.ts';
-import { realPlace } from '../files/paths.ts';
 import { linesThatRun, type ReadCommand, type ReadLine, type ReadWord } from './commandReach.ts';
-import { foldedPath, LinkFollower, relationOf, type Segments, writtenSegments } from './reach.ts';
-import { signs } from './shellWords.ts';
+import { gitDangers } from './gitCommands.ts';
+import programs from './programs.json' with { type: 'json' };
+import { isPrecious, type PlaceKind, placeOf, type Surroundings } from './reach.ts';
+import { signs } from './shellSigns.ts';
 
 export interface CommandDanger {
   /** Worst first. Empty for a command that says nothing dangerous. */
   dangers: readonly Danger[];
   /** What of the system or of the home folder it would destroy. Such a command is refused. */
   destroys?: string;
-}
-
-/** Folders of a command. All absolute. */
-export interface Surroundings {
-  /** Where it runs. Real. */
-  folder: string;
-  workingDir: string;
-  home: string;
 }
 
 /** A sentence names no more than this many dangers. */
@@ -183,7 +176,7 @@ class DangerReader {
     if (name === 'dd')
       for (const word of texts)
         if (disk.test(word.replace(/^if=/, ''))) this.#add('device', word.replace(/^if=/, ''));
-    if (name === 'git') this.#git(texts);
+    if (name === 'git') for (const { kind, values } of gitDangers(texts)) this.#add(kind, ...values);
     this.#kill(name, operands);
     const publishing = publishedBy(name, texts);
     if (publishing) this.#add('publishes', publishing);
@@ -270,51 +263,6 @@ class DangerReader {
     }
   }
 
-  #git(texts: readonly string[]): void {
-    const at = commandAt(texts, /^(?:-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--config-env)$/);
-    const [verb = '', ...rest] = texts.slice(at);
-    const flags = rest.filter(word => word.startsWith('-'));
-    const others = rest.filter(word => !word.startsWith('-'));
-    const has = (...wanted: string[]): boolean =>
-      flags.some(flag => wanted.includes(flag.replace(/=.*/, '')));
-    const hasLetter = (letter: string): boolean =>
-      flags.some(flag => /^-[a-zA-Z]+$/.test(flag) && flag.includes(letter));
-    if (verb === 'push' && !has('--dry-run') && !hasLetter('n')) {
-      const refs = others.slice(1);
-      const forced = refs.find(ref => ref.startsWith('+'));
-      const isForced =
-        has('--force', '--force-with-lease', '--force-if-includes', '--mirror') || hasLetter('f');
-      const branch = forced ?? refs.find(ref => !ref.startsWith(':'));
-      if (isForced || forced)
-        this.#add(
-          'force-push',
-          ...(branch === undefined ? [] : [branch.replace(/^\+/, '').replace(/^.*:(?=.)/, '')]),
-        );
-      const gone = refs.filter(ref => /^:./.test(ref) || has('--delete') || hasLetter('d'));
-      for (const ref of has('--mirror', '--prune') ? [...gone, '*'] : gone)
-        this.#add('deletes-remote', ref.replace(/^:/, ''));
-    } else if (
-      (verb === 'rebase' && !has('--abort', '--quit', '--show-current-patch', '--edit-todo')) ||
-      /^(?:filter-branch|filter-repo|replace)$/.test(verb) ||
-      (verb === 'reflog' && /^(?:expire|delete)$/.test(others[0] ?? '')) ||
-      (verb === 'gc' && has('--prune') && !flags.includes('--prune=auto')) ||
-      (verb === 'update-ref' && flags.length > 0)
-    )
-      this.#add('rewrites-history', ...(verb === 'rebase' && others[1] ? [others[1]] : []));
-    else if (verb === 'clean' && !has('--dry-run') && !hasLetter('n')) this.#add('deletes-untracked');
-    else if (verb === 'reset' && has('--hard', '--merge', '--keep')) {
-      this.#add('discards');
-      if (/[~^@]|^[\da-f]{7,40}$/.test(others[0] ?? '')) this.#add('rewrites-history');
-    } else if (
-      (verb === 'checkout' && (has('--', '--force') || hasLetter('f') || others.includes('.'))) ||
-      (verb === 'restore' && (!has('--staged', '-S') || has('--worktree', '-W'))) ||
-      (verb === 'stash' && /^(?:drop|clear)$/.test(others[0] ?? ''))
-    )
-      this.#add('discards');
-    else if (verb === 'branch' && (hasLetter('D') || (has('--delete') && has('--force'))))
-      this.#add('deletes-branch', others[0] ?? '');
-  }
-
   #kill(name: string, operands: readonly ReadWord[]): void {
     const texts = operands.map(({ written }) => written);
     const named = texts.filter(word => !/^[-/]/.test(word));
@@ -353,50 +301,13 @@ export function behindCarriers(words: readonly ReadWord[]): (readonly ReadWord[]
   ];
 }
 
-/** Returns where the program's own command is, behind flags and the values of some. */
-function commandAt(texts: readonly string[], withValue: RegExp): number {
-  let at = 0;
-  while (at < texts.length && texts[at]!.startsWith('-')) at += withValue.test(texts[at]!) ? 2 : 1;
-  return at;
-}
-
-/** By program: the words after it that publish, as one or two words. */
-const publishing: Readonly<Record<string, RegExp>> = {
-  npm: /^(?:publish|unpublish|deprecate|dist-tag (?:add|rm)|access|owner)\b/,
-  pnpm: /^(?:publish|unpublish)\b/,
-  yarn: /^(?:publish|npm publish)\b/,
-  bun: /^publish\b/,
-  cargo: /^(?:publish|yank)\b/,
-  gem: /^(?:push|yank)\b/,
-  docker: /^(?:push|image push|manifest push|compose push)\b/,
-  podman: /^(?:push|image push|manifest push)\b/,
-  nerdctl: /^push\b/,
-  helm: /^push\b/,
-  gh: /^(?:release (?:create|upload|edit|delete)|repo (?:create|delete|edit|archive)|gist create|pr merge)\b/,
-  twine: /^upload\b/,
-  poetry: /^publish\b/,
-  uv: /^publish\b/,
-  hatch: /^publish\b/,
-  flit: /^publish\b/,
-  vsce: /^(?:publish|unpublish)\b/,
-  ovsx: /^publish\b/,
-  lerna: /^publish\b/,
-  mvn: /^deploy\b/,
-  dotnet: /^nuget (?:push|delete)\b/,
-  nuget: /^(?:push|delete)\b/,
-  goreleaser: /^release\b/,
-  'semantic-release': /^/,
-  vercel: /^(?:deploy\b|$)/,
-  netlify: /^deploy\b/,
-  wrangler: /^(?:deploy|publish)\b/,
-  firebase: /^deploy\b/,
-  fly: /^deploy\b/,
-  flyctl: /^deploy\b/,
-};
+/** By program: the words after it that publish. The list is empty if the program does nothing else; an empty word is the program alone. */
+const publishing: Readonly<Record<string, readonly string[]>> = programs.publish;
 
 /** Returns the words that publish, such as `npm publish`; undefined for a command that does not, or only tries. */
 function publishedBy(name: string, texts: readonly string[]): string | undefined {
-  const wanted = Object.hasOwn(publishing, name) ? publishing[name] : undefined;
+  const words = Object.hasOwn(publishing, name) ? publishing[name] : undefined;
+  const wanted = words && new RegExp(`^(?:${words.map(one => (one ? `${one}\\b` : '$')).join('|')})`);
   if (
     !wanted ||
     texts.some(word => /^(?:--dry-run|--help|-h|--snapshot|--skip-publish)(?:=true)?$/.test(word))
@@ -405,61 +316,6 @@ function publishedBy(name: string, texts: readonly string[]): string | undefined
   const own = texts.filter(word => !word.startsWith('-'));
   const found = wanted.exec(own.slice(0, 2).join(' '));
   // A flag with a value of its own may stand before the command.
-  const later = own
-    .slice(1)
-    .find(word => wanted.test(word) && wanted.source.length > 1 && texts[0]?.startsWith('-'));
+  const later = own.slice(1).find(word => words.length > 0 && wanted.test(word) && texts[0]?.startsWith('-'));
   return found ? [name, found[0]].filter(Boolean).join(' ') : later && `${name} ${later}`;
-}
-
-type PlaceKind = 'inside' | 'outside' | 'unknown' | 'home' | 'system';
-
-/** Top folders without which a system does not start, or people lose what is theirs. */
-const systemFolders =
-  /^\/(?:$|(?:bin|boot|dev|etc|home|lib\d*|libx?32|opt|proc|root|run|sbin|srv|sys|usr|usr\/(?:bin|lib|sbin|local)|var|var\/lib|system|library|applications|users|volumes|private|private\/(?:etc|var)|cores|windows|nix|snap)\/$)/;
-
-/** Returns where a path is that would be deleted. `system` is the root or one of the system's own folders, `home` a home folder or one above it, or all in these. */
-function placeOf(value: string, folder: string, { workingDir, home, folder: own }: Surroundings): PlaceKind {
-  if (/^[a-z]:[\\/.*\ue001]*$/i.test(value)) return 'system';
-  const base = /^[/\ue000]/.test(folder) ? folder : `${own}/${folder}`;
-  const isUnknown = value.startsWith(signs.any);
-  const written = writtenSegments(value, /^[/\ue000]/.test(value) ? [] : writtenSegments(base));
-  const isContent = /^[.*?\ue001\ue002]*$/.test(value.slice(value.lastIndexOf('/') + 1));
-  const meanings = meaningsOf(written, isContent);
-  const homes = [home, realPlace(home) ?? home].map(path => foldedPath(writtenSegments(path)));
-  for (const meaning of meanings.map(trimmed)) {
-    const path = foldedPath(meaning);
-    if (systemFolders.test(path) || (meaning.length === 1 && hasPattern(path))) return 'system';
-    if (homes.some(one => isAtOrAbove(path, one))) return 'home';
-  }
-  if (isUnknown) return 'unknown';
-  const roots = [workingDir, realPlace(workingDir) ?? workingDir, own].map(path =>
-    foldedPath(writtenSegments(path)),
-  );
-  const isInside = meanings.every(meaning =>
-    roots.some(root => relationOf(foldedPath(meaning), root) === 'below'),
-  );
-  return isInside ? 'inside' : 'outside';
-}
-
-const isPrecious = (kind: PlaceKind): boolean => kind === 'system' || kind === 'home';
-const hasPattern = (path: string): boolean => path.includes(signs.star) || path.includes(signs.one);
-
-/** Returns true if the path is the place, or a folder above it, also by its pattern. */
-function isAtOrAbove(path: string, place: string): boolean {
-  const relation = relationOf(path, place);
-  const isAsDeep = path.split('/').length <= place.split('/').length;
-  return relation === 'above' || (relation === 'below' && isAsDeep);
-}
-
-/** Follows the links of the folders above, and a link itself only if what is in it would go. */
-function meaningsOf(written: Segments, isContent: boolean): Segments[] {
-  const follower = new LinkFollower();
-  if (isContent) return follower.meaningsOf(written);
-  return follower.meaningsOf(written.slice(0, -1)).map(above => [...above, ...written.slice(-1)]);
-}
-
-/** Returns the path without a last name that is any name. */
-function trimmed(path: Segments): Segments {
-  const isAny = /^[.\ue001\ue002]*[\ue001\ue002][.\ue001\ue002]*$/.test(path.at(-1) ?? '');
-  return isAny ? path.slice(0, -1) : path;
 }

@@ -13,7 +13,7 @@ import {
   withoutPercents,
   writtenSegments,
 } from './reach.ts';
-import { signs } from './shellWords.ts';
+import { signs } from './shellSigns.ts';
 
 export interface McpReach extends Reach {
   /** The web addresses that the input names. */

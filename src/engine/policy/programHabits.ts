@@ -2,7 +2,7 @@
 
 import programs from './programs.json' with { type: 'json' };
 import { wordsOf } from './readOnlyFlags.ts';
-import { signs } from './shellWords.ts';
+import { signs } from './shellSigns.ts';
 
 /** Programs that show or change only names. A folder passed to them does not expose its content. */
 const namesOnly = wordsOf(programs.showNames);

@@ -1,9 +1,10 @@
-/** Describes what a call could reach. The code that reads calls passes this to the code that checks them against prohibitions. */
+/** Describes what a call could reach, and where a path is that it would delete. The code that reads calls passes this to the code that checks them. */
 
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { matchesParts, type WildcardPart } from '../files/globPattern.ts';
+import { realPlace } from '../files/paths.ts';
 import { folded } from '../files/sensitiveNames.ts';
-import { signs } from './shellWords.ts';
+import { signs } from './shellSigns.ts';
 
 /** Consequence if a path touches a forbidden place: the call is refused, or asked about, or nothing happens. */
 export type Consequence = 'forbidden' | 'unclear' | 'nothing';
@@ -198,4 +199,70 @@ function linksIn(folder: string): readonly string[] {
   } catch {
     return [];
   }
+}
+
+/** Folders of a command. All absolute. */
+export interface Surroundings {
+  /** Where it runs. Real. */
+  folder: string;
+  workingDir: string;
+  home: string;
+}
+
+/** Where something is that a command would delete or move. */
+export type PlaceKind = 'inside' | 'outside' | 'unknown' | 'home' | 'system';
+
+/** Top folders without which a system does not start, or people lose what is theirs. */
+const systemFolders =
+  /^\/(?:$|(?:bin|boot|dev|etc|home|lib\d*|libx?32|opt|proc|root|run|sbin|srv|sys|usr|usr\/(?:bin|lib|sbin|local)|var|var\/lib|system|library|applications|users|volumes|private|private\/(?:etc|var)|cores|windows|nix|snap)\/$)/;
+
+/** Returns where a path is that would be deleted. `system` is the root or one of the system's own folders, `home` a home folder or one above it, or all in these. */
+export function placeOf(
+  value: string,
+  folder: string,
+  { workingDir, home, folder: own }: Surroundings,
+): PlaceKind {
+  if (/^[a-z]:[\\/.*\ue001]*$/i.test(value)) return 'system';
+  const base = /^[/\ue000]/.test(folder) ? folder : `${own}/${folder}`;
+  const isUnknown = value.startsWith(signs.any);
+  const written = writtenSegments(value, /^[/\ue000]/.test(value) ? [] : writtenSegments(base));
+  const isContent = /^[.*?\ue001\ue002]*$/.test(value.slice(value.lastIndexOf('/') + 1));
+  const meanings = meaningsOf(written, isContent);
+  const homes = [home, realPlace(home) ?? home].map(path => foldedPath(writtenSegments(path)));
+  for (const meaning of meanings.map(trimmed)) {
+    const path = foldedPath(meaning);
+    if (systemFolders.test(path) || (meaning.length === 1 && hasPattern(path))) return 'system';
+    if (homes.some(one => isAtOrAbove(path, one))) return 'home';
+  }
+  if (isUnknown) return 'unknown';
+  const roots = [workingDir, realPlace(workingDir) ?? workingDir, own].map(path =>
+    foldedPath(writtenSegments(path)),
+  );
+  const isInside = meanings.every(meaning =>
+    roots.some(root => relationOf(foldedPath(meaning), root) === 'below'),
+  );
+  return isInside ? 'inside' : 'outside';
+}
+
+export const isPrecious = (kind: PlaceKind): boolean => kind === 'system' || kind === 'home';
+const hasPattern = (path: string): boolean => path.includes(signs.star) || path.includes(signs.one);
+
+/** Returns true if the path is the place, or a folder above it, also by its pattern. */
+function isAtOrAbove(path: string, place: string): boolean {
+  const relation = relationOf(path, place);
+  const isAsDeep = path.split('/').length <= place.split('/').length;
+  return relation === 'above' || (relation === 'below' && isAsDeep);
+}
+
+/** Follows the links of the folders above, and a link itself only if what is in it would go. */
+function meaningsOf(written: Segments, isContent: boolean): Segments[] {
+  const follower = new LinkFollower();
+  if (isContent) return follower.meaningsOf(written);
+  return follower.meaningsOf(written.slice(0, -1)).map(above => [...above, ...written.slice(-1)]);
+}
+
+/** Returns the path without a last name that is any name. */
+function trimmed(path: Segments): Segments {
+  const isAny = /^[.\ue001\ue002]*[\ue001\ue002][.\ue001\ue002]*$/.test(path.at(-1) ?? '');
+  return isAny ? path.slice(0, -1) : path;
 }

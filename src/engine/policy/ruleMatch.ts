@@ -19,7 +19,7 @@ import {
   writtenSegments,
 } from './reach.ts';
 import { looseCommands, withoutBraces, wordsMatch, wordsOccur } from './shellCommands.ts';
-import { fileWildcards } from './shellWords.ts';
+import { fileWildcards } from './shellSigns.ts';
 import { hostAndPort, hostFits, type PolicySubject, type PolicySubjectOf } from './subject.ts';
 
 /** Returns true for a rule that allows exactly this call. */

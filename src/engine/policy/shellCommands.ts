@@ -1,5 +1,7 @@
 /** Reads commands from the tokens of a line: exactly for what is allowed, and generously for what is forbidden. */
-import { readLine, type ShellLine, shellText, signs } from './shellWords.ts';
+
+import { shellText, signs } from './shellSigns.ts';
+import { readLine, type ShellLine } from './shellWords.ts';
 
 export interface SimpleCommand {
   words: string[];

@@ -1,6 +1,7 @@
 /** Reads the commands of a line one by one where that needs no shell, and writes the line that is started from what was read. */
 import { reserved } from './shellCommands.ts';
-import { readLine, type ShellToken, signs } from './shellWords.ts';
+import { signs } from './shellSigns.ts';
+import { readLine, type ShellToken } from './shellWords.ts';
 
 /** One program with its words. Words contain `signs` around the names of variables whose values are not known here. */
 export interface Stage {

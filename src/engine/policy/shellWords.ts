@@ -1,39 +1,5 @@
 /** Splits a command line into tokens as a POSIX shell does. Every other reader of shell text is a filter over them. */
-
-/** Characters in `ShellWord.pattern` for the parts that a shell expands. No other text can be taken for them. */
-export const signs = {
-  /** Anything at all, including `/`: the result of a command, or an unknown variable. */
-  any: '\ue000',
-  /** `*`: anything within a name. */
-  star: '\ue001',
-  /** `?`, or a choice in brackets: one character. */
-  one: '\ue002',
-  /** Unquoted `{`, `,` and `}`. */
-  open: '\ue010',
-  comma: '\ue011',
-  close: '\ue012',
-  /** An unquoted `~` where a path can begin. */
-  tilde: '\ue013',
-  /** Around the name of a variable. */
-  variable: '\ue014',
-  end: '\ue015',
-} as const;
-
-/** Returns a pattern of file names, as search tools take it, with `signs`. */
-export const fileWildcards = (pattern: string): string =>
-  pattern
-    .replace(reservedSigns, signs.one)
-    .replaceAll('\\', '/')
-    .replace(/\*{2,}/g, signs.any)
-    .replaceAll('*', signs.star)
-    .replace(/\[[!^]?\]?[^\]]*\]|\?/g, signs.one)
-    .replaceAll('{', signs.open)
-    .replaceAll(',', signs.comma)
-    .replaceAll('}', signs.close);
-
-/** Returns a word as a shell would be given it, without its quotes. A part that only the shell will know becomes `$_`. */
-export const shellText = (text: string): string =>
-  text.replace(reservedSigns, sign => textOfSigns[sign] ?? '');
+import { reservedSigns, signs, withoutEscapes } from './shellSigns.ts';
 
 /** A line whose output becomes a part of a word. */
 export interface InnerLine {
@@ -75,20 +41,9 @@ export interface ShellLine {
 
 const operator = /;;&|;;|;&|&&|\|\||\|&|&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||[;&|()<>\n]/y;
 const name = /[A-Za-z_]\w*/y;
-const reservedSigns = /[\ue000-\ue01f]/g;
 /** Characters that mean more than themselves outside quotes. `%` does only in cmd. */
 const special = process.platform === 'win32' ? /[*?[\]{}!^%]/ : /[*?[\]{}!^]/;
 const control = /[\0-\x1f\x7f-\x9f]/;
-const textOfSigns: Readonly<Record<string, string>> = {
-  [signs.any]: '$_',
-  [signs.star]: '*',
-  [signs.one]: '?',
-  [signs.open]: '{',
-  [signs.comma]: ',',
-  [signs.close]: '}',
-  [signs.tilde]: '~',
-  [signs.variable]: '$',
-};
 /** Levels of substitutions within substitutions. */
 const deepest = 30;
 
@@ -447,23 +402,3 @@ class Reader {
     this.#inner = [];
   }
 }
-
-const lettersOf: Readonly<Record<string, string>> = {
-  n: '\n',
-  t: '\t',
-  r: '\r',
-  e: '\x1b',
-  a: '\x07',
-  b: '\b',
-};
-
-const withoutEscapes = (text: string): string =>
-  text.replace(
-    /\\(?:x([\da-fA-F]{1,2})|u([\da-fA-F]{1,4})|U([\da-fA-F]{1,6})|([0-7]{1,3})|(.))/gs,
-    (_, hex, short, long, octal, letter) => {
-      const digits = hex ?? short ?? long;
-      const code = digits === undefined ? Number.parseInt(octal ?? '', 8) : Number.parseInt(digits, 16);
-      if (Number.isNaN(code)) return lettersOf[letter] ?? letter;
-      return code > 0x10ffff ? signs.one : String.fromCodePoint(code).replace(reservedSigns, signs.one);
-    },
-  );

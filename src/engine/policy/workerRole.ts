@@ -8,9 +8,9 @@ import { folded, isInsideFolded } from '../files/sensitiveNames.ts';
 import { commandReach, linesThatRun } from './commandReach.ts';
 import { behindCarriers, programName } from './danger.ts';
 import { type Deny, deny, type PolicyContext } from './decision.ts';
-import { gitProblem, mentionsGit, steersGit, writesRepositories } from './gitWrites.ts';
+import { gitProblem, mentionsGit, steersGit, writesRepositories } from './gitCommands.ts';
 import { type FoldedPath, foldedPath, type NamedPath, relationOf, writtenSegments } from './reach.ts';
-import { signs } from './shellWords.ts';
+import { signs } from './shellSigns.ts';
 import type { PolicySubject, PolicySubjectOf } from './subject.ts';
 
 /** Texts within texts that are read. */

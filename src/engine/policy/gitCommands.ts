@@ -1,7 +1,8 @@
-/** Tells commands of Git that only look from those that write, lead to another repository, or start a program. */
+/** Reads commands of Git: those that only look, those that write, lead to another repository or start a program, and what would be lost for good. */
+import type { Danger } from '../../protocol/run.ts';
 import type { ReadWord } from './commandReach.ts';
 import { wordsOf } from './readOnlyFlags.ts';
-import { signs } from './shellWords.ts';
+import { signs } from './shellSigns.ts';
 
 /** Returns true for Git and for programs that do its work. `name` is that of a program, in small letters. */
 export const writesRepositories = (name: string): boolean =>
@@ -60,4 +61,61 @@ function isLook(verb: string, rest: readonly string[]): boolean {
   if (looks.has(verb)) return true;
   const first = Object.hasOwn(looksWith, verb) ? looksWith[verb] : undefined;
   return first?.test(rest[0] ?? '') === true;
+}
+
+/** Returns what the words of a Git command would lose for good, here or on a server. */
+export function gitDangers(texts: readonly string[]): Danger[] {
+  const found: Danger[] = [];
+  const add = (kind: Danger['kind'], ...values: string[]): void => void found.push({ kind, values });
+  const at = commandAt(texts);
+  const [verb = '', ...rest] = texts.slice(at);
+  const flags = rest.filter(word => word.startsWith('-'));
+  const others = rest.filter(word => !word.startsWith('-'));
+  const has = (...wanted: string[]): boolean => flags.some(flag => wanted.includes(flag.replace(/=.*/, '')));
+  const hasLetter = (letter: string): boolean =>
+    flags.some(flag => /^-[a-zA-Z]+$/.test(flag) && flag.includes(letter));
+  if (verb === 'push' && !has('--dry-run') && !hasLetter('n')) {
+    const refs = others.slice(1);
+    const forced = refs.find(ref => ref.startsWith('+'));
+    const isForced =
+      has('--force', '--force-with-lease', '--force-if-includes', '--mirror') || hasLetter('f');
+    const branch = forced ?? refs.find(ref => !ref.startsWith(':'));
+    if (isForced || forced)
+      add(
+        'force-push',
+        ...(branch === undefined ? [] : [branch.replace(/^\+/, '').replace(/^.*:(?=.)/, '')]),
+      );
+    const gone = refs.filter(ref => /^:./.test(ref) || has('--delete') || hasLetter('d'));
+    for (const ref of has('--mirror', '--prune') ? [...gone, '*'] : gone)
+      add('deletes-remote', ref.replace(/^:/, ''));
+  } else if (
+    (verb === 'rebase' && !has('--abort', '--quit', '--show-current-patch', '--edit-todo')) ||
+    /^(?:filter-branch|filter-repo|replace)$/.test(verb) ||
+    (verb === 'reflog' && /^(?:expire|delete)$/.test(others[0] ?? '')) ||
+    (verb === 'gc' && has('--prune') && !flags.includes('--prune=auto')) ||
+    (verb === 'update-ref' && flags.length > 0)
+  )
+    add('rewrites-history', ...(verb === 'rebase' && others[1] ? [others[1]] : []));
+  else if (verb === 'clean' && !has('--dry-run') && !hasLetter('n')) add('deletes-untracked');
+  else if (verb === 'reset' && has('--hard', '--merge', '--keep')) {
+    add('discards');
+    if (/[~^@]|^[\da-f]{7,40}$/.test(others[0] ?? '')) add('rewrites-history');
+  } else if (
+    (verb === 'checkout' && (has('--', '--force') || hasLetter('f') || others.includes('.'))) ||
+    (verb === 'restore' && (!has('--staged', '-S') || has('--worktree', '-W'))) ||
+    (verb === 'stash' && /^(?:drop|clear)$/.test(others[0] ?? ''))
+  )
+    add('discards');
+  else if (verb === 'branch' && (hasLetter('D') || (has('--delete') && has('--force'))))
+    add('deletes-branch', others[0] ?? '');
+  return found;
+}
+
+const withValue = /^(?:-C|-c|--git-dir|--work-tree|--namespace|--exec-path|--config-env)$/;
+
+/** Returns where Git's own command is, behind its flags and their values. */
+function commandAt(texts: readonly string[]): number {
+  let at = 0;
+  while (at < texts.length && texts[at]!.startsWith('-')) at += withValue.test(texts[at]!) ? 2 : 1;
+  return at;
 }
