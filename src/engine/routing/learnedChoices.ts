@@ -3,7 +3,8 @@ import { readFileSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
-import { eachWord, expectedShare, openGlossary, wordClass } from './language.ts';
+import { openGlossary } from './glossary.ts';
+import { eachWord, expectedShare, wordClass } from './language.ts';
 
 /** A skill that a person chose for a request. */
 export interface LearnedChoice extends SkillRef {

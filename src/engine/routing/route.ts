@@ -1,41 +1,30 @@
 /** Finds the skill that a request means, and says why: a name, the search index or the answer of a model. */
-import type { RouteChoice, RouteReason, SkillRef } from '../../protocol/run.ts';
+import type { SkillRef } from '../../protocol/run.ts';
 import type { RoutingMode } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Catalog } from '../skills/catalog.ts';
 import type { FileAgent } from '../skills/discover.ts';
-import { confidenceOf, leansBack, likely, same, sure } from './confidence.ts';
+import { confidenceOf, leansBack, same, sure } from './confidence.ts';
 import type { LearnedChoices } from './learnedChoices.ts';
 import { askModel, type Candidate } from './routeModel.ts';
-import { findSkill, type Match, matchExplicit, matchMisspelt, matchName } from './routeName.ts';
+import { findSkill, type Match, matchExplicit, matchName } from './routeName.ts';
+import {
+  byIndex,
+  byModel,
+  goOn,
+  indexMatch,
+  isSame,
+  type NextResult,
+  noMatch,
+  type RouteResult,
+  type Running,
+  refOf,
+  switched,
+  withRunnerUp,
+} from './routeResult.ts';
 import { type Ranked, SearchIndex } from './searchIndex.ts';
 import { TaughtLines } from './teaching.ts';
-
-/** The result if no skill fits well enough to run unasked. */
-export interface NoMatch {
-  agent: undefined;
-  skill: undefined;
-  /** Up to three skills that are likely, best first. Empty if none is. */
-  choices: readonly RouteChoice[];
-  /** The name of the first choice if the request has a misspelling of it. */
-  didYouMean?: string;
-  /** Every skill. Up to three that could have been meant come first. */
-  suggestions: readonly SkillRef[];
-}
-
-/** The result if a conversation without a skill goes on without one. */
-export interface WithoutSkill {
-  agent: undefined;
-  skill: undefined;
-  /** A skill that a person may choose instead. */
-  alsoFits: SkillRef | undefined;
-}
-
-/** `notice` says why the model could not be asked. The search index has then decided instead. */
-export type RouteResult = (Match | NoMatch) & { notice?: string };
-/** What the next message of a conversation runs with. */
-export type NextResult = (Match | NoMatch | WithoutSkill) & { notice?: string };
 
 /** The parts of a request that decide which skill runs. */
 export interface RouteRequest {
@@ -80,13 +69,9 @@ export interface Routing {
   provider?: RouterOptions['provider'];
 }
 
-/** What the conversation runs with: a skill, or `none` if it goes on without one. */
-export type Running = Match | 'none';
-
 /** If there are more skills than this, a model is shown only the index's best. A list of this length is cached. */
 const wholeManifest = 200;
 const shortlist = 60;
-const offered = 3;
 /** A running skill is left from this score and confidence on, with this lead over it as a share of the score. */
 const leaving = { score: 0.15, confidence: 0.5, lead: 0.5 };
 /** From here on another skill is offered beside the one that goes on. */
@@ -273,10 +258,6 @@ export async function routeRequest(
 const asked = (all: readonly FileAgent[], agentName: string | undefined): readonly FileAgent[] =>
   agentName === undefined ? all : all.filter(agent => agent.name === agentName);
 
-function isSame(one: Running | Candidate | undefined, other: Candidate | undefined): boolean {
-  return one !== undefined && one !== 'none' && one.agent === other?.agent && one.skill === other.skill;
-}
-
 /** Returns true if the index is sure of a skill other than the one whose everyday name is in the request. */
 function contradicts(named: Match, ranking: readonly Ranked[], confidence: number): boolean {
   const [first] = ranking;
@@ -291,20 +272,6 @@ function chosenBefore(ranking: readonly Ranked[]): Match | undefined {
     .filter(({ evidence }) => evidence.chosen >= same)
     .sort((a, b) => b.evidence.chosen - a.evidence.chosen);
   return found && { agent: found.agent, skill: found.skill, reason: { rule: 'learned' } };
-}
-
-const refOf = ({ agent, skill }: Candidate): SkillRef => ({ agent: agent.name, skill: skill.id });
-
-function switched(running: Running, match: Match): Match {
-  if (isSame(running, match)) return match;
-  const from = running === 'none' ? { agent: '', skill: '' } : refOf(running);
-  return { ...match, reason: { ...match.reason, switchedFrom: from } };
-}
-
-/** Returns a conversation's next step with what it runs with, and with another skill that fits about as well. */
-function goOn(running: Running, alsoFits?: SkillRef): Match | WithoutSkill {
-  if (running === 'none') return { agent: undefined, skill: undefined, alsoFits };
-  return { ...running, reason: { rule: 'continued', ...(alsoFits && { alsoFits }) } };
 }
 
 /**
@@ -324,78 +291,4 @@ function candidatesOf(
   const best = new Set<Candidate['skill']>(ranking.map(({ skill }) => skill));
   if (running && running !== 'none') best.add(running.skill);
   return choosable.filter(({ skill }) => best.has(skill));
-}
-
-function byIndex(
-  text: string,
-  agents: readonly FileAgent[],
-  ranking: readonly Ranked[],
-  confidence: number,
-): RouteResult {
-  const [best] = ranking;
-  if (best && confidence >= sure) return indexMatch(best, ranking);
-  return noMatch(text, agents, ranking, confidence);
-}
-
-function indexMatch(ranked: Ranked, ranking: readonly Ranked[]): Match {
-  const { agent, skill } = ranked;
-  const runnerUp = ranking.find(other => other !== ranked);
-  return { agent, skill, reason: withRunnerUp(indexReason(ranked), runnerUp) };
-}
-
-const indexReason = ({ score, words }: Ranked): RouteReason => ({
-  rule: 'index',
-  score: rounded(score),
-  matched: words.slice(0, 5).join(', '),
-});
-
-function withRunnerUp(reason: RouteReason, other: Ranked | undefined): RouteReason {
-  if (!other) return reason;
-  const { agent, skill, score } = other;
-  return { ...reason, runnerUp: { agent: agent.name, skill: skill.id, score: rounded(score) } };
-}
-
-const rounded = (score: number): number => Math.round(score * 1000) / 1000;
-
-const byModel = (candidate: Candidate): RouteChoice => choiceOf(candidate, { rule: 'model' });
-
-const choiceOf = ({ agent, skill }: Candidate, reason: RouteReason): RouteChoice => ({
-  agent: agent.name,
-  skill: skill.id,
-  description: skill.synopsis ?? skill.description,
-  reason,
-});
-
-function noMatch(
-  text: string,
-  agents: readonly FileAgent[],
-  ranking: readonly Ranked[],
-  confidence = 0,
-): NoMatch {
-  const misspelt = matchMisspelt(text, agents);
-  const best = ranking.slice(0, offered);
-  // A skill that shares only function words with the request is no likely one.
-  const likeliest = best.filter(({ words, evidence }) => words.length > 0 || evidence.chosen > 0);
-  const ranked = confidence >= likely ? likeliest.map(one => choiceOf(one, indexReason(one))) : [];
-  const first = misspelt ? [choiceOf(misspelt, misspelt.reason)] : [];
-  const choices = [
-    ...first,
-    ...ranked.filter(({ agent, skill }) => !first.some(one => one.agent === agent && one.skill === skill)),
-  ];
-  const leading = [...(misspelt ? [misspelt] : []), ...best];
-  const rest = agents.flatMap(agent =>
-    agent.skills
-      .filter(skill => !skill.isDisabled && !leading.some(other => other.skill === skill))
-      .map(skill => ({ agent, skill })),
-  );
-  const suggestions = [...new Set([...leading.map(({ skill }) => skill)])].flatMap(
-    skill => leading.find(one => one.skill === skill) ?? [],
-  );
-  return {
-    agent: undefined,
-    skill: undefined,
-    choices: choices.slice(0, offered),
-    ...(misspelt && { didYouMean: misspelt.skill.id }),
-    suggestions: [...suggestions, ...rest].map(refOf),
-  };
 }

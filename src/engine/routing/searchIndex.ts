@@ -5,16 +5,13 @@ import { setImmediate } from 'node:timers/promises';
 import type { FileAgent } from '../skills/discover.ts';
 import { type FileSkill, openSkill } from '../skills/skillFile.ts';
 import type { Evidence } from './confidence.ts';
+import { type Glossary, leastCorrected, openGlossary, typoShare } from './glossary.ts';
 import {
   eachWord,
   expectedShare,
-  type Glossary,
   isBrand,
   isOneEditAway,
-  leastCorrected,
   listedWords,
-  openGlossary,
-  typoShare,
   Vocabulary,
   wordClass,
 } from './language.ts';

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { loadConfig, type RoutingMode } from '../../../src/engine/config.ts';
 import type { CompletionRequest, Provider, StreamEvent } from '../../../src/engine/providers/provider.ts';
-import { type RouteResult, Router } from '../../../src/engine/routing/route.ts';
+import { Router } from '../../../src/engine/routing/route.ts';
 import { routingProvider } from '../../../src/engine/routing/routeModel.ts';
+import type { RouteResult } from '../../../src/engine/routing/routeResult.ts';
 import { discoverAgents, type FileAgent } from '../../../src/engine/skills/discover.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
