@@ -2,12 +2,8 @@
 
 import type { Ref } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import {
-  type ApprovalDecision,
-  type ApprovalRequest,
-  describeQuestion,
-  describeWhy,
-} from '../src/protocol/run.ts';
+import { describeQuestion, describeWhy } from '../src/protocol/describe.ts';
+import type { ApprovalDecision, ApprovalRequest } from '../src/protocol/run.ts';
 import { AgentCardView } from './agentCardView.tsx';
 import { t } from './host.ts';
 import { Icon } from './icons.tsx';

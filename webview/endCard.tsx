@@ -1,5 +1,7 @@
 /** Shows how a run ended, and what to do next if it did not end well. */
-import { describeRoute, type ErrorCode, type RunError, type SkillRef } from '../src/protocol/run.ts';
+
+import { describeRoute } from '../src/protocol/describe.ts';
+import type { ErrorCode, RunError, SkillRef } from '../src/protocol/run.ts';
 import { describeDay, describeLeft } from '../src/protocol/usage.ts';
 import type { ViewCommand } from '../src/protocol/webview.ts';
 import { post, t } from './host.ts';

@@ -2,7 +2,7 @@
 import { Component, type ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { AttachedName } from '../src/protocol/attachment.ts';
-import { describeRoute } from '../src/protocol/run.ts';
+import { describeRoute } from '../src/protocol/describe.ts';
 import { ApprovalCard } from './approvalCard.tsx';
 import { iconOf } from './attachments.tsx';
 import { EndCard } from './endCard.tsx';

@@ -1,16 +1,15 @@
 /** Words what the view shows and what a screen reader announces: whole sentences, no tokens, no code. Pure. */
-import {
-  type ApprovalDecision,
-  type ApprovalScope,
-  describeQuestion,
-  describeRoute,
-  describeWhy,
-  type RouteReason,
-  type RunEvent,
-  type RunMode,
-  type ToolCall,
-  type ToolResult,
-  type Usage,
+
+import { describeQuestion, describeRoute, describeWhy } from '../src/protocol/describe.ts';
+import type {
+  ApprovalDecision,
+  ApprovalScope,
+  RouteReason,
+  RunEvent,
+  RunMode,
+  ToolCall,
+  ToolResult,
+  Usage,
 } from '../src/protocol/run.ts';
 import { shortened } from '../src/protocol/text.ts';
 import { formatCost, formatDuration } from '../src/protocol/usage.ts';

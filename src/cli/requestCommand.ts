@@ -5,15 +5,8 @@ import { TelosError } from '../engine/errors.ts';
 import { type Human, yesToAll } from '../engine/human.ts';
 import type { RunRequest } from '../engine/run/request.ts';
 import { Telos } from '../engine/telos.ts';
-import {
-  describeRoute,
-  type RouteChoice,
-  type RouteReason,
-  type RunEvent,
-  type RunMode,
-  type RunOutcome,
-  type SkillRef,
-} from '../protocol/run.ts';
+import { describeRoute } from '../protocol/describe.ts';
+import type { RouteChoice, RouteReason, RunEvent, RunMode, RunOutcome, SkillRef } from '../protocol/run.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Conversation } from './conversation.ts';
 import { jsonPrinter, noMatchText, openTextPrinter } from './runPrinter.ts';

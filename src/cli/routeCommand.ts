@@ -7,7 +7,7 @@ import { resolve } from 'node:path';
 import { TelosError } from '../engine/errors.ts';
 import type { RouteFigures } from '../engine/routing/routeBenchmark.ts';
 import { Telos } from '../engine/telos.ts';
-import { describeRoute } from '../protocol/run.ts';
+import { describeRoute } from '../protocol/describe.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { errorText, table, terminalJson, terminalLine, terminalText } from './terminalText.ts';

@@ -1,15 +1,15 @@
 /** Shows a run on the terminal: the model's words on stdout as they come, everything else on stderr. */
 import { homedir } from 'node:os';
 import { isAbsolute, relative } from 'node:path';
-import {
-  describeRoute,
-  type RunError,
-  type RunEvent,
-  type RunOutcome,
-  type SkillRef,
-  type ToolCall,
-  type ToolResult,
-  type Usage,
+import { describeRoute } from '../protocol/describe.ts';
+import type {
+  RunError,
+  RunEvent,
+  RunOutcome,
+  SkillRef,
+  ToolCall,
+  ToolResult,
+  Usage,
 } from '../protocol/run.ts';
 import { counted, grouped } from '../protocol/text.ts';
 import { addedUsage, formatCost, formatDuration } from '../protocol/usage.ts';

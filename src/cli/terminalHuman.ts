@@ -3,13 +3,8 @@
 import { createInterface } from 'node:readline';
 import { type Human, nobody } from '../engine/human.ts';
 import { type AgentCard, describeCard, switchableLines } from '../protocol/agentCard.ts';
-import {
-  type ApprovalDecision,
-  type ApprovalRequest,
-  type ApprovalScope,
-  describeDanger,
-  describeQuestion,
-} from '../protocol/run.ts';
+import { describeDanger, describeQuestion } from '../protocol/describe.ts';
+import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../protocol/run.ts';
 import { abortOnInterrupt, dropTypedAhead, isKeyInput, type Terminal } from './terminal.ts';
 import { exactText, remedyText, terminalText } from './terminalText.ts';
 

@@ -1,11 +1,11 @@
 /**
  * Defines the data of a run, as it is sent between the engine and every frontend.
- * Types and constants only: the host, the chat view, the command line and a log reader share them.
+ * Types and constants only: the host, the chat view, the command line and a log reader share them. `describe.ts` puts them into words.
  */
 
 import type { AgentCard } from './agentCard.ts';
 import type { AttachedName } from './attachment.ts';
-import { english, type Say, type Sentence, spoken } from './text.ts';
+import type { Sentence } from './text.ts';
 
 /** An object that survives JSON.stringify. Tool inputs and schemas are such objects. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -343,122 +343,3 @@ export type RunEvent =
       /** Set for a cancelled run that was not stopped by a person: the program in which it ran ended. */
       interrupted?: boolean;
     };
-
-/** Returns the sentence that every frontend shows for a choice: "kickoff (kairos): named in your request". */
-export function describeRoute(agent: string, skill: string, reason: RouteReason, say: Say = english): string {
-  if (reason.rule === 'without_skill') return describeReason(reason, say);
-  if (reason.rule === 'continued') return say('continuing with {0} ({1})', skill, agent);
-  return say('{0} ({1}): {2}', skill, agent, describeReason(reason, say));
-}
-
-function describeReason(reason: RouteReason, say: Say): string {
-  switch (reason.rule) {
-    case 'chosen':
-      return say('chosen by you');
-    case 'learned':
-      return say('chosen by you for these words before');
-    case 'explicit':
-      return reason.matched ? say('requested as {0}', reason.matched) : say('requested by name');
-    case 'misspelt':
-      return say('named like “{0}” in your request', reason.matched ?? '');
-    case 'name':
-      return say('named in your request');
-    case 'index':
-      return reason.matched
-        ? say('best match for your words: {0}', reason.matched)
-        : say('best match for your words');
-    case 'model':
-      return say('chosen by the model');
-    case 'continued':
-      return '';
-    case 'without_skill':
-      return say('no skill: Telos looks for one');
-  }
-}
-
-/** Returns the question in the words of a person: "Run this command?", "Write README.md?". */
-export function describeQuestion(request: ApprovalRequest, say: Say = english): string {
-  const { tool, subject, card } = request;
-  const name = subject.slice(Math.max(subject.lastIndexOf('/'), subject.lastIndexOf('\\')) + 1) || subject;
-  switch (tool) {
-    case 'run_command':
-      return say('Run this command?');
-    case 'write_file':
-      return say('Write {0}?', name);
-    case 'edit_file':
-      return say('Change {0}?', name);
-    case 'read_file':
-      return say('Read {0}?', name);
-    case 'list_directory':
-    case 'glob':
-      return say('List the files in {0}?', name);
-    case 'search_files':
-      return say('Search in {0}?', name);
-    case 'fetch_url':
-      return say('Open {0}?', URL.canParse(subject) ? new URL(subject).host : subject);
-    case 'mcp_sign_in':
-      return say('Sign in?');
-    case 'mcp_servers': {
-      const [first, ...more] = card?.servers ?? [];
-      if (!first) return say('Start MCP servers?');
-      return more.length > 0
-        ? say('Start {0} MCP servers?', more.length + 1)
-        : say("Start MCP server '{0}'?", first.name);
-    }
-    default:
-      return say('Use {0}?', tool);
-  }
-}
-
-/** Returns why a person is asked: the dangers of a command, or else what the engine says. */
-export function describeWhy({ danger = [], sentences, reason }: ApprovalRequest, say: Say = english): string {
-  if (danger.length > 0) return danger.map(one => `${describeDanger(one, say)}.`).join(' ');
-  return sentences ? spoken(sentences, say) : reason;
-}
-
-/** Returns a danger in a sentence without a full stop: "Deletes ../other". */
-export function describeDanger({ kind, values }: Danger, say: Say = english): string {
-  const [name = ''] = values;
-  switch (kind) {
-    case 'device':
-      return say('Writes to the device {0}, or reads it whole', name);
-    case 'formats':
-      return say('Formats {0}', name);
-    case 'deletes-outside':
-      return say('Deletes {0}, outside the working folder', name);
-    case 'runs-download':
-      return say('Runs what it downloads');
-    case 'runs-unread':
-      return say('Runs text that is not in the command');
-    case 'deletes-folder':
-      return say('Deletes {0} and everything in it', name);
-    case 'deletes-found':
-      return say('Deletes what it finds in {0}', name);
-    case 'deletes-unknown':
-      return say('Deletes files that the command does not name');
-    case 'deletes-untracked':
-      return say('Deletes files that Git does not track');
-    case 'force-push':
-      return name
-        ? say('Overwrites the history of {0} on the server', name)
-        : say('Overwrites history on the server');
-    case 'deletes-remote':
-      return say('Deletes {0} on the server', name);
-    case 'rewrites-history':
-      return name ? say('Rewrites the history of {0}', name) : say('Rewrites the history of this repository');
-    case 'discards':
-      return say('Discards changes that are not committed');
-    case 'deletes-branch':
-      return say('Deletes the branch {0}, even if it is not merged', name);
-    case 'publishes':
-      return say('Publishes to others: {0}', name);
-    case 'kills':
-      return say('Ends every program named {0}', name);
-    case 'kills-chosen':
-      return say('Ends programs that the command does not name');
-    case 'privilege':
-      return say('Runs with the rights of another user ({0})', name);
-    case 'unread':
-      return say('Is too long to be checked');
-  }
-}

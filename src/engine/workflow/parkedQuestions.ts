@@ -1,7 +1,7 @@
 /** Asks the person during a story, and lets a question wait in the journal if nobody is there. */
 import { createHash } from 'node:crypto';
+import { describeWhy } from '../../protocol/describe.ts';
 import type { ParkedQuestion, PlanEvent } from '../../protocol/plan.ts';
-import { describeWhy } from '../../protocol/run.ts';
 import type { Human } from '../human.ts';
 
 export interface Parking {

@@ -5,8 +5,9 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { describeFlag, type RedFlag } from '../../protocol/agentCard.ts';
+import { describeDanger } from '../../protocol/describe.ts';
 import type { PlanCheck, PlanLimits, Story } from '../../protocol/plan.ts';
-import { type Danger, describeDanger } from '../../protocol/run.ts';
+import type { Danger } from '../../protocol/run.ts';
 import { codePointOf, unseen } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { makeOwnFolders, writeWhole } from '../files/atomicWrite.ts';

@@ -3,7 +3,8 @@
 import * as vscode from 'vscode';
 import { TelosError } from '../../engine/errors.ts';
 import type { Telos } from '../../engine/telos.ts';
-import { type ApprovalRequest, describeQuestion, type RunOutcome } from '../../protocol/run.ts';
+import { describeQuestion } from '../../protocol/describe.ts';
+import type { ApprovalRequest, RunOutcome } from '../../protocol/run.ts';
 import type { ChatInfo, ToHost, ToWebview } from '../../protocol/webview.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';

@@ -2,7 +2,8 @@
 import * as vscode from 'vscode';
 import type { RunRequest } from '../../engine/run/request.ts';
 import type { Selection } from '../../protocol/attachment.ts';
-import { describeRoute, type RunEvent } from '../../protocol/run.ts';
+import { describeRoute } from '../../protocol/describe.ts';
+import type { RunEvent } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeTold, escapeMarkdown, plainLabel } from '../base/labels.ts';
 import { descriptionOf, pickableSkills } from '../skills/skillFiles.ts';

@@ -5,13 +5,8 @@
 import * as vscode from 'vscode';
 import type { Human } from '../../engine/human.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
-import {
-  type ApprovalDecision,
-  type ApprovalRequest,
-  type ApprovalScope,
-  describeQuestion,
-  describeWhy,
-} from '../../protocol/run.ts';
+import { describeQuestion, describeWhy } from '../../protocol/describe.ts';
+import type { ApprovalDecision, ApprovalRequest, ApprovalScope } from '../../protocol/run.ts';
 import { plainLabel } from '../base/labels.ts';
 
 interface Answer extends vscode.QuickPickItem {

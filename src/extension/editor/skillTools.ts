@@ -1,6 +1,7 @@
 /** Offers skills where the editor itself runs things: as tools of its chat models, and as tasks. */
 import * as vscode from 'vscode';
-import { describeRoute, type RunEvent, type SkillRef } from '../../protocol/run.ts';
+import { describeRoute } from '../../protocol/describe.ts';
+import type { RunEvent, SkillRef } from '../../protocol/run.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeTold, escapeMarkdown, plainLabel } from '../base/labels.ts';
 import { descriptionOf, type PickableSkill, pickableSkills } from '../skills/skillFiles.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { dangerOf } from '../../../src/engine/policy/danger.ts';
-import { describeDanger } from '../../../src/protocol/run.ts';
+import { describeDanger } from '../../../src/protocol/describe.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 
 interface Case {
