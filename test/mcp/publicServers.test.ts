@@ -195,7 +195,10 @@ describe('a run with public MCP servers', () => {
     const turns = [[calls('1', 'echo', { message: 'a' }), done('tool_use')], ends];
     const { results, notices } = await run({ everything: local }, turns, unattended);
     assert.match(notices[0] ?? '', /continues without its MCP servers.*telos trust helper/);
-    assert.match(results[0]?.content ?? '', /^Unknown tool: echo/);
+    assert.match(
+      results[0]?.content ?? '',
+      /^The MCP servers of this agent are not connected\. Denied: .*telos trust helper/,
+    );
     const connected: Human = {
       ...nobody,
       approve: (request, signal) =>

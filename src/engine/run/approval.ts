@@ -4,10 +4,9 @@ import { sentence, spoken } from '../../protocol/text.ts';
 import { writeDiff } from '../changes/lineDiff.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { type Human, newToken } from '../human.ts';
-import { brokenRules, decide, planOnlyReads } from '../policy/decide.ts';
+import { decide, planOnlyReads } from '../policy/decide.ts';
 import type { Ask, Decision, PolicyContext } from '../policy/decision.ts';
 import { grantedVariables, recordAnswer, rememberRead } from '../policy/grants.ts';
-import { decideOnServers } from '../policy/serverPrograms.ts';
 import { isBuiltin } from '../policy/subject.ts';
 import { mapStrings } from '../redact.ts';
 import { inputProblem } from '../tools/builtin.ts';
@@ -143,28 +142,6 @@ export function* policyNotices({ rules }: PolicyContext): Generator<RunEvent, vo
   }
 }
 
-/** Returns true if the agent's MCP servers may be started and connected to. */
-export async function* mayConnectServers(
-  { human, policy }: Pick<ApprovalContext, 'human' | 'policy'>,
-  signal: AbortSignal,
-): AsyncGenerator<RunEvent, boolean> {
-  const broken = policy.rules?.read().broken;
-  if (broken !== undefined) {
-    yield* policyNotices(policy);
-    const message = `The run continues without its MCP servers. ${brokenRules(broken).reason}`;
-    yield { type: 'notice', level: 'warning', message };
-    return false;
-  }
-  const decision = await decideOnServers(policy);
-  if (decision.action === 'allow') return true;
-  const call: ToolCall = { id: 'mcp-servers', name: 'mcp_servers', input: {} };
-  const { refusal } = yield* askPerson(call, decision, { human, policy }, signal);
-  if (refusal === undefined) return true;
-  const message = `The run continues without its MCP servers. ${refusal}`;
-  yield { type: 'notice', level: 'warning', message };
-  return false;
-}
-
 /** Asks the person, then signs in at a server that requires it. Returns the reason if the person refuses. */
 export async function* signInAt(
   wanted: WantedSignIn,
@@ -218,7 +195,7 @@ export async function* signInAt(
  * Returns the reason of a refusal, or the command as the person has changed it. Neither stands for a plain yes.
  * The question is asked before its event is yielded, or an early answer would be lost.
  */
-async function* askPerson(
+export async function* askPerson(
   call: ToolCall,
   question: Ask,
   { human, policy }: Pick<ApprovalContext, 'human' | 'policy'>,

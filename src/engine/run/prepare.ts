@@ -35,6 +35,7 @@ import {
   withoutSkillPrompt,
 } from './prompt.ts';
 import { type Engine, type Run, type RunStep, wordsOf } from './request.ts';
+import type { ServerGate } from './serverGate.ts';
 
 /** Maximum number of files beside the skill that are listed for the model. */
 const maxResources = 100;
@@ -45,8 +46,8 @@ export interface PreparedRun {
   policy: PolicyContext;
   /** Starts the agent's MCP servers. Missing if the run uses none. */
   connect?: (signal: AbortSignal) => Promise<McpServers>;
-  /** Returns what the loop runs with. Call it once the servers are connected. */
-  spec(): RunSpec;
+  /** Returns what the loop runs with. `gate` holds the servers that are not connected yet. */
+  spec(gate?: ServerGate): RunSpec;
   /** Ends the servers. */
   close(): Promise<void>;
 }
@@ -87,8 +88,10 @@ async function prepareSkill(
   const typed = await keepTyping(policy, config.dataDir);
   const before = await reviewOf(policy);
   const isPlan = run.request.mode === 'plan';
-  const offered = (): readonly Tool[] =>
-    keptTools(disallowed, isPlan ? { tools: planTools, facts: new Map() } : servers?.merged());
+  const offered = (gate?: ServerGate): readonly Tool[] => [
+    ...keptTools(disallowed, isPlan ? { tools: planTools, facts: new Map() } : servers?.merged()),
+    ...(gate?.tools ?? []),
+  ];
   return {
     opening: [
       ...(isFirst ? placeOf(agent) : []),
@@ -105,8 +108,8 @@ async function prepareSkill(
           return servers;
         },
       }),
-    spec() {
-      const tools = offered().map(tool => tool.definition.name);
+    spec(gate) {
+      const tools = offered(gate).map(tool => tool.definition.name);
       return {
         ...loopFields(run, provider),
         maxRounds: config.maxRounds ?? skill.maxRounds ?? agent.maxRounds,
@@ -114,8 +117,9 @@ async function prepareSkill(
         skillDir: skill.dir,
         // Looked up in every round: a server may change its tools.
         get tools() {
-          return offered();
+          return offered(gate);
         },
+        gate,
         context: { ...folders, env, ripgrep, changes: changes.keeper(run.id), protectedDirs },
         policy,
       };
@@ -169,14 +173,15 @@ async function prepareStep(
         return servers;
       },
     }),
-    spec: () => ({
+    spec: gate => ({
       ...loopFields(run, provider),
       maxRounds: step.maxRounds,
       system: step.system,
       ...(skill && { skillDir: skill.dir }),
       get tools() {
-        return servers?.merged().tools ?? step.tools;
+        return [...(servers?.merged().tools ?? step.tools), ...(gate?.tools ?? [])];
       },
+      gate,
       context: { ...folders, env, ripgrep, protectedDirs, ...keeper },
       policy,
       mail,

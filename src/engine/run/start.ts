@@ -3,7 +3,6 @@
 import { placeOfSelection } from '../../protocol/attachment.ts';
 import type { RouteReason, RunError, RunEvent, RunOutcome } from '../../protocol/run.ts';
 import { Interruption, TelosError } from '../errors.ts';
-import type { Human } from '../human.ts';
 import { hiddenIn } from '../mcp/config.ts';
 import { createProvider } from '../providers/create.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -11,11 +10,12 @@ import { recordingProvider } from '../providers/recording.ts';
 import { routeRequest } from '../routing/route.ts';
 import type { Match } from '../routing/routeName.ts';
 import type { NoMatch, WithoutSkill } from '../routing/routeResult.ts';
-import { mayConnectServers, policyNotices, signInAt } from './approval.ts';
+import { policyNotices } from './approval.ts';
 import { runLoop } from './loop.ts';
 import { routingModel } from './meter.ts';
 import { type PreparedRun, prepareRun, workingDirOf } from './prepare.ts';
 import type { Engine, Run, RunRequest, RunStep } from './request.ts';
+import { ServerGate } from './serverGate.ts';
 
 interface Ending {
   outcome: RunOutcome;
@@ -52,8 +52,9 @@ export async function* startRun(
     try {
       yield* prepared.opening;
       yield* policyNotices(prepared.policy);
-      yield* openServers(prepared, run.human, signal);
-      ending = { outcome: yield* runLoop(prepared.spec(), signal) };
+      const gate = gateOf(prepared, run);
+      if (gate) yield* gate.start(signal);
+      ending = { outcome: yield* runLoop(prepared.spec(gate), signal) };
     } finally {
       await prepared.close();
     }
@@ -194,14 +195,5 @@ function routed(
   };
 }
 
-/** Asks for the agent's MCP servers, starts them, and signs in where that is needed. */
-async function* openServers(
-  { connect, policy }: PreparedRun,
-  human: Human,
-  signal: AbortSignal,
-): AsyncGenerator<RunEvent, void> {
-  if (!connect || !(yield* mayConnectServers({ human, policy }, signal))) return;
-  const { signIns, problems } = await connect(signal);
-  for (const wanted of signIns) yield* signInAt(wanted, { human, policy }, signal);
-  for (const message of problems) yield warning(message);
-}
+const gateOf = ({ connect, policy }: PreparedRun, { human }: Run): ServerGate | undefined =>
+  connect && new ServerGate({ connect, human, policy });

@@ -7,13 +7,8 @@ import { keepAdditions } from '../policy/grants.ts';
 import { reviewOf } from '../policy/question.ts';
 import { resolveCall } from '../policy/resolveCall.ts';
 import { type ToolContext, toolError } from '../tools/tool.ts';
-import {
-  type ApprovalContext,
-  type ApprovalOutcome,
-  approveCall,
-  type Granted,
-  signInAt,
-} from './approval.ts';
+import { type ApprovalContext, approveCall, type Granted, signInAt } from './approval.ts';
+import type { ServerGate } from './serverGate.ts';
 
 /** Everything that the calls of a run work with. */
 export interface ToolCallContext extends ApprovalContext {
@@ -22,6 +17,8 @@ export interface ToolCallContext extends ApprovalContext {
     'signal' | 'approvedSubject' | 'approvedFolder' | 'approvedLine' | 'onProgress' | 'askSignIn'
   >;
   messages: Message[];
+  /** Holds the MCP servers that are not connected yet. */
+  gate?: ServerGate | undefined;
 }
 
 /** Maximum size of one result that a model reads, in bytes. A longer one is cut to its head, its tail and the exact size. */
@@ -51,7 +48,7 @@ export async function* runTools(
     written: ToolCall,
     call: ToolCall,
     result: ToolResult,
-    { policy }: ApprovalOutcome,
+    { policy }: Partial<Pick<Granted, 'policy'>> = {},
   ): RunEvent => {
     results.set(written, result);
     return { type: 'tool_end', callId: call.id, name: call.name, result, ...(policy ? { policy } : {}) };
@@ -59,8 +56,17 @@ export async function* runTools(
   try {
     for (const written of calls) {
       signal.throwIfAborted();
-      const { call, notes } = resolveCall(written, run.tools, run.policy);
+      if (run.gate?.isFor(resolved(written, run).call, run.tools)) {
+        yield* settle(running, progress);
+        yield* run.gate.open(signal);
+      }
+      const { call, notes } = resolved(written, run);
       yield { type: 'tool_start', call };
+      const instead = run.gate?.resultFor(call, run.tools);
+      if (instead) {
+        yield end(written, call, instead);
+        continue;
+      }
       const outcome = yield* approveCall(call, run, signal);
       if (!outcome.granted) {
         yield end(written, call, toolError(outcome.refusal), outcome);
@@ -86,6 +92,9 @@ export async function* runTools(
     });
   }
 }
+
+const resolved = (written: ToolCall, { tools, policy }: ToolCallContext) =>
+  resolveCall(written, tools, policy);
 
 /** Returns the result with what ran in place of the model's words, and what of them had no effect. */
 function withNotes(result: ToolResult, notes: readonly string[]): ToolResult {

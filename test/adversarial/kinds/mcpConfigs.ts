@@ -1,5 +1,6 @@
 /** Cases on what an agent's mcp.json may ask for, and on servers that share a name. */
 import { join } from 'node:path';
+import { gateName } from '../../../src/engine/run/serverGate.ts';
 import type { ApprovalDecision, ApprovalRequest } from '../../../src/protocol/run.ts';
 import { type RunOptions, runAgent } from '../agentRun.ts';
 import { type CaseInput, type Fields, fieldsOf } from '../caseFile.ts';
@@ -74,7 +75,11 @@ export async function mcpJson(world: World, theCase: CaseInput): Promise<Seen> {
     return { allow: false, reason: 'No.' };
   };
   const options: RunOptions = input['surface'] === 'headless' ? { env } : { env, person: approve };
-  const run = await runAgent(world, [{ name: 'read_file', input: { path: 'a.txt' } }], options);
+  const calls = [
+    ...(asksFirst ? [{ name: gateName, input: {} }] : []),
+    { name: 'read_file', input: { path: 'a.txt' } },
+  ];
+  const run = await runAgent(world, calls, options);
   const said = noticesOf(run);
   const offered = offeredIn(run).map(({ name }) => name);
   const refused = /floor\.|continues without its MCP servers/.test(said);
@@ -99,7 +104,7 @@ export async function mcpJson(world: World, theCase: CaseInput): Promise<Seen> {
       check(
         'end',
         'the run goes on',
-        (completed(run) && /alpha/.test(run.results[0]?.content ?? '')) || said,
+        (completed(run) && /alpha/.test(run.results.at(-1)?.content ?? '')) || said,
       ),
       check(
         'secrets',

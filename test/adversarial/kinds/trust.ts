@@ -3,6 +3,7 @@ import { chmodSync, readFileSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '../../../src/engine/config.ts';
+import { gateName } from '../../../src/engine/run/serverGate.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import type { AgentCard } from '../../../src/protocol/agentCard.ts';
 import type { ApprovalRequest } from '../../../src/protocol/run.ts';
@@ -285,10 +286,11 @@ async function workspaceServers(world: World): Promise<Seen> {
   const folder = join(root, 'project');
   put(join(folder, '.claude/skills/x/SKILL.md'), '---\ndescription: X.\n---\nDo it.\n');
   const started = join(out, 'started');
+  const toolCalls = [{ id: 'toolu_0', name: gateName, input: {} }];
   const servers = { s: { command: 'sh', args: ['-c', `touch '${started}'`] } };
   for (const name of ['mcp.json', '.mcp.json'])
     put(join(folder, name), JSON.stringify({ mcpServers: servers }));
-  const model = await startAnthropicServer({ turns: [{ text: ['done'] }] });
+  const model = await startAnthropicServer({ turns: [{ toolCalls }, { text: ['done'] }] });
   const env = {
     ANTHROPIC_BASE_URL: model.url,
     ANTHROPIC_API_KEY: 'key-for-a-test',

@@ -1,0 +1,152 @@
+/**
+ * Connects to the MCP servers of a run. What the agent's card covers is connected to at the start; a question about the others waits
+ * until a call needs them.
+ */
+import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
+import { escapeInvisible } from '../files/plainText.ts';
+import { readMcpConfig } from '../mcp/config.ts';
+import type { McpServers } from '../mcp/servers.ts';
+import { brokenRules } from '../policy/decide.ts';
+import { decideOnServers } from '../policy/serverPrograms.ts';
+import { isBuiltin } from '../policy/subject.ts';
+import { type Tool, toolError, type WantedSignIn } from '../tools/tool.ts';
+import { type ApprovalContext, askPerson, policyNotices, signInAt } from './approval.ts';
+
+/** The tool that stands for the tools of servers that are not connected yet. */
+export const gateName = 'connect_mcp_servers';
+
+/** More names would only fill the description. */
+const mostNamed = 20;
+
+export interface GateParts extends Pick<ApprovalContext, 'human' | 'policy'> {
+  /** Starts the agent's MCP servers. */
+  connect(signal: AbortSignal): Promise<McpServers>;
+}
+
+export class ServerGate {
+  readonly #parts: GateParts;
+  readonly #names: readonly string[];
+  #servers: McpServers | undefined;
+  /** True while a question about all of the servers waits. */
+  #waits = false;
+  #signIns: readonly WantedSignIn[] = [];
+  #refusal: string | undefined;
+
+  constructor(parts: GateParts) {
+    this.#parts = parts;
+    const { mcpConfig } = parts.policy.agent ?? {};
+    this.#names = mcpConfig === undefined ? [] : [...readMcpConfig(mcpConfig).servers.keys()];
+  }
+
+  /** Connects if nobody need be asked. Where no person reads questions, there is nothing to wait for. */
+  async *start(signal: AbortSignal): AsyncGenerator<RunEvent, void> {
+    // Without a server, connecting only reports what is wrong in the file.
+    this.#waits = this.#names.length > 0 && (await this.#decide()).action === 'ask';
+    if (!this.#waits) yield* this.#connect(signal);
+    const { isAway } = this.#parts.human;
+    if (this.#isShut && (isAway || this.#brokenRules() !== undefined)) yield* this.open(signal);
+  }
+
+  /** Returns the tool that opens the gate. Empty if nothing waits for a yes. */
+  get tools(): readonly Tool[] {
+    return this.#isShut ? [gateTool(this.#names)] : [];
+  }
+
+  /** Returns true for a call that only a server behind the gate can answer. `tools` are those that the run has. */
+  isFor({ name, problem }: ToolCall, tools: readonly Tool[]): boolean {
+    if (!this.#isShut || problem !== undefined) return false;
+    return name === gateName || isUnknown(name, tools);
+  }
+
+  /** Asks the person, then connects and signs in. A refusal counts until the run ends. */
+  async *open(signal: AbortSignal): AsyncGenerator<RunEvent, void> {
+    if (this.#waits) {
+      this.#waits = false;
+      const refusal = yield* this.#ask(signal);
+      if (refusal !== undefined) {
+        this.#refusal = refusal;
+        const message = `The run continues without its MCP servers. ${refusal}`;
+        yield { type: 'notice', level: 'warning', message };
+        return;
+      }
+      yield* this.#connect(signal);
+    }
+    const { human, policy } = this.#parts;
+    const known = this.#servers?.problems.length ?? 0;
+    const wanted = this.#signIns;
+    this.#signIns = [];
+    for (const one of wanted) yield* signInAt(one, { human, policy }, signal);
+    yield* this.#problems(known);
+  }
+
+  /** Returns what the model is told in place of a call to a server that is not there. Undefined for any other call. */
+  resultFor({ name }: ToolCall, tools: readonly Tool[]): ToolResult | undefined {
+    if (this.#refusal !== undefined && (name === gateName || isUnknown(name, tools)))
+      return toolError(`The MCP servers of this agent are not connected. ${this.#refusal}`);
+    if (name !== gateName) return undefined;
+    const theirs = tools.filter(({ definition }) => this.#isTheirs(definition.name));
+    const names = theirs.map(({ definition }) => definition.name).join(', ');
+    const problems = this.#servers?.problems ?? [];
+    const content = [names && `Connected. New tools: ${names}.`, ...problems].filter(Boolean).join('\n');
+    return { content: content || 'The servers offer no tools.', isError: names === '' };
+  }
+
+  get #isShut(): boolean {
+    return this.#waits || this.#signIns.length > 0;
+  }
+
+  #isTheirs(name: string): boolean {
+    return this.#servers?.merged().facts.has(name) === true;
+  }
+
+  #decide() {
+    return decideOnServers(this.#parts.policy);
+  }
+
+  #brokenRules(): string | undefined {
+    const broken = this.#parts.policy.rules?.read().broken;
+    return broken === undefined ? undefined : brokenRules(broken).reason;
+  }
+
+  async *#ask(signal: AbortSignal): AsyncGenerator<RunEvent, string | undefined> {
+    const { human, policy } = this.#parts;
+    const broken = this.#brokenRules();
+    if (broken !== undefined) {
+      yield* policyNotices(policy);
+      return broken;
+    }
+    // A card that was accepted meanwhile covers the servers too.
+    const decision = await this.#decide();
+    if (decision.action === 'allow') return undefined;
+    const call: ToolCall = { id: 'mcp-servers', name: 'mcp_servers', input: {} };
+    return (yield* askPerson(call, decision, { human, policy }, signal)).refusal;
+  }
+
+  async *#connect(signal: AbortSignal): AsyncGenerator<RunEvent, void> {
+    this.#servers = await this.#parts.connect(signal);
+    this.#signIns = this.#servers.signIns;
+    yield* this.#problems(0);
+  }
+
+  *#problems(known: number): Generator<RunEvent, void> {
+    for (const message of this.#servers?.problems.slice(known) ?? [])
+      yield { type: 'notice', level: 'warning', message };
+  }
+}
+
+const isUnknown = (name: string, tools: readonly Tool[]): boolean =>
+  !isBuiltin(name) && !tools.some(({ definition }) => definition.name === name);
+
+function gateTool(servers: readonly string[]): Tool {
+  const named = servers.slice(0, mostNamed).map(name => escapeInvisible(name.slice(0, 60)));
+  const more = servers.length > named.length ? ` and ${servers.length - named.length} more` : '';
+  return {
+    definition: {
+      name: gateName,
+      description: `Connects to the MCP servers of this agent (${named.join(', ')}${more}), after the user was asked. Their tools are offered from then on. Call it before work that needs a tool of theirs.`,
+      inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+    },
+    access: 'execute',
+    execute: async () => toolError('The servers are not connected.'),
+  };
+}
