@@ -1,7 +1,7 @@
 /** Implements `telos-agent`: its arguments, and what each of its commands does and prints. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { TelosError } from '../engine/errors.ts';
+import { reasonOf, TelosError } from '../engine/errors.ts';
 import { type Human, yesToAll } from '../engine/human.ts';
 import { Telos } from '../engine/telos.ts';
 import { Orchestrator, type OrchestratorEvent, type RalphResult } from '../engine/workflow/orchestrator.ts';
@@ -208,7 +208,7 @@ function textAt(file: string | undefined): string {
   try {
     return readFileSync(file === '-' ? 0 : resolve(file ?? ''), 'utf8');
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = reasonOf(error);
     throw new TelosError('config', `The file ${file} could not be read: ${why}`);
   }
 }

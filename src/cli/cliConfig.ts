@@ -3,10 +3,11 @@
 import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Config, loadConfig } from '../engine/config.ts';
+import { describeFileError, isInside } from '../engine/files/paths.ts';
 import { isSecretName } from '../engine/redact.ts';
 import { projectFoldersAt } from '../engine/skills/workFolders.ts';
 import type { Terminal } from './terminal.ts';
-import { terminalText } from './terminalText.ts';
+import { errorText, terminalText } from './terminalText.ts';
 
 /** Options as they were given. Paths may be relative to the folder of the call. */
 export interface ConfigOptions {
@@ -60,6 +61,24 @@ export function configFor(options: ConfigOptions, terminal: Terminal): Config | 
   hideStartEnvironment(isSecretName);
   for (const problem of config.problems) terminal.say(terminal.style.yellow(terminalText(problem)));
   return config;
+}
+
+/**
+ * Returns the words of an error that no command expected. One of the file system is told without the system's call, and names the
+ * variable that sets another folder if it is in one of Telos's own.
+ */
+export function unexpectedText(error: unknown): string {
+  const path = error instanceof Error && 'path' in error ? error.path : undefined;
+  if (typeof path !== 'string') return errorText(error);
+  const { dataDir, configDir, skillsDir } = loadConfig();
+  const own = [
+    [dataDir, 'its data', 'TELOS_DATA_DIR'],
+    [configDir, 'its settings', 'TELOS_CONFIG_DIR'],
+    [skillsDir, 'your skills', 'TELOS_SKILLS_DIR'],
+  ] as const;
+  const [folder, what, variable] = own.find(([place]) => isInside(place, path)) ?? [];
+  const next = folder && ` Telos keeps ${what} in ${folder}; ${variable} sets another folder.`;
+  return terminalText(describeFileError(error, path) + (next ?? ''));
 }
 
 /** Index in /proc/self/stat, counted after the program's name in parentheses. */

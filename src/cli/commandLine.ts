@@ -16,7 +16,6 @@ import {
 } from './parser.ts';
 import { type RequestOptions, requestCommand } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
-import { errorText } from './terminalText.ts';
 
 const usageExitCode = 2;
 
@@ -56,7 +55,8 @@ export async function runCommandLine(args: readonly string[], packageFile: URL):
       return error.exitCode === 0 ? 0 : usageExitCode;
     }
     terminal.endLine();
-    terminal.say(`telos: ${errorText(error)}`);
+    const { unexpectedText } = await import('./cliConfig.ts');
+    terminal.say(`telos: ${unexpectedText(error)}`);
     return 1;
   } finally {
     terminal.flush();

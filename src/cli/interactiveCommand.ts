@@ -67,7 +67,8 @@ async function requestFrom(
   options: RequestOptions,
   dialog: Dialog,
 ): Promise<RunRequest | undefined> {
-  const agent = options.agent === undefined ? await chooseAgent(agents, dialog) : agents[0];
+  const usual = await telos.defaultAgent();
+  const agent = options.agent === undefined ? await chooseAgent(agents, usual, dialog) : agents[0];
   if (!agent || 'words' in agent) return agent && { text: agent.words };
   const skill = await chooseSkill(agent, dialog);
   if (!skill || 'words' in skill) return skill && { text: skill.words, agent: agent.name };
@@ -83,7 +84,11 @@ interface Words {
 
 const isOffered = ({ userInvocable, isDisabled }: Skill): boolean => userInvocable && !isDisabled;
 
-async function chooseAgent(agents: readonly Agent[], dialog: Dialog): Promise<Agent | Words | undefined> {
+async function chooseAgent(
+  agents: readonly Agent[],
+  usual: string | undefined,
+  dialog: Dialog,
+): Promise<Agent | Words | undefined> {
   // An agent without a skill to start has nothing to offer.
   const usable = agents.filter(({ skills }) => skills.some(isOffered));
   const offered = usable.length > 0 ? usable : agents;
@@ -91,7 +96,7 @@ async function chooseAgent(agents: readonly Agent[], dialog: Dialog): Promise<Ag
     name,
     description: description || (skills.length === 1 ? '1 skill' : `${skills.length} skills`),
   }));
-  const name = await chooseName('agent', entries, dialog);
+  const name = await chooseName('agent', entries, dialog, usual);
   if (typeof name === 'object') return name;
   return agents.find(agent => agent.name === name);
 }
@@ -116,17 +121,24 @@ interface Entry {
   description: string;
 }
 
-/** Asks until the answer matches an entry, or has words. Returns undefined for q and at the end of the input. */
+/**
+ * Asks until the answer matches an entry, or has words. Enter alone takes `usual` if it is an entry. Returns undefined for q and at
+ * the end of the input.
+ */
 async function chooseName(
   what: 'agent' | 'skill',
   entries: readonly Entry[],
   { terminal, ask }: Dialog,
+  usual?: string,
 ): Promise<string | Words | undefined> {
   const names = entries.map(entry => entry.name);
+  const first = names.find(name => name === usual);
+  const keys = first === undefined ? '' : `Enter = ${terminalLine(first)}, `;
   terminal.say(numbered(entries, terminal.sayWidth));
   for (;;) {
-    const answer = await ask(`Which ${what}? [number or name, or what you want to do; q = quit] `);
+    const answer = await ask(`Which ${what}? [number or name, or what you want to do; ${keys}q = quit] `);
     if (answer === undefined) return undefined;
+    if (answer.trim() === '' && first !== undefined) return first;
     const name = pick(answer, names);
     if (name !== undefined || isQuit(answer)) return name;
     if (isWords(answer)) return { words: answer.trim() };

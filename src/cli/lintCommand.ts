@@ -4,6 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../engine/config.ts';
+import { reasonOf } from '../engine/errors.ts';
 import { writeWhole } from '../engine/files/atomicWrite.ts';
 import type { Diagnostic } from '../engine/files/settingsFile.ts';
 import type { Skill } from '../engine/skills/agent.ts';
@@ -113,7 +114,7 @@ async function mend(skills: readonly FileSkill[], terminal: Terminal): Promise<S
       mended.add(file);
     } catch (error) {
       // A file that cannot be written does not keep the others from being fixed.
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       terminal.say(terminal.style.red(terminalText(`${file} was not mended: ${reason}`)));
     }
   }

@@ -49,6 +49,7 @@ export function textPrinter(
 ): RunPrinter {
   const { style } = terminal;
   const figures = new RunFigures();
+  let isNewTurn = false;
   const endText = (): void => {
     if (markdown) terminal.out(markdown.end());
   };
@@ -67,11 +68,14 @@ export function textPrinter(
         return say(event.level === 'warning' ? style.yellow(toldText(event)) : toldText(event));
       case 'text': {
         const text = terminalText(event.text);
+        // Tool lines stand between two turns, but not in a pipe that gets only the words.
+        if (isNewTurn) terminal.endLine('blank line');
+        isNewTurn = false;
         return terminal.out(markdown ? markdown.add(text) : text);
       }
       case 'tool_start':
         endText();
-        // The model's next text is another turn. A pipe of its own gets only the words.
+        isNewTurn = true;
         if (terminal.outWidth !== undefined) terminal.endLine();
         return say(`${style.bold('→')} ${toolLine(event.call, terminal.sayWidth - 2)}`);
       case 'tool_end':

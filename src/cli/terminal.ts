@@ -11,8 +11,8 @@ export interface Terminal {
   out(text: string): void;
   /** Writes everything else to stderr. First ends a line that stdout left open on the same screen, or in the same file or pipe. */
   say(line: string): void;
-  /** Ends an open line on stdout. */
-  endLine(): void;
+  /** Ends an open line on stdout. With `leaving` a blank line follows it. */
+  endLine(leaving?: 'blank line'): void;
   /** Writes what `out` still holds. */
   flush(): void;
   /** True if there is a person to ask: stdin and stderr are terminals. */
@@ -118,8 +118,8 @@ export function openTerminal(): Terminal {
       // Only the line of the same place is ended. Stdout receives the same text whether or not stderr is a terminal.
       if (isOnePlace) open = false;
     },
-    endLine() {
-      if (open) collected.add('\n');
+    endLine(leaving) {
+      if (open) collected.add(leaving ? '\n\n' : '\n');
       open = false;
     },
     flush: collected.flush,

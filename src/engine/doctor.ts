@@ -19,7 +19,7 @@ import { budgetProblems, type Config, withoutPassword } from './config.ts';
 import { TelosError } from './errors.ts';
 import type { Diagnostic } from './files/settingsFile.ts';
 import type { SignInPort } from './human.ts';
-import { hiddenIn } from './mcp/config.ts';
+import { hiddenIn, missingVariables, readMcpConfig } from './mcp/config.ts';
 import { describeServers, type McpReach, type McpServerReport, usualLimits } from './mcp/servers.ts';
 import { openReviews, runPolicy } from './policy/decision.ts';
 import { decideOnServers } from './policy/serverPrograms.ts';
@@ -265,6 +265,7 @@ async function lookAtServers(
       const how = { new: 'is not reviewed yet', changed: 'has changed since it was reviewed' };
       const why =
         state === 'reviewed' ? `not tried: ${decision.reason}` : `not tried: the agent ${how[state]}.`;
+      findings.push(...variablesLacking(config, agent, agent.mcpConfig));
       const remedy: Remedy | undefined =
         state === 'reviewed' ? undefined : { kind: 'review_agent', agent: agent.name };
       servers.push({
@@ -292,6 +293,16 @@ async function lookAtServers(
     for (const report of answered.servers) servers.push(describeServer(agent, report, findings));
   }
   return servers;
+}
+
+/** Returns what the servers of an agent that is not accepted lack, so that a person can set it before accepting. */
+function variablesLacking({ env }: Config, { name: agent }: FileAgent, mcpConfig: string): DoctorFinding[] {
+  return [...readMcpConfig(mcpConfig).servers].flatMap(([name, server]) => {
+    const missing = missingVariables(server, env);
+    if (missing === undefined) return [];
+    const message = `The MCP server '${name}' of ${agent} will not start: ${missing}. Set it in the environment or in Telos's .env file.`;
+    return [{ severity: 'warning', message }];
+  });
 }
 
 function describeServer(agent: FileAgent, report: McpServerReport, findings: DoctorFinding[]): DoctorServer {

@@ -2,7 +2,9 @@
  * Reads the `.env` of the config folder, where people keep keys and variables of their MCP servers.
  * Merges it into the environment.
  */
+
 import { readFileSync, statSync } from 'node:fs';
+import { reasonOf } from './errors.ts';
 
 export interface EnvFile {
   file: string;
@@ -27,9 +29,12 @@ export function readEnvFile(file: string): EnvFile {
     };
   } catch (error) {
     const none = { file, variables: emptyVariables() };
-    const { code, message } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENOTDIR') return none;
-    return { ...none, problem: `${file} could not be read (${message}), so its variables are not set.` };
+    return {
+      ...none,
+      problem: `${file} could not be read (${reasonOf(error)}), so its variables are not set.`,
+    };
   }
 }
 

@@ -59,3 +59,9 @@ export class TelosError extends Error {
     };
   }
 }
+
+/** Returns the message of an error. Of one of the system only its reason ("permission denied"), without its call, code and path. */
+export function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.replace(/^E[A-Z0-9]{2,}: (.*?), \w+(?: '.*)?$/s, '$1');
+}

@@ -119,6 +119,11 @@ export class Telos {
     return (await this.#engine.catalog.discovery()).diagnostics;
   }
 
+  /** Returns the agent that `default_agent` of agents.toml names, or undefined if it names none. */
+  async defaultAgent(): Promise<string | undefined> {
+    return (await this.#engine.catalog.discovery()).defaultAgent;
+  }
+
   /** Returns what the skill lacks on this machine. Programs and variables are looked up once until `refresh`. */
   async readiness(skill: Skill): Promise<Readiness> {
     return this.#engine.catalog.readiness(skill);

@@ -130,6 +130,13 @@ describe('telos alone on a terminal', () => {
     assert.equal(server.requests.length, 0);
   });
 
+  it('offers default_agent of agents.toml for Enter', async () => {
+    folder.add({ '.config/telos/agents.toml': '[defaults]\ndefault_agent = "kairos"\n' });
+    const { side } = await typing(['', 'kickoff', 'q']);
+    assert.match(side, /what you want to do; Enter = kairos, q = quit\]/);
+    assert.match(side, / 1\. kickoff/);
+  });
+
   it('starts with the skills of --agent, and names the agents there are when it is none', async () => {
     const { code, side } = await typing(['1', 'y'], { agent: 'gmail' });
     assert.equal(code, 0);

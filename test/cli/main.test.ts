@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SkillEndRecord } from '../../src/engine/records/logFile.ts';
@@ -62,7 +63,7 @@ describe('telos', function () {
         stderr,
         /^kickoff \(kairos\): named in your request\n→ write_file today\.md\nDone in [\d.]+ s · 130 tokens · \$0\.0004 · 1 file: today\.md\n$/,
       );
-      assert.equal(stdout, 'I plan it. All done\n');
+      assert.equal(stdout, 'I plan it. \n\nAll done\n');
       assert.equal(code, 0);
       assert.equal(readFileSync(join(home.workDir, 'today.md'), 'utf8'), '# Today\n');
       const log = await home.log();
@@ -129,8 +130,46 @@ describe('telos', function () {
     ]);
     const { stdout, stderr } = await home.run(['kickoff'], { env });
     assert.doesNotMatch(stdout + stderr, /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]/);
-    assert.equal(stdout, '\\x1b]0;owned\\x07\\x9b2J\\u202e end\n');
+    assert.equal(stdout, '\\x1b]0;owned\\x07\n\n\\x9b2J\\u202e end\n');
     assert.match(stderr, /→ read_file no\\x1b\[2Jfile/);
+  });
+
+  it('keeps text and tool lines apart where both go to one pipe', async () => {
+    const env = await serving([{ text: ['I look.'], toolCalls: [writePlan] }, { text: ['All done'] }]);
+    const line = `'${process.execPath}' '${program()}' kickoff 2>&1 | cat`;
+    const child = spawn('sh', ['-c', line], { cwd: home.workDir, env: { ...home.env, ...env } });
+    let both = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      both += text;
+    });
+    await once(child, 'close');
+    assert.match(both, /^kickoff \(kairos\): .*\nI look\.\n→ write_file today\.md\nAll done\nDone in .*\n$/);
+  });
+
+  it('finds an agent and a provider in any case', async () => {
+    const { code, stdout } = await home.run(['--agent', 'KAIROS', '--dry-run', 'kickoff']);
+    assert.deepEqual([code, /^Would run kickoff \(kairos\)/.test(stdout)], [0, true], stdout);
+    const env = { ...(await serving([{ text: ['ok'] }])), TELOS_PROVIDER: 'Anthropic' };
+    assert.equal((await home.run(['--agent', 'Gmail', 'check-email'], { env })).stdout, 'ok\n');
+  });
+
+  it('says which folder of its own cannot be used, and what sets another one', async () => {
+    const file = join(home.folder.path, 'elsewhere/.keep');
+    for (const words of [['runs'], ['undo', '--list'], ['uninstall', 'kairos', '--yes']]) {
+      const { code, stderr } = await home.run(words, { env: { TELOS_DATA_DIR: file } });
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /^telos: .*\.keep\S* .*not a folder\. Telos keeps its data in .*; TELOS_DATA_DIR sets another folder\.\n$/,
+      );
+    }
+    const settings = await home.run(['init'], { env: { TELOS_CONFIG_DIR: file } });
+    assert.match(settings.stderr, /\.keep is not a folder\..* TELOS_CONFIG_DIR sets another folder\./);
+    const env = { ...(await serving([{ text: ['ok'] }])), TELOS_DATA_DIR: file };
+    const run = await home.run(['kickoff'], { env });
+    assert.deepEqual([run.code, run.stdout], [0, 'ok\n']);
+    assert.match(run.stderr, /This run is not saved, or only in part\. .* not a folder\./);
+    assert.doesNotMatch(run.stderr, /ENOTDIR|EEXIST/);
   });
 
   it('says that nothing matches, and what there is, with exit 1', async () => {
@@ -191,7 +230,7 @@ describe('telos', function () {
     ]);
     const { code, stdout, stderr } = await home.run(['kickoff'], { env });
     assert.equal(code, 1);
-    assert.match(stdout, /^first half a sentence\n$/);
+    assert.match(stdout, /^first \n\nhalf a sentence\n$/);
     assert.notEqual(stderr.trim().split('\n').at(-1), '→ write_file today.md');
     const end = (await home.log()).at(-1) as SkillEndRecord;
     assert.equal(end.outcome, 'failed');

@@ -14,8 +14,8 @@ describe('textPrinter', () => {
         out += text;
       },
       say: () => {},
-      endLine: () => {
-        if (out !== '' && !out.endsWith('\n')) out += '\n';
+      endLine: leaving => {
+        if (out !== '' && !out.endsWith('\n')) out += leaving ? '\n\n' : '\n';
       },
       flush: () => {},
       canAsk: false,
@@ -51,8 +51,13 @@ describe('textPrinter', () => {
     assert.equal(printed(80, [...tool, text('Done.\n'), end]), 'Done.\n');
   });
 
-  it('gives a pipe the words of the model as they are', () => {
-    assert.equal(printed(undefined, [text('x'), ...tool, text('done'), end]), 'xdone\n');
+  it('leaves a blank line in a pipe between two turns, where no line is open nothing', () => {
+    assert.equal(
+      printed(undefined, [text('I '), text('look.'), ...tool, text('Done.'), end]),
+      'I look.\n\nDone.\n',
+    );
+    assert.equal(printed(undefined, [text('x\n'), ...tool, text('Done.'), end]), 'x\nDone.\n');
+    assert.equal(printed(undefined, [...tool, text('Done.'), end]), 'Done.\n');
   });
 
   it('closes a run with its time, tokens, cost and files, and not one that never began', () => {

@@ -134,6 +134,20 @@ describe('Telos.doctor', () => {
     assert.equal(isBroken(report), false);
   });
 
+  it('names the variables that the servers of an agent lack before it is accepted', async () => {
+    const env = { A: `\${NOTES_KEY}`, B: `\${NOTES_HOST}` };
+    const servers = { notes: { command: process.execPath, args: [mcpServer], env } };
+    folder.add({ 'skills/kairos/mcp.json': JSON.stringify({ mcpServers: servers }) });
+    const { findings } = await open({ NOTES_HOST: '' }).doctor(signal);
+    assert.deepEqual(findings, [
+      {
+        severity: 'warning',
+        message:
+          "The MCP server 'notes' of kairos will not start: NOTES_KEY is not set, NOTES_HOST is empty. Set it in the environment or in Telos's .env file.",
+      },
+    ]);
+  });
+
   it('starts no server whose program a run can have written', async () => {
     const file = join(folder.path, 'started');
     const script = join(folder.path, 'obsidian/telos/kairos/server.mjs');

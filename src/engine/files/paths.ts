@@ -252,7 +252,10 @@ const fileErrors: Readonly<Record<string, string>> = {
 
 /** Returns a sentence for a failed file operation, instead of the system's call and code. */
 export function describeFileError(error: unknown, path: string): string {
-  const known = fileErrors[errorCode(error) ?? ''];
+  if (error instanceof PathProblem) return error.message;
+  const code = errorCode(error) ?? '';
+  const isOccupied = code === 'EEXIST' && (error as NodeJS.ErrnoException).syscall === 'mkdir';
+  const known = isOccupied ? 'is not a folder' : fileErrors[code];
   if (known !== undefined) return `${path} ${known}.`;
   return `${path} could not be used: ${error instanceof Error ? error.message : String(error)}`;
 }

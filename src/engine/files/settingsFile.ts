@@ -6,7 +6,7 @@ import { link, mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/p
 import { basename, dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse, TomlError } from 'smol-toml';
-import { TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from './atomicWrite.ts';
 
 /** Far larger than any file written by hand. In bytes. */
@@ -56,7 +56,7 @@ export function readToml(file: string, code: string, consequence: string): TomlF
   } catch (error) {
     if (isAbsent(error)) return { text, table: {}, diagnostics: [] };
     const line = error instanceof TomlError ? error.line : 1;
-    const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
+    const [reason = ''] = reasonOf(error).split('\n');
     const message = `${basename(file)} could not be read: ${reason.replace(/\.$/, '')}. ${consequence}`;
     const fix =
       error instanceof TomlError

@@ -2,11 +2,13 @@
  * Reads an agent's mcp.json: its MCP servers, how each is reached, and which of the user's variables each asks for. Offers them to a
  * program that starts them itself.
  */
+
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { parse as findFaults, type ParseError, stripComments } from 'jsonc-parser';
 import { hostKind, isNeverReached } from '../addresses.ts';
 import { type Config, expandPath } from '../config.ts';
+import { reasonOf } from '../errors.ts';
 import { readSettings } from '../files/settingsFile.ts';
 import { literalSecrets, secretsInBroken } from './secrets.ts';
 
@@ -171,13 +173,8 @@ export function resolveServer(
   // A person cannot agree to an address that contains a variable, and addresses appear in the logs of servers.
   if (server.type !== 'stdio' && server.url.includes('${'))
     return { refusal: 'its url contains a variable; variables are only filled into values of "headers"' };
-  const missing = names.filter(name => !Object.hasOwn(env, name));
-  if (missing.length > 0) {
-    const are = missing.length === 1 ? 'is' : 'are';
-    return {
-      refusal: `${missing.join(', ')} ${are} not set; set it in the environment or in Telos's .env file`,
-    };
-  }
+  const missing = missingVariables(server, env);
+  if (missing) return { refusal: `${missing}; set it in the environment or in Telos's .env file` };
   const fill = (text: string): string => interpolate(text, env);
   if (server.type === 'stdio')
     return { server: { ...server, args: server.args.map(fill), env: mapValues(server.env, fill) } };
@@ -187,6 +184,19 @@ export function resolveServer(
   if (refusal) return { refusal };
   const known = oauth?.clientSecret ? { oauth: { ...oauth, clientSecret: fill(oauth.clientSecret) } } : {};
   return { server: { ...server, headers, ...known } };
+}
+
+/** Returns a phrase with the variables that a server asks for and that have no value: "A is not set, B is empty". */
+export function missingVariables(
+  server: McpServer,
+  env: Readonly<Record<string, string>>,
+): string | undefined {
+  const said = (names: readonly string[], what: string): string[] =>
+    names.length === 0 ? [] : [`${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} ${what}`];
+  const names = namesIn(server).filter(name => !isTelosKey(name));
+  const unset = names.filter(name => !Object.hasOwn(env, name));
+  const empty = names.filter(name => Object.hasOwn(env, name) && env[name]?.trim() === '');
+  return [...said(unset, 'not set'), ...said(empty, 'empty')].join(', ') || undefined;
 }
 
 /**
@@ -233,8 +243,6 @@ function addressProblem(url: string): string | undefined {
   const kind = hostKind(hostname);
   return isNeverReached(kind) ? `its url leads to a ${kind} address (floor.fetch-address)` : undefined;
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const tableOf = (value: unknown): Record<string, unknown> | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ApprovalScope, Message, ToolCall } from '../../protocol/run.ts';
 import type { Config } from '../config.ts';
+import { reasonOf } from '../errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { isTelosKey } from '../mcp/config.ts';
@@ -56,7 +57,7 @@ export async function recordAnswer(
     await addRule(context.rules.file, lasting.rule, now);
     return {};
   } catch (error) {
-    const notice = `Your answer holds for this call only: ${error instanceof Error ? error.message : String(error)}`;
+    const notice = `Your answer holds for this call only: ${reasonOf(error)}`;
     return { notice };
   }
 }

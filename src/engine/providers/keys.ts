@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { keyedProviders, type ProviderName, providerAddress, providerSetups } from './create.ts';
 import { type Ping, pingProvider } from './models.ts';
@@ -34,7 +34,7 @@ export async function keepInEnvFile(
   const file = join(configDir, '.env');
   const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';
-    throw new TelosError('config', `${file} could not be read (${error.message}), so nothing was kept.`);
+    throw new TelosError('config', `${file} could not be read (${reasonOf(error)}), so nothing was kept.`);
   });
   const lines = before === '' ? [] : before.replace(/\r?\n$/, '').split('\n');
   for (const [name, value] of Object.entries(variables)) {

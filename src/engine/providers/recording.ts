@@ -9,7 +9,7 @@ import { access } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import type { Message, ToolResultBlock, ToolUseBlock } from '../../protocol/run.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
-import { TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
 import { isInside } from '../files/paths.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
@@ -86,7 +86,7 @@ async function writeRecording(file: string, lines: readonly string[]): Promise<v
   try {
     await writeWhole(file, `${lines.join('\n')}\n`);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new TelosError(
       'config',
       `The recording ${file} could not be written: ${reason}. Choose another file.`,
@@ -307,7 +307,7 @@ function readRecording(file: string): string {
   try {
     return readRegularFile(file, mostBytes).toString('utf8');
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     throw new TelosError('config', `The recording ${file} could not be read: ${reason}`, { cause: error });
   }
 }

@@ -2,6 +2,7 @@
 
 import type { ApprovalDecision, Message, RoutingModel, RunEvent, Usage } from '../../protocol/run.ts';
 import { addedUsage, noUsage } from '../../protocol/usage.ts';
+import { describeFileError } from '../files/paths.ts';
 import {
   appendRecord,
   type LogRecord,
@@ -174,8 +175,7 @@ class LogWriter {
     } catch (error) {
       if (this.#isBroken) return undefined;
       this.#isBroken = true;
-      const why = error instanceof Error ? error.message : String(error);
-      return `The log ${file} could not be written (${why}). The run continues without it. Check the folder and the free disk space.`;
+      return `This run is not logged. ${describeFileError(error, file)} Check the folder and the free disk space.`;
     }
   }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AttachedName } from '../../protocol/attachment.ts';
 import type { Message, RunEvent } from '../../protocol/run.ts';
-import { TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../errors.ts';
 import { linesFrom, readLines } from '../files/jsonLines.ts';
 import { appendLine } from './logFile.ts';
 import { deleteAttachments, readAttachments, type StoredAttachments } from './runAttachments.ts';
@@ -209,7 +209,7 @@ async function listed(folder: string): Promise<string[]> {
 function gone(runId: string, error: unknown): TelosError {
   if ((error as NodeJS.ErrnoException).code === 'ENOENT')
     return new TelosError('config', `The run ${runId} was not found; it may have been deleted.`);
-  const why = error instanceof Error ? error.message : String(error);
+  const why = reasonOf(error);
   return new TelosError('config', `The file of the run ${runId} could not be opened: ${why}`);
 }
 

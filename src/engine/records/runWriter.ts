@@ -1,8 +1,11 @@
 /** Writes the file of a run in the background: its events, its messages and what they add up to. */
+
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Message, RunEvent, Usage } from '../../protocol/run.ts';
+import { reasonOf } from '../errors.ts';
 import { makeOwnFolders } from '../files/atomicWrite.ts';
+import { describeFileError } from '../files/paths.ts';
 import { mapStrings, type Redactor } from '../redact.ts';
 import { type RunAttachments, storeAttachments } from './runAttachments.ts';
 import {
@@ -153,7 +156,7 @@ export class RunRecorder {
     const { attachments = [], selection } = request;
     const all = { attachments, ...(selection && { selection }) };
     this.#storing ??= storeAttachments(this.#dataDir, this.#runId, all, redact.text).catch(error => {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = reasonOf(error);
       this.#attachmentsProblem = `The attachments of this request could not be stored (${why}). Attach them again if you resend it after reloading the window.`;
     });
   }
@@ -235,8 +238,8 @@ class RunWriter {
         this.#rest = this.#rest.subarray(bytesWritten);
       }
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      this.problem ??= `This run cannot be stored in ${this.#path} (${why}). It continues, but will be missing or incomplete in the list of runs. Check the folder and the free disk space.`;
+      const why = describeFileError(error, this.#path);
+      this.problem ??= `This run is not saved, or only in part. ${why} Check the folder and the free disk space.`;
       this.#giveUp();
     }
   }

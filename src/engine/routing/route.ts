@@ -3,9 +3,10 @@ import type { SkillRef } from '../../protocol/run.ts';
 import type { RoutingMode } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { Provider } from '../providers/provider.ts';
-import type { Catalog } from '../skills/catalog.ts';
+import { agentsCalled, type Catalog } from '../skills/catalog.ts';
 import type { FileAgent } from '../skills/discover.ts';
 import { confidenceOf, leansBack, same, sure } from './confidence.ts';
+import { isBrand } from './language.ts';
 import type { LearnedChoices } from './learnedChoices.ts';
 import { askModel, type Candidate } from './routeModel.ts';
 import { findSkill, type Match, matchExplicit, matchName } from './routeName.ts';
@@ -104,11 +105,14 @@ export class Router {
     if (before) return before;
     if (named && !contradicts(named, ranking, confidence)) return named;
     const meant = unsure.find(match => isSame(match, ranking[0]));
-    if (meant && confidence >= sure) return meant;
+    // The name of a product says little: "Twitter is down again" asks nothing of a skill of that name.
+    const isMention = meant !== undefined && ranking[0]?.words.every(isBrand) === true;
+    if (meant && confidence >= sure && !isMention) return meant;
     signal.throwIfAborted();
     const answer = mode === 'local' ? undefined : await this.#ask(routing, agents, ranking);
     if (answer?.result) return answer.result;
-    const local = byIndex(text, agents, ranking, confidence);
+    const decide = isMention ? noMatch : byIndex;
+    const local = decide(text, agents, ranking, confidence);
     return answer ? { ...local, notice: answer.notice } : local;
   }
 
@@ -155,7 +159,8 @@ export class Router {
   ): Promise<readonly Ranked[]> {
     const now = running && running !== 'none' ? refOf(running) : undefined;
     const liked = await this.#options.choices?.likeness(text, now);
-    return (await this.#indexOf(all)).rank(text, limit, agentName, liked);
+    const wanted = agentName === undefined ? undefined : agentsCalled(agentName, all)[0]?.name;
+    return (await this.#indexOf(all)).rank(text, limit, wanted ?? agentName, liked);
   }
 
   #rank({ text, all, agentName }: Routing, running?: Running): Promise<readonly Ranked[]> {
@@ -256,7 +261,7 @@ export async function routeRequest(
 }
 
 const asked = (all: readonly FileAgent[], agentName: string | undefined): readonly FileAgent[] =>
-  agentName === undefined ? all : all.filter(agent => agent.name === agentName);
+  agentName === undefined ? all : agentsCalled(agentName, all);
 
 /** Returns true if the index is sure of a skill other than the one whose everyday name is in the request. */
 function contradicts(named: Match, ranking: readonly Ranked[], confidence: number): boolean {

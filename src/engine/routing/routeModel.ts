@@ -85,8 +85,12 @@ If two skills fit equally well, answer with both names and a comma between them,
 If no skill clearly fits the request, answer NONE.`;
 
 function namesIn(reply: string, byName: ReadonlyMap<string, Candidate>): readonly [Candidate?, Candidate?] {
-  const find = (said: string): Candidate | undefined =>
-    [...byName].find(([name]) => forgiven(name) === forgiven(said))?.[1];
+  const find = (said: string): Candidate | undefined => {
+    const wanted = forgiven(said);
+    const listed = [...byName].find(([name]) => forgiven(name) === wanted)?.[1];
+    const inFull = ({ agent, skill }: Candidate): boolean => forgiven(`${agent.name}:${skill.id}`) === wanted;
+    return listed ?? [...byName.values()].find(inFull);
+  };
   if (forgiven(reply) === 'none') return [];
   const whole = find(reply);
   if (whole) return [whole];

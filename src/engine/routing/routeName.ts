@@ -2,7 +2,7 @@
 import type { RouteReason, SkillRef } from '../../protocol/run.ts';
 import type { FileAgent } from '../skills/discover.ts';
 import type { FileSkill } from '../skills/skillFile.ts';
-import { isEveryday, isOneEditAway, type WordClass, wordClass } from './language.ts';
+import { isBrand, isEveryday, isOneEditAway, type WordClass, wordClass } from './language.ts';
 
 export interface Match {
   agent: FileAgent;
@@ -170,14 +170,15 @@ function meaningOf(name: string, request: string): 'skill' | 'order' | 'word' {
 
 /**
  * Whether the sentence orders what the name says: "review src/math.ts", "please write docs for the parser", "fix the failing
- * tests". A verb or a thanks before it ("thanks for the notes"), or a verb after it ("the plan sounds good"), makes it a word.
+ * tests". A verb or a thanks before it ("thanks for the notes"), or a verb after it ("the plan sounds good"), makes it a word. The
+ * name of a product is not a verb itself: "twitter oauth for my app" orders nothing of Twitter.
  */
 function isOrder(name: string, request: string): boolean {
   const at = ` ${request} `.indexOf(` ${name} `);
   const before = withoutCourtesy(request.slice(0, Math.max(0, at - 1)));
   const after = request.slice(at + name.length).trim();
   const next = after.split(' ')[0] ?? '';
-  if (before === '') return after !== '' && !politeWords.has(next);
+  if (before === '') return after !== '' && !politeWords.has(next) && !isBrand(name);
   const [verb = '', ...between] = before.split(' ');
   if (!makingWords.has(verb) || between.length > 4) return false;
   const isAsked = verb === 'what';

@@ -4,7 +4,7 @@ import type { Usage } from '../../protocol/run.ts';
 import { counted, type Sentence, sentence } from '../../protocol/text.ts';
 import type { DaySpending } from '../../protocol/usage.ts';
 import { type BudgetName, budgetVariables, type Config } from '../config.ts';
-import { TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../errors.ts';
 import { figureIn, LogReader } from '../records/logFile.ts';
 
 export interface Budget {
@@ -174,7 +174,7 @@ export class DayUse {
       }
       return this.#sum;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = reasonOf(error);
       return {
         ...this.#sum,
         problem: `Today's log could not be read (${why}), so the budget of the day only counts this run.`,

@@ -136,10 +136,13 @@ export interface AgentToml {
   diagnostics: readonly Diagnostic[];
 }
 
-/** Returns the content of the pack's agent.toml, or the defaults if the file is missing. */
-export function readAgentToml(packDir: string): AgentToml {
+/**
+ * Returns the content of the pack's agent.toml, or the defaults if the file is missing. `consequence` says what happens if it cannot
+ * be read.
+ */
+export function readAgentToml(packDir: string, consequence = 'The agent was loaded without it.'): AgentToml {
   const file = join(packDir, 'agent.toml');
-  const { table, diagnostics } = readToml(file, 'agent-toml', 'The agent was loaded without it.');
+  const { table, diagnostics } = readToml(file, 'agent-toml', consequence);
   const place = { code: 'agent-toml-value', file, line: 1 };
   const passedOver = textDefects(table, ['name', 'description', 'working_dir'], place);
   const rounds = Object.hasOwn(table, 'max_rounds') ? table['max_rounds'] : undefined;

@@ -60,13 +60,15 @@ export async function planInstall(
 ): Promise<WholePlan> {
   await recoverFolders(config.dataDir);
   const source = await sourceFolder(path, config);
-  const { name: ownName, description, diagnostics } = readAgentToml(source);
+  const { name: ownName, description, diagnostics } = readAgentToml(source, '');
   const broken = diagnostics[0];
-  if (broken)
+  if (broken) {
+    const what = broken.message.replace(/, so it is .*/, '.').trimEnd();
     throw new TelosError(
       'pack',
-      `${broken.file}, line ${broken.line}: ${broken.message} ${broken.fix ?? ''}`,
+      `${broken.file}:${broken.line}: ${what} Nothing was installed. ${broken.fix ?? ''}`.trimEnd(),
     );
+  }
   if (!(await isPack(source))) throw noPack(source);
   const name = as ?? ownName;
   const ofFolder = name === basename(source) ? 'of the folder' : 'in its agent.toml';

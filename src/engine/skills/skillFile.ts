@@ -1,9 +1,11 @@
 /** Represents a SKILL.md on disk as a Skill that is read and parsed only when its content is used. */
+
 import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, openSync, readdirSync, readSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, sep } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import { roundsIn } from '../config.ts';
+import { reasonOf } from '../errors.ts';
 import { isInside, realPlace } from '../files/paths.ts';
 import { isSensitive } from '../files/sensitiveNames.ts';
 import { type Diagnostic, readRegularFile } from '../files/settingsFile.ts';
@@ -230,7 +232,7 @@ function readManifest(file: string, id: string, within: string | undefined): Man
 function unreadable(error: unknown): Required<Pick<Diagnostic, 'message' | 'fix'>> {
   if (error instanceof SecretFile)
     return { message: error.message, fix: 'Put the text of the skill into a file of its own.' };
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = reasonOf(error);
   switch (error instanceof Error && 'code' in error ? error.code : undefined) {
     case 'EACCES':
     case 'EPERM':

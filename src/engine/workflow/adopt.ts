@@ -4,7 +4,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Story, StoryItem } from '../../protocol/plan.ts';
 import type { JsonObject } from '../../protocol/run.ts';
-import { TelosError } from '../errors.ts';
+import { reasonOf, TelosError } from '../errors.ts';
 import { describeFileError, errorCode } from '../files/paths.ts';
 import { readRegularFile } from '../files/settingsFile.ts';
 import { Journal } from './journal.ts';
@@ -144,7 +144,7 @@ function fromJson(file: string, text: string, tag: string | undefined): Read | u
   try {
     value = JSON.parse(text);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = reasonOf(error);
     throw new TelosError('config', `${file} is not JSON: ${why}`);
   }
   if (!isObject(value)) return undefined;

@@ -53,10 +53,7 @@ describe('a link in the data folder', () => {
 
   it('in place of the logs is not followed', async () => {
     symlinkSync(elsewhere, join(data, 'logs'));
-    assert.match(
-      await recorded(),
-      /^The log .* could not be written \(.*logs is a link.*\)\. The run continues without it/,
-    );
+    assert.match(await recorded(), /^This run is not logged\. .*logs is a link.* Check the folder/);
     const call = { door: 'editor', provider: 'p', model: 'm' } as const;
     recordCall(data, call, { outcome: 'completed', error: null, toolCalls: 0, durationMs: 1 });
     assert.deepEqual(readdirSync(elsewhere), []);
@@ -72,7 +69,7 @@ describe('a link in the data folder', () => {
 
   it('in place of the runs is not followed', async () => {
     symlinkSync(elsewhere, join(data, 'runs'));
-    assert.match(await recorded(), /cannot be stored .*runs is a link/);
+    assert.match(await recorded(), /not saved, or only in part\. .*runs is a link/);
     assert.deepEqual(readdirSync(elsewhere), []);
   });
 

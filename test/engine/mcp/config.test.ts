@@ -178,7 +178,10 @@ describe('mcp.json', () => {
       /^A, B are not set; set it in the environment/,
     );
     assert.match(refusalOf({ command: 'x', args: [`\${ONE}`] }), /^ONE is not set/);
-    assert.equal(refusalOf({ command: 'x', args: [`\${ONE}`] }, { ONE: '' }), '');
+    assert.match(
+      refusalOf({ command: 'x', args: [`\${ONE} \${TWO}`] }, { TWO: ' ' }),
+      /^ONE is not set, TWO is empty; set it in the environment/,
+    );
   });
 
   it('fills in no address', () => {

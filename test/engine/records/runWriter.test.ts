@@ -193,7 +193,10 @@ describe('the file of a run', () => {
     for await (const event of recorded(run())) seen.push(event);
     const notices = seen.flatMap(event => (event.type === 'notice' ? [event.message] : []));
     assert.equal(notices.length, 1);
-    assert.match(notices[0] ?? '', /cannot be stored in .*r1\.jsonl \(.+\)/);
+    assert.match(
+      notices[0] ?? '',
+      /This run is not saved, or only in part\. .*r1\.jsonl .+\. Check the folder/,
+    );
     assert.equal(seen.at(-1)?.type, 'run_end');
     assert.equal(seen.length, yielded + 3);
   });

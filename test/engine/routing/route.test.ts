@@ -116,7 +116,7 @@ describe('routing', () => {
   });
 
   it("forgives the model's quotes, case and full stop, and takes nothing but a name", async () => {
-    for (const reply of ['"shutdown"', 'Shutdown.', '`shutdown`\n', '- shutdown'])
+    for (const reply of ['"shutdown"', 'Shutdown.', '`shutdown`\n', '- shutdown', 'Kairos:shutdown'])
       assert.equal(
         chosen(await route('end it', agentsOf(daily), { model: answering(reply) })),
         'kairos/shutdown',
@@ -128,6 +128,34 @@ describe('routing', () => {
         undefined,
         reply,
       );
+  });
+
+  it('needs more than the name of a product, and offers its skill for less', async () => {
+    const agents = agentsOf({
+      ...tools,
+      'c/twitter': 'Reads and posts on Twitter',
+      'c/slack': 'Sends messages in Slack',
+    });
+    const outcomes = {
+      twitter: 'c/twitter',
+      'open twitter': 'c/twitter',
+      'please check Twitter for mentions': 'c/twitter',
+      'send bob a message in Slack': 'c/slack',
+      'Twitter is down again': undefined,
+      'twitter oauth for my app': undefined,
+      'Slack and Twitter': undefined,
+    };
+    for (const [text, wanted] of Object.entries(outcomes)) {
+      const result = await route(text, agents, { mode: 'local' });
+      assert.equal(chosen(result), wanted, text);
+      if (!result.skill) assert.match(result.choices[0]?.skill ?? '', /twitter|slack/, text);
+    }
+  });
+
+  it('finds the skills of an agent in any case', async () => {
+    const agents = agentsOf(tools);
+    assert.equal(chosen(await route('count the stitches of yarn', agents, { agent: 'A' })), 'a/knitting');
+    assert.equal(chosen(await route('knitting', agents, { agent: 'A' })), 'a/knitting');
   });
 
   it('offers the likeliest skills when the model says that none fits', async () => {

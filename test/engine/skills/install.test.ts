@@ -139,7 +139,7 @@ describe('installPack', () => {
     await rejects('absent', /There is no folder/);
     await rejects('empty', /is not a pack/);
     await rejects('empty/notes.txt', /is not a folder/);
-    await rejects('bad', /agent\.toml, line 2/);
+    await rejects('bad', /agent\.toml:2: .*Nothing was installed\. Correct line 2/);
     await rejects(skills('p'), /installed already/);
     folder.add({ 'home/skills/s/SKILL.md': skill });
     await rejects('home', /holds the skills folder/);
