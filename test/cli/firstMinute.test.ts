@@ -155,7 +155,8 @@ describe('the first minute on a terminal', function () {
 });
 
 describe('the README on a fresh machine', function () {
-  this.timeout(30_000);
+  // A whole plan is played in it.
+  this.timeout(120_000);
   const root = fileURLToPath(new URL('../../', import.meta.url));
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
   const blocks = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text = '']) => text);

@@ -254,8 +254,9 @@ const fileErrors: Readonly<Record<string, string>> = {
 export function describeFileError(error: unknown, path: string): string {
   if (error instanceof PathProblem) return error.message;
   const code = errorCode(error) ?? '';
-  const isOccupied = code === 'EEXIST' && (error as NodeJS.ErrnoException).syscall === 'mkdir';
-  const known = isOccupied ? 'is not a folder' : fileErrors[code];
+  const { syscall, path: inTheWay = path } = error as NodeJS.ErrnoException;
+  if (code === 'EEXIST' && syscall === 'mkdir') return `${inTheWay} is not a folder.`;
+  const known = fileErrors[code];
   if (known !== undefined) return `${path} ${known}.`;
   return `${path} could not be used: ${error instanceof Error ? error.message : String(error)}`;
 }
