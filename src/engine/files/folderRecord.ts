@@ -131,6 +131,8 @@ export interface AlongFile {
   /** Null if there was, or is, no such file. */
   before: string | null;
   after: string | null;
+  /** Name of an entry in a lock file. The texts are then those of the entry, and the rest of the file stays. */
+  entry?: string;
 }
 
 export interface FolderRecord {
@@ -235,9 +237,10 @@ function readJson(path: string): Fields | undefined {
 }
 
 function isAlong(value: unknown): boolean {
-  const { file, before, after } = (value ?? {}) as Fields;
+  const { file, before, after, entry } = (value ?? {}) as Fields;
   const isText = (text: unknown): boolean => text === null || typeof text === 'string';
-  return isPlainPath(file) && isText(before) && isText(after);
+  const isEntry = entry === undefined || typeof entry === 'string';
+  return isPlainPath(file) && isText(before) && isText(after) && isEntry;
 }
 
 const isPlainPath = (path: unknown): path is string =>

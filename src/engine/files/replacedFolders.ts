@@ -92,7 +92,7 @@ export class ReplacedFolders {
       undoes: record.id,
       prepare: async () => ({
         left: isEdited && kept !== null ? ((await contentsOf(kept)) ?? null) : null,
-        along: along.map(({ file, before, after }) => ({ file, before: after, after: before })),
+        along: along.map(({ before, after, ...file }) => ({ ...file, before: after, after: before })),
       }),
     });
     const aside = swapped.record.kept;

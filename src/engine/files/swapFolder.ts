@@ -23,6 +23,7 @@ import {
   writeRecord,
 } from './folderRecord.ts';
 import { temporaryPrefix } from './globPattern.ts';
+import { entryIn, packsIn, withEntry } from './lockText.ts';
 import { errorCode } from './paths.ts';
 
 /** A folder to put in place, or to remove. */
@@ -146,17 +147,50 @@ function renameIfThere(from: string, to: string): boolean {
 export const isOccupied = (error: unknown): boolean =>
   ['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EPERM'].includes(errorCode(error) ?? '');
 
-/** Replaces the files that are unchanged. Returns the others. */
-async function putAlong(files: readonly AlongFile[]): Promise<string[]> {
+/** Replaces the files, or entries of lock files, that are as they were. Returns the others. */
+export async function putAlong(files: readonly AlongFile[]): Promise<string[]> {
   const leftAlone: string[] = [];
-  for (const { file, before, after } of files) {
+  for (const { file, before, after, entry } of files) {
     const now = await readFile(file, 'utf8').catch(() => null);
-    if (now === after) continue;
-    if (now !== before) leftAlone.push(file);
+    if (entry !== undefined) {
+      if (!(await putEntry(file, now, { before, after, entry }))) leftAlone.push(file);
+    } else if (now === after) continue;
+    else if (now !== before) leftAlone.push(file);
     else if (after === null) await rm(file, { force: true });
     else await writeWhole(file, after);
   }
   return leftAlone;
+}
+
+/** Changes one entry of a lock file. Returns false if something else has changed that entry, or if the file cannot be read. */
+async function putEntry(
+  file: string,
+  now: string | null,
+  { before, after, entry }: { before: string | null; after: string | null; entry: string },
+): Promise<boolean> {
+  for (let text = now; ; ) {
+    const next = changedEntry(text, { before, after, entry });
+    if (next === undefined) return false;
+    if (next === text || next === null) return true;
+    // The last entry takes the file with it, so that undoing the first install leaves nothing.
+    if (Object.keys(packsIn(next)).length === 0) await rm(file, { force: true });
+    else await writeWhole(file, next);
+    // Another process may have written its own entry at the same moment.
+    text = await readFile(file, 'utf8').catch(() => null);
+  }
+}
+
+function changedEntry(
+  text: string | null,
+  { before, after, entry }: { before: string | null; after: string | null; entry: string },
+): string | null | undefined {
+  try {
+    const there = entryIn(text, entry);
+    if (there === after) return text;
+    return there === before ? withEntry(text, entry, after) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 async function markUndone(dataDir: string, id: string | undefined): Promise<void> {

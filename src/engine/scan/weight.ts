@@ -23,7 +23,9 @@ const order: readonly FindingLevel[] = ['low', 'medium', 'high'];
 export const isAtLeast = (level: FindingLevel, least: FindingLevel): boolean =>
   order.indexOf(level) >= order.indexOf(least);
 
+type Weighed = Pick<Finding, 'level' | 'file' | 'line'>;
+
 /** Sorts what weighs most to the front, then by place. */
-export const byWeight = (one: Finding, other: Finding): number =>
+export const byWeight = (one: Weighed, other: Weighed): number =>
   order.indexOf(other.level) - order.indexOf(one.level) ||
   (one.file < other.file ? -1 : one.file > other.file ? 1 : one.line - other.line);

@@ -4,12 +4,22 @@ import { dirname, join } from 'node:path';
 import type { AgentOrigin, InstallPlan } from '../../protocol/installPlan.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
-import { type AlongFile, type FolderContents, listFolder } from '../files/folderRecord.ts';
+import { type AlongFile, contentsOf, type FolderContents, listFolder } from '../files/folderRecord.ts';
 import { ReplacedFolders } from '../files/replacedFolders.ts';
-import { exists, identityOf, OccupiedError, swapFolder } from '../files/swapFolder.ts';
+import { exists, identityOf, OccupiedError, putAlong, swapFolder } from '../files/swapFolder.ts';
 import { type AgentEntry, readAgentsToml, removeAgentEntry, setAgentValue } from './agentsToml.ts';
+import { clawhubChanges } from './clawhubFiles.ts';
 import { discover, type FileAgent } from './discover.ts';
-import { copyPack, originFile } from './installPlace.ts';
+import { copyPack, type InstallOrigin, originFile } from './installPlace.ts';
+import {
+  digestOf,
+  entryDigest,
+  filesOf,
+  type LockedPack,
+  lockChange,
+  lockedPack,
+  lockPath,
+} from './lockFile.ts';
 import {
   type InstallOptions,
   isAsPlanned,
@@ -51,12 +61,13 @@ export interface AgreedInstall extends InstallOptions {
 export async function installPack(
   path: string,
   config: Config,
-  { as, works, agreed }: AgreedInstall = {},
+  { as, works, fetched, agreed }: AgreedInstall = {},
 ): Promise<InstalledPack> {
   for (let attempt = 1; ; attempt++) {
-    const plan = await planInstall(path, config, { as, works });
+    const plan = await planInstall(path, config, { as, works, fetched });
     if (plan.replaces?.isSame) {
       if (works !== undefined) await placeInToml(plan, config);
+      await noteUnchanged(plan, config);
       return installed(plan, { unchanged: true });
     }
     if (plan.replaces && agreed !== plan.token) throw agreed === undefined ? unasked(plan) : changed(plan);
@@ -92,7 +103,7 @@ async function place(
     async prepare(staged) {
       const left = await fill(staged, plan);
       if (!(await isAsPlanned(plan, left, config))) throw new OutdatedPlan();
-      return { left, along: [noted(staged, plan, left, dataDir)] };
+      return { left, along: alongOf(staged, plan, left, config) };
     },
     after: async () => [
       ...(await describeInToml(plan)),
@@ -103,29 +114,66 @@ async function place(
   return installed(plan, { replaced: record.kept !== null, undoId: record.id, path: target });
 }
 
-async function fill(staged: string, { source, agentToml }: WholePlan): Promise<FolderContents> {
-  const { contents } = await copyPack(source, staged);
+/** The same files may come from another version or source by now, or may never have been locked. */
+async function noteUnchanged(plan: WholePlan, config: Config): Promise<void> {
+  const { name, target, fetched } = plan;
+  if (!fetched && lockedPack(lockPath(config), name)) return;
+  const files = await contentsOf(target);
+  if (files) await putAlong(alongOf(target, plan, files, config));
+}
+
+async function fill(staged: string, { folder, agentToml }: WholePlan): Promise<FolderContents> {
+  const { contents } = await copyPack(folder, staged);
   if (agentToml === undefined) return contents;
   await writeFile(join(staged, 'agent.toml'), agentToml, { flush: true });
   return { ...contents, 'agent.toml': textOfToml(agentToml) };
 }
 
+function alongOf(staged: string, plan: WholePlan, left: FolderContents, config: Config): AlongFile[] {
+  const lock = locked(plan, left, config);
+  const entry = lock.find(one => one.entry === plan.name)?.after;
+  const digest = entry ? { locked: entryDigest(JSON.parse(entry) as LockedPack) } : {};
+  return [noted(staged, plan, left, config.dataDir, digest), ...lock];
+}
+
+/** A folder that the person named is locked too, so that later edits show. A fetched one brings more to its entry. */
+function locked(
+  { name, folder, leftOut, fetched }: WholePlan,
+  left: FolderContents,
+  config: Config,
+): readonly AlongFile[] {
+  if (fetched) return fetched.along(name, left);
+  const files = filesOf(left);
+  const entry: LockedPack = {
+    source: folder,
+    resolved: { kind: 'folder', path: folder },
+    digest: digestOf(files),
+    files,
+    leftOut,
+    pinned: false,
+    installedAt: new Date().toISOString(),
+  };
+  return [lockChange(lockPath(config), name, entry)];
+}
+
 function noted(
   staged: string,
-  { name, source, target, leftOut }: WholePlan,
+  { name, folder, target, leftOut, fetched }: WholePlan,
   files: FolderContents,
   dataDir: string,
+  digest: Pick<InstallOrigin, 'locked'>,
 ): AlongFile {
   return originFile(dataDir, target, {
     format: 'telos-install',
     version: 1,
     agent: name,
     path: target,
-    source: { kind: 'folder', path: source },
+    source: fetched ? { kind: 'fetched', text: fetched.text } : { kind: 'folder', path: folder },
     installedAt: new Date().toISOString(),
     identity: identityOf(staged) ?? '',
     files,
     leftOut,
+    ...digest,
   });
 }
 
@@ -251,7 +299,10 @@ export async function uninstallPack(
     target: path,
     from: null,
     replaces: true,
-    prepare: async () => ({ left: null, along: [originFile(config.dataDir, path)] }),
+    prepare: async () => ({
+      left: null,
+      along: [originFile(config.dataDir, path), ...unlocked(name, config)],
+    }),
     async after() {
       const edit = entryIn === undefined ? undefined : await removeAgentEntry(entryIn, name);
       return edit ? [edit] : [];
@@ -259,6 +310,12 @@ export async function uninstallPack(
   });
   await new ReplacedFolders(config).sweep();
   return { ...target, undoId: record.id };
+}
+
+function unlocked(name: string, config: Config): AlongFile[] {
+  const lock = lockPath(config);
+  const others = clawhubChanges(name, undefined, config.skillsDir);
+  return lockedPack(lock, name) ? [lockChange(lock, name, undefined), ...others] : others;
 }
 
 function notInstalled({ name, source, skillsDir, packDir }: FileAgent, agentsToml: string): TelosError {

@@ -99,14 +99,16 @@ export interface InstallOrigin {
   agent: string;
   /** The installed folder. Absolute. */
   path: string;
-  /** Other kinds of source may follow. */
-  source: { kind: 'folder'; path: string };
+  /** The folder, or the source as it was asked for. */
+  source: { kind: 'folder'; path: string } | { kind: 'fetched'; text: string };
   /** ISO 8601, UTC. */
   installedAt: string;
   /** Distinguishes the installed folder from another one in its place. */
   identity: string;
   files: FolderContents;
   leftOut: readonly string[];
+  /** Digest of the entry in the lock file. Missing in installs of older versions. */
+  locked?: string;
 }
 
 /**
@@ -121,8 +123,8 @@ export function readOrigin(dataDir: string, target: string): InstallOrigin | und
       format === 'telos-install' &&
       version === 1 &&
       path === target &&
-      source?.kind === 'folder' &&
-      typeof source.path === 'string' &&
+      (source?.kind === 'folder' ? typeof source.path : source?.kind === 'fetched' && typeof source.text) ===
+        'string' &&
       typeof installedAt === 'string' &&
       typeof files === 'object' &&
       files !== null;

@@ -8,6 +8,7 @@ import type { AgentOrigin, InstallPlan, PlannedChange, Replacement } from '../..
 import { type Config, expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import {
+  type AlongFile,
   differencesTo,
   type FolderContents,
   type FolderDifference,
@@ -34,6 +35,9 @@ import { skillFileIn } from './skillFile.ts';
 
 /** A plan with the fields that only the install itself needs. */
 export interface WholePlan extends InstallPlan {
+  /** The folder that is copied. Real and absolute path. */
+  folder: string;
+  fetched: FetchedFrom | undefined;
   description: string | undefined;
   older: (AgentEntry & { file: string }) | undefined;
   /** Text of the agent.toml that is written in place of the pack's. */
@@ -42,11 +46,25 @@ export interface WholePlan extends InstallPlan {
   workingDir: string | undefined;
 }
 
+/** Says where the folder of a plan was fetched from. */
+export interface FetchedFrom {
+  /** The source as it was asked for. Stands for the folder in every sentence. */
+  text: string;
+  /** Whether that source is the same as this one, in whatever version. */
+  isSame(source: string): boolean;
+  /** Returns the lock files' changes, which are made together with the folder. */
+  along(name: string, files: FolderContents): readonly AlongFile[];
+  /** True for a skill that is put into a project, which works where the person stands. */
+  isOfProject: boolean;
+}
+
 export interface InstallOptions {
   /** Name that the agent gets, in place of the one of the pack or its folder. */
   as?: string | undefined;
   /** Where a foreign skill works, or any pack that the person wants elsewhere: where the person stands, or in its own folder. */
   works?: 'here' | 'vault' | undefined;
+  /** Missing for a folder that the person named. */
+  fetched?: FetchedFrom | undefined;
 }
 
 /**
@@ -56,11 +74,12 @@ export interface InstallOptions {
 export async function planInstall(
   path: string,
   config: Config,
-  { as, works }: InstallOptions = {},
+  { as, works, fetched }: InstallOptions = {},
 ): Promise<WholePlan> {
   await recoverFolders(config.dataDir);
-  const source = await sourceFolder(path, config);
-  const { name: ownName, description, diagnostics } = readAgentToml(source, '');
+  const folder = await sourceFolder(path, config);
+  const source = fetched?.text ?? folder;
+  const { name: ownName, description, diagnostics } = readAgentToml(folder, '');
   const broken = diagnostics[0];
   if (broken) {
     const what = broken.message.replace(/, so it is .*/, '.').trimEnd();
@@ -69,24 +88,26 @@ export async function planInstall(
       `${broken.file}:${broken.line}: ${what} Nothing was installed. ${broken.fix ?? ''}`.trimEnd(),
     );
   }
-  if (!(await isPack(source))) throw noPack(source);
+  if (!(await isPack(folder))) throw noPack(source);
   const name = as ?? ownName;
-  const ofFolder = name === basename(source) ? 'of the folder' : 'in its agent.toml';
+  const ofFolder = name === basename(folder) ? 'of the folder' : 'in its agent.toml';
   checkPackName(name, as === undefined ? ofFolder : 'as given');
   const { target, older } = installPlace(name, config);
-  await checkApart(source, target);
-  const { contents: copied, leftOut } = await copyPack(source, undefined);
-  const agentToml = as === undefined ? undefined : renamed(source, as, copied);
+  await checkApart(folder, target);
+  const { contents: copied, leftOut } = await copyPack(folder, undefined);
+  const agentToml = as === undefined ? undefined : renamed(folder, as, copied);
   const contents = agentToml === undefined ? copied : { ...copied, 'agent.toml': textOfToml(agentToml) };
-  const replaces = await replacementOf(source, target, contents, config);
+  const replaces = await replacementOf(fetched ?? source, target, contents, config);
   const facts = { name, source, target, leftOut, ...(replaces && { replaces }) };
   return {
     ...facts,
+    folder,
+    fetched,
     description,
     older,
     agentToml,
-    workingDir: await workingDirFor(source, name, works, config),
-    skillCount: skillCountOf(source),
+    workingDir: fetched?.isOfProject ? undefined : await workingDirFor(folder, name, works, config),
+    skillCount: skillCountOf(folder),
     token: tokenOf(facts, contents),
   };
 }
@@ -110,11 +131,11 @@ export const skillCountOf = (folder: string): number =>
 
 /** Whether the pack that was copied, and what it replaces, are still as planned. */
 export async function isAsPlanned(
-  { name, source, target, leftOut, token }: WholePlan,
+  { name, source, target, leftOut, token, fetched }: WholePlan,
   contents: FolderContents,
   config: Config,
 ): Promise<boolean> {
-  const replaces = await replacementOf(source, target, contents, config);
+  const replaces = await replacementOf(fetched ?? source, target, contents, config);
   return tokenOf({ name, source, target, leftOut, ...(replaces && { replaces }) }, contents) === token;
 }
 
@@ -133,7 +154,7 @@ export const textOfToml = (text: string): string =>
   fileText(createHash('sha256').update(text).digest('hex'), 0o644);
 
 async function replacementOf(
-  source: string,
+  source: string | FetchedFrom,
   target: string,
   contents: FolderContents,
   { dataDir }: Config,
@@ -145,12 +166,15 @@ async function replacementOf(
   return {
     ...kindAt(target),
     origin,
-    isSameSource: origin.kind === 'installed' && origin.source === source,
+    isSameSource: origin.kind === 'installed' && isSameSource(source, origin.source),
     isSame: differences.length === 0 && listing.unreadable.length === 0,
     changes: collapsed(differences, edits, listing, contents),
     isCut: listing.isCut || listing.unreadable.length > 0,
   };
 }
+
+const isSameSource = (source: string | FetchedFrom, installed: string): boolean =>
+  typeof source === 'string' ? source === installed : source.isSame(installed);
 
 function kindAt(target: string): Pick<Replacement, 'kind' | 'linkTo'> {
   const stats = lstatSync(target);
@@ -171,7 +195,8 @@ export async function originOf(
   const edits = noted && (await editsSince(noted, target, listing));
   if (!noted || !edits || (edits.size > 0 && noted.identity !== identityOf(target)))
     return { origin: { kind: 'by hand' }, edits: undefined };
-  return { origin: { kind: 'installed', source: noted.source.path, at: noted.installedAt }, edits };
+  const source = noted.source.kind === 'folder' ? noted.source.path : noted.source.text;
+  return { origin: { kind: 'installed', source, at: noted.installedAt }, edits };
 }
 
 async function editsSince(

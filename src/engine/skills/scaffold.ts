@@ -7,6 +7,7 @@ import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { createWhole } from '../files/atomicWrite.ts';
 import { temporaryPrefix } from '../files/globPattern.ts';
+import { lockName } from '../files/lockText.ts';
 import { isOccupied } from '../files/swapFolder.ts';
 import { discover } from './discover.ts';
 
@@ -85,7 +86,7 @@ const maxLength = 64;
 const deviceName = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?$/i;
 
 /** Names that Telos itself uses, or that are skipped when skills are searched. */
-const reserved = new Set(['telos', 'skills', 'node_modules']);
+const reserved = new Set(['telos', 'skills', 'node_modules', lockName]);
 
 /** Returns what is wrong with the name of an agent, as the rest of a sentence. Returns undefined if nothing is. */
 export function packNameProblem(name: string): string | undefined {

@@ -29,7 +29,7 @@ export type Resolve = (hostname: string) => Promise<readonly Address[]>;
 export const resolveName: Resolve = hostname => systemLookup(hostname, { all: true });
 
 /** Thrown to end a fetch with a sentence for the model in place of a page. */
-class FetchProblem extends Error {}
+export class FetchProblem extends Error {}
 
 /**
  * Fetches the text of an address. `approved` is the address that was decided on; any other is refused. Throws Error with a
@@ -72,7 +72,7 @@ function webAddress(given: string, base?: URL): URL {
  * Resolves the host once. Every address must be allowed, since any of them may be dialled. A host on this machine or its
  * network is allowed only if the person saw and approved it as such. A public-looking name that leads there is a trap.
  */
-async function checkedAddresses(
+export async function checkedAddresses(
   url: URL,
   approved: string | undefined,
   resolve: Resolve,
@@ -108,7 +108,13 @@ function untilAborted<Value>(pending: Promise<Value>, signal: AbortSignal): Prom
   });
 }
 
-function get(url: URL, addresses: readonly Address[], signal: AbortSignal): Promise<IncomingMessage> {
+/** Sends a request to these addresses and to no other. Rejects with the errors of the network, or the abort reason on abort. */
+export function get(
+  url: URL,
+  addresses: readonly Address[],
+  signal: AbortSignal,
+  more: { method?: string; headers?: Readonly<Record<string, string>>; body?: string } = {},
+): Promise<IncomingMessage> {
   // Only the checked addresses are dialled, even if the name resolves differently by now.
   const lookup: LookupFunction = (_hostname, options, callback) => {
     if (options.all) callback(null, [...addresses]);
@@ -122,13 +128,15 @@ function get(url: URL, addresses: readonly Address[], signal: AbortSignal): Prom
       agent: secure ? new HttpsAgent() : new HttpAgent(),
       lookup,
       signal,
+      method: more.method ?? 'GET',
       headers: {
         accept: 'text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.5',
         'accept-encoding': 'gzip, br',
         'user-agent': 'Telos',
+        ...more.headers,
       },
     });
-    request.once('response', settle).once('error', fail).end();
+    request.once('response', settle).once('error', fail).end(more.body);
   });
 }
 

@@ -1,0 +1,49 @@
+/** Reads and writes one entry of a lock file and leaves the others as they are, so that two installs never undo each other. */
+
+/** The name of the lock file, in the skills folder or at the root of a project. */
+export const lockName = 'telos-lock.json';
+
+/** Returns JSON with sorted keys, two spaces and a final newline: the same data are always the same bytes. */
+export const canonicalJson = (value: unknown): string => `${JSON.stringify(sorted(value), null, 2)}\n`;
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, v]) => [key, sorted(v)]));
+}
+
+/** Returns the packs in the text of a lock file, none if there is no file. Throws Error with the rest of a sentence for other texts. */
+export function packsIn(text: string | null): Record<string, unknown> {
+  if (text === null) return {};
+  if (/^(<{7}|>{7}) /m.test(text)) throw new Error('contains the marks of a merge that was not resolved');
+  const value = parsed(text);
+  if (value?.['format'] !== 'telos-lock') throw new Error('is not a lock file of Telos');
+  if (value['version'] !== 1)
+    throw new Error(`has version ${JSON.stringify(value['version'])}; this Telos reads version 1`);
+  const packs = value['packs'];
+  if (typeof packs !== 'object' || packs === null || Array.isArray(packs)) throw new Error('has no packs');
+  return { ...packs };
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch (error) {
+    throw new Error(`is not JSON (${error instanceof Error ? error.message : String(error)})`);
+  }
+}
+
+/** Returns the canonical text of an entry, or null if there is none. Throws as `packsIn` does. */
+export function entryIn(text: string | null, name: string): string | null {
+  const packs = packsIn(text);
+  return Object.hasOwn(packs, name) ? canonicalJson(packs[name]) : null;
+}
+
+/** Returns the text of the lock file with this entry, or without it if `entry` is null. Throws as `packsIn` does. */
+export function withEntry(text: string | null, name: string, entry: string | null): string {
+  const others = Object.entries(packsIn(text)).filter(([key]) => key !== name);
+  const own = entry === null ? [] : [[name, JSON.parse(entry)] as const];
+  return canonicalJson({ format: 'telos-lock', version: 1, packs: Object.fromEntries([...others, ...own]) });
+}

@@ -1,0 +1,99 @@
+/** Writes the files by which ClawHub's own client knows what is installed, in the shape that it reads. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type AlongFile, contentsOf, type FolderContents } from '../files/folderRecord.ts';
+import type { Resolved } from './lockFile.ts';
+
+type FromClawhub = Extract<Resolved, { kind: 'clawhub' }>;
+
+/** Adds `.clawhub/origin.json` to the folder of a skill of ClawHub that is about to be placed in `skillsDir` under this name. */
+export async function addClawhubOrigin(
+  folder: string,
+  resolved: Resolved,
+  skillsDir: string,
+  name: string,
+): Promise<void> {
+  if (resolved.kind !== 'clawhub') return;
+  const text = originText(await contentsOf(folder), resolved, Date.now());
+  const known = await readFile(join(skillsDir, name, '.clawhub', 'origin.json'), 'utf8').catch(() => '');
+  await mkdir(join(folder, '.clawhub'), { recursive: true });
+  // With its time, the same version would look like another one.
+  await writeFile(join(folder, '.clawhub', 'origin.json'), isSameOrigin(known, text) ? known : text);
+}
+
+function isSameOrigin(one: string, other: string): boolean {
+  const plain = (text: string): string => text.replace(/"installedAt": \d+/, '');
+  return plain(one) === plain(other);
+}
+
+/** Returns the change of ClawHub's lock file for a skill of ClawHub that is placed, or removed if `resolved` is missing. */
+export function clawhubChanges(name: string, resolved: Resolved | undefined, skillsDir: string): AlongFile[] {
+  if (resolved && resolved.kind !== 'clawhub') return [];
+  const file = join(skillsDir, '.clawhub', 'lock.json');
+  const before = textAt(file);
+  if (!resolved && !(name in ((parsed(before)['skills'] as object | undefined) ?? {}))) return [];
+  const installed = resolved && {
+    version: resolved.version,
+    installedAt: Date.now(),
+    ...(resolved.ownerHandle && { ownerHandle: resolved.ownerHandle }),
+  };
+  return [{ file, before, after: lockText(before, name, installed) }];
+}
+
+function textAt(file: string): string | null {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+function originText(
+  contents: FolderContents = {},
+  { registry, slug, ownerHandle, version }: FromClawhub,
+  installedAt: number,
+): string {
+  const files = Object.entries(contents).filter(
+    ([path, value]) => value.startsWith('sha256:') && !isHidden(path),
+  );
+  // Its client sorts in this way, and compares.
+  files.sort(([one], [other]) => one.localeCompare(other));
+  const fingerprint = createHash('sha256')
+    .update(files.map(([path, value]) => `${path}:${value.slice(7, 71)}`).join('\n'))
+    .digest('hex');
+  const origin = {
+    version: 1,
+    registry,
+    slug,
+    ...(ownerHandle && { ownerHandle }),
+    installedVersion: version,
+    installedAt,
+    fingerprint,
+  };
+  return `${JSON.stringify(origin, null, 2)}\n`;
+}
+
+const isHidden = (path: string): boolean =>
+  path.split('/').some(part => part.startsWith('.') || part === 'node_modules');
+
+function lockText(
+  known: string | null,
+  name: string,
+  entry: { version: string; installedAt: number; ownerHandle?: string } | undefined,
+): string {
+  const lock = parsed(known);
+  const others = Object.entries((lock['skills'] as object | undefined) ?? {}).filter(([key]) => key !== name);
+  const skills = Object.fromEntries(entry ? [...others, [name, entry]] : others);
+  return `${JSON.stringify({ ...lock, version: 1, skills }, null, 2)}\n`;
+}
+
+function parsed(text: string | null): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text ?? '');
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

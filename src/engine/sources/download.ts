@@ -1,0 +1,212 @@
+/** Downloads the files of a source: over https, from addresses that were checked, up to a limit, and with a token for its own origin alone. */
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { hostKind, parseWebAddress } from '../addresses.ts';
+import { TelosError } from '../errors.ts';
+import { checkedAddresses, FetchProblem, get, resolveName } from '../tools/fetchPage.ts';
+import type { Reach } from './sourceText.ts';
+
+export interface Download {
+  /** Address of the answer, after redirects. */
+  url: string;
+  status: number;
+  type: string;
+  bytes: Buffer;
+  sha256: string;
+  headers: IncomingMessage['headers'];
+}
+
+export interface DownloadOptions {
+  reach: Reach;
+  accept?: string;
+  /** Sent to the origin of the first address, and to no other. */
+  token?: string | undefined;
+  /** JSON that is posted. */
+  body?: unknown;
+  /** Statuses beside 2xx that the caller reads itself. */
+  allow?: readonly number[];
+  /** In bytes. */
+  limit?: number;
+}
+
+/** Packed bytes of an archive; unpacked there are at most 100 MiB of a pack. */
+export const archiveLimit = 64 * 1024 * 1024;
+export const textLimit = 8 * 1024 * 1024;
+
+const mostRedirects = 5;
+/** Longest wait that a server may ask for. In seconds. */
+const longestWait = 60;
+
+/**
+ * Returns the answer. Throws TelosError `pack` with a sentence for an address that is refused, a server that does not answer, a
+ * status that is not allowed, or too many bytes. Throws the abort reason on abort.
+ */
+export async function download(address: string, options: DownloadOptions): Promise<Download> {
+  const { reach, allow = [] } = options;
+  for (let waited = 0; ; ) {
+    const answer = await once(address, options);
+    if (answer.status === 429 && waited === 0) {
+      const seconds = waitOf(answer.headers['retry-after']);
+      if (seconds <= longestWait) {
+        reach.progress?.({ kind: 'waiting', seconds, host: new URL(answer.url).host });
+        await pause(seconds * 1000, undefined, { signal: reach.signal });
+        waited = seconds;
+        continue;
+      }
+    }
+    if ((answer.status >= 200 && answer.status < 300) || allow.includes(answer.status)) return answer;
+    throw failure(answer);
+  }
+}
+
+/** Returns the value in the JSON of an answer. Throws TelosError `pack` as `download` does, and if it is not a JSON object. */
+export async function downloadJson(
+  address: string,
+  options: DownloadOptions,
+): Promise<Record<string, unknown>> {
+  const answer = await download(address, { accept: 'application/json', limit: textLimit, ...options });
+  return jsonOf(answer);
+}
+
+export function jsonOf({ bytes, url }: Pick<Download, 'bytes' | 'url'>): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(bytes.toString('utf8'));
+    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+  } catch {
+    // Said below.
+  }
+  throw new TelosError('pack', `${url} did not answer with JSON. Nothing was installed.`);
+}
+
+async function once(address: string, options: DownloadOptions): Promise<Download> {
+  const { reach, token, accept = '*/*', body } = options;
+  let url = checkedUrl(address, reach);
+  const first = url.origin;
+  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    reach.signal.throwIfAborted();
+    const response = await answered(url, reach, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        accept,
+        'accept-encoding': 'identity',
+        ...(token !== undefined && url.origin === first && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const location = isRedirect(response) ? response.headers.location : undefined;
+    if (location === undefined) return await read(response, url, options);
+    response.destroy();
+    url = checkedUrl(location, reach, url);
+  }
+  throw new TelosError(
+    'pack',
+    `${address} redirects more than ${mostRedirects} times. Nothing was installed.`,
+  );
+}
+
+const isRedirect = ({ statusCode = 0 }: IncomingMessage): boolean =>
+  [301, 302, 303, 307, 308].includes(statusCode);
+
+/** Plain http only to this machine, where nobody listens in between, and only if the person named exactly that origin. */
+function checkedUrl(address: string, { origins }: Reach, base?: URL): URL {
+  const parsed = parseWebAddress(address, base);
+  const from = base === undefined ? '' : `${base.host} redirects to a refused address. `;
+  if (!('url' in parsed)) throw new TelosError('pack', `${from}${parsed.problem} Nothing was installed.`);
+  const { url } = parsed;
+  const isOwnLoopback = hostKind(url.hostname) === 'loopback' && origins.has(url.origin);
+  if (url.protocol !== 'https:' && !isOwnLoopback)
+    throw new TelosError(
+      'pack',
+      `${from}${url.href} is not https, so others could change what comes. Give an https address. Nothing was installed.`,
+    );
+  return url;
+}
+
+async function answered(
+  url: URL,
+  { origins, signal }: Reach,
+  request: Parameters<typeof get>[3],
+): Promise<IncomingMessage> {
+  try {
+    const approved = origins.has(url.origin) ? url.href : undefined;
+    const addresses = await checkedAddresses(url, approved, resolveName, signal);
+    return await get(url, addresses, signal, request);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof FetchProblem)
+      throw new TelosError('pack', `${error.message} Nothing was installed.`, { cause: error });
+    throw offline(url.host, error);
+  }
+}
+
+function offline(host: string, cause: unknown): TelosError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new TelosError('pack', `${host} cannot be reached (${why}). Nothing was installed.`, { cause });
+}
+
+async function read(
+  response: IncomingMessage,
+  url: URL,
+  { reach, limit = archiveLimit }: DownloadOptions,
+): Promise<Download> {
+  const [pieces, hash] = [[] as Buffer[], createHash('sha256')];
+  const stated = Number(response.headers['content-length'] ?? 0);
+  let size = 0;
+  try {
+    if (stated > limit) throw tooLarge(url, limit);
+    for await (const piece of response as AsyncIterable<Buffer>) {
+      size += piece.length;
+      if (size > limit) throw tooLarge(url, limit);
+      pieces.push(piece);
+      hash.update(piece);
+      reach.progress?.({
+        kind: 'downloading',
+        host: url.host,
+        bytes: size,
+        ...(stated > 0 && { of: stated }),
+      });
+    }
+  } catch (error) {
+    reach.signal.throwIfAborted();
+    throw error instanceof TelosError ? error : offline(url.host, error);
+  } finally {
+    response.destroy();
+  }
+  return {
+    url: url.href,
+    status: response.statusCode ?? 0,
+    type: (response.headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase(),
+    bytes: Buffer.concat(pieces),
+    sha256: hash.digest('hex'),
+    headers: response.headers,
+  };
+}
+
+const tooLarge = (url: URL, limit: number): TelosError =>
+  new TelosError(
+    'pack',
+    `${url.href} is larger than ${limit / 1024 / 1024} MiB, which is more than a pack may have. Nothing was installed.`,
+  );
+
+/** Reads seconds or a date. */
+function waitOf(header: string | undefined): number {
+  const seconds = Number(header ?? 1);
+  if (Number.isFinite(seconds)) return Math.max(0, seconds);
+  const until = (Date.parse(header ?? '') - Date.now()) / 1000;
+  return Number.isFinite(until) ? Math.max(0, Math.ceil(until)) : 1;
+}
+
+/** Returns the error for a status, with the server's own sentence where it has one. */
+function failure({ status, url, bytes, type, headers }: Download): TelosError {
+  const text = type === 'text/plain' ? bytes.toString('utf8').trim().slice(0, 300) : '';
+  const said = text === '' ? '' : ` It says: ${text}`;
+  if (status === 429)
+    return new TelosError(
+      'pack',
+      `${new URL(url).host} asks to wait ${waitOf(headers['retry-after'])} seconds before the next request. Try again then. Nothing was installed.`,
+    );
+  if (status === 404) return new TelosError('pack', `${url} was not found.${said} Nothing was installed.`);
+  return new TelosError('pack', `${url} answered with ${status}.${said} Nothing was installed.`);
+}

@@ -1,0 +1,354 @@
+/**
+ * Installs packs from anywhere, in two steps with a person in between: `lookAtSource` fetches and looks and writes nothing of the
+ * person's, `placeOffer` places exactly the files that were shown, with their entry in the lock file. Both doors use these two.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { InstallPlan } from '../../protocol/installPlan.ts';
+import type { Config } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import type { FolderContents } from '../files/folderRecord.ts';
+import { lockName } from '../files/lockText.ts';
+import { putAlong } from '../files/swapFolder.ts';
+import { isOneEditAway } from '../routing/language.ts';
+import { byWeight } from '../scan/weight.ts';
+import { readAgentToml } from '../skills/agent.ts';
+import { addClawhubOrigin, clawhubChanges } from '../skills/clawhubFiles.ts';
+import { type InstalledPack, installPack } from '../skills/install.ts';
+import { copyPack } from '../skills/installPlace.ts';
+import {
+  digestOf,
+  filesOf,
+  type LockedPack,
+  lockChange,
+  lockPath,
+  type Resolved,
+  readLock,
+} from '../skills/lockFile.ts';
+import { type FetchedFrom, type InstallOptions, planInstall, type WholePlan } from '../skills/planInstall.ts';
+import { packNameProblem } from '../skills/scaffold.ts';
+import {
+  type FetchedPack,
+  type FetchOptions,
+  fetchPack,
+  packFolder,
+  placed,
+  reachFor,
+  temporaryFolder,
+  usableName,
+} from './fetchSource.ts';
+import { skillsOf } from './findPacks.ts';
+import { lookAtPack, type PackLook, type SourceFinding } from './look.ts';
+import type { Candidate } from './marketplace.ts';
+import { parseSource, type Source, sourceText, UnclearSource, withoutVersion } from './sourceText.ts';
+
+export interface LookOptions extends FetchOptions, Pick<InstallOptions, 'as' | 'works'> {
+  /** Only these of its skills, by their ids. */
+  skills?: readonly string[] | undefined;
+  /** Root of a project: its skills go to `.agents/skills` there, and its lock file lies at its root. */
+  project?: string | undefined;
+}
+
+/** The source has to be said more exactly: it holds several packs, or several publishers have one of that name. */
+export interface Choices {
+  kind: 'choices';
+  message: string;
+  /** Complete sources. */
+  choices: readonly string[];
+}
+
+/** A pack that was fetched and looked at, and can be placed. Its files lie in a temporary folder until `dispose`. */
+export interface Offer extends PackLook {
+  kind: 'offer';
+  /** The source as text in its shortest form. */
+  source: string;
+  /** Where it comes from and in which version, in words: `github.com/acme/tools at 0123456, v1`. */
+  from: string;
+  version: string;
+  /** The commit in full, for sources that have one. */
+  commit?: string;
+  resolved: Resolved;
+  /** What decided which folder is the pack: `plugin.json`, `skills/`, … */
+  way: string;
+  name: string;
+  description: string;
+  /** Links and the like that are not installed, as paths below the source. */
+  leftOut: readonly string[];
+  /** What installing does. `plan.replaces` lists the changes to an agent that is there. */
+  plan: InstallPlan;
+  /** Digest of the pack's files, as in the lock file. */
+  digest: string;
+  /** True if a finding of high level asks for more than a yes. */
+  isRisky: boolean;
+  /** Returns the bytes of one of `files`. */
+  read(path: string): Promise<Buffer>;
+  /** Removes the temporary folder. Call it in any case. */
+  dispose(): Promise<void>;
+}
+
+export type Looked = Offer | Choices;
+
+interface Inner {
+  fetched: FetchedPack;
+  source: Source;
+  lockFile: string;
+  counts: PackLook['counts'];
+  findings: readonly SourceFinding[];
+  isOfProject: boolean;
+  only: readonly string[] | undefined;
+}
+
+interface Staged extends Inner {
+  folder: string;
+  plan: WholePlan;
+  look: LookOptions;
+  config: Config;
+  /** With the skills folder that it goes to. */
+  place: Config;
+  from: FetchedFrom | undefined;
+}
+
+const staged = new WeakMap<Offer, Staged>();
+
+/**
+ * Fetches what the text leads to and looks at it. Throws TelosError `pack` with a sentence for what was refused or cannot be reached,
+ * UnclearSource for a text that is no source, and the abort reason on abort.
+ */
+export async function lookAtSource(text: string, config: Config, options: LookOptions = {}): Promise<Looked> {
+  const source = parseSource(text, config);
+  if (options.isForeign && source.kind === 'folder')
+    throw new UnclearSource(
+      `${text} is a folder of this machine, which a link cannot name. Nothing was installed.`,
+    );
+  const temporary = await temporaryFolder();
+  try {
+    const reach = await reachFor(source, config, options);
+    const fetched = await fetchPack(source, join(temporary.path, 'tree'), reach);
+    return await offerOf(source, fetched, config, options, temporary);
+  } catch (error) {
+    await temporary.remove();
+    if (error instanceof UnclearSource && error.choices.length > 0)
+      return { kind: 'choices', message: error.message, choices: error.choices };
+    throw error;
+  }
+}
+
+async function offerOf(
+  source: Source,
+  fetched: FetchedPack,
+  config: Config,
+  look: LookOptions,
+  temporary: { path: string; remove(): Promise<void> },
+): Promise<Offer> {
+  const { found, way } = fetched;
+  const candidate = selected({ ...fetched, source }, look.skills);
+  const name = look.as ?? usableName(candidate.name, found);
+  look.progress?.({ kind: 'looking', pack: name });
+  const isWholeFolder = found.resolved.kind === 'folder' && !candidate.skills;
+  const folder = isWholeFolder
+    ? join(fetched.root, candidate.path)
+    : await packFolder(fetched.root, candidate, safeName(name), join(temporary.path, 'packs'));
+  const chosen = { ...fetched, candidate };
+  const place = placeFor(config, look.project);
+  const lockFile = look.project === undefined ? lockPath(config) : join(look.project, lockName);
+  readLock(lockFile);
+  if (look.project === undefined && !isWholeFolder)
+    await addClawhubOrigin(folder, found.resolved, config.skillsDir, name);
+  const { contents, leftOut } = await copyPack(folder, undefined);
+  const seen = await lookAtPack(folder, name, contents, config);
+  const findings = [
+    ...registryFindings(fetched),
+    ...nearNames(name, source, lockFile),
+    ...seen.findings,
+  ].sort(byWeight);
+  const inner = {
+    fetched: chosen,
+    source,
+    lockFile,
+    counts: seen.counts,
+    findings,
+    isOfProject: look.project !== undefined,
+    only: look.skills,
+  };
+  const options = isWholeFolder && look.project === undefined ? undefined : fetchedFrom(inner, config);
+  // A name that it has anyway leaves its agent.toml as it is.
+  const as = look.as === readAgentToml(folder).name ? undefined : look.as;
+  const plan = await planInstall(folder, place, { as, works: look.works, fetched: options });
+  if (look.project !== undefined) refuseInProject(plan, contents);
+  const commit = 'commit' in found.resolved ? found.resolved.commit : undefined;
+  const offer: Offer = {
+    kind: 'offer',
+    ...seen,
+    findings,
+    source: sourceText(source),
+    from: found.from,
+    version: found.version,
+    resolved: placed(found.resolved, candidate),
+    ...(commit !== undefined && { commit }),
+    way,
+    name: plan.name,
+    description: plan.description ?? candidate.description ?? '',
+    leftOut: [...new Set([...fetched.leftOut, ...leftOut])],
+    plan,
+    digest: digestOf(filesOf(contents)),
+    isRisky: findings.some(({ level }) => level === 'high'),
+    read: path => {
+      if (!Object.hasOwn(contents, path))
+        throw new TelosError('pack', `The pack has no file ${JSON.stringify(path)}.`);
+      return readFile(join(folder, path));
+    },
+    dispose: () => temporary.remove(),
+  };
+  staged.set(offer, { ...inner, folder, plan, look: { ...look, as }, config, place, from: options });
+  return offer;
+}
+
+/** Throws UnclearSource if a project would get more than single skills. */
+function refuseInProject(plan: WholePlan, contents: FolderContents): void {
+  if (!contents['agent.toml'] && !contents['mcp.json'] && plan.skillCount === 1 && !contents['skills'])
+    return;
+  throw new TelosError(
+    'pack',
+    `'${plan.name}' is a pack, and a project takes single skills. Install it without --project, or name one skill behind #. Nothing was installed.`,
+  );
+}
+
+/** Returns the pack with only these skills. Throws UnclearSource for a skill that it does not have. */
+function selected(
+  { candidate, root, source }: Pick<FetchedPack, 'candidate' | 'root'> & { source: Source },
+  ids: readonly string[] | undefined,
+): Candidate {
+  if (ids === undefined) return candidate;
+  const all = skillsOf(root, candidate);
+  const wanted = ids.map(id => {
+    const skill = all.find(one => one.id === id || one.name === id);
+    if (skill) return skill;
+    throw new UnclearSource(
+      `It holds no skill '${id}'.`,
+      all.map(one => sourceText({ ...source, name: one.id })),
+    );
+  });
+  if (wanted.length === all.length) return candidate;
+  const [only] = wanted;
+  if (wanted.length === 1 && only) return { name: only.id, description: only.description, path: only.path };
+  const base = candidate.path === '' ? '' : `${candidate.path}/`;
+  return { ...candidate, skills: wanted.map(({ path }) => path.slice(base.length)) };
+}
+
+/** Skills of a project lie beside each other in a folder that every runner knows. */
+const placeFor = (config: Config, project: string | undefined): Config =>
+  project === undefined ? config : { ...config, skillsDir: join(project, '.agents', 'skills') };
+
+/** A name that no folder may have is refused by the plan, in its own words. */
+const safeName = (name: string): string => (packNameProblem(name) === undefined ? name : 'pack');
+
+function registryFindings({ found: { verdict } }: FetchedPack): SourceFinding[] {
+  if (!verdict) return [];
+  return [
+    { level: verdict.level, kind: 'registry', file: '', line: 0, text: `${verdict.by}: ${verdict.text}` },
+  ];
+}
+
+/** A name that differs in one letter from one that is installed may be meant to be taken for it. */
+function nearNames(name: string, source: Source, lockFile: string): SourceFinding[] {
+  const own = withoutVersion(source);
+  return [...readLock(lockFile)].flatMap(([other, { source: from }]) => {
+    if (other === name || other.length < 4 || !isOneEditAway(name, other) || isFrom(from, own)) return [];
+    const text = `its name is one letter away from '${other}', which came from ${from}`;
+    return [{ level: 'medium', kind: 'near-name', file: '', line: 0, text }];
+  });
+}
+
+function isFrom(text: string, wanted: string): boolean {
+  try {
+    return withoutVersion(parseSource(text, { cwd: '/', home: '/' })) === wanted;
+  } catch {
+    return false;
+  }
+}
+
+/** What the plan and the lock file say of a fetched pack. */
+function fetchedFrom(
+  { fetched, source, lockFile, counts, findings, isOfProject, only }: Inner,
+  config: Config,
+  pinned?: boolean,
+): FetchedFrom {
+  const { found, candidate, archive, leftOut } = fetched;
+  const text = sourceText(source);
+  const own = withoutVersion(source);
+  const levels = findings.map(({ level }) => level);
+  const count = (level: string): number => levels.filter(one => one === level).length;
+  return {
+    text,
+    isOfProject,
+    isSame: other => isFrom(other, own),
+    along(name, contents) {
+      const files = filesOf(contents);
+      const known = readLock(lockFile).get(name);
+      const entry: LockedPack = {
+        source: text,
+        resolved: placed(found.resolved, candidate),
+        ...(archive && { archive }),
+        digest: digestOf(files),
+        files,
+        leftOut,
+        pinned: pinned ?? (known?.pinned === true && isFrom(known.source, own)),
+        ...(candidate.skills && { skills: candidate.skills }),
+        ...(only && { only }),
+        scan: {
+          ...counts,
+          high: count('high'),
+          medium: count('medium'),
+          low: count('low'),
+        },
+        installedAt: new Date().toISOString(),
+      };
+      return [
+        lockChange(lockFile, name, entry),
+        ...(isOfProject ? [] : clawhubChanges(name, found.resolved, config.skillsDir)),
+      ];
+    },
+  };
+}
+
+export interface PlaceChoice {
+  /** Updates pass it over. */
+  pinned?: boolean;
+  /** `plan.token` of the offer, if the person agreed to replace the agent that is there. */
+  agreed?: string | undefined;
+  /** The person has seen the findings of high level, and wants it all the same. */
+  allowHigh?: boolean;
+}
+
+/**
+ * Places what was offered, and returns it as installed. Grants nothing. Throws TelosError `pack` if something of high level was found
+ * and is not allowed, if an agent would be replaced without a yes to this very plan, or if something has changed meanwhile.
+ */
+export async function placeOffer(
+  offer: Offer,
+  { pinned, agreed, allowHigh = false }: PlaceChoice = {},
+): Promise<InstalledPack> {
+  const inner = staged.get(offer);
+  if (!inner) throw new Error('The offer is not one of lookAtSource.');
+  if (offer.isRisky && !allowHigh && inner.source.kind !== 'folder')
+    throw new TelosError(
+      'pack',
+      `'${offer.name}' was not installed: something of high level was found in it.`,
+    );
+  const { folder, plan, look, config, place, from } = inner;
+  const fetched = from && fetchedFrom(inner, config, pinned);
+  const { as } = look;
+  const installed = await installPack(folder, place, { as, works: look.works, fetched, agreed });
+  if (installed.name !== plan.name)
+    throw new Error(`${installed.name} was installed in place of ${plan.name}.`);
+  if (pinned !== undefined && !from) await setPinned(inner.lockFile, plan.name, pinned);
+  return installed;
+}
+
+/** Writes whether updates pass a pack over. Returns false if it has no entry in the lock file. */
+export async function setPinned(lockFile: string, name: string, pinned: boolean): Promise<boolean> {
+  const entry = readLock(lockFile).get(name);
+  if (!entry) return false;
+  await putAlong([lockChange(lockFile, name, { ...entry, pinned })]);
+  return true;
+}

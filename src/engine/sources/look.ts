@@ -1,0 +1,143 @@
+/** Looks at a fetched pack before it is installed: what it holds, what its files name, and what a person should see. Runs nothing. */
+import { lstat, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { AgentCard, Finding, FindingLevel } from '../../protocol/agentCard.ts';
+import type { Config } from '../config.ts';
+import type { FolderContents } from '../files/folderRecord.ts';
+import { cardOf } from '../policy/agentCard.ts';
+import { readAgentFiles } from '../policy/agentFiles.ts';
+import { FileDigests } from '../policy/agentReader.ts';
+import { scanFolder } from '../scan/scanFolder.ts';
+import { findSkills } from '../skills/findSkills.ts';
+import { openSkill, skillFileIn } from '../skills/skillFile.ts';
+
+export interface SourceFinding {
+  level: FindingLevel;
+  /** `registry`: the verdict of a registry, in its words. `near-name`: the name is nearly that of another pack. */
+  kind: Finding['kind'] | 'registry' | 'near-name';
+  file: string;
+  line: number;
+  text: string;
+}
+
+export interface OfferedSkill {
+  id: string;
+  description: string;
+  bytes: number;
+  scripts: number;
+  /** Problems of its file, in sentences. It is installed all the same. */
+  problems: readonly string[];
+}
+
+export interface OfferedFile {
+  /** Below the pack, with `/`. */
+  path: string;
+  bytes: number;
+  /** `sha256:<hex>`, with `+x` if it is executable. */
+  digest: string;
+}
+
+/** What is to be seen in the files of a pack. */
+export interface PackLook {
+  skills: readonly OfferedSkill[];
+  files: readonly OfferedFile[];
+  /** What its files name: the lines of the card that a person would accept. */
+  card: Pick<AgentCard, 'hosts' | 'scripts' | 'commands' | 'variables' | 'writes' | 'servers' | 'folders'>;
+  findings: readonly SourceFinding[];
+  /** Number of files that were looked into as a whole, and of all; and the version of the rules. */
+  counts: { read: number; of: number; rules: string };
+  /** Commands that its author gives for what it needs, to copy. They are never run. */
+  steps: readonly string[];
+  /** Commands that other programs would run by themselves, such as hooks. They are present and not run. */
+  notRun: readonly string[];
+}
+
+/** Returns what is in the pack's folder, whose contents are known. Throws errors of the file system. */
+export async function lookAtPack(
+  folder: string,
+  name: string,
+  contents: FolderContents,
+  config: Config,
+): Promise<PackLook> {
+  const skills = skillFileIn(folder)
+    ? [openSkill(skillFileIn(folder)!, 'user', name, folder)]
+    : findSkills(join(folder, 'skills'), 'user');
+  const hasServers = contents['mcp.json'] !== undefined;
+  const agent = {
+    ...{ name, packDir: folder, workingDir: join(config.workingRoot, name), source: 'user' as const, skills },
+    ...(hasServers && { mcpConfig: join(folder, 'mcp.json') }),
+  };
+  const files = await readAgentFiles(agent, new FileDigests());
+  const { redFlags: _flags, leftOut: _leftOut, workFolder: _work, ...card } = await cardOf(agent, files);
+  const all = await offeredFiles(folder, contents);
+  const { findings, read, of, rules } = await scanFolder(folder);
+  return {
+    skills: skills.map(skill => offeredSkill(skill, folder, all)),
+    files: all,
+    card,
+    findings,
+    counts: { read, of, rules },
+    steps: [
+      ...new Set(skills.flatMap(({ metadata }) => metadata.install.flatMap(({ command }) => command ?? []))),
+    ],
+    notRun: await notRunIn(folder, contents),
+  };
+}
+
+async function offeredFiles(folder: string, contents: FolderContents): Promise<OfferedFile[]> {
+  const files = Object.entries(contents).filter(([, text]) => text.startsWith('sha256:'));
+  return Promise.all(
+    files.map(async ([path, digest]) => ({
+      path,
+      digest,
+      bytes: (await lstat(join(folder, path)).catch(() => undefined))?.size ?? 0,
+    })),
+  );
+}
+
+function offeredSkill(
+  { id, dir, description, synopsis, diagnostics }: ReturnType<typeof openSkill>,
+  folder: string,
+  files: readonly OfferedFile[],
+): OfferedSkill {
+  const below = dir === folder ? '' : `${dir.slice(folder.length + 1).replaceAll('\\', '/')}/`;
+  const own = files.filter(({ path }) => path.startsWith(below));
+  return {
+    id,
+    description: synopsis ?? description,
+    bytes: own.reduce((sum, { bytes }) => sum + bytes, 0),
+    scripts: own.filter(
+      ({ path, digest }) =>
+        digest.endsWith('+x') || /\.(?:sh|bash|py|js|mjs|ts|rb|pl|php|ps1|bat|cmd)$/i.test(path),
+    ).length,
+    problems: diagnostics
+      .filter(({ severity }) => severity !== 'info')
+      .map(({ message, line }) => `line ${line}: ${message}`),
+  };
+}
+
+/** Names of scripts that npm runs by itself. */
+const lifecycle = /^(?:pre|post)?(?:install|prepare|pack|publish|uninstall)(?:Only)?$/;
+
+async function notRunIn(folder: string, contents: FolderContents): Promise<string[]> {
+  const paths = Object.keys(contents);
+  const hooks = paths
+    .filter(path => /(?:^|\/)hooks\/hooks\.json$|(?:^|\/)\.lsp\.json$/.test(path))
+    .map(path => `${path} (hooks of another program)`);
+  const bins = paths.some(path => path.startsWith('bin/')) ? ['bin/ (programs)'] : [];
+  const scripts: string[] = [];
+  for (const path of paths.filter(one => /(?:^|\/)package\.json$/.test(one)).slice(0, 20)) {
+    const content = await readFile(join(folder, path), 'utf8').catch(() => '');
+    for (const name of scriptsIn(content)) scripts.push(`${path}: ${name} (a script of npm)`);
+  }
+  return [...hooks, ...bins, ...scripts];
+}
+
+function scriptsIn(content: string): string[] {
+  try {
+    const { scripts } = JSON.parse(content) as { scripts?: unknown };
+    return Object.keys((scripts as object | undefined) ?? {}).filter(name => lifecycle.test(name));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,131 @@
+/** Finds a version in an npm registry and fetches its package, without npm and without running anything of it. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { TelosError } from '../errors.ts';
+import { download, jsonOf, textLimit } from './download.ts';
+import { checkSame, fields, type Resolver, text, unpack } from './fetched.ts';
+import type { Reach } from './sourceText.ts';
+
+export const npm: Resolver<'npm', 'npm'> = {
+  async resolve(source, reach) {
+    const { registry, token } = registryFor(source.package, reach);
+    const address = `${registry}/${source.package.replace('/', '%2f')}`;
+    const answer = await download(address, {
+      reach,
+      token,
+      allow: [404],
+      limit: 4 * textLimit,
+      accept: 'application/json',
+    });
+    if (answer.status === 404)
+      throw new TelosError('pack', `The registry has no package at ${address}. Nothing was installed.`);
+    const { 'dist-tags': tags, versions } = fields(jsonOf(answer));
+    const wanted = source.version ?? 'latest';
+    const version = text(fields(tags)[wanted]) ?? wanted;
+    const found = Object.hasOwn(fields(versions), version) ? fields(fields(versions)[version]) : undefined;
+    if (!found) throw noVersion(source.package, wanted, fields(versions), address);
+    const integrity = sha512In(text(fields(found['dist'])['integrity']));
+    if (integrity === undefined)
+      throw new TelosError(
+        'pack',
+        `${source.package} ${version} has no sha512 in ${address}, so its bytes cannot be checked. Nothing was installed.`,
+      );
+    const name = source.package.split('/').at(-1) ?? source.package;
+    const resolved = { kind: 'npm', registry, name: source.package, version, integrity, path: '' } as const;
+    return { resolved, from: `${source.package} ${version} of ${new URL(registry).host}`, version, name };
+  },
+
+  async fetch({ registry, name, version, integrity }, root, reach) {
+    const { token } = registryFor(name, reach, registry);
+    const address = `${registry}/${name.replace('/', '%2f')}`;
+    const answer = await download(address, {
+      reach,
+      token,
+      limit: 4 * textLimit,
+      accept: 'application/json',
+    });
+    const found = fields(fields(fields(jsonOf(answer))['versions'])[version]);
+    const tarball = text(fields(found['dist'])['tarball']);
+    if (tarball === undefined)
+      throw new TelosError(
+        'pack',
+        `${address} names no archive for version ${version}. Nothing was installed.`,
+      );
+    const isOwn = URL.canParse(tarball) && new URL(tarball).origin === new URL(registry).origin;
+    const archive = await download(tarball, { reach, token: isOwn ? token : undefined });
+    const got = `sha512-${createHash('sha512').update(archive.bytes).digest('base64')}`;
+    checkSame('integrity', tarball, integrity, got);
+    return unpack(archive, root, 1, reach.signal);
+  },
+};
+
+/** Several hashes may be given, with blanks between them. */
+const sha512In = (integrity = ''): string | undefined =>
+  integrity.split(/\s+/).find(one => /^sha512-[A-Za-z0-9+/]{86}==$/.test(one));
+
+function noVersion(
+  name: string,
+  wanted: string,
+  versions: Readonly<Record<string, unknown>>,
+  address: string,
+): TelosError {
+  const last = Object.keys(versions).slice(-5).join(', ');
+  return new TelosError(
+    'pack',
+    `${name} has no version '${wanted}' at ${address}. The last ones are ${last || '(none)'}. Nothing was installed.`,
+  );
+}
+
+/**
+ * Returns the person's registry for a package, and the token for it. The environment wins over the `.npmrc` in the home folder; that
+ * of a project is not read, for a project could send the token elsewhere.
+ */
+function registryFor(
+  name: string,
+  { env, home }: Reach,
+  known?: string,
+): { registry: string; token: string | undefined } {
+  const settings = npmrcIn(env['npm_config_userconfig'] || join(home, '.npmrc'), env);
+  const scope = /^(@[^/]+)\//.exec(name)?.[1];
+  const chosen =
+    known ??
+    ((scope && settings.get(`${scope}:registry`)) ||
+      env['npm_config_registry'] ||
+      settings.get('registry') ||
+      'https://registry.npmjs.org');
+  const registry = chosen.replace(/\/+$/, '');
+  const { host, pathname } = new URL(registry);
+  const token = settings.get(`//${host}${pathname === '/' ? '' : pathname}/:_authToken`);
+  return { registry, token };
+}
+
+function npmrcIn(file: string, env: Reach['env']): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  let content = '';
+  try {
+    content = readFileSync(file, 'utf8');
+  } catch {
+    return found;
+  }
+  for (const line of content.split(/\r?\n/)) {
+    const [, key, value] = /^\s*([^#;=\s][^=]*?)\s*=\s*(.*?)\s*$/.exec(line) ?? [];
+    if (key === undefined || value === undefined) continue;
+    const plain = value
+      .replace(/^"(.*)"$/, '$1')
+      .replace(/\$\{(\w+)\}/g, (all, variable) => env[variable] ?? all);
+    found.set(key, plain);
+  }
+  return found;
+}
+
+/** Returns the origins of the registries that the person has set, which may be on this machine or its network. */
+export function npmOrigins(reach: Pick<Reach, 'env' | 'home'>): string[] {
+  const settings = npmrcIn(reach.env['npm_config_userconfig'] || join(reach.home, '.npmrc'), reach.env);
+  const set = [...settings]
+    .filter(([key]) => key === 'registry' || key.endsWith(':registry'))
+    .map(([, value]) => value);
+  return [...set, reach.env['npm_config_registry'] ?? '']
+    .filter(one => URL.canParse(one))
+    .map(one => new URL(one).origin);
+}
