@@ -6,6 +6,7 @@ import { TelosError } from '../engine/errors.ts';
 import type { Human } from '../engine/human.ts';
 import { Telos } from '../engine/telos.ts';
 import { adopt, makeAdopted } from '../engine/workflow/adopt.ts';
+import { refuseMissing } from '../engine/workflow/contextFolders.ts';
 import { Git } from '../engine/workflow/git.ts';
 import { problemsOf } from '../engine/workflow/gitProblems.ts';
 import { Plan } from '../engine/workflow/plan.ts';
@@ -22,6 +23,7 @@ export interface PlanOptions extends ConfigOptions {
   yes?: boolean;
   name?: string;
   transcript?: string;
+  context?: readonly string[];
   moreQuestions?: boolean;
   plan?: boolean;
   card?: boolean;
@@ -89,6 +91,14 @@ export function planNamed(name: string | undefined, { repo, telos, human }: Plan
   return new Plan(PlanFolder.open(repo, name ?? names[0] ?? ''), { runs: telos, human, by: 'cli' });
 }
 
+/** Calls `use` with the plan that is named, or the only one that there is. Otherwise as `withPlans`. */
+export const withPlan = (
+  name: string | undefined,
+  options: ConfigOptions & { yes?: boolean },
+  terminal: Terminal,
+  use: (plan: Plan, call: PlanCall) => Promise<number>,
+): Promise<number> => withPlans(options, terminal, call => use(planNamed(name, call), call));
+
 /** `telos plan new "<goal>"`: makes the plan and begins its interview. */
 export async function newPlanCommand(
   goal: string,
@@ -96,9 +106,12 @@ export async function newPlanCommand(
   terminal: Terminal,
 ): Promise<number> {
   return withPlans(options, terminal, async call => {
-    const { repo, telos, human } = call;
+    const { repo, telos, human, config } = call;
     const caller = { runs: telos, human, by: 'cli' as const };
+    const context = (options.context ?? []).map(path => resolve(config.cwd, path));
+    refuseMissing(context);
     const plan = await Plan.create(repo, goal, caller, ...(options.name === undefined ? [] : [options.name]));
+    if (context.length > 0) await plan.useContext(context);
     if (!options.json) terminal.say(terminalText(`Plan '${plan.name}', in ${plan.folder.dir}`));
     return interviewed(plan, options, call);
   });
@@ -127,7 +140,7 @@ export async function interviewCommand(
   options: PlanOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(options, terminal, async call => interviewed(planNamed(name, call), options, call));
+  return withPlan(name, options, terminal, (plan, call) => interviewed(plan, options, call));
 }
 
 async function interviewed(plan: Plan, options: PlanOptions, call: PlanCall): Promise<number> {
@@ -183,8 +196,7 @@ export async function writePlanCommand(
   options: PlanOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(options, terminal, async call => {
-    const plan = planNamed(name, call);
+  return withPlan(name, options, terminal, async (plan, call) => {
     const comments = options.changes === undefined ? [] : [options.changes];
     if (comments.length > 0) await plan.review('changes', comments);
     await plan.write(call.signal, comments);
@@ -200,8 +212,7 @@ export async function splitPlanCommand(
   options: PlanOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(options, terminal, async call => {
-    const plan = planNamed(name, call);
+  return withPlan(name, options, terminal, async (plan, call) => {
     const { state } = await plan.look();
     if (!state.isPlanApproved) {
       terminal.say(`plan.md is not approved yet. Read it, then: telos plan approve ${plan.name} --plan`);
@@ -243,9 +254,10 @@ export async function showPlanCommand(
 type State = Awaited<ReturnType<Plan['look']>>['state'];
 
 /** Returns what a program reads of a plan. */
-function stateJson({ goal, phase, phaseWhy, branch, base, usage, stories, questions }: State): object {
+function stateJson(state: State): object {
+  const { goal, phase, phaseWhy, branch, base, usage, stories, questions, recovered } = state;
   return {
-    ...{ goal, phase, why: phaseWhy, branch, base, usage, questions },
+    ...{ goal, phase, why: phaseWhy, branch, base, usage, questions, recovered },
     stories: stories.map(({ story, status, attempts, commit, passed, accepted, lastDenial }) => ({
       ...{ id: story.id, title: story.title, status, attempts, commit, lastDenial },
       passed: [...passed],
@@ -261,9 +273,8 @@ export async function nextStoryCommand(
   options: PlanOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(options, terminal, async call => {
-    const { state } = await planNamed(name, call).look();
-    const { next } = state;
+  return withPlan(name, options, terminal, async plan => {
+    const { next } = (await plan.look()).state;
     if (options.json) terminal.out(`${JSON.stringify(next?.story.id ?? null)}\n`);
     else
       terminal.out(next ? `${next.story.id} ${terminalLine(next.story.title)}\n` : 'All stories are over.\n');
@@ -274,11 +285,11 @@ export async function nextStoryCommand(
 /** `telos plan graph`: which stories can run at the same time, and why others cannot. */
 export async function graphCommand(
   name: string | undefined,
-  _options: PlanOptions,
+  options: PlanOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans({}, terminal, async call => {
-    const { state } = await planNamed(name, call).look();
+  return withPlan(name, options, terminal, async plan => {
+    const { state } = await plan.look();
     const titles = new Map(state.stories.map(({ story }) => [story.id, story]));
     for (const [index, wave] of waves(state.stories).entries()) {
       terminal.out(`Wave ${index + 1}\n`);
@@ -300,8 +311,7 @@ export async function steerCommand(
   options: PlanOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(options, terminal, async call => {
-    const plan = planNamed(name, call);
+  return withPlan(name, options, terminal, async plan => {
     const isRunning = await plan.steer(command);
     const later = `The plan is not running; this counts when it does: telos plan run ${plan.name}`;
     terminal.say(isRunning ? 'Told.' : later);

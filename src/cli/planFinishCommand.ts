@@ -1,7 +1,7 @@
 /** Implements `telos plan check`, `diff` and `finish`: what a plan has come to, and its way into the person's branch. */
 import { Git } from '../engine/workflow/git.ts';
 import type { FinishKind } from '../protocol/plan.ts';
-import { exitCodes, planNamed, withPlans } from './planCommands.ts';
+import { exitCodes, withPlan } from './planCommands.ts';
 import type { RunPlanOptions } from './planRunCommand.ts';
 import type { Terminal } from './terminal.ts';
 import { agrees } from './terminalHuman.ts';
@@ -11,6 +11,7 @@ interface FinishOptions extends RunPlanOptions {
   attempt?: string;
   merge?: boolean;
   squash?: boolean;
+  pr?: boolean;
   keep?: boolean;
   drop?: boolean;
 }
@@ -25,8 +26,7 @@ export async function checkCommand(
   options: NamedOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(options as RunPlanOptions, terminal, async call => {
-    const plan = planNamed(planOf(options), call);
+  return withPlan(planOf(options), options as RunPlanOptions, terminal, async (plan, call) => {
     const results = await plan.check(story, call.signal);
     for (const { name, exitCode, ms, output } of results) {
       if (options.json) terminal.out(`${terminalJson({ name, exitCode, ms, output })}\n`);
@@ -43,8 +43,7 @@ export async function checkCommand(
 
 /** `telos plan diff`: the change of a story that passed, or of one attempt. */
 export async function diffCommand(story: string, options: NamedOptions, terminal: Terminal): Promise<number> {
-  return withPlans(options as RunPlanOptions, terminal, async call => {
-    const plan = planNamed(planOf(options), call);
+  return withPlan(planOf(options), options as RunPlanOptions, terminal, async (plan, call) => {
     const { state } = await plan.look();
     const known = state.story(story);
     const attempt =
@@ -76,21 +75,38 @@ export async function finishCommand(
   options: NamedOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const how = (['merge', 'squash', 'keep', 'drop'] as const).filter(kind => options[kind]);
+  const how = (['merge', 'squash', 'pr', 'keep', 'drop'] as const).filter(kind => options[kind]);
   if (how.length !== 1) {
-    terminal.say('Say one of --merge, --squash, --keep and --drop.');
+    terminal.say('Say one of --merge, --squash, --pr, --keep and --drop.');
     return exitCodes.usage;
   }
   const [kind] = how as [FinishKind];
-  return withPlans(options as RunPlanOptions, terminal, async call => {
-    const plan = planNamed(name, call);
+  return withPlan(name, options as RunPlanOptions, terminal, async plan => {
     const { state } = await plan.look();
-    const about = `This deletes the branch ${state.branch ?? ''} with what passed. Patches of the attempts stay in ${plan.folder.path('attempts')}.`;
-    const unattended = 'Nobody can be asked here; --yes throws it away. Nothing was changed.';
-    if (kind === 'drop' && !options.yes && !(await agrees(about, 'Throw it away?', unattended, terminal)))
-      return exitCodes.failed;
-    const { commit, into, kept } = await plan.finish(kind);
-    if (into !== undefined) terminal.say(terminalText(`Merged into ${into}: ${commit?.slice(0, 8)}`));
+    const dropped = `This deletes the branch ${state.branch ?? ''} with what passed. Patches of the attempts stay in ${plan.folder.path('attempts')}.`;
+    const published = `This pushes ${state.branch ?? 'the branch'} to your remote and opens a pull request with gh, where others can see them.`;
+    const asked = {
+      drop: [
+        dropped,
+        'Throw it away?',
+        'Nobody can be asked here; --yes throws it away. Nothing was changed.',
+      ],
+      pr: [published, 'Publish it?', 'Nobody can be asked here; --yes publishes it. Nothing was changed.'],
+    } as const;
+    const question = kind === 'drop' || kind === 'pr' ? asked[kind] : undefined;
+    if (question && !options.yes) {
+      const [about, asks, unattended] = question;
+      if (!(await agrees(about, asks, unattended, terminal))) return exitCodes.failed;
+    }
+    const { commit, into, remote, url, kept } = await plan.finish(kind);
+    if (url) terminal.out(`${terminalLine(url)}\n`);
+    else if (remote !== undefined)
+      terminal.say(
+        terminalText(
+          `Pushed ${state.branch} to ${remote}. gh is not installed, so open the pull request where the repository is.`,
+        ),
+      );
+    else if (into !== undefined) terminal.say(terminalText(`Merged into ${into}: ${commit?.slice(0, 8)}`));
     else terminal.say(kind === 'drop' ? 'Thrown away.' : terminalText(`Kept: branch ${state.branch}`));
     for (const { dir, why } of kept)
       terminal.say(terminal.style.yellow(terminalText(`The work tree ${dir} stays: ${why}.`)));

@@ -5,7 +5,7 @@ import { Plan } from '../engine/workflow/plan.ts';
 import { type PlanCard, printCard } from '../engine/workflow/planCard.ts';
 import type { PlanRunEnd } from '../engine/workflow/planRun.ts';
 import type { CheckResult, PlanLimits, PlanPhase } from '../protocol/plan.ts';
-import { exitCodes, type PlanCall, type PlanOptions, planNamed, withPlans } from './planCommands.ts';
+import { exitCodes, type PlanCall, type PlanOptions, withPlan, withPlans } from './planCommands.ts';
 import { factText, headline, nextCommand } from './planView.ts';
 import type { Terminal } from './terminal.ts';
 import { cancelledExitCode } from './terminal.ts';
@@ -27,8 +27,7 @@ export async function approveCommand(
   options: RunPlanOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(options, terminal, async call => {
-    const plan = planNamed(name, call);
+  return withPlan(name, options, terminal, async (plan, call) => {
     const { state } = await plan.look();
     const isPlan = options.plan === true || (options.card !== true && state.phase === 'plan_review');
     return isPlan ? approvePlan(plan, call, options) : approveCard(plan, call, options);
@@ -82,7 +81,7 @@ export async function runPlanCommand(
   options: RunPlanOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(withoutLimits(options), terminal, call => runNamed(planNamed(name, call), options, call));
+  return withPlan(name, withoutLimits(options), terminal, (plan, call) => runNamed(plan, options, call));
 }
 
 /** The limits are those of the plan, over all of its steps, and not of each of them. */
@@ -206,8 +205,7 @@ export async function watchPlanCommand(
   options: RunPlanOptions,
   terminal: Terminal,
 ): Promise<number> {
-  return withPlans(options, terminal, async call => {
-    const plan = planNamed(name, call);
+  return withPlan(name, options, terminal, async (plan, call) => {
     terminal.say(terminal.style.bold(headline(plan.name, (await plan.look()).state)));
     await showFacts(plan, options, terminal, call.signal, true);
     return exitCodes.done;

@@ -68,6 +68,7 @@ export const planCommand: CliCommand = {
       options: [
         new Option('--name <name>', 'its name'),
         new Option('--no-more-questions', 'plan with what is known'),
+        new Option('--context <folder...>', 'further folders with notes, pictures and documents'),
         new Option('--replay <folder>', 'play recordings of the steps instead of asking a model'),
         json(),
       ],
@@ -123,10 +124,19 @@ export const planCommand: CliCommand = {
     },
     {
       name: 'split',
-      description: 'have the approved plan split into stories',
+      description: 'have the approved plan split into stories, or one story into smaller ones',
       arguments: [plan],
-      options: [new Option('--replay <folder>', 'play recordings of the steps')],
-      run: async call => (await documents()).splitPlanCommand(call.word, optionsOf(call), call.terminal),
+      options: [
+        new Option('--story <story>', 'only this one, which its run then splits'),
+        new Option('--replay <folder>', 'play recordings of the steps'),
+      ],
+      run: async call => {
+        const { splitPlanCommand, steerCommand } = await documents();
+        const { story: only } = call.options;
+        if (only === undefined) return splitPlanCommand(call.word, optionsOf(call), call.terminal);
+        const command = { kind: 'split', story: String(only) } as const;
+        return steerCommand(call.word, command, optionsOf(call), call.terminal);
+      },
     },
     {
       name: 'approve',
@@ -243,6 +253,7 @@ export const planCommand: CliCommand = {
       options: [
         new Option('--merge', 'merge it into the branch that is checked out'),
         new Option('--squash', 'as one commit'),
+        new Option('--pr', 'push the branch and open a pull request with gh; asks first'),
         new Option('--keep', 'keep the plan’s branch as it is'),
         new Option('--drop', 'throw the branch away; asks first'),
         new Option('--yes', 'without asking'),

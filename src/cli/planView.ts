@@ -94,6 +94,9 @@ export function statusText(
     ...(state.goal ? [terminalLine(state.goal, 200)] : []),
     ...(rows.length > 0 ? ['', table(['Story', 'State', 'Title', ''], rows, width)] : []),
     ...(questions.length > 0 ? ['', 'Questions that wait for you:', ...questions] : []),
+    ...(state.recovered.length > 0
+      ? ['', 'Recovered when it last began:', ...state.recovered.map(what => `  ${terminalLine(what, 300)}`)]
+      : []),
     ...problems.map(problem => style.yellow(terminalLine(problem))),
     ...(next === undefined ? [] : ['', `Next: ${next}`]),
   ].join('\n');
@@ -133,6 +136,8 @@ export function factText(line: JournalLine): string | undefined {
       return line.part
         ? `${line.story} passed in part: ${line.commit.slice(0, 8)}`
         : `${line.story} passed: ${line.commit.slice(0, 8)}`;
+    case 'advised':
+      return `${line.story} is tried as ${terminalLine(line.role)}: ${terminalLine(line.instructions, 200)}`;
     case 'attempt_ended':
       return line.status.startsWith('approved') || line.status === 'denied'
         ? undefined

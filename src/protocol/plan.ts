@@ -222,6 +222,10 @@ export type PlanEvent =
       items?: number[];
     }
   | { type: 'story_split'; story: string; into: string[]; by: Actor }
+  /** Facts about the project for later stories. */
+  | { type: 'learned'; story: string; attempt: number; notes: string[] }
+  /** How a story that was denied again and again is tried next. */
+  | { type: 'advised'; story: string; attempt: number; role: string; instructions: string }
   | { type: 'question_parked'; question: ParkedQuestion }
   | { type: 'question_answered'; id: string; text: string; by: Actor }
   /** `id` is that of the file in the inbox, so that each is carried out once. */

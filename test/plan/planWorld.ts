@@ -46,13 +46,15 @@ export interface PlanWorld {
   git(...args: readonly string[]): string;
   /** The file below the plan's folder. */
   file(path: string): string;
+  /** Changes plan.json. */
+  set(more: Readonly<Record<string, unknown>>): void;
   journal(): { type: string; [key: string]: unknown }[];
   /** Everything of the person's that a plan must leave alone: files, index, HEAD, stash, and refs of others. */
   checkout(): string;
   close(): Promise<void>;
 }
 
-const calls = (name: string, input: object): AnthropicTurn => ({ toolCalls: [{ name, input }] });
+export const calls = (name: string, input: object): AnthropicTurn => ({ toolCalls: [{ name, input }] });
 
 export const writes = (files: Readonly<Record<string, string>>): AnthropicTurn => ({
   toolCalls: Object.entries(files).map(([path, content]) => ({
@@ -118,6 +120,10 @@ export async function planWorld(stories: readonly StoryText[], model: StepModel)
     requestsOf: (story, role) => steps.get(`${story} ${role}`) ?? [],
     plan: (...args) => start(...args).result,
     file: path => readFileSync(join(repo, '.telos/plans/site', path), 'utf8'),
+    set: more => {
+      const settings = { ...JSON.parse(world.file('plan.json')), ...more };
+      writeFileSync(join(repo, '.telos/plans/site/plan.json'), JSON.stringify(settings));
+    },
     journal: () =>
       world
         .file('journal.jsonl')
@@ -174,6 +180,7 @@ function stepOf({ body }: ReceivedRequest): { story: string; role: string } {
     ] as const),
     ...([
       ['submit_story', 'split'],
+      ['delegate', 'orchestrator'],
       ['learn', 'coder'],
     ] as const),
   ];

@@ -5,7 +5,7 @@ import { type AttemptCall, type AttemptEnd, type AttemptParts, AttemptScene } fr
 import { build, buildStory, review } from './attemptSteps.ts';
 import { conflictWords } from './attemptWords.ts';
 import { commitStory, type Integrated, integrate } from './integrate.ts';
-import { learningsCommit } from './learnings.ts';
+import { learnedOf, learningsCommit } from './learnings.ts';
 import { isWorkDone, noChange } from './storyState.ts';
 
 /** The same reason as often as this, and only the person knows how to go on. */
@@ -104,7 +104,8 @@ async function keep(scene: AttemptScene): Promise<AttemptEnd | undefined> {
 
 /** Puts the work on the branch. If that has moved, the checks run on what comes out of both. */
 async function putOnBranch(scene: AttemptScene): Promise<AttemptEnd | Conflict> {
-  const { parts, story, call, open, results, notes } = scene;
+  const { parts, story, call, open, results } = scene;
+  const notes = learnedOf(parts.journal.lines, story.id);
   const { folder, git, settings, base, slots, isOurs } = parts;
   const { text = '', items = [] } = scene.approval ?? {};
   const isPart = open.some(({ number }) => !items.includes(number));
@@ -208,6 +209,6 @@ async function askIfStuck(scene: AttemptScene, details: string): Promise<void> {
   );
   const last = reasons.slice(-mostRepeats).map(reason => reason.replace(/[\d\s.]+/g, ' '));
   if (last.length < mostRepeats || new Set(last).size > 1) return;
-  const text = `${id} was denied ${mostRepeats} times for the same reason. What should be done differently? The reason: ${details.slice(0, 600)}`;
+  const text = `${id} was denied ${mostRepeats} times for the same reason. What should be done differently? Answer, or have it split into smaller stories with: telos plan split --story ${id}\nThe reason: ${details.slice(0, 600)}`;
   await scene.note({ type: 'question_parked', question: { id: `${scene.key}-stuck`, story: id, text } });
 }

@@ -10,6 +10,7 @@ import type {
 import type { RunEvent } from '../../protocol/run.ts';
 import type { TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
+import type { Tool } from '../tools/tool.ts';
 import type { CheckPlace } from './checks.ts';
 import type { Git } from './git.ts';
 import type { Journal } from './journal.ts';
@@ -50,6 +51,8 @@ export interface AttemptParts {
   isOurs?: () => boolean;
   /** Folder to which the steps are recorded. */
   recordTo?: string;
+  /** Tools that answer questions about the project, for the steps that may have them. */
+  contextTools?: () => readonly Tool[];
   onEvent?: (step: string, story: string, event: RunEvent) => void;
 }
 
@@ -93,8 +96,6 @@ export class AttemptScene {
   /** Changes of what checks the work that count as allowed. */
   readonly allowed: string[] = [];
   approval: Approval | undefined;
-  /** What was learned about the project. */
-  readonly notes: string[] = [];
 
   constructor(parts: AttemptParts, call: AttemptCall, signal: AbortSignal) {
     this.parts = parts;

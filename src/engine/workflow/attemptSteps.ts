@@ -1,25 +1,90 @@
 /** Asks models during an attempt: those who build and the one who reviews. */
 import type { PlanCheck } from '../../protocol/plan.ts';
-import { TelosError } from '../errors.ts';
+import { spoken } from '../../protocol/text.ts';
 import { changedMeaning, diffText } from './attemptChanges.ts';
 import type { AttemptEnd, AttemptScene } from './attemptScene.ts';
-import { reviewWords, type WorkWords, workWords } from './attemptWords.ts';
+import { endOf, raisesOf, runOne, storyOver } from './attemptStep.ts';
+import {
+  adviceWords,
+  denialsOf,
+  manyDenials,
+  reviewWords,
+  type WorkWords,
+  workWords,
+} from './attemptWords.ts';
 import { runCheck } from './checks.ts';
 import { adviceAt } from './learnings.ts';
-import { askOrPark, parkingHuman } from './parkedQuestions.ts';
+import { askOrPark } from './parkedQuestions.ts';
 import { parsePrd } from './prdFile.ts';
-import { cardCommands, runStep, type StepCall, type StepEnd, stepOfRole } from './steps.ts';
+import { cardCommands, type StepCall, type StepEnd, stepOfRole, workerRoles } from './steps.ts';
 import { notesIn, verdictIn } from './stepTools.ts';
-import { isWorkDone } from './storyState.ts';
-
-/** Errors of a provider in a row, after which the plan ends instead of trying once more. */
-const mostErrors = 3;
 
 /** Has the story built. Returns how the attempt ends, if it does. */
 export async function buildStory(scene: AttemptScene): Promise<AttemptEnd | undefined> {
-  const { name, skill } = stepOfRole(scene.story.role);
-  const words = workWords(await wordsFor(scene));
-  return build(scene, { key: `${scene.key}.${name}`, name, words, ...(skill && { skill }) });
+  const over = await askIfTooDear(scene);
+  if (over) return over;
+  const words = await wordsFor(scene);
+  const advice = await advise(scene, words);
+  if (advice && 'status' in advice) return advice;
+  const { name, skill } = stepOfRole(advice?.role ?? scene.story.role);
+  const { instructions } = advice ?? {};
+  const asked = workWords({ ...words, ...(instructions !== undefined && { instructions }) });
+  return build(scene, { key: `${scene.key}.${name}`, name, words: asked, ...(skill && { skill }) });
+}
+
+interface Advice {
+  role: string;
+  instructions: string;
+}
+
+/**
+ * Has a model find out how a story that was denied again and again is tried next. Returns its advice, undefined if there is none to be
+ * had, or how the attempt ends with it.
+ */
+async function advise(scene: AttemptScene, words: WorkWords): Promise<Advice | AttemptEnd | undefined> {
+  const { parts, call, story } = scene;
+  if (call.story.streak < manyDenials && parts.settings.orchestrator !== 'model') return undefined;
+  const known = adviceSinceDenial(scene);
+  if (known) return known;
+  const roles = [...new Set([story.role, ...workerRoles])];
+  let advice: Advice | undefined;
+  const noteAdvice = async ({ answers }: StepEnd): Promise<void> => {
+    const given = answers.findLast(({ tool }) => tool === 'delegate')?.input;
+    if (!given) return;
+    advice = { role: String(given['role']), instructions: String(given['instructions']) };
+    await scene.note({ type: 'advised', ...scene.named, ...advice });
+  };
+  const end = await runOne(
+    scene,
+    {
+      ...{ key: `${scene.key}.orchestrator`, name: 'orchestrator', ports: { roles } },
+      words: adviceWords({ ...words, denials: denialsOf(parts.journal.lines, story.id), roles }),
+      contextTools: parts.contextTools?.() ?? [],
+    },
+    noteAdvice,
+  );
+  const ended = endOf(scene, end, 'orchestrator');
+  return ended?.fatal || ended?.status === 'interrupted' ? ended : advice;
+}
+
+/** Returns the last advice that no denial has overtaken: what is paid for is not asked again after a crash. */
+function adviceSinceDenial({ parts, story }: AttemptScene): Advice | undefined {
+  const lines = parts.journal.lines.filter(line => 'story' in line && line.story === story.id);
+  const last = lines.findLast(
+    line => line.type === 'advised' || (line.type === 'attempt_ended' && line.status !== 'interrupted'),
+  );
+  return last?.type === 'advised' ? last : undefined;
+}
+
+/** Lets the person say whether a story may cost more than a story may. Returns how the attempt ends, if it waits for that. */
+async function askIfTooDear(scene: AttemptScene): Promise<AttemptEnd | undefined> {
+  const over = storyOver(scene, undefined);
+  if (!over) return undefined;
+  const { id } = scene.story;
+  const text = `${spoken(over)} May it cost as much again? Answer yes, or leave the story out with: telos plan skip ${id}`;
+  const question = { id: `${id}-cost-${raisesOf(scene) + 1}`, story: id, text, choices: ['yes'] };
+  await scene.note({ type: 'question_parked', question });
+  return { status: 'interrupted', details: spoken(over) };
 }
 
 async function wordsFor(scene: AttemptScene): Promise<WorkWords> {
@@ -56,13 +121,19 @@ export async function build(
   call: Pick<StepCall, 'key' | 'name' | 'words' | 'skill'>,
 ): Promise<AttemptEnd | undefined> {
   const { parts, place, parent, checks, parking } = scene;
-  const end = await runOne(scene, {
+  const own = {
     ...call,
-    ports: { askPerson: (question, signal) => askOrPark(parts.human, question, parking, signal) },
+    ports: {
+      askPerson: (question: { text: string; choices: readonly string[] }, signal: AbortSignal) =>
+        askOrPark(parts.human, question, parking, signal),
+    },
     commands: cardCommands(parts.settings.setup, checks),
-    commandsChanged: command => changedMeaning(parts.git, place.dir, parent, command),
+    commandsChanged: (command: string) => changedMeaning(parts.git, place.dir, parent, command),
+  };
+  const end = await runOne(scene, own, async ({ answers }) => {
+    const notes = notesIn(answers);
+    if (notes.length > 0) await scene.note({ type: 'learned', ...scene.named, notes });
   });
-  scene.notes.push(...notesIn(end.answers));
   const ended = endOf(scene, end, 'work');
   if (ended) return ended;
   const waits = parts.state().questions.some(({ story }) => story === scene.story.id);
@@ -118,77 +189,4 @@ function writeVerdict({ parts }: AttemptScene, approved: boolean, text: string):
   const said = approved ? { summary: text } : { reason: text };
   const verdict = { approved, ...said, timestamp: new Date().toISOString() };
   return parts.folder.write('verdict.json', `${JSON.stringify(verdict, undefined, 2)}\n`);
-}
-
-/** Runs a step in the slot, and notes its start, what came of it, and its end. */
-async function runOne(
-  scene: AttemptScene,
-  call: Pick<StepCall, 'key' | 'name' | 'words'> & Partial<StepCall>,
-  noteResult: (end: StepEnd) => Promise<void> = async () => undefined,
-): Promise<StepEnd> {
-  const { parts, place, environment, parking, signal } = scene;
-  const { runs, folder, roles, recordTo, onEvent, human } = parts;
-  const { key, name: step } = call;
-  const story = scene.story.id;
-  const budget = parts.budget.step();
-  const whole: StepCall = {
-    ...{ plan: folder.name, workingDir: place.dir, closed: [folder.repo, folder.dir], env: environment },
-    ...{ mail: scene.call.mail, model: modelOf(scene, step), budget, recordTo },
-    roleText: roles.find(({ role }) => role === step)?.text,
-    onStart: async ({ runId, model }) => {
-      await scene.note({
-        type: 'step_started',
-        key,
-        step,
-        story,
-        runId,
-        ...(model !== undefined && { model }),
-      });
-    },
-    onEvent: event => onEvent?.(key, story, event),
-    ...call,
-  };
-  try {
-    const end = await runStep(runs, whole, parkingHuman(human, parking), signal);
-    const { runId, outcome, usage } = end;
-    await noteResult(end);
-    await scene.note({ type: 'step_ended', key, step, story, runId, outcome, ...(usage && { usage }) });
-    return end;
-  } finally {
-    budget.close();
-  }
-}
-
-function modelOf({ parts: { state, settings } }: AttemptScene, step: string): string | undefined {
-  const { models } = state();
-  const usual = models.get('') ?? settings.model;
-  if (step === 'reviewer') return models.get('reviewer') ?? settings.reviewModel ?? usual;
-  return models.get(step) ?? usual;
-}
-
-/** Returns how the attempt ends with a step that did not come to its end by itself. */
-function endOf(scene: AttemptScene, end: StepEnd, what: string): AttemptEnd | undefined {
-  if (end.timedOut) return { status: 'timeout', details: `The ${what} took too long.` };
-  if (isWorkDone(end.outcome)) return undefined;
-  if (scene.signal.aborted || end.outcome === 'cancelled')
-    return { status: 'interrupted', details: `The ${what} was stopped.` };
-  const {
-    code = 'internal',
-    message = 'It did not end as it should.',
-    remedy,
-    retryAfterMs,
-  } = end.error ?? {};
-  const fatal = new TelosError(code, message, { remedy, retryAfterMs });
-  // The limit, the key, the settings, the model, the account: none gets better by trying once more.
-  const isForAll = ['rate_limit', 'budget', 'auth', 'config'].includes(code) || /\(40[24]\)/.test(message);
-  if (isForAll) return { status: 'interrupted', details: message, fatal };
-  return { status: 'error', details: message, ...(hasFailedBefore(scene) && { fatal }) };
-}
-
-function hasFailedBefore({ parts, story }: AttemptScene): boolean {
-  const ends = parts.journal.lines.flatMap(line =>
-    line.type === 'attempt_ended' && line.story === story.id ? [line.status] : [],
-  );
-  const last = ends.slice(1 - mostErrors);
-  return last.length === mostErrors - 1 && last.every(status => status === 'error');
 }

@@ -1,5 +1,5 @@
 /** Words what is asked of those who build and review a story. Pure. */
-import type { CheckResult, PlanCheck, StoryItem } from '../../protocol/plan.ts';
+import type { CheckResult, JournalLine, PlanCheck, StoryItem } from '../../protocol/plan.ts';
 import type { StoryState } from './storyState.ts';
 
 /** Denials in a row after which the words become more urgent. */
@@ -49,6 +49,45 @@ export function workWords(words: WorkWords): string {
 
 const urgent = (streak: number, reason: string): string =>
   `This story was denied ${streak} times in a row. Do not try the same once more: read the reason again, find out why it came back, and take another way. The last reason was: ${cut(reason, 600)}`;
+
+/** Returns why the attempts at a story since it last passed were denied, the first of them first. */
+export function denialsOf(lines: readonly JournalLine[], story: string): string[] {
+  let denials: string[] = [];
+  for (const line of lines) {
+    if (!('story' in line) || line.story !== story) continue;
+    if (line.type === 'story_passed' || line.type === 'story_reopened') denials = [];
+    if (line.type === 'attempt_ended' && line.status === 'denied') denials.push(line.details);
+  }
+  return denials;
+}
+
+export interface AdviceWords extends WorkWords {
+  /** Why the last attempts did not pass, the first of them first. */
+  denials: readonly string[];
+  roles: readonly string[];
+}
+
+/** Returns what is asked of the one who says how a story is tried next. */
+export function adviceWords(words: AdviceWords): string {
+  const { goal, state, open, body, checks, advice, lastDiff, said, denials, roles } = words;
+  const { story } = state;
+  return joined([
+    `Say how the story ${story.id} (${story.title}) is tried next${denials.length > 0 ? `; it was denied ${denials.length} times` : ''}.`,
+    goal && `It belongs to a plan for: ${goal}`,
+    section('The story as it is written', body.trim()),
+    section('Criteria that are still open', listed(open)),
+    section('Checks', checksText(checks)),
+    advice && section('AGENTS.md', cut(advice, longestAdvice)),
+    ...denials
+      .slice(-manyDenials)
+      .map((text, at, all) =>
+        section(`Denial ${denials.length - all.length + at + 1}`, fenced(tail(text, longestOutput), '')),
+      ),
+    lastDiff && section('What the last attempt had changed', fenced(cut(lastDiff, longestEarlier), 'diff')),
+    said.length > 0 && section('The person says', said.map(one => `- ${one}`).join('\n')),
+    `Call delegate with one of these roles and with your instructions: ${roles.join(', ')}.`,
+  ]);
+}
 
 /** Returns what is asked of the one who brings a story together with what has passed meanwhile. */
 export function conflictWords(

@@ -1,9 +1,12 @@
 /** Ends a plan: brings what passed into the person's branch, or leaves or drops it. The one place that touches the person's checkout. */
+import { execFile } from 'node:child_process';
 import type { FinishKind } from '../../protocol/plan.ts';
 import { TelosError } from '../errors.ts';
 import type { Git } from './git.ts';
 import { mergeOnto } from './integrate.ts';
 import type { Slots } from './slots.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Finish {
   git: Git;
@@ -12,6 +15,8 @@ export interface Finish {
   base: string;
   branch: string;
   goal: string;
+  /** For the person's own git and `gh`. */
+  env: Environment;
 }
 
 /** What was done, and what of the work trees stays. */
@@ -19,6 +24,9 @@ export interface Finished {
   commit?: string;
   /** The branch that it was merged into. */
   into?: string;
+  /** Where it was published, and the address of its pull request if that was opened. */
+  remote?: string;
+  url?: string;
   kept: readonly { dir: string; why: string }[];
 }
 
@@ -29,17 +37,33 @@ export async function finishPlan(how: FinishKind, parts: Finish): Promise<Finish
   const { git, slots, branch } = parts;
   const tip = await git.tip(`refs/heads/${branch}`);
   if (how === 'merge' || how === 'squash') {
-    if (tip === undefined)
-      throw new TelosError(
-        'config',
-        `The plan's branch ${branch} has no commits yet, so there is nothing to merge.`,
-      );
+    if (tip === undefined) throw noCommits(branch);
     const done = await merge(how, tip, parts);
     return { ...done, kept: (await slots.removeSlots()).kept };
+  }
+  if (how === 'pr') {
+    if (tip === undefined) throw noCommits(branch);
+    const { base, goal, env } = parts;
+    const into = await checkedOut(git, branch);
+    const opened = await openPullRequest(git, { branch, base, into, title: goal }, env);
+    return { ...opened, commit: tip, kept: (await slots.removeSlots()).kept };
   }
   if (how === 'drop' && tip !== undefined) await git.run(['update-ref', '-d', `refs/heads/${branch}`, tip]);
   const { kept } = await slots.removeSlots();
   return { ...(tip !== undefined && how === 'keep' && { commit: tip }), kept };
+}
+
+const noCommits = (branch: string): TelosError =>
+  new TelosError('config', `The plan's branch ${branch} has no commits yet, so there is nothing to merge.`);
+
+/** Returns the branch that is checked out. Throws TelosError `config` if there is none. */
+async function checkedOut(git: Git, branch: string): Promise<string> {
+  const { stdout } = await git.run(['symbolic-ref', '--quiet', '--short', 'HEAD'], { allow: [1] });
+  if (stdout.trim() !== '') return stdout.trim();
+  throw new TelosError(
+    'config',
+    `No branch is checked out, so there is none to merge into. Check one out, or keep ${branch}.`,
+  );
 }
 
 async function merge(
@@ -49,12 +73,7 @@ async function merge(
 ): Promise<{ commit: string; into: string }> {
   const dirty = await git.dirtyFiles();
   if (dirty.length > 0) throw notClean(dirty);
-  const into = (await git.run(['symbolic-ref', '--quiet', '--short', 'HEAD'], { allow: [1] })).stdout.trim();
-  if (into === '')
-    throw new TelosError(
-      'config',
-      `No branch is checked out, so there is none to merge into. Check one out, or keep ${branch}.`,
-    );
+  const into = await checkedOut(git, branch);
   const head = (await git.tip('HEAD')) ?? base;
   const { stdout } = await git.run(['merge-base', head, tip], { allow: [1] });
   const parent = stdout.trim() || base;
@@ -84,4 +103,81 @@ function notClean(files: readonly string[]): TelosError {
     'config',
     `These files are not committed: ${shown}${more}. Commit them or put them aside first. Nothing was changed.`,
   );
+}
+
+interface PullRequest {
+  branch: string;
+  base: string;
+  /** The branch that it is to be merged into. */
+  into: string;
+  title: string;
+}
+
+/** Long enough for a large push. In milliseconds. */
+const patience = 10 * 60_000;
+
+/** Returns the remote that the branch went to, and the address of the pull request; without one where `gh` is missing. Throws TelosError `config`. */
+async function openPullRequest(
+  git: Git,
+  { branch, base, into, title }: PullRequest,
+  env: Environment,
+): Promise<{ remote: string; url?: string }> {
+  const remote = await remoteOf(git, into);
+  const ref = `refs/heads/${branch}`;
+  await run('git', ['push', '--quiet', '--end-of-options', remote, `${ref}:${ref}`], git.dir, env).catch(
+    error => {
+      throw new TelosError(
+        'config',
+        `${branch} could not be pushed to ${remote}: ${lastLine(error)} Nothing was changed here.`,
+      );
+    },
+  );
+  // Titles and names come from models; as code they mention nobody and link nowhere.
+  const commits = await git.read([
+    ...['log', '--reverse', '--no-show-signature'],
+    ...['--format=    %h %s', '--end-of-options', `${base}..${ref}`],
+  ]);
+  const body = `Made by a Telos plan. Each of these passed its checks and a review:\n\n${commits}\n`;
+  const asked = ['pr', 'create', `--head=${branch}`, `--base=${into}`, `--title=${title}`, `--body=${body}`];
+  try {
+    return { remote, url: (await run('gh', asked, git.dir, env)).trim().split('\n').at(-1) ?? '' };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { remote };
+    throw new TelosError(
+      'config',
+      `${branch} is at ${remote}, but gh did not open a pull request: ${lastLine(error)}`,
+    );
+  }
+}
+
+/** Returns the remote of the branch, or the only one. Throws TelosError `config` if there is none. */
+async function remoteOf(git: Git, into: string): Promise<string> {
+  const own = await git.run(['config', '--get', `branch.${into}.remote`], { allow: [1] });
+  const remotes = (await git.read(['remote'])).split('\n').filter(Boolean);
+  const named = [own.stdout.trim(), 'origin', ...(remotes.length === 1 ? remotes : [])];
+  const remote = named.find(name => remotes.includes(name));
+  if (remote !== undefined) return remote;
+  throw new TelosError(
+    'config',
+    'The repository has no remote that a pull request could go to. Add one with: git remote add origin <address>',
+  );
+}
+
+/** Returns what the program printed. Rejects if it cannot be started or fails; the error has its `stderr`. */
+function run(program: string, args: readonly string[], cwd: string, env: Environment): Promise<string> {
+  const { GIT_DIR: _dir, GIT_WORK_TREE: _tree, GIT_INDEX_FILE: _index, ...rest } = env;
+  // Nobody sees a prompt of theirs.
+  const quiet = { ...rest, GIT_TERMINAL_PROMPT: '0', GH_PROMPT_DISABLED: '1' } as NodeJS.ProcessEnv;
+  const options = { cwd, timeout: patience, env: quiet, windowsHide: true };
+  return new Promise((done, failed) => {
+    execFile(program, args, options, (error, stdout, stderr) =>
+      error ? failed(Object.assign(error, { stderr })) : done(stdout),
+    );
+  });
+}
+
+function lastLine(error: unknown): string {
+  const { stderr = '', message = '' } = error as { stderr?: string; message?: string };
+  const line = (stderr.trim() || message).split('\n').at(-1) ?? '';
+  return `${line.replace(/^(fatal|error): /, '').replace(/\.$/, '')}.`;
 }

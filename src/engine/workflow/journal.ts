@@ -218,6 +218,8 @@ const needed: Readonly<Record<PlanEvent['type'], (line: Fields) => boolean>> = {
   story_accepted: ofStory,
   story_failed: ofStory,
   story_split: ({ story, into }) => isText(story) && isTexts(into),
+  learned: line => ofAttempt(line) && isTexts(line['notes']),
+  advised: line => ofAttempt(line) && isText(line['role']) && isText(line['instructions']),
   question_parked: ({ question }) => isFields(question) && isText(question['id']) && isText(question['text']),
   question_answered: ({ id, text }) => isText(id) && isText(text),
   steered: ({ command }) => isFields(command) && isText(command['kind']),

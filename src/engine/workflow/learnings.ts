@@ -1,4 +1,5 @@
 /** Keeps what stories have learned about a project in its AGENTS.md, as a commit of its own behind the story's. */
+import type { JournalLine } from '../../protocol/plan.ts';
 import type { Git } from './git.ts';
 import { oneLine } from './prdFile.ts';
 
@@ -29,6 +30,22 @@ export function withNotes(text: string, notes: readonly string[]): string {
   while (all.length > 1 && Buffer.byteLength(all.join('\n')) > mostNotes) all.shift();
   const before = own.trim() === '' ? '# Notes for agents' : own.trimEnd();
   return `${before}\n\n${heading}\n\n${all.join('\n')}\n${behind === '' ? '' : `\n${behind}`}`;
+}
+
+/** In characters. The first sentences of a denial say what it is about. */
+const longestDenial = 400;
+
+/** Returns what a story has taught since it passed the last time: what reviewers denied, and what those who built it noted. */
+export function learnedOf(lines: readonly JournalLine[], story: string): string[] {
+  let notes: string[] = [];
+  for (const line of lines) {
+    if (!('story' in line) || line.story !== story) continue;
+    if (line.type === 'story_passed') notes = [];
+    if (line.type === 'verdict' && !line.approved)
+      notes.push(`The review of ${story} denied: ${oneLine(line.text).slice(0, longestDenial)}`);
+    if (line.type === 'learned') notes.push(...line.notes);
+  }
+  return notes;
 }
 
 /** Returns the text of AGENTS.md at a commit; empty if it has none. */

@@ -32,7 +32,8 @@ export async function askOrPark(
   return undefined;
 }
 
-const yes = /^\s*(?:y|yes|ja|ok|allow|once)\b/i;
+/** What counts as a yes in a person's answer. */
+export const yes = /^\s*(?:y|yes|ja|ok|allow|once)\b/i;
 
 /** Returns a Human for a story. With nobody there, what would be asked is noted, refused for now, and waits for its answer. */
 export function parkingHuman(human: Human, parking: Parking): Human {

@@ -13,6 +13,8 @@ import type {
 } from '../../protocol/plan.ts';
 import { TelosError } from '../errors.ts';
 import { runCheck } from './checks.ts';
+import { contextFolders, keepContextFolders, projectContext } from './contextFolders.ts';
+import { contextTools } from './contextServer.ts';
 import { type Finished, finishPlan } from './finishPlan.ts';
 import { Git } from './git.ts';
 import { send } from './inbox.ts';
@@ -154,6 +156,11 @@ export class Plan {
     await this.#locked(note => note({ type: 'plan_reviewed', decision, comments: [...comments], by }));
   }
 
+  /** Has the steps that ask, plan and split know these folders too. Throws TelosError `config` for one that does not exist. */
+  useContext(folders: readonly string[]): Promise<void> {
+    return keepContextFolders(this.#caller.runs.config, this.folder, folders);
+  }
+
   /** Splits plan.md into stories. Stories that are there are not replaced: throws TelosError `config`. */
   async split(signal: AbortSignal): Promise<readonly string[]> {
     return this.#locked(async (note, journal) => {
@@ -186,7 +193,10 @@ export class Plan {
       folder: this.folder,
       settings,
       stories,
-      facts: { base, dirtyFiles: await git.dirtyFiles() },
+      facts: {
+        ...{ base, dirtyFiles: await git.dirtyFiles() },
+        context: contextFolders(runs.config, this.folder),
+      },
       config: runs.config,
     });
   }
@@ -238,7 +248,15 @@ export class Plan {
       const git = new Git(this.folder.repo, runs.config.env);
       const slots = await Slots.open(this.folder, git, settings, runs.config.env);
       const { branch = settings.branch, base = '', goal } = state;
-      const done = await finishPlan(how, { git, slots, plan: this.name, base, branch, goal });
+      const done = await finishPlan(how, {
+        git,
+        slots,
+        plan: this.name,
+        base,
+        branch,
+        goal,
+        env: runs.config.env,
+      });
       await note({ type: 'finished', how, ...(done.commit !== undefined && { commit: done.commit }) });
       return done;
     });
@@ -250,8 +268,17 @@ export class Plan {
    */
   async steer(command: SteerCommand): Promise<boolean> {
     const { state } = await this.look();
-    if ('story' in command && command.story !== undefined && !state.story(command.story))
-      throw new TelosError('config', `There is no story '${command.story}' in the plan '${this.name}'.`);
+    const story = 'story' in command && command.story !== undefined ? command.story : undefined;
+    const known = story === undefined ? undefined : state.story(story);
+    if (story !== undefined && !known)
+      throw new TelosError('config', `There is no story '${story}' in the plan '${this.name}'.`);
+    if (command.kind === 'split' && (known?.into || ['passed', 'accepted'].includes(known?.status ?? '')))
+      throw new TelosError(
+        'config',
+        known?.into
+          ? `${story} is split already, into ${known.into.join(', ')}.`
+          : `${story} is done. Open it again first, with: telos plan reopen ${story}`,
+      );
     await send(this.folder, command, this.#caller.by);
     return readRunner(this.folder) !== undefined;
   }
@@ -291,16 +318,18 @@ export class Plan {
   ): Promise<StepEnd> {
     const { runs, human } = this.#caller;
     const { model } = await this.folder.settings();
+    const context = projectContext(runs.config, this.folder);
     const end = await runStep(
       runs,
       {
         ...{ key, name: step, words, plan: this.name, workingDir: this.folder.repo },
+        ...{ contextTools: contextTools(context) },
         ...(model !== undefined && { model }),
         onStart: started => note({ type: 'step_started', key, step, ...started }),
       },
       human,
       signal,
-    );
+    ).finally(() => context.close());
     const { runId, outcome, usage } = end;
     await note({ type: 'step_ended', key, step, runId, outcome, ...(usage && { usage }) });
     return end;

@@ -64,12 +64,13 @@ export class PlanBudget {
     this.#spent = spent;
   }
 
-  step(): StepBudget {
+  /** `storyOver` returns why the step's story may not go on, given what the step has used; undefined while it may. */
+  step(storyOver?: (used: Usage | undefined) => Sentence[] | undefined): StepBudget {
     const own: { usage?: Usage } = {};
     this.#running.add(own);
     return {
       check: async () => {
-        const over = this.over();
+        const over = this.over() ?? storyOver?.(own.usage);
         if (over) throw new TelosError('budget', over);
         return [];
       },

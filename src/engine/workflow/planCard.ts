@@ -35,6 +35,8 @@ export interface CardFacts {
   base: string;
   /** Files of the person's checkout that no commit has. The plan does not see them. */
   dirtyFiles: readonly string[];
+  /** Folders besides the project that the planning steps read. */
+  context?: readonly string[];
   /** Such as "about $3.40 to $5". */
   estimate?: string;
 }
@@ -119,9 +121,10 @@ function checksOf(settings: PlanSettings, stories: readonly Story[]): { check: P
   return [...found.values()];
 }
 
-const modelsOf = ({ model, reviewModel }: PlanSettings): PlanCard['models'] => [
+const modelsOf = ({ model, reviewModel, escalateModel }: PlanSettings): PlanCard['models'] => [
   ...(model === undefined ? [] : [{ role: 'all', model }]),
   ...(reviewModel === undefined ? [] : [{ role: 'reviewer', model: reviewModel }]),
+  ...(escalateModel === undefined ? [] : [{ role: 'after three denials', model: escalateModel }]),
 ];
 
 /** Addresses in the commands. What a program reaches by itself is not known. */
@@ -163,14 +166,17 @@ const differences = (before: readonly string[], now: readonly string[]): string[
   ...now.filter(line => !before.includes(line)).map(line => `+ ${line}`),
 ];
 
-/** An acceptance holds for this folder on this machine. */
-function acceptanceFile({ dataDir }: Pick<Config, 'dataDir'>, { dir, name }: PlanFolder): string {
+/** Returns the name under which a person's own choices for a plan are kept: those for this folder on this machine. */
+export function ownName({ dir, name }: PlanFolder): string {
   const place = createHash('sha256')
     .update(realPlace(dir) ?? dir)
     .digest('hex')
     .slice(0, 24);
-  return join(dataDir, 'plans', `${name}-${place}.json`);
+  return `${name}-${place}`;
 }
+
+const acceptanceFile = ({ dataDir }: Pick<Config, 'dataDir'>, folder: PlanFolder): string =>
+  join(dataDir, 'plans', `${ownName(folder)}.json`);
 
 function acceptedLines(config: Pick<Config, 'dataDir'>, folder: PlanFolder): string[] | undefined {
   try {
@@ -237,6 +243,7 @@ export function printCard(card: PlanCard): string[] {
     ...some('Copied into each work tree', card.copy),
     ...some('Linked into each work tree, so that a change there changes the original', card.link),
     ...some('Files that no story may change', card.protect),
+    ...some('Folders besides the project that those who plan may ask about', card.context ?? []),
     ...some(
       'Models',
       card.models.map(({ role, model }) => `${role}: ${model}`),

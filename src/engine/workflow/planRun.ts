@@ -6,6 +6,9 @@ import type { Actor, CheckResult, PlanCheck, PlanLimits, PlanPhase } from '../..
 import { TelosError } from '../errors.ts';
 import type { Human } from '../human.ts';
 import { Attempts } from './attempt.ts';
+import type { AttemptParts } from './attemptScene.ts';
+import { contextFolders, projectContext } from './contextFolders.ts';
+import { contextTools } from './contextServer.ts';
 import { type Git, Git as RepositoryGit, runnerMark } from './git.ts';
 import { problemsOf } from './gitProblems.ts';
 import { take } from './inbox.ts';
@@ -103,7 +106,8 @@ async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
   const { state, stories } = await projection.project();
   if (stories.length === 0) return { kind: 'unapproved', phase: state.phase };
   const base = state.base ?? settings.base ?? (await git.tip('HEAD')) ?? '';
-  const facts = { base, dirtyFiles: await git.dirtyFiles() };
+  const context = contextFolders(caller.runs.config, folder);
+  const facts = { base, dirtyFiles: await git.dirtyFiles(), context };
   const card = planCard({ folder, settings, stories, facts, config: caller.runs.config });
   if (!card.isAccepted) return { kind: 'card', card };
   const flight = await preflight(
@@ -145,7 +149,8 @@ async function work(
     () => limits,
     () => state,
   );
-  const attempts = new Attempts({
+  const context = projectContext(caller.runs.config, folder);
+  const parts: AttemptParts = {
     ...{ folder, journal, git, slots, settings, base, budget },
     ...{ atBase: flight.atBase, hadTests: flight.hadTests },
     ...{ runs: caller.runs, human: caller.human, isUnattended: options.unattended === true },
@@ -153,8 +158,10 @@ async function work(
     env: { [runnerMark]: lock.mark },
     isOurs: () => lock.isOurs(),
     state: () => state,
+    contextTools: () => contextTools(context),
     ...(options.recordTo !== undefined && { recordTo: options.recordTo }),
-  });
+  };
+  const attempts = new Attempts(parts);
   const runner = new PlanRunner(
     {
       ...{ folder, journal, lost: lock.lost, next: nextStories },
@@ -163,13 +170,14 @@ async function work(
         return state;
       },
       attempt: (call, stop) => attempts.run(call, stop),
+      split: async (story, stop) => (await import('./storySplit.ts')).splitInPlan(parts, story, stop),
       inbox: () => take(folder, id => state.steered.has(id)),
       overBudget: async () => budget.overText,
       finalChecks: (now, stop) => brokenAtEnd(open, now, base, stop),
     },
-    options,
+    { ...(settings.maxAttempts !== undefined && { maxAttempts: settings.maxAttempts }), ...options },
   );
-  return runner.run(signal);
+  return runner.run(signal).finally(() => context.close());
 }
 
 /**

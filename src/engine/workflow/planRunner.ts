@@ -9,6 +9,7 @@ import type { AttemptCall } from './attemptScene.ts';
 import type { SentCommand } from './inbox.ts';
 import type { Journal } from './journal.ts';
 import type { PlanFolder } from './planFolder.ts';
+import { isPartOf } from './planning.ts';
 import type { PlanState } from './planState.ts';
 import { isOver, type StoryState } from './storyState.ts';
 
@@ -21,6 +22,8 @@ export interface RunnerParts {
   next: (state: PlanState, running: ReadonlySet<string>, slots: number) => readonly StoryState[];
   /** Notes what happens in the journal. Throws TelosError for what ends or delays the whole plan. */
   attempt: (call: AttemptCall, signal: AbortSignal) => Promise<void>;
+  /** Splits a story into smaller ones. Notes it in the journal, and throws as `attempt` does. */
+  split: (story: StoryState, signal: AbortSignal) => Promise<void>;
   /** Returns the commands that wait. One is given again until it is done. */
   inbox: () => Promise<readonly SentCommand[]>;
   /** Returns why the plan may not ask a model now, or undefined. */
@@ -119,6 +122,7 @@ export class PlanRunner {
   /** Begins as many stories as there are free slots. One that was cut off goes on in the slot that has its files. */
   #fill(state: PlanState): void {
     const running = new Set(this.#working.keys());
+    for (const one of state.stories) if (one.isToSplit && !running.has(one.story.id)) this.#split(one);
     const free = this.#freeSlots();
     const taken = new Set([...this.#working.values()].map(({ slot }) => slot));
     const wanted = this.#parts.next(state, running, this.#slots).filter(one => this.#isWanted(one, state));
@@ -139,6 +143,9 @@ export class PlanRunner {
 
   #isWanted({ story }: StoryState, { stories }: PlanState): boolean {
     const { only, from } = this.#options;
+    // A split that was cut off leaves parts behind, which are made anew.
+    const whole = stories.filter(({ isToSplit }) => isToSplit).map(one => one.story.id);
+    if (whole.some(id => id === story.id || isPartOf(story.id, id))) return false;
     if (only !== undefined) return story.id === only;
     if (from === undefined) return true;
     const place = (id: string): number => stories.findIndex(one => one.story.id === id);
@@ -161,6 +168,17 @@ export class PlanRunner {
       .catch(error => this.#failed(error))
       .finally(() => this.#working.delete(id));
     this.#working.set(id, working);
+  }
+
+  #split(story: StoryState): void {
+    const { id } = story.story;
+    const stop = new AbortController();
+    const done = this.#parts
+      .split(story, stop.signal)
+      .catch(error => (stop.signal.aborted ? undefined : this.#failed(error)))
+      .finally(() => this.#working.delete(id));
+    // It takes no slot, and has no rounds between which it could be held.
+    this.#working.set(id, { done, stop, slot: -1, mail: [], isHeld: true });
   }
 
   async #mailOf(working: Working): Promise<readonly string[]> {
@@ -242,6 +260,9 @@ export class PlanRunner {
       case 'reopen':
         await this.#settle(command.kind, command.story, command.why ?? '', by);
         break;
+      case 'split':
+        await this.#stopWork(command.story, 'The story is split.');
+        break;
     }
   }
 
@@ -259,9 +280,7 @@ export class PlanRunner {
     why: string,
     by: Actor,
   ): Promise<void> {
-    const working = this.#working.get(story);
-    working?.stop.abort(new Interruption(`The story is to be ${kind === 'redo' ? 'begun anew' : 'left'}.`));
-    await working?.done.catch(() => undefined);
+    await this.#stopWork(story, `The story is to be ${kind === 'redo' ? 'begun anew' : 'left'}.`);
     const type = {
       skip: 'story_skipped',
       accept: 'story_accepted',
@@ -269,6 +288,12 @@ export class PlanRunner {
       reopen: 'story_reopened',
     };
     await this.#note({ type: type[kind] as 'story_skipped', story, why: why || `by ${kind}`, by });
+  }
+
+  async #stopWork(story: string, why: string): Promise<void> {
+    const working = this.#working.get(story);
+    working?.stop.abort(new Interruption(why));
+    await working?.done.catch(() => undefined);
   }
 
   /** Returns how the plan rests, or undefined if it goes on after all. */

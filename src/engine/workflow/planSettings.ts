@@ -25,6 +25,14 @@ export interface PlanSettings {
   limits: PlanLimits;
   model?: string;
   reviewModel?: string;
+  /** Works on a story that was denied three times in a row. */
+  escalateModel?: string;
+  /** A model chooses role and wording of every attempt, not only after three denials. Never the order. */
+  orchestrator?: 'model';
+  /** Attempts that count before a story has failed. */
+  maxAttempts?: number;
+  /** In US dollars. A story that has cost as much asks the person. */
+  storyMaxCost?: number;
   /** Run at the end of the plan. */
   checks: PlanCheck[];
   /** Commands that make a slot ready. */
@@ -81,12 +89,14 @@ function readSettings(value: unknown, name: string, tell: Tell): PlanSettings {
   for (const key of ['slot', 'limits'])
     if (value[key] !== undefined && !isFields(value[key])) tell(`${key} is not an object`);
   const text = (key: string): string | undefined => textIn(value, key, tell);
-  const [base, model, reviewModel, acceptedDigest] = ['base', 'model', 'reviewModel', 'acceptedDigest'].map(
-    text,
-  );
+  const names = ['base', 'model', 'reviewModel', 'escalateModel', 'acceptedDigest'];
+  const [base, model, reviewModel, escalateModel, acceptedDigest] = names.map(text);
   const branch = text('branch') ?? usual.branch;
   if (!isBranch(branch)) tell(`branch ${JSON.stringify(branch)} is not a name for a branch`);
   if (base?.startsWith('-')) tell('base is not a commit');
+  const who = text('orchestrator');
+  if (who !== undefined && who !== 'model') tell('orchestrator is not "model"; leave it out otherwise');
+  const storyMaxCost = amount(value['storyMaxCost'], 'storyMaxCost', tell);
   return {
     ...(base !== undefined && { base }),
     branch,
@@ -94,6 +104,10 @@ function readSettings(value: unknown, name: string, tell: Tell): PlanSettings {
     limits: limitsIn(limits, tell),
     ...(model !== undefined && { model }),
     ...(reviewModel !== undefined && { reviewModel }),
+    ...(escalateModel !== undefined && { escalateModel }),
+    ...(who === 'model' && { orchestrator: who }),
+    ...(value['maxAttempts'] !== undefined && { maxAttempts: count(value, 'maxAttempts', 5, 100, tell) }),
+    ...(storyMaxCost !== undefined && { storyMaxCost }),
     checks: checks.flatMap((one, index) => checkOf(one, index, tell) ?? []),
     setup: textsIn(value, 'setup', tell),
     slot: {
@@ -159,10 +173,15 @@ function count(fields: Fields, key: string, usual: number, most: number, tell: T
 function limitsIn(fields: Fields, tell: Tell): PlanLimits {
   const limits: PlanLimits = {};
   for (const key of ['maxCost', 'maxTokens', 'maxMinutes'] as const) {
-    const value = fields[key];
-    if (value === undefined) continue;
-    if (typeof value === 'number' && value >= 0 && Number.isFinite(value)) limits[key] = value;
-    else tell(`limits.${key} is not an amount`);
+    const value = amount(fields[key], `limits.${key}`, tell);
+    if (value !== undefined) limits[key] = value;
   }
   return limits;
+}
+
+function amount(value: unknown, name: string, tell: Tell): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && value >= 0 && Number.isFinite(value)) return value;
+  tell(`${name} is not an amount`);
+  return undefined;
 }

@@ -35,6 +35,8 @@ export interface PlanState {
   base?: string;
   branch?: string;
   isPlanApproved: boolean;
+  /** What the present or last runner found left by a runner before and put right, in sentences. */
+  recovered: readonly string[];
   /** Ids of the commands that were carried out. */
   steered: ReadonlySet<string>;
   /** The last choice of a person for the models and the number of slots. */
@@ -50,6 +52,8 @@ interface Folding extends Omit<PlanState, 'stories' | 'story' | 'next'> {
   models: Map<string, string>;
   progress: Map<string, Progress>;
   order: string[];
+  /** Was put right before the next runner begins. */
+  repaired: readonly string[];
   /** When the present runner began, and its last line. */
   since?: number;
   last?: number;
@@ -59,13 +63,17 @@ interface Folding extends Omit<PlanState, 'stories' | 'story' | 'next'> {
 export function foldPlan(lines: readonly JournalLine[], stories: readonly Story[]): PlanState {
   const plan = emptyPlan();
   for (const line of lines) foldLine(plan, line);
-  const { progress, order, since, last, ...rest } = plan;
+  const { progress, order, since, last, repaired, ...rest } = plan;
   const states = statesOf(inOrder(stories, order), progress, plan.questions);
   const byId = new Map(states.map(state => [state.story.id, state]));
   return {
     ...rest,
     workedMs: plan.workedMs + (since === undefined || last === undefined ? 0 : last - since),
     stories: states,
+    // What is over asks nothing more.
+    questions: plan.questions.filter(
+      ({ story }) => story === undefined || !isOver(byId.get(story)?.status ?? 'ready'),
+    ),
     story: id => byId.get(id),
     next: states.find(({ status }) => !isOver(status)),
   };
@@ -98,7 +106,12 @@ function foldLine(plan: Folding, line: JournalLine): void {
     case 'runner_started':
       plan.base = line.base;
       plan.branch = line.branch;
+      plan.recovered = plan.repaired;
+      plan.repaired = [];
       setPhase(plan, 'running');
+      break;
+    case 'recovered':
+      plan.repaired = [...plan.repaired, ...line.what];
       break;
     case 'phase':
       setPhase(plan, line.phase, line.why);
@@ -161,6 +174,9 @@ function foldCommand(plan: Folding, line: Extract<JournalLine, { type: 'steered'
         if (typeof more === 'number') plan.added[name] = (plan.added[name] ?? 0) + more;
       }
       break;
+    case 'split':
+      progressOf(plan, command.story).isToSplit = true;
+      break;
     case 'model':
       plan.models.set(command.role ?? '', command.model);
       break;
@@ -187,6 +203,8 @@ const emptyPlan = (): Folding => ({
   answers: new Map(),
   steps: new Map(),
   isPlanApproved: false,
+  recovered: [],
+  repaired: [],
   steered: new Set(),
   models: new Map(),
   progress: new Map(),

@@ -1,10 +1,10 @@
 /** Has a plan written from an interview, and has it split into stories. What a model submits is checked here and placed whole. */
-import type { PlanCheck, Story } from '../../protocol/plan.ts';
+import type { PlanCheck, Story, StoryItem } from '../../protocol/plan.ts';
 import type { JsonObject, RunOutcome } from '../../protocol/run.ts';
 import { TelosError } from '../errors.ts';
 import { slug } from './planFolder.ts';
 import { oneLine, printPrd } from './prdFile.ts';
-import type { StepEnd } from './steps.ts';
+import { type StepEnd, workerRoles } from './steps.ts';
 
 /** Asks the model in the role of a step. `key` names the step within its plan. Never throws. */
 export type AskStep = (
@@ -100,6 +100,76 @@ export async function splitPlan(plan: string, ask: AskStep, signal: AbortSignal)
     );
   return stories.map(({ story, body }) => ({ path: story.prd, text: printPrd(story, body) }));
 }
+
+/** What is known of a story that is split. */
+export interface WholeStory {
+  story: Story;
+  /** Its file. */
+  text: string;
+  /** Its boxes that are still open. */
+  open: readonly StoryItem[];
+  /** Why it did not pass so far. */
+  denials: readonly string[];
+  /** Commands that the person has accepted. */
+  commands: ReadonlySet<string>;
+}
+
+/** A story with more parts than letters was not one. */
+const mostParts = 26;
+
+/** Returns the files of the stories that a story is split into. Throws TelosError if the splitter failed or handed in fewer than two. */
+export async function splitStory(
+  { story, text, open, denials, commands }: WholeStory,
+  ask: AskStep,
+  signal: AbortSignal,
+): Promise<(WrittenStory & { id: string })[]> {
+  const { id } = story;
+  const words = [
+    `Split this story into smaller ones that are built one after the other:\n<story>\n${text}\n</story>`,
+    `Still open of its criteria:\n${open.map(({ number, text: words }) => `${number}. ${words}`).join('\n')}`,
+    ...(denials.length > 0
+      ? [`Why it did not pass so far:\n${denials.map(denial => `<denial>\n${denial}\n</denial>`).join('\n')}`]
+      : []),
+    `Hand in each part with submit_story, in the order in which they are built. They get the ids ${id}a, ${id}b and so on; depends_on names those. Together they meet every open criterion; each criterion of a part is something to build whose presence can be checked. Only these checks may be used: ${[...commands].join(' | ') || 'none'}.`,
+  ].join('\n\n');
+  const reply = await ask({ name: 'split', key: `${id}.split`, words }, signal);
+  throwIfFailed(reply, 'splitter');
+  const handedIn = reply.answers.filter(({ tool }) => tool === 'submit_story').slice(0, mostParts);
+  if (handedIn.length < 2)
+    throw new TelosError(
+      'provider',
+      `The splitter did not split ${id}: it handed in ${handedIn.length === 1 ? 'one story' : 'no story'}. Split it again, or edit ${story.prd}.`,
+    );
+  const parts = handedIn.map(({ input }, index) => partOf(input, index, story, commands));
+  return parts.map(({ story: part, body }) => ({ id: part.id, path: part.prd, text: printPrd(part, body) }));
+}
+
+/** Returns a part of a story. What a person has not accepted with the card is not taken over. */
+function partOf(
+  input: JsonObject,
+  index: number,
+  whole: Story,
+  commands: ReadonlySet<string>,
+): { story: Story; body: string } {
+  const letter = (at: number): string => String.fromCharCode(97 + at);
+  const { story, body } = storyOf(input, index);
+  const earlier = Array.from({ length: index }, (_, at) => `${whole.id}${letter(at)}`);
+  const checks = story.checks.filter(({ command }) => commands.has(command));
+  const place = whole.prd.replace(/^(prds\/(?:\d+[a-z]*)?).*$/i, '$1');
+  const part: Story = {
+    ...story,
+    id: `${whole.id}${letter(index)}`,
+    prd: `${place}${letter(index)}-${slug(story.title) || 'story'}.md`,
+    role: workerRoles.find(role => role === story.role) ?? whole.role,
+    dependsOn: [...whole.dependsOn, ...story.dependsOn.filter(id => earlier.includes(id))],
+    checks: checks.length > 0 ? checks : whole.checks,
+  };
+  return { story: part, body };
+}
+
+/** Whether the id is that of a part of the story. */
+export const isPartOf = (id: string, story: string): boolean =>
+  id.startsWith(story) && /^[a-z]+$/.test(id.slice(story.length));
 
 /** Returns the story that a call hands in. Its id and its file follow from its place. */
 function storyOf(input: JsonObject, index: number): { story: Story; body: string } {

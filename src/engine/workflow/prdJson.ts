@@ -4,7 +4,9 @@ import type { StoryState } from './storyState.ts';
 
 /** Returns the text of the file. Its stories have the order in which they are worked on as their priority. */
 export function printPrdJson(project: string, branch: string, state: PlanState): string {
-  const userStories = state.stories.map((story, index) => storyEntry(story, index + 1));
+  // The parts of a story that was split stand for it.
+  const whole = state.stories.filter(({ into }) => !into);
+  const userStories = whole.map((story, index) => storyEntry(story, index + 1));
   const file = { project, branchName: branch, description: state.goal, userStories };
   return `${JSON.stringify(file, undefined, 2)}\n`;
 }

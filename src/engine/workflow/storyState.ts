@@ -8,7 +8,8 @@ import type {
   StoryItem,
   StoryStatus,
 } from '../../protocol/plan.ts';
-import type { RunOutcome } from '../../protocol/run.ts';
+import type { RunOutcome, Usage } from '../../protocol/run.ts';
+import { addedUsage } from '../../protocol/usage.ts';
 
 /** A commit outside the plan's branch that keeps the files of an attempt, and its tree. */
 export interface KeptTree {
@@ -69,6 +70,12 @@ export interface StoryState {
   open?: OpenAttempt;
   /** Why it is skipped, failed or was reopened. */
   why?: string;
+  /** What its steps have used, over all attempts. */
+  usage?: Usage;
+  /** A person wants it split, and that is not done yet. */
+  isToSplit?: boolean;
+  /** The stories that it was split into. They stand for it where others depend on it. */
+  into?: readonly string[];
 }
 
 /** Statuses of attempts that count against the limit. What a crash or a provider did costs nothing. */
@@ -118,6 +125,7 @@ export function foldStory(story: Progress, line: JournalLine): void {
       story.end = line.type === 'story_skipped' ? 'skipped' : 'failed';
       story.why = line.why;
       delete story.open;
+      delete story.isToSplit;
       break;
     case 'story_accepted':
       for (const item of line.items ?? []) story.accepted.add(item);
@@ -126,7 +134,13 @@ export function foldStory(story: Progress, line: JournalLine): void {
     case 'story_split':
       story.end = 'skipped';
       story.why = `It was split into ${line.into.join(', ')}.`;
+      story.into = line.into;
       delete story.open;
+      delete story.isToSplit;
+      break;
+    case 'step_ended':
+      if (line.usage) story.usage = addedUsage(story.usage, line.usage);
+      if (story.open) foldOpen(story.open, line);
       break;
     default:
       if (story.open) foldOpen(story.open, line);
@@ -208,7 +222,7 @@ function reopen(story: Progress, items: readonly number[] | undefined, why: stri
   story.unchanged = 0;
   story.isAlone = false;
   story.why = why;
-  for (const key of ['end', 'commit', 'open'] as const) delete story[key];
+  for (const key of ['end', 'commit', 'open', 'isToSplit', 'into'] as const) delete story[key];
 }
 
 export function statesOf(
@@ -217,13 +231,17 @@ export function statesOf(
   questions: readonly ParkedQuestion[],
 ): StoryState[] {
   const ends = new Map<string, StoryStatus>();
+  const parts = new Map<string, readonly string[]>();
   const states = stories.map(story => {
     const { end, ...known } = progress.get(story.id) ?? noProgress();
     const state = { ...known, story, status: endOf({ ...known, story }, end) };
     ends.set(story.id, state.status);
+    if (known.into && known.into.length > 0) parts.set(story.id, known.into);
     return state;
   });
-  const isDone = (id: string): boolean => ['passed', 'accepted'].includes(ends.get(id) ?? '');
+  // A part may have been split again. It never has the id of what it was split from.
+  const isDone = (id: string): boolean =>
+    parts.get(id)?.every(isDone) ?? ['passed', 'accepted'].includes(ends.get(id) ?? '');
   return states.map(state => {
     if (state.status !== 'ready') return state;
     const asks = questions.some(question => question.story === state.story.id);

@@ -29,7 +29,7 @@ describe('the runner of a plan', () => {
     const runner = new PlanRunner(
       {
         ...{ folder, journal, next: nextStories, inbox: async () => [], overBudget: async () => undefined },
-        ...{ finalChecks: async () => [], lost: new AbortController().signal },
+        ...{ finalChecks: async () => [], split: async () => undefined, lost: new AbortController().signal },
         project: async () => {
           const { state } = await projection.project();
           // The state is what it was before.
