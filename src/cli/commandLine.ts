@@ -4,8 +4,10 @@ import { groups, versionIn } from './commands.ts';
 import {
   addCommand,
   amount,
+  type CliCommand,
   type Command,
   CommanderError,
+  type CommandUse,
   helpWanted,
   literalWords,
   mistypedCommand,
@@ -38,11 +40,13 @@ export async function runCommandLine(args: readonly string[], packageFile: URL):
   const terminal = openTerminal();
   const given: { literal?: string[] } = {};
   const said = new Set(args.flatMap(word => word.split(/\s+/)));
-  const canCall = (name: string): boolean => said.has(name) || said.has('completion');
-  const program = commands(terminal, packageFile, given, canCall, code => {
+  const asksForHelp = args.length === 0 || [...said].some(word => /^(?:-h|--help|help$)/.test(word));
+  const useOf = (name: string): CommandUse =>
+    said.has(name) || said.has('completion') ? 'call' : asksForHelp ? 'list' : 'name';
+  const program = commands(terminal, packageFile, given, useOf, code => {
     exitCode = code;
   });
-  const literal = literalWords(args, program, Object.values(groups).flat());
+  const literal = literalWords(args, program, allCommands());
   if (literal) given.literal = literal.words;
   try {
     // The parser would take a command's name at the beginning of these words as the command.
@@ -67,15 +71,14 @@ interface GlobalOptions extends RequestOptions {
   version?: boolean;
 }
 
-/**
- * `given.literal` are words of a request that must not be taken for a command. Commands for which `canCall` is false are listed
- * without their options.
- */
+const allCommands = (): CliCommand[] => Object.values(groups).flat();
+
+/** `given.literal` are words of a request that must not be taken for a command. `useOf` says what is needed of each command. */
 function commands(
   terminal: Terminal,
   packageFile: URL,
   given: { literal?: string[] },
-  canCall: (name: string) => boolean,
+  useOf: (name: string) => CommandUse,
   exit: (code: number) => void,
 ): Command {
   const program = openParser(terminal);
@@ -117,14 +120,13 @@ function commands(
       if (words.length === 0 && Object.keys(options).length === 0) return program.outputHelp();
       const helped = helpWanted(text, program);
       if (helped) return helped.outputHelp();
-      exit(await requestCommand(text, options, terminal, { meant: mistypedCommand(text, program) }));
+      exit(await requestCommand(text, options, terminal, { meant: mistypedCommand(text, allCommands()) }));
     });
   const samples = new URL('media/demo/', packageFile);
   for (const [group, listed] of Object.entries(groups)) {
     program.commandsGroup(group);
-    for (const one of listed)
-      addCommand(program, one, { program, terminal, exit, samples }, canCall(one.name));
+    for (const one of listed) addCommand(program, one, { program, terminal, exit, samples }, useOf(one.name));
   }
-  shareOptions(program, ['ask', 'chat'], canCall);
+  shareOptions(program, ['ask', 'chat'], name => useOf(name) === 'call');
   return program;
 }

@@ -57,21 +57,27 @@ export interface CommandCall {
   samples: URL;
 }
 
+/** How much of a command a start needs: all to call it, what help shows of it, or its name alone. */
+export type CommandUse = 'call' | 'list' | 'name';
+
 /**
- * Adds the command and those below it. Its exit code goes to `exit`. One that cannot be called is only listed: thirty commands with
- * their options would be a twentieth of each start.
+ * Adds the command and those below it, as far as `use` says: sixty commands with their options would be a twentieth of each start.
+ * Its exit code goes to `exit`.
  */
 export function addCommand(
   above: Command,
-  { name, description, arguments: taken = [], options = [], run, inner }: CliCommand,
+  given: CliCommand,
   frame: Pick<CommandCall, 'program' | 'terminal' | 'samples'> & { exit: (code: number) => void },
-  canCall: boolean,
+  use: CommandUse,
 ): void {
-  const command = above.command(name).description(description);
+  const command = above.command(given.name);
+  if (use === 'name') return;
+  const { description, arguments: taken = [], options = [], run, inner } = given;
+  command.description(description);
   for (const one of taken) command.addArgument(one);
   if (inner) command.helpCommand(false);
-  for (const one of inner ?? []) addCommand(command, one, frame, canCall);
-  if (!canCall) return;
+  for (const one of inner ?? []) addCommand(command, one, frame, use);
+  if (use === 'list') return;
   for (const option of options) command.addOption(option);
   if (!run) return;
   command.action(async (...typed: unknown[]) => {
@@ -222,13 +228,13 @@ const otherWords: Readonly<Record<string, string>> = {
  * Returns what the words try to call, as it is written behind `telos`. Returns undefined if they are a request: a command with a
  * typing mistake stands alone, or before a command below it or a folder.
  */
-export function mistypedCommand(request: string, program: Command): string | undefined {
+export function mistypedCommand(request: string, commands: readonly CliCommand[]): string | undefined {
   const [first = '', second, ...more] = request.split(/\s+/);
   if (second === undefined && Object.hasOwn(otherWords, first)) return otherWords[first];
-  const near = program.commands.find(command => isOneEditAway(first, command.name()));
+  const near = commands.find(({ name }) => isOneEditAway(first, name));
   const isFolder = more.length === 0 && /^(?:~|\.{1,2})?\/|^\.{1,2}$/.test(second ?? '');
-  const isInner = near?.commands.some(inner => inner.name() === second);
-  return second === undefined || isFolder || isInner ? near?.name() : undefined;
+  const isInner = near?.inner?.some(({ name }) => name === second);
+  return second === undefined || isFolder || isInner ? near?.name : undefined;
 }
 
 /** Returns the command that `telos help ...` asks about: `telos` itself, or the one that is named. Undefined for other words. */

@@ -50,221 +50,225 @@ const aboutStory = (kind: 'skip' | 'redo' | 'accept' | 'reopen', description: st
     [new Option('--why <text>', 'said in the plan’s journal')],
   );
 
+const commandsBelow = (): CliCommand[] => [
+  {
+    name: 'demo',
+    description: 'try a plan: a small project, real checks, a recorded model',
+    options: [json()],
+    run: async call =>
+      (await import('./planDemoCommand.ts')).planDemoCommand(optionsOf(call), call.terminal, call.samples),
+  },
+  {
+    name: 'new',
+    description: 'begin a plan with its goal, and ask what must be known',
+    arguments: [new Argument('<goal...>')],
+    options: [
+      new Option('--name <name>', 'its name'),
+      new Option('--no-more-questions', 'plan with what is known'),
+      new Option('--replay <folder>', 'play recordings of the steps instead of asking a model'),
+      json(),
+    ],
+    run: async call => (await documents()).newPlanCommand(call.words[0], optionsOf(call), call.terminal),
+  },
+  {
+    name: 'quick',
+    description: 'one story without an interview, with the same checks and review',
+    arguments: [new Argument('<goal...>')],
+    options: [
+      new Option('--check <command>', 'must exit with 0 before it passes').makeOptionMandatory(),
+      new Option('--name <name>', 'its name'),
+      ...limits(),
+      new Option('--yes', 'accept its card without asking'),
+      new Option('--replay <folder>', 'play recordings of the steps'),
+      json(),
+    ],
+    run: async call => (await running()).quickPlanCommand(call.words[0], optionsOf(call), call.terminal),
+  },
+  {
+    name: 'adopt',
+    description:
+      'make a plan of one that you have: ralph, spec-kit, Kiro, task-master, BMAD or boxes in Markdown',
+    arguments: [new Argument('<path>')],
+    options: [
+      new Option('--name <name>', 'its name'),
+      new Option('--tag <name>', 'the list of task-master that is meant'),
+      json(),
+    ],
+    run: async call => (await documents()).adoptCommand(call.words[0], optionsOf(call), call.terminal),
+  },
+  {
+    name: 'interview',
+    description: 'go on with the interview',
+    arguments: [plan],
+    options: [
+      new Option('--transcript <file>', 'in place of interview.md; - reads it from the input'),
+      new Option('--no-more-questions', 'plan with what is known'),
+      new Option('--replay <folder>', 'play recordings of the steps'),
+      json(),
+    ],
+    run: async call => (await documents()).interviewCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'write',
+    description: 'have plan.md written, or written anew',
+    arguments: [plan],
+    options: [
+      new Option('--changes <text>', 'what is to be different'),
+      new Option('--replay <folder>', 'play recordings of the steps'),
+    ],
+    run: async call => (await documents()).writePlanCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'split',
+    description: 'have the approved plan split into stories, or one story into smaller ones',
+    arguments: [plan],
+    options: [
+      new Option('--story <story>', 'only this one, which its run then splits'),
+      new Option('--replay <folder>', 'play recordings of the steps'),
+    ],
+    run: async call => {
+      const { splitPlanCommand, steerCommand } = await documents();
+      const { story: only } = call.options;
+      if (only === undefined) return splitPlanCommand(call.word, optionsOf(call), call.terminal);
+      const command = { kind: 'split', story: String(only) } as const;
+      return steerCommand(call.word, command, optionsOf(call), call.terminal);
+    },
+  },
+  {
+    name: 'approve',
+    description: 'approve plan.md, or the card: what the plan runs, and where',
+    arguments: [plan],
+    options: [
+      new Option('--plan', 'plan.md'),
+      new Option('--card', 'the card'),
+      new Option('--yes', 'without asking'),
+      json(),
+    ],
+    run: async call => (await running()).approveCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'run',
+    description: 'work on the stories until all have passed',
+    arguments: [plan],
+    options: [
+      new Option('--parallel <number>', 'that many stories at a time'),
+      new Option('--unattended', 'nobody is there: questions wait, other stories go on'),
+      new Option('--only <story>', 'only this story'),
+      new Option('--from <story>', 'this story and those behind it'),
+      new Option('--retry', 'also stories that have failed'),
+      ...limits(),
+      new Option('--record <folder>', 'write recordings of the steps there'),
+      new Option('--replay <folder>', 'play recordings of the steps'),
+      json(),
+    ],
+    run: async call => (await running()).runPlanCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'watch',
+    description: 'show what happens, live; Ctrl-C ends the watching alone',
+    arguments: [plan],
+    options: [json()],
+    run: async call => (await running()).watchPlanCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'show',
+    description: 'show a plan and its stories, or list all plans',
+    arguments: [plan],
+    options: [json()],
+    run: async call => (await documents()).showPlanCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'status',
+    description: 'the same as show',
+    arguments: [plan],
+    options: [json()],
+    run: async call => (await documents()).showPlanCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'graph',
+    description: 'show which stories can run at the same time',
+    arguments: [plan],
+    run: async call => (await documents()).graphCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'next',
+    description: 'name the story that is worked on next',
+    arguments: [plan],
+    options: [json()],
+    run: async call => (await documents()).nextStoryCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'check',
+    description: 'run the checks of a story, or all, without a model',
+    arguments: [new Argument('[story]', 'all stories if none is named')],
+    options: [ofPlan(), json()],
+    run: async call => (await finishing()).checkCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'diff',
+    description: 'show what a story changed',
+    arguments: [story],
+    options: [ofPlan(), new Option('--attempt <number>', 'in that attempt, also if it did not pass')],
+    run: async call => (await finishing()).diffCommand(call.words[0], optionsOf(call), call.terminal),
+  },
+  steering('pause', 'stop before the next round of the model', [plan], () => ({ kind: 'pause' })),
+  steering('resume', 'go on after a pause', [plan], () => ({ kind: 'resume' })),
+  steering(
+    'stop',
+    'end the run after the step that works now',
+    [plan],
+    ({ options }) => ({ kind: 'stop', when: options['now'] ? 'now' : 'after-step' }),
+    [new Option('--now', 'at once; what was changed is kept')],
+  ),
+  steering('tell', 'say something to a story’s coder', [story, new Argument('<text...>')], ({ words }) => ({
+    kind: 'tell',
+    story: words[0],
+    text: words[1],
+  })),
+  steering(
+    'answer',
+    'answer a question that waits',
+    [new Argument('<question>', 'its id, as show lists it'), new Argument('<text...>')],
+    ({ words: [id, text] }) => ({ kind: 'answer', id, text }),
+  ),
+  aboutStory('skip', 'leave a story out'),
+  aboutStory('redo', 'begin a story anew'),
+  aboutStory('accept', 'call a story done, whatever its checks say'),
+  aboutStory('reopen', 'open a story that was done'),
+  steering(
+    'budget',
+    'raise the limit of the plan, so that it goes on',
+    [plan],
+    ({ options }) => ({ kind: 'budget', add: { maxCost: Number(options['add']) } }),
+    [new Option('--add <dollars>', 'that much').argParser(amount).makeOptionMandatory()],
+  ),
+  {
+    name: 'finish',
+    description: 'bring what passed to your branch, or end the plan without it',
+    arguments: [plan],
+    options: [
+      new Option('--merge', 'merge it into the branch that is checked out'),
+      new Option('--squash', 'as one commit'),
+      new Option('--pr', 'push the branch and open a pull request with gh; asks first'),
+      new Option('--keep', 'keep the plan’s branch as it is'),
+      new Option('--drop', 'throw the branch away; asks first'),
+      new Option('--yes', 'without asking'),
+    ],
+    run: async call => (await finishing()).finishCommand(call.word, optionsOf(call), call.terminal),
+  },
+  {
+    name: 'doctor',
+    description: 'say what hinders plans in this folder',
+    options: [json()],
+    run: async call => (await documents()).planDoctorCommand(optionsOf(call), call.terminal),
+  },
+];
+
 export const planCommand: CliCommand = {
   name: 'plan',
   description: 'carry out something large: interview, plan, stories, checks, review',
-  inner: [
-    {
-      name: 'demo',
-      description: 'try a plan: a small project, real checks, a recorded model',
-      options: [json()],
-      run: async call =>
-        (await import('./planDemoCommand.ts')).planDemoCommand(optionsOf(call), call.terminal, call.samples),
-    },
-    {
-      name: 'new',
-      description: 'begin a plan with its goal, and ask what must be known',
-      arguments: [new Argument('<goal...>')],
-      options: [
-        new Option('--name <name>', 'its name'),
-        new Option('--no-more-questions', 'plan with what is known'),
-        new Option('--context <folder...>', 'further folders with notes, pictures and documents'),
-        new Option('--replay <folder>', 'play recordings of the steps instead of asking a model'),
-        json(),
-      ],
-      run: async call => (await documents()).newPlanCommand(call.words[0], optionsOf(call), call.terminal),
-    },
-    {
-      name: 'quick',
-      description: 'one story without an interview, with the same checks and review',
-      arguments: [new Argument('<goal...>')],
-      options: [
-        new Option('--check <command>', 'must exit with 0 before it passes').makeOptionMandatory(),
-        new Option('--name <name>', 'its name'),
-        ...limits(),
-        new Option('--yes', 'accept its card without asking'),
-        new Option('--replay <folder>', 'play recordings of the steps'),
-        json(),
-      ],
-      run: async call => (await running()).quickPlanCommand(call.words[0], optionsOf(call), call.terminal),
-    },
-    {
-      name: 'adopt',
-      description:
-        'make a plan of one that you have: ralph, spec-kit, Kiro, task-master, BMAD or boxes in Markdown',
-      arguments: [new Argument('<path>')],
-      options: [
-        new Option('--name <name>', 'its name'),
-        new Option('--tag <name>', 'the list of task-master that is meant'),
-        json(),
-      ],
-      run: async call => (await documents()).adoptCommand(call.words[0], optionsOf(call), call.terminal),
-    },
-    {
-      name: 'interview',
-      description: 'go on with the interview',
-      arguments: [plan],
-      options: [
-        new Option('--transcript <file>', 'in place of interview.md; - reads it from the input'),
-        new Option('--no-more-questions', 'plan with what is known'),
-        new Option('--replay <folder>', 'play recordings of the steps'),
-        json(),
-      ],
-      run: async call => (await documents()).interviewCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'write',
-      description: 'have plan.md written, or written anew',
-      arguments: [plan],
-      options: [
-        new Option('--changes <text>', 'what is to be different'),
-        new Option('--replay <folder>', 'play recordings of the steps'),
-      ],
-      run: async call => (await documents()).writePlanCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'split',
-      description: 'have the approved plan split into stories, or one story into smaller ones',
-      arguments: [plan],
-      options: [
-        new Option('--story <story>', 'only this one, which its run then splits'),
-        new Option('--replay <folder>', 'play recordings of the steps'),
-      ],
-      run: async call => {
-        const { splitPlanCommand, steerCommand } = await documents();
-        const { story: only } = call.options;
-        if (only === undefined) return splitPlanCommand(call.word, optionsOf(call), call.terminal);
-        const command = { kind: 'split', story: String(only) } as const;
-        return steerCommand(call.word, command, optionsOf(call), call.terminal);
-      },
-    },
-    {
-      name: 'approve',
-      description: 'approve plan.md, or the card: what the plan runs, and where',
-      arguments: [plan],
-      options: [
-        new Option('--plan', 'plan.md'),
-        new Option('--card', 'the card'),
-        new Option('--yes', 'without asking'),
-        json(),
-      ],
-      run: async call => (await running()).approveCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'run',
-      description: 'work on the stories until all have passed',
-      arguments: [plan],
-      options: [
-        new Option('--parallel <number>', 'that many stories at a time'),
-        new Option('--unattended', 'nobody is there: questions wait, other stories go on'),
-        new Option('--only <story>', 'only this story'),
-        new Option('--from <story>', 'this story and those behind it'),
-        new Option('--retry', 'also stories that have failed'),
-        ...limits(),
-        new Option('--record <folder>', 'write recordings of the steps there'),
-        new Option('--replay <folder>', 'play recordings of the steps'),
-        json(),
-      ],
-      run: async call => (await running()).runPlanCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'watch',
-      description: 'show what happens, live; Ctrl-C ends the watching alone',
-      arguments: [plan],
-      options: [json()],
-      run: async call => (await running()).watchPlanCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'show',
-      description: 'show a plan and its stories, or list all plans',
-      arguments: [plan],
-      options: [json()],
-      run: async call => (await documents()).showPlanCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'status',
-      description: 'the same as show',
-      arguments: [plan],
-      options: [json()],
-      run: async call => (await documents()).showPlanCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'graph',
-      description: 'show which stories can run at the same time',
-      arguments: [plan],
-      run: async call => (await documents()).graphCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'next',
-      description: 'name the story that is worked on next',
-      arguments: [plan],
-      options: [json()],
-      run: async call => (await documents()).nextStoryCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'check',
-      description: 'run the checks of a story, or all, without a model',
-      arguments: [new Argument('[story]', 'all stories if none is named')],
-      options: [ofPlan(), json()],
-      run: async call => (await finishing()).checkCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'diff',
-      description: 'show what a story changed',
-      arguments: [story],
-      options: [ofPlan(), new Option('--attempt <number>', 'in that attempt, also if it did not pass')],
-      run: async call => (await finishing()).diffCommand(call.words[0], optionsOf(call), call.terminal),
-    },
-    steering('pause', 'stop before the next round of the model', [plan], () => ({ kind: 'pause' })),
-    steering('resume', 'go on after a pause', [plan], () => ({ kind: 'resume' })),
-    steering(
-      'stop',
-      'end the run after the step that works now',
-      [plan],
-      ({ options }) => ({ kind: 'stop', when: options['now'] ? 'now' : 'after-step' }),
-      [new Option('--now', 'at once; what was changed is kept')],
-    ),
-    steering('tell', 'say something to a story’s coder', [story, new Argument('<text...>')], ({ words }) => ({
-      kind: 'tell',
-      story: words[0],
-      text: words[1],
-    })),
-    steering(
-      'answer',
-      'answer a question that waits',
-      [new Argument('<question>', 'its id, as show lists it'), new Argument('<text...>')],
-      ({ words: [id, text] }) => ({ kind: 'answer', id, text }),
-    ),
-    aboutStory('skip', 'leave a story out'),
-    aboutStory('redo', 'begin a story anew'),
-    aboutStory('accept', 'call a story done, whatever its checks say'),
-    aboutStory('reopen', 'open a story that was done'),
-    steering(
-      'budget',
-      'raise the limit of the plan, so that it goes on',
-      [plan],
-      ({ options }) => ({ kind: 'budget', add: { maxCost: Number(options['add']) } }),
-      [new Option('--add <dollars>', 'that much').argParser(amount).makeOptionMandatory()],
-    ),
-    {
-      name: 'finish',
-      description: 'bring what passed to your branch, or end the plan without it',
-      arguments: [plan],
-      options: [
-        new Option('--merge', 'merge it into the branch that is checked out'),
-        new Option('--squash', 'as one commit'),
-        new Option('--pr', 'push the branch and open a pull request with gh; asks first'),
-        new Option('--keep', 'keep the plan’s branch as it is'),
-        new Option('--drop', 'throw the branch away; asks first'),
-        new Option('--yes', 'without asking'),
-      ],
-      run: async call => (await finishing()).finishCommand(call.word, optionsOf(call), call.terminal),
-    },
-    {
-      name: 'doctor',
-      description: 'say what hinders plans in this folder',
-      options: [json()],
-      run: async call => (await documents()).planDoctorCommand(optionsOf(call), call.terminal),
-    },
-  ],
+  // Thirty commands with their options, which few starts ask for.
+  get inner() {
+    return commandsBelow();
+  },
 };
