@@ -50,15 +50,27 @@ export function nameMatcher(patterns: readonly string[]): (name: string) => bool
     const plain = new Set<string>();
     const endings = new Set<string>();
     const beginnings = new Set<string>();
-    const others: string[] = [];
+    const others = new Map<string, string[]>();
     for (const pattern of patterns) {
       // Most patterns with a wildcard are for an ending or for a name with any ending. Both are looked up as well.
       if (!hasSigns(pattern)) plain.add(pattern);
       else if (/^\*\.[^.*?[]+$/.test(pattern)) endings.add(pattern.slice(1));
       else if (/^[^*?[]+\.\*$/.test(pattern)) beginnings.add(pattern.slice(0, -1));
-      else others.push(pattern);
+      else {
+        const first = pattern.charAt(0);
+        const start = hasSigns(first) ? '' : first;
+        others.set(start, [...(others.get(start) ?? []), pattern]);
+      }
     }
-    const isOther = others.length > 0 ? new RegExp(`^(?:${others.map(sourceOf).join('|')})$`) : undefined;
+    // One expression for all of them would take longer to make than a start takes to find its agents.
+    const made = new Map<string, RegExp | undefined>();
+    const startingWith = (start: string): RegExp | undefined => {
+      if (!made.has(start)) {
+        const sources = others.get(start)?.map(sourceOf);
+        made.set(start, sources && new RegExp(`^(?:${sources.join('|')})$`));
+      }
+      return made.get(start);
+    };
     return name => {
       // A longer text is not the name of a file. Two wildcards in a pattern would take time that is quadratic in its length.
       const text =
@@ -66,7 +78,7 @@ export function nameMatcher(patterns: readonly string[]): (name: string) => bool
       if (plain.has(name) || endings.has(text.slice(text.lastIndexOf('.')))) return true;
       for (let dot = text.indexOf('.'); dot >= 0; dot = text.indexOf('.', dot + 1))
         if (beginnings.has(text.slice(0, dot + 1))) return true;
-      return isOther?.test(text) === true;
+      return [text.charAt(0), ''].some(start => startingWith(start)?.test(text) === true);
     };
   });
 }
@@ -108,14 +120,18 @@ export function folded(path: string): string {
 const tidied = (part: string): string =>
   part.replace(/:[^:]*:\$\w+$/, '').replace(/(?<![. ])[. ]+$/, '') || part;
 
-const everyIgnored = new RegExp(ignored.source, 'gu');
+let everyIgnored: RegExp | undefined;
+function withoutIgnored(text: string): string {
+  everyIgnored ??= new RegExp(ignored.source, 'gu');
+  return text.replace(everyIgnored, '');
+}
 
 /**
  * Most paths are plain ASCII and skip the rest of the work. In upper case, letters become equal that a file system treats as the
  * same.
  */
 const plainText = (path: string): string =>
-  /^[\x00-\x7f]*$/.test(path) ? path : path.normalize('NFKC').replace(everyIgnored, '').toUpperCase();
+  /^[\x00-\x7f]*$/.test(path) ? path : withoutIgnored(path.normalize('NFKC')).toUpperCase();
 
 /** Returns the last name of a path. A `/` at the end belongs to the name of a folder. */
 export const nameOf = (foldedPath: string): string => {
@@ -125,7 +141,10 @@ export const nameOf = (foldedPath: string): string => {
 
 const places = namesIn(known.secret.places);
 const hidden = namesIn(known.secret.hidden);
-const files = [...namesIn(known.secret.privateKeys).flatMap(variantsOf), ...namesIn(known.secret.files)];
+const secretFiles = (): string[] => [
+  ...namesIn(known.secret.privateKeys).flatMap(variantsOf),
+  ...namesIn(known.secret.files),
+];
 /** Last words of file names that hold secrets together with one of `endings`: `prod-secrets.json`, `api_key.txt`. */
 const words = namesIn(known.secret.words);
 const endings = namesIn(known.secret.endings);
@@ -138,22 +157,25 @@ export const secretFolderNames: readonly string[] = places.filter(isPlain);
 /** The same for places identified by several names or a pattern, for a search that starts above all of them. */
 export const secretPlaceGlobs: readonly string[] = [...places.filter(place => !isPlain(place)), ...hidden];
 
-/** Names of secret files, for programs that search by themselves and are set to ignore case. */
-export const secretFileGlobs: readonly string[] = [
+/** Returns the names of secret files, for programs that search by themselves and are set to ignore case. */
+export const secretFileGlobs = (): readonly string[] => [
   ...hidden,
-  ...files,
+  ...secretFiles(),
   ...words.flatMap(word => endings.map(ending => `*${word}.${ending}`)),
 ];
 
 const isSecretPlace = placeMatcher([...places, ...hidden]);
-const isKnownFile = nameMatcher(files);
+const isKnownFile = atFirstUse(() => nameMatcher(secretFiles()));
 const ofText = new Set(endings);
-const lastWord = new RegExp(`(?:${words.map(sourceOf).join('|')})$`);
+const endsInWord = atFirstUse(() => {
+  const lastWord = new RegExp(`(?:${words.map(sourceOf).join('|')})$`);
+  return name => lastWord.test(name);
+});
 
 function isSecretFile(name: string): boolean {
   if (isKnownFile(name)) return true;
   const dot = name.lastIndexOf('.');
-  return ofText.has(name.slice(dot + 1)) && lastWord.test(name.slice(0, dot));
+  return ofText.has(name.slice(dot + 1)) && endsInWord(name.slice(0, dot));
 }
 
 /** Endings that editors and people append to the name of a file they keep as a copy. */

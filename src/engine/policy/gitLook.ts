@@ -98,7 +98,7 @@ let hidden: readonly string[] | undefined;
 /** Returns the parts of a path list that leave out files of secrets. */
 function withoutSecrets(): readonly string[] {
   const folders = [...secretFolderNames, ...secretPlaceGlobs].flatMap(name => [name, `${name}/**`]);
-  hidden ??= [...folders, ...secretFileGlobs].map(name => `:!/**/${name}`);
+  hidden ??= [...folders, ...secretFileGlobs()].map(name => `:!/**/${name}`);
   return hidden;
 }
 
