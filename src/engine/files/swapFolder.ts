@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
-import { lstatSync, renameSync } from 'node:fs';
+import { existsSync, lstatSync, renameSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -208,7 +208,10 @@ const longestFilling = 60 * 60 * 1000;
  * folders are removed.
  */
 export async function recoverFolders(dataDir: string): Promise<void> {
-  for (const name of await readdir(journalFolder(dataDir)).catch(() => [])) {
+  const folder = journalFolder(dataDir);
+  // Nearly always there is none, and each start looks.
+  if (!existsSync(folder)) return;
+  for (const name of await readdir(folder).catch(() => [])) {
     const journal = readJournal(dataDir, name.replace(/\.json$/, ''));
     if (journal) await recover(dataDir, journal).catch(() => undefined);
   }

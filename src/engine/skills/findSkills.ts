@@ -50,6 +50,9 @@ export function* findSkillSteps(
     .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
 }
 
+/** Folders between two steps. A pause costs as much as a look at a folder. */
+const looksInStep = 16;
+
 interface SkillFolder {
   dir: string;
   name: string;
@@ -59,10 +62,9 @@ interface SkillFolder {
 function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<SkillFolder[]> {
   const found: SkillFolder[] = [];
   const visited = new Set<string>();
-  // Only a link can lead to a visited folder, so the real path is looked up for links only.
-  function* visit(dir: string, name: string, realDir: string, depth: number): Steps<void> {
-    yield;
-    if (visited.has(realDir)) return;
+  /** Takes the folder if it is a skill's. Returns what is in it if it may hold others. */
+  const look = (dir: string, name: string, realDir: string, depth: number): readonly Dirent[] | undefined => {
+    if (visited.has(realDir)) return undefined;
     visited.add(realDir);
     // A folder is read once, for the skill file's odd spellings and for the folders below.
     let entries: readonly Dirent[] | undefined;
@@ -73,17 +75,22 @@ function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<Ski
     const file = depth > 0 ? skillFileIn(dir, () => read().map(entry => entry.name)) : undefined;
     if (file) {
       found.push({ dir, name, file });
-      return;
+      return undefined;
     }
     // A folder named like a skill file, or a broken link of that name, is a mistake to report.
     const wrong =
       depth > 0 ? read().find(entry => !entry.isFile() && /^skill\.md$/i.test(entry.name)) : undefined;
     if (wrong) {
       found.push({ dir, name, file: join(dir, wrong.name) });
-      return;
+      return undefined;
     }
-    if (depth >= maxDepth) return;
-    for (const entry of folderEntries(read())) {
+    return depth < maxDepth ? read() : undefined;
+  };
+  let looks = 0;
+  // Only a link can lead to a visited folder, so the real path is looked up for links only.
+  function* visit(dir: string, realDir: string, depth: number, entries: readonly Dirent[]): Steps<void> {
+    for (const entry of folderEntries(entries)) {
+      if (++looks % looksInStep === 0) yield;
       // `join` takes apart and joins each path again, which is a tenth of the search.
       const path = dir.endsWith(sep) ? dir + entry.name : dir + sep + entry.name;
       const realPath = entry.isLink ? realPathOf(path) : realDir + sep + entry.name;
@@ -95,14 +102,17 @@ function* skillFolders(root: string, limit: ProjectLimit | undefined): Steps<Ski
           continue;
         }
       }
-      if (realPath !== undefined) yield* visit(path, entry.name, realPath, depth + 1);
-      else if (depth === 0 && !isLock(entry.name))
+      if (realPath !== undefined) {
+        const inside = look(path, entry.name, realPath, depth + 1);
+        if (inside) yield* visit(path, realPath, depth + 1, inside);
+      } else if (depth === 0 && !isLock(entry.name))
         found.push({ dir: path, name: entry.name, file: join(path, 'SKILL.md') });
     }
   }
   const realRoot = realPathOf(root);
   if (realRoot !== undefined && limit?.refuses(root)) return found;
-  if (realRoot !== undefined) yield* visit(normalize(root), '', realRoot, 0);
+  const inRoot = realRoot === undefined ? undefined : look(normalize(root), '', realRoot, 0);
+  if (realRoot !== undefined && inRoot) yield* visit(normalize(root), realRoot, 0, inRoot);
   if (found.length === 0 && isClosed(root))
     found.push({ dir: root, name: root, file: join(root, 'SKILL.md') });
   return found;

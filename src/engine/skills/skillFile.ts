@@ -1,7 +1,16 @@
 /** Represents a SKILL.md on disk as a Skill that is read and parsed only when its content is used. */
 
 import { isUtf8 } from 'node:buffer';
-import { closeSync, constants, openSync, readdirSync, readSync, realpathSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import { basename, dirname, join, sep } from 'node:path';
 import type { SkillRef } from '../../protocol/run.ts';
 import { roundsIn } from '../config.ts';
@@ -77,9 +86,9 @@ class LazySkill implements FileSkill {
   }
 
   get names(): readonly string[] {
-    this.#names ??= [
-      ...new Set([this.id, this.#manifest?.name ?? readScannedName(this.file) ?? this.#parsed.name]),
-    ];
+    if (this.#names) return this.#names;
+    const name = this.#manifest?.name ?? readScannedName(this.file) ?? this.#parsed.name;
+    this.#names = name === this.id ? [name] : [this.id, name];
     return this.#names;
   }
   get name(): string {
@@ -135,14 +144,15 @@ class LazySkill implements FileSkill {
 
 /**
  * Returns the path of the skill file in a folder, or undefined if there is none. It is `SKILL.md` in any case, else `skills.md`
- * in any case. The usual spelling costs one stat. For the others, `namesIn` is asked for the folder's content.
+ * in any case. The usual spelling costs one look. For the others, `namesIn` is asked for the folder's content.
  */
 export function skillFileIn(
   dir: string,
   namesIn: () => readonly string[] = () => namesOf(dir),
 ): string | undefined {
   const usual = dir.endsWith(sep) ? `${dir}SKILL.md` : `${dir}${sep}SKILL.md`;
-  if (isFile(usual)) return usual;
+  // Half the price of a stat. Reading it reports what is there but is not a file.
+  if (existsSync(usual) || isFile(usual)) return usual;
   const names = namesIn();
   for (const wanted of ['skill.md', 'skills.md']) {
     const found = names.find(name => name.toLowerCase() === wanted && isFile(join(dir, name)));
