@@ -5,8 +5,8 @@ import { build, context } from 'esbuild';
 
 const watch = process.argv.includes('--watch');
 
-/** Modules that not every start needs. What is imported from them are functions. */
-const loadedAtCall = ['node:child_process', 'node:crypto', 'node:readline'];
+/** Modules that not every start needs. What is imported from them are functions and classes. */
+const loadedAtCall = ['node:child_process', 'node:crypto', 'node:net', 'node:readline', 'node:vm'];
 
 /** @type {import('esbuild').BuildOptions} */
 const everywhere = {
@@ -203,7 +203,11 @@ function requireBuiltins(text) {
       for (const one of list.split(',').filter(Boolean)) {
         const [theirs, ours = theirs] = one.split(' as ');
         if (loadedAtCall.includes(name))
-          lines.push(`function ${ours}(...given){return ${module}.${theirs}(...given)}`);
+          lines.push(
+            /^[A-Z]/.test(theirs)
+              ? `function ${ours}(...given){return Reflect.construct(${module}.${theirs},given)}`
+              : `function ${ours}(...given){return ${module}.${theirs}(...given)}`,
+          );
         else if (theirs === 'default') lines.push(`const ${ours}=${module};`);
         else taken.set(name, [...(taken.get(name) ?? []), `${theirs}:${ours}`]);
       }

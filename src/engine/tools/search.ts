@@ -150,13 +150,13 @@ function expressionOf(pattern: string, ignoreCase: boolean): RegExp | string {
 }
 
 /** A regular expression cannot be stopped from within, but the VM context that runs it can. */
-const script = new Script(
-  'lines.map((line, index) => (expression.test(line) ? index : -1)).filter(index => index >= 0)',
-);
+const matching =
+  'lines.map((line, index) => (expression.test(line) ? index : -1)).filter(index => index >= 0)';
 
 /** Returns a function that finds the matching lines. It returns undefined if that took too long. */
 function lineMatcher(expression: RegExp): (lines: readonly string[]) => readonly number[] | undefined {
   const world = createContext({ lines: [] as readonly string[], expression });
+  const script = new Script(matching);
   return lines => {
     world['lines'] = lines.map(line => line.slice(0, searchedLength));
     try {
