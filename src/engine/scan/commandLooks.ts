@@ -8,15 +8,29 @@ const downloading =
   /\b(?:curl|wget|fetch|http|iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)\b/i;
 const decoding =
   /base64\s+(?:-\w*d|-D|--decode)|base32\s+-d|xxd\s+-\w*r|openssl\s+(?:base64|enc)\b[^|]{0,200}\s-d|atob\s*\(|b64decode|frombase64string|fromCharCode|unhexlify|bytes\.fromhex|gunzip\s+-c|zcat|\b(?:printf|echo)\s[^|]{0,20}\\{1,2}(?:x[\da-f]{2}|[0-7]{3})|\|\s*(?:rev|tr)\s/i;
+/** Words of `downloading`, and of what else fetches. */
+const downloads = [
+  'curl',
+  'wget',
+  'fetch',
+  'http',
+  'iwr',
+  'irm',
+  'invoke-',
+  'downloadstring',
+  'urlopen',
+  'requests',
+];
 const startupFile = String.raw`\.(?:bashrc|bash_profile|bash_login|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|kshrc|config\/fish\/config\.fish)\b`;
 
 /** Matches one pattern directly after the other within a line. */
 const then = (first: string, more: RegExp): RegExp => new RegExp(`${first}(?:${more.source})`, 'i');
 const substitution = String.raw`\s+["']?[$<\x60(]+\s*`;
 
-/** Tests for lines that have one of the words without which none of them can be true. The words stand without their borders. */
+/** Tests for lines, with words of which a line must have one before any of them can be true. */
 export interface Looks {
-  words: RegExp;
+  /** The first three characters of each count. A blank stands for anything but a letter or a digit. Without words, every line is tested. */
+  words: readonly string[];
   looks: readonly [Kind, (line: string) => boolean][];
 }
 
@@ -26,7 +40,7 @@ export interface Looks {
  */
 export const looksOfCard: readonly Looks[] = [
   {
-    words: /curl|wget|fetch|http|iwr|irm|invoke-|downloadstring|urlopen|requests\.get/i,
+    words: downloads,
     looks: [
       ['pipe-to-shell', line => line.includes('|') && isPiped(behind(downloading, line))],
       ['pipe-to-shell', line => /&&|;/.test(line) && isSavedAndRun(behind(downloading, line))],
@@ -47,7 +61,7 @@ export const looksOfCard: readonly Looks[] = [
     ],
   },
   {
-    words: /\/dev\/(?:tcp|udp)|nc/i,
+    words: ['tcp', 'udp', 'nc ', 'ncat'],
     looks: [
       [
         'pipe-to-shell',
@@ -58,11 +72,11 @@ export const looksOfCard: readonly Looks[] = [
     ],
   },
   {
-    words: /npx|bunx|uvx|dlx|run|install|\sadd|\si\s|inject/i,
+    words: ['npx', 'bunx', 'pnpx', 'uvx', 'dlx', 'run', 'install', ' add', ' i ', 'inject'],
     looks: [['unpinned-code', bringsUnpinnedCode]],
   },
   {
-    words: /cron|launchctl|systemctl|schtasks|autostart|update-rc|currentversion/i,
+    words: ['cron', 'launchctl', 'systemctl', 'schtasks', 'autostart', 'update-rc', 'currentversion'],
     looks: [
       [
         'runs-later',
@@ -73,7 +87,7 @@ export const looksOfCard: readonly Looks[] = [
     ],
   },
   {
-    words: /\.(?:bash|profile|z|ksh|config\/fish)/i,
+    words: ['bash', 'profile', 'zsh', 'zprofile', 'zlogin', 'kshrc', 'config'],
     looks: [
       [
         'runs-later',
@@ -87,19 +101,21 @@ export const looksOfCard: readonly Looks[] = [
     ],
   },
   {
-    words:
-      /base(?:64|32)|b64|xxd|openssl|atob|fromcharcode|unhexlify|fromhex|gunzip|zcat|printf|echo|\||\$'/i,
+    words: [
+      ...['base64', 'base32', 'b64', 'xxd', 'openssl', 'atob', 'frombase64', 'fromcharcode', 'unhexlify'],
+      ...['bytes.fromhex', 'gunzip', 'zcat', 'printf', 'echo', 'rev', 'tr '],
+    ],
     looks: [
       ['decode-and-run', line => line.includes('|') && isPiped(behind(decoding, line))],
-      ['decode-and-run', matching(/\$'(?:\\{1,2}(?:x[\da-f]{2}|[0-7]{3})){3}/i)],
       [
         'decode-and-run',
         matching(then(String.raw`\b(?:eval|exec|Function|iex|sh\s+-\w*c)\b.{0,40}`, decoding)),
       ],
     ],
   },
+  { words: [], looks: [['decode-and-run', matching(/\$'(?:\\{1,2}(?:x[\da-f]{2}|[0-7]{3})){3}/i)]] },
   {
-    words: /powershell|pwsh/i,
+    words: ['powershell', 'pwsh'],
     looks: [
       [
         'decode-and-run',
@@ -111,8 +127,10 @@ export const looksOfCard: readonly Looks[] = [
     ],
   },
   {
-    words:
-      /\.(?:ssh|aws|gnupg|kube|docker|netrc|npmrc|pypirc|git-cred|config)|id_|shadow|keychain|login|wallet|security\s/i,
+    words: [
+      ...['ssh', 'aws', 'gnupg', 'kube', 'docker', 'netrc', 'npmrc', 'pypirc', 'git-credentials', 'config'],
+      ...['rsa', 'ed25519', 'ecdsa', 'shadow', 'keychain', 'login', 'wallet', 'security'],
+    ],
     looks: [
       [
         'credential-path',

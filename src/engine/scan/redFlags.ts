@@ -2,7 +2,8 @@
 import type { RedFlag } from '../../protocol/agentCard.ts';
 import { codePointOf, hiding, unseen } from '../../protocol/text.ts';
 import { isPiped, isSavedAndRunLater, type Kind, type Looks, looksOfCard } from './commandLooks.ts';
-import { FetchedCode, riskyHostsIn } from './riskyCode.ts';
+import { FetchedCode, fetchWords, riskyHostsIn } from './riskyCode.ts';
+import { beyondAscii, WordMasks } from './wordMasks.ts';
 
 const archive = /[\w-]\.(?:zip|7z|rar|tar\.gz|tgz|dmg)\b/i;
 const password =
@@ -22,15 +23,19 @@ const mostJoined = 8;
 const longestText = 200;
 const mostOfKind = 10;
 
-/** Tests for the lines of a text, and what a line must contain for any of them. */
+/** Tests for the lines of a text, and the masks that say which of them a line needs. */
 export interface LookSet {
   looks: readonly Looks[];
-  words: RegExp;
+  masks: WordMasks;
 }
+
+/** The groups of words that stand before those of the looks. */
+const [ofFetching, ofArchive] = [1, 2];
+const own = [fetchWords, ['zip', '.7z', 'rar', 'tar', 'tgz', 'dmg']];
 
 export const lookSet = (looks: readonly Looks[]): LookSet => ({
   looks,
-  words: new RegExp(looks.map(({ words }) => words.source).join('|'), 'i'),
+  masks: new WordMasks([...own, ...looks.map(({ words }) => words)]),
 });
 
 const ofCard = lookSet(looksOfCard);
@@ -54,39 +59,48 @@ export const shownLine = (line: string): string =>
 /** Calls `add` with each kind that a line has, the number of the line, and the command as a shell reads it. */
 export function lookAtLines(
   text: string,
-  { looks, words }: LookSet,
+  { looks, masks }: LookSet,
   add: (kind: Kind, line: number, shown: string) => void,
 ): void {
   const lines = text.split('\n');
-  const canHide = /[^\0-\x7f]/.test(text);
   const isNearPassword = passwordsNear(lines);
-  const fetched = new FetchedCode();
-  for (const [index, line] of lines.entries()) {
+  let fetched: FetchedCode | undefined;
+  const found = new Set<Kind>();
+  let number = 0;
+  const report = (kind: Kind, shown: string): void => {
+    found.add(kind);
+    add(kind, number, shown);
+  };
+  for (const [index, mask] of masks.of(text).entries()) {
+    const line = lines[index] ?? '';
     // Without any other character, the line only says that a command continues.
-    if (!/[^ \t\r\\|&]/.test(line)) continue;
-    const found = new Set<Kind>();
-    for (const looked of piecesOf(joinedFrom(lines, index))) {
-      // To a shell, quotes and escapes within a word do not matter.
-      const plain = /["'\\]/.test(looked) ? looked.replace(/["'\\]/g, '') : looked;
-      const has = (some: RegExp): boolean => some.test(looked) || (plain !== looked && some.test(plain));
-      if (!has(words)) continue;
-      for (const { words: some, looks: tests } of looks) {
-        if (!has(some)) continue;
-        for (const [kind, tells] of tests) {
-          if (found.has(kind) || !(tells(looked) || (plain !== looked && tells(plain)))) continue;
-          found.add(kind);
-          add(kind, index + 1, looked);
+    if (line === '' || !/[^ \t\r\\|&]/.test(line)) continue;
+    if (found.size > 0) found.clear();
+    number = index + 1;
+    const whole = joinedFrom(lines, index);
+    // Of a command over several lines, the mask says only what its first line has.
+    const isJoined = whole.length > line.length;
+    if (isJoined || mask > 0 || line.includes("$'")) {
+      for (const looked of piecesOf(whole)) {
+        // To a shell, quotes and escapes within a word do not matter.
+        const plain = /["'\\]/.test(looked) ? looked.replace(/["'\\]/g, '') : looked;
+        for (const [at, { words, looks: tests }] of looks.entries()) {
+          if (!isJoined && words.length > 0 && (mask & (1 << (own.length + at))) === 0) continue;
+          for (const [kind, tells] of tests)
+            if (!found.has(kind) && (tells(looked) || (plain !== looked && tells(plain))))
+              report(kind, looked);
         }
       }
     }
-    if (!found.has('pipe-to-shell') && isSavedAndRunLater(lines, index)) {
-      found.add('pipe-to-shell');
-      add('pipe-to-shell', index + 1, line);
+    if (mask & ofFetching) {
+      fetched ??= new FetchedCode();
+      if (!found.has('pipe-to-shell') && isSavedAndRunLater(lines, index)) report('pipe-to-shell', line);
     }
-    for (const kind of riskyHostsIn(line)) add(kind, index + 1, line.slice(0, 500));
-    if (fetched.isRunBy(line, isPiped) && !found.has('pipe-to-shell')) add('pipe-to-shell', index + 1, line);
-    if (canHide && invisible.test(line)) add('invisible-characters', index + 1, line.slice(0, 500));
-    if (archive.test(line) && isNearPassword(index)) add('archive-password', index + 1, line.slice(0, piece));
+    for (const kind of riskyHostsIn(line)) report(kind, line.slice(0, 500));
+    if (fetched?.isRunBy(line, isPiped) && !found.has('pipe-to-shell')) report('pipe-to-shell', line);
+    if (mask & beyondAscii && invisible.test(line)) report('invisible-characters', line.slice(0, 500));
+    if (mask & ofArchive && archive.test(line) && isNearPassword(index))
+      report('archive-password', line.slice(0, piece));
   }
 }
 
@@ -106,6 +120,7 @@ const mostOfProgram = 40;
 /** Returns a command over several lines, as a shell reads it. */
 function joinedFrom(lines: readonly string[], start: number): string {
   let joined = lines[start] ?? '';
+  if (!joined.includes('|') && !/[\\&]\s*$/.test(joined.slice(-20))) return joined;
   const [, quote] = (joined.includes('|') && openProgram.exec(joined.slice(-1000))) || [];
   if (quote !== undefined) {
     const rest = lines.slice(start + 1, start + 1 + mostOfProgram);

@@ -38,6 +38,24 @@ const ofShell = /\b(?:curl|wget|aria2c)\b/i;
 const ofProgram =
   /\burlopen\b|\burlretrieve\b|\b(?:requests|httpx|axios|got|http|https|session)\.(?:get|post|request|read)\b|\b(?:fetch|axios|got)\s*\(|\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)\b|\bNet::HTTP\b|\bfile_get_contents\s*\(\s*["']?https?:/i;
 
+/** Words without which a line fetches nothing, see `WordMasks`. */
+export const fetchWords = [
+  ...[
+    'curl',
+    'wget',
+    'aria2c',
+    'urlopen',
+    'urlretrieve',
+    'requests',
+    'httpx',
+    'axios',
+    'got',
+    'http',
+    'session',
+  ],
+  ...['fetch', 'iwr', 'irm', 'invoke-', 'downloadstring', 'net::http', 'file_get_contents'],
+];
+
 /** Functions that run text as code. `exec` after a dot belongs to a pattern. */
 const evaluating = /(?:(?<![\w.$-])(?:exec|eval|Function|execScript)|\bvm\.run\w{1,30}|\._compile)\s*\(/g;
 const thenEvaluating =
@@ -238,7 +256,7 @@ const addressHost =
 
 /** Returns the kinds of hosts in one line that deserve a look. */
 export function riskyHostsIn(line: string): Kind[] {
-  if (!/[./]/.test(line)) return [];
+  if (!line.includes('//') && !line.includes('@') && !/\.[a-z]{2,12}\.{0,3}\//i.test(line)) return [];
   const kinds = new Set<Kind>();
   for (const { index, 0: name } of line.matchAll(/[\w.-]+/g)) {
     const end = index + name.length;
