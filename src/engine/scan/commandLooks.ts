@@ -198,10 +198,15 @@ function isSavedAndRun(rest: string | undefined): boolean {
 
 /** Number of lines after the download in which a saved file can be run. */
 const soon = 6;
+/** Largest number of lines of one command. */
+export const mostJoined = 8;
 
 export function isSavedAndRunLater(lines: readonly string[], start: number): boolean {
   const rest = behind(downloading, (lines[start] ?? '').slice(0, 5000));
   if (rest === undefined) return false;
-  const later = lines.slice(start + 1, start + 1 + soon).map(line => line.slice(0, 1000));
+  let next = start + 1;
+  // The lines of the download itself were read with it.
+  while (next < start + mostJoined && /\\\s*$/.test((lines[next - 1] ?? '').slice(-20))) next++;
+  const later = lines.slice(next, next + soon).map(line => line.slice(0, 1000));
   return isSavedAndRun([rest, ...later].join(' ; '));
 }

@@ -1,8 +1,18 @@
 /** Searches the text of an agent's files for content that a person should see before they trust it. A hint, never a decision. */
-import type { RedFlag } from '../../protocol/agentCard.ts';
+import type { Finding, RedFlag } from '../../protocol/agentCard.ts';
 import { codePointOf, hiding, unseen } from '../../protocol/text.ts';
-import { isPiped, isSavedAndRunLater, type Kind, type Looks, looksOfCard } from './commandLooks.ts';
+import {
+  isPiped,
+  isSavedAndRunLater,
+  type Kind,
+  type Looks,
+  looksOfCard,
+  mostJoined,
+} from './commandLooks.ts';
+import { looksOfScan } from './instructionLooks.ts';
 import { FetchedCode, fetchWords, riskyHostsIn } from './riskyCode.ts';
+import { withoutSecret } from './secretShapes.ts';
+import { levelOf } from './weight.ts';
 import { beyondAscii, WordMasks } from './wordMasks.ts';
 
 const archive = /[\w-]\.(?:zip|7z|rar|tar\.gz|tgz|dmg)\b/i;
@@ -17,8 +27,6 @@ const invisible = new RegExp(`${hiding.source}|[\\ufe00-\\ufe0f]{2}|(?<!^)\\ufef
 /** Length of a line that is examined at once, in characters. The next piece repeats some of the text before it. */
 const piece = 5000;
 const overlap = 1000;
-/** Largest number of lines of one command. */
-const mostJoined = 8;
 
 const longestText = 200;
 const mostOfKind = 10;
@@ -39,6 +47,7 @@ export const lookSet = (looks: readonly Looks[]): LookSet => ({
 });
 
 const ofCard = lookSet(looksOfCard);
+const ofScan = lookSet([...looksOfCard, ...looksOfScan]);
 
 /** Returns at most ten flags of a kind per file. `file` is the name that they are shown with. */
 export function findRedFlags(text: string, file: string): RedFlag[] {
@@ -50,6 +59,20 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
     if (seen <= mostOfKind) flags.push({ kind, file, line, text: shownLine(shown) });
   });
   return flags;
+}
+
+/** Returns what the look before finds in a text: at most ten of a kind and a level. */
+export function findingsInText(text: string, file: string): Finding[] {
+  const findings: Finding[] = [];
+  const count = new Map<string, number>();
+  lookAtLines(text, ofScan, (kind, line, shown) => {
+    const level = levelOf(kind, shown, file);
+    const seen = (count.get(kind + level) ?? 0) + 1;
+    count.set(kind + level, seen);
+    if (seen <= (level === 'low' ? 1 : mostOfKind))
+      findings.push({ kind, level, file, line, text: shownLine(withoutSecret(shown)) });
+  });
+  return findings;
 }
 
 /** Returns a line with escapes for what cannot be seen, shortened. */

@@ -1,7 +1,7 @@
 /** The look before: says what a person should know of a folder's files before they install or trust it. Runs nothing. */
 import { isUtf8 } from 'node:buffer';
 import type { Finding, FindingLevel } from '../../protocol/agentCard.ts';
-import { findRedFlags } from './redFlags.ts';
+import { findingsInText } from './redFlags.ts';
 import { byWeight, isAtLeast, rules, rulesVersion } from './weight.ts';
 
 /** A file as the look needs it. */
@@ -62,7 +62,7 @@ export function scanFile(file: FileToScan): { findings: Finding[]; isRead: boole
   if (bytes === undefined || size > longestRead)
     return { findings: [unread(path, executable)], isRead: false };
   const text = bytes.toString('utf8');
-  const findings = findRedFlags(text, path).map(flag => ({ ...flag, level: rules[flag.kind].level }));
+  const findings = findingsInText(text, path);
   if (!bytes.includes(0) && isUtf8(bytes)) return { findings, isRead: true };
   return { findings: [unread(path, executable || text.startsWith('#!')), ...findings], isRead: false };
 }
