@@ -92,6 +92,25 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       run: async ({ word, options, terminal }) =>
         (await import('./lintCommand.ts')).lintCommand(word, options, terminal),
     },
+    {
+      name: 'scan',
+      description: 'look for what is dangerous in an agent or a folder; nothing is run',
+      arguments: [new Argument('<what>', 'the name of an agent, or a folder')],
+      options: [
+        new Option('--fail-on <level>', 'exit with 1 from this level on')
+          .choices(['high', 'medium', 'low'])
+          .default('high'),
+        new Option('--sarif', 'as SARIF 2.1.0, for code hosts').conflicts('json'),
+        json('as one JSON object'),
+      ],
+      run: async ({ words: [what], options, terminal, samples }) =>
+        (await import('./scanCommand.ts')).scanCommand(
+          what,
+          options,
+          terminal,
+          versionIn(new URL('../../package.json', samples)),
+        ),
+    },
   ],
   'Skills of your own:': [
     {

@@ -95,7 +95,8 @@ export interface AgentCard {
   reviewedAt?: string;
 }
 
-function flagWords(kind: RedFlag['kind'], say: Say): string {
+/** Returns what a file does that has such a flag, as the end of a sentence. */
+export function flagWords(kind: RedFlag['kind'], say: Say = english): string {
   switch (kind) {
     case 'pipe-to-shell':
       return say('runs what it downloads');

@@ -98,7 +98,7 @@ export const looksOfScan: readonly Looks[] = [
       [
         'hides-from-person',
         matching(
-          /\b(?:never|do\s+not|don.?t|must\s+not)\s+(?:ever\s+)?(?:show|tell|mention|reveal|inform|notify|alert|disclose|report)\b.{0,60}\b(?:users?|persons?|humans?|owners?|operators?|them)\b/i,
+          /\b(?:never|do\s+not|don.?t|must\s+not)\s+(?:ever\s+)?(?:show(?!\s+up)|tell|mention|reveal|inform|notify|alert|disclose|report)\b.{0,60}\b(?:users?|persons?|humans?|owners?|operators?|them)\b/i,
         ),
       ],
       [

@@ -1,7 +1,7 @@
 /** Reads a folder for the look before: its files, and what in it is neither a file nor a folder. Follows no link. */
 import type { Dirent } from 'node:fs';
 import { lstat, readdir, readFile, readlink, realpath } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { basename, join, relative, sep } from 'node:path';
 import type { Finding, RedFlag } from '../../protocol/agentCard.ts';
 import { isInside } from '../files/paths.ts';
 import { isRepository, isRepositoryName, repositoryFlags, rewrittenByGit } from './repositoryFiles.ts';
@@ -12,25 +12,30 @@ import { rules } from './weight.ts';
 const mostFiles = 5000;
 
 /**
- * Returns what is found below a folder, or in a single file. Throws errors of the file system if the folder itself cannot be read.
- * What cannot be read below it is a finding.
+ * Returns what is found below the folders, with paths from `base`, which is one of them or around them. A file is taken as well.
+ * Throws errors of the file system if one of them cannot be read. What cannot be read below is a finding.
  */
-export async function scanFolder(folder: string): Promise<ScanReport> {
-  const base = await realpath(folder);
-  const walk = new Walk(base);
-  if ((await lstat(base)).isFile()) await walk.addFile(base);
-  else await walk.addFolder(base);
+export async function scanFolders(base: string, folders: readonly string[]): Promise<ScanReport> {
+  const real = await Promise.all(folders.map(folder => realpath(folder)));
+  const walk = new Walk(await realpath(base), real);
+  for (const folder of real)
+    await ((await lstat(folder)).isFile() ? walk.addFile(folder) : walk.addFolder(folder));
   return reportOf(walk.findings, walk.read, walk.of);
 }
+
+/** Returns what is found below a folder, or in a file. */
+export const scanFolder = (folder: string): Promise<ScanReport> => scanFolders(folder, [folder]);
 
 class Walk {
   readonly findings: Finding[] = [];
   of = 0;
   read = 0;
   readonly #base: string;
+  readonly #folders: readonly string[];
 
-  constructor(base: string) {
+  constructor(base: string, folders: readonly string[]) {
     this.#base = base;
+    this.#folders = folders;
   }
 
   async addFolder(folder: string): Promise<void> {
@@ -64,7 +69,7 @@ class Walk {
 
   /** Looks into the settings and hooks of a folder's own repository. Returns false for what only has the name of one. */
   async #addRepository(path: string, folder: string): Promise<boolean> {
-    const isOwn = folder === this.#base && (await isRepository(path));
+    const isOwn = this.#folders.includes(folder) && (await isRepository(path));
     if (!isOwn) {
       this.#flag('hidden-repository', path);
       return false;
@@ -93,7 +98,7 @@ class Walk {
       return;
     }
     const target = await realpath(path).catch(() => undefined);
-    if (target !== undefined && isInside(this.#base, target)) return;
+    if (target !== undefined && this.#folders.some(folder => isInside(folder, target))) return;
     this.of++;
     this.#flag('link-out', path, await readlink(path).catch(() => ''));
   }
@@ -109,7 +114,7 @@ class Walk {
   }
 
   #label(path: string): string {
-    return path === this.#base ? '.' : relative(this.#base, path).split(sep).join('/');
+    return path === this.#base ? basename(path) : relative(this.#base, path).split(sep).join('/');
   }
 }
 
