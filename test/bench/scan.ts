@@ -58,25 +58,26 @@ async function ofCorpus(corpus: string): Promise<void> {
 }
 
 /** One line without an end: nothing may search from each of its places to its end. */
-async function ofOneLine(megabytes: number, what: string, text: string): Promise<void> {
+async function ofOneLine(megabytes: number, text: string, limit?: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'telos-scan-'));
   try {
     const size = megabytes * 1024 * 1024;
     writeFileSync(join(folder, 'line.sh'), text.repeat(Math.ceil(size / text.length)).slice(0, size));
     await scanFolder(folder);
     const started = performance.now();
-    const { findings } = await scanFolder(folder);
+    await scanFolder(folder);
     const ms = performance.now() - started;
-    const says = findings[0]?.kind ?? 'nothing';
-    row(`${megabytes} MB in one line, ${what}`, `${ms.toFixed(0)} ms, ${says}`, ms < 100, 'less than 100 ms');
+    const label = `${megabytes} MB in one line of ${JSON.stringify(text)}`;
+    if (limit !== undefined) row(label, `${ms.toFixed(0)} ms`, ms < limit, `less than ${limit} ms`);
+    else console.log(`${label.padEnd(44)}${`${ms.toFixed(0)} ms`.padStart(16)}`);
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-await ofOneLine(5, 'of letters', 'a');
-await ofOneLine(0.5, 'of letters', 'a');
-await ofOneLine(0.5, 'of addresses', 'read https://a.b/ ');
+await ofOneLine(5, 'a', 100);
+await ofOneLine(0.5, 'a');
+await ofOneLine(0.5, 'read https://a.b/ ');
 if (values.corpus) await ofCorpus(values.corpus);
 else console.log('No --corpus was given: nothing is said of published packages.');
 if (missed.length > 0) process.exitCode = 1;

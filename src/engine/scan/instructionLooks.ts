@@ -27,6 +27,10 @@ function behindA(place: RegExp, before: RegExp): (line: string) => boolean {
 /** The address of a text for agents, by its name. */
 const instructionsAddress =
   /\bhttps?:\/\/[^\s"'<>)\]\x60]{1,200}(?<=\/[\w.-]{0,40}(?:skill|heartbeat|agents?|claude|instructions?|prompts?|messaging)[\w-]{0,20}\.(?:md|txt))(?![\w-])/;
+const withoutAsking =
+  /\bwithout\s+(?:asking|confirmation|confirming|telling|informing|notifying|approval|permission|(?:the\s+)?(?:user|human|owner)\S{0,2}\s+(?:approval|consent|knowledge|confirmation|permission))\b/;
+const acts =
+  /^(?!.*\b(?:never|not|don.?t|avoid|no|nothing|cannot|can.?t)\b[^.;!?]{0,60}$).*\b(?:runs?|executes?|install|send|delete|post|proceed|act|upload|commit|push|transfer|buy|sell)\b[^.;:!?]{0,40}$/i;
 /** Files that agents obey, and those that Git and editors obey. */
 const obeyedText =
   /(?:AGENTS|CLAUDE|GEMINI|SOUL|MEMORY|HEARTBEAT|TOOLS|IDENTITY|BOOTSTRAP|SKILL|copilot-instructions)\.md(?![\w-])|\.cursorrules|\.windsurfrules/;
@@ -107,12 +111,7 @@ export const looksOfScan: readonly Looks[] = [
           /\b(?:never|do\s+not|don.?t)\s+(?:ask|wait|request|prompt|require)\b.{0,40}\b(?:confirm\w*|permissions?|approvals?|consent)\b/i,
         ),
       ],
-      [
-        'hides-from-person',
-        matching(
-          /(?<!\b(?:never|not|don.?t|avoid|no|nothing|cannot|can.?t)\b[^.;!?]{0,60})\b(?:run|runs|execute|install|send|delete|post|proceed|act|upload|commit|push|transfer|buy|sell)\b[^.;:!?]{0,40}\bwithout\s+(?:asking|confirmation|confirming|telling|informing|notifying|approval|permission|(?:the\s+)?(?:user|human|owner)\S{0,2}\s+(?:approval|consent|knowledge|confirmation|permission))\b/i,
-        ),
-      ],
+      ['hides-from-person', behindA(withoutAsking, acts)],
       [
         'hides-from-person',
         matching(

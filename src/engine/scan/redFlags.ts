@@ -12,7 +12,7 @@ import {
 import { looksOfScan } from './instructionLooks.ts';
 import { FetchedCode, fetchWords, riskyHostsIn } from './riskyCode.ts';
 import { withoutSecret } from './secretShapes.ts';
-import { levelOf } from './weight.ts';
+import { levelOf, rules } from './weight.ts';
 import { beyondAscii, WordMasks } from './wordMasks.ts';
 
 const archive = /[\w-]\.(?:zip|7z|rar|tar\.gz|tgz|dmg)\b/i;
@@ -40,6 +40,7 @@ export interface LookSet {
 /** The groups of words that stand before those of the looks. */
 const [ofFetching, ofArchive] = [1, 2];
 const own = [fetchWords, ['zip', '.7z', 'rar', 'tar', 'tgz', 'dmg']];
+const ofLooks = ~beyondAscii & ~ofFetching & ~ofArchive;
 
 export const lookSet = (looks: readonly Looks[]): LookSet => ({
   looks,
@@ -65,13 +66,16 @@ export function findRedFlags(text: string, file: string): RedFlag[] {
 export function findingsInText(text: string, file: string): Finding[] {
   const findings: Finding[] = [];
   const count = new Map<string, number>();
-  lookAtLines(text, ofScan, (kind, line, shown) => {
+  const enough = new Set<Kind>();
+  const add = (kind: Kind, line: number, shown: string): void => {
     const level = levelOf(kind, shown, file);
     const seen = (count.get(kind + level) ?? 0) + 1;
     count.set(kind + level, seen);
-    if (seen <= (level === 'low' ? 1 : mostOfKind))
-      findings.push({ kind, level, file, line, text: shownLine(withoutSecret(shown)) });
-  });
+    // What a skill is able to do is said once.
+    if (rules[kind].level === 'low') enough.add(kind);
+    if (seen <= mostOfKind) findings.push({ kind, level, file, line, text: shownLine(withoutSecret(shown)) });
+  };
+  lookAtLines(text, ofScan, add, enough);
   return findings;
 }
 
@@ -79,22 +83,28 @@ export function findingsInText(text: string, file: string): Finding[] {
 export const shownLine = (line: string): string =>
   line.trim().replace(new RegExp(unseen.source, 'gu'), codePointOf).slice(0, longestText);
 
-/** Calls `add` with each kind that a line has, the number of the line, and the command as a shell reads it. */
+/**
+ * Calls `add` with each kind that a line has, the number of the line, and the command as a shell reads it. Looks for no kind that is in
+ * `enough` by then.
+ */
 export function lookAtLines(
   text: string,
   { looks, masks }: LookSet,
   add: (kind: Kind, line: number, shown: string) => void,
+  enough?: ReadonlySet<Kind>,
 ): void {
   const lines = text.split('\n');
   const isNearPassword = passwordsNear(lines);
   let fetched: FetchedCode | undefined;
   const found = new Set<Kind>();
+  const maskOf = masks.of(text);
   let number = 0;
   const report = (kind: Kind, shown: string): void => {
     found.add(kind);
     add(kind, number, shown);
   };
-  for (const [index, mask] of masks.of(text).entries()) {
+  for (let index = 0; index < lines.length; index++) {
+    const mask = maskOf[index]!;
     const line = lines[index] ?? '';
     // Without any other character, the line only says that a command continues.
     if (line === '' || !/[^ \t\r\\|&]/.test(line)) continue;
@@ -102,16 +112,18 @@ export function lookAtLines(
     number = index + 1;
     const whole = joinedFrom(lines, index);
     // Of a command over several lines, the mask says only what its first line has.
-    const isJoined = whole.length > line.length;
-    if (isJoined || mask > 0 || line.includes("$'")) {
+    const bits = whole.length > line.length ? ofLooks : mask & ofLooks;
+    if (bits !== 0 || line.includes("$'")) {
       for (const looked of piecesOf(whole)) {
         // To a shell, quotes and escapes within a word do not matter.
         const plain = /["'\\]/.test(looked) ? looked.replace(/["'\\]/g, '') : looked;
-        for (const [at, { words, looks: tests }] of looks.entries()) {
-          if (!isJoined && words.length > 0 && (mask & (1 << (own.length + at))) === 0) continue;
-          for (const [kind, tells] of tests)
-            if (!found.has(kind) && (tells(looked) || (plain !== looked && tells(plain))))
-              report(kind, looked);
+        for (let at = 0; at < looks.length; at++) {
+          const { words, looks: tests } = looks[at]!;
+          if (words.length > 0 && (bits & (1 << (own.length + at))) === 0) continue;
+          for (const [kind, tells] of tests) {
+            if (found.has(kind) || enough?.has(kind)) continue;
+            if (tells(looked) || (plain !== looked && tells(plain))) report(kind, looked);
+          }
         }
       }
     }

@@ -1,6 +1,6 @@
 /** Reads a folder for the look before: its files, and what in it is neither a file nor a folder. Follows no link. */
-import type { Dirent } from 'node:fs';
-import { lstat, readdir, readFile, readlink, realpath } from 'node:fs/promises';
+import { type Dirent, lstatSync, readFileSync } from 'node:fs';
+import { lstat, readdir, readlink, realpath } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import type { Finding, RedFlag } from '../../protocol/agentCard.ts';
 import { isInside } from '../files/paths.ts';
@@ -44,23 +44,24 @@ class Walk {
       if (this.of >= mostFiles) return this.#unread(this.#base, 'more than 5,000 files');
       if (isRepositoryName(entry.name) && (await this.#addRepository(path, folder))) continue;
       if (entry.isDirectory()) await this.addFolder(path).catch(() => this.#unread(path));
-      else if (entry.isFile()) await this.addFile(path);
+      else if (entry.isFile()) this.addFile(path);
       else await this.#addOther(path, entry);
     }
   }
 
-  async addFile(path: string): Promise<void> {
-    const { findings, isRead } = scanFile(await this.#fileAt(path));
+  addFile(path: string): void {
+    const { findings, isRead } = scanFile(this.#fileAt(path));
     this.of++;
     if (isRead) this.read++;
     this.findings.push(...findings);
   }
 
-  async #fileAt(path: string): Promise<FileToScan> {
+  /** Reads at once: for thousands of small files, waiting for each takes longer than reading it. */
+  #fileAt(path: string): FileToScan {
     const file = { path: this.#label(path), size: 0, executable: false, bytes: undefined };
     try {
-      const { size, mode } = await lstat(path);
-      const bytes = size > longestRead ? undefined : await readFile(path);
+      const { size, mode } = lstatSync(path);
+      const bytes = size > longestRead ? undefined : readFileSync(path);
       return { ...file, size, executable: (mode & 0o111) !== 0, bytes };
     } catch {
       return file;
@@ -84,7 +85,7 @@ class Walk {
       for (const name of await readdir(path)) await this.#addGitFile(join(path, name));
       return;
     }
-    const text = (await this.#fileAt(path)).bytes?.toString('utf8');
+    const text = this.#fileAt(path).bytes?.toString('utf8');
     if (text === undefined) this.#unread(path);
     else
       for (const flag of repositoryFlags(this.#label(path), text))

@@ -3,7 +3,7 @@
 /** A key of a service, with as much behind its mark as the service puts there. */
 const keys =
   /(?<![\w-])(?:sk-(?:ant-|proj-|or-v1-)?[\w-]{20,200}|(?:sk|rk)_live_\w{16,200}|gh[opsur]_\w{36,255}|github_pat_\w{22,255}|glpat-[\w-]{20,100}|xox[abeprs]-[\w-]{20,200}|(?:AKIA|ASIA)[A-Z\d]{16}|AIza[\w-]{35}|ya29\.[\w-]{20,200}|SG\.[\w-]{16,40}\.[\w-]{16,80}|npm_\w{36}|hf_[A-Za-z]{30,60}|pypi-[\w-]{50,300}|dop_v1_[\da-f]{64}|shp(?:at|ss)_[\da-f]{32}|lin_api_\w{32,64}|\d{8,10}:AA[\w-]{32,35}|eyJ[\w-]{16,500}\.eyJ[\w-]{16,2000}\.[\w-]{16,1000})(?![\w-])/;
-const privateKey = /-----BEGIN (?:[A-Z]{2,10} ){0,3}PRIVATE KEY-----(?!(?:\\n|\s)*(?:\.\.\.|<|…))/;
+const privateKey = /-----BEGIN (?:[A-Z]{2,10} ){0,3}PRIVATE KEY-----(?!(?:\\?n|\s)*(?:\.\.\.|<|…))/;
 /** A value that is assigned to a name of secrets. */
 const assigned =
   /(?:api_?key|secret|(?:api|access|auth|bearer|hooks?|bot|refresh|gateway|session)_?token|passw(?:or)?d|private_?key|access_?key)["'\x60]?\s{0,9}[:=]\s{0,9}["'\x60]([\w+/=.~-]{20,200})["'\x60]/i;
