@@ -32,7 +32,7 @@ function ruleOf(kind: Kind): object {
   const { level, why, instead, snyk, cisco }: Rule = rules[kind];
   return {
     id: kind,
-    shortDescription: { text: sentence(flagWords(kind)) },
+    shortDescription: { text: asSentence(flagWords(kind)) },
     fullDescription: { text: why },
     help: { text: `${why} Instead: ${instead}` },
     defaultConfiguration: { level: sarifLevel[level] },
@@ -47,9 +47,9 @@ function resultOf({ kind, level, file, line, text }: Finding, ruleIndex: number)
     ruleId: kind,
     ruleIndex,
     level: sarifLevel[level],
-    message: { text: `${sentence(flagWords(kind))}${text === '' ? '' : ` ${text}`}` },
+    message: { text: `${asSentence(flagWords(kind))}${text === '' ? '' : ` ${text}`}` },
     locations: [{ physicalLocation }],
   };
 }
 
-const sentence = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+const asSentence = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
