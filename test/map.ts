@@ -30,7 +30,7 @@ export const limits: HouseFigures = {
   arrows: 155,
   arrowsUp: 0,
   circles: 0,
-  files: 365,
+  files: 370,
   oneImporter: 52,
 };
 

@@ -147,18 +147,87 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'install',
-      description: 'install an agent pack, or a single skill’s folder',
-      arguments: [new Argument('<folder>')],
+      description: 'install a pack or a skill from a folder, GitHub, git, npm, ClawHub or the web',
+      arguments: [
+        new Argument('[source]', './folder, github:owner/repo, npm:name …; none: what the lock file says'),
+      ],
       options: [
         new Option('--as <name>', 'under this name; an agent that has it is replaced'),
         new Option('--here', 'work in the folder in which it is called').conflicts('vault'),
         new Option('--vault', 'work in a folder of its own, below the working root'),
-        yes(
-          'replace an agent without asking: one that came from this folder, one made by hand that is called as the folder is, or the one named by --as',
+        new Option('--list', 'only show what it holds'),
+        new Option('--dry-run', 'only show what would be installed, and what was found in it'),
+        new Option('--pin', 'updates pass it over'),
+        new Option(
+          '--project',
+          'skills go to .agents/skills of this folder, and its lock file to be committed',
         ),
+        yes(
+          'without asking; an agent is replaced if it came from the same source, was made by hand and is called as the folder is, or is named by --as',
+        ),
+        new Option('--allow <level>', 'with --yes: also if something of high level was found').choices([
+          'high',
+        ]),
+        new Option('--frozen', 'make the folders equal to the lock file, or change nothing'),
+        new Option('--from-skills-lock', 'what skills-lock.json of this folder names'),
+        json(),
       ],
-      run: async ({ words: [folder], options, terminal }) =>
-        (await setup()).installCommand(folder, options, terminal),
+      run: async ({ word, options, terminal }) =>
+        (await import('./installCommand.ts')).installCommand(word, options, terminal),
+    },
+    {
+      name: 'update',
+      description: 'look for newer versions of what is installed, and show what changes',
+      arguments: [new Argument('[name...]')],
+      options: [
+        new Option('--to <version>', 'to this version, tag or commit'),
+        new Option('--dry-run', 'only show what would change'),
+        new Option('--force', 'also replace files that were edited here; the old folder is kept'),
+        new Option('--project', 'what this folder’s lock file names'),
+        yes(),
+        new Option('--allow <level>', 'with --yes: also if something of high level was found').choices([
+          'high',
+        ]),
+        json(),
+      ],
+      run: async ({ words: [names], options, terminal }) =>
+        (await locks()).updateCommand(namesIn(names), options, terminal),
+    },
+    {
+      name: 'pin',
+      description: 'have updates pass a pack over',
+      arguments: [new Argument('<name>')],
+      options: [new Option('--project', 'of this folder’s lock file')],
+      run: async ({ words: [name], options, terminal }) =>
+        (await locks()).pinCommand(name, true, options, terminal),
+    },
+    {
+      name: 'unpin',
+      description: 'have updates take a pack along again',
+      arguments: [new Argument('<name>')],
+      options: [new Option('--project', 'of this folder’s lock file')],
+      run: async ({ words: [name], options, terminal }) =>
+        (await locks()).pinCommand(name, false, options, terminal),
+    },
+    {
+      name: 'verify',
+      description: 'compare every installed file with the lock file',
+      arguments: [new Argument('[name...]')],
+      options: [
+        new Option('--online', 'also ask the sources: is it still there, the same, and not revoked?'),
+        new Option('--project', 'only this folder’s lock file'),
+        json(),
+      ],
+      run: async ({ words: [names], options, terminal }) =>
+        (await locks()).verifyCommand(namesIn(names), options, terminal),
+    },
+    {
+      name: 'search',
+      description: 'search ClawHub for skills',
+      arguments: [new Argument('<words...>')],
+      options: [json()],
+      run: async ({ words: [words], options, terminal }) =>
+        (await locks()).searchCommand(words, options, terminal),
     },
     {
       name: 'uninstall',
@@ -334,6 +403,8 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
 
 const lists = () => import('./listCommands.ts');
 const setup = () => import('./setupCommands.ts');
+const locks = () => import('./lockCommands.ts');
+const namesIn = (words: string): string[] => words.split(/\s+/).filter(Boolean);
 const trust = () => import('./trustCommands.ts');
 const runs = () => import('./runsCommand.ts');
 const logs = () => import('./logCommands.ts');

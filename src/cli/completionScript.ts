@@ -33,6 +33,8 @@ export function completionScript(
 
 const isOption = (word: string): boolean => word.startsWith('--');
 
+/** A source is most often a folder; the other kinds are typed from a page. */
+const takesFolder = (argument: string | undefined): boolean => argument === 'folder' || argument === 'source';
 const folderOptions = ['--cwd', '--corpus'];
 const fileOptions = ['--record', '--replay', '--pairs', '--packs', '--negatives', '--output'];
 
@@ -46,7 +48,7 @@ function bashScript(
   const cases = commands.map(({ name, words, argument }) => {
     const [dashed, plain] = [words.filter(isOption), words.filter(word => !isOption(word))];
     const list = [...plain, ...(argument === 'agent' ? [`$(${agentNames})`] : [])].join(' ');
-    return `    ${name}) words="${list}" options="${dashed.join(' ')}"${argument === 'folder' ? ' folders=-d' : ''} ;;`;
+    return `    ${name}) words="${list}" options="${dashed.join(' ')}"${takesFolder(argument) ? ' folders=-d' : ''} ;;`;
   });
   const first = commands.map(command => command.name).join(' ');
   return `_telos() {
@@ -78,7 +80,7 @@ function fishScript(
   const lines = ['complete -c telos -f'];
   for (const { name, description, words, argument } of commands) {
     lines.push(`complete -c telos -n __fish_use_subcommand -a ${name} -d '${quoted(description)}'`);
-    if (argument === 'folder') lines.push(`complete -c telos -n '__fish_seen_subcommand_from ${name}' -F`);
+    if (takesFolder(argument)) lines.push(`complete -c telos -n '__fish_seen_subcommand_from ${name}' -F`);
     if (argument === 'agent')
       lines.push(`complete -c telos -n '__fish_seen_subcommand_from ${name}' -a '(${quoted(agentNames)})'`);
     for (const word of words) {

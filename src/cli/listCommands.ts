@@ -1,9 +1,11 @@
 /** Implements `telos agents` and `telos list-skills`, which print a table or JSON. */
 
+import { basename, dirname, join } from 'node:path';
 import type { Config } from '../engine/config.ts';
 import type { Diagnostic } from '../engine/files/settingsFile.ts';
 import type { Agent, Missing, Skill } from '../engine/skills/agent.ts';
 import { agentsCalled } from '../engine/skills/catalog.ts';
+import { type LockedPack, lockedPack, lockPath } from '../engine/skills/lockFile.ts';
 import { Telos } from '../engine/telos.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
@@ -28,6 +30,7 @@ export async function agentsCommand(options: ListOptions, terminal: Terminal): P
   if (!config) return 2;
   const agents = await wantedAgents(Telos.open(config), options, terminal);
   if (!agents) return 1;
+  const fetched = await fetchedPacks(config, agents);
   if (options.json) {
     const list = agents.map(({ name, description, skills, packDir, workingDir, diagnostics }) => ({
       name,
@@ -35,6 +38,7 @@ export async function agentsCommand(options: ListOptions, terminal: Terminal): P
       skills: skills.length,
       packDir,
       workingDir,
+      ...fetched.get(packDir),
       diagnostics,
     }));
     terminal.out(`${terminalJson(list)}\n`);
@@ -44,10 +48,13 @@ export async function agentsCommand(options: ListOptions, terminal: Terminal): P
     agent.name,
     modes[agent.source],
     String(agent.skills.length),
+    ...(fetched.size > 0 ? originColumns(fetched.get(agent.packDir)) : []),
     agent.packDir,
     agent.workingDir,
   ]);
-  terminal.out(`${table(['Agent', 'Mode', 'Skills', 'Pack Dir', 'Working Dir'], rows, terminal.outWidth)}\n`);
+  const origins = fetched.size > 0 ? ['Source', 'Version', 'State'] : [];
+  const headings = ['Agent', 'Mode', 'Skills', ...origins, 'Pack Dir', 'Working Dir'];
+  terminal.out(`${table(headings, rows, terminal.outWidth)}\n`);
   sayDefects(
     agents.flatMap(agent => agent.diagnostics),
     terminal,
@@ -63,12 +70,18 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
   const agents = await wantedAgents(telos, options, terminal);
   if (!agents) return 1;
   const skills = [];
+  const fetched = await fetchedPacks(config, agents);
   for (const agent of agents)
     for (const skill of agent.skills)
-      skills.push({ agent: agent.name, skill, ...(await telos.readiness(skill)) });
+      skills.push({
+        agent: agent.name,
+        skill,
+        origin: fetched.get(agent.packDir),
+        ...(await telos.readiness(skill)),
+      });
   skills.sort((one, other) => compare(one.skill.id, other.skill.id) || compare(one.agent, other.agent));
   if (options.json) {
-    const list = skills.map(({ agent, skill, ready, missing }) => ({
+    const list = skills.map(({ agent, skill, origin, ready, missing }) => ({
       agent,
       skill: skill.id,
       name: skill.name,
@@ -78,6 +91,7 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
       ready,
       missing,
       ...(skill.isDisabled && { disabled: true }),
+      ...origin,
       diagnostics: skill.diagnostics,
     }));
     terminal.out(`${terminalJson(list)}\n`);
@@ -86,13 +100,20 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
   const several = agents.length > 1;
   // If no skill lacks anything, the column would only take room.
   const someLack = skills.some(({ ready }) => !ready);
-  const rows = skills.map(({ agent, skill, missing }) => [
+  const rows = skills.map(({ agent, skill, origin, missing }) => [
     skill.id,
     ...(several ? [agent] : []),
     ...(someLack ? [readyText(missing)] : []),
+    ...(fetched.size > 0 ? originColumns(origin) : []),
     describedAs(skill),
   ]);
-  const headings = ['Skill', ...(several ? ['Agent'] : []), ...(someLack ? ['Ready'] : []), 'Description'];
+  const headings = [
+    'Skill',
+    ...(several ? ['Agent'] : []),
+    ...(someLack ? ['Ready'] : []),
+    ...(fetched.size > 0 ? ['Source', 'Version', 'State'] : []),
+    'Description',
+  ];
   terminal.out(`${table(headings, rows, terminal.outWidth)}\n`);
   sayDefects(
     skills.flatMap(({ skill }) => skill.diagnostics),
@@ -100,6 +121,35 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
   );
   return 0;
 }
+
+interface PackOrigin {
+  source: string;
+  version: string;
+  state: string;
+}
+
+/** Returns where fetched packs came from, by their folder, and whether their files are as they were. Empty if there are none. */
+async function fetchedPacks(
+  config: Config,
+  agents: readonly Agent[],
+): Promise<ReadonlyMap<string, PackOrigin>> {
+  const found = new Map<string, PackOrigin>();
+  const names = agents
+    .filter(({ packDir }) => dirname(packDir) === config.skillsDir)
+    .map(({ packDir }) => basename(packDir));
+  const fetched = names.filter(name => isFetched(lockedPack(lockPath(config), name)));
+  if (fetched.length === 0) return found;
+  const { verifyPacks } = await import('../engine/sources/locked.ts');
+  for (const { name, source, version, state, pinned } of await verifyPacks({ config }, fetched))
+    found.set(join(config.skillsDir, name), { source, version, state: pinned ? `${state}, pinned` : state });
+  return found;
+}
+
+const isFetched = (entry: LockedPack | undefined): boolean =>
+  entry !== undefined && entry.resolved.kind !== 'folder';
+
+const originColumns = (origin: PackOrigin | undefined): string[] =>
+  origin ? [origin.source, origin.version, origin.state] : ['', '', ''];
 
 /** Returns the agents. Returns undefined if there are none, or none of the name in `options`; that was then reported. */
 export async function wantedAgents(

@@ -171,8 +171,8 @@ export function shareOptions(
   for (const command of program.commands) if (canCall(command.name())) share(command);
   // A dry run must not turn into a real one because the command has no dry run.
   program.hook('preAction', (_program, command) => {
-    if (!program.opts()['dryRun'] || command === program || [...runs, 'route'].includes(command.name()))
-      return;
+    const hasOne = [...runs, 'route'].includes(command.name()) || longOptions(command).includes('--dry-run');
+    if (!program.opts()['dryRun'] || command === program || hasOne) return;
     program.error(`error: --dry-run is for requests; '${command.name()}' has none.`);
   });
 }

@@ -1,8 +1,8 @@
 /**
- * Implements the commands that change or check the set-up: `telos demo`, `init`, `skill add`, `install`, `uninstall` and `doctor`.
+ * Implements the commands that change or check the set-up: `telos demo`, `init`, `skill add`, `uninstall` and `doctor`.
  */
 
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../engine/config.ts';
 import { TelosError } from '../engine/errors.ts';
@@ -11,7 +11,7 @@ import { timeText } from '../engine/records/runText.ts';
 import { addSamplePack, copySampleFolder } from '../engine/skills/scaffold.ts';
 import { Telos } from '../engine/telos.ts';
 import { describeReport, isBroken } from '../protocol/doctorReport.ts';
-import { describeOrigin, describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
+import { describeOrigin } from '../protocol/installPlan.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { carryOut, type RequestOptions } from './requestCommand.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
@@ -83,70 +83,7 @@ export async function skillAddCommand(
   });
 }
 
-export interface InstallCommandOptions extends ConfigOptions {
-  as?: string;
-  yes?: boolean;
-  /** Where the agent works: in the folder in which it is called, or in a folder of its own. */
-  here?: boolean;
-  vault?: boolean;
-}
-
-/**
- * Installs a pack or a skill. `folder` may be relative to the folder of the call. Asks first if an agent is replaced.
- * Returns the exit code.
- */
-export async function installCommand(
-  folder: string,
-  options: InstallCommandOptions,
-  terminal: Terminal,
-): Promise<number> {
-  if (folder === '') {
-    terminal.say('Give the folder of a pack, or of a skill: telos install <folder>');
-    return 2;
-  }
-  return withTelos(options, terminal, async telos => {
-    const { as } = options;
-    const works = options.here ? 'here' : options.vault ? 'vault' : undefined;
-    const plan = await telos.planInstall(resolve(folder), { as, works });
-    if (plan.replaces && !plan.replaces.isSame && !(await mayReplace(plan, folder, options, terminal)))
-      return 1;
-    const installed = await telos.install(resolve(folder), { as, works, agreed: plan.token });
-    const { name, skillCount, summary, path, leftOut, replaced, undoId } = installed;
-    terminal.out(terminalText(`${summary}\n`));
-    terminal.say(terminal.style.dim(terminalText(path)));
-    if (replaced) terminal.say(terminal.style.dim(`${keptText} telos undo ${undoId?.slice(0, 8)}`));
-    if (skillCount === 0) {
-      const next = `It shows up once it has a skill: telos skill add ${name} <skill>`;
-      terminal.say(terminal.style.yellow(terminalText(next)));
-    }
-    if (leftOut.length > 0) {
-      terminal.say(terminal.style.yellow(terminalText(`Links were left out: ${leftOut.join(', ')}`)));
-    }
-    return 0;
-  });
-}
-
 const keptText = `The old folder is kept for ${keptDays} days. To bring it back:`;
-
-/** Shows what would be replaced. `--yes` counts only if it is known what it refers to. */
-async function mayReplace(
-  plan: InstallPlan,
-  folder: string,
-  { as, yes = false }: InstallCommandOptions,
-  terminal: Terminal,
-): Promise<boolean> {
-  const { name, replaces } = plan;
-  for (const line of describeReplacement(plan, timeText)) terminal.say(exactText(line));
-  // A pack chooses its own name. A person who has typed the name knows which agent is replaced.
-  const isTyped = replaces?.origin.kind === 'by hand' && basename(resolve(folder)) === name;
-  if (yes && (replaces?.isSameSource || isTyped || as === name)) return true;
-  const command = `telos install ${exactText(folder)} --yes`;
-  const isOtherSource = !replaces?.isSameSource;
-  const unattended = isOtherSource
-    ? `It did not come from this folder, so it is replaced only by name: ${command} --as "${exactText(name)}". To install beside it: --as <other name>. Nothing was changed.`
-    : `No one can be asked here. To replace it: ${command}. Nothing was changed.`;
-  return agrees(`${keptText} telos undo`, `Replace agent '${exactText(name)}'?`, unattended, terminal);
-}
 
 /** Uninstalls an agent. Asks first, unless `yes`; without a terminal to ask on, the answer is no. Returns the exit code. */
 export async function uninstallCommand(

@@ -1,11 +1,13 @@
 /** Stores which agents the user has reviewed and accepted, each bound to the bytes that its files had then. */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { AgentCard } from '../../protocol/agentCard.ts';
 import { TelosError } from '../errors.ts';
 import { writeWhole } from '../files/atomicWrite.ts';
+import { lockName } from '../files/lockText.ts';
 import { obeyedAt } from '../files/sensitiveNames.ts';
+import { isKeptBeside, type LockedPack, lockedPack } from '../skills/lockFile.ts';
 import { type CardFacts, cardOf } from './agentCard.ts';
 import { type AgentFiles, type ReviewedAgent, readAgentFiles } from './agentFiles.ts';
 import { type AgentFile, FileDigests } from './agentReader.ts';
@@ -61,7 +63,7 @@ export class AgentReviews {
     return {
       agent: agent.name,
       folder: agent.packDir,
-      origin: originOf(agent),
+      origin: originOf(agent, files),
       state,
       digest: files.digest,
       workingDir: agent.workingDir,
@@ -274,7 +276,28 @@ function changesBetween(review: Review, { files, folders }: AgentFiles): AgentCa
 const accessOf = (folders: Review['folders']): [string, string][] =>
   folders.map(({ path, access }) => [path, access]);
 
-function originOf({ source, packDir }: ReviewedAgent): string {
+/** Says where an installed pack came from and in which version, and whether files were edited since, by the lock file beside it. */
+function lockedOrigin({ packDir }: ReviewedAgent, { files }: AgentFiles): string | undefined {
+  const entry = lockedPack(join(dirname(packDir), lockName), basename(packDir));
+  if (!entry) return undefined;
+  const there = new Map(
+    [...files].filter(([path]) => !isKeptBeside(path)).map(([path, { sha256 }]) => [path, sha256]),
+  );
+  const paths = [...new Set([...there.keys(), ...Object.keys(entry.files)])];
+  const edited = paths.filter(path => there.get(path) !== entry.files[path]?.slice(7, 71)).sort();
+  const more = edited.length > 5 ? ` and ${edited.length - 5} more` : '';
+  const since =
+    edited.length === 0 ? 'no file edited since' : `edited since: ${edited.slice(0, 5).join(', ')}${more}`;
+  return `${entry.source}, ${exactVersion(entry)}, installed ${entry.installedAt.slice(0, 10)}; ${since}`;
+}
+
+function exactVersion({ resolved, digest }: LockedPack): string {
+  if ('commit' in resolved) return `commit ${resolved.commit}`;
+  return 'version' in resolved ? `version ${resolved.version}` : `digest ${digest.slice(0, 12)}`;
+}
+
+function originOf(agent: ReviewedAgent, files: AgentFiles): string {
+  const { source, packDir } = agent;
   switch (source) {
     case 'project':
       return `the workspace folder ${packDir}`;
@@ -283,6 +306,6 @@ function originOf({ source, packDir }: ReviewedAgent): string {
     case 'builtin':
       return 'Telos itself';
     case 'user':
-      return `your folder ${packDir}`;
+      return lockedOrigin(agent, files) ?? `your folder ${packDir}`;
   }
 }

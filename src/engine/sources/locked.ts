@@ -21,7 +21,14 @@ import {
   readLock,
 } from '../skills/lockFile.ts';
 import { type FetchedFrom, planInstall, textOfToml, type WholePlan } from '../skills/planInstall.ts';
-import { type FetchOptions, fetchResolved, packFolder, reachFor, temporaryFolder } from './fetchSource.ts';
+import {
+  type FetchOptions,
+  fetchResolved,
+  packFolder,
+  reachFor,
+  resolveSource,
+  temporaryFolder,
+} from './fetchSource.ts';
 import { type Looked, type LookOptions, lookAtSource, type Offer } from './install.ts';
 import { lookAtPack } from './look.ts';
 import { atVersion, parseSource, sourceText } from './sourceText.ts';
@@ -369,3 +376,35 @@ const linesOf = ({ card }: Pick<Offer, 'card'>): string[] => [
   ...(card.writes ?? []).map(one => `writes ${one}`),
   ...card.servers.map(({ name, place }) => `server ${name}: ${place}`),
 ];
+
+/**
+ * Returns what has become of a locked pack at its source, as the rest of a sentence: gone, revoked, or other bytes. Undefined if the
+ * very same files can still be fetched there. Throws the abort reason on abort.
+ */
+export async function checkOnline(
+  place: LockedPlace,
+  name: string,
+  options: FetchOptions = {},
+): Promise<string | undefined> {
+  const entry = readLock(lockFileOf(place)).get(name);
+  if (!entry) return 'it is in no lock file';
+  const temporary = await temporaryFolder();
+  try {
+    const source = parseSource(entry.source, place.config);
+    if (source.kind === 'clawhub' && entry.resolved.kind === 'clawhub') {
+      const reach = await reachFor(source, place.config, options);
+      const { verdict } = await resolveSource(
+        { ...source, owner: entry.resolved.ownerHandle, version: entry.resolved.version },
+        reach,
+      );
+      if (verdict) return `${verdict.by} now says: ${verdict.text}`;
+    }
+    await prepareLocked(place, name, entry, temporary.path, options);
+    return undefined;
+  } catch (error) {
+    if (error instanceof TelosError) return error.message;
+    throw error;
+  } finally {
+    await temporary.remove();
+  }
+}

@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { type Config, expandPath } from '../config.ts';
 import { TelosError } from '../errors.ts';
+import { isOneEditAway } from '../routing/language.ts';
 
 /** What is asked for. `name` is one skill or plugin of it. */
 export type Source = { name?: string | undefined } & (
@@ -295,6 +296,8 @@ function unclear(what: string, form?: string): UnclearSource {
 /** Returns the form whose beginning is most like the scheme. */
 function nearest(scheme: string): string | undefined {
   const starts = ['clawhub', 'github', 'git', 'npm', 'https'];
-  const near = starts.find(one => scheme.startsWith(one.slice(0, 3)) || one.startsWith(scheme.slice(0, 3)));
+  const near =
+    starts.find(one => isOneEditAway(scheme, one)) ??
+    starts.find(one => scheme.startsWith(one.slice(0, 3)) || one.startsWith(scheme.slice(0, 3)));
   return near && sourceForms.find(form => form.startsWith(near));
 }

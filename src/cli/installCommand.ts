@@ -1,0 +1,417 @@
+/** Implements `telos install`: shows what a source holds, asks, and places it; or brings back what the lock file says. */
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { unifiedDiff } from '../engine/changes/lineDiff.ts';
+import type { Config } from '../engine/config.ts';
+import { TelosError } from '../engine/errors.ts';
+import { lockName } from '../engine/files/lockText.ts';
+import { keptDays } from '../engine/files/replacedFolders.ts';
+import { timeText } from '../engine/records/runText.ts';
+import type { InstalledPack } from '../engine/skills/install.ts';
+import { skillFileIn } from '../engine/skills/skillFile.ts';
+import { type LookOptions, lookAtSource, type Offer, placeOffer } from '../engine/sources/install.ts';
+import { restorePacks } from '../engine/sources/locked.ts';
+import { readSkillsLock } from '../engine/sources/skillsLock.ts';
+import {
+  parseSource,
+  type SourceProgress,
+  sourceForms,
+  UnclearSource,
+} from '../engine/sources/sourceText.ts';
+import { Telos } from '../engine/telos.ts';
+import { describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import { cardLines, contentLines, offerJson } from './offerText.ts';
+import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
+import { agrees, readLine } from './terminalHuman.ts';
+import { errorText, exactText, terminalJson, terminalText } from './terminalText.ts';
+
+export interface InstallCommandOptions extends ConfigOptions {
+  as?: string;
+  yes?: boolean;
+  /** Where the agent works: in the folder in which it is called, or in a folder of its own. */
+  here?: boolean;
+  vault?: boolean;
+  list?: boolean;
+  dryRun?: boolean;
+  json?: boolean;
+  pin?: boolean;
+  /** Into the project of the folder of the call. */
+  project?: boolean;
+  allow?: string;
+  frozen?: boolean;
+  fromSkillsLock?: boolean;
+}
+
+interface Call {
+  config: Config;
+  options: InstallCommandOptions;
+  terminal: Terminal;
+  signal: AbortSignal;
+  /** What `--json` prints at the end. */
+  printed: object[];
+}
+
+/**
+ * Installs what a source leads to, or without one what the lock file says. Returns the exit code: 0 if it is installed, 1 if it was
+ * refused or failed, 2 if the source has to be said more exactly.
+ */
+export async function installCommand(
+  source: string | undefined,
+  options: InstallCommandOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  const { signal, release } = abortOnInterrupt(() => {});
+  const call: Call = { config, options, terminal, signal, printed: [] };
+  try {
+    const code = await installFrom(source?.trim(), call);
+    if (options.json) terminal.out(`${terminalJson({ packs: call.printed })}\n`);
+    return code;
+  } catch (error) {
+    if (signal.aborted) return cancelledExitCode;
+    if (!(error instanceof TelosError)) throw error;
+    terminal.say(terminal.style.red(errorText(error)));
+    return error instanceof UnclearSource ? 2 : 1;
+  } finally {
+    release();
+  }
+}
+
+async function installFrom(source: string | undefined, call: Call): Promise<number> {
+  const { config, options, terminal } = call;
+  if (options.fromSkillsLock) return fromSkillsLock(call);
+  if (source === '') {
+    terminal.say(`${giveSource} A source is one of: ${sourceForms.join(' · ')}`);
+    return 2;
+  }
+  if (source === undefined || options.frozen) {
+    if (source !== undefined)
+      throw new UnclearSource(
+        '--frozen takes everything from the lock file, so no source can be given with it.',
+      );
+    if (
+      !options.frozen &&
+      !existsSync(join(config.cwd, lockName)) &&
+      !existsSync(join(config.skillsDir, lockName))
+    ) {
+      terminal.say(`${giveSource} Without one, a lock file is restored, and there is none.`);
+      return 2;
+    }
+    return restore(call);
+  }
+  const isPlain = !options.list && !options.dryRun && !options.json && !options.project && !options.pin;
+  const folder = isPlain && isPackFolder(source, config);
+  return folder ? installFolder(source, call) : installSource(source, call);
+}
+
+const giveSource = 'Give the folder of a pack, or of a skill, or another source: telos install <source>.';
+
+/** A folder that the person names and that is a pack as it stands is installed unasked. */
+function isPackFolder(source: string, config: Config): boolean {
+  const parsed = parseSource(source, config);
+  if (parsed.kind !== 'folder') return false;
+  const { path } = parsed;
+  if (existsSync(join(path, 'plugin.json')) || existsSync(join(path, 'marketplace.json'))) return false;
+  return (
+    !existsSync(path) ||
+    ['agent.toml', 'skills'].some(name => existsSync(join(path, name))) ||
+    skillFileIn(path) !== undefined
+  );
+}
+
+async function installFolder(source: string, { config, options, terminal }: Call): Promise<number> {
+  const telos = Telos.open(config);
+  const folder = (parseSource(source, config) as { path: string }).path;
+  const { as } = options;
+  const works = worksOf(options);
+  const plan = await telos.planInstall(folder, { as, works });
+  if (plan.replaces && !plan.replaces.isSame && !(await mayReplace(plan, source, options, terminal)))
+    return 1;
+  sayInstalled(await telos.install(folder, { as, works, agreed: plan.token }), terminal);
+  return 0;
+}
+
+const worksOf = ({ here, vault }: InstallCommandOptions): 'here' | 'vault' | undefined =>
+  here ? 'here' : vault ? 'vault' : undefined;
+
+async function installSource(source: string, call: Call): Promise<number> {
+  const { config, options, terminal, signal } = call;
+  const look: LookOptions = {
+    signal,
+    progress: event => sayProgress(event, terminal),
+    as: options.as,
+    works: worksOf(options),
+    ...(options.project && { project: config.cwd }),
+  };
+  let looked = await lookAtSource(source, config, look);
+  if (looked.kind === 'choices') return oneOf(looked, call);
+  try {
+    if (options.list || options.dryRun) {
+      if (options.json) call.printed.push(offerJson(looked));
+      else
+        terminal.out(
+          `${[...contentLines(looked), ...(options.list ? [] : cardLines(looked, terminal.style))].join('\n')}\n`,
+        );
+      return 0;
+    }
+    if (!looked.plan.replaces?.isSame) {
+      terminal.say(contentLines(looked).join('\n'));
+      const skills = await wantedSkills(looked, call);
+      if (skills?.length === 0) return 1;
+      if (skills) {
+        await looked.dispose();
+        const again = await lookAtSource(source, config, { ...look, skills });
+        if (again.kind === 'choices') return oneOf(again, call);
+        looked = again;
+      }
+      terminal.say(cardLines(looked, terminal.style).join('\n'));
+    }
+    return await place(looked, source, call);
+  } finally {
+    await looked.dispose();
+  }
+}
+
+function sayProgress(event: SourceProgress, terminal: Terminal): void {
+  if (event.kind === 'waiting')
+    terminal.say(exactText(`${event.host} asks to wait ${event.seconds} seconds ...`));
+}
+
+/** Asks which of several packs is meant. Nobody to ask: lists them as commands. */
+async function oneOf(
+  { message, choices }: { message: string; choices: readonly string[] },
+  call: Call,
+): Promise<number> {
+  const { options, terminal, signal } = call;
+  if (options.list) {
+    if (options.json) call.printed.push(...choices.map(source => ({ source })));
+    else terminal.out(`${[message, ...choices.map(one => `  ${one}`)].map(exactText).join('\n')}\n`);
+    return 0;
+  }
+  terminal.say(exactText(`${message} Nothing was installed. Name one:`));
+  for (const [at, one] of choices.entries())
+    terminal.say(exactText(terminal.canAsk ? `  ${at + 1} ${one}` : `  telos install ${one}`));
+  if (!terminal.canAsk || options.yes || options.json) return 2;
+  const answer = await readLine('Which? (numbers, all, or none) [none] ', signal);
+  const wanted = numbersIn(answer ?? 'none', choices.length, 'none');
+  let code = wanted.length === 0 ? 1 : 0;
+  for (const at of wanted) code = Math.max(code, await installSource(choices[at]!, call));
+  return code;
+}
+
+/** Returns the ids of some of its skills, none for a no. Undefined for all. */
+async function wantedSkills(
+  { skills, plan }: Offer,
+  { options, terminal, signal }: Call,
+): Promise<string[] | undefined> {
+  if (skills.length < 2 || options.yes || !terminal.canAsk || plan.replaces) return undefined;
+  const answer = await readLine('Which? (numbers, all, or none) [all] ', signal);
+  const wanted = numbersIn(answer ?? 'none', skills.length, 'all');
+  if (wanted.length === 0) terminal.say('Nothing was installed.');
+  return wanted.length === skills.length ? undefined : wanted.map(at => skills[at]!.id);
+}
+
+/** Returns the places that `1 3`, `all` or `none` mean, counted from 0. Numbers that are not in the list are left out. */
+function numbersIn(answer: string, count: number, usual: 'all' | 'none'): number[] {
+  const words = (answer.trim() || usual).toLowerCase().split(/[\s,]+/);
+  if (words.includes('all')) return Array.from({ length: count }, (_, at) => at);
+  return [...new Set(words.map(word => Number(word) - 1))].filter(
+    at => Number.isInteger(at) && at >= 0 && at < count,
+  );
+}
+
+async function place(offer: Offer, source: string, call: Call): Promise<number> {
+  const { options, terminal, config } = call;
+  const { replaces } = offer.plan;
+  if (!replaces?.isSame) {
+    if (replaces && !replaces.isSameSource && options.as !== offer.name)
+      return nameTaken(offer, source, terminal);
+    if (replaces) for (const line of describeReplacement(offer.plan, timeText)) terminal.say(exactText(line));
+    const answer = await agreed(offer, call);
+    if (answer === 'no') return 1;
+    const installed = await placeOffer(offer, {
+      agreed: offer.plan.token,
+      allowHigh: true,
+      ...(options.pin && { pinned: true }),
+    });
+    report(offer, installed, call);
+    if (answer === 'trust') await trust(offer, config, terminal);
+    return 0;
+  }
+  report(
+    offer,
+    await placeOffer(offer, {
+      agreed: offer.plan.token,
+      allowHigh: true,
+      ...(options.pin && { pinned: true }),
+    }),
+    call,
+  );
+  return 0;
+}
+
+function nameTaken({ name, plan, source }: Offer, given: string, terminal: Terminal): number {
+  const { origin } = plan.replaces!;
+  const there = origin.kind === 'installed' ? `came from ${origin.source}` : 'was made by hand';
+  const command = `telos install ${given} --as`;
+  terminal.say(
+    exactText(
+      `There is an agent '${name}' already, which ${there}; this one comes from ${source}. Nothing was changed. To install beside it: ${command} <other name>. To replace it: ${command} ${JSON.stringify(name)}`,
+    ),
+  );
+  return 2;
+}
+
+/** A yes to everything is no yes to what the look finds dangerous. */
+async function agreed(
+  offer: Offer,
+  { options, terminal, signal, config }: Call,
+): Promise<'yes' | 'trust' | 'no'> {
+  const isRisky = offer.isRisky && options.allow !== 'high';
+  if (options.yes || options.json || !terminal.canAsk) {
+    if (options.yes && !isRisky) return 'yes';
+    terminal.say(
+      options.yes
+        ? `Something of high level was found, so --yes does not install it. If you have looked at it: --allow high. Nothing was installed.`
+        : 'No one can be asked here; --yes installs without asking. Nothing was installed.',
+    );
+    return 'no';
+  }
+  const choices = isRisky
+    ? 'type yes in full, show a [d]iff or file, [N]o'
+    : '[y]es, y and [t]rust, show a [d]iff or file, [N]o';
+  for (;;) {
+    const answer = (await readLine(`Install? ${choices} `, signal))?.trim() ?? '';
+    const [word = '', path = ''] = answer.split(/\s+(.*)/);
+    if (/^d(?:iff)?$/i.test(word)) await show(offer, path, config, terminal);
+    else if (/^yes$/i.test(answer) || (/^y$/i.test(answer) && !isRisky)) return 'yes';
+    else if (/^t(?:rust)?$/i.test(answer) && !isRisky) return 'trust';
+    else {
+      terminal.say('Nothing was installed.');
+      return 'no';
+    }
+  }
+}
+
+/** Shows the changes of a file, or all of it where none is there yet; without a path the files. */
+async function show(offer: Offer, path: string, config: Config, terminal: Terminal): Promise<void> {
+  const found = offer.files.find(file => file.path === path);
+  if (!found) {
+    const files = offer.files.map(file => `  ${file.path} (${file.bytes} bytes)`);
+    terminal.say(exactLines(['d <file> shows one of these:', ...files].join('\n')));
+    return;
+  }
+  const bytes = await offer.read(path);
+  if (bytes.includes(0)) terminal.say(`${exactText(path)} is not text.`);
+  else terminal.say(exactLines(changesOf(join(offer.plan.target, path), bytes.toString('utf8'), config)));
+}
+
+const exactLines = (text: string): string => text.split('\n').map(exactText).join('\n');
+
+function changesOf(installed: string, text: string, _config: Config): string {
+  try {
+    return unifiedDiff(readFileSync(installed, 'utf8'), text) || '(unchanged)';
+  } catch {
+    return text;
+  }
+}
+
+/** The card binds to the bytes that are there now, which are those that were shown. */
+async function trust(offer: Offer, config: Config, terminal: Terminal): Promise<void> {
+  const telos = Telos.open(config);
+  const card = await telos.agentCard(offer.name);
+  if (card.folders.length > 0 || card.servers.length !== offer.card.servers.length)
+    return terminal.say(
+      `Its card names more than was shown here. Look at it: telos trust ${exactText(offer.name)}`,
+    );
+  await telos.acceptCard(card);
+  terminal.say(
+    terminalText(`Accepted. '${card.agent}' may use what is named above until one of its files changes.`),
+  );
+}
+
+function report(offer: Offer, installed: InstalledPack, { options, terminal, printed }: Call): void {
+  const { name, path, skillCount, unchanged, undoId } = installed;
+  const { source, from, version, commit, digest, findings, leftOut } = offer;
+  if (options.json)
+    printed.push({
+      name,
+      path,
+      source,
+      from,
+      version,
+      commit,
+      digest,
+      skills: skillCount,
+      unchanged,
+      leftOut,
+      findings,
+      undoId,
+    });
+  else sayInstalled(installed, terminal);
+}
+
+function sayInstalled(
+  { name, skillCount, summary, path, leftOut, replaced, undoId }: InstalledPack,
+  terminal: Terminal,
+): void {
+  terminal.out(terminalText(`${summary}\n`));
+  terminal.say(terminal.style.dim(terminalText(path)));
+  if (replaced) terminal.say(terminal.style.dim(`${keptText} telos undo ${undoId?.slice(0, 8)}`));
+  if (skillCount === 0) {
+    const next = `It shows up once it has a skill: telos skill add ${name} <skill>`;
+    terminal.say(terminal.style.yellow(terminalText(next)));
+  }
+  if (leftOut.length > 0)
+    terminal.say(terminal.style.yellow(terminalText(`Links were left out: ${leftOut.join(', ')}`)));
+}
+
+export const keptText = `The old folder is kept for ${keptDays} days. To bring it back:`;
+
+/** Shows what would be replaced. `--yes` counts only if it is known what it refers to. */
+async function mayReplace(
+  plan: InstallPlan,
+  folder: string,
+  { as, yes = false }: InstallCommandOptions,
+  terminal: Terminal,
+): Promise<boolean> {
+  const { name, replaces } = plan;
+  for (const line of describeReplacement(plan, timeText)) terminal.say(exactText(line));
+  // A pack chooses its own name. A person who has typed the name knows which agent is replaced.
+  const isTyped = replaces?.origin.kind === 'by hand' && basename(resolve(folder)) === name;
+  if (yes && (replaces?.isSameSource || isTyped || as === name)) return true;
+  const command = `telos install ${exactText(folder)} --yes`;
+  const isOtherSource = !replaces?.isSameSource;
+  const unattended = isOtherSource
+    ? `It did not come from this folder, so it is replaced only by name: ${command} --as "${exactText(name)}". To install beside it: --as <other name>. Nothing was changed.`
+    : `No one can be asked here. To replace it: ${command}. Nothing was changed.`;
+  return agrees(`${keptText} telos undo`, `Replace agent '${exactText(name)}'?`, unattended, terminal);
+}
+
+/** Restores the project's lock file if there is one in the folder of the call, else the one of the skills folder. */
+async function restore({ config, options, terminal, signal, printed }: Call): Promise<number> {
+  const isProject = options.project || existsSync(join(config.cwd, lockName));
+  const place = { config, ...(isProject && { project: config.cwd }) };
+  const restored = await restorePacks(place, { signal, progress: event => sayProgress(event, terminal) });
+  for (const { name, state, installed } of restored) {
+    if (options.json) printed.push({ name, state, path: installed?.path, undoId: installed?.undoId });
+    else terminal.out(terminalText(`${name}: ${state === 'same' ? 'as the lock file says' : 'restored'}\n`));
+    if (installed?.replaced)
+      terminal.say(terminal.style.dim(`${keptText} telos undo ${installed.undoId?.slice(0, 8)}`));
+  }
+  return 0;
+}
+
+async function fromSkillsLock(call: Call): Promise<number> {
+  let code = 0;
+  for (const { name, source, problem } of await readSkillsLock(call.config.cwd)) {
+    if (source === undefined) {
+      call.terminal.say(exactText(`${name} was passed over: ${problem}.`));
+      code = 1;
+    } else
+      code = Math.max(code, await installSource(source, { ...call, options: { ...call.options, as: name } }));
+  }
+  return code;
+}
