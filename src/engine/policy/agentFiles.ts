@@ -146,10 +146,14 @@ export type WithFolders = Pick<Agent, 'workingDir' | 'unaskedWithin' | 'packDir'
 export function chosenFolders(agent: WithFolders): CardFolder[] {
   const { workingDir, unaskedWithin, packDir, projectDir, skills } = agent;
   const folders = new Map<string, CardFolder>();
+  // The skills of an agent mostly lie within one folder.
+  const roots = new Map<string, string>();
   for (const { dir, within } of skills) {
     if (within === undefined || within === dir) continue;
     const path = real(dir);
-    if (!isInside(real(within), path)) folders.set(path, { path, access: 'read' });
+    const root = roots.get(within) ?? real(within);
+    roots.set(within, root);
+    if (!isInside(root, path)) folders.set(path, { path, access: 'read' });
   }
   if (unaskedWithin !== undefined) {
     const path = real(workingDir);

@@ -20,7 +20,8 @@ export async function decideOnRead(
   const path = wanted.subject;
   const { workingDir, home } = context;
   const unaccepted = await unacceptedFolders(context);
-  const secret = [path, wanted.named ?? path].find(isSensitive);
+  const { named = path } = wanted;
+  const secret = (named === path ? [path] : [path, named]).find(isSensitive);
   if (secret !== undefined) {
     const sentences = [sentence('{0} looks like it holds keys, passwords or other secrets.', secret)];
     return ask(wanted, { rule: 'read.sensitive', sentences }, context);
@@ -64,6 +65,7 @@ export async function unacceptedFolders(context: PolicyContext): Promise<readonl
 
 /** Returns the folders read without a question. A folder that the agent's files chose counts only once its card is accepted. */
 export function acceptedFolders(context: PolicyContext, unaccepted: readonly CardFolder[]): string[] {
+  if (unaccepted.length === 0) return readableFolders(context);
   const chosen = new Set(unaccepted.map(({ path }) => path));
   // Where the person stands was chosen by the person, whatever the files say.
   return readableFolders(context).filter(

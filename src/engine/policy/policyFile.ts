@@ -73,8 +73,11 @@ export class PolicyFile {
   /** Returns the current rules. Never throws. */
   read(): PolicyRules {
     let stats: BigIntStats | undefined;
+    let isLink = false;
     try {
-      stats = statSync(this.file, { bigint: true, throwIfNoEntry: false });
+      stats = lstatSync(this.file, { bigint: true, throwIfNoEntry: false });
+      isLink = stats?.isSymbolicLink() === true;
+      if (isLink) stats = statSync(this.file, { bigint: true, throwIfNoEntry: false });
     } catch {
       // Reading it reports why it cannot be examined.
       this.#stamp = '';
@@ -83,7 +86,7 @@ export class PolicyFile {
     }
     const stamp = stats
       ? `${stats.ino} ${stats.size} ${stats.mtimeNs} ${stats.ctimeNs}`
-      : isListed(this.file)
+      : isLink
         ? 'link to nothing'
         : 'missing';
     if (stamp === this.#stamp) return this.#rules;

@@ -173,11 +173,10 @@ const packInside = (folder: string, pack: string): string | undefined =>
   pack !== folder && isInside(folder, pack) ? pack : undefined;
 
 async function belongsToTelos(path: string, context: PolicyContext): Promise<boolean> {
-  const real = await realPack(context);
   for (const folder of await ownFolders(context)) {
-    const pack = packInside(folder, real);
-    const isOwn = pack !== undefined && isInside(pack, path);
-    if (isInsideFolded(folder, path) && !isOwn) return true;
+    if (!isInsideFolded(folder, path)) continue;
+    const pack = packInside(folder, await realPack(context));
+    if (pack === undefined || !isInside(pack, path)) return true;
   }
   return false;
 }

@@ -1,6 +1,6 @@
 /** Defines the contract of a tool: what a model can call, what a call gets, and the path that a file tool works on. */
 
-import { lstatSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, isAbsolute, join, relative, resolve } from 'node:path';
@@ -208,11 +208,12 @@ export function meantFile(given: string, base: string, folders: MeantFolders): M
       ownPath(given.slice(inSkill.length), folders) ?? join(folders.skillDir, given.slice(inSkill.length));
     return { path };
   }
-  const others = isThere(literal) ? [] : elsewhere(given, base, folders);
-  if (others[0] !== undefined) return { path: others[0] };
-  if (!isThere(literal)) return {};
+  const others = elsewhere(given, base, folders);
+  const [other] = others;
+  if (other === undefined) return {};
+  if (!isThere(literal)) return { path: other };
   const real = realPlace(literal);
-  const twin = elsewhere(given, base, folders).find(path => path !== real);
+  const twin = others.find(path => path !== real);
   return twin === undefined ? {} : { twin };
 }
 
@@ -269,7 +270,9 @@ const packHolds = ({ packDir, skillDir }: MeantFolders): boolean =>
 /** Returns the real path of a file or folder that really lies in `folder`. A link that leads out of it does not count. */
 function pathIn(folder: string, rest: string): string | undefined {
   try {
-    const real = realpathSync.native(join(folder, rest));
+    const path = join(folder, rest);
+    if (!existsSync(path)) return undefined;
+    const real = realpathSync.native(path);
     const stats = statSync(real);
     if (!stats.isFile() && !stats.isDirectory()) return undefined;
     return isInside(realpathSync.native(folder), real) ? real : undefined;
