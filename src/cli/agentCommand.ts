@@ -55,7 +55,7 @@ const agentOptions = {
     new Option('--timeout <seconds>', 'at most that long for each attempt')
       .default(900)
       .argParser(wholeNumber),
-  yes: () => new Option('--yes', 'allow everything that would be asked about'),
+  yes: () => new Option('--yes', 'allow everything without asking'),
   json: () => new Option('--json', 'print the result as JSON'),
 } as const;
 

@@ -27,12 +27,12 @@ Examples:
   telos run daily kickoff             finds the skill by its name and runs it
   telos --agent kairos "plan my day"  asks one agent only
   telos --dry-run kickoff             says what would run
-  telos -- runs of the week           sends words as they are, though a command has their name
+  telos -- runs of the week           takes all words as the request, although runs is a command
 
 Exit codes: 0 completed, 1 no match or failed, 2 wrong usage, 130 cancelled.`;
 
 /** Shown because a request may begin with the name of a command. */
-const requestHint = '(A request that begins with this word goes behind --, as in: telos -- agents of change)';
+const requestHint = '(To begin a request with this word, write -- before it: telos -- agents of change)';
 
 /** Runs the command line and returns the exit code. `packageFile` contains the version, and the sample lies beside it. */
 export async function runCommandLine(args: readonly string[], packageFile: URL): Promise<number> {
@@ -91,22 +91,22 @@ function commands(
     .option('--dry-run', 'say which skill would run, and stop')
     .option('--verbose', 'also show tool results, tokens and cost')
     .option('--json', 'print events (or lists) as JSON on stdout')
-    .option('--yes', 'allow everything that would be asked about')
+    .option('--yes', 'allow everything without asking')
     .addOption(
       new Option('--mode <mode>', 'plan: only read; review: ask before each change').choices(runModes),
     )
-    .option('--continue', 'go on with the latest conversation of this folder')
+    .option('--continue', 'continue the latest conversation in this folder')
     .optionsGroup('Model and limits:')
     .option('--model <name>', 'the model that answers')
-    .option('--provider <name>', 'who provides the model')
-    .option('--max-cost <dollars>', 'stop when the run has cost that much', amount)
-    .option('--max-tokens <number>', 'stop when it has used that many tokens', amount)
-    .option('--max-minutes <number>', 'stop when it has taken that long', amount)
-    .option('--max-rounds <number>', 'ask after that many rounds, or stop where nobody can be asked', rounds)
-    .option('--record <file>', 'write the model’s turns down')
-    .option('--replay <file>', 'play such a recording instead of asking')
+    .option('--provider <name>', 'the provider of the model')
+    .option('--max-cost <dollars>', 'stop when the run has cost this much', amount)
+    .option('--max-tokens <number>', 'stop when it has used this many tokens', amount)
+    .option('--max-minutes <number>', 'stop when it has taken this long', amount)
+    .option('--max-rounds <number>', 'ask after this many rounds, or stop if no one can be asked', rounds)
+    .option('--record <file>', 'record the model’s answers in this file')
+    .option('--replay <file>', 'play such a recording instead of asking a model')
     .optionsGroup('Options:')
-    .option('--cwd <folder>', 'work as if started in this folder')
+    .option('--cwd <folder>', 'run as if started in this folder')
     .option('--version', 'print the version')
     .addHelpText('after', examples)
     .action(async (words: string[], options: GlobalOptions) => {

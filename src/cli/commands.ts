@@ -19,14 +19,14 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
   'Skills:': [
     {
       name: 'ask',
-      description: 'ask without one: Telos looks, and changes nothing',
+      description: 'ask without a skill: Telos reads files and changes nothing',
       arguments: [new Argument('<request...>')],
       run: ({ words: [request], options, terminal }) =>
         requestCommand(request, options, terminal, { withoutSkill: true }),
     },
     {
       name: 'chat',
-      description: 'talk: each request goes on with the conversation',
+      description: 'have a conversation: each request continues it',
       arguments: [new Argument('[request...]')],
       options: [new Option('--agent <name>', 'only this agent’s skills')],
       run: async ({ words: [request], options, terminal }) =>
@@ -41,7 +41,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     {
       name: 'list-skills',
       description: 'list the skills',
-      options: [new Option('--agent <name>', 'of this agent only'), json()],
+      options: [new Option('--agent <name>', 'only this agent’s skills'), json()],
       run: async ({ options, terminal }) => (await lists()).listSkillsCommand(options, terminal),
     },
     {
@@ -66,14 +66,14 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'teach',
-      description: 'let a model write how people ask for a skill, for all or one',
-      arguments: [new Argument('[skill]', 'its name, or agent:name')],
+      description: 'have a model write requests that mean a skill, so that Telos finds it',
+      arguments: [new Argument('[skill]', 'its name, or agent:name; all skills if none is named')],
       options: [
-        new Option('--language <name>', 'your language beside English; the system’s if missing'),
-        new Option('--list', 'show the requests that were written'),
-        new Option('--add <request>', 'add one of your own'),
-        new Option('--forget', 'delete them'),
-        new Option('--forget-choices', 'delete what was learned from the skills that you chose'),
+        new Option('--language <name>', 'your language besides English; by default the system’s'),
+        new Option('--list', 'list the requests instead'),
+        new Option('--add <request>', 'add a request'),
+        new Option('--forget', 'delete the requests of a skill'),
+        new Option('--forget-choices', 'forget which skills you chose for which requests'),
         yes(),
         json('with --list, as JSON'),
       ],
@@ -86,7 +86,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       arguments: [new Argument('[folder]')],
       options: [
         json('as one JSON object: every skill, and totals'),
-        new Option('--fix', 'mend what a program can mend: quotes, fences'),
+        new Option('--fix', 'fix what can be fixed automatically: quotes, fences'),
         new Option('--verbose', 'also show the hints'),
       ],
       run: async ({ word, options, terminal }) =>
@@ -115,19 +115,19 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
   'Skills of your own:': [
     {
       name: 'demo',
-      description: 'play the sample in a temporary folder, without a model',
+      description: 'run the sample in a temporary folder, with recorded answers',
       options: [json(), new Option('--verbose', 'also show tool results')],
       run: async ({ options, terminal, samples }) => (await setup()).demoCommand(options, terminal, samples),
     },
     {
       name: 'init',
-      description: 'create the skills folder and a configuration',
-      options: [new Option('--sample', 'and add the sample’s skills')],
+      description: 'create the skills folder and a configuration file',
+      options: [new Option('--sample', 'also add the sample’s skills')],
       run: async ({ options, terminal, samples }) => (await setup()).initCommand(options, terminal, samples),
     },
     {
       name: 'key',
-      description: 'set the key of a provider: it is checked, then kept',
+      description: 'check and save the API key of a provider',
       arguments: [new Argument('[provider]', 'anthropic, openai, gemini or openrouter')],
       run: async ({ word, options, terminal }) =>
         (await import('./keyCommand.ts')).keyCommand(word, options, terminal),
@@ -242,13 +242,13 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
   'Trust:': [
     {
       name: 'trust',
-      description: 'look at what an agent’s files name, and accept it',
+      description: 'show what an agent’s files may use, and accept it',
       arguments: [agentArgument],
       options: [
         yes('accept it without asking'),
         new Option(
           '--without <names>',
-          'accept it without these lines of it: hosts, scripts, commands, variables or files',
+          'leave these lines out: hosts, scripts, commands, variables or files',
         ),
         json('the card as JSON'),
       ],
@@ -261,24 +261,24 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       inner: [
         {
           name: 'explain',
-          description: 'say how a call would be decided on; without one, list the rules that hold by default',
+          description: 'say whether a tool call is allowed, and why; without one, list the default rules',
           arguments: [
             new Argument('[tool]'),
             new Argument('[input]', 'as JSON, for example \'{"path": "notes.md"}\''),
           ],
-          options: [new Option('--agent <name>', 'in a run of this agent'), json()],
+          options: [new Option('--agent <name>', 'for a run of this agent'), json()],
           run: async ({ words: [tool, input], options, terminal }) =>
             (await trust()).policyExplainCommand(tool, input, options, terminal),
         },
         {
           name: 'list',
-          description: 'list what has been granted, to whom and when',
+          description: 'list what you have allowed, for which agent and when',
           options: [json()],
           run: async ({ options, terminal }) => (await trust()).policyListCommand(options, terminal),
         },
         {
           name: 'revoke',
-          description: 'take back what the list names by this id',
+          description: 'take back the permission with this id',
           arguments: [new Argument('<id>')],
           run: async ({ words: [id], options, terminal }) =>
             (await trust()).policyRevokeCommand(id, options, terminal),
@@ -289,11 +289,11 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
   'Runs and set-up:': [
     {
       name: 'runs',
-      description: 'the runs that are kept: list, read, export, replay',
+      description: 'list, read, export and replay stored runs',
       options: [
-        new Option('--limit <number>', 'that many runs').default('20'),
-        new Option('--search <words>', 'only those with these words: in title, request, skill or answer'),
-        new Option('--follow', 'print what every run does as it happens, until Ctrl-C'),
+        new Option('--limit <number>', 'at most this many runs').default('20'),
+        new Option('--search <words>', 'only runs with these words in title, request, skill or answer'),
+        new Option('--follow', 'show what runs do as it happens, until Ctrl-C'),
         json('as JSON, one run a line'),
       ],
       run: async ({ options, terminal }) =>
@@ -303,40 +303,42 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       inner: [
         {
           name: 'show',
-          description: 'what was asked, done and answered',
+          description: 'show what was asked, done and answered',
           arguments: [runArgument],
           options: [json('its events and messages as JSON')],
           run: async ({ word, options, terminal }) => (await runs()).runsShowCommand(word, options, terminal),
         },
         {
           name: 'export',
-          description: 'the conversation up to a run, without secrets',
+          description: 'export the conversation up to a run, without secrets',
           arguments: [runArgument],
           options: [
-            new Option('--format <format>', 'how').choices(['md', 'jsonl']).default('md'),
-            new Option('--output <file>', 'to this file, not to stdout'),
-            yes('replace a file that is there'),
+            new Option('--format <format>', 'Markdown or lines of JSON')
+              .choices(['md', 'jsonl'])
+              .default('md'),
+            new Option('--output <file>', 'write to this file, not to stdout'),
+            yes('replace an existing file'),
           ],
           run: async ({ word, options, terminal }) =>
             (await runs()).runsExportCommand(word, options, terminal),
         },
         {
           name: 'replay',
-          description: 'show a run once more as it happened; no model is asked, no tool runs',
+          description: 'show a run again as it happened, without a model or tools',
           arguments: [runArgument],
           run: async ({ word, options, terminal }) =>
             (await runs()).runsReplayCommand(word, options, terminal),
         },
         {
           name: 'rename',
-          description: 'give a run a name; an empty one takes it away',
+          description: 'give a run a title; an empty title removes it',
           arguments: [namedRun, new Argument('<title...>')],
           run: async ({ words: [run, title], options, terminal }) =>
             (await runs()).runsRenameCommand(run, title, options, terminal),
         },
         {
           name: 'delete',
-          description: 'delete what is kept of a run; its lines in the log stay',
+          description: 'delete a stored run; its lines in the log stay',
           arguments: [namedRun],
           options: [yes()],
           run: async ({ words: [run], options, terminal }) =>
@@ -346,13 +348,16 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'undo',
-      description: 'take back what a run, an install or an uninstall changed',
+      description: 'undo what a run, an install or an uninstall changed',
       arguments: [new Argument('[change]', 'the beginning of its id; the latest change if none is named')],
       options: [
         new Option('--list', 'list what can be undone, and stop'),
-        new Option('--show', 'print what it changed, and stop'),
-        new Option('--others', 'of a run: also when some files were edited since: undo the other files'),
-        new Option('--force', 'of an install: also when the agent was edited since; that one is kept too'),
+        new Option('--show', 'show what it changed, and stop'),
+        new Option('--others', 'of a run: if some files were edited since, undo the others'),
+        new Option(
+          '--force',
+          'of an install: even if the agent was edited since; the edited one is kept too',
+        ),
         yes(),
       ],
       run: async ({ word, options, terminal }) =>
@@ -361,14 +366,14 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     {
       name: 'cost',
       description: 'add up what runs have used and cost',
-      options: [new Option('--days <number>', 'of that many days, today included').default('30'), json()],
+      options: [new Option('--days <number>', 'of this many days, including today').default('30'), json()],
       run: async ({ options, terminal }) => (await logs()).costCommand(options, terminal),
     },
     {
       name: 'context-server',
-      description: 'an MCP server on stdio that answers questions about a project from its files',
+      description: 'start an MCP server on stdio that answers questions about a project',
       options: [
-        new Option('--project <folder>', 'the project; the current folder if missing'),
+        new Option('--project <folder>', 'the project; by default the current folder'),
         new Option('--context <folder...>', 'further folders with notes, pictures and documents'),
       ],
       run: async ({ options, terminal, samples }) =>
@@ -380,13 +385,13 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     },
     {
       name: 'doctor',
-      description: 'show what is set, from where, and what is broken',
+      description: 'show the settings, where they come from, and what is wrong',
       options: [json()],
       run: async ({ options, terminal }) => (await setup()).doctorCommand(options, terminal),
     },
     {
       name: 'completion',
-      description: 'print what your shell needs to complete commands',
+      description: 'print the completion script for your shell',
       arguments: [new Argument('<shell>').choices(['bash', 'zsh', 'fish'])],
       run: async ({ words: [shell], terminal, program }) => {
         const { completionScript } = await import('./completionScript.ts');

@@ -13,9 +13,9 @@ const story = new Argument('<story>', 'such as US-003');
 const json = () => new Option('--json', 'as JSON');
 const ofPlan = () => new Option('--plan <name>', 'the plan; the only one if none is named');
 const limits = () => [
-  new Option('--max-cost <dollars>', 'pause when the plan has cost that much').argParser(amount),
-  new Option('--max-tokens <number>', 'pause when it has used that many tokens').argParser(amount),
-  new Option('--max-minutes <number>', 'pause when it has worked that long').argParser(amount),
+  new Option('--max-cost <dollars>', 'pause when the plan has cost this much').argParser(amount),
+  new Option('--max-tokens <number>', 'pause when it has used this many tokens').argParser(amount),
+  new Option('--max-minutes <number>', 'pause when it has worked this long').argParser(amount),
 ];
 const optionsOf = ({ options }: CommandCall) => options as PlanOptions & RunPlanOptions;
 
@@ -47,7 +47,7 @@ const aboutStory = (kind: 'skip' | 'redo' | 'accept' | 'reopen', description: st
       story: id,
       ...(options['why'] && { why: String(options['why']) }),
     }),
-    [new Option('--why <text>', 'said in the plan’s journal')],
+    [new Option('--why <text>', 'a reason, for the plan’s journal')],
   );
 
 const commandsBelow = (): CliCommand[] => [
@@ -60,7 +60,7 @@ const commandsBelow = (): CliCommand[] => [
   },
   {
     name: 'new',
-    description: 'begin a plan with its goal, and ask what must be known',
+    description: 'start a plan with its goal, and ask what it needs to know',
     arguments: [new Argument('<goal...>')],
     options: [
       new Option('--name <name>', 'its name'),
@@ -72,7 +72,7 @@ const commandsBelow = (): CliCommand[] => [
   },
   {
     name: 'quick',
-    description: 'one story without an interview, with the same checks and review',
+    description: 'carry out one story without an interview, with the same checks and review',
     arguments: [new Argument('<goal...>')],
     options: [
       new Option('--check <command>', 'must exit with 0 before it passes').makeOptionMandatory(),
@@ -87,7 +87,7 @@ const commandsBelow = (): CliCommand[] => [
   {
     name: 'adopt',
     description:
-      'make a plan of one that you have: ralph, spec-kit, Kiro, task-master, BMAD or boxes in Markdown',
+      'make a plan from one that you have: ralph, spec-kit, Kiro, task-master, BMAD or boxes in Markdown',
     arguments: [new Argument('<path>')],
     options: [
       new Option('--name <name>', 'its name'),
@@ -98,7 +98,7 @@ const commandsBelow = (): CliCommand[] => [
   },
   {
     name: 'interview',
-    description: 'go on with the interview',
+    description: 'continue the interview',
     arguments: [plan],
     options: [
       new Option('--transcript <file>', 'in place of interview.md; - reads it from the input'),
@@ -110,17 +110,17 @@ const commandsBelow = (): CliCommand[] => [
   },
   {
     name: 'write',
-    description: 'have plan.md written, or written anew',
+    description: 'have plan.md written, or rewritten',
     arguments: [plan],
     options: [
-      new Option('--changes <text>', 'what is to be different'),
+      new Option('--changes <text>', 'what should change'),
       new Option('--replay <folder>', 'play recordings of the steps'),
     ],
     run: async call => (await documents()).writePlanCommand(call.word, optionsOf(call), call.terminal),
   },
   {
     name: 'split',
-    description: 'have the approved plan split into stories, or one story into smaller ones',
+    description: 'split the approved plan into stories, or one story into smaller ones',
     arguments: [plan],
     options: [
       new Option('--story <story>', 'only this one, which its run then splits'),
@@ -151,10 +151,10 @@ const commandsBelow = (): CliCommand[] => [
     description: 'work on the stories until all have passed',
     arguments: [plan],
     options: [
-      new Option('--parallel <number>', 'that many stories at a time'),
-      new Option('--unattended', 'nobody is there: questions wait, other stories go on'),
+      new Option('--parallel <number>', 'this many stories at a time'),
+      new Option('--unattended', 'no one can answer: questions wait, other stories continue'),
       new Option('--only <story>', 'only this story'),
-      new Option('--from <story>', 'this story and those behind it'),
+      new Option('--from <story>', 'this story and those after it'),
       new Option('--retry', 'also stories that have failed'),
       ...limits(),
       new Option('--record <folder>', 'write recordings of the steps there'),
@@ -165,7 +165,7 @@ const commandsBelow = (): CliCommand[] => [
   },
   {
     name: 'watch',
-    description: 'show what happens, live; Ctrl-C ends the watching alone',
+    description: 'show what happens, live; Ctrl-C ends only this view',
     arguments: [plan],
     options: [json()],
     run: async call => (await running()).watchPlanCommand(call.word, optionsOf(call), call.terminal),
@@ -192,7 +192,7 @@ const commandsBelow = (): CliCommand[] => [
   },
   {
     name: 'next',
-    description: 'name the story that is worked on next',
+    description: 'show the next story',
     arguments: [plan],
     options: [json()],
     run: async call => (await documents()).nextStoryCommand(call.word, optionsOf(call), call.terminal),
@@ -208,17 +208,17 @@ const commandsBelow = (): CliCommand[] => [
     name: 'diff',
     description: 'show what a story changed',
     arguments: [story],
-    options: [ofPlan(), new Option('--attempt <number>', 'in that attempt, also if it did not pass')],
+    options: [ofPlan(), new Option('--attempt <number>', 'in this attempt, even if it did not pass')],
     run: async call => (await finishing()).diffCommand(call.words[0], optionsOf(call), call.terminal),
   },
   steering('pause', 'stop before the next round of the model', [plan], () => ({ kind: 'pause' })),
   steering('resume', 'go on after a pause', [plan], () => ({ kind: 'resume' })),
   steering(
     'stop',
-    'end the run after the step that works now',
+    'end the run after the current step',
     [plan],
     ({ options }) => ({ kind: 'stop', when: options['now'] ? 'now' : 'after-step' }),
-    [new Option('--now', 'at once; what was changed is kept')],
+    [new Option('--now', 'now; changes are kept')],
   ),
   steering('tell', 'say something to a story’s coder', [story, new Argument('<text...>')], ({ words }) => ({
     kind: 'tell',
@@ -227,38 +227,38 @@ const commandsBelow = (): CliCommand[] => [
   })),
   steering(
     'answer',
-    'answer a question that waits',
+    'answer an open question',
     [new Argument('<question>', 'its id, as show lists it'), new Argument('<text...>')],
     ({ words: [id, text] }) => ({ kind: 'answer', id, text }),
   ),
   aboutStory('skip', 'leave a story out'),
-  aboutStory('redo', 'begin a story anew'),
-  aboutStory('accept', 'call a story done, whatever its checks say'),
-  aboutStory('reopen', 'open a story that was done'),
+  aboutStory('redo', 'start a story again'),
+  aboutStory('accept', 'mark a story as done, whatever its checks say'),
+  aboutStory('reopen', 'reopen a story that was done'),
   steering(
     'budget',
-    'raise the limit of the plan, so that it goes on',
+    'raise the cost limit of the plan, so that it continues',
     [plan],
     ({ options }) => ({ kind: 'budget', add: { maxCost: Number(options['add']) } }),
-    [new Option('--add <dollars>', 'that much').argParser(amount).makeOptionMandatory()],
+    [new Option('--add <dollars>', 'how much to add').argParser(amount).makeOptionMandatory()],
   ),
   {
     name: 'finish',
-    description: 'bring what passed to your branch, or end the plan without it',
+    description: 'bring the stories that passed to your branch, or end the plan without them',
     arguments: [plan],
     options: [
       new Option('--merge', 'merge it into the branch that is checked out'),
       new Option('--squash', 'as one commit'),
       new Option('--pr', 'push the branch and open a pull request with gh; asks first'),
       new Option('--keep', 'keep the plan’s branch as it is'),
-      new Option('--drop', 'throw the branch away; asks first'),
+      new Option('--drop', 'delete the branch, after asking'),
       new Option('--yes', 'without asking'),
     ],
     run: async call => (await finishing()).finishCommand(call.word, optionsOf(call), call.terminal),
   },
   {
     name: 'doctor',
-    description: 'say what hinders plans in this folder',
+    description: 'show what prevents plans in this folder',
     options: [json()],
     run: async call => (await documents()).planDoctorCommand(optionsOf(call), call.terminal),
   },

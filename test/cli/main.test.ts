@@ -408,7 +408,7 @@ describe('telos', function () {
       assert.deepEqual([code, stdout], [2, ''], args.join(' '));
       assert.ok(stderr.length > 0);
     }
-    assert.match((await home.run(['agents', 'of', 'change'])).stderr, /goes behind --/);
+    assert.match((await home.run(['agents', 'of', 'change'])).stderr, /write -- before it/);
   });
 
   it('takes options of its own behind the name of a command too', async () => {
