@@ -89,9 +89,9 @@ export async function finishCommand(
       drop: [
         dropped,
         'Throw it away?',
-        'Nobody can be asked here; --yes throws it away. Nothing was changed.',
+        'No one can be asked here; --yes throws it away. Nothing was changed.',
       ],
-      pr: [published, 'Publish it?', 'Nobody can be asked here; --yes publishes it. Nothing was changed.'],
+      pr: [published, 'Publish it?', 'No one can be asked here; --yes publishes it. Nothing was changed.'],
     } as const;
     const question = kind === 'drop' || kind === 'pr' ? asked[kind] : undefined;
     if (question && !options.yes) {

@@ -49,7 +49,7 @@ async function approveCard(plan: Plan, { terminal }: PlanCall, options: RunPlanO
   const card = await plan.card();
   if (options.json) terminal.out(`${terminalJson(card)}\n`);
   else sayCard(card, terminal);
-  const unattended = 'Nobody can be asked here; --yes accepts the card as it is shown.';
+  const unattended = 'No one can be asked here; --yes accepts the card as it is shown.';
   if (!options.yes && !(await agrees('', 'Accept this card?', unattended, terminal))) return exitCodes.person;
   await plan.acceptCard(card);
   terminal.say(`Accepted. Next: ${nextCommand('ready', plan.name)}`);
@@ -145,9 +145,7 @@ async function ended(plan: Plan, end: PlanRunEnd, options: RunPlanOptions, call:
   const { terminal, signal } = call;
   switch (end.kind) {
     case 'busy':
-      terminal.say(
-        `${plan.name} is already running (pid ${end.pid}); watching. Ctrl-C ends the watching alone.`,
-      );
+      terminal.say(`${plan.name} is already running (pid ${end.pid}); watching. Ctrl-C ends only this view.`);
       await showFacts(plan, options, terminal, signal, false);
       return signal.aborted ? cancelledExitCode : exitCodes.done;
     case 'unapproved':

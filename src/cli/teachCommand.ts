@@ -73,7 +73,7 @@ async function teach(
   const plan = await telos.teaching.plan(options.language ?? systemLanguage(telos.config.env), only);
   if (!plan) {
     terminal.say(
-      'A recording answers in place of a model, so no requests can be written. Choose a model first.',
+      'A recording answers instead of a model, so no requests can be written. Choose a model first.',
     );
     return 1;
   }

@@ -179,7 +179,7 @@ function lacksOf(agents: readonly FileAgent[], machine: Machine): DoctorFinding[
   const lacking = all.filter(({ missing }) => missing.some(({ kind }) => kind !== 'file'));
   const shown = lacking.slice(0, shownDefects).map(({ agent, skill, missing }) => {
     const [first] = missing;
-    const more = missing.length > 1 ? ` It lacks ${missing.length - 1} more.` : '';
+    const more = missing.length > 1 ? ` It also needs ${missing.length - 1} more.` : '';
     const message = `The skill ${skill.id} of ${agent.name} is not ready. ${first?.reason} ${first?.nextStep}${more}`;
     return { severity: 'warning' as const, message };
   });

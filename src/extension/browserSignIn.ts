@@ -87,7 +87,7 @@ export class BrowserSignIn implements SignInPort {
 function whyNot(signal: AbortSignal, late: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   return new Error(
-    late.aborted ? 'nobody has signed in within five minutes' : 'you have cancelled its sign-in',
+    late.aborted ? 'no one has signed in within five minutes' : 'you have cancelled its sign-in',
   );
 }
 

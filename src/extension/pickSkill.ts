@@ -236,9 +236,9 @@ async function askWords(item: SkillItem, { selection, files = [] }: Along): Prom
   return vscode.window.showInputBox({
     title: item.ref ? vscode.l10n.t('Run {0}', item.label) : vscode.l10n.t('Run a skill'),
     prompt: selection
-      ? vscode.l10n.t('The selection of {0} goes along.', plainLabel(selection.file))
+      ? vscode.l10n.t('The selection of {0} is attached.', plainLabel(selection.file))
       : files.length > 0
-        ? vscode.l10n.t('It is told to look at {0}.', plainLabel(files.join(', ')))
+        ? vscode.l10n.t('It is asked to look at {0}.', plainLabel(files.join(', ')))
         : vscode.l10n.t('What should it do?'),
     placeHolder: item.ref ? vscode.l10n.t('Your words, or press Enter to skip') : vscode.l10n.t('Your words'),
     validateInput: text =>

@@ -111,7 +111,7 @@ describe('chat page', () => {
   });
 
   it('says why something does not go along until the request is sent without it', async () => {
-    const problem = 'There are no problems: the editor knows of none.';
+    const problem = 'There are no problems: the editor reports none.';
     const view = await open();
     await view.say(conversation([]));
     await view.say({ type: 'attached', attachments: [], problem });

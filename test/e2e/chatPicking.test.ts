@@ -144,12 +144,12 @@ describe('picking in the chat page', () => {
 
   it('says what speaks against a skill where it is suggested and where it is completed', async () => {
     const [first, ...others] = info.skills;
-    const noted = [{ ...first!, note: 'lacks jq' }, ...others];
+    const noted = [{ ...first!, note: 'needs jq' }, ...others];
     await view.say(conversation([], { skills: noted }));
     const suggested = view.page.getByRole('button', { name: /kickoff/ });
-    assert.match((await suggested.textContent()) ?? '', /kickoff.*lacks jq/);
+    assert.match((await suggested.textContent()) ?? '', /kickoff.*needs jq/);
     await textbox().pressSequentially('/kick');
-    assert.equal(await options().first().locator('.suggestion-note').textContent(), 'lacks jq');
+    assert.equal(await options().first().locator('.suggestion-note').textContent(), 'needs jq');
   });
 
   it('takes an attachment away with its mention, and shows which lines a request is about', async () => {

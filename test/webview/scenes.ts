@@ -194,7 +194,7 @@ const likely = (agent: string, skill: string, description: string, matched: stri
 export const scenes: Record<string, ToWebview> = {
   welcome: conversation([], { recording: true, provider: 'replay' }, 'Run daily kickoff'),
   notes: conversation([], {
-    skills: info.skills.map((each, at) => (at === 1 ? { ...each, note: 'lacks pandoc and 1 more' } : each)),
+    skills: info.skills.map((each, at) => (at === 1 ? { ...each, note: 'needs pandoc and 1 more' } : each)),
   }),
   'no-skills': conversation([], { skills: [] }),
   restricted: conversation([], { trusted: false }),

@@ -93,7 +93,7 @@ export async function writeDiff(call: ToolCall, path: string): Promise<string | 
   if (call.name === 'edit_file') {
     const [before, cutBefore] = beginningOf(String(oldText));
     const [after, cutAfter] = beginningOf(String(newText));
-    const notes = [everywhere === true ? '(wherever this stands)\n' : ''];
+    const notes = [everywhere === true ? '(everywhere)\n' : ''];
     if (cutBefore) notes.push(`(of what goes, ${cutBefore.slice(2)})\n`);
     if (cutAfter) notes.push(`(of what comes, ${cutAfter.slice(2)})\n`);
     return notes.join('') + pieceDiff(before, after);

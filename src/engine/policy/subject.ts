@@ -130,7 +130,7 @@ async function mcp(
     return deny('input.invalid', `The input has values within values, more than ${deepestInput} deep.`);
   const address = reach.urls.find(({ hostname }) => /^(metadata|link-local)$/.test(hostKind(hostname)));
   if (address)
-    return deny('floor.fetch-address', `${address.hostname} is an address that no tool is told to reach.`);
+    return deny('floor.fetch-address', `${address.hostname} is an address that no tool may reach.`);
   let aboveTelos = false;
   const pack = await realPack(context);
   for (const folder of await ownFolders(context)) {

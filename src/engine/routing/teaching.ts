@@ -186,7 +186,7 @@ export class Teaching {
     if (!model)
       throw new TelosError(
         'config',
-        'A recording answers in place of a model, so no requests can be written.',
+        'A recording answers instead of a model, so no requests can be written.',
       );
     const taught = this.#lines();
     const waiting = [...skills];

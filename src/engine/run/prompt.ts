@@ -208,7 +208,7 @@ function missingText(missing: readonly Missing[]): string {
   if (missing.length === 0) return '';
   const lines = missing.map(({ reason }) => `- ${reason}`);
   return [
-    'The skill lacks something here. Do what can be done without it, say what could not, and install nothing unless the person asks for it:',
+    'Something that the skill needs is missing here. Do what can be done without it, say what could not, and install nothing unless the person asks for it:',
     ...lines,
   ].join('\n');
 }

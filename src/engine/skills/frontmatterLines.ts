@@ -166,20 +166,20 @@ interface FrontmatterDefect {
 
 const quote = 'Put the value in quotes.';
 const noKey: FrontmatterDefect = {
-  reason: 'a line is no `key: value`',
+  reason: 'a line is not `key: value`',
   fix: 'Write it as `key: value`, indent it if it belongs to the value above, or move it behind the closing `---`.',
 };
 
 const byCode: Readonly<Record<string, FrontmatterDefect>> = {
   BLOCK_AS_IMPLICIT_KEY: { reason: 'a value holds `: `, which begins another value', fix: quote },
   BAD_SCALAR_START: { reason: 'a value begins with a sign that YAML keeps for itself', fix: quote },
-  UNEXPECTED_TOKEN: { reason: 'something stands behind the end of a value', fix: quote },
+  UNEXPECTED_TOKEN: { reason: 'text follows the end of a value', fix: quote },
   MULTILINE_IMPLICIT_KEY: noKey,
   DUPLICATE_KEY: { reason: 'a key occurs twice; the first one is used', fix: 'Remove one of them.' },
   BAD_ALIAS: { reason: 'a value begins with `*` or `&`, which YAML keeps for itself', fix: quote },
   TAG_RESOLVE_FAILED: { reason: 'a value begins with `!`, which YAML keeps for itself', fix: quote },
   BAD_DQ_ESCAPE: {
-    reason: 'a backslash in double quotes stands before a letter that means nothing there',
+    reason: 'a backslash in double quotes is followed by a letter that cannot be escaped',
     fix: 'Write two backslashes, or use single quotes.',
   },
   TAB_AS_INDENT: { reason: 'a line is indented with a tab', fix: 'Indent with spaces.' },
@@ -205,7 +205,7 @@ export function yamlDefect({ code, message }: { code: string; message: string })
 /** Frontmatter that is YAML, but not keys and values. */
 export const noMap: FrontmatterDefect = {
   reason: 'it is not a list of `key: value` lines',
-  fix: 'Write each thing on a line of its own as `key: value`.',
+  fix: 'Write each entry on its own line as `key: value`.',
 };
 
 /** Aliases that contain themselves, or that would grow without limit. */
@@ -226,7 +226,7 @@ export function unfinishedMerge(source: string): PlacedDefect | undefined {
   const line = source.split('\n').findIndex(text => /^(?:<{7}|>{7})(?:\s|$)/.test(text)) + 1;
   if (line === 0) return undefined;
   return {
-    reason: 'the marks of an unfinished merge stand in it',
+    reason: 'it contains the marks of an unfinished merge',
     fix: 'Keep one of the two versions, and take the lines with `<<<<<<<`, `=======` and `>>>>>>>` out.',
     line,
     isForPerson: true,
@@ -264,7 +264,7 @@ export function strayIndent(source: string, found: number): PlacedDefect | undef
     return undefined;
   return {
     reason: `\`${key}:\` is indented, so it belongs to the value above it`,
-    fix: `Take the blanks before \`${key}:\` out if it is a key of its own; put the whole value in quotes if it is not.`,
+    fix: `Remove the blanks before \`${key}:\` if it is a key itself; put the whole value in quotes if it is not.`,
     line: found + 1,
     isForPerson: true,
   };
@@ -286,9 +286,9 @@ export function almostFence(text: string): string | undefined {
     (keyFollows && /^(?:---+\s*\w+|([^\w\s])\1+)$/.test(first))
   )
     return `The first line is \`${first.slice(0, 20)}\`; a fence is \`---\`, three hyphens and nothing else.`;
-  if (first === '+++') return 'What stands between `+++` is TOML; frontmatter is YAML between lines `---`.';
+  if (first === '+++') return 'The text between `+++` is TOML; frontmatter is YAML between lines `---`.';
   if (/^```/.test(first) && lines.slice(1, 3).some(line => line.trim() === '---'))
-    return 'The frontmatter stands inside a block of code; take the line of backticks before it out.';
+    return 'The frontmatter is inside a block of code; remove the line of backticks before it.';
   if (first.startsWith('{')) return 'The file begins with JSON; frontmatter is YAML between lines `---`.';
   if (/^(?:name|description):\s/i.test(first)) return 'The line `---` before the first key is missing.';
   if (first.startsWith('<!--') && !text.includes('-->'))
@@ -297,6 +297,6 @@ export function almostFence(text: string): string | undefined {
     (line, at) => line.trim() === '---' && /^(?:name|description)[ \t]*:/.test(lines[at + 1] ?? ''),
   );
   if (fence > 0)
-    return 'The frontmatter has to be the first thing in the file; move what stands before it behind it.';
+    return 'The frontmatter has to be the first thing in the file; move the text before it below it.';
   return undefined;
 }

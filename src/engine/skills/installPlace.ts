@@ -82,7 +82,7 @@ export async function checkApart(source: string, target: string): Promise<void> 
   const folder = dirname(target);
   const place = join(await realpath(folder).catch(() => folder), basename(target));
   if (source === place)
-    throw new TelosError('pack', `${source} is installed already; it is read where it stands.`);
+    throw new TelosError('pack', `${source} is installed already; it is read from there.`);
   if (isInside(source, place))
     throw new TelosError('pack', `${source} holds the skills folder itself. Give the folder of one pack.`);
   if (isInside(place, source))

@@ -70,7 +70,7 @@ async function notesOf(git: Git, repo: string): Promise<GitProblem[]> {
     );
   if ((await git.read(['rev-parse', '--is-shallow-repository'])) === 'true')
     texts.push(
-      'The clone is shallow, so a merge at the end may lack the commits that it needs. Get them with: git fetch --unshallow',
+      'The clone is shallow, so a merge at the end may miss commits that it needs. Get them with: git fetch --unshallow',
     );
   if ((await git.run(['symbolic-ref', '--quiet', 'HEAD'], { allow: [1] })).code !== 0)
     texts.push(

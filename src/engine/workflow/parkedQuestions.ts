@@ -46,7 +46,7 @@ export function parkingHuman(human: Human, parking: Parking): Human {
       const id = idOf(parking.story, `${tool}\0${subject}`);
       const answer = await askOrPark(human, { id, text, choices: ['yes', 'no'] }, parking, signal);
       if (answer === undefined)
-        return { allow: false, reason: 'Nobody is there to answer now. The question waits for the person.' };
+        return { allow: false, reason: 'No one can answer now. The question waits for the person.' };
       return yes.test(answer)
         ? { allow: true, scope: 'once' }
         : { allow: false, reason: `Denied with this answer: ${answer}` };

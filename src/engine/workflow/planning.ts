@@ -34,7 +34,7 @@ export async function revisePlan(
   signal: AbortSignal,
 ): Promise<string> {
   const words = [
-    'This is the plan as it stands:',
+    'This is the current plan:',
     `<plan>\n${plan}\n</plan>`,
     `The person wants it changed:\n${comments.map(comment => `- ${comment}`).join('\n')}`,
     'Hand in the whole plan once more with submit_plan. Change what the comments ask for and leave everything else as it is. Where you have no tools, answer with the plan and nothing else.',

@@ -266,7 +266,7 @@ const workOwn: readonly OwnTool[] = [
       const asked = { text: String(question), choices: Array.isArray(choices) ? choices.map(String) : [] };
       const answer = await askPerson?.(asked, signal);
       if (answer !== undefined && answer.trim() !== '') return `The person answers: ${answer}`;
-      return 'Nobody is there to answer now. The question waits for the person. Do what does not depend on it, then end.';
+      return 'No one can answer now. The question waits for the person. Do what does not depend on it, then end.';
     },
   },
 ];

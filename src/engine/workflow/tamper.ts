@@ -77,7 +77,7 @@ function protectedFile({ path, from }: FileChange, protect: readonly string[]): 
 function goneTests({ status, path, from }: FileChange): TamperFinding[] {
   if (status === 'deleted' && isTest(path)) return [finding('test-deleted', path, 'It was deleted.')];
   if (status === 'renamed' && from !== undefined && isTest(from) && !isRunAs(from, path))
-    return [finding('test-deleted', from, `It was moved to ${path}, where it is no test any more.`)];
+    return [finding('test-deleted', from, `It was moved to ${path}, where it is no longer a test.`)];
   return [];
 }
 

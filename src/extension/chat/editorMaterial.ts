@@ -40,7 +40,7 @@ export function problemsMaterial(editor: vscode.TextEditor | undefined): Attachm
     uri && own.length > 0 ? [[uri, own]] : vscode.languages.getDiagnostics();
   const problems = all.flatMap(([file, found]) => found.map(problem => ({ file, problem })));
   if (problems.length === 0)
-    throw new AttachError(vscode.l10n.t('There are no problems: the editor knows of none.'));
+    throw new AttachError(vscode.l10n.t('There are no problems: the editor reports none.'));
   problems.sort((one, other) => one.problem.severity - other.problem.severity);
   const lines = problems.slice(0, mostProblems).map(({ file, problem }) => problemLine(file, problem));
   const more = problems.length - lines.length;

@@ -80,7 +80,7 @@ async function linkPreview(telos: Telos, query: URLSearchParams): Promise<LinkPr
     vscode.l10n.t('A link from outside of the editor asks Telos to run something. Nothing has run.'),
     '',
   ];
-  const told = ['', vscode.l10n.t('It is told:'), '', ...quoted(text)];
+  const told = ['', vscode.l10n.t('Request:'), '', ...quoted(text)];
   const refuse = (why: string): LinkPreview => ({ lines: [...heading, why, ...told] });
   if (name.length > longestName || agentName.length > longestName || text.length > longestText) {
     return {

@@ -73,7 +73,7 @@ function prepared({ agent, skill }: PickableSkill, request: string): vscode.Prep
   const asked =
     request === ''
       ? vscode.l10n.t('It gets no words along.')
-      : vscode.l10n.t('It is told: {0}', plainLabel(request, 1_000));
+      : vscode.l10n.t('Request: {0}', plainLabel(request, 1_000));
   return {
     invocationMessage: vscode.l10n.t('Runs the skill {0}', name),
     confirmationMessages: {

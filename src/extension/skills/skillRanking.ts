@@ -101,13 +101,13 @@ export function rankSkills(
   return ranked.map(each => each.ranked);
 }
 
-/** Returns in a few words what is wrong with a skill or what it lacks here: "lacks jq". Empty if nothing. */
+/** Returns in a few words what is wrong with a skill or what it lacks here: "needs jq". Empty if nothing. */
 export function describeTrouble({ diagnostics }: Skill, missing: readonly Missing[]): string {
   if (diagnostics.some(({ severity }) => severity === 'error')) return t('cannot be read');
   const [first, ...more] = missing.filter(({ kind }) => kind !== 'file');
   if (first) {
     const name = plainLabel(first.what, 40);
-    return more.length > 0 ? t('lacks {0} and {1} more', name, more.length) : t('lacks {0}', name);
+    return more.length > 0 ? t('needs {0} and {1} more', name, more.length) : t('needs {0}', name);
   }
   return diagnostics.some(({ severity }) => severity === 'warning') ? t('has a defect') : '';
 }

@@ -241,7 +241,7 @@ function lookOf(
     const names = missing.map(({ what }) => what).join(', ');
     return {
       icon: new vscode.ThemeIcon('tools', warningColor),
-      description: vscode.l10n.t('lacks {0}', names),
+      description: vscode.l10n.t('needs {0}', names),
     };
   }
   if (shadowedBy) {

@@ -52,7 +52,7 @@ export async function teachSkills(current: CurrentTelos): Promise<void> {
   }
   if (!plan) {
     const choose = vscode.l10n.t('Choose Model...');
-    const message = vscode.l10n.t('A recording answers in place of a model, so no requests can be written.');
+    const message = vscode.l10n.t('A recording answers instead of a model, so no requests can be written.');
     if ((await vscode.window.showInformationMessage(message, choose)) === choose)
       await vscode.commands.executeCommand('telos.chooseModel');
     return;

@@ -35,7 +35,7 @@ describe('the lines that a write would change', () => {
     const everywhere = { ...input, replace_all: true };
     assert.equal(
       await writeDiff({ id: '1', name: 'edit_file', input: everywhere }, ''),
-      '(wherever this stands)\n-two\n+TWO',
+      '(everywhere)\n-two\n+TWO',
     );
   });
 

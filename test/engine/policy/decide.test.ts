@@ -278,7 +278,7 @@ describe('decide', () => {
     assert.equal(short(await about('delete', {})), 'deny tool.undecided');
   });
 
-  it('refuses a tool of a server the places of Telos itself, and addresses that no tool is told to reach', async () => {
+  it('refuses a tool of a server the places of Telos itself, and addresses that no tool may reach', async () => {
     const facts = { server: 'files', tool: 'read', digest: 'd1', folders: [run.outside], isRemote: false };
     context = {
       ...context,

@@ -54,7 +54,7 @@ describe('the order of skills', () => {
       'e-here',
       'd-used',
       'c-plain',
-      'a-lacking (lacks a-program-that-nobody-has)',
+      'a-lacking (needs a-program-that-nobody-has)',
       'b-broken (has a defect)',
     ]);
   });

@@ -239,7 +239,7 @@ describe('the tree over all roots', () => {
     const [needy] = await nodes('tree-agent');
     assert.ok(needy);
     const item = skillTree.getTreeItem(needy);
-    assert.equal(item.description, 'lacks no-such-program, NO_SUCH_TOKEN');
+    assert.equal(item.description, 'needs no-such-program, NO_SUCH_TOKEN');
     assert.equal(item.contextValue, 'skill.user.missing');
     assert.match(String(item.tooltip), /Missing: It needs the variable NO_SUCH_TOKEN/);
     const asked = await answering({ picked: [/NO_SUCH_TOKEN/] }, () =>
