@@ -1,4 +1,4 @@
-/** What programs import from `telos`: the engine, and the long work on top of it. Little is loaded before it is used. */
+/** Exports for programs that import `telos`: the engine, and plans on top of it. Little is loaded before it is used. */
 import { basename, resolve } from 'node:path';
 import { type Config, type Human, loadConfig, nobody, Telos } from './engine/telos.ts';
 import { Orchestrator, type OrchestratorOptions } from './engine/workflow/orchestrator.ts';
@@ -39,11 +39,11 @@ export class TelosOrchestrator extends Orchestrator {
   }
 }
 
-/** What a plan's run tells as it happens: the lines of its journal. It returns how the plan rests. */
+/** Yields the lines of a plan's journal as they are written. Returns the state in which the plan ends. */
 export type PlanStream = AsyncGenerator<JournalLine, PlanRunEnd>;
 
 export interface RunPlanOptions extends Partial<PlanRunOptions> {
-  /** Is asked before anything risky. Defaults to nobody: questions then wait in the plan. */
+  /** Is asked before anything risky. If missing, questions wait in the plan. */
   human?: Human;
   signal?: AbortSignal;
 }

@@ -21,7 +21,7 @@ export function ApprovalCard({ item }: { item: ApprovalItem }) {
   const allowed = answer !== undefined && answer !== 'withdrawn' && answer.allow;
   const subject = (allowed && answer.command) || request.subject;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
     <div role="group" aria-label={label} class="line answered">
       <Icon name={allowed || isAskedThere ? 'shield' : 'denied'} />
       <span class="answer">
@@ -61,7 +61,7 @@ function OpenApproval({ item, label }: { item: ApprovalItem; label: string }) {
     if (!isEarly && !answered) answer(denial);
   };
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
     <div
       role="group"
       aria-label={label}

@@ -9,7 +9,7 @@ import { chat, info, undone } from './store.ts';
 export const helpShown = signal(false);
 
 export interface ChatCommand {
-  /** What is written, slash included. */
+  /** The text to write, including the slash. */
   name: string;
   description: string;
   run(): void;

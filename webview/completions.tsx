@@ -17,7 +17,7 @@ interface Option {
   key: string;
   name: string;
   description: string;
-  /** What speaks against it, in a few words. */
+  /** Why it may fail, in a few words. */
   note?: string;
   /** True if the request already contains the whole text of the option. */
   isWritten: boolean;

@@ -79,7 +79,7 @@ function Rounds({ rounds }: { rounds: readonly RoundUsage[] }) {
 function Changes({ item: { runId, changedFiles } }: { item: EndItem }) {
   const isUndone = undone.value.has(runId);
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
     <div class="run-changes" role="group" aria-label={t('Files that this run changed')}>
       <span class="quiet">{describeChanges(changedFiles.length)}</span>
       <button type="button" class="small" onClick={() => post({ type: 'show_changes', runId })}>

@@ -99,7 +99,7 @@ export interface Run {
   readonly text: string;
   readonly attached?: readonly AttachedName[];
   readonly selection?: string;
-  /** What the run may do. Missing if that is the default. */
+  /** Mode of the run. Missing if it is the default. */
   readonly mode?: RunMode;
   readonly startedAt: string;
   readonly running: boolean;

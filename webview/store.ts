@@ -21,7 +21,7 @@ export const busy = computed(() => pending.value || isRunning(chat.value));
 /** False if nothing may run: before the host's first message, and without the workspace's trust. */
 export const ready = computed(() => info.value?.trusted === true);
 
-/** What the next runs of the conversation may do. */
+/** Mode of the next runs of the conversation. */
 export const mode = signal<RunMode>('default');
 
 /** Usage of all runs of the day, if the host has reported it. */

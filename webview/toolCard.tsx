@@ -16,7 +16,7 @@ export function ToolCard({ item }: { item: ToolItem }) {
   const words = toolStateWords[state];
   const quiet = state === 'done' || state === 'running';
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is no form
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset groups form fields, and this is not a form
     <div role="group" aria-label={t('Tool: {0}', name)} class={`tool tool-${state}`}>
       <details>
         <summary>

@@ -10,7 +10,7 @@ import { type Command, CommanderError, Option, openParser, wholeNumber } from '.
 import { abortOnInterrupt, cancelledExitCode, openTerminal, type Terminal } from './terminal.ts';
 import { errorText, terminalJson, terminalLine, terminalText } from './terminalText.ts';
 
-/** What was typed, after defaults. */
+/** The options that were typed, after defaults. */
 export interface AgentOptions {
   projectDir: string;
   transcript?: string;

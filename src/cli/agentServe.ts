@@ -13,7 +13,7 @@ import type { JsonObject } from '../protocol/run.ts';
 import { configFor } from './cliConfig.ts';
 import type { Terminal } from './terminal.ts';
 
-/** What a client has opened. */
+/** State of one connection. */
 interface Session {
   orchestrator: Orchestrator;
   interviews: InterviewRunner[];

@@ -77,7 +77,7 @@ async function requestFrom(
   return text === undefined ? undefined : { text, skill: ref };
 }
 
-/** What a person typed in place of a number or a name. */
+/** The answer that a person typed instead of a number or a name. */
 interface Words {
   words: string;
 }

@@ -153,7 +153,7 @@ function totalsOf(checked: readonly Checked[]) {
     synopses: checked.filter(({ skill }) => skill.synopsis !== undefined).length,
     /** Diagnostics by their code. */
     codes: tally(all.map(({ code }) => code)),
-    /** Skills by the kind of what they lack. */
+    /** Skills by the kind of what is missing for them. */
     missing: tally(kinds),
   };
 }

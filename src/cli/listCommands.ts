@@ -98,7 +98,7 @@ export async function listSkillsCommand(options: ListOptions, terminal: Terminal
     return 0;
   }
   const several = agents.length > 1;
-  // If no skill lacks anything, the column would only take room.
+  // If nothing is missing, the column would only take room.
   const someLack = skills.some(({ ready }) => !ready);
   const rows = skills.map(({ agent, skill, origin, missing }) => [
     skill.id,

@@ -44,11 +44,11 @@ export interface CliCommand {
   inner?: readonly CliCommand[];
 }
 
-/** What a command is called with. */
+/** The call of a command. */
 export interface CommandCall {
-  /** What was typed for each argument. The words of a last argument with dots are joined. */
+  /** The text that was typed for each argument. The words of a last argument with dots are joined. */
   words: readonly [string, string];
-  /** What was typed for the first argument, if anything was. */
+  /** The text that was typed for the first argument, if any. */
   word: string | undefined;
   options: OptionValues;
   terminal: Terminal;
@@ -178,7 +178,7 @@ export function shareOptions(
 }
 
 /**
- * Returns the words that are a request whatever they are, and the number of words before them: those after a `--` that stands before any
+ * Returns the words that are a request whatever they are, and the number of words before them: those after a `--` before any
  * command, and a sentence that begins with a command which only groups others, such as `plan my week`. Undefined for anything else.
  */
 export function literalWords(
@@ -226,7 +226,7 @@ const otherWords: Readonly<Record<string, string>> = {
 
 /**
  * Returns what the words try to call, as it is written behind `telos`. Returns undefined if they are a request: a command with a
- * typing mistake stands alone, or before a command below it or a folder.
+ * typing mistake is the only word, or is followed by a command below it or a folder.
  */
 export function mistypedCommand(request: string, commands: readonly CliCommand[]): string | undefined {
   const [first = '', second, ...more] = request.split(/\s+/);

@@ -14,7 +14,7 @@ export interface Prompt {
   close(): void;
 }
 
-/** Lines that are pasted arrive at once: nobody types the next one so soon. In milliseconds. */
+/** Lines that are pasted arrive at once, sooner than a person types the next one. In milliseconds. */
 const pasted = 30;
 
 export function openPrompt(options: PromptOptions): Prompt {

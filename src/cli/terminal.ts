@@ -24,7 +24,7 @@ export interface Terminal {
   /** Width for lines on stderr, in characters. */
   readonly sayWidth: number;
   readonly style: Style;
-  /** Lets the terminal say that a question waits. Missing where nobody would hear it. */
+  /** Lets the terminal say that a question waits. Missing if no one would hear it. */
   ring?(): void;
 }
 

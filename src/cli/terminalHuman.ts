@@ -151,7 +151,7 @@ function withoutLines(answer: string, { scopes, card }: ApprovalRequest): Approv
 }
 
 /**
- * Returns the lines of the card that a person names, with commas or blanks between them, and the words that are no line of it. A
+ * Returns the lines of the card that a person names, with commas or blanks between them, and the words that are not one of its lines. A
  * shell has already put the home folder in place of `~`.
  */
 export function linesNamed(

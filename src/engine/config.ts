@@ -65,7 +65,7 @@ export interface Config {
   skillRoots: Readonly<Record<SkillRootKind, string | undefined>>;
   /** Trusted workspace folders only. The host leaves out the others. */
   workspaceFolders: readonly WorkspaceFolder[];
-  /** On the command line: folders of the project in which the person stands, the nearest first. Its card must be accepted. */
+  /** On the command line: folders of the project around the current folder, the nearest first. Its card must be accepted. */
   projectFolders: readonly string[];
   /** `TELOS_PROVIDER`, a flag or a setting. If undefined, Telos chooses. */
   provider: string | undefined;

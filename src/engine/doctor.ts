@@ -171,7 +171,7 @@ function defectsIn(diagnostics: readonly Diagnostic[]): DoctorFinding[] {
   ];
 }
 
-/** Returns what skills lack on this machine. A broken file is among the defects. */
+/** Returns what is missing on this machine for skills. A broken file is among the defects. */
 function lacksOf(agents: readonly FileAgent[], machine: Machine): DoctorFinding[] {
   const all = agents.flatMap(agent =>
     agent.skills.map(skill => ({ agent, skill, ...readinessOf(skill, machine) })),

@@ -16,7 +16,7 @@ export class TelosError extends Error {
   readonly suggestions: readonly SkillRef[] | undefined;
   /** For `rate_limit`: how long the provider asks to be left alone, if it says so. */
   readonly retryAfterMs: number | undefined;
-  /** What a person can choose from instead, for `no_match`. */
+  /** Skills that a person can choose instead, for `no_match`. */
   readonly offered: Pick<RunError, 'choices' | 'didYouMean'>;
 
   /** Sentences, unlike a text, can be said in another language. */

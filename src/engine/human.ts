@@ -8,7 +8,7 @@ export const newToken = (): string => randomBytes(16).toString('base64url');
 
 /** A person who answers. Both calls settle when the signal aborts: `approve` with a denial, `ask` with empty answers. */
 export interface Human {
-  /** True if no person reads the questions, so that nobody could stop a run that goes in circles. */
+  /** True if no person reads the questions, and so no one could stop a run that goes in circles. */
   readonly isAway?: boolean;
   approve(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision>;
   ask(questions: readonly string[], signal: AbortSignal): Promise<readonly string[]>;

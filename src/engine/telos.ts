@@ -124,7 +124,7 @@ export class Telos {
     return (await this.#engine.catalog.discovery()).defaultAgent;
   }
 
-  /** Returns what the skill lacks on this machine. Programs and variables are looked up once until `refresh`. */
+  /** Returns what the skill needs and this machine does not have. Programs and variables are looked up once until `refresh`. */
   async readiness(skill: Skill): Promise<Readiness> {
     return this.#engine.catalog.readiness(skill);
   }

@@ -11,7 +11,7 @@ import { type NativeRuns, showRunning } from './editor/editorRuns.ts';
 import { onRun, type RunsView, searchRuns } from './runs/runsView.ts';
 import type { AgentNode, SkillNode, SkillTree, TreeNode } from './skills/skillTree.ts';
 
-/** What the commands work with. */
+/** Parts of the extension that the commands use. */
 export interface CommandParts {
   context: Pick<vscode.ExtensionContext, 'extension' | 'extensionUri' | 'globalState' | 'secrets'>;
   current: CurrentTelos;

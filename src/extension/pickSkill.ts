@@ -31,7 +31,7 @@ interface Along {
   files?: readonly string[];
 }
 
-/** What the commands work with. */
+/** Parts of the extension that the commands use. */
 export interface PickParts {
   current: CurrentTelos;
   chat: ChatView;

@@ -45,7 +45,7 @@ export interface RedFlag {
   text: string;
 }
 
-/** How much a finding weighs. `high`: nobody should install it without having read that line. */
+/** How much a finding weighs. `high`: read that line before you install it. */
 export type FindingLevel = 'high' | 'medium' | 'low';
 
 /** A red flag with its weight, as `telos scan` and an install show it. */

@@ -4,7 +4,7 @@
  */
 import type { RunOutcome, Usage } from './run.ts';
 
-/** What a plan is doing. All but `done` go on with `run`; `failed` and `stopped` do so after a change or with `retry`. */
+/** State of a plan. All but `done` go on with `run`; `failed` and `stopped` do so after a change or with `retry`. */
 export type PlanPhase =
   | 'interviewing'
   | 'planning'
@@ -84,7 +84,7 @@ export interface Story {
   /** `US-003`, or `US-003a` for a part of a story that was split. */
   id: string;
   title: string;
-  /** What it is for, in a paragraph. Missing if its file has none. */
+  /** Its purpose, in a paragraph. Missing if its file has none. */
   description?: string;
   /** The file's path in the plan's folder, with `/`. */
   prd: string;
@@ -239,7 +239,7 @@ export type JournalLine = PlanEvent & { seq: number; ts: string };
 
 export type FinishKind = 'merge' | 'squash' | 'pr' | 'keep' | 'drop';
 
-/** What a person or another process tells the plan's runner. */
+/** A command of a person or another process to the plan's runner. */
 export type SteerCommand =
   | { kind: 'pause' | 'resume' }
   | { kind: 'stop'; when: 'now' | 'after-step' }

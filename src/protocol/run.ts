@@ -180,13 +180,13 @@ export interface ApprovalRequest {
   card?: AgentCard;
   /** For a write: the lines that would change, each after `-`, `+` or a blank. */
   diff?: string;
-  /** What of `reason` a person reads first. The rest holds for every question of its kind. */
+  /** The part of `reason` to show first. The rest holds for every question of its kind. */
   sentences?: readonly Sentence[];
-  /** What the person can do beforehand so that this is not asked. */
+  /** Lets the person avoid this question beforehand. */
   toAllow?: Remedy;
   /** Set for a command that the person may change before it runs. */
   isEditable?: boolean;
-  /** What is dangerous in the command, worst first. Then there is no `always`. Missing if nothing is. */
+  /** Dangers of the command, worst first. With any, there is no `always`. Missing if there are none. */
   danger?: readonly Danger[];
 }
 

@@ -17,7 +17,7 @@ export const unseen = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u
  */
 export const steering = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
 
-/** Those of `unseen` that file systems and readers of names skip. A name is the same with and without them. */
+/** The characters of `unseen` that file systems and readers of names skip. A name is the same with and without them. */
 export const ignored = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/u;
 
 /**
@@ -51,7 +51,7 @@ export function withValues(text: string, values: readonly (string | number)[]): 
 
 /**
  * A sentence as data, so that a frontend can say it in the reader's language: an English text with places `{0}`, `{1}` …
- * and what stands there. A test demands German for every text that the code gives to `sentence`.
+ * and the text at that place. A test demands German for every text that the code gives to `sentence`.
  */
 export interface Sentence {
   readonly text: string;

@@ -10,7 +10,7 @@ export interface ChatInfo {
   model: string;
   /** True if a recorded run answers because no model is set up. */
   recording: boolean;
-  /** The likeliest first. `note` says in a few words what speaks against one: `needs jq`. */
+  /** The likeliest first. `note` says in a few words why one may fail: `needs jq`. */
   skills: readonly (SkillRef & { description: string; note?: string })[];
   /** True if the workspace is trusted. Nothing runs without trust. */
   trusted: boolean;

@@ -227,7 +227,7 @@ const matchers: readonly ObeyedMatcher[] = [
 /**
  * Returns the programs or agents that later run or obey the file at `path`, or undefined for an ordinary file. `inWork` is the
  * path below the working folder, or the path itself if it is elsewhere. If the user chose to work inside such a folder, that
- * alone is no alarm.
+ * alone is not alarming.
  */
 export function obeyedAt(path: string, inWork: string): Obeyed | undefined {
   const plain = folded(path);

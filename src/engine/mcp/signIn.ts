@@ -279,7 +279,7 @@ export class McpSignIn {
     };
   }
 
-  /** Returns the scope to ask for. It includes the rights granted before; otherwise the new token would lack them. */
+  /** Returns the scope to ask for. It includes the rights granted before; otherwise the new token would not have them. */
   async #wanted(): Promise<{ scope?: string; resourceMetadataUrl?: URL }> {
     const { more, ...wanted } = this.#challenge ?? {};
     if (!more || wanted.scope === undefined) return wanted;

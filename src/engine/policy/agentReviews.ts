@@ -22,9 +22,9 @@ export interface Review extends CardFacts {
   reviewedAt: string;
   /** Digest of each file at that time, to find out what has changed. */
   files: Readonly<Record<string, string>>;
-  /** Those of the files that the agent's own scripts have added since. No person has looked at them. */
+  /** Files that the agent's own scripts have added since. No person has looked at them. */
   added?: readonly string[];
-  /** True if a run has changed the agent's files since. What was typed can then no longer be told from what a model wrote. */
+  /** True if a run has changed the agent's files since. What a person typed and what a model wrote can then no longer be distinguished. */
   changedByRun?: boolean;
 }
 

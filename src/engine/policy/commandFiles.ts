@@ -127,7 +127,7 @@ class WordReader {
   /** After a change of folder, words mean something else. */
   moved = false;
   #count = 0;
-  /** True if the line itself gives a value to a name that stands for a folder. */
+  /** True if the line itself gives a value to the name of a folder. */
   readonly #assigns: boolean;
 
   constructor(line: string, base: string, folders: MeantFolders) {

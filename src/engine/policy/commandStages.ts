@@ -113,7 +113,7 @@ class Checker {
     return done && { ...stage, ...done, redirections, inner };
   }
 
-  /** Returns the line as it is to run inside another. Its texts after `<<` would stand outside of it. */
+  /** Returns the line as it is to run inside another. Its texts after `<<` would be outside of it. */
   async #innerLine(line: string, depth: number): Promise<string | undefined> {
     const stages: Stage[] = [];
     for (const stage of readPlan(line, this.#known) ?? []) {
@@ -151,7 +151,7 @@ class Checker {
     if (looking) return { words: looking, assignments };
     const found = computation(words, path => existsSync(resolve(this.#folder, path)));
     if (!found) return undefined;
-    // A name that a star stands for is a path, nothing else.
+    // A name that matches a star is a path, nothing else.
     const paths = new Set(found.words.flatMap(word => (typeof word === 'string' ? [] : [word.path])));
     if (words !== written && words.some(word => !written.includes(word) && !paths.has(word)))
       return undefined;
@@ -249,7 +249,7 @@ class Checker {
   /** Returns how an own script is started; undefined if the words start none. Notes the script. */
   async script({ words, assignments }: Started): Promise<Started | undefined> {
     const call = readCall(words);
-    // The names that a star stands for are not held against the table of secrets here.
+    // The names that match a star are not compared with the table of secrets here.
     if (!call || words.some(hasStar)) return undefined;
     const all = [...assignments, ...call.assignments];
     const { module, program, flags, rest } = call;
@@ -329,7 +329,7 @@ class Checker {
   }
 }
 
-/** Names that one star stands for. */
+/** Maximum number of names that match one star. */
 const mostNames = 200;
 const strangeName = /[\0-\x1f\x7f-\x9f\ue000-\ue01f]/;
 

@@ -34,7 +34,7 @@ export function computation(
   }
 }
 
-/** What is only printed need not be known, unless its name says that it is a secret. */
+/** A value that is only printed need not be known, unless its name says that it is a secret. */
 const mayBeUnknown = (program: string, words: readonly string[]): boolean =>
   !words.some(hasUnknown) ||
   (/^(echo|printf)$/.test(program) && !words.flatMap(unknownIn).some(isSecretName));

@@ -10,7 +10,7 @@ import { signs } from './shellSigns.ts';
 export interface CommandDanger {
   /** Worst first. Empty for a command that says nothing dangerous. */
   dangers: readonly Danger[];
-  /** What of the system or of the home folder it would destroy. Such a command is refused. */
+  /** The part of the system or of the home folder that it would destroy. Such a command is refused. */
   destroys?: string;
 }
 
@@ -96,7 +96,7 @@ class DangerReader {
     }
   }
 
-  /** Finds text that is run although nobody has read it. */
+  /** Finds text that runs unread. */
   #runner(
     words: readonly ReadWord[],
     { redirections, isPiped }: ReadCommand,
@@ -315,7 +315,7 @@ function publishedBy(name: string, texts: readonly string[]): string | undefined
     return undefined;
   const own = texts.filter(word => !word.startsWith('-'));
   const found = wanted.exec(own.slice(0, 2).join(' '));
-  // A flag with a value of its own may stand before the command.
+  // A flag with a value may be before the command.
   const later = own.slice(1).find(word => words.length > 0 && wanted.test(word) && texts[0]?.startsWith('-'));
   return found ? [name, found[0]].filter(Boolean).join(' ') : later && `${name} ${later}`;
 }

@@ -108,7 +108,7 @@ export interface Ask {
   allowedBy?: string;
   /** Present if `always` is offered. */
   lasting?: LastingGrant;
-  /** What the user can do beforehand to avoid the question. */
+  /** Lets the user avoid the question beforehand. */
   toAllow?: Remedy;
   /** See `ApprovalRequest`. */
   danger?: readonly Danger[];

@@ -67,7 +67,7 @@ export async function unacceptedFolders(context: PolicyContext): Promise<readonl
 export function acceptedFolders(context: PolicyContext, unaccepted: readonly CardFolder[]): string[] {
   if (unaccepted.length === 0) return readableFolders(context);
   const chosen = new Set(unaccepted.map(({ path }) => path));
-  // Where the person stands was chosen by the person, whatever the files say.
+  // The current folder was chosen by the person, whatever the files say.
   return readableFolders(context).filter(
     folder => folder === context.personDir || !chosen.has(realPlace(folder) ?? folder),
   );

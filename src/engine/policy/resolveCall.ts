@@ -15,7 +15,7 @@ import { isBuiltin } from './subject.ts';
 
 export interface ResolvedCall {
   call: ToolCall;
-  /** What the model is told after the result: what ran in place of its words, and what was not understood. */
+  /** Note for the model after the result: what ran in place of its words, and what was not understood. */
   notes: readonly string[];
 }
 
@@ -103,7 +103,7 @@ function withFolderOf(input: JsonObject, folders: ResolveFolders): JsonObject {
   return path === undefined ? input : { ...input, path, pattern: rest };
 }
 
-/** A file that is written lies where its path says. Only a name that stands for the skill's folder is filled in. */
+/** A file that is written is where its path says. Only a name for the skill's folder is filled in. */
 function withWrittenPath(input: JsonObject, folders: ResolveFolders): JsonObject {
   const { path } = input;
   if (typeof path !== 'string' || !/^[$<{]/.test(path)) return input;

@@ -21,7 +21,7 @@ export interface Redirection {
   target: string;
 }
 
-/** What is known without running anything. */
+/** Values that are known without running anything. */
 export interface Known {
   /** Values of variables. */
   values: Readonly<Record<string, string>>;
@@ -139,7 +139,7 @@ function readRedirection(
 /** In place of the star of a pattern while the rest of its word is read. A line has none: `readPlan` refuses it. */
 const star = '\ue01f';
 
-/** Returns true for a word that stands for the names of files. */
+/** Returns true for a word that a shell replaces with names of files. */
 export const hasStar = (word: string): boolean => word.includes(signs.star);
 
 /** Whether a name fits the pattern, whose stars are the sign for them. A name with a dot first needs a pattern with one. */

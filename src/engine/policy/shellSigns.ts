@@ -1,4 +1,4 @@
-/** Names the characters that stand in a word of shell text for what a shell expands, and turns words into them and back. */
+/** Names the characters that replace, in a word of shell text, the parts that a shell expands. Turns words into them and back. */
 
 /** Characters in the text of a word for the parts that a shell expands. No other text can be taken for them. */
 export const signs = {

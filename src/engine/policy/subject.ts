@@ -32,7 +32,7 @@ export type PolicySubject = { tool: string; subject: string } & (
       folder: string;
       /** The plain words; undefined for a command that is more than that. */
       words: readonly string[] | undefined;
-      /** What its words say that a person should know first. Empty if nothing. */
+      /** Dangers that its words name, for the person to read first. Empty if there are none. */
       dangers: readonly Danger[];
     }
   | { kind: 'fetch'; url: URL; host: AddressKind }

@@ -197,7 +197,7 @@ const lastResults = (messages: readonly Message[]): DoneCall[] =>
     messages.findLastIndex(({ role }) => role === 'assistant'),
   );
 
-/** Returns the calls of the message at `index` with their results, which stand in the next one. */
+/** Returns the calls of the message at `index` with their results, which are in the next one. */
 function resultsAt(messages: readonly Message[], index: number): DoneCall[] {
   const [asked, answered] = [messages[index]?.content, messages[index + 1]?.content];
   if (!Array.isArray(asked) || !Array.isArray(answered)) return [];

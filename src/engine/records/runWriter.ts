@@ -39,7 +39,7 @@ export interface RecordedRequest extends Partial<RunAttachments> {
   parentRunId?: string;
 }
 
-/** What the events of a run add up to so far. */
+/** Sums of the events of a run so far. */
 export interface RunTotals {
   /** Undefined until the skill is chosen. */
   readonly routed: Omit<TotalsLine, 'type' | 'usage'> | undefined;

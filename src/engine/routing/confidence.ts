@@ -1,7 +1,7 @@
 /** Says how sure a ranking is, by its evidence and by how the sentence is built. */
 import { wordClass } from './language.ts';
 
-/** What a score says of itself: whether it may be trusted. */
+/** Judges whether a score may be trusted. */
 export interface Evidence {
   /** Information of the whole request, in nats. */
   mass: number;
@@ -102,7 +102,7 @@ export function leansBack(text: string, word = ''): boolean {
   return at >= 0 && at <= said.indexOf(word) && !beginsWithOrder(said);
 }
 
-/** Whether the first word that is no courtesy may be a verb. Questions and remarks begin with small words, which orders do not. */
+/** Whether the first word that is not a courtesy may be a verb. Questions and remarks begin with small words, which orders do not. */
 function beginsWithOrder(text: string): boolean {
   const [first = ''] = text.replace(courtesy, '').match(/\p{L}+/u) ?? [];
   return first !== '' && wordClass(first) !== 'function' && !remarking.test(first);

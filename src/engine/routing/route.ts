@@ -52,7 +52,7 @@ export interface RouterOptions {
   provider: () => Promise<Provider | undefined>;
   /** Folder of the lines that skills were taught. Without it none are read. */
   dataDir?: string;
-  /** What the person has chosen before. Without it nothing is learned. */
+  /** Earlier choices of the person. Without them nothing is learned. */
   choices?: LearnedChoices;
   /** Returns an existing index, which replaces the router's own. */
   index?: () => Promise<SearchIndex>;

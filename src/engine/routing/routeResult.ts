@@ -28,10 +28,10 @@ export interface WithoutSkill {
 
 /** `notice` says why the model could not be asked. The search index has then decided instead. */
 export type RouteResult = (Match | NoMatch) & { notice?: string };
-/** What the next message of a conversation runs with. */
+/** How the next message of a conversation runs. */
 export type NextResult = (Match | NoMatch | WithoutSkill) & { notice?: string };
 
-/** What the conversation runs with: a skill, or `none` if it goes on without one. */
+/** The skill of the conversation, or `none` if it continues without one. */
 export type Running = Match | 'none';
 
 /** Choices that a person is offered. */
@@ -103,7 +103,7 @@ export function noMatch(
 ): NoMatch {
   const misspelt = matchMisspelt(text, agents);
   const best = ranking.slice(0, offered);
-  // A skill that shares only function words with the request is no likely one.
+  // A skill that shares only function words with the request is not likely.
   const likeliest = best.filter(({ words, evidence }) => words.length > 0 || evidence.chosen > 0);
   const ranked = confidence >= likely ? likeliest.map(one => choiceOf(one, indexReason(one))) : [];
   const first = misspelt ? [choiceOf(misspelt, misspelt.reason)] : [];

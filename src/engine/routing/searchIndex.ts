@@ -322,7 +322,7 @@ export class SearchIndex {
         const term = lineTerms[at] ?? 0;
         const wanted = this.#wanted[term] ?? 0;
         if (wanted === 0) continue;
-        // Two words that stand for one of the request count once.
+        // Two words in place of one of the request count once.
         const of = this.#termOf[term] ?? 0;
         if (wanted <= (taken[of] ?? 0)) continue;
         shared += wanted - (taken[of] ?? 0);

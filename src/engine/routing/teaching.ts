@@ -84,7 +84,7 @@ function usable(lines: readonly unknown[]): string[] {
   return [...new Set(texts)].filter(text => /[\p{L}\p{N}]/u.test(text)).slice(0, mostLines);
 }
 
-/** What teaching would do, for a person to decide. */
+/** The scope of teaching, for a person to decide on. */
 export interface TeachingPlan {
   /** The skills that a request may mean and that have no lines yet. */
   skills: readonly { agent: Agent; skill: Skill }[];

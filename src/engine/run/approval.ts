@@ -192,7 +192,7 @@ export async function* signInAt(
 }
 
 /**
- * Returns the reason of a refusal, or the command as the person has changed it. Neither stands for a plain yes.
+ * Returns the reason of a refusal, or the command as the person has changed it. A plain yes returns neither.
  * The question is asked before its event is yielded, or an early answer would be lost.
  */
 export async function* askPerson(

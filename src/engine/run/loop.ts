@@ -34,7 +34,7 @@ export interface RunSpec extends ToolCallContext {
   skillDir?: string;
   /** Filled during the run, so that a failed run still has its transcript. The first message is already there. */
   messages: Message[];
-  /** Rounds after which a person is asked whether to go on, and after which a run that nobody attends ends. Defaults to 20. */
+  /** Rounds after which a person is asked whether to continue, and after which an unattended run ends. Defaults to 20. */
   maxRounds?: number | undefined;
   /** Increased during the run. */
   counts: { rounds: number; toolCalls: number };

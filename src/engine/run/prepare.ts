@@ -238,7 +238,7 @@ function skillPolicy(
   };
 }
 
-/** Returns warnings about defects of the skill and about what it lacks on this machine. */
+/** Returns warnings about defects of the skill and about what is missing on this machine. */
 function openingOf({ file, diagnostics }: Skill, missing: string | undefined): RunEvent[] {
   const errors = diagnostics.filter(({ severity }) => severity === 'error');
   const messages = errors.map(({ message }) => `${file}: ${message}`);

@@ -27,7 +27,7 @@ export interface EarlierConversation {
   /** The latest run with the skill failed or was refused. The next request is routed like a first one, and goes on with it only if no other skill is likely. */
   skillFailed?: boolean;
   /**
-   * The messages lack the skill's own text, so that it is sent again.
+   * The messages do not contain the skill's text, so that it is sent again.
    * True for messages that were rebuilt from the events of a run.
    */
   skillIsUnread?: boolean;

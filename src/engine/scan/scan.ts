@@ -18,7 +18,7 @@ export interface FileToScan {
 export interface ScanReport {
   /** Version of the rules. */
   rules: string;
-  /** What weighs most comes first. */
+  /** Findings, the heaviest first. */
   findings: readonly Finding[];
   /** Number of files, and how many of them were looked into as a whole. */
   of: number;

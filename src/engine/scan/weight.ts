@@ -10,7 +10,7 @@ export interface Rule {
   snyk: readonly string[];
   cisco: readonly string[];
   why: string;
-  /** What an honest skill does instead. */
+  /** The way of an honest skill. */
   instead: string;
 }
 

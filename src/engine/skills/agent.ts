@@ -19,7 +19,7 @@ export interface InstallStep {
 }
 
 /**
- * Something that a skill lacks. `what` names it, `reason` is why the skill wants it, `nextStep` what a person can do. Each is a
+ * Something that is missing for a skill. `what` names it, `reason` is why the skill wants it, `nextStep` what a person can do. Each is a
  * sentence or less. A `file` cannot be read at all; a `script` is one that the text names.
  */
 export interface Missing {
@@ -102,7 +102,7 @@ export interface Agent {
   /** Folder of the agent. The commands of a pack of Telos run here. */
   readonly packDir: string;
   /**
-   * True for skills that were written for any runner: they work where the person stands, and their commands run in workingDir.
+   * True for skills that were written for any runner: they work in the current folder, and their commands run in workingDir.
    * False for a pack of Telos, which has an agent.toml, an mcp.json or files of its own beside `skills/`.
    */
   readonly isForeign?: boolean;

@@ -58,7 +58,7 @@ export class Catalog {
     return agents;
   }
 
-  /** Returns what the skill lacks on this machine. Programs and variables are looked up once until `refresh`. */
+  /** Returns what the skill needs and this machine does not have. Programs and variables are looked up once until `refresh`. */
   readiness(skill: Skill): Readiness {
     this.#machine ??= thisMachine(this.#config.env);
     return readinessOf(skill, this.#machine);

@@ -118,7 +118,7 @@ function* discoverySteps(config: Config): Steps<Discovery> {
 }
 
 /**
- * Returns the skills of the project in which the person stands on the command line. The nearest folder wins. Its card is what a
+ * Returns the skills of the project that contains the current folder of the command line. The nearest folder wins. Its card is what a
  * trusted workspace is in the editor: nothing is written in the project before it is accepted.
  */
 function* ofProject({ projectFolders }: Config, diagnostics: Diagnostic[]): Steps<AgentFields | undefined> {

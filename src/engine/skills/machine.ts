@@ -16,7 +16,7 @@ export interface Machine {
   /** Variables that are set, with those of `.env`. */
   env: Readonly<Record<string, string>>;
   hasProgram(name: string): boolean;
-  /** What the Python on the PATH can import. Undefined without one, or if its folders cannot be told. */
+  /** Packages that the Python on the PATH can import. Undefined without one, or if its folders are unknown. */
   python(): Python | undefined;
 }
 
@@ -115,7 +115,7 @@ function behindShim(path: string): string | undefined {
     : join(root, 'versions', version, 'bin', 'python3');
 }
 
-/** Returns the folders in which a Python looks for packages. Undefined if they cannot be told from where it is. */
+/** Returns the folders in which a Python looks for packages. Undefined if they do not follow from where it is. */
 function sitesOf(
   program: string,
   env: Readonly<Record<string, string>>,

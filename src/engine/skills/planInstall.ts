@@ -61,7 +61,7 @@ export interface FetchedFrom {
 export interface InstallOptions {
   /** Name that the agent gets, in place of the one of the pack or its folder. */
   as?: string | undefined;
-  /** Where a foreign skill works, or any pack that the person wants elsewhere: where the person stands, or in its own folder. */
+  /** The folder of a foreign skill, or of any pack that the person wants elsewhere: the current folder, or its own one. */
   works?: 'here' | 'vault' | undefined;
   /** Missing for a folder that the person named. */
   fetched?: FetchedFrom | undefined;
@@ -112,7 +112,7 @@ export async function planInstall(
   };
 }
 
-/** A foreign skill works where the person stands, unless the person has already chosen a folder for it. */
+/** A foreign skill works in the current folder, unless the person has already chosen a folder for it. */
 async function workingDirFor(
   source: string,
   name: string,

@@ -1,4 +1,4 @@
-/** Finds out before a run what a skill lacks on this machine, and how to get it. Nothing is installed or started. */
+/** Finds out before a run what is missing on this machine for a skill, and how to get it. Nothing is installed or started. */
 
 import type { InstallStep, Missing, Skill } from './agent.ts';
 import type { Machine } from './machine.ts';
@@ -13,7 +13,7 @@ export interface Readiness {
 const systemNames: Readonly<Record<string, string>> = { darwin: 'macOS', linux: 'Linux', win32: 'Windows' };
 const systemName = (platform: string): string => systemNames[platform] ?? platform;
 
-/** Returns what a skill lacks. Reads the skill's file if that has not been done. Never throws. */
+/** Returns what is missing for a skill. Reads the skill's file if that has not been done. Never throws. */
 export function readinessOf(skill: Skill, machine: Machine): Readiness {
   const { metadata } = skill;
   const missing = [
@@ -212,7 +212,7 @@ const kinds: readonly {
   },
 ];
 
-/** What comes before a tool that is not used. */
+/** Matches words before a tool that say that it is not used. */
 const denied = /\b(?:no|not|without|never|instead of|don't)\b[^.\n]*$/i;
 /** A text of more characters has to name a tool twice. One mention is in passing, and the work is done without it. */
 const short = 1500;

@@ -31,7 +31,7 @@ export interface ToolNames {
   tools: ReadonlySet<string>;
   /** Names of MCP servers' tools, as written. */
   mcpTools: readonly string[];
-  /** Words of commands, such as `git` and `*`. A last `*` stands for any further words. */
+  /** Words of commands, such as `git` and `*`. A last `*` matches any further words. */
   commands: readonly (readonly string[])[];
   /** Hosts of web pages. */
   hosts: readonly string[];

@@ -178,7 +178,7 @@ function isFile(path: string): boolean {
   }
 }
 
-/** What was parsed of files, by its key, with the state of the file. After a change of one of a thousand skills, the others are not parsed again. */
+/** Parsed values by key, each with the state of its file. After a change of one of a thousand skills, the others are not parsed again. */
 const kept = new Map<string, { state: string; manifest: Manifest }>();
 const mostKept = 5_000;
 /** A file that has changed less than this before it is read may change again without another time. In milliseconds. */
@@ -198,7 +198,7 @@ function keptManifest(file: string, id: string, within: string | undefined): Man
   return manifest;
 }
 
-/** Returns what changes with the content of a file, or undefined if it cannot be told or has just changed. */
+/** Returns what changes with the content of a file, or undefined if it is unknown or has just changed. */
 function stateOf(file: string): string | undefined {
   try {
     const { dev, ino, size, mode, mtimeNs, ctimeNs, ctimeMs } = statSync(file, { bigint: true });

@@ -73,7 +73,7 @@ export type TextCommand = readonly string[];
 const longestText = 200_000;
 const mostCommands = 500;
 
-/** What a skill's text and the files beside it say. Paths are below the skill's folder, with `/`. */
+/** Content of a skill's text and of the files beside it. Paths are below the skill's folder, with `/`. */
 export interface SkillTexts {
   skill: Skill;
   commands: readonly TextCommand[];
@@ -130,7 +130,7 @@ export const pythonIn = (text: string): string =>
     .flatMap(({ lines }) => lines)
     .join('\n');
 
-/** Returns the commands between single backticks outside of fenced blocks, in their order. Most such words are no commands. */
+/** Returns the commands between single backticks outside of fenced blocks, in their order. Most such words are not commands. */
 export function inlineCommandsIn(text: string): TextCommand[] {
   const pieces = [...proseOf(text).matchAll(/(?<!`)`([^`\n]{3,300})`(?!`)/g)];
   return pieces.slice(0, mostCommands).flatMap(([, piece = '']) => simpleCommands(piece.trim()));

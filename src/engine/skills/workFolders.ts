@@ -33,7 +33,7 @@ export interface WantedWork {
 type Places = Pick<Config, 'home' | 'cwd' | 'workingRoot' | 'skillsDir'> & { personDir?: string | undefined };
 
 /**
- * Returns the folder in which the person stands: the workspace folder in the editor, the current folder on the command line.
+ * Returns the current folder: the workspace folder in the editor, the working directory on the command line.
  * Returns undefined for the home folder and every folder that contains it, since these show more than a person wants.
  */
 export function personFolder({ cwd, home }: Pick<Config, 'cwd' | 'home'>): string | undefined {
@@ -43,7 +43,7 @@ export function personFolder({ cwd, home }: Pick<Config, 'cwd' | 'home'>): strin
   return isTooWide ? undefined : cwd;
 }
 
-/** Whether a working_dir is `.`, the folder in which the person stands. */
+/** Whether a working_dir is `.`, the current folder. */
 export const meansHere = (written: string): boolean =>
   written !== '' && /^\.[\\/]*$/.test(normalize(written));
 
@@ -68,7 +68,7 @@ export function workFolderOf(
   return { workingDir, unaskedWithin: project ?? own };
 }
 
-/** Returns where the person stands, unless that is in the pack or among the packs. No run works among the files of agents. */
+/** Returns the current folder, unless that is in the pack or among the packs. No run works among the files of agents. */
 function standsApart({ packDir }: WantedWork, { personDir, skillsDir }: Places): string | undefined {
   if (personDir === undefined) return undefined;
   const here = realPlace(personDir) ?? personDir;

@@ -28,7 +28,7 @@ export interface RunFolders {
   skillName?: string;
   /** Folder in which commands run. Absolute. */
   commandDir: string;
-  /** Folder in which the person stands; readable. Absolute. Missing if that is the home folder, or contains it. */
+  /** The current folder; readable. Absolute. Missing if that is the home folder, or contains it. */
   personDir?: string;
   /** Further readable folders. Absolute. */
   alsoReadable?: readonly string[];
@@ -191,13 +191,13 @@ export interface MeantFile {
 const placeholder =
   /^(?:\$?\{baseDir\}|\$(?:\{(?:(?:CLAUDE_|TELOS_)?SKILL_DIR|SKILL_PATH|SKILL_ROOT|CLAUDE_PLUGIN_ROOT)\}|(?:baseDir|(?:CLAUDE_|TELOS_)?SKILL_DIR|SKILL_PATH|SKILL_ROOT|CLAUDE_PLUGIN_ROOT)(?!\w))|<skill[_-]?(?:dir|root|path)>)(?:\/+|$)/;
 
-/** What can stand before `skills/<slug>/`: a hidden folder, a home, an unknown workspace, or the place where the author has it. */
+/** Paths that can precede `skills/<slug>/`: a hidden folder, a home, an unknown workspace, or the place where the author has it. */
 const beforeSkills =
   /^(?:\.\/+)?(?:~?\/+(?:[^/]+\/+)*|(?:\$?\{\w+\}|\$\w+|<[\w -]+>)\/+(?:\.[\w-]+\/+)?|\.[\w-]+\/+)?$/;
 
 /**
  * Returns which file a path means that is relative to `base`. The path stays as it is if it leads to anything by itself.
- * Otherwise it is the first of the other folders that holds it: where the run works, where the person stands, the skill, its pack.
+ * Otherwise it is the first of the other folders that holds it: where the run works, the current folder, the skill, its pack.
  */
 export function meantFile(given: string, base: string, folders: MeantFolders): MeantFile {
   if (given === '' || given.includes('\0') || given.length > 4096) return {};

@@ -16,7 +16,7 @@ export interface GitAnswer {
 interface GitCall {
   /** Its standard input. */
   input?: string;
-  /** Exit codes beside 0 that are no failure. */
+  /** Exit codes besides 0 that are not failures. */
   allow?: readonly number[];
 }
 

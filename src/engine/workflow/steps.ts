@@ -70,7 +70,7 @@ const usualTimeoutMs = 15 * 60_000;
 /** The names of roles that Telos knows by itself. */
 export const workerRoles = ['coder', 'marketing', 'crm', 'image-generator'] as const;
 
-/** Returns the step and the skill that work on a story of that role. A name that is no role works as a coder. */
+/** Returns the step and the skill that work on a story of that role. Any other name works as a coder. */
 export function stepOfRole(role: string): { name: StepName; skill?: SkillRef } {
   const known = workerRoles.find(name => name === role);
   if (known) return { name: known };

@@ -105,7 +105,7 @@ export class Chat {
     return this.#conversation.title;
   }
 
-  /** What the next runs of the shown conversation may do. */
+  /** Mode of the next runs of the shown conversation. */
   get mode(): RunMode {
     return this.#conversation.mode;
   }

@@ -69,7 +69,7 @@ export class Conversation {
   readonly #dropped: number;
   /** The runs as they were restored. Empty for a conversation that began in this window. */
   restoredRuns: readonly RestoredRun[] = [];
-  /** What its next run may do. A stored conversation goes on in the mode of its latest run. */
+  /** Mode of its next run. A stored conversation continues in the mode of its latest run. */
   mode: RunMode = 'default';
   #numbered: RunEvent[] = [];
   /** Events without numbers. Those that arrive within one frame are sent as one batch, their text as one delta. */

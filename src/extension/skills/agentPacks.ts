@@ -37,7 +37,7 @@ function linkProblem(from: string): string | undefined {
       'The link has more than {0} characters, which is too long to review. Nothing was installed.',
       longestSource,
     );
-  // Two slashes at the beginning name another machine, which would be told who asks.
+  // Two slashes at the beginning name another machine, which would learn who asks.
   if (isAbsolute(from) && !/^[\\/]{2}/.test(from)) return undefined;
   return vscode.l10n.t(
     'A link asks to install from {0}. Telos can install from a local folder only, named by its full path. Nothing was installed.',

@@ -66,13 +66,13 @@ export interface RankedSkill extends PickableSkill {
   isFavorite: boolean;
   /** See `SkillMemory.weight`. */
   weight: number;
-  /** What speaks against it, in a few words. Empty if nothing does. */
+  /** Why it may fail, in a few words. Empty if nothing is wrong. */
   note: string;
 }
 
 /**
  * Returns the skills, the likeliest first: favorites, those of the workspace, those in use, then those that are ready. A defective
- * one comes last. `missingOf` returns what a skill lacks on this machine.
+ * one comes last. `missingOf` returns what is missing for a skill on this machine.
  */
 export function rankSkills(
   skills: readonly PickableSkill[],
@@ -101,7 +101,7 @@ export function rankSkills(
   return ranked.map(each => each.ranked);
 }
 
-/** Returns in a few words what is wrong with a skill or what it lacks here: "needs jq". Empty if nothing. */
+/** Returns in a few words what is wrong with a skill or what it needs here: "needs jq". Empty if nothing. */
 export function describeTrouble({ diagnostics }: Skill, missing: readonly Missing[]): string {
   if (diagnostics.some(({ severity }) => severity === 'error')) return t('cannot be read');
   const [first, ...more] = missing.filter(({ kind }) => kind !== 'file');
@@ -118,7 +118,7 @@ const mostChecked = 150;
 const checkedFor = 30_000;
 let checked = { at: 0, missing: new WeakMap<Skill, readonly Missing[]>() };
 
-/** Returns all skills that lists offer, as `rankSkills` orders them. What one lacks is looked up for the likeliest. */
+/** Returns all skills that lists offer, as `rankSkills` orders them. What is missing is looked up for the likeliest. */
 export async function rankedSkills(telos: Telos, memory: SkillMemory): Promise<RankedSkill[]> {
   const pairs = await pickableSkills(await telos.agents());
   const likeliest = rankSkills(pairs, memory, () => []).slice(0, mostChecked);

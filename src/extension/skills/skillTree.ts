@@ -21,7 +21,7 @@ export interface SkillNode {
   kind: 'skill';
   agent: Agent;
   skill: Skill;
-  /** Requirements that this machine lacks. Empty if the skill is ready, missing if this was not checked. */
+  /** Requirements that are missing on this machine. Empty if the skill is ready, missing if this was not checked. */
   missing?: readonly Missing[];
   isFavorite?: boolean;
   /** Set if the tree has already made the item. */
@@ -311,7 +311,7 @@ interface MissingItem extends vscode.QuickPickItem {
   copy?: string;
 }
 
-/** Lists what a skill lacks here, and copies the command that the person picks. */
+/** Lists what is missing for a skill, and copies the command that the person picks. */
 export async function showMissing({ skill, missing = [] }: SkillNode): Promise<void> {
   if (missing.length === 0) {
     void vscode.window.showInformationMessage(

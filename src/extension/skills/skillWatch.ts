@@ -33,7 +33,7 @@ class SkillWatch implements vscode.Disposable {
   readonly #watchers = new Map<string, vscode.Disposable>();
   readonly #timers = new Map<number, NodeJS.Timeout>();
   readonly #subscriptions: vscode.Disposable;
-  /** What the skills were read from, and when that had last changed. Undefined until it has been read. */
+  /** The files that the skills were read from, and when they had last changed. Undefined until they have been read. */
   #seen: { paths: readonly string[]; times: string } | undefined;
   #last = Promise.resolve();
 
