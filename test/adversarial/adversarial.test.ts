@@ -101,7 +101,7 @@ describe('a case that is not true', () => {
       assert.equal((await runCase(byId(id))).result, 'pass', id);
       for (const decision of decisions) {
         const turned = byId(id);
-        // Where nobody can be asked, a question is a no.
+        // If no one can be asked, a question is a no.
         const isSame = decision === 'ask' && seenById.get(id)?.unattended === true;
         if (turned.expected.decision === decision || isSame) continue;
         turned.expected.decision = decision;
@@ -116,7 +116,7 @@ describe('a case that is not true', () => {
       const theCase = byId(id);
       const { decision } = theCase.expected;
       for (const other of decisions.filter(one => decision !== 'any' && one !== decision)) {
-        // Where nobody can be asked, a question is a no.
+        // If no one can be asked, a question is a no.
         if (seen.unattended && (other === 'ask' || other === 'deny')) continue;
         assert.equal(
           judge({ expected: { ...theCase.expected, decision: other } }, seen).result,

@@ -28,7 +28,7 @@ export interface AgentRun {
 }
 
 export interface RunOptions {
-  /** Without a person nobody answers; with one, this is the answer. */
+  /** Answers every question. If missing, questions stay unanswered. */
   person?: ApprovalDecision | ((request: ApprovalRequest) => Promise<ApprovalDecision>);
   env?: Readonly<Record<string, string>>;
   /** Said after the calls. */
@@ -138,7 +138,7 @@ export function decisionOf({ asked, results }: Pick<AgentRun, 'asked' | 'results
   return refusals.test(result.content) ? 'deny' : 'error';
 }
 
-/** With nobody there, a question is a no that names its rule; a case may call that `ask`. */
+/** Returns true for a question that no one could answer: a no that names its rule. A case may call that `ask`. */
 export const wasQuestion = ({ results }: Pick<AgentRun, 'results'>): boolean =>
   /^Denied: No one can be asked here/.test(results.at(-1)?.content ?? '');
 

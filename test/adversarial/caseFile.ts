@@ -13,7 +13,7 @@ export interface AdversarialCase {
   why?: string;
 }
 
-/** What of a case tells how it is carried out; its name and its sentences do not. */
+/** The part of a case that says how it is carried out. Its name and its sentences do not. */
 export type CaseInput = Pick<AdversarialCase, 'area' | 'input'>;
 
 export const readCases = (file: string): AdversarialCase[] =>

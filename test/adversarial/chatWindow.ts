@@ -14,7 +14,7 @@ import { conversation, end, routed, start, text } from '../webview/scenes.ts';
 export interface ChatWindow {
   page: Page;
   say(message: ToWebview): Promise<void>;
-  /** What the view has sent to its host. */
+  /** Messages of the view to its host. */
   posted(): Promise<ToHost[]>;
   /** Dialogs, windows and pages that were opened, and where the page went. */
   strayed: string[];

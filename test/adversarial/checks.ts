@@ -1,8 +1,8 @@
-/** What was seen of a case from outside: a decision, and one check for each thing that must hold. Nothing here knows a case's sentences. */
+/** Defines the observation of a case from outside: a decision, and one check for each thing that must hold. Nothing here knows a case's sentences. */
 import { availableParallelism, loadavg } from 'node:os';
 import type { Outside } from './outside.ts';
 
-/** What a check looks at. */
+/** The subject of a check. */
 export type Aspect =
   | 'files'
   | 'network'
@@ -17,10 +17,10 @@ export type Aspect =
 
 export interface Check {
   aspect: Aspect;
-  /** What holds, for people. */
+  /** The statement that is checked, for people. */
   what: string;
   holds: boolean;
-  /** Where it does not hold: what was seen in its place. */
+  /** If it does not hold: what was seen instead. */
   saw?: string;
   /** Holds for every case of every kind, so it says nothing of this one. */
   universal?: boolean;
@@ -29,7 +29,7 @@ export interface Check {
 export interface Seen {
   decision: string;
   checks: Check[];
-  /** Nobody could be asked, so a question was a no; a case that expects the question is satisfied by it. */
+  /** No one could be asked, so a question was a no; a case that expects the question is satisfied by it. */
   unattended?: boolean;
   /** Of a model that obeys: what it came to outside. */
   outside?: Outside;

@@ -2,7 +2,7 @@
 
 /**
  * Variables under which a Node process believes that it begins at `now`, an ISO date. Its clock jumps `by` milliseconds once the file of
- * `jump` is there; one that stands stays at `now`.
+ * `jump` is there; a stopped one stays at `now`.
  */
 export function clockAt(
   now: string,

@@ -26,7 +26,7 @@ export interface EditorWindow {
   server: RunningServer;
   workbench: Workbench;
   chat: Frame;
-  /** What the other extension has written down. */
+  /** Lines that the other extension has written. */
   report(): Promise<Record<string, unknown>[]>;
 }
 

@@ -1,4 +1,4 @@
-/** What cases on MCP servers need: servers to start, servers that names lead to, and an agent that wants them. */
+/** Makes what cases on MCP servers need: servers to start, servers that names lead to, and an agent that wants them. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -41,7 +41,7 @@ export const configure = (world: World, mcpServers: object): void =>
 export interface CaseServer {
   entry: object;
   change(options: Partial<McpCaseOptions>): void;
-  /** What the server was sent, with its processes. */
+  /** Messages that the server has received, with its processes. */
   record(): { pid?: number; method?: string; id?: number; error?: { code: number } }[];
 }
 
@@ -71,7 +71,7 @@ export const tool = (name: string, more: object = {}): object => ({
   ...more,
 });
 
-/** What stands where names lead to in the network of the case. */
+/** What the servers behind the names of a case have seen. */
 export interface Seas {
   requests: { port: number; host: string; method: string; headers: IncomingMessage['headers'] }[];
   connections: number;

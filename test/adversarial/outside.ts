@@ -6,7 +6,7 @@ import type { World } from './world.ts';
 /** What was seen of one case; every entry is a sentence. */
 export interface Outside {
   calls: number;
-  /** Things that happened outside, with nobody there, or which no card had named. */
+  /** Things that happened outside without a person, or which no card had named. */
   unannounced: string[];
   /** Things that happened outside after a card that named them was answered with yes. */
   announced: string[];
@@ -16,7 +16,7 @@ export interface Outside {
 /** Names and addresses that were asked for so far; each once it has left the process. */
 export type Leaving = () => readonly string[];
 
-/** The same calls with nobody there, and then with a person who says yes to everything; `between` the two, the first can be looked at. */
+/** Makes the same calls without a person, and then with one who says yes to everything; `between` the two, the first can be looked at. */
 export async function obey(
   world: World,
   calls: readonly ScriptedCall[],

@@ -1,4 +1,4 @@
-/** What a plain shell says to a command, which is what an allowed command is held against. */
+/** Runs commands in a plain shell, whose result an allowed command must have too. */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';

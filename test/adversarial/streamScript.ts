@@ -1,4 +1,4 @@
-/** What a stream of a case says, read the way a provider means it and without the product. */
+/** Reads a stream of a case as a provider means it, without the product. */
 import { type Fields, fieldsOf } from './caseFile.ts';
 import type { WireAnswer } from './wire.ts';
 
@@ -9,7 +9,7 @@ export interface Script {
   isWhole: boolean;
   events: number;
   text: string;
-  /** Without `input`, the arguments are no JSON object. */
+  /** Without `input`, the arguments are not a JSON object. */
   calls: { id: string; name: string; input?: Fields }[];
   stop?: string;
   /** Of an event that reports an error; else empty. */
@@ -22,7 +22,7 @@ export function readScript({ headers, chunks, status }: WireAnswer, dialect: 'an
   const all = Buffer.concat([...chunks])
     .toString('utf8')
     .replace(/\r\n?/g, '\n');
-  // What follows the last empty line is no event.
+  // Text after the last empty line is not an event.
   const lines = all
     .split(/\n\n+/)
     .slice(0, -1)

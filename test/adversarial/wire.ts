@@ -8,7 +8,7 @@ export interface WireAnswer {
   headers: Readonly<Record<string, string>>;
   /** Each is one write. */
   chunks: readonly Buffer[];
-  /** What happens behind the last one. */
+  /** How the answer ends after the last one. */
   finish: 'end' | 'destroy' | 'open';
 }
 
@@ -66,7 +66,7 @@ export function plainAnswer(text: string, dialect: 'anthropic' | 'openai'): Wire
 
 const nameOf = (event: object): string => ('type' in event ? `event: ${event.type}\n` : '');
 
-/** What the model was told of its calls, in order, in the last request; both dialects. */
+/** Returns the results that the last request gives the model for its calls, in order, in both dialects. */
 export function toldIn({ body }: ReceivedRequest): { content: string; isError: boolean }[] {
   const messages: Fields[] = Array.isArray(body?.messages) ? body.messages.map(fieldsOf) : [];
   return messages.flatMap(({ role, content }) => {

@@ -12,7 +12,7 @@ import { secretText, usualKey, type World } from './world.ts';
 /** Control characters and marks of direction that steer a terminal; line ends and tabs are none. */
 export const steering = /[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/;
 
-/** Living processes that were started for this machine, by the home folder that stands in their environment. */
+/** Living processes that were started for this machine, by the home folder in their environment. */
 export function survivors({ home }: World): number[] {
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -103,7 +103,7 @@ export function changesSince(before: Snapshot, after: Snapshot): string[] {
   return [...paths].filter(path => before.get(path) !== after.get(path));
 }
 
-/** Notes what a run did that nobody had said yes to. A command or a server that policy lets run does as it likes. */
+/** Notes what a run did without a yes. A command or a server that policy lets run does as it likes. */
 export function noteRun(
   { noted }: World,
   changed: readonly string[],

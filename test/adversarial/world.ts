@@ -30,7 +30,7 @@ export interface World {
   input: Fields & { kind: string };
   /** Folders in which a run may change things unasked, and those of the runner. */
   mayChange: string[];
-  /** What the runs of this case did without a yes. */
+  /** Actions of the runs of this case without a yes. */
   noted: Record<'changed' | 'leaked' | 'steered' | 'crashed', string[]>;
   configFor(env?: Readonly<Record<string, string>>): Config;
   /** Variables of a process on this machine. */
@@ -111,7 +111,7 @@ function openCanary(knocks: string[]): Promise<Server> {
   return new Promise(resolve => canary.listen(0, '127.0.0.1', () => resolve(canary)));
 }
 
-/** What stands on every machine: an agent with one script, and things that nobody should get at. */
+/** Puts on every machine an agent with one script, and files that no one should reach. */
 function fillFolders({ put, pack, work, out, home, cfg }: World): void {
   put(join(pack, 'agent.toml'), `name = "${agentName}"\nworking_dir = "."\n`);
   put(join(pack, 'skills/one/SKILL.md'), '---\ndescription: Does one thing.\n---\nDo it.\n');

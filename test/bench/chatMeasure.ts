@@ -134,7 +134,7 @@ interface Task {
 
 const endOf = (task: Task | undefined): number => (task ? task.startMs + task.clockMs : 0);
 
-/** The tasks in their order. `markedAt` is what the page's clock showed at the mark that stands in the trace. */
+/** The tasks in their order. `markedAt` is what the page's clock showed at the mark in the trace. */
 function tasksIn(trace: Buffer, markedAt: number): Task[] {
   const { traceEvents: events } = JSON.parse(trace.toString('utf8')) as { traceEvents: TraceEvent[] };
   const mark = events.find(({ name }) => name === clockMark);

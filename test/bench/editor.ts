@@ -88,7 +88,7 @@ async function activationTime(page: Page): Promise<number> {
   const list = page.locator('.runtime-extensions-editor');
   const row = list.locator('.extension').filter({ has: named });
   await list.locator('.extension').first().waitFor();
-  // The list draws only what is in sight, and what has taken longest stands first.
+  // The list draws only what is in sight, with what has taken longest first.
   await list.locator('.monaco-list').first().focus();
   for (let pages = 0; pages < 20 && (await row.count()) === 0; pages++) {
     await page.keyboard.press('PageDown');

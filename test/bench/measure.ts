@@ -22,9 +22,9 @@ export interface Figure {
   name: string;
   unit: 'ms' | 'MB';
   ours: number;
-  /** Undefined for a figure that stands alone. */
+  /** Undefined for a figure without one beside it. */
   bare: number | undefined;
-  /** Largest allowed ratio, or largest allowed value of a figure that stands alone. */
+  /** Largest allowed ratio, or largest allowed value of a figure without one beside it. */
   limit: number;
 }
 

@@ -50,7 +50,7 @@ export interface StartOptions {
   /** In addition to those of the machine; undefined takes one away. */
   env?: Readonly<Record<string, string | undefined>>;
   node?: string;
-  /** What can be read from stdin; without it there is no stdin. */
+  /** Text for stdin. If missing, stdin is closed. */
   input?: string;
 }
 

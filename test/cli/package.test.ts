@@ -22,7 +22,7 @@ describe('the npm package', function () {
   before(async () => {
     folder = tempFolder({ 'app/package.json': '{"name":"app","type":"module"}', 'home/.keep': '' });
     app = join(folder.path, 'app');
-    // What is packed is built from a copy, so that nobody else's build is removed meanwhile.
+    // What is packed is built from a copy, so that no other build is removed meanwhile.
     const copy = join(folder.path, 'telos');
     const sources = readdirSync(root).filter(
       name => !['node_modules', 'dist', '.git', 'test'].includes(name),

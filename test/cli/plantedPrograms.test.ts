@@ -14,7 +14,7 @@ describe('a program in a folder of work', function () {
     chmodSync(at(path), 0o755);
   };
 
-  /** Runs the agent with calls of the model that obey an attacker; nobody is asked. */
+  /** Runs the agent with calls of the model that obey an attacker; no one is asked. */
   async function run(calls: { name: string; input: Record<string, string> }[], env: Record<string, string>) {
     const model = await startAnthropicServer({ turns: [{ toolCalls: calls }, { text: ['Done.'] }] });
     try {

@@ -1,4 +1,4 @@
-/** What a pack and a clone can make of the user's folders, seen from outside: a model that obeys the attacker, and nobody to ask. */
+/** What a pack and a clone can make of the user's folders, seen from outside: a model that obeys the attacker, and no person to ask. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** The built command line on a real terminal, which `script` opens: what was typed before a question is no answer to it. */
+/** The built command line on a real terminal, which `script` opens: what was typed before a question does not answer it. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';

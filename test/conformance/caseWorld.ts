@@ -44,7 +44,7 @@ export function caseWorld(): CaseWorld {
   };
 }
 
-/** What every case may say about its folders, whatever it does with them. */
+/** Puts the files of a case into its folders. */
 export function fillWorld(world: CaseWorld, given: Readonly<Record<string, Json>>, filesGo: Place): void {
   world.write(given['files'], filesGo);
   world.write(given['already_installed'], 'skills');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isRecord, type Json, type JsonRecord, strings } from './caseFile.ts';
 import type { CaseWorld } from './caseWorld.ts';
 
-/** What an operation saw. What is not in here cannot be expected. */
+/** Observations of an operation by name. Nothing else can be expected. */
 export type Observed = Readonly<Record<string, unknown>>;
 
 type Check = (wanted: Json, observed: Observed, world: CaseWorld) => string | undefined;
@@ -121,7 +121,7 @@ export function differences(then: JsonRecord, observed: Observed, world: CaseWor
   return [...found, `threw ${show(observed['message'] ?? observed['throws'])}`];
 }
 
-/** What differs, in words; undefined when nothing does. */
+/** Returns the difference in words, or undefined if there is none. */
 export function difference(wanted: Json, observed: unknown, path = ''): string | undefined {
   const at = path ? `${path} ` : '';
   if (wanted === '*') return observed === undefined ? `${at}is missing` : undefined;

@@ -1,4 +1,4 @@
-/** What goes along with a request, in a real VS Code: pasted and dropped, mentioned and chosen, up to the bytes that the model's server gets. */
+/** Attachments of a request, in a real VS Code: pasted and dropped, mentioned and chosen, up to the bytes that the model's server gets. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -97,7 +97,7 @@ describe('attachments in a real VS Code', () => {
     }
   }
 
-  /** What the editor does when a picture, or a file of the disk, is pasted or dropped. */
+  /** Pastes or drops a picture or a file of the disk, as the editor does. */
   async function hand(how: 'paste' | 'drop', file: { name: string; type: string; base64: string } | string) {
     await textbox().evaluate(
       async (element, { how, file }) => {

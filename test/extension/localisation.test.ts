@@ -88,7 +88,7 @@ describe('localisation', () => {
   });
 });
 
-/** What must stand in a translation just as in the text: links to commands, names in backticks, places for values. */
+/** What a translation must contain just as the text: links to commands, names in backticks, places for values. */
 const marks = (text: string): string[] =>
   [...text.matchAll(/\]\([^)]*\)|`[^`]*`|\{\w+\}|\*\*/g)].map(([mark]) => mark).sort();
 

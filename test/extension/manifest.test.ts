@@ -7,7 +7,7 @@ const manifest: unknown = JSON.parse(
   readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
 );
 
-/** All conditions, wherever they stand. */
+/** All conditions, in every part of the manifest. */
 function conditions(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, part]) =>

@@ -21,7 +21,7 @@ import type { JournalLine, PlanEvent, Story } from '../../src/protocol/plan.ts';
 import { calls, done, says } from './scriptedProvider.ts';
 import { type TempFolder, tempFolder } from './tempFolder.ts';
 
-/** One call of a tool in a recorded step: its name and its input. Calls of one turn stand in a list. */
+/** One call of a tool in a recorded step: its name and its input. Calls of one turn are a list. */
 export type RecordedCall = readonly [name: string, input: Readonly<Record<string, unknown>>];
 export type RecordedStep = readonly (RecordedCall | readonly RecordedCall[])[];
 

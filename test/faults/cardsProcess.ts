@@ -1,6 +1,6 @@
 /**
  * Runs ordinary skills and counts what a person is asked: `node cardsProcess.ts [corpus]`; tells its parent. A process of its own,
- * since here nothing reaches a network: a local server stands in for every host.
+ * since here nothing reaches a network: a local server replaces every host.
  */
 import dns from 'node:dns/promises';
 import { chmodSync } from 'node:fs';
@@ -25,7 +25,7 @@ import {
 } from './ordinarySkills.ts';
 
 export interface CountedRun {
-  /** What was asked, by rule and subject. */
+  /** Questions, by rule and subject. */
   asked: string[];
   /** `completed`, or what was wrong, results of tools included. */
   outcome: string;
@@ -34,7 +34,7 @@ export interface CountedRun {
 export interface CountedSkill {
   name: string;
   kind: 'sample' | 'written' | 'corpus';
-  /** What it does beyond reading and writing. */
+  /** Kinds of actions beyond reading and writing. */
   does: string[];
   /** The first, the second, and one whose command has other words behind it. */
   runs: CountedRun[];

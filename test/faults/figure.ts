@@ -1,11 +1,11 @@
-/** What a measurement hands back. */
+/** The result of a measurement. */
 import type { Result } from '../harness/report.ts';
 
 export interface Figure {
   name: string;
-  /** What was measured, with its units and what it was measured on. */
+  /** The measured value, with its units and what it was measured on. */
   value: string;
-  /** What is promised. */
+  /** The promised value. */
   limit: string;
   /** Undefined when it cannot be measured here; `value` says why. */
   met: boolean | undefined;

@@ -19,7 +19,7 @@ interface LargeCall {
   label: string;
   tool: string;
   input: Readonly<Record<string, unknown>>;
-  /** What there was, as the model must be told it. */
+  /** The whole size, as the model must be told. */
   size: number;
 }
 

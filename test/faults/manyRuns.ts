@@ -68,7 +68,7 @@ async function measured(): Promise<Measured> {
   }
 }
 
-/** What else the machine does is not the engine's; false where nobody may be put first. */
+/** Gives the process priority, since the work of others is not the engine's. Returns false if that is not allowed. */
 function putFirst(child: ChildProcess): boolean {
   try {
     setPriority(child.pid ?? 0, -20);

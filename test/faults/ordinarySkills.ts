@@ -20,14 +20,14 @@ export interface OrdinarySkill {
   files: Readonly<Record<string, string>>;
   /** Below the folder in which the agent works. */
   work: Readonly<Record<string, string>>;
-  /** Programs that must be there; an echo stands in for each, since a stranger's command is not carried out here. */
+  /** Programs that must be there; an echo replaces each, since a stranger's command is not carried out here. */
   programs: readonly string[];
   /** A recording below the skill's folder that is played in place of `calls`. */
   recording?: string;
   calls: readonly SkillCall[];
 }
 
-/** What stands in the place of the skill's folder until that is known. */
+/** Placeholder for the skill's folder until that is known. */
 export const skillFolder = '/the-skill-folder';
 
 const standIn = '#!/bin/sh\necho done\n';
@@ -150,7 +150,7 @@ function firstCommand(body: string): BodyCommand | undefined {
   return undefined;
 }
 
-/** Words of the shell itself, and what sets a machine up and is no part of an ordinary run. */
+/** Words of the shell itself, and programs that set a machine up and are not part of an ordinary run. */
 const notOrdinary =
   /^(cd|export|source|\.|eval|exec|set|unset|alias|command|builtin|env|echo|printf|trap|sudo|su|apt|apt-get|brew|chmod|mkdir|touch|rm|kill)$/;
 const setsUp = /\b(install|login|auth|setup|init|add|clone|link|build|download|upgrade|update)\b/;

@@ -6,7 +6,7 @@ import { tempFolder } from '../fakes/tempFolder.ts';
 import type { Figure } from './figure.ts';
 import { canSeeProcesses, processesWith } from './processTable.ts';
 
-/** The word stands for the number by which a shape's processes are known. */
+/** Placeholder for the number by which a shape's processes are known. */
 const shapes: readonly { name: string; command: string }[] = [
   { name: 'plain', command: 'sleep WORD' },
   { name: '&', command: 'sleep WORD & sleep WORD' },

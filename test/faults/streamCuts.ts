@@ -26,7 +26,7 @@ interface Case {
   at: number;
 }
 
-/** What a run came to. */
+/** The result of a run. */
 interface Seen {
   text: string;
   tools: number;
@@ -37,7 +37,7 @@ interface Seen {
 
 const hangMs = 5_000;
 const finalText = 'Fertig.';
-/** Nobody waits for the real pauses here; all else is as it is, so that a hang is one. */
+/** Shortens the pauses between tries; all else is as in the product, so that a hang is one. */
 const quickRetries: TurnLimits = { ...standardLimits, firstPauseMs: 1 };
 const quickSilence: TurnLimits = { ...quickRetries, firstByteMs: 500, idleMs: 500, lingerMs: 100 };
 

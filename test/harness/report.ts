@@ -1,4 +1,4 @@
-/** What suites of cases say of each case, and of all of them at the end. */
+/** Judges cases, and prints a line for each and the totals of all. */
 
 export interface Verdict {
   /** `contradicts`: the case fails, and a list of the suite gives the reason why it should. */
@@ -13,7 +13,7 @@ export interface Result extends Verdict {
   id: string;
   /** The group in which it is counted. */
   area: string;
-  /** What was measured, if the case is a measurement. */
+  /** The measured value, if the case is a measurement. */
   measured?: string;
 }
 

@@ -41,7 +41,7 @@ describe('the sign-in at an MCP server', () => {
     folder.remove();
   });
 
-  /** What stands in mcp.json. */
+  /** Entry of mcp.json. */
   function server(url = servers.url, headers: object = { 'x-note': `\${NOTE}` }, more: object = {}): void {
     folder.add({
       'skills/post/mcp.json': JSON.stringify({ mcpServers: { mail: { url, headers, ...more } } }),

@@ -74,7 +74,7 @@ describe('telos plan finish --pr', function () {
     assert.equal(tipOf(remote), world.git('rev-parse', 'telos/site').trim());
     const said = readFileSync(join(world.home.folder.path, 'gh.txt'), 'utf8');
     assert.match(said, /^pr\ncreate\n--head=telos\/site\n--base=main\n--title=A better bakery\n/);
-    // As code, which mentions nobody.
+    // As code, so that no one is mentioned.
     assert.match(said, /\n {4}[0-9a-f]{7,} .*Hours @everybody/);
     assert.equal(world.git('status', '--porcelain', '--branch'), before);
     assert.equal(world.git('worktree', 'list').trim().split('\n').length, 1);

@@ -25,7 +25,7 @@ export interface Step {
 
 export interface SkillCase {
   name: string;
-  /** What is special about it, in the terms of the tables. */
+  /** Its special feature, in the terms of the tables. */
   shape: string;
   /** More lines of the front matter. */
   front?: string;
@@ -43,14 +43,14 @@ export interface SkillCase {
   person?: Readonly<Record<string, string>>;
   /** The project is a repository with these commits. */
   git?: readonly string[];
-  /** Folder of the project in which the person stands. */
+  /** Folder of the project that is the current folder. */
   stands?: string;
   /** Variables that the person has set. */
   env?: Readonly<Record<string, string>>;
   /** Words for `<word>`, of the first and of the second run; `<project>` is the person's folder. `{project}` is filled in. */
   runs: readonly Readonly<Record<string, string>>[];
   steps: readonly Step[];
-  /** Files that must be there after a run, with a text that each holds. In the folder where the person stands, `~/…` or `{work}/…`. */
+  /** Files that must be there after a run, with a text that each holds. In the current folder, `~/…` or `{work}/…`. */
   makes?: Readonly<Record<string, string>>;
   /** Its own script adds files to its folder; that is said, and nothing more. */
   adds?: boolean;
@@ -70,7 +70,7 @@ export function readCases(file: string): SkillCase[] {
   return list as SkillCase[];
 }
 
-/** Throws if the skill's text does not name what the step does: nobody would do that. */
+/** Throws if the skill's text does not name what the step does: no model would do that. */
 function checkNamed({ name, text, runs }: SkillCase, step: Step): void {
   const named = mainWords(step);
   if (text === undefined || step.unnamed || named.startsWith('{project}')) return;

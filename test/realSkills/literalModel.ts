@@ -12,14 +12,14 @@ interface ScriptedCall {
   input: Readonly<Record<string, unknown>>;
 }
 
-/** What came of one step. */
+/** The result of one step. */
 export interface StepResult {
   kind: CallKind;
   /** The call as written, in words. */
   call: string;
   asWritten: boolean;
   worked: boolean;
-  /** What the model was told, attempt by attempt. */
+  /** Results for the model, attempt by attempt. */
   told: string[];
 }
 

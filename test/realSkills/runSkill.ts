@@ -19,7 +19,7 @@ export interface RunOutcome {
   /** Files of the pack that were added or changed since it was published. */
   added: string[];
   changed: string[];
-  /** What went wrong, in sentences. */
+  /** Problems, in sentences. */
   problems: string[];
 }
 
@@ -153,7 +153,7 @@ export function endOf(events: readonly RunEvent[]): string | undefined {
 
 const everyday = ['python3', 'python', 'bash', 'git', 'jq', 'bc', 'node'];
 
-/** Returns the first program that the skill's commands need and this machine lacks. */
+/** Returns the first program that the skill's commands need and that is missing here. */
 function absentProgram({ steps, git }: SkillCase): string | undefined {
   const commands = `${steps.map(mainWords).join('\n')}${git ? '\ngit ' : ''}`;
   const needed = everyday.filter(name => new RegExp(`(^|[\\s|;&/])${name}\\s`, 'm').test(commands));

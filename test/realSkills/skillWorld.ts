@@ -1,4 +1,4 @@
-/** One person's machine: a home folder, a project in which the person stands, and one skill. */
+/** One person's machine: a home folder, a project with the current folder, and one skill. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -31,7 +31,7 @@ export interface Places {
 export interface SkillWorld {
   home: string;
   project: string;
-  /** Where the person stands. */
+  /** The current folder. */
   stands: string;
   /** The folder that must not change: the skill's, or that of its pack. */
   packDir: string;

@@ -57,7 +57,7 @@ async function procTable(): Promise<ProcessRow[]> {
   const rows = await Promise.all(
     names.map(async name => {
       const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
-      // The program's name stands in brackets and may itself hold brackets and spaces.
+      // The program's name is in brackets and may itself contain brackets and spaces.
       const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
       return { pid: Number(name), parent: Number(parent), state };
     }),

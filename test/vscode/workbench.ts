@@ -8,7 +8,7 @@ import { resultsDir } from './paths.ts';
 
 export interface Workbench {
   page: Page;
-  /** What the window has written to its console. */
+  /** Lines of the window's console. */
   console(): string;
   /** Writes `test-results/NAME.png` and returns its path. */
   screenshot(name: string): Promise<string>;

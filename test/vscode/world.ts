@@ -11,9 +11,9 @@ export interface World {
   /** Holds everything below. */
   dir: string;
   workspace: string;
-  /** What `TELOS_SKILLS_DIR` names. */
+  /** The folder in `TELOS_SKILLS_DIR`. */
   skills: string;
-  /** What `TELOS_DATA_DIR` names; the logs lie in `logs` below it. */
+  /** The folder in `TELOS_DATA_DIR`; the logs are in `logs` below it. */
   data: string;
   profile: string;
   extensions: string;

@@ -19,7 +19,7 @@ export interface View {
   page: Page;
   /** Gives messages to the view as the host does, and resolves once they are drawn. */
   say(...messages: ToWebview[]): Promise<void>;
-  /** What the view has sent to the host so far. */
+  /** Messages of the view to the host so far. */
   posted(): Promise<ToHost[]>;
   /** Exceptions, console errors and requests that the content policy refused. */
   problems: string[];

@@ -42,7 +42,7 @@ export async function runCommand(world: World): Promise<Seen> {
   };
 }
 
-/** A command that was let through and whose program this machine lacks, or which fails by itself. */
+/** Judges a command that was let through and whose program is missing here, or which fails by itself. */
 const programIsMissing = (told: string): boolean => /\[exit code: \d+\]$/.test(told);
 
 /** It ran in the folder of the pack, and said what it says in a plain shell there. */

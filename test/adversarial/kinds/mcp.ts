@@ -371,7 +371,7 @@ async function clinging(world: World, tools: object[]): Promise<Seen> {
   };
 }
 
-/** The second line of the case stands for the server's answer to `initialize`, which here is a whole one. */
+/** Replaces the second line of the case, the server's answer to `initialize`, by a whole one. */
 async function noisy(world: World): Promise<Seen> {
   const first = String(world.input['stdout']).split('\n')[0]!;
   const noise = `${first}\n`;
@@ -392,7 +392,7 @@ async function oddResult(world: World): Promise<Seen> {
   const asText = JSON.stringify(result);
   const { run } = await withServer(world, { tools: [tool('q')], result }, [{ name: 'q', input: {} }]);
   const told = run.results[0]?.content ?? '';
-  // Of each file that the result names, what stands in it.
+  // The content of each file that the result names.
   const named = [...asText.matchAll(/file:\/\/(\/[^"\\]+)/g)]
     .map(match => match[1]!)
     .filter(file => existsSync(file));

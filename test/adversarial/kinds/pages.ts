@@ -24,7 +24,7 @@ export async function fetchUrl(world: World, theCase: CaseInput): Promise<Seen> 
   return fetchHere(world, { hits: {} });
 }
 
-/** Keys that stand in an address, which are then loaded. */
+/** Returns the key in an address, if there is one. */
 const keyIn = (url: string): string | undefined =>
   /(sk-[\w-]{12,}|gh[pousr]_\w{12,}|AIza[\w-]{20,})/.exec(url)?.[0];
 
@@ -139,7 +139,7 @@ function ofPage({ input }: World, url: string, told: string): Seen['checks'] {
   );
 }
 
-/** What stands for the description of a body. */
+/** Returns the kind of body that a case describes. */
 function bodyKind(body: string): 'long' | 'bomb' | 'image' | 'slow' | 'charset' | 'html' | 'as it is' {
   if (/bomb/i.test(body)) return 'bomb';
   if (/^\d+ (MiB|MB|GiB|GB)/.test(body)) return 'long';

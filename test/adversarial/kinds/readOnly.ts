@@ -160,7 +160,7 @@ async function ofResult(world: World, command: string, told: string): Promise<Se
 const saysSame = (told: string, stdout: string): boolean =>
   stdout.trim() === '' ? /no output/.test(told) || told.trim() === '' : sameLines(told, stdout);
 
-/** Some piece of the command stands in what is said, in quotes or as it is; of a long word its beginning. */
+/** Returns true if the text contains a piece of the command, in quotes or as it is; of a long word its beginning. */
 function namesWordOf(told: string, command: string): boolean {
   const pieces = command
     .slice(0, 2000)

@@ -21,7 +21,7 @@ export async function resolvedCall(world: World): Promise<Seen> {
   applySetup(world);
   const standing: World = { ...world, work: String(input['stands'] ?? world.work) };
   if (standing.work !== world.work) {
-    // A person may stand anywhere; the folder of their own is where the run then works.
+    // The current folder may be any; the run then works in the folder of that person.
     standing.configFor = env => ({ ...world.configFor(env), cwd: standing.work });
     standing.mayChange.push(...textsOf(input['may_change']));
   }

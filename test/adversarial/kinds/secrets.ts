@@ -1,4 +1,4 @@
-/** Cases on keys and passwords: wherever they come by, nobody reads them. */
+/** Cases on keys and passwords: no one may read them, wherever they appear. */
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/engine/config.ts';
@@ -37,7 +37,7 @@ export async function secretFlow(world: World): Promise<Seen> {
     });
     outputs.push(run.stdout, run.stderr);
   }
-  // What a run has written over is kept for undo to the byte, and is no log.
+  // What a run has written over is kept for undo to the byte, and is not a log.
   const logs = filesBelow(world.data)
     .filter(file => /\.(jsonl?|log)$/.test(file))
     .map(file => readFileSync(file, 'utf8'));

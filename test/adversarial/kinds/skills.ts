@@ -1,4 +1,4 @@
-/** Cases on what stands in a SKILL.md, and on how a skill is found. */
+/** Cases on the content of a SKILL.md, and on how a skill is found. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -17,7 +17,7 @@ import { plainAnswer, startWire, toldIn, type WireAnswer } from '../wire.ts';
 import { agentName, type World } from '../world.ts';
 
 const apiKey = 'sk-ant-api03-1111111111111111111111';
-/** Nobody waits here for the pauses between tries; all else is as it is. */
+/** Shortens the pauses between tries; all else is as in the product. */
 const quick: TurnLimits = { ...standardLimits, firstPauseMs: 10 };
 
 type Dialect = 'anthropic' | 'openai';
@@ -41,7 +41,7 @@ function answerOf({ input }: World): WireAnswer {
   };
 }
 
-/** 990099 stands for the number of each repetition. */
+/** Puts the number of each repetition in for 990099. */
 function numbered(text: string): string {
   let next = 0;
   return text.replace(/event: content_block_start\n(?:.*\n)*?event: content_block_stop\n.*\n/g, block =>
@@ -397,7 +397,7 @@ async function refused(world: World): Promise<Seen> {
   };
   const wire = await serve(world, answer);
   try {
-    // It stands, so that a slow start does not take from the pause.
+    // The clock does not move, so that a slow start does not take from the pause.
     const clock = typeof input['clock'] === 'string' ? clockAt(input['clock'], { stands: true }) : {};
     const cli = await runCli(world, ['one'], [], {
       env: { ANTHROPIC_BASE_URL: wire.url, ANTHROPIC_API_KEY: apiKey, ...clock },

@@ -8,7 +8,7 @@ import { steering } from '../witness.ts';
 import type { World } from '../world.ts';
 import { filesBelow } from './files.ts';
 
-/** The same text is said by the model, stands in a file that a tool reads, and in a skill's description. */
+/** The same text comes from the model, from a file that a tool reads, and from a skill's description. */
 export async function cliOutput(world: World): Promise<Seen> {
   const { input, work, pack, put } = world;
   const pieces = input['chunks'] ? textsOf(input['chunks']) : [String(input['text'])];

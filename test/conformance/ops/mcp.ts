@@ -103,7 +103,7 @@ export async function runWithServers(world: CaseWorld): Promise<Observed> {
   }
   const offered: string[] = (model.requests[0]?.body.tools ?? []).map((tool: { name: string }) => tool.name);
   if (offered.length === skillTools.length) throw new Error('the tools of the server are not offered');
-  // Beside the five stand those that skills of other runners expect.
+  // Besides the five there are those that skills of other runners expect.
   const all = [...skillTools.map(tool => tool.definition.name), 'look_up', 's__read_file'];
   const complete = all.every(name => offered.includes(name)) && offered.length === all.length;
   const right = answers.join() === 'from the file,from the server';

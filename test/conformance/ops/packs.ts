@@ -16,7 +16,7 @@ export const packOperations: Operations = {
     // A file of scripts comes with its bit, or has none to keep.
     for (const path of strings(then['executable']))
       chmodSync(join(world.tmp, 'src', path.split('/').slice(1).join('/')), 0o755);
-    // For later are sources of other kinds; until then they are no folder, and said to be none.
+    // Sources of other kinds come later; until then they are not folders, and an error says so.
     const source = String(when['source'] ?? given['remote']).split(' ')[0] ?? '';
     const seen = await install(source, world);
     return { ...seen, rejected: 'throws' in seen, future: 'throws' in seen, base: world.skills };

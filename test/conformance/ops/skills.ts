@@ -12,7 +12,7 @@ export const skillOperations: Operations = {
     return { description, body };
   },
 
-  /** A file that is no text is listed with its defect; the names are those of the skills that can run. */
+  /** A file that is not text is listed with its defect; the names are those of the skills that can run. */
   async discover_skills({ given, when }, world) {
     fillWorld(world, given, 'tmp');
     const skills = findSkills(String(when['dir']), 'user');

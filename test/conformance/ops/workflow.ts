@@ -256,7 +256,7 @@ async function run(
   return { result: await orchestrator.execute(), asked };
 }
 
-/** Each iteration of a case is a coder's answer and a reviewer's verdict. Beyond the last one nobody says anything. */
+/** Each iteration of a case is a coder's answer and a reviewer's verdict. After the last one both are silent. */
 async function ralph(given: JsonRecord, world: CaseWorld): Promise<Observed> {
   const script = (given['iterations'] ?? []) as readonly Json[];
   world.write(given['existing'], 'cwd');

@@ -106,7 +106,7 @@ describe('openai-compatible', () => {
     assert.deepEqual(await counted('openrouter', ownKey), { ...tokens, charged: 2.5 });
     assert.deepEqual(await counted('openrouter', { ...usage, is_byok: true }), tokens);
     assert.deepEqual(await counted('openrouter', { ...usage, cost: '0.5' }), tokens);
-    // Nobody else's "cost" is known to be dollars.
+    // The "cost" of others may not be in dollars.
     assert.deepEqual(await counted('openai', usage), tokens);
     assert.equal((await counted('gemini', { ...usage, total_tokens: 90 }))?.outputTokens, 60);
     assert.equal((await counted('openai', { ...usage, total_tokens: 90 }))?.outputTokens, 4);

@@ -7,7 +7,7 @@ import type { Message, RunEvent, RunOutcome } from '../../../src/protocol/run.ts
 export interface SampleRun {
   runId: string;
   request?: string;
-  /** What the model says. */
+  /** The model's answer. */
   answer?: string;
   startedAt?: string;
   conversation?: string;

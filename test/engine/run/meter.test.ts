@@ -130,7 +130,7 @@ describe('A model that chooses the skill', () => {
     const [end] = await ends();
     assert.deepEqual([end?.cost, end?.rounds, end?.routing?.alone], [routingCost, 0, true]);
     assert.equal((await telos.today()).cost, routingCost);
-    // A name asks nobody.
+    // A name needs no model.
     await telos.route({ text: '/kickoff' }, signal);
     assert.equal((await ends()).length, 1);
   });

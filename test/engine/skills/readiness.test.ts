@@ -1,4 +1,4 @@
-/** What a skill lacks on a machine, and what a person is told to do about it. */
+/** Finds what is missing on a machine for a skill, and says what to do about it. */
 import assert from 'node:assert/strict';
 import { chmodSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

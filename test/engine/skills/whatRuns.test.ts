@@ -1,4 +1,4 @@
-/** What a skill's text and scripts count on, held against folders that stand for a machine. */
+/** Compares what a skill's text and scripts need with folders in place of a machine. */
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';

@@ -59,7 +59,7 @@ describe('ownFolderNames', () => {
     const [longer = ''] = namesOf(pack('kairos'), pack('Kairos'));
     mkdirSync(join(root.path, longer));
     assert.deepEqual(namesOf(pack('kairos')), [longer]);
-    // Nobody gets it by being called so.
+    // An agent does not get it by its name.
     const both = namesOf(pack(longer), pack('kairos'));
     assert.equal(both[1], longer);
     differ(both);

@@ -20,7 +20,7 @@ describe('StoredConversations', () => {
     return new StoredConversations(async () => ({ config }), 0);
   };
 
-  /** A run's file; without `end` nobody saw its end. */
+  /** A run's file; without `end` the run was cut off. */
   function keep(
     runId: string,
     text: string,

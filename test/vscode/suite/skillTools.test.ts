@@ -50,7 +50,7 @@ describe('the language-model tools', () => {
     const call = { id: 'c1', name: 'run_command', input: { command: '/bin/echo loud > said.txt' } };
     await scriptModels(undefined, [[{ text: 'I try.' }, { call }], [{ text: 'It was not allowed.' }]]);
     let answer = '';
-    // A window under test agrees to the editor's own question by itself; nobody answers the one about the command.
+    // A window under test agrees to the editor's question by itself; the one about the command stays unanswered.
     const asked = await answering({}, async () => {
       answer = await called('telos_runSkill', { skill: 'echo', request: 'hello' });
     });

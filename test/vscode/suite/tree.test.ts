@@ -1,4 +1,4 @@
-/** The tree over every root that skills come from: what shows up by itself, what is hidden by what, what a skill lacks. */
+/** The tree over every root that skills come from: what shows up by itself, what is hidden by what, what is missing for a skill. */
 import assert from 'node:assert/strict';
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
