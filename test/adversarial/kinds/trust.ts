@@ -75,7 +75,8 @@ async function untrustedStart(world: World): Promise<Seen> {
       if (report?.['trusted'] !== false) throw new Error('the window is not in Restricted Mode');
       const read = Object.keys(baits).filter(name => wasRead(join(folder, name)));
       // The editor's own: its language servers, its git, and its look at who listens on ports.
-      const editors = /code-server|^(\S*\/)?git |ps -F -A -l|^grep root/;
+      const editors =
+        /code-server|^(\S*\/)?git |ps -F -A -l|^grep root|^(\/bin\/sh -c )?ls -l \/proc\/(\d+|\[0-9\]\*)\/fd\//;
       const own = [...started].filter(line => !editors.test(line));
       const listed = await window.workbench.page.getByRole('treeitem', { name: /^[xy]\b/ }).count();
       return {
