@@ -53,6 +53,7 @@ Journal.prototype.append = async function (event) {
   return line;
 };
 Git.prototype.run = watched(Git.prototype.run, ([name]) => `git ${name}`);
+Git.prototype.ask = watched(Git.prototype.ask, name => `ask ${name}`);
 PlanFolder.prototype.write = watched(
   PlanFolder.prototype.write,
   name => `write ${name.replace(/^prds\/.*/, 'prds')}`,

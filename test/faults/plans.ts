@@ -35,8 +35,8 @@ export async function planFigures(extent: Extent): Promise<Figure[]> {
   ];
 }
 
-/** Points between two kills of one plan. */
-const stride = 130;
+/** Points between two kills of one plan. Each time there are a few more, so that it comes to its end. */
+const stride = 110;
 
 /**
  * Kills a plan every few points until it has come to its end, and as many copies of it as `worlds` says, each at other points: with as
@@ -53,7 +53,7 @@ async function pointKills(stories: number, worlds: number): Promise<Figure> {
       const world = await template.copy();
       try {
         const first = 1 + Math.floor((index * stride) / worlds);
-        for (let killAt = first; ; killAt = stride + ((world.kills * 7) % 23)) {
+        for (let killAt = first; ; killAt = stride + world.kills * 7) {
           const report = await world.start({ killAt }).report;
           for (const name of Object.keys(report?.points ?? {})) names.add(name);
           if (report || world.problems.length > 0) break;

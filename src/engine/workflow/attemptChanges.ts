@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanCheck } from '../../protocol/plan.ts';
 import type { Git } from './git.ts';
+import type { ChangedFile } from './gitDifference.ts';
 import { type FileChange, isGuarded, isTest, tamperings } from './tamper.ts';
 
 /** In characters. A reviewer reads the rest in the files. */
@@ -10,15 +11,21 @@ const longestDiff = 80_000;
 /** Texts that are looked at. In bytes. */
 const longestText = 512 * 1024;
 
-const plainly = ['--no-ext-diff', '--no-textconv', '--no-color', '-M'];
-
 /** Returns the difference as text, cut if it is very long. */
 export async function diffText(git: Git, parent: string, commit: string): Promise<string> {
-  const range = ['--end-of-options', parent, commit];
-  const whole = await git.read(['diff', ...plainly, ...range]);
-  if (whole.length <= longestDiff) return whole;
-  const files = await git.read(['diff', ...plainly, '--stat=200', ...range]);
-  return `${files}\n\n${whole.slice(0, longestDiff)}\n[Cut here: the difference has ${whole.length} characters. Read the other files themselves.]`;
+  const { patch } = await git.difference(parent, commit);
+  if (patch.length <= longestDiff) return patch.trimEnd();
+  const files = await git.read([
+    'diff',
+    '--no-ext-diff',
+    '--no-color',
+    '-M',
+    '--stat=200',
+    '--end-of-options',
+    parent,
+    commit,
+  ]);
+  return `${files}\n\n${patch.slice(0, longestDiff)}\n[Cut here: the difference has ${patch.length} characters. Read the other files themselves.]`;
 }
 
 /** Returns the files that differ between two commits, with the texts of those that the guard looks into. */
@@ -28,29 +35,14 @@ export async function readChanges(
   commit: string,
   checks: readonly PlanCheck[],
 ): Promise<FileChange[]> {
-  const raw = await git.read([
-    'diff',
-    '--raw',
-    '-z',
-    '-M',
-    '--no-abbrev',
-    '--end-of-options',
-    parent,
-    commit,
-  ]);
-  const fields = raw.split('\0');
+  const { files } = await git.difference(parent, commit);
   const changes: FileChange[] = [];
-  for (let at = 0; at < fields.length - 1; ) {
-    const [, , old = '', next = '', letter = ''] = (fields[at++] ?? '').slice(1).split(' ');
-    const first = fields[at++] ?? '';
-    const isMoved = /^[RC]/.test(letter);
-    const path = isMoved ? (fields[at++] ?? '') : first;
-    const status = statuses[letter.charAt(0)] ?? 'changed';
-    const isRead = isGuarded(path, checks) || isGuarded(first, checks);
+  for (const { path, from, letter, before: old, after: next } of files) {
+    const isRead = isGuarded(path, checks) || (from !== undefined && isGuarded(from, checks));
     const [before, after] = isRead ? [await textOf(git, old), await textOf(git, next)] : [];
     changes.push({
-      ...{ path, status },
-      ...(letter.startsWith('R') && { from: first }),
+      ...{ path, status: statuses[letter] ?? 'changed' },
+      ...(letter === 'R' && from !== undefined && { from }),
       ...(before !== undefined && { before }),
       ...(after !== undefined && { after }),
     });
@@ -58,7 +50,7 @@ export async function readChanges(
   return changes;
 }
 
-const statuses: Readonly<Record<string, FileChange['status']>> = {
+const statuses: Readonly<Record<ChangedFile['letter'], FileChange['status']>> = {
   A: 'added',
   C: 'added',
   D: 'deleted',
@@ -67,11 +59,8 @@ const statuses: Readonly<Record<string, FileChange['status']>> = {
 
 /** Returns the text of a blob; undefined if there is none, or if it is binary or too long. */
 async function textOf(git: Git, blob: string): Promise<string | undefined> {
-  if (/^0*$/.test(blob)) return undefined;
-  const { stdout: size, code } = await git.run(['cat-file', '-s', blob], { allow: [1, 128] });
-  if (code !== 0 || Number(size) > longestText) return undefined;
-  const { stdout, code: failed } = await git.run(['cat-file', 'blob', blob], { allow: [1, 128] });
-  return failed !== 0 || stdout.includes('\0') ? undefined : stdout;
+  const text = /^0*$/.test(blob) ? undefined : await git.text(blob, longestText);
+  return text?.includes('\0') ? undefined : text;
 }
 
 /** Returns true if the commit has tests. */
@@ -144,8 +133,7 @@ export async function changedMeaning(
   ]);
   for (const path of files) {
     const after = await readFile(join(dir, path), 'utf8').catch(() => undefined);
-    const shown = await git.run(['cat-file', 'blob', `${parent}:${path}`], { allow: [1, 128] });
-    const before = shown.code === 0 ? shown.stdout : undefined;
+    const before = await git.text(`${parent}:${path}`);
     if (before === after) continue;
     if (install && manifests.includes(path)) return path;
     const status = after === undefined ? 'deleted' : before === undefined ? 'added' : 'changed';

@@ -2,10 +2,15 @@
  * Runs git for a plan: without hooks, prompts, signing, editors and networks, and without anything that a variable of the
  * environment would change. Nothing here touches the index, the HEAD or the files of the person's own work tree.
  */
-import { spawn } from 'node:child_process';
-import { existsSync, realpathSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
 import { TelosError } from '../errors.ts';
+import { type Difference, differenceOptions, readDifference } from './gitDifference.ts';
+import { endsWith, GitTalk, isContents, isLine, sizeIn } from './gitTalk.ts';
 
 export interface GitAnswer {
   stdout: string;
@@ -68,24 +73,57 @@ interface Place {
   index: string;
 }
 
+/** What all work trees of a repository have in common. */
+interface Shared {
+  talk(name: TalkName): GitTalk;
+  identity?: Promise<Identity>;
+  commonDir?: Promise<string>;
+  /** The last ones that were asked for, by their trees. Trees never change. */
+  differences: Map<string, Promise<Difference>>;
+}
+
+const talks = {
+  objects: ['cat-file', '--batch-command'],
+  differences: ['diff-tree', '--stdin', ...differenceOptions],
+  refs: ['update-ref', '-m', 'telos', '--stdin'],
+  commits: ['hash-object', '-t', 'commit', '-w', '--no-filters', '--stdin-paths'],
+};
+
+type TalkName = keyof typeof talks;
+
+/** A name and an address, and the zone of the person's clock. */
+interface Identity {
+  author: string;
+  committer: string;
+  zone: string;
+}
+
+const mostDifferences = 8;
+
 export class Git {
   readonly dir: string;
   readonly #env: Environment;
   readonly #place: Place | undefined;
-  /** Asked once for all work trees. */
-  #asked: { identity?: Promise<Environment> } = {};
+  #shared: Shared;
 
   /** `dir` lies in the repository. With a `place`, every call works on that work tree, whatever a `.git` file there says. */
   constructor(dir: string, env: Environment = process.env, place?: Place) {
     this.dir = dir;
     this.#env = env;
     this.#place = place;
+    const open = new Map<TalkName, GitTalk>();
+    const talk = (name: TalkName): GitTalk => {
+      const known = open.get(name) ?? new GitTalk(() => this.#spawn(talks[name]));
+      open.set(name, known);
+      return known;
+    };
+    this.#shared = { talk, differences: new Map() };
   }
 
   /** Returns the same for another work tree of the repository, whose own folder below `.git` is known. */
   at(place: Place): Git {
     const git = new Git(place.workTree, this.#env, place);
-    git.#asked = this.#asked;
+    git.#shared = this.#shared;
     return git;
   }
 
@@ -107,13 +145,7 @@ export class Git {
   }
 
   async #call(args: readonly string[], input = ''): Promise<GitAnswer> {
-    const identity = args[0] === 'commit-tree' ? await this.identity() : {};
-    const child = spawn('git', [...neutral, ...args], {
-      cwd: this.dir,
-      env: { ...neutralEnvironment(this.#env, this.#place), ...identity },
-      stdio: ['pipe', 'pipe', 'pipe'],
-      windowsHide: true,
-    });
+    const child = this.#spawn(args);
     // An option of spawn goes on for a program that could not be started, and keeps the process alive.
     const timer = setTimeout(() => child.kill(), callLimit);
     const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
@@ -137,6 +169,30 @@ export class Git {
     return ended.finally(() => clearTimeout(timer));
   }
 
+  #spawn(args: readonly string[]): ChildProcessWithoutNullStreams {
+    return spawn('git', [...neutral, ...args], {
+      cwd: this.dir,
+      env: neutralEnvironment(this.#env, this.#place),
+      stdio: ['pipe', 'pipe', 'pipe'],
+      windowsHide: true,
+    });
+  }
+
+  /** Asks a process of git that stays for the next question. Throws TelosError `config` if it ends instead of answering. */
+  async ask(name: TalkName, question: string, isWhole: Parameters<GitTalk['ask']>[1]): Promise<string> {
+    try {
+      return (await this.#shared.talk(name).ask(question, isWhole)).toString();
+    } catch (error) {
+      throw error instanceof TelosError ? error : this.#notStarted(error as Error);
+    }
+  }
+
+  /** Ends the processes that stay. */
+  async close(): Promise<void> {
+    const names = Object.keys(talks) as TalkName[];
+    await Promise.all(names.map(name => this.#shared.talk(name).close()));
+  }
+
   #notStarted(error: Error): TelosError {
     const message = existsSync(this.dir)
       ? `git could not be started (${error.message}). Install git ${oldestGit.join('.')} or later, and see that it is on the PATH.`
@@ -145,18 +201,21 @@ export class Git {
   }
 
   /** The person's name for commits; one of Telos where git knows none. */
-  identity(): Promise<Environment> {
-    this.#asked.identity ??= this.#call(['-c', 'user.useConfigOnly=true', 'var', 'GIT_AUTHOR_IDENT']).then(
-      ({ code }) => {
-        if (code === 0) return {};
-        const [name, email] = ['Telos', 'telos@localhost'];
-        return {
-          ...{ GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email },
-          ...{ GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email },
-        };
-      },
+  #identity(): Promise<Identity> {
+    this.#shared.identity ??= Promise.all(['AUTHOR', 'COMMITTER'].map(who => this.#identOf(who))).then(
+      ([author = '', committer = '']) => ({
+        author: author.replace(/ \d+ [+-]\d+$/, ''),
+        committer: committer.replace(/ \d+ [+-]\d+$/, ''),
+        zone: / ([+-]\d+)$/.exec(author)?.[1] ?? '+0000',
+      }),
     );
-    return this.#asked.identity;
+    return this.#shared.identity;
+  }
+
+  async #identOf(who: string): Promise<string> {
+    const args = ['-c', 'user.useConfigOnly=true', 'var', `GIT_${who}_IDENT`];
+    const { code, stdout } = await this.#call(args);
+    return code === 0 ? stdout.trim() : 'Telos <telos@localhost> 0 +0000';
   }
 
   /** Returns for example `[2, 39, 5]`. Throws TelosError `config` if git cannot be started. */
@@ -167,22 +226,79 @@ export class Git {
 
   /** Returns the commit that a ref or another name means, or undefined if there is none that can be read. */
   async tip(ref: string): Promise<string | undefined> {
-    const { stdout, code } = await this.run(
-      ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`],
-      {
-        allow: [1, 128],
-      },
-    );
-    return code === 0 ? stdout.trim() : undefined;
+    return (await this.#object(`${ref}^{commit}`))?.id;
   }
 
   async treeOf(commit: string): Promise<string> {
-    return this.read(['rev-parse', '--verify', '--quiet', '--end-of-options', `${commit}^{tree}`]);
+    const tree = await this.#object(`${commit}^{tree}`);
+    if (!tree) throw new TelosError('config', `${commit} is not a commit that can be read in ${this.dir}.`);
+    return tree.id;
   }
 
+  async #object(name: string): Promise<{ id: string; type: string; size: number } | undefined> {
+    if (/[\0\n]/.test(name)) return undefined;
+    // Each work tree has a HEAD of its own.
+    const place = this.#place && /^HEAD\b/.test(name) ? `worktrees/${basename(this.#place.gitDir)}/` : '';
+    const line = (await this.ask('objects', `info ${place}${name}\n`, isLine)).trimEnd();
+    const [id = '', type = ''] = line.split(' ');
+    const size = sizeIn(line);
+    return size === undefined ? undefined : { id, type, size };
+  }
+
+  /** Returns the text of a blob, such as `COMMIT:PATH`; undefined if there is none, or if it has more than `most` bytes. */
+  async text(name: string, most = Number.POSITIVE_INFINITY): Promise<string | undefined> {
+    const blob = await this.#object(name);
+    if (blob?.type !== 'blob' || blob.size > most) return undefined;
+    const answer = await this.ask('objects', `contents ${blob.id}\n`, isContents);
+    const start = answer.indexOf('\n') + 1;
+    return sizeIn(answer.slice(0, start - 1)) === undefined ? undefined : answer.slice(start, -1);
+  }
+
+  /** Returns what differs between two commits or trees. */
+  async difference(from: string, to: string): Promise<Difference> {
+    const trees = `${await this.treeOf(from)} ${await this.treeOf(to)}`;
+    const { differences } = this.#shared;
+    const mark = randomUUID();
+    const known =
+      differences.get(trees) ??
+      this.ask('differences', `${trees}\n${mark}\n`, endsWith(mark)).then(printed =>
+        readDifference(printed.slice(0, -mark.length - 1)),
+      );
+    differences.set(trees, known);
+    for (const old of [...differences.keys()].slice(0, -mostDifferences)) differences.delete(old);
+    known.catch(() => differences.delete(trees));
+    return known;
+  }
+
+  /** Makes a commit with the person's name. It is on no branch. */
   async commitTree(tree: string, parents: readonly string[], message: string): Promise<string> {
-    const args = ['commit-tree', tree, ...parents.flatMap(parent => ['-p', parent])];
-    return (await this.run(args, { input: message })).stdout.trim();
+    const { author, committer, zone } = await this.#identity();
+    const time = `${Math.floor(Date.now() / 1000)} ${zone}`;
+    const ids = await Promise.all(parents.map(parent => this.#commitId(parent)));
+    const text = [
+      `tree ${tree}`,
+      ...ids.map(id => `parent ${id}`),
+      ...[`author ${author} ${time}`, `committer ${committer} ${time}`, ''],
+      `${message.replaceAll('\0', '').trimEnd()}\n`,
+    ].join('\n');
+    const file = join(tmpdir(), `telos-commit-${randomUUID()}`);
+    try {
+      await writeFile(file, text, { mode: 0o600, flag: 'wx' });
+      return (await this.ask('commits', `${file}\n`, isLine)).trim();
+    } finally {
+      await rm(file, { force: true });
+    }
+  }
+
+  async #commitId(name: string): Promise<string> {
+    const id = /^[0-9a-f]{40,64}$/.test(name) ? name : await this.tip(name);
+    if (id === undefined) throw new TelosError('config', `${name} is not a commit in ${this.dir}.`);
+    return id;
+  }
+
+  /** Sets a ref of the plan's own, whatever it was. Throws TelosError `config` if git refuses. */
+  async setRef(ref: string, commit: string): Promise<void> {
+    await this.ask('refs', `start\nupdate ${ref} ${commit}\ncommit\n`, endsWith('commit: ok'));
   }
 
   /**
@@ -198,8 +314,11 @@ export class Git {
   }
 
   /** Returns the absolute real path of the folder that all work trees of the repository share. */
-  async commonDir(): Promise<string> {
-    return realpathSync(resolve(this.dir, await this.read(['rev-parse', '--git-common-dir'])));
+  commonDir(): Promise<string> {
+    this.#shared.commonDir ??= this.read(['rev-parse', '--git-common-dir']).then(dir =>
+      realpathSync(resolve(this.dir, dir)),
+    );
+    return this.#shared.commonDir;
   }
 
   /** Returns the commits of the plan between `base` and `branch`, the oldest first. A branch that is missing has none. */
@@ -249,10 +368,34 @@ export class Git {
    * checked out would make that tree look edited.
    */
   async branch(name: string): Promise<{ tip?: string; checkedOut?: string }> {
+    if (!(await this.#mayBeCheckedOut(name))) {
+      const tip = await this.tip(`refs/heads/${name}`);
+      if (tip !== undefined) return { tip };
+    }
     const format = '--format=%(objectname) %(worktreepath)';
     const line = await this.read(['for-each-ref', format, '--', `refs/heads/${name}`]);
     const [, tip, checkedOut] = /^(\S+) (.*)$/.exec(line) ?? [];
     return { ...(tip && { tip }), ...(checkedOut && { checkedOut }) };
+  }
+
+  /** Returns false if every HEAD of the repository is a file that names something else. */
+  async #mayBeCheckedOut(branch: string): Promise<boolean> {
+    const common = await this.commonDir();
+    const entries = join(common, 'worktrees');
+    const names = existsSync(entries) ? readdirSync(entries) : [];
+    return [common, ...names.map(name => join(entries, name))].some(folder => {
+      const head = headIn(folder);
+      return head === undefined || head === `ref: refs/heads/${branch}` || head.endsWith('/.invalid');
+    });
+  }
+}
+
+/** Returns undefined if there is none that can be read, as while a work tree is being made. */
+function headIn(folder: string): string | undefined {
+  try {
+    return readFileSync(join(folder, 'HEAD'), 'utf8').trim();
+  } catch {
+    return undefined;
   }
 }
 

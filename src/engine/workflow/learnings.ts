@@ -50,8 +50,7 @@ export function learnedOf(lines: readonly JournalLine[], story: string): string[
 
 /** Returns the text of AGENTS.md at a commit; empty if it has none. */
 export async function adviceAt(git: Git, commit: string): Promise<string> {
-  const { stdout, code } = await git.run(['cat-file', 'blob', `${commit}:${file}`], { allow: [1, 128] });
-  return code === 0 ? stdout : '';
+  return (await git.text(`${commit}:${file}`)) ?? '';
 }
 
 /** Returns a commit behind `commit` that has the notes; undefined if there is nothing to add. */

@@ -72,13 +72,17 @@ export async function runPlan(
     try {
       const env = { ...caller.runs.config.env, [runnerMark]: lock.mark };
       const git = new RepositoryGit(folder.repo, env);
-      const slots = await Slots.open(folder, git, settings, env);
-      const projection = new Projection(folder, journal);
-      await recover({ folder, journal, git, slots, lock, branch: settings.branch });
-      return await begin(
-        { folder, caller, options, journal, projection, git, slots, settings, lock },
-        signal,
-      );
+      try {
+        const slots = await Slots.open(folder, git, settings, env);
+        const projection = new Projection(folder, journal);
+        await recover({ folder, journal, git, slots, lock, branch: settings.branch });
+        return await begin(
+          { folder, caller, options, journal, projection, git, slots, settings, lock },
+          signal,
+        );
+      } finally {
+        await git.close();
+      }
     } finally {
       await journal.close();
     }

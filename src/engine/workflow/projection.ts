@@ -58,11 +58,11 @@ export class Projection {
     );
     for (const edit of edits) await this.#journal.append(edit);
     const state = edits.length > 0 ? foldPlan(this.#journal.lines, stories) : before;
-    const isTicked = await this.#tick(files, state);
-    await this.#write('prd.json', await this.#prdJson(state));
-    const progress = this.#folder.read('progress.txt') ?? '';
-    const entries = progressOf(this.#journal.lines);
-    if (entries.length > 0) await this.#write('progress.txt', withProgress(progress, entries), progress);
+    const [isTicked] = await Promise.all([
+      this.#tick(files, state),
+      this.#prdJson(state).then(text => this.#write('prd.json', text)),
+      this.#addProgress(),
+    ]);
     if (!isTicked) return { state, stories, problems };
     const ticked = this.#readFiles().files.map(({ story }) => story);
     return { state: foldPlan(this.#journal.lines, ticked), stories: ticked, problems };
@@ -107,6 +107,13 @@ export class Projection {
     // Behind the files: were it before them, a crash in between would look as if a person had taken the ticks away.
     await this.#note(Object.fromEntries(left));
     return changed.length > 0;
+  }
+
+  async #addProgress(): Promise<void> {
+    const entries = progressOf(this.#journal.lines);
+    if (entries.length === 0) return;
+    const progress = this.#folder.read('progress.txt') ?? '';
+    await this.#write('progress.txt', withProgress(progress, entries), progress);
   }
 
   async #prdJson(state: PlanState): Promise<string> {

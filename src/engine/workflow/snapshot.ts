@@ -30,27 +30,18 @@ export async function takeSnapshot(git: Git, order: SnapshotOrder): Promise<Snap
   for (let tries = 0; ; tries++) {
     await addAll(git, order);
     const tree = await git.read(['write-tree']);
-    const changes = await git.read([
-      'diff-tree',
-      '-r',
-      '--raw',
-      '--numstat',
-      '-z',
-      '--no-renames',
-      parent,
-      tree,
-    ]);
-    const { nested, ...size } = readChanges(changes);
-    if (size.files === 0) return undefined;
+    const { files, added, removed } = await git.difference(parent, tree);
+    if (files.length === 0) return undefined;
     // A repository within the work tree would become a link to a commit that nobody else has. Its files are taken instead.
+    const nested = files.filter(({ isRepository }) => isRepository).map(({ path }) => path);
     const own = nested.filter(path => lstatSync(join(git.dir, path, '.git'), { throwIfNoEntry: false }));
     if (own.length > 0 && tries < mostTries) {
       await openRepositories(git, own, aside);
       continue;
     }
     const commit = await git.commitTree(tree, [parent], message);
-    await git.run(['update-ref', ref, commit]);
-    return { commit, tree, ...size };
+    await git.setRef(ref, commit);
+    return { commit, tree, files: files.length, added, removed };
   }
 }
 
@@ -85,23 +76,4 @@ async function unborn(git: Git): Promise<string[]> {
     .split('\0')
     .filter(path => path.endsWith('/'))
     .map(path => path.slice(0, -1));
-}
-
-/** Reads raw records, `:modes objects status` and a path, and then lines added, lines removed and a path. */
-function readChanges(changes: string): { files: number; added: number; removed: number; nested: string[] } {
-  const found = { files: 0, added: 0, removed: 0, nested: [] as string[] };
-  const parts = changes.split('\0').filter(Boolean);
-  for (let index = 0; index < parts.length; index++) {
-    const [part = '', next = ''] = [parts[index], parts[index + 1]];
-    if (part.startsWith(':')) {
-      found.files++;
-      if (part.split(' ')[1] === '160000' && !part.startsWith(':160000')) found.nested.push(next);
-      index++;
-      continue;
-    }
-    const [added, removed] = part.split('\t');
-    found.added += Number(added) || 0;
-    found.removed += Number(removed) || 0;
-  }
-  return found;
 }

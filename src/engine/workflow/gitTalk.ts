@@ -1,0 +1,142 @@
+/** Processes of git that answer one question after the other: starting one for each question would take longer than the answers. */
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { TelosError } from '../errors.ts';
+
+/** Says whether the parts printed so far are a whole answer. */
+type IsWhole = (parts: readonly Buffer[], length: number) => boolean;
+
+/** In milliseconds. A process that nobody asks any more ends by itself. */
+const idleLimit = 1000;
+
+export class GitTalk {
+  readonly #start: () => ChildProcessWithoutNullStreams;
+  #child: ChildProcessWithoutNullStreams | undefined;
+  #ended: Promise<void> = Promise.resolve();
+  #said = '';
+  #last: Promise<unknown> = Promise.resolve();
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(start: () => ChildProcessWithoutNullStreams) {
+    this.#start = start;
+  }
+
+  /**
+   * Resolves with what is printed in answer. Questions are answered in the order of the calls. Throws TelosError `config` if the process
+   * ends before; the next question then starts another.
+   */
+  ask(question: string, isWhole: IsWhole): Promise<Buffer> {
+    const answered = this.#last.then(() => this.#ask(question, isWhole));
+    this.#last = answered.catch(() => undefined).then(() => this.#rest());
+    return answered;
+  }
+
+  /** Resolves when the process has answered and ended. A later question starts another. */
+  async close(): Promise<void> {
+    await this.#last;
+    clearTimeout(this.#idle);
+    if (!this.#child) return;
+    hold(this.#child, true);
+    this.#child.stdin.end();
+    await this.#ended;
+  }
+
+  /** Nothing waits for a process that waits for questions. */
+  #rest(): void {
+    const child = this.#child;
+    if (!child) return;
+    hold(child, false);
+    this.#idle = setTimeout(() => child.stdin.end(), idleLimit).unref();
+  }
+
+  #ask(question: string, isWhole: IsWhole): Promise<Buffer> {
+    clearTimeout(this.#idle);
+    const child = this.#child?.stdin.writable ? this.#child : this.#begin();
+    hold(child, true);
+    const parts: Buffer[] = [];
+    let length = 0;
+    return new Promise((done, failed) => {
+      const stop = (): void => {
+        child.stdout.off('data', onData);
+        child.off('close', onClose);
+        child.off('error', onError);
+      };
+      const onData = (part: Buffer): void => {
+        parts.push(part);
+        length += part.length;
+        if (!isWhole(parts, length)) return;
+        stop();
+        done(Buffer.concat(parts));
+      };
+      const onClose = (code: number | null): void => {
+        stop();
+        const said = this.#said.trim().split('\n').at(-1) || `it ended with ${code}`;
+        failed(new TelosError('config', `git failed: ${said.replace(/^(fatal|error): /, '')}`));
+      };
+      const onError = (error: Error): void => {
+        stop();
+        failed(error);
+      };
+      child.stdout.on('data', onData);
+      child.once('close', onClose);
+      child.once('error', onError);
+      child.stdin.write(question);
+    });
+  }
+
+  #begin(): ChildProcessWithoutNullStreams {
+    const child = this.#start();
+    this.#child = child;
+    this.#said = '';
+    child.stderr.on('data', part => {
+      this.#said = `${this.#said}${part}`.slice(-4000);
+    });
+    // It may end before it has read all of it.
+    child.stdin.on('error', () => undefined);
+    this.#ended = new Promise(done => {
+      const over = (): void => {
+        if (this.#child === child) this.#child = undefined;
+        done();
+      };
+      child.once('close', over);
+      child.once('error', over);
+    });
+    return child;
+  }
+}
+
+/** Says whether this process stays for the other one. */
+function hold(child: ChildProcessWithoutNullStreams, stays: boolean): void {
+  for (const handle of [
+    child,
+    child.stdin,
+    child.stdout,
+    child.stderr,
+  ] as unknown as readonly NodeJS.Timeout[])
+    stays ? handle.ref() : handle.unref();
+}
+
+export const isLine: IsWhole = parts => parts.at(-1)?.at(-1) === 0x0a;
+
+/** Returns whether an answer has come to the mark, which stands in a line of its own at its end. */
+export const endsWith =
+  (mark: string): IsWhole =>
+  parts => {
+    const end = Buffer.from(`${mark}\n`);
+    const tail = Buffer.concat(parts.slice(-2)).subarray(-end.length);
+    return tail.equals(end);
+  };
+
+/** An answer of `cat-file` to `contents`: a line `ID TYPE SIZE`, so many bytes and an end of line; or a line that says why not. */
+export const isContents: IsWhole = (parts, length) => {
+  const start = (parts[0]?.length ?? 0) > 300 ? parts[0] : Buffer.concat(parts);
+  const end = start?.indexOf(0x0a) ?? -1;
+  if (!start || end < 0) return false;
+  const size = sizeIn(start.toString('utf8', 0, end));
+  return size === undefined || length >= end + 1 + size + 1;
+};
+
+/** Returns the last field of a line `ID TYPE SIZE`; undefined if it is another line. */
+export function sizeIn(line: string): number | undefined {
+  const [, size] = /^[0-9a-f]{40,64} \w+ (\d+)$/.exec(line) ?? [];
+  return size === undefined ? undefined : Number(size);
+}
