@@ -154,7 +154,12 @@ export type PlanEvent =
   | { type: 'card_accepted'; digest: string; by: Actor }
   | { type: 'runner_started'; base: string; branch: string; slots: number; limits: PlanLimits; pid: number }
   | { type: 'recovered'; what: string[] }
-  | { type: 'preflight'; checks: CheckResult[]; dirtyFiles: string[]; problems: string[] }
+  | {
+      type: 'preflight';
+      checks: (CheckResult & { command?: string })[];
+      dirtyFiles: string[];
+      problems: string[];
+    }
   | {
       type: 'attempt_started';
       story: string;

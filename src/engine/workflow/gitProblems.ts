@@ -33,7 +33,7 @@ export async function problemsOf(
     return stop(`${repo} is not a work tree. Run the plan where the files are checked out.`);
   if ((await git.tip('HEAD')) === undefined)
     return stop('The repository has no commits, and a plan begins with one. Make a first commit.');
-  return [...(await stopsOf(git, branch)), ...(await notesOf(git, repo))];
+  return (await Promise.all([stopsOf(git, branch), notesOf(git, repo)])).flat();
 }
 
 const notARepository = (repo: string, said: string): string =>
@@ -60,23 +60,29 @@ async function stopsOf(git: Git, branch: string | undefined): Promise<GitProblem
 }
 
 async function notesOf(git: Git, repo: string): Promise<GitProblem[]> {
-  const top = await git.read(['rev-parse', '--show-toplevel']);
-  const texts: string[] = [];
   const setting = async (name: string): Promise<string> =>
     (await git.run(['config', '--get', name], { allow: [1] })).stdout.trim();
-  if (/^160000 /m.test(await git.read(['ls-files', '-s', '--', ':(top)'])))
+  const [places, files, head, worktreeConfig] = await Promise.all([
+    git.read(['rev-parse', '--show-toplevel', '--absolute-git-dir', '--is-shallow-repository']),
+    git.read(['ls-files', '-s', '--', ':(top)']),
+    git.run(['symbolic-ref', '--quiet', 'HEAD'], { allow: [1] }),
+    setting('extensions.worktreeConfig'),
+  ]);
+  const [top = '', gitDir = '', isShallow] = places.split('\n');
+  const texts: string[] = [];
+  if (/^160000 /m.test(files))
     texts.push(
       'The repository has submodules. Stories work on its own files; submodules stay empty in their work trees.',
     );
-  if ((await git.read(['rev-parse', '--is-shallow-repository'])) === 'true')
+  if (isShallow === 'true')
     texts.push(
       'The clone is shallow, so a merge at the end may miss commits that it needs. Get them with: git fetch --unshallow',
     );
-  if ((await git.run(['symbolic-ref', '--quiet', 'HEAD'], { allow: [1] })).code !== 0)
+  if (head.code !== 0)
     texts.push(
       'No branch is checked out, so at the end there is none to merge into; the plan keeps its own branch.',
     );
-  if ((await setting('extensions.worktreeConfig')) === 'true')
+  if (worktreeConfig === 'true')
     texts.push(
       'Settings of this work tree alone (config.worktree) do not hold in the work trees of stories.',
     );
@@ -87,7 +93,6 @@ async function notesOf(git: Git, repo: string): Promise<GitProblem[]> {
     texts.push(
       'Files are kept in Git LFS, which is not installed: stories see pointers in their place. Install git-lfs.',
     );
-  const gitDir = await git.read(['rev-parse', '--absolute-git-dir']);
   if (['MERGE_HEAD', 'rebase-merge', 'rebase-apply'].some(name => existsSync(join(gitDir, name))))
     texts.push('A merge or rebase is under way; the plan begins with the last commit and leaves it alone.');
   if (

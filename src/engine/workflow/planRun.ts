@@ -10,7 +10,7 @@ import type { AttemptParts } from './attemptScene.ts';
 import { contextFolders, projectContext } from './contextFolders.ts';
 import { contextTools } from './contextServer.ts';
 import { type Git, Git as RepositoryGit, runnerMark } from './git.ts';
-import { problemsOf } from './gitProblems.ts';
+import { type GitProblem, problemsOf } from './gitProblems.ts';
 import { take } from './inbox.ts';
 import { Journal } from './journal.ts';
 import { PlanBudget } from './planBudget.ts';
@@ -66,8 +66,9 @@ export async function runPlan(
   const { lock } = taken;
   try {
     const settings = await folder.settings();
-    const stops = (await problemsOf(folder.repo, { branch: settings.branch })).filter(({ stops }) => stops);
-    if (stops[0]) throw new TelosError('config', stops[0].text);
+    const problems = await problemsOf(folder.repo, { branch: settings.branch, env: caller.runs.config.env });
+    const stop = problems.find(({ stops }) => stops);
+    if (stop) throw new TelosError('config', stop.text);
     const journal = await Journal.open(folder.journal);
     try {
       const env = { ...caller.runs.config.env, [runnerMark]: lock.mark };
@@ -77,7 +78,7 @@ export async function runPlan(
         const projection = new Projection(folder, journal);
         await recover({ folder, journal, git, slots, lock, branch: settings.branch });
         return await begin(
-          { folder, caller, options, journal, projection, git, slots, settings, lock },
+          { folder, caller, options, journal, projection, git, slots, settings, lock, problems },
           signal,
         );
       } finally {
@@ -103,6 +104,7 @@ interface Open {
   slots: Slots;
   settings: PlanSettings;
   lock: RunnerLock;
+  problems: readonly GitProblem[];
 }
 
 async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
@@ -116,7 +118,8 @@ async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
   if (!card.isAccepted) return { kind: 'card', card };
   const flight = await preflight(
     {
-      ...{ git, slots, folder, settings, stories, base },
+      ...{ git, slots, folder, settings, stories, base, dirtyFiles: facts.dirtyFiles },
+      ...{ problems: open.problems, known: state.base === undefined ? new Map() : resultsIn(journal) },
       config: caller.runs.config,
       env: { [runnerMark]: lock.mark },
     },
@@ -138,6 +141,15 @@ async function begin(open: Open, signal: AbortSignal): Promise<PlanRunEnd> {
       ...{ why: 'It is tried once more.', by: caller.by },
     });
   return { kind: 'rest', ...(await work(open, base, limits, flight, signal)) };
+}
+
+/** Returns what the checks were like at the base when the plan last began, by their command. */
+function resultsIn({ lines }: Journal): Map<string, CheckResult> {
+  const last = lines.findLast(line => line.type === 'preflight');
+  const checks = last?.type === 'preflight' ? last.checks : [];
+  return new Map(
+    checks.flatMap(({ command, ...result }) => (command === undefined ? [] : [[command, result]])),
+  );
 }
 
 async function work(

@@ -5,7 +5,7 @@ import { hasTests } from './attemptChanges.ts';
 import { failureText } from './attemptWords.ts';
 import { type CheckPlace, namesTests, runCheck } from './checks.ts';
 import type { Git } from './git.ts';
-import { problemsOf } from './gitProblems.ts';
+import type { GitProblem } from './gitProblems.ts';
 import type { PlanFolder } from './planFolder.ts';
 import type { PlanSettings } from './planSettings.ts';
 import type { Slots } from './slots.ts';
@@ -18,6 +18,11 @@ export interface PreflightParts {
   stories: readonly Story[];
   /** The commit that the plan begins with. */
   base: string;
+  /** What was found about the repository, and the files there that no commit has. */
+  problems: readonly GitProblem[];
+  dirtyFiles: string[];
+  /** Results at that commit from an earlier run of the plan, by the command of the check. They do not run again. */
+  known: ReadonlyMap<string, CheckResult>;
   env: Readonly<Record<string, string>>;
   config: Pick<Config, 'env' | 'home'>;
 }
@@ -33,28 +38,28 @@ export interface Preflight {
   hadTests: boolean;
 }
 
-/** Runs every check on the commit that the plan begins with. Throws TelosError `config` if the slot cannot be made. */
+/** Runs every check on the commit that the plan begins with, unless its result is known. Throws TelosError `config` if the slot cannot be made. */
 export async function preflight(parts: PreflightParts, signal: AbortSignal): Promise<Preflight> {
-  const { folder, git, settings, stories, base, config } = parts;
-  const found = await problemsOf(folder.repo, { branch: settings.branch, env: config.env });
-  const stops = found.filter(({ stops }) => stops).map(({ text }) => text);
-  const problems = found.map(({ text }) => text);
-  const none = { stops, red: [], atBase: new Map(), hadTests: false };
-  if (stops.length > 0)
-    return { ...none, event: { type: 'preflight', checks: [], dirtyFiles: [], problems } };
-  const dirtyFiles = await git.dirtyFiles();
-  const { results, setup } = await resultsAt(parts, base, checksOf(settings, stories), signal);
+  const { git, settings, stories, base, dirtyFiles, known } = parts;
+  const wanted = checksOf(settings, stories);
+  const fresh = wanted.filter(({ command }) => !known.has(command));
+  const none: CommitResults = { results: new Map(), setup: [] };
+  const { results, setup } = fresh.length > 0 ? await resultsAt(parts, base, fresh, signal) : none;
+  for (const check of wanted) {
+    const result = known.get(check.command);
+    if (result) results.set(check.command, { check, result });
+  }
   const red = [...results.values()].filter(({ check, result }) => isRed(check, result, settings, stories));
   const unknown = [...results.values()].filter(({ result }) => result.exitCode === 127);
   const told = [
-    ...problems,
+    ...parts.problems.map(({ text }) => text),
     ...setup,
     ...stories.flatMap(problemsOfStory(settings)),
     ...unknown.map(
       ({ check }) => `The check "${check.name}" starts a program that is not there: ${check.command}`,
     ),
   ];
-  const checks = [...results.values()].map(({ result }) => result);
+  const checks = [...results].map(([command, { result }]) => ({ ...result, command }));
   return {
     event: { type: 'preflight', checks, dirtyFiles, problems: told },
     stops: setup,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { preflight } from '../../../src/engine/workflow/preflight.ts';
-import type { Story } from '../../../src/protocol/plan.ts';
+import type { CheckResult, Story } from '../../../src/protocol/plan.ts';
 import { PlanRepo } from '../../fakes/planRepo.ts';
 
 describe('preflight', () => {
@@ -13,6 +13,7 @@ describe('preflight', () => {
     stories: readonly Partial<Story>[],
     more: Parameters<typeof PlanRepo.make>[1] = {},
     files = {},
+    known: ReadonlyMap<string, CheckResult> = new Map(),
   ) {
     plan = await PlanRepo.make(stories, more, files);
     writeFileSync(join(plan.repo, 'src/mine.js'), 'mine');
@@ -25,7 +26,8 @@ describe('preflight', () => {
       base,
       stories: plan.state.stories.map(({ story }) => story),
     };
-    return preflight({ ...parts, env: {}, config: plan.config }, new AbortController().signal);
+    const around = { problems: [], dirtyFiles: await git.dirtyFiles(), env: {}, config: plan.config };
+    return preflight({ ...parts, ...around, known }, new AbortController().signal);
   }
   const check = (name: string, command: string, more = {}) => ({ name, command, ...more });
 
@@ -80,8 +82,17 @@ describe('preflight', () => {
     assert.deepEqual(seen.event.checks, []);
   });
 
-  it('does not begin where git cannot', async () => {
-    const seen = await look([{}], { branch: 'main' });
-    assert.match(seen.stops.join('\n'), /main is checked out/);
+  it('runs no check whose result is known from when the plan began', async () => {
+    const [old, fresh] = [check('old', 'echo again > ../again.txt'), check('new', 'test -f src/add.js')];
+    const known = new Map([[old.command, { name: 'old', exitCode: 7, ms: 1, output: 'so it was' }]]);
+    const seen = await look([{ checks: [old, fresh] }], {}, {}, known);
+    assert.deepEqual(
+      [old, fresh].map(({ command }) => seen.atBase.get(command)?.exitCode),
+      [7, 0],
+    );
+    assert.deepEqual(
+      new Set(seen.event.checks.map(({ command }) => command)),
+      new Set([old.command, fresh.command]),
+    );
   });
 });
