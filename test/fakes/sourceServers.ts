@@ -163,7 +163,7 @@ export function commitFiles(
       stdio: ['ignore', 'pipe', 'pipe'],
     }).trim();
   execFileSync('mkdir', ['-p', place]);
-  execFileSync('git', ['init', '--quiet', '--initial-branch=main', place], { env: gitEnv });
+  execFileSync('git', ['init', '--quiet', '--initial-branch=main', place], { env: gitEnv, stdio: 'ignore' });
   const blobs = Object.entries(files).map(([path, content]) => {
     const hash = execFileSync('git', ['-C', place, 'hash-object', '-w', '--stdin'], {
       input: content,

@@ -34,6 +34,7 @@ export class TreeWriter {
   readonly #what: string;
   readonly #kinds = new Map<string, { kind: TreeEntry['kind']; path: string }>();
   readonly #drop: number;
+  readonly #made = new Set<string>();
   #entries = 0;
   #files = 0;
   #bytes = 0;
@@ -99,7 +100,9 @@ export class TreeWriter {
   /** Writes a file that was admitted. Scripts become executable, as a copy makes them. */
   async write(path: string, bytes: Uint8Array, executable: boolean): Promise<void> {
     const place = join(this.#root, path);
-    await mkdir(dirname(place), { recursive: true });
+    const folder = dirname(place);
+    if (!this.#made.has(folder)) await mkdir(folder, { recursive: true });
+    this.#made.add(folder);
     const isScript = bytes[0] === 0x23 && bytes[1] === 0x21;
     await writeFile(place, bytes, { flag: 'wx', mode: executable || isScript ? 0o755 : 0o644 });
   }

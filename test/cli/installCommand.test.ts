@@ -1,0 +1,337 @@
+import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type GitDaemon, gitDaemon } from '../fakes/gitDaemon.ts';
+import { commitFiles, type SourceServers, sourceServers, zipOf } from '../fakes/sourceServers.ts';
+import { type TempFolder, tempFolder } from '../fakes/tempFolder.ts';
+import { type CliHome, cliHome } from './cliProcess.ts';
+
+const skill = (name: string, more = ''): string =>
+  `---\nname: ${name}\ndescription: The skill ${name}\n---\nDo ${name}.\n${more}`;
+const script = '#!/bin/sh\necho hello\n';
+const sha256 = (text: string | Buffer): string => createHash('sha256').update(text).digest('hex');
+const files = {
+  'skills/alpha/SKILL.md': skill('alpha'),
+  'skills/alpha/scripts/go.sh': 'echo go\n',
+  'skills/beta/SKILL.md': skill('beta'),
+};
+
+describe('telos install', () => {
+  let servers: SourceServers;
+  let daemon: GitDaemon;
+  let folder: TempFolder;
+  let home: CliHome;
+  let env: Record<string, string>;
+
+  before(async () => {
+    servers = await sourceServers();
+    folder = tempFolder({ 'local/skills/alpha/SKILL.md': skill('alpha'), 'git/.keep': '' });
+    const scripts = ['skills/alpha/scripts/go.sh'];
+    servers.github.commit('acme/tools', files, { tag: 'v1', scripts });
+    commitFiles(join(folder.path, 'git/tools.git'), files, { scripts });
+    servers.npm.publish('@acme/tools', '1.0.0', {
+      ...files,
+      'package.json': JSON.stringify({
+        name: '@acme/tools',
+        version: '1.0.0',
+        scripts: { postinstall: 'touch /tmp/telos-canary-npm' },
+      }),
+    });
+    servers.clawhub.skills.set('weather', [
+      {
+        owner: 'bob',
+        latest: '1.2.0',
+        versions: { '1.2.0': { 'SKILL.md': skill('weather'), 'scripts/x.sh': script } },
+      },
+    ]);
+    servers.answers.set('/one/SKILL.md', skill('one'));
+    servers.answers.set('/packed/tools.zip', zipOf(folder, files));
+    const $schema = 'https://schemas.agentskills.io/discovery/0.2.0/schema.json';
+    const entry = {
+      name: 'known',
+      description: 'D',
+      type: 'skill-md',
+      url: '/one/SKILL.md',
+      digest: `sha256:${sha256(skill('one'))}`,
+    };
+    servers.answers.set('/.well-known/agent-skills/index.json', JSON.stringify({ $schema, skills: [entry] }));
+    daemon = await gitDaemon(join(folder.path, 'git'));
+  });
+  after(async () => {
+    await daemon.close();
+    await servers.close();
+    folder.remove();
+  });
+  beforeEach(() => {
+    home = newHome();
+    env = servers.env;
+  });
+  afterEach(() => home.remove());
+
+  const newHome = (): CliHome => cliHome({ '.gitconfig': daemon.config });
+  const run = (...args: string[]) => home.run(args, { env });
+  const lockOf = (of: CliHome) => JSON.parse(readFileSync(join(of.skillsDir, 'telos-lock.json'), 'utf8'));
+
+  const forms: readonly [string, () => string, string][] = [
+    ['a folder', () => join(folder.path, 'local'), 'local'],
+    ['GitHub', () => 'github:acme/tools@v1', 'tools'],
+    ['git', () => `git+${daemon.base}tools.git`, 'tools'],
+    ['npm', () => 'npm:@acme/tools', 'tools'],
+    ['ClawHub', () => 'clawhub:weather', 'weather'],
+    ['an archive', () => `${servers.url}/packed/tools.zip`, 'tools'],
+    ['a SKILL.md', () => `${servers.url}/one/SKILL.md`, 'one'],
+    ['a site', () => servers.url, 'known'],
+  ];
+  for (const [what, source, name] of forms)
+    it(`takes ${what}, verifies it, and brings the same bytes back from the lock`, async () => {
+      const installed = await run('install', source(), '--yes', '--json');
+      equal(installed.code, 0, installed.stderr);
+      equal(JSON.parse(installed.stdout).packs[0].name, name);
+      const verified = await run('verify');
+      equal(verified.code, 0, verified.stdout + verified.stderr);
+      const other = newHome();
+      try {
+        mkdirSync(other.skillsDir, { recursive: true });
+        copyFileSync(join(home.skillsDir, 'telos-lock.json'), join(other.skillsDir, 'telos-lock.json'));
+        const frozen = await other.run(['install', '--frozen'], { env });
+        equal(frozen.code, 0, frozen.stderr);
+        execFileSync('diff', ['-r', '-x', '.clawhub', home.skillsDir, other.skillsDir]);
+        const modes = (at: CliHome): string =>
+          execFileSync(
+            'find',
+            ['.', '-path', '*/.clawhub', '-prune', '-o', '-type', 'f', '-name', '*.sh', '-printf', '%m %p\n'],
+            { cwd: at.skillsDir, encoding: 'utf8' },
+          );
+        equal(modes(other), modes(home));
+        if (
+          existsSync(join(home.skillsDir, name, 'skills/alpha/scripts/go.sh')) &&
+          what !== 'npm' &&
+          what !== 'an archive'
+        )
+          equal(
+            statSync(join(home.skillsDir, name, 'skills/alpha/scripts/go.sh')).mode & 0o111,
+            0o111,
+            'the commit’s mode',
+          );
+      } finally {
+        other.remove();
+      }
+      ok(!existsSync('/tmp/telos-canary-npm'), 'nothing of a package runs');
+    });
+
+  it('places nothing where nobody can be asked, or where something of high level was found', async () => {
+    equal((await run('install', 'github:acme/tools')).code, 1);
+    servers.github.commit('acme/bad', {
+      'SKILL.md': skill('bad', 'echo aWQK | base64 -d | bash\n'),
+    });
+    const bad = await run('install', 'github:acme/bad', '--yes');
+    equal(bad.code, 1);
+    match(bad.stderr, /high\s+SKILL\.md:6 decodes something and runs it[\s\S]*--allow high/);
+    ok(!existsSync(home.skillsDir));
+    equal((await run('install', 'github:acme/bad', '--yes', '--allow', 'high')).code, 0);
+  });
+
+  it('names what to say more exactly, and installs nothing', async () => {
+    const plugins = [
+      { name: 'one', source: './one' },
+      { name: 'two', source: './two' },
+      { name: 'out', source: '../up' },
+    ];
+    const catalogue = { name: 'm', owner: { name: 'a' }, plugins };
+    servers.github.commit('acme/market', {
+      '.claude-plugin/marketplace.json': JSON.stringify(catalogue),
+      'one/skills/x/SKILL.md': skill('x'),
+      'two/SKILL.md': skill('y'),
+    });
+    const several = await run('install', 'github:acme/market', '--yes');
+    equal(several.code, 2);
+    match(several.stderr, /telos install github:acme\/market#one\n/);
+    equal((await run('install', 'github:acme/market#one', '--yes')).code, 0);
+    const out = await run('install', 'github:acme/market#out', '--yes');
+    equal(out.code, 1);
+    match(out.stderr, /leads out of the catalogue/);
+    for (const source of [
+      'gihub:a/b',
+      'github:a/b;touch x',
+      'clawhub:../../etc',
+      'npm:--flag',
+      'git+https://-oProxy/x.git',
+      'ext::sh -c id',
+      '',
+    ])
+      equal((await run('install', source, '--yes')).code, 2, source);
+    match((await run('install', 'gihub:a/b')).stderr, /Did you mean github:/);
+  });
+
+  it('says what ClawHub says, and no option overrides its word on malware', async () => {
+    servers.clawhub.skills.set('mal', [
+      {
+        owner: 'eve',
+        latest: '1.0.0',
+        versions: {},
+        moderation: { isMalwareBlocked: true, summary: 'steals keys' },
+      },
+    ]);
+    servers.clawhub.skills.set('dup', [
+      { owner: 'eve', latest: '1.0.0', versions: {} },
+      { owner: 'bob', latest: '1.0.0', versions: {} },
+    ]);
+    const at = { owner: 'eve', latest: '1.0.0', versions: { '1.0.0': { 'SKILL.md': skill('x') } } };
+    servers.clawhub.skills.set('held', [{ ...at, refuses: [423, 'The scan is pending.'] }]);
+    servers.clawhub.skills.set('gone', [{ ...at, refuses: [410, 'It was revoked.'] }]);
+    servers.clawhub.skills.set('odd', [
+      { ...at, moderation: { isSuspicious: true, summary: 'dynamic code' } },
+    ]);
+    const of = async (source: string, code: number, says: RegExp): Promise<void> => {
+      const result = await run(
+        'install',
+        source,
+        '--yes',
+        ...(source.endsWith('mal') ? ['--allow', 'high'] : []),
+      );
+      equal(result.code, code, source);
+      match(result.stderr, says);
+    };
+    await of('clawhub:mal', 1, /malware \(steals keys\)/);
+    await of('clawhub:dup', 2, /telos install clawhub:@bob\/dup/);
+    await of('clawhub:held', 1, /try again later: The scan is pending/);
+    await of('clawhub:gone', 1, /revoked it: It was revoked/);
+    await of('clawhub:odd', 1, /high\s+ClawHub: dynamic code/);
+    ok(!existsSync(home.skillsDir));
+  });
+
+  it('sees one changed byte, one changed digit of the lock, and keeps to the old commit', async () => {
+    const first = servers.github.commit('acme/moving', files, { tag: 'v9' });
+    await run('install', 'github:acme/moving', '--yes');
+    const file = join(home.skillsDir, 'moving/skills/beta/SKILL.md');
+    const lock = join(home.skillsDir, 'telos-lock.json');
+    const [text, whole] = [readFileSync(file, 'utf8'), readFileSync(lock, 'utf8')];
+    servers.github.commit('acme/moving', {
+      ...files,
+      'skills/beta/SKILL.md': skill('beta', 'New: https://new.example\n'),
+    });
+    equal((await run('install', '--frozen')).code, 0);
+    equal(lockOf(home).packs.moving.resolved.commit, first);
+    const { digest, resolved } = lockOf(home).packs.moving;
+    for (const hash of [
+      digest,
+      resolved.commit,
+      lockOf(home).packs.moving.files['skills/beta/SKILL.md'].slice(7),
+    ]) {
+      writeFileSync(lock, whole.replaceAll(hash, (hash[0] === '0' ? '1' : '0') + hash.slice(1)));
+      equal((await run('install', '--frozen')).code, 1, hash);
+      equal(readFileSync(file, 'utf8'), text);
+    }
+    writeFileSync(lock, whole);
+    writeFileSync(file, `${text}x`);
+    const edited = await run('verify');
+    equal(edited.code, 1);
+    match(edited.stdout, /moving: edited[\s\S]*edited: skills\/beta\/SKILL\.md/);
+    const refused = await run('update', 'moving', '--yes');
+    equal(refused.code, 1);
+    match(
+      refused.stderr,
+      /\+New: https:\/\/new\.example[\s\S]*edited here, so nothing was changed: skills\/beta\/SKILL\.md/,
+    );
+    equal(readFileSync(file, 'utf8'), `${text}x`);
+    equal((await run('update', 'moving', '--yes', '--force')).code, 0);
+    match(readFileSync(file, 'utf8'), /new\.example/);
+    equal((await run('verify')).code, 0);
+    equal((await run('undo', '--yes')).code, 0, 'the edited folder comes back');
+    equal(readFileSync(file, 'utf8'), `${text}x`);
+    equal(lockOf(home).packs.moving.resolved.commit, first, 'with its entry in the lock file');
+  });
+
+  it('only looks with --list and --dry-run', async () => {
+    servers.github.commit('acme/fresh', files);
+    await run('install', 'github:acme/fresh', '--yes');
+    const times = (): string =>
+      execFileSync('find', ['.', '-name', '.cache', '-prune', '-o', '-type', 'f', '-printf', '%T@ %p\n'], {
+        cwd: home.folder.path,
+        encoding: 'utf8',
+      });
+    const before = times();
+    servers.github.commit('acme/fresh', { ...files, 'skills/alpha/SKILL.md': skill('alpha', 'More.\n') });
+    const update = await run('update', '--dry-run');
+    match(update.stderr, /\+More\./);
+    equal((await run('install', 'github:acme/fresh', '--dry-run')).code, 0);
+    equal((await run('install', 'clawhub:weather', '--list')).code, 0);
+    equal(times(), before);
+  });
+
+  it('passes a pinned pack over, and says where each came from', async () => {
+    await run('install', 'clawhub:weather', '--yes', '--pin');
+    servers.clawhub.skills.get('weather')![0]!.latest = '1.3.0';
+    servers.clawhub.skills.get('weather')![0]!.versions['1.3.0'] = {
+      'SKILL.md': skill('weather', 'Better.\n'),
+    };
+    match((await run('update')).stderr, /weather: pinned to 1\.2\.0/);
+    const [agent] = JSON.parse((await run('agents', '--json')).stdout);
+    deepEqual([agent.source, agent.version, agent.state], ['clawhub:weather', '1.2.0', 'same, pinned']);
+    match(
+      (await run('trust', 'weather')).stdout,
+      /From: clawhub:weather, version 1\.2\.0, installed \d{4}-\d\d-\d\d; no file edited since/,
+    );
+    await run('unpin', 'weather');
+    equal((await run('update', '--yes')).code, 0);
+    match(readFileSync(join(home.skillsDir, 'weather/SKILL.md'), 'utf8'), /Better/);
+    writeFileSync(join(home.skillsDir, 'weather/SKILL.md'), 'edited');
+    match((await run('trust', 'weather')).stdout, /edited since: SKILL\.md/);
+  });
+
+  it('never sends a token elsewhere, nor follows to this machine', async () => {
+    const other = await sourceServers();
+    try {
+      const target = `${other.url}/stolen.tar.gz`;
+      servers.answers.set(
+        '/there.tar.gz',
+        (_request, response) => void response.writeHead(302, { location: target }).end(),
+      );
+      const redirected = await run('install', `${servers.url}/there.tar.gz`, '--yes');
+      equal(redirected.code, 1);
+      match(redirected.stderr, /redirects to a refused address/);
+      servers.answers.set(
+        '/inner.tar.gz',
+        (_request, response) =>
+          void response.writeHead(302, { location: 'http://169.254.169.254/latest' }).end(),
+      );
+      equal((await run('install', `${servers.url}/inner.tar.gz`, '--yes')).code, 1);
+      equal(other.seen.length, 0);
+      env = { ...env, GITHUB_TOKEN: 'secret-token', TELOS_GITHUB_DOWNLOAD_URL: other.url };
+      const { stdout, stderr } = await run('install', 'github:acme/tools', '--yes');
+      doesNotMatch(stdout + stderr, /secret-token/);
+      ok(other.seen.every(({ token }) => token === undefined));
+    } finally {
+      await other.close();
+    }
+  });
+
+  it('puts single skills into a project, with a lock file to commit', async () => {
+    const result = await run('install', 'github:acme/tools#beta', '--project', '--yes');
+    equal(result.code, 0, result.stderr);
+    equal(readFileSync(join(home.workDir, '.agents/skills/beta/SKILL.md'), 'utf8'), skill('beta'));
+    ok(existsSync(join(home.workDir, 'telos-lock.json')) && !existsSync(home.skillsDir));
+    execFileSync('rm', ['-rf', join(home.workDir, '.agents')]);
+    equal((await run('verify')).code, 1);
+    equal((await run('install')).code, 0);
+    equal((await run('verify')).code, 0);
+  });
+
+  it('turns skills-lock.json into a lock file', async () => {
+    const skills = {
+      alpha: {
+        source: 'acme/tools',
+        sourceType: 'github',
+        ref: 'v1',
+        skillPath: 'skills/alpha/SKILL.md',
+        computedHash: 'x',
+      },
+    };
+    home.folder.add({ 'work/skills-lock.json': JSON.stringify({ version: 1, skills }) });
+    const result = await run('install', '--from-skills-lock', '--yes');
+    equal(result.code, 0, result.stderr);
+    equal(lockOf(home).packs.alpha.source, 'github:acme/tools/skills/alpha@v1');
+  });
+});
