@@ -12,6 +12,7 @@ import {
   twoWindows,
 } from './kinds/durable.ts';
 import { agentConfig, race, toolCall, twoRuns } from './kinds/files.ts';
+import { install, killedInstall, uninstallCommand } from './kinds/installs.ts';
 import { mcpOauth, mcpServer } from './kinds/mcp.ts';
 import { mcpJson, mcpServers } from './kinds/mcpConfigs.ts';
 import { obeyingModel } from './kinds/obeyingModel.ts';
@@ -49,7 +50,7 @@ export function executeFor({ area, input }: CaseInput): Execute | undefined {
 }
 
 /** They wait for a part of the product. */
-const waiting: ReadonlySet<string> = new Set(['install', 'workflow', 'discord']);
+const waiting: ReadonlySet<string> = new Set(['workflow', 'discord']);
 
 function byShape(input: CaseInput['input']): Execute | undefined {
   const has = (...names: string[]): boolean => names.every(name => input[name] !== undefined);
@@ -61,6 +62,9 @@ function byShape(input: CaseInput['input']): Execute | undefined {
 }
 
 const kinds: Readonly<Record<string, Execute>> = {
+  install,
+  kill_during_install: killedInstall,
+  'install cli': uninstallCommand,
   tool_call: toolCall,
   agent_config: agentConfig,
   race,

@@ -16,7 +16,7 @@ import {
   type Listing,
   listFolder,
 } from '../files/folderRecord.ts';
-import { readSettings } from '../files/settingsFile.ts';
+import { parseToml, readSettings } from '../files/settingsFile.ts';
 import { exists, identityOf, recoverFolders } from '../files/swapFolder.ts';
 import { readAgentToml } from './agent.ts';
 import { type AgentEntry, readAgentsToml } from './agentsToml.ts';
@@ -89,7 +89,7 @@ export async function planInstall(
     );
   }
   if (!(await isPack(folder))) throw noPack(source);
-  const name = as ?? ownName;
+  const name = as ?? (isNameEmpty(folder) ? '' : ownName);
   const ofFolder = name === basename(folder) ? 'of the folder' : 'in its agent.toml';
   checkPackName(name, as === undefined ? ofFolder : 'as given');
   const { target, older } = installPlace(name, config);
@@ -110,6 +110,12 @@ export async function planInstall(
     skillCount: skillCountOf(folder),
     token: tokenOf(facts, contents),
   };
+}
+
+/** Discovery passes an empty name over; an install must not choose another one than the author wrote. */
+function isNameEmpty(folder: string): boolean {
+  const file = join(folder, 'agent.toml');
+  return exists(file) && parseToml(readSettings(file))['name'] === '';
 }
 
 /** A foreign skill works in the current folder, unless the person has already chosen a folder for it. */

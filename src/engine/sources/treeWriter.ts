@@ -112,8 +112,10 @@ export class TreeWriter {
     for (const { path, target } of this.#links)
       if (leadsOut(path, target))
         throw this.refused(path, `is a link that leads out of it, to ${shown(target)}`);
-    if (this.#files === 0)
-      throw new TelosError('pack', `${this.#what} holds no files. Nothing was installed.`);
+    if (this.#files > 0) return;
+    const others = this.leftOut.slice(0, 5).map(shown).join(', ');
+    const only = others === '' ? '' : `, only what is left out: ${others}`;
+    throw new TelosError('pack', `${this.#what} holds no files${only}. Nothing was installed.`);
   }
 
   refused(path: string, why: string): TelosError {
