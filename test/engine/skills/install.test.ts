@@ -49,7 +49,7 @@ describe('installPack', () => {
     assert.equal(summary, "Installed agent 'gmail' with 2 skills");
     assert.equal(readFileSync(skills('gmail/mcp.json'), 'utf8'), '{}');
     assert.equal(readFileSync(skills('gmail/skills/check/SKILL.md'), 'utf8'), skill);
-    assert.deepEqual(readdirSync(skills()), ['gmail']);
+    assert.deepEqual(readdirSync(skills()), ['gmail', 'telos-lock.json']);
   });
 
   it('makes scripts executable, and nothing else', async () => {
@@ -88,7 +88,7 @@ describe('installPack', () => {
     assert.deepEqual(readdirSync(skills('p/skills')), ['new']);
     assert.ok(lstatSync(skills('q')).isDirectory());
     assert.ok(existsSync(join(folder.path, 'mine/skills/old/SKILL.md')));
-    assert.deepEqual(readdirSync(skills()), ['p', 'q']);
+    assert.deepEqual(readdirSync(skills()), ['p', 'q', 'telos-lock.json']);
   });
 
   it('keeps the earlier version when the new one cannot be copied', async () => {
@@ -310,7 +310,7 @@ describe('installPack', () => {
       assert.equal((await plan('src', 'daily notes')).replaces?.isSame, true);
       assert.equal((await install('bare', 'second')).summary, "Installed agent 'second' with 1 skills");
       await assert.rejects(install('odd', 'third'), /cannot change safely/);
-      assert.deepEqual(readdirSync(skills()), ['daily notes', 'second']);
+      assert.deepEqual(readdirSync(skills()), ['daily notes', 'second', 'telos-lock.json']);
     });
 
     it('takes no hostile name', async () => {
@@ -342,7 +342,7 @@ describe('installPack', () => {
       folder.add({ 'home/.skills/p/mine': 'mine' });
       const ended = await Promise.allSettled(names.map(name => install(`${name}/p`)));
       assert.ok(ended.some(({ status }) => status === 'fulfilled'));
-      assert.deepEqual(readdirSync(skills()), ['p']);
+      assert.deepEqual(readdirSync(skills()), ['p', 'telos-lock.json']);
       const records = await new ReplacedFolders(config()).list();
       const kept = records.flatMap(({ kept }) => (kept ? readdirSync(kept) : []));
       assert.ok(kept.includes('mine'), kept.join());

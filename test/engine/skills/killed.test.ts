@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { contentsOf } from '../../../src/engine/files/folderRecord.ts';
+import { verifyPacks } from '../../../src/engine/sources/locked.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { type TempFolder, tempFolder } from '../../fakes/tempFolder.ts';
 import { treeOf } from './treeOf.ts';
@@ -86,13 +87,20 @@ describe('a process that is killed while it', function () {
   };
 
   const leftovers = (): string[] => [
-    ...readdirSync(join(folder.path, 'home/.skills')).filter(name => name !== 'p'),
+    // A lock file that was being written lies beside itself for an hour.
+    ...readdirSync(join(folder.path, 'home/.skills')).filter(
+      name => name !== 'p' && !name.startsWith('.telos-lock.json.') && name !== 'telos-lock.json',
+    ),
     ...(existsSync(join(folder.path, 'home/.local/share/telos/replacing'))
       ? readdirSync(join(folder.path, 'home/.local/share/telos/replacing')).filter(
           name => !name.startsWith('.'),
         )
       : []),
   ];
+
+  /** Folder and lock file agree, whenever it was killed. */
+  const locked = async (): Promise<string[]> =>
+    (await verifyPacks({ config: open().config })).map(({ name, state }) => `${name}: ${state}`);
 
   it('installs over another agent', async () => {
     const fresh = await contentsOf(join(folder.path, 'p'));
@@ -106,11 +114,13 @@ describe('a process that is killed while it', function () {
       if (treeOf(target()) === old) {
         outcomes.add('old');
         assert.equal(record, undefined, place);
+        assert.deepEqual(await locked(), [], place);
         return;
       }
       outcomes.add('new');
       const now = await contentsOf(target());
       assert.deepEqual(Object.keys(now ?? {}), Object.keys(fresh ?? {}), place);
+      assert.deepEqual(await locked(), ['p: same'], place);
       await telos.undoFolder(record!.id);
       assert.equal(treeOf(target()), old, place);
     });
