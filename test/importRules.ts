@@ -12,7 +12,7 @@ export const floors: readonly (readonly string[])[] = [
   ['src/engine/records/', 'src/engine/scan/', 'src/engine/tools/'],
   ['src/engine/changes/', 'src/engine/mcp/', 'src/engine/providers/', 'src/engine/skills/'],
   ['src/engine/policy/', 'src/engine/routing/'],
-  ['src/engine/run/', 'src/engine/sources/', 'src/engine/doctor.ts'],
+  ['src/engine/export/', 'src/engine/run/', 'src/engine/sources/', 'src/engine/doctor.ts'],
   ['src/engine/telos.ts', 'src/engine/workflow/'],
   ['src/cli/', 'src/discord/', 'src/extension/', 'src/library.ts'],
 ];

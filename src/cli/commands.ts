@@ -230,6 +230,31 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
         (await locks()).searchCommand(words, options, terminal),
     },
     {
+      name: 'export',
+      description: 'write agents for Claude Code, VS Code, Copilot and others',
+      arguments: [new Argument('[agents...]')],
+      options: [
+        new Option('--to <folder>', 'where'),
+        new Option('--as <form>', 'what for; plugin is for all hosts').choices([
+          'plugin',
+          'vscode',
+          'skills',
+          'well-known',
+        ]),
+        new Option('--marketplace <name>', 'with a catalogue of that name'),
+        new Option('--mend', 'mend copies of skills that other hosts would refuse'),
+        new Option('--link <workspace>', 'link the skills into .agents and .claude of that folder'),
+        new Option('--unlink <workspace>', 'take these links back'),
+        json('what was written, as JSON'),
+      ],
+      run: async ({ words: [agents], options, terminal }) =>
+        (await import('./exportCommand.ts')).exportCommand(
+          agents.split(/\s+/).filter(Boolean),
+          options,
+          terminal,
+        ),
+    },
+    {
       name: 'uninstall',
       description: 'remove an installed agent; telos undo brings it back',
       arguments: [agentArgument],

@@ -162,9 +162,13 @@ export function agentOf(
   };
 }
 
-/** Returns `<packDir>/mcp.json` if it exists and may be read. */
+/**
+ * Returns `<packDir>/mcp.json` if it exists and may be read. In a folder that Telos has exported, what other hosts cannot read, such as
+ * variables, stands in a file of its own.
+ */
 function ownMcpConfig(packDir: string, limit?: ProjectLimit): Pick<AgentFields, 'mcpConfig'> {
-  const mcpConfig = join(packDir, 'mcp.json');
+  const exported = join(packDir, exportedFolder, 'mcp.json');
+  const mcpConfig = existsSync(exported) ? exported : join(packDir, 'mcp.json');
   return { mcpConfig: existsSync(mcpConfig) && limit?.refuses(mcpConfig) !== true ? mcpConfig : undefined };
 }
 
@@ -225,8 +229,11 @@ export function isTelosPack(packDir: string): boolean {
   return names.includes('skills') && names.some(name => name !== 'skills' && !tellsPeople.test(name));
 }
 
+/** Folder of what only Telos reads in an exported agent, by the name under which VS Code knows the extension. */
+export const exportedFolder = 'telos.telos';
+
 const tellsPeople =
-  /^(\..*|_meta\.json|__pycache__|node_modules|(readme|licen[cs]e|copying|notice|changelog|contributing|security|authors|third_party_notices|code_of_conduct)\b.*)$/i;
+  /^(\..*|_meta\.json|plugin\.json|__pycache__|node_modules|(readme|licen[cs]e|copying|notice|changelog|contributing|security|authors|third_party_notices|code_of_conduct)\b.*)$/i;
 
 function namesIn(folder: string): string[] {
   try {

@@ -1,0 +1,117 @@
+/** Implements `telos export`: writes agents for other hosts. */
+import { join, resolve } from 'node:path';
+import { type ExportedAgent, type ExportForm, exportAgents } from '../engine/export/exportAgents.ts';
+import { linkSkills, unlinkSkills } from '../engine/export/linkSkills.ts';
+import { discoverAgents } from '../engine/skills/discover.ts';
+import { counted } from '../protocol/text.ts';
+import { type ConfigOptions, configFor } from './cliConfig.ts';
+import type { Terminal } from './terminal.ts';
+import { errorText, exactText, terminalJson } from './terminalText.ts';
+
+export interface ExportCommandOptions extends ConfigOptions {
+  to?: string;
+  as?: ExportForm;
+  marketplace?: string;
+  mend?: boolean;
+  link?: string;
+  unlink?: string;
+  json?: boolean;
+}
+
+/** Returns the exit code: 1 if something cannot be exported, 2 if an agent does not exist or the call says too little. */
+export async function exportCommand(
+  names: readonly string[],
+  options: ExportCommandOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const config = configFor(options, terminal);
+  if (!config) return 2;
+  if (options.unlink !== undefined) return unlink(resolve(config.cwd, options.unlink), options, terminal);
+  const known = discoverAgents(config);
+  const missing = names.filter(name => !known.some(agent => agent.name === name));
+  if (missing.length > 0 || names.length === 0 || options.to === undefined) {
+    terminal.say(
+      missing.length > 0
+        ? `There is no agent called ${missing.map(name => `'${exactText(name)}'`).join(', ')}. \`telos agents\` lists the agents.`
+        : 'Say which agents and where: telos export <agent...> --to <folder>.',
+    );
+    return 2;
+  }
+  const { as = options.link === undefined ? 'plugin' : 'skills', mend = false, marketplace } = options;
+  if ((options.link !== undefined && as !== 'skills') || (marketplace !== undefined && as !== 'plugin')) {
+    terminal.say('--link goes with --as skills, and --marketplace with --as plugin.');
+    return 2;
+  }
+  const to = resolve(config.cwd, options.to);
+  try {
+    const agents = known.filter(({ name }) => names.includes(name));
+    const exported = await exportAgents(agents, { to, as, mend, marketplace });
+    const linked =
+      options.link === undefined
+        ? undefined
+        : await linkSkills(join(to, 'skills'), resolve(config.cwd, options.link));
+    if (options.json)
+      terminal.out(`${terminalJson({ to, as, agents: exported, ...(linked && { linked }) })}\n`);
+    else print(exported, { to, as, marketplace }, terminal);
+    for (const { path, as: way } of options.json ? [] : (linked ?? []))
+      terminal.out(`${way === 'link' ? 'Linked' : 'Copied'} ${exactText(path)}\n`);
+    return 0;
+  } catch (error) {
+    terminal.say(errorText(error));
+    return 1;
+  }
+}
+
+async function unlink(
+  workspace: string,
+  { json }: ExportCommandOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const result = await unlinkSkills(workspace);
+  if (json) terminal.out(`${terminalJson(result)}\n`);
+  else {
+    for (const path of result.removed) terminal.out(`Removed ${exactText(path)}\n`);
+    for (const path of result.kept) terminal.say(`${exactText(path)} was changed since and stays.`);
+    if (result.removed.length + result.kept.length === 0) terminal.say('Nothing there was linked by Telos.');
+  }
+  return 0;
+}
+
+function print(
+  exported: readonly ExportedAgent[],
+  { to, as, marketplace }: { to: string; as: ExportForm; marketplace: string | undefined },
+  terminal: Terminal,
+): void {
+  for (const { agent, folder, skills, servers, notes, scan } of exported) {
+    terminal.out(
+      `${exactText(`${agent}: ${counted(skills.length, 'skill')}, ${counted(servers.length, 'MCP server')} in ${folder}`)}\n`,
+    );
+    for (const note of notes) terminal.out(`  ${exactText(note)}\n`);
+    terminal.out(
+      `  Looked into ${scan.read} of ${counted(scan.of, 'file')}: ${scan.high} high, ${scan.medium} medium, ${scan.low} low.\n`,
+    );
+  }
+  const first = exported[0];
+  if (first) for (const line of ways(first, to, as, marketplace)) terminal.say(exactText(line));
+}
+
+/** Returns how each host takes what was written, a line each. */
+function ways({ agent, folder }: ExportedAgent, to: string, as: ExportForm, marketplace?: string): string[] {
+  switch (as) {
+    case 'plugin':
+      return [
+        marketplace === undefined
+          ? `Claude Code: claude --plugin-dir ${folder}`
+          : `Claude Code: claude plugin marketplace add ${to} && claude plugin install ${agent}@${marketplace}`,
+        `VS Code: "chat.pluginLocations": { ${JSON.stringify(folder)}: true }`,
+        `skills: npx skills add ${folder}`,
+        `Telos: telos install ${folder}`,
+      ];
+    case 'vscode':
+      return [`VS Code: cd ${folder} && npx @vscode/vsce package && code --install-extension *.vsix`];
+    case 'skills':
+      return [`skills: npx skills add ${to}`];
+    case 'well-known':
+      return [`Put ${to} at the root of a web site; then: telos install https://<site>`];
+  }
+}

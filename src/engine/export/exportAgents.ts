@@ -1,0 +1,187 @@
+/** Writes agents as folders that other hosts install: the portable plugin, a VS Code extension, bare skills, a well-known site. */
+import { createHash, randomUUID } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { TelosError } from '../errors.ts';
+import { writeNew } from '../files/atomicWrite.ts';
+import { temporaryPrefix } from '../files/globPattern.ts';
+import type { Agent } from '../skills/agent.ts';
+import { type AgentFiles, agentFiles } from './agentFiles.ts';
+import { type FileToPack, tarGz } from './archive.ts';
+import { marketplaceText, packageOf, pluginFiles, pluginNameProblem } from './manifests.ts';
+
+export type ExportForm = 'plugin' | 'vscode' | 'skills' | 'well-known';
+
+export interface ExportOptions {
+  /** Absolute. */
+  to: string;
+  as: ExportForm;
+  /** Mends copies of skills that other hosts would refuse. */
+  mend?: boolean;
+  /** Name of a catalogue that is written beside the agents. Only for plugins. */
+  marketplace?: string | undefined;
+}
+
+export interface ExportedAgent {
+  agent: string;
+  /** Absolute. */
+  folder: string;
+  skills: readonly string[];
+  servers: readonly string[];
+  /** What others do not get, a sentence each. */
+  notes: readonly string[];
+  scan: Pick<AgentFiles['scan'], 'read' | 'of' | 'high' | 'medium' | 'low'>;
+}
+
+/**
+ * Writes the agents and returns what was written. An export of before is replaced, as one step for each agent. Throws TelosError
+ * `pack` with every reason if one of them cannot be exported, and nothing was written then.
+ */
+export async function exportAgents(
+  agents: readonly Agent[],
+  { to, as, mend = false, marketplace }: ExportOptions,
+): Promise<ExportedAgent[]> {
+  const parts = agents.map(agent => ({ agent, content: agentFiles(agent, mend) }));
+  const refused = parts.flatMap(({ agent, content }) => [
+    ...[pluginNameProblem(agent.name)].filter(problem => problem !== undefined),
+    ...content.refused.map(reason => `${agent.name}: ${reason}`),
+  ]);
+  const catalogue = marketplace === undefined ? undefined : marketplaceText(marketplace, agents);
+  if (as === 'skills' || as === 'well-known') refused.push(...sameSkills(parts));
+  if (refused.length > 0) throw new TelosError('pack', [...refused, 'Nothing was written.'].join('\n'));
+  const written: ExportedAgent[] = [];
+  const indexed: IndexEntry[] = [];
+  for (const { agent, content } of parts) {
+    if (as === 'plugin') await replaceFolder(join(to, agent.name), pluginFiles(agent, content));
+    else if (as === 'vscode') await replaceFolder(join(to, agent.name), packageOf(agent, content));
+    else if (as === 'skills') await writeSkills(join(to, 'skills'), content);
+    else indexed.push(...(await writeArchives(join(to, wellKnown), content)));
+    written.push(reportOf(agent, content, as === 'plugin' || as === 'vscode' ? join(to, agent.name) : to));
+  }
+  if (indexed.length > 0) await putFile(join(to, wellKnown, 'index.json'), indexText(indexed));
+  if (catalogue !== undefined) {
+    await mkdir(join(to, '.claude-plugin'), { recursive: true });
+    await putFile(join(to, '.claude-plugin', 'marketplace.json'), catalogue);
+  }
+  return written;
+}
+
+function reportOf(
+  { name }: Agent,
+  { skills, servers, notes, scan }: AgentFiles,
+  folder: string,
+): ExportedAgent {
+  const { read, of, high, medium, low } = scan;
+  return {
+    agent: name,
+    folder,
+    skills: skills.map(({ id }) => id),
+    servers: Object.keys(servers.withVariables),
+    notes,
+    scan: { read, of, high, medium, low },
+  };
+}
+
+function sameSkills(parts: readonly { agent: Agent; content: AgentFiles }[]): string[] {
+  const owners = new Map<string, string>();
+  return parts.flatMap(({ agent, content }) =>
+    content.skills.flatMap(({ id }) => {
+      const other = owners.get(id);
+      owners.set(id, agent.name);
+      return other === undefined
+        ? []
+        : [`${agent.name} and ${other} both have a skill '${id}'. Export them into two folders.`];
+    }),
+  );
+}
+
+/** Puts a folder with these files in the place of one that was exported before. Throws TelosError `pack` for any other folder. */
+async function replaceFolder(target: string, files: readonly FileToPack[]): Promise<void> {
+  if (existsSync(target) && !isExport(target))
+    throw new TelosError(
+      'pack',
+      `${target} is there already and was not exported by Telos. Choose another folder with --to. It was not changed.`,
+    );
+  await mkdir(dirname(target), { recursive: true });
+  const staged = join(dirname(target), `${temporaryPrefix}${randomUUID()}`);
+  const old = `${staged}-old`;
+  try {
+    await writeFiles(staged, files);
+    if (existsSync(target)) await rename(target, old);
+    await rename(staged, target);
+  } catch (error) {
+    if (existsSync(old) && !existsSync(target)) await rename(old, target);
+    throw error;
+  } finally {
+    await rm(staged, { recursive: true, force: true });
+    await rm(old, { recursive: true, force: true });
+  }
+}
+
+/** An export has a manifest, or for bare skills nothing but a SKILL.md and what it needs. An empty folder may be replaced too. */
+function isExport(folder: string): boolean {
+  const names = readdirSync(folder);
+  if (names.length === 0 || names.includes('plugin.json')) return true;
+  if (!names.includes('package.json')) return names.includes('SKILL.md');
+  return /"chatSkills"|"chatPlugins"/.test(readFileSync(join(folder, 'package.json'), 'utf8'));
+}
+
+async function writeFiles(folder: string, files: readonly FileToPack[]): Promise<void> {
+  for (const { path, bytes, executable } of files) {
+    const file = join(folder, path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, bytes);
+    await chmod(file, executable ? 0o755 : 0o644);
+  }
+}
+
+/** Writes a file that everybody may read, as one step. */
+async function putFile(path: string, bytes: Buffer | string): Promise<void> {
+  const temporary = join(dirname(path), `${temporaryPrefix}${randomUUID()}.tmp`);
+  await writeNew(temporary, bytes, { mode: 0o644 });
+  await rename(temporary, path);
+}
+
+/** Returns the files of each skill, by its name, with paths below its folder. */
+const bySkill = ({
+  files,
+  skills,
+}: AgentFiles): [skill: AgentFiles['skills'][number], files: FileToPack[]][] =>
+  skills.map(skill => {
+    const top = `skills/${skill.id}/`;
+    const own = files.filter(({ path }) => path.startsWith(top));
+    return [skill, own.map(file => ({ ...file, path: file.path.slice(top.length) }))];
+  });
+
+async function writeSkills(folder: string, content: AgentFiles): Promise<void> {
+  for (const [{ id }, files] of bySkill(content)) await replaceFolder(join(folder, id), files);
+}
+
+const wellKnown = '.well-known/agent-skills';
+
+interface IndexEntry {
+  name: string;
+  description: string;
+  type: 'archive';
+  url: string;
+  digest: string;
+}
+
+/** Writes an archive for each skill, under its name and under one that never changes its bytes. */
+async function writeArchives(folder: string, content: AgentFiles): Promise<IndexEntry[]> {
+  await mkdir(folder, { recursive: true });
+  const entries: IndexEntry[] = [];
+  for (const [{ id, description }, files] of bySkill(content)) {
+    const archive = tarGz(files);
+    const sha256 = createHash('sha256').update(archive).digest('hex');
+    const url = `${id}-${sha256.slice(0, 16)}.tar.gz`;
+    await putFile(join(folder, url), archive);
+    await putFile(join(folder, `${id}.tar.gz`), archive);
+    entries.push({ name: id, description, type: 'archive', url, digest: `sha256:${sha256}` });
+  }
+  return entries;
+}
+
+const indexText = (skills: readonly IndexEntry[]): string =>
+  `${JSON.stringify({ $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json', skills }, undefined, 2)}\n`;

@@ -1,0 +1,83 @@
+/** Says what keeps other hosts from loading a SKILL.md, and mends a copy of it. Others drop such a skill without a word. */
+import { isUtf8 } from 'node:buffer';
+import { findKey, findValue, parseSkillFile, splitFrontmatter, withoutMark } from '../skills/frontmatter.ts';
+import { mendText } from '../skills/lint.ts';
+import { skillNameProblem } from '../skills/scaffold.ts';
+import { synopsisOf } from '../skills/skillFields.ts';
+
+/** In characters, as the specification of skills has it. */
+const longestDescription = 1024;
+
+/** Returns what other hosts refuse, each as the end of a sentence. `id` is the name of the skill's folder. */
+export function problemsElsewhere(bytes: Buffer, id: string): string[] {
+  if (!isUtf8(bytes)) return ['is not text in UTF-8'];
+  const text = withoutMark(bytes.toString('utf8'));
+  const { fields, diagnostics } = parseSkillFile(text, `${id}/SKILL.md`);
+  const { name, description } = fields;
+  const broken = diagnostics.filter(({ severity }) => severity === 'error' || severity === 'warning');
+  return [
+    ...(skillNameProblem(id) === undefined
+      ? []
+      : [`is in a folder whose name others refuse: ${JSON.stringify(id)}`]),
+    ...(splitFrontmatter(text) === undefined ? ['has no frontmatter'] : []),
+    ...(name === id ? [] : [`is called ${JSON.stringify(name ?? '')}, not like its folder`]),
+    ...descriptionProblems(description),
+    ...broken.map(({ line, message }) => `has a defect in line ${line}: ${message}`),
+  ];
+}
+
+function descriptionProblems(description: unknown): string[] {
+  if (typeof description !== 'string' || description.trim() === '') return ['has no description'];
+  return description.length > longestDescription
+    ? [`has a description of more than ${longestDescription.toLocaleString('en-US')} characters`]
+    : [];
+}
+
+/** Returns a name that every host takes, made from another. Empty if nothing in it can be a part of one. */
+export const portableName = (name: string): string =>
+  name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, 64)
+    .replace(/^-+|-+$/g, '');
+
+/** Returns the text of a SKILL.md with the name of its folder and a description, and without defects that a program can mend. */
+export function mendedSkill(bytes: Buffer, id: string): Buffer {
+  const place = `${id}/SKILL.md`;
+  let text = withoutMark(mendText(bytes.toString('utf8'), place));
+  if (splitFrontmatter(text) === undefined) text = `---\nname: ${id}\n---\n${text}`;
+  const { fields, body } = parseSkillFile(text, place);
+  if (fields['name'] !== id) text = withField(text, 'name', id);
+  const { description } = fields;
+  if (descriptionProblems(description).length > 0) {
+    const said =
+      typeof description === 'string' && description.trim() !== '' ? description : synopsisOf(body);
+    text = withField(text, 'description', JSON.stringify(cut(said ?? `The skill ${id}.`)));
+  }
+  return Buffer.from(text);
+}
+
+function cut(description: string): string {
+  if (description.length <= longestDescription) return description;
+  return `${description.slice(0, longestDescription - 1).replace(/\s+\S*$/, '')}…`;
+}
+
+/** Returns the text with a value of one line for a key of the frontmatter, in place of the one that it has. */
+function withField(text: string, key: string, value: string): string {
+  const place = findValue(text, key);
+  const old = place && text.slice(place.offset, place.offset + place.length);
+  // A value of several lines begins with a sign; its lines would be left behind.
+  if (place && old !== undefined && !/^[|>&*!]/.test(old) && !continues(text, place.offset + place.length))
+    return text.slice(0, place.offset) + value + text.slice(place.offset + place.length);
+  const split = splitFrontmatter(text);
+  if (!split) return text;
+  const without = findKey(text, key) === undefined ? split.frontmatter : withoutKey(split.frontmatter, key);
+  return `${text.slice(0, split.start)}${key}: ${value}\n${without}${text.slice(split.start + split.frontmatter.length)}`;
+}
+
+const continues = (text: string, end: number): boolean => /^\r?\n[ \t]+\S/.test(text.slice(end));
+
+/** Returns the frontmatter without a key and the lines that belong to it. */
+const withoutKey = (frontmatter: string, key: string): string =>
+  frontmatter.replace(new RegExp(`^${key}:.*\\r?\\n(?:[ \\t]+.*\\r?\\n|\\r?\\n(?=[ \\t]))*`, 'm'), '');
