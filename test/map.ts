@@ -25,12 +25,12 @@ export interface HouseFigures {
  * come from two rooms and about 25 files, each kind of source one that loads when it is used.
  */
 export const limits: HouseFigures = {
-  rooms: 26,
+  rooms: 27,
   floors: 9,
-  arrows: 155,
+  arrows: 159,
   arrowsUp: 0,
   circles: 0,
-  files: 370,
+  files: 379,
   oneImporter: 52,
 };
 
