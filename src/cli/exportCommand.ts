@@ -58,6 +58,10 @@ export async function exportCommand(
     return 0;
   } catch (error) {
     terminal.say(errorText(error));
+    if (!mend && /export a mended copy/.test(String(error)))
+      terminal.say(
+        '`telos lint --fix` mends some of it in the skill; --mend mends the copy that is exported.',
+      );
     return 1;
   }
 }

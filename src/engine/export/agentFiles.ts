@@ -130,7 +130,7 @@ function addSkill(collected: Collected, { id, from }: { id: string; from: string
   }
   for (const problem of problemsElsewhere(file.bytes, id))
     collected.refused.push(
-      `The skill '${id}' ${problem}. ${mend ? 'A program cannot mend that.' : 'telos lint --fix mends some of it, and --mend mends the copy.'}`,
+      `The skill '${id}' ${problem}. ${mend ? 'A program cannot mend that.' : 'Mend it, or export a mended copy.'}`,
     );
 }
 
