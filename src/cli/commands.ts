@@ -28,27 +28,27 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'chat',
       description: 'have a conversation: each request continues it',
       arguments: [new Argument('[request...]')],
-      options: [new Option('--agent <name>', 'only this agent’s skills')],
+      options: () => [new Option('--agent <name>', 'only this agent’s skills')],
       run: async ({ words: [request], options, terminal }) =>
         (await import('./chatCommand.ts')).chatCommand(request, options, terminal),
     },
     {
       name: 'agents',
       description: 'list the agents',
-      options: [json()],
+      options: () => [json()],
       run: async ({ options, terminal }) => (await lists()).agentsCommand(options, terminal),
     },
     {
       name: 'list-skills',
       description: 'list the skills',
-      options: [new Option('--agent <name>', 'only this agent’s skills'), json()],
+      options: () => [new Option('--agent <name>', 'only this agent’s skills'), json()],
       run: async ({ options, terminal }) => (await lists()).listSkillsCommand(options, terminal),
     },
     {
       name: 'route',
       description: 'say which skill a request means, and why',
       arguments: [new Argument('[request...]')],
-      options: [
+      options: () => [
         new Option('--agent <name>', 'only this agent’s skills'),
         new Option('--mode <mode>', 'how to choose').choices(['auto', 'name', 'local', 'model']),
         // For measuring. CONTRIBUTING and `routeBenchmark.ts` describe them.
@@ -68,7 +68,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'teach',
       description: 'have a model write requests that mean a skill, so that Telos finds it',
       arguments: [new Argument('[skill]', 'its name, or agent:name; all skills if none is named')],
-      options: [
+      options: () => [
         new Option('--language <name>', 'your language besides English; by default the system’s'),
         new Option('--list', 'list the requests instead'),
         new Option('--add <request>', 'add a request'),
@@ -84,7 +84,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'lint',
       description: 'check skill files, in a folder or all of them',
       arguments: [new Argument('[folder]')],
-      options: [
+      options: () => [
         json('as one JSON object: every skill, and totals'),
         new Option('--fix', 'fix what can be fixed automatically: quotes, fences'),
         new Option('--verbose', 'also show the hints'),
@@ -96,7 +96,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'scan',
       description: 'look for what is dangerous in an agent or a folder; nothing is run',
       arguments: [new Argument('<what>', 'the name of an agent, or a folder')],
-      options: [
+      options: () => [
         new Option('--fail-on <level>', 'exit with 1 from this level on')
           .choices(['high', 'medium', 'low'])
           .default('high'),
@@ -116,13 +116,13 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     {
       name: 'demo',
       description: 'run the sample in a temporary folder, with recorded answers',
-      options: [json(), new Option('--verbose', 'also show tool results')],
+      options: () => [json(), new Option('--verbose', 'also show tool results')],
       run: async ({ options, terminal, samples }) => (await setup()).demoCommand(options, terminal, samples),
     },
     {
       name: 'init',
       description: 'create the skills folder and a configuration file',
-      options: [new Option('--sample', 'also add the sample’s skills')],
+      options: () => [new Option('--sample', 'also add the sample’s skills')],
       run: async ({ options, terminal, samples }) => (await setup()).initCommand(options, terminal, samples),
     },
     {
@@ -151,7 +151,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       arguments: [
         new Argument('[source]', './folder, github:owner/repo, npm:name …; none: what the lock file says'),
       ],
-      options: [
+      options: () => [
         new Option('--as <name>', 'under this name; an agent that has it is replaced'),
         new Option('--here', 'work in the folder in which it is called').conflicts('vault'),
         new Option('--vault', 'work in a folder of its own, below the working root'),
@@ -179,7 +179,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'update',
       description: 'look for newer versions of what is installed, and show what changes',
       arguments: [new Argument('[name...]')],
-      options: [
+      options: () => [
         new Option('--to <version>', 'to this version, tag or commit'),
         new Option('--dry-run', 'only show what would change'),
         new Option('--force', 'also replace files that were edited here; the old folder is kept'),
@@ -197,7 +197,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'pin',
       description: 'have updates pass a pack over',
       arguments: [new Argument('<name>')],
-      options: [new Option('--project', 'of this folder’s lock file')],
+      options: () => [new Option('--project', 'of this folder’s lock file')],
       run: async ({ words: [name], options, terminal }) =>
         (await locks()).pinCommand(name, true, options, terminal),
     },
@@ -205,7 +205,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'unpin',
       description: 'have updates take a pack along again',
       arguments: [new Argument('<name>')],
-      options: [new Option('--project', 'of this folder’s lock file')],
+      options: () => [new Option('--project', 'of this folder’s lock file')],
       run: async ({ words: [name], options, terminal }) =>
         (await locks()).pinCommand(name, false, options, terminal),
     },
@@ -213,7 +213,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'verify',
       description: 'compare every installed file with the lock file',
       arguments: [new Argument('[name...]')],
-      options: [
+      options: () => [
         new Option('--online', 'also ask the sources: is it still there, the same, and not revoked?'),
         new Option('--project', 'only this folder’s lock file'),
         json(),
@@ -225,7 +225,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'search',
       description: 'search ClawHub for skills',
       arguments: [new Argument('<words...>')],
-      options: [json()],
+      options: () => [json()],
       run: async ({ words: [words], options, terminal }) =>
         (await locks()).searchCommand(words, options, terminal),
     },
@@ -258,7 +258,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'uninstall',
       description: 'remove an installed agent; telos undo brings it back',
       arguments: [agentArgument],
-      options: [yes()],
+      options: () => [yes()],
       run: async ({ words: [agent], options, terminal }) =>
         (await setup()).uninstallCommand(agent, options, terminal),
     },
@@ -269,7 +269,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'trust',
       description: 'show what an agent’s files may use, and accept it',
       arguments: [agentArgument],
-      options: [
+      options: () => [
         yes('accept it without asking'),
         new Option(
           '--without <names>',
@@ -291,14 +291,14 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
             new Argument('[tool]'),
             new Argument('[input]', 'as JSON, for example \'{"path": "notes.md"}\''),
           ],
-          options: [new Option('--agent <name>', 'for a run of this agent'), json()],
+          options: () => [new Option('--agent <name>', 'for a run of this agent'), json()],
           run: async ({ words: [tool, input], options, terminal }) =>
             (await trust()).policyExplainCommand(tool, input, options, terminal),
         },
         {
           name: 'list',
           description: 'list what you have allowed, for which agent and when',
-          options: [json()],
+          options: () => [json()],
           run: async ({ options, terminal }) => (await trust()).policyListCommand(options, terminal),
         },
         {
@@ -315,7 +315,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     {
       name: 'runs',
       description: 'list, read, export and replay stored runs',
-      options: [
+      options: () => [
         new Option('--limit <number>', 'at most this many runs').default('20'),
         new Option('--search <words>', 'only runs with these words in title, request, skill or answer'),
         new Option('--follow', 'show what runs do as it happens, until Ctrl-C'),
@@ -330,14 +330,14 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           name: 'show',
           description: 'show what was asked, done and answered',
           arguments: [runArgument],
-          options: [json('its events and messages as JSON')],
+          options: () => [json('its events and messages as JSON')],
           run: async ({ word, options, terminal }) => (await runs()).runsShowCommand(word, options, terminal),
         },
         {
           name: 'export',
           description: 'export the conversation up to a run, without secrets',
           arguments: [runArgument],
-          options: [
+          options: () => [
             new Option('--format <format>', 'Markdown or lines of JSON')
               .choices(['md', 'jsonl'])
               .default('md'),
@@ -365,7 +365,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
           name: 'delete',
           description: 'delete a stored run; its lines in the log stay',
           arguments: [namedRun],
-          options: [yes()],
+          options: () => [yes()],
           run: async ({ words: [run], options, terminal }) =>
             (await runs()).runsDeleteCommand(run, options, terminal),
         },
@@ -375,7 +375,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'undo',
       description: 'undo what a run, an install or an uninstall changed',
       arguments: [new Argument('[change]', 'the beginning of its id; the latest change if none is named')],
-      options: [
+      options: () => [
         new Option('--list', 'list what can be undone, and stop'),
         new Option('--show', 'show what it changed, and stop'),
         new Option('--others', 'of a run: if some files were edited since, undo the others'),
@@ -391,13 +391,16 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     {
       name: 'cost',
       description: 'add up what runs have used and cost',
-      options: [new Option('--days <number>', 'of this many days, including today').default('30'), json()],
+      options: () => [
+        new Option('--days <number>', 'of this many days, including today').default('30'),
+        json(),
+      ],
       run: async ({ options, terminal }) => (await logs()).costCommand(options, terminal),
     },
     {
       name: 'context-server',
       description: 'start an MCP server on stdio that answers questions about a project',
-      options: [
+      options: () => [
         new Option('--project <folder>', 'the project; by default the current folder'),
         new Option('--context <folder...>', 'further folders with notes, pictures and documents'),
       ],
@@ -411,7 +414,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
     {
       name: 'doctor',
       description: 'show the settings, where they come from, and what is wrong',
-      options: [json()],
+      options: () => [json()],
       run: async ({ options, terminal }) => (await setup()).doctorCommand(options, terminal),
     },
     {

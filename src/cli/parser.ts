@@ -37,7 +37,8 @@ export interface CliCommand {
   name: string;
   description: string;
   arguments?: readonly Argument[];
-  options?: readonly Option[];
+  /** Called if the command is: an option takes apart how it is written. */
+  options?: () => readonly Option[];
   /** Missing if the command only groups others. */
   run?: (call: CommandCall) => Promise<number>;
   /** Commands below this one, such as `runs show`. */
@@ -72,13 +73,13 @@ export function addCommand(
 ): void {
   const command = above.command(given.name);
   if (use === 'name') return;
-  const { description, arguments: taken = [], options = [], run, inner } = given;
+  const { description, arguments: taken = [], options, run, inner } = given;
   command.description(description);
   for (const one of taken) command.addArgument(one);
   if (inner) command.helpCommand(false);
   for (const one of inner ?? []) addCommand(command, one, frame, use);
   if (use === 'list') return;
-  for (const option of options) command.addOption(option);
+  for (const option of options?.() ?? []) command.addOption(option);
   if (!run) return;
   command.action(async (...typed: unknown[]) => {
     const { exit, ...rest } = frame;

@@ -30,7 +30,7 @@ const steering = (
   name,
   description,
   arguments: taken,
-  options: [ofPlan(), ...more],
+  options: () => [ofPlan(), ...more],
   run: async call => {
     const named = taken[0] === plan ? call.word : (call.options['plan'] as string | undefined);
     return (await documents()).steerCommand(named, command(call), optionsOf(call), call.terminal);
@@ -54,7 +54,7 @@ const commandsBelow = (): CliCommand[] => [
   {
     name: 'demo',
     description: 'try a plan: a small project, real checks, a recorded model',
-    options: [json()],
+    options: () => [json()],
     run: async call =>
       (await import('./planDemoCommand.ts')).planDemoCommand(optionsOf(call), call.terminal, call.samples),
   },
@@ -62,7 +62,7 @@ const commandsBelow = (): CliCommand[] => [
     name: 'new',
     description: 'start a plan with its goal, and ask what it needs to know',
     arguments: [new Argument('<goal...>')],
-    options: [
+    options: () => [
       new Option('--name <name>', 'its name'),
       new Option('--no-more-questions', 'plan with what is known'),
       new Option('--replay <folder>', 'play recordings of the steps instead of asking a model'),
@@ -74,7 +74,7 @@ const commandsBelow = (): CliCommand[] => [
     name: 'quick',
     description: 'carry out one story without an interview, with the same checks and review',
     arguments: [new Argument('<goal...>')],
-    options: [
+    options: () => [
       new Option('--check <command>', 'must exit with 0 before it passes').makeOptionMandatory(),
       new Option('--name <name>', 'its name'),
       ...limits(),
@@ -89,7 +89,7 @@ const commandsBelow = (): CliCommand[] => [
     description:
       'make a plan from one that you have: ralph, spec-kit, Kiro, task-master, BMAD or boxes in Markdown',
     arguments: [new Argument('<path>')],
-    options: [
+    options: () => [
       new Option('--name <name>', 'its name'),
       new Option('--tag <name>', 'the list of task-master that is meant'),
       json(),
@@ -100,7 +100,7 @@ const commandsBelow = (): CliCommand[] => [
     name: 'interview',
     description: 'continue the interview',
     arguments: [plan],
-    options: [
+    options: () => [
       new Option('--transcript <file>', 'in place of interview.md; - reads it from the input'),
       new Option('--no-more-questions', 'plan with what is known'),
       new Option('--replay <folder>', 'play recordings of the steps'),
@@ -112,7 +112,7 @@ const commandsBelow = (): CliCommand[] => [
     name: 'write',
     description: 'have plan.md written, or rewritten',
     arguments: [plan],
-    options: [
+    options: () => [
       new Option('--changes <text>', 'what should change'),
       new Option('--replay <folder>', 'play recordings of the steps'),
     ],
@@ -122,7 +122,7 @@ const commandsBelow = (): CliCommand[] => [
     name: 'split',
     description: 'split the approved plan into stories, or one story into smaller ones',
     arguments: [plan],
-    options: [
+    options: () => [
       new Option('--story <story>', 'only this one, which its run then splits'),
       new Option('--replay <folder>', 'play recordings of the steps'),
     ],
@@ -138,7 +138,7 @@ const commandsBelow = (): CliCommand[] => [
     name: 'approve',
     description: 'approve plan.md, or the card: what the plan runs, and where',
     arguments: [plan],
-    options: [
+    options: () => [
       new Option('--plan', 'plan.md'),
       new Option('--card', 'the card'),
       new Option('--yes', 'without asking'),
@@ -150,7 +150,7 @@ const commandsBelow = (): CliCommand[] => [
     name: 'run',
     description: 'work on the stories until all have passed',
     arguments: [plan],
-    options: [
+    options: () => [
       new Option('--parallel <number>', 'this many stories at a time'),
       new Option('--unattended', 'no one can answer: questions wait, other stories continue'),
       new Option('--only <story>', 'only this story'),
@@ -167,21 +167,21 @@ const commandsBelow = (): CliCommand[] => [
     name: 'watch',
     description: 'show what happens, live; Ctrl-C ends only this view',
     arguments: [plan],
-    options: [json()],
+    options: () => [json()],
     run: async call => (await running()).watchPlanCommand(call.word, optionsOf(call), call.terminal),
   },
   {
     name: 'show',
     description: 'show a plan and its stories, or list all plans',
     arguments: [plan],
-    options: [json()],
+    options: () => [json()],
     run: async call => (await documents()).showPlanCommand(call.word, optionsOf(call), call.terminal),
   },
   {
     name: 'status',
     description: 'the same as show',
     arguments: [plan],
-    options: [json()],
+    options: () => [json()],
     run: async call => (await documents()).showPlanCommand(call.word, optionsOf(call), call.terminal),
   },
   {
@@ -194,21 +194,21 @@ const commandsBelow = (): CliCommand[] => [
     name: 'next',
     description: 'show the next story',
     arguments: [plan],
-    options: [json()],
+    options: () => [json()],
     run: async call => (await documents()).nextStoryCommand(call.word, optionsOf(call), call.terminal),
   },
   {
     name: 'check',
     description: 'run the checks of a story, or all, without a model',
     arguments: [new Argument('[story]', 'all stories if none is named')],
-    options: [ofPlan(), json()],
+    options: () => [ofPlan(), json()],
     run: async call => (await finishing()).checkCommand(call.word, optionsOf(call), call.terminal),
   },
   {
     name: 'diff',
     description: 'show what a story changed',
     arguments: [story],
-    options: [ofPlan(), new Option('--attempt <number>', 'in this attempt, even if it did not pass')],
+    options: () => [ofPlan(), new Option('--attempt <number>', 'in this attempt, even if it did not pass')],
     run: async call => (await finishing()).diffCommand(call.words[0], optionsOf(call), call.terminal),
   },
   steering('pause', 'stop before the next round of the model', [plan], () => ({ kind: 'pause' })),
@@ -246,7 +246,7 @@ const commandsBelow = (): CliCommand[] => [
     name: 'finish',
     description: 'bring the stories that passed to your branch, or end the plan without them',
     arguments: [plan],
-    options: [
+    options: () => [
       new Option('--merge', 'merge it into the branch that is checked out'),
       new Option('--squash', 'as one commit'),
       new Option('--pr', 'push the branch and open a pull request with gh; asks first'),
@@ -259,7 +259,7 @@ const commandsBelow = (): CliCommand[] => [
   {
     name: 'doctor',
     description: 'show what prevents plans in this folder',
-    options: [json()],
+    options: () => [json()],
     run: async call => (await documents()).planDoctorCommand(optionsOf(call), call.terminal),
   },
 ];

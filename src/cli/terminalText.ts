@@ -1,12 +1,12 @@
 /** Escapes characters with which a model, a tool or a file could steer the terminal. */
 import { TelosError } from '../engine/errors.ts';
 import type { Remedy, Told } from '../protocol/run.ts';
-import { steering, unseen } from '../protocol/text.ts';
+import { Characters, steering, unseen } from '../protocol/text.ts';
 
 const steeringCharacters = new RegExp(steering.source, 'g');
 
 /** Harmless in prose, where languages need them, but not in a subject to approve. */
-const unseenCharacters = new RegExp(`(?![\\n\\t])(?:${unseen.source})`, 'gu');
+const unseenCharacters = new Characters(`(?![\\n\\t])(?:${unseen.source})`);
 
 /**
  * Returns text for a terminal. Newlines and tabs stay, a carriage return before a newline is removed. Steering characters
@@ -54,7 +54,7 @@ export function remedyText(remedy: Remedy): string {
 
 /** Returns text for a person to decide about: invisible characters are shown too. */
 export function exactText(text: string): string {
-  return text.replace(unseenCharacters, escaped);
+  return unseenCharacters.replacedIn(text, escaped);
 }
 
 /** Returns terminal text on one line, cut to a number of columns with an ellipsis. */
@@ -71,11 +71,12 @@ export function terminalLine(text: string, columns = Number.POSITIVE_INFINITY): 
 }
 
 /** East Asian letters and pictures, which take two columns. */
-const wideCharacter =
-  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+const wideCharacter = new Characters(
+  String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}`,
+);
 
 /** Combining marks and joiners. */
-const columnlessCharacter = /[\p{Mn}\p{Me}\p{Cf}]/u;
+const columnlessCharacter = new Characters(String.raw`[\p{Mn}\p{Me}\p{Cf}]`);
 
 /** Returns the number of columns that a line takes on a terminal. */
 export function columnsOf(line: string): number {

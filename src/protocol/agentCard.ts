@@ -173,8 +173,6 @@ const stateWords: Record<AgentCard['state'], string> = {
   changed: 'changed since it was reviewed',
 };
 
-const everyUnseen = new RegExp(unseen.source, 'gu');
-
 const shownChanges = 20;
 const shownFlags = 30;
 
@@ -256,7 +254,7 @@ export function describeCard(card: AgentCard): string[] {
     `Digest: ${card.digest}`,
   ];
   // A name can contain a line break, and the text after it would look like a line of the card.
-  return lines.map(line => line.replace(everyUnseen, codePointOf));
+  return lines.map(line => unseen.replacedIn(line, codePointOf));
 }
 
 function capped(lines: readonly string[], limit: number): string[] {

@@ -48,7 +48,6 @@ export interface InstallPlan {
 }
 
 const mostShown = 12;
-const everyUnseen = new RegExp(unseen.source, 'gu');
 
 /**
  * Returns lines of plain text about the agent that is replaced and the changes to it.
@@ -74,7 +73,7 @@ export function describeReplacement(
     ...(isCut ? [say('There are more files in it than are listed here.')] : []),
   ];
   // A name can contain a line break, and the text after it would look like a line of Telos.
-  return lines.map(line => line.replace(everyUnseen, codePointOf));
+  return lines.map(line => unseen.replacedIn(line, codePointOf));
 }
 
 export function describeOrigin(

@@ -4,12 +4,36 @@
  * an exported page and the findings of an agent's card.
  */
 
+/** Characters, as an expression that is made at its first use: reading properties of Unicode takes longer than loading most files. */
+export class Characters {
+  /** For a longer expression with the flag `u`. */
+  readonly source: string;
+  #one: RegExp | undefined;
+  #every: RegExp | undefined;
+
+  constructor(source: string) {
+    this.source = source;
+  }
+
+  /** Whether one of them is in the text. */
+  test(text: string): boolean {
+    this.#one ??= new RegExp(this.source, 'u');
+    return this.#one.test(text);
+  }
+
+  /** Returns the text with what `to` makes of each of them. */
+  replacedIn(text: string, to: (character: string) => string): string {
+    this.#every ??= new RegExp(this.source, 'gu');
+    return text.replace(this.#every, character => to(character));
+  }
+}
+
 /**
  * Control, format (bidirectional, zero width, tags), surrogate, private and unassigned characters.
  * Separators of lines and paragraphs, spaces other than U+0020, and blank letters.
  * Selectors that change the character before them. Also line feeds and tabs.
  */
-export const unseen = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u;
+export const unseen = new Characters('(?! )[\\p{C}\\p{Z}\\p{Default_Ignorable_Code_Point}\\u2800]');
 
 /**
  * Characters that move a cursor or change the direction of text. None that the prose of any language needs.
@@ -18,14 +42,15 @@ export const unseen = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u
 export const steering = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
 
 /** The characters of `unseen` that file systems and readers of names skip. A name is the same with and without them. */
-export const ignored = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/u;
+export const ignored = new Characters('[\\p{Default_Ignorable_Code_Point}\\p{Cf}]');
 
 /**
  * Those of `unseen` with which a text can hide another: tags, zero width characters, blank letters. Joiners, marks of direction and
  * selectors, which languages and emoji need, are not included.
  */
-export const hiding =
-  /(?!\u034f|\u17b4|\u17b5|[\u180b-\u180d\u180f]|[\ufe00-\ufe0f]|[\xad\u061c\u200c-\u200f\ufeff])[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/u;
+export const hiding = new Characters(
+  '(?!\\u034f|\\u17b4|\\u17b5|[\\u180b-\\u180d\\u180f]|[\\ufe00-\\ufe0f]|[\\xad\\u061c\\u200c-\\u200f\\ufeff])[\\p{Default_Ignorable_Code_Point}\\ufff9-\\ufffb]',
+);
 
 /** Returns a character as an escape such as `<U+200B>`. */
 export const codePointOf = (character: string): string =>

@@ -1,5 +1,5 @@
 /** Turns bytes from files, commands and servers into text for a model, and detects bytes that are not text. */
-import { grouped, unseen } from '../../protocol/text.ts';
+import { Characters, grouped, unseen } from '../../protocol/text.ts';
 
 const sampleSize = 8192;
 
@@ -64,8 +64,8 @@ export function cutMiddle(text: string, most: number, note: (bytes: number) => s
 }
 
 /** Spaces of other widths can be seen, and people have them in names of files. */
-const invisible = new RegExp(`(?!\\p{Zs})${unseen.source}`, 'gu');
+const invisible = new Characters(`(?!\\p{Zs})${unseen.source}`);
 
 /** Escapes characters that cannot be seen as `\u{...}`, so that a name cannot pose as another. */
 export const escapeInvisible = (text: string): string =>
-  text.replace(invisible, character => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+  invisible.replacedIn(text, character => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);

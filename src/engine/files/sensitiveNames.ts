@@ -120,18 +120,12 @@ export function folded(path: string): string {
 const tidied = (part: string): string =>
   part.replace(/:[^:]*:\$\w+$/, '').replace(/(?<![. ])[. ]+$/, '') || part;
 
-let everyIgnored: RegExp | undefined;
-function withoutIgnored(text: string): string {
-  everyIgnored ??= new RegExp(ignored.source, 'gu');
-  return text.replace(everyIgnored, '');
-}
-
 /**
  * Most paths are plain ASCII and skip the rest of the work. In upper case, letters become equal that a file system treats as the
  * same.
  */
 const plainText = (path: string): string =>
-  /^[\x00-\x7f]*$/.test(path) ? path : withoutIgnored(path.normalize('NFKC')).toUpperCase();
+  /^[\x00-\x7f]*$/.test(path) ? path : ignored.replacedIn(path.normalize('NFKC'), () => '').toUpperCase();
 
 /** Returns the last name of a path. A `/` at the end belongs to the name of a folder. */
 export const nameOf = (foldedPath: string): string => {

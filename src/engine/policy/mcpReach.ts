@@ -102,10 +102,8 @@ function allForms(texts: readonly string[], unread: Set<string>): string[] {
   return [...forms];
 }
 
-const everyIgnored = new RegExp(ignored.source, 'gu');
-
 function unwrapped(text: string): string[] {
-  const forms = [text.normalize('NFKC').replace(everyIgnored, ''), withoutPercents(text)];
+  const forms = [ignored.replacedIn(text.normalize('NFKC'), () => ''), withoutPercents(text)];
   if (/\\(x[\da-f]{2}|u[\da-f]{4})/i.test(text)) forms.push(withoutCodes(text));
   // The text as a shell would read it.
   if (/["'`\\]/.test(text)) forms.push(text.replace(/["'`\\]/g, ''));

@@ -1,4 +1,5 @@
 /** Splits texts into words, and knows from the language alone which of them say little, so that five skills are distinguished as well as two thousand. */
+import { Characters } from '../../protocol/text.ts';
 import words from './words.json' with { type: 'json' };
 
 /** How common a word is. `function` words are in any text, `filler` words in most requests, `ordinary` words in some. */
@@ -223,7 +224,9 @@ export function eachWord(text: string, parts: boolean, take: (word: string) => v
 const beyondAscii = /[\u0080-\uffff]/;
 const compound = /[a-z][A-Z]|[A-Za-z0-9]-[A-Za-z0-9]/;
 const asciiWords = /[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*/g;
-const cjk = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]/u;
+const cjk = new Characters(
+  String.raw`[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]`,
+);
 
 /** Passes a word on in lower case. A single Latin letter is skipped, since it says nothing ("what's", "I'm"). */
 function takeWord(word: string, take: (word: string) => void): void {

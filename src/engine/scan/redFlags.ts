@@ -1,6 +1,6 @@
 /** Searches the text of an agent's files for content that a person should see before they trust it. A hint, never a decision. */
 import type { Finding, RedFlag } from '../../protocol/agentCard.ts';
-import { codePointOf, hiding, unseen } from '../../protocol/text.ts';
+import { Characters, codePointOf, hiding, unseen } from '../../protocol/text.ts';
 import {
   isPiped,
   isSavedAndRunLater,
@@ -22,7 +22,7 @@ const password =
 const near = 3;
 
 /** Emoji use one selector at a time, and files a byte order mark at their beginning. */
-const invisible = new RegExp(`${hiding.source}|[\\ufe00-\\ufe0f]{2}|(?<!^)\\ufeff`, 'u');
+const invisible = new Characters(`${hiding.source}|[\\ufe00-\\ufe0f]{2}|(?<!^)\\ufeff`);
 
 /** Length of a line that is examined at once, in characters. The next piece repeats some of the text before it. */
 const piece = 5000;
@@ -47,13 +47,15 @@ export const lookSet = (looks: readonly Looks[]): LookSet => ({
   masks: new WordMasks([...own, ...looks.map(({ words }) => words)]),
 });
 
-const ofCard = lookSet(looksOfCard);
-const ofScan = lookSet([...looksOfCard, ...looksOfScan]);
+/** Made at the first text, which most starts do not look at. */
+let ofCard: LookSet | undefined;
+let ofScan: LookSet | undefined;
 
 /** Returns at most ten flags of a kind per file. `file` is the name that they are shown with. */
 export function findRedFlags(text: string, file: string): RedFlag[] {
   const flags: RedFlag[] = [];
   const count = new Map<Kind, number>();
+  ofCard ??= lookSet(looksOfCard);
   lookAtLines(text, ofCard, (kind, line, shown) => {
     const seen = (count.get(kind) ?? 0) + 1;
     count.set(kind, seen);
@@ -75,13 +77,14 @@ export function findingsInText(text: string, file: string): Finding[] {
     if (rules[kind].level === 'low') enough.add(kind);
     if (seen <= mostOfKind) findings.push({ kind, level, file, line, text: shownLine(withoutSecret(shown)) });
   };
+  ofScan ??= lookSet([...looksOfCard, ...looksOfScan]);
   lookAtLines(text, ofScan, add, enough);
   return findings;
 }
 
 /** Returns a line with escapes for what cannot be seen, shortened. */
 export const shownLine = (line: string): string =>
-  line.trim().replace(new RegExp(unseen.source, 'gu'), codePointOf).slice(0, longestText);
+  unseen.replacedIn(line.trim(), codePointOf).slice(0, longestText);
 
 /**
  * Calls `add` with each kind that a line has, the number of the line, and the command as a shell reads it. Looks for no kind that is in

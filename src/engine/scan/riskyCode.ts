@@ -3,17 +3,19 @@
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import type { RedFlag } from '../../protocol/agentCard.ts';
+import { Characters } from '../../protocol/text.ts';
 import { hostKind } from '../addresses.ts';
 
 /** Letters of other scripts that look like a Latin letter, as listed in the Unicode table of confusables. */
 const latinLike =
   /^[аеорсухіјѕһԁԛԝӏгвкмнтАВЕКМНОРСТУХІЈЅԌԚԜҮҺαοριυνκχγτωΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϳᎪᎬᎳᎢᏃᎡօսոհցզՕՍⅼⅰⅴⅹｏ]+$/u;
 
-const otherScripts =
-  /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}\p{Script=Coptic}\p{Script=Lisu}\p{Script=Deseret}]/u;
+const otherScripts = new Characters(
+  String.raw`[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}\p{Script=Coptic}\p{Script=Lisu}\p{Script=Deseret}]`,
+);
 
 /** Units and the like: µ comes before Latin letters in honest names. */
-const honest = /^[µμΩΔ]\p{Script=Latin}/u;
+const honest = new Characters(String.raw`^[µμΩΔ]\p{Script=Latin}`);
 
 /** Returns true for a word that mixes Latin letters with letters of another script, or that only looks Latin. */
 function isLookalike(word: string): boolean {

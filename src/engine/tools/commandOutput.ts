@@ -140,7 +140,7 @@ function reasonOf(
 }
 
 /** Escapes unseen characters, since a process chooses its own name. */
-const plainName = (name: string): string => name.replace(new RegExp(unseen.source, 'gu'), codePointOf);
+const plainName = (name: string): string => unseen.replacedIn(name, codePointOf);
 
 /** Returns the result for the model. `code` is undefined if the command was stopped. */
 export function reportOn(

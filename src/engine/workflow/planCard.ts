@@ -264,7 +264,7 @@ export function printCard(card: PlanCard): string[] {
     `Digest: ${card.digest}`,
   ];
   // A name can contain a line break, and the text after it would look like a line of the card.
-  return lines.map(line => line.replace(new RegExp(unseen.source, 'gu'), codePointOf));
+  return lines.map(line => unseen.replacedIn(line, codePointOf));
 }
 
 function checkLine({ name, command, stories = [], timeoutS }: CardCommand): string {

@@ -4,29 +4,36 @@
  */
 import { TelosError } from '../../engine/errors.ts';
 import type { Remedy, RunEvent, Told } from '../../protocol/run.ts';
-import { codePointOf, english, type Say, shortened, spoken, unseen } from '../../protocol/text.ts';
+import {
+  Characters,
+  codePointOf,
+  english,
+  type Say,
+  shortened,
+  spoken,
+  unseen,
+} from '../../protocol/text.ts';
 
 /** Matches invisible characters except the joiners and selectors that emoji and some scripts need. */
-const invisible = new RegExp(`(?![\\u200c\\u200d\\ufe0e\\ufe0f])${unseen.source}`, 'gu');
+const invisible = new Characters(`(?![\\u200c\\u200d\\ufe0e\\ufe0f])${unseen.source}`);
 
 /**
  * Returns one line that the editor shows literally: no `[text](command:...)` link, no `$(icon)` code, nothing
  * invisible. Longer texts are cut to `limit` characters, the last of them an ellipsis.
  */
 export function plainLabel(text: string, limit = 200): string {
-  const line = text
-    .replace(/\s+/g, ' ')
-    .replace(invisible, '')
+  const line = invisible
+    .replacedIn(text.replace(/\s+/g, ' '), () => '')
     .replaceAll('](', '] (')
     .replaceAll('$(', '$ (')
     .trim();
   return shortened(line, limit);
 }
 
-const hidden = new RegExp(`(?!\\n)(?:${unseen.source})`, 'gu');
+const hidden = new Characters(`(?!\\n)(?:${unseen.source})`);
 
 /** Replaces each hidden character with its code point, such as `<U+200B>`. Line breaks are kept. */
-export const visibleText = (text: string): string => text.replace(hidden, codePointOf);
+export const visibleText = (text: string): string => hidden.replacedIn(text, codePointOf);
 
 let say: Say = english;
 let locale = 'en';
