@@ -233,7 +233,7 @@ export const groups: Readonly<Record<string, readonly CliCommand[]>> = {
       name: 'export',
       description: 'write agents for Claude Code, VS Code, Copilot and others',
       arguments: [new Argument('[agents...]')],
-      options: [
+      options: () => [
         new Option('--to <folder>', 'where'),
         new Option('--as <form>', 'what for; plugin is for all hosts').choices([
           'plugin',
