@@ -88,10 +88,17 @@ function commandsOf(parts: CommandParts): Readonly<Record<`telos.${string}`, Han
     'telos.showSkillsFolder': async () => (await folders()).showSkillsFolder(current),
     'telos.openSkillFile': async ({ skill }: Pick<SkillNode, 'skill'>) =>
       (await folders()).openFile(skill.file),
+    'telos.duplicateSkill': async (node: SkillNode) => (await folders()).duplicateSkill(current, node),
+    'telos.uninstallSkill': async (node: SkillNode) => (await packs()).uninstallSkill(current, node),
     'telos.revealSkill': async (node: TreeNode) => (await folders()).revealSkill(node),
 
     // Agents and what they may do
     'telos.installPack': async (uri?: unknown) => (await packs()).installPack(current, uri),
+    'telos.installSkills': async (source?: unknown) =>
+      (await import('./skills/gallery.ts')).installSkills(current, source),
+    'telos.checkForUpdates': async () => (await updates()).checkForUpdates(current, skillTree),
+    'telos.pinAgent': async (node: AgentNode) => (await updates()).pinAgent(current, node, true),
+    'telos.unpinAgent': async (node: AgentNode) => (await updates()).pinAgent(current, node, false),
     'telos.uninstallPack': async (node: AgentNode) => (await packs()).uninstallPack(current, node),
     'telos.undoInstall': async () => (await packs()).undoInstall(current),
     'telos.managePermissions': async () => (await trust()).managePermissions(current),
@@ -128,6 +135,7 @@ const conversations = () => import('./runs/openConversation.ts');
 const picking = () => import('./pickSkill.ts');
 const teaching = () => import('./skills/teachSkills.ts');
 const folders = () => import('./skills/skillFolders.ts');
+const updates = () => import('./skills/packUpdates.ts');
 const packs = () => import('./skills/agentPacks.ts');
 const trust = () => import('./editor/permissions.ts');
 

@@ -3,11 +3,12 @@ import { isAbsolute } from 'node:path';
 import * as vscode from 'vscode';
 import type { FolderDifference } from '../../engine/files/folderRecord.ts';
 import type { FolderState } from '../../engine/files/replacedFolders.ts';
+import type { InstalledPack } from '../../engine/skills/install.ts';
 import { packNameProblem } from '../../engine/skills/scaffold.ts';
 import { describeOrigin, describeReplacement, type InstallPlan } from '../../protocol/installPlan.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
-import type { AgentNode } from './skillTree.ts';
+import type { AgentNode, SkillNode } from './skillTree.ts';
 
 /** Implements `Telos: Install Agent Pack...`. Asks for the folder if it is not given. */
 export async function installPack(current: CurrentTelos, uri?: unknown): Promise<void> {
@@ -25,11 +26,15 @@ const longestSource = 400;
 export async function installFromLink(current: CurrentTelos, query: URLSearchParams): Promise<void> {
   const from = query.get('from') ?? query.get('source') ?? '';
   const problem = linkProblem(from);
-  if (problem === undefined) return said(() => install(current, from, { isLink: true }));
-  void vscode.window.showWarningMessage(problem);
+  if (problem !== undefined) void vscode.window.showWarningMessage(problem);
+  else if (isAbsolute(from)) await said(() => install(current, from, { isLink: true }));
+  else {
+    const { offerSource } = await import('./offers.ts');
+    await said(() => offerSource(current, from, { isLink: true }));
+  }
 }
 
-/** Returns why nothing can be installed from there, or undefined for a folder by its full path. */
+/** Returns why nothing can be installed from there, or undefined for a folder by its full path and a source elsewhere. */
 function linkProblem(from: string): string | undefined {
   if (from === '') return vscode.l10n.t('The link does not say from where to install.');
   if (from.length > longestSource)
@@ -38,15 +43,41 @@ function linkProblem(from: string): string | undefined {
       longestSource,
     );
   // Two slashes at the beginning name another machine, which would learn who asks.
-  if (isAbsolute(from) && !/^[\\/]{2}/.test(from)) return undefined;
+  if (isAbsolute(from) ? !/^[\\/]{2}/.test(from) : /^(?:https|github|clawhub|npm|git\+https):/i.test(from))
+    return undefined;
   return vscode.l10n.t(
-    'A link asks to install from {0}. Telos can install from a local folder only, named by its full path. Nothing was installed.',
+    'A link asks to install from {0}. Telos installs from a full path, or from a source such as github:owner/repo. Nothing was installed.',
     plainLabel(visibleText(from), 2 * longestSource),
   );
 }
 
 export const uninstallPack = (current: CurrentTelos, { agent }: AgentNode): Promise<void> =>
   said(() => uninstall(current, agent.name));
+
+/** Implements `Uninstall Skill...` for one skill. */
+export const uninstallSkill = (current: CurrentTelos, { agent, skill }: SkillNode): Promise<void> =>
+  said(async () => {
+    const { config } = await current.openTelos();
+    const agree = vscode.l10n.t('Uninstall');
+    const answer = await vscode.window.showWarningMessage(
+      vscode.l10n.t('Uninstall skill {0} of agent {1}?', plainLabel(skill.id), plainLabel(agent.name)),
+      {
+        modal: true,
+        detail: [vscode.l10n.t('This folder is removed: {0}', visibleText(skill.dir)), keptText()].join('\n'),
+      },
+      agree,
+    );
+    if (answer !== agree) return;
+    const { uninstallSkill: uninstallOne } = await import('../../engine/skills/skillCopies.ts');
+    const undoId = await uninstallOne(agent, skill, config);
+    await current.refresh();
+    const undo = vscode.l10n.t('Undo');
+    const next = await vscode.window.showInformationMessage(
+      vscode.l10n.t('Skill {0} is uninstalled.', plainLabel(skill.id)),
+      undo,
+    );
+    if (next === undo) await undoPack(current, undoId);
+  });
 
 /** Undoes the latest install or uninstall. */
 export const undoInstall = (current: CurrentTelos): Promise<void> => said(() => undoPack(current));
@@ -83,6 +114,11 @@ async function install(current: CurrentTelos, folder: string, wish: Wish = {}): 
   if (answer !== 'yes') return;
   const installed = await telos.install(folder, { as, agreed: plan.token });
   await current.refresh();
+  await reportInstalled(current, installed);
+}
+
+/** Says what was installed, with ways to review it and to undo. */
+export async function reportInstalled(current: CurrentTelos, installed: InstalledPack): Promise<void> {
   const left =
     installed.leftOut.length > 0 ? ` ${vscode.l10n.t('Not copied: {0}.', installed.leftOut.join(', '))}` : '';
   const review = vscode.l10n.t('Review Agent');
@@ -114,7 +150,7 @@ async function agreesToCopy(
   return answer === agree ? 'yes' : 'no';
 }
 
-const linkText = (): string => vscode.l10n.t('A link from outside of the editor asks for this.');
+export const linkText = (): string => vscode.l10n.t('A link from outside of the editor asks for this.');
 
 async function agreesToReplace(plan: InstallPlan, isLink: boolean): Promise<'yes' | 'rename' | 'no'> {
   const replace = vscode.l10n.t('Replace');
@@ -137,9 +173,10 @@ async function agreesToReplace(plan: InstallPlan, isLink: boolean): Promise<'yes
 
 const timeOf = (iso: string): string => describeTime(new Date(iso));
 
-const keptText = (): string => vscode.l10n.t('The old folder is kept for 30 days; Undo brings it back.');
+export const keptText = (): string =>
+  vscode.l10n.t('The old folder is kept for 30 days; Undo brings it back.');
 
-async function askName(taken: string): Promise<string | undefined> {
+export async function askName(taken: string): Promise<string | undefined> {
   return vscode.window.showInputBox({
     title: vscode.l10n.t('Install Under Another Name'),
     prompt: vscode.l10n.t('The name of the new agent'),
@@ -179,7 +216,7 @@ async function uninstall(current: CurrentTelos, name: string): Promise<void> {
 }
 
 /** Runs an action, and shows the person an error that the engine throws. */
-async function said(act: () => Promise<void>): Promise<void> {
+export async function said(act: () => Promise<void>): Promise<void> {
   try {
     await act();
   } catch (error) {

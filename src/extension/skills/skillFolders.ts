@@ -12,8 +12,8 @@ import {
   writeNewSkill,
 } from '../../engine/skills/scaffold.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
-import { plainLabel } from '../base/labels.ts';
-import type { TreeNode } from './skillTree.ts';
+import { describeError, plainLabel } from '../base/labels.ts';
+import type { SkillNode, TreeNode } from './skillTree.ts';
 
 /** Implements `Telos: New Skill...`. */
 export async function newSkill(current: CurrentTelos): Promise<void> {
@@ -36,6 +36,25 @@ export async function newSkill(current: CurrentTelos): Promise<void> {
     void vscode.window.showWarningMessage(
       vscode.l10n.t('There is a skill {0} already; it stays as it is.', name),
     );
+  }
+}
+
+/** Copies a skill under a name that the person gives, and opens the copy. */
+export async function duplicateSkill(current: CurrentTelos, { skill }: SkillNode): Promise<void> {
+  const name = await vscode.window.showInputBox({
+    title: vscode.l10n.t('Duplicate Skill'),
+    prompt: vscode.l10n.t('The name of the copy'),
+    value: `${skill.id}-copy`,
+    validateInput: skillNameProblem,
+  });
+  if (!name) return;
+  try {
+    const { duplicateSkill: duplicate } = await import('../../engine/skills/skillCopies.ts');
+    const file = await duplicate(skill, name);
+    await current.refresh();
+    await openFile(file);
+  } catch (error) {
+    void vscode.window.showErrorMessage(plainLabel(describeError(error), 500));
   }
 }
 

@@ -1,6 +1,9 @@
 /** Provides the tree *Agents & Skills*: the available skills, where they come from, and what is wrong with them. */
 
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import * as vscode from 'vscode';
+import { lockName } from '../../engine/files/lockText.ts';
 import type { Diagnostic } from '../../engine/files/settingsFile.ts';
 import type { Agent, Missing, Skill } from '../../engine/skills/agent.ts';
 import type { Machine } from '../../engine/skills/machine.ts';
@@ -15,6 +18,17 @@ export interface AgentNode {
   agent: Agent;
   /** The skills that fit the tree's filter, if there is one. */
   shown?: readonly Skill[];
+  /** Where it was installed from, if the lock file knows it. */
+  installed?: InstalledFrom;
+}
+
+interface InstalledFrom {
+  source: string;
+  version: string;
+  isPinned: boolean;
+  isEdited: boolean;
+  /** A newer version that *Check for Skill Updates* has found. */
+  update?: string | undefined;
 }
 
 export interface SkillNode {
@@ -58,6 +72,7 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
   #machine: Machine | undefined;
   readonly #skills: SkillMemory;
   #filter = '';
+  #updates: ReadonlyMap<string, string> = new Map();
   readonly onDidChangeTreeData = this.#changed.event;
   /** Fires with the number of agents that were just listed, or undefined if listing failed. */
   readonly onDidList = this.#listed.event;
@@ -82,6 +97,16 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
     this.#changed.fire();
   }
 
+  /** Newer versions that are known, by the agent's name. */
+  get updates(): ReadonlyMap<string, string> {
+    return this.#updates;
+  }
+
+  set updates(updates: ReadonlyMap<string, string>) {
+    this.#updates = updates;
+    this.#changed.fire();
+  }
+
   /** Makes a skill a favorite, which lists put first, or takes that back. */
   async setFavorite({ agent, skill }: SkillNode, isFavorite: boolean): Promise<void> {
     await this.#skills.setFavorite({ agent: agent.name, skill: skill.id }, isFavorite);
@@ -101,7 +126,11 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
     try {
       const agents = await (await this.#current.openTelos()).agents();
       this.#listed.fire(agents.length);
-      const nodes = agents.map(agent => ({ kind: 'agent' as const, agent }));
+      const installed = await this.#installedFrom();
+      const nodes = agents.map(agent => {
+        const from = agent.source === 'user' ? installed.get(agent.name) : undefined;
+        return { kind: 'agent' as const, agent, ...(from && { installed: from }) };
+      });
       if (this.#filter === '') return nodes;
       return nodes
         .map(found => ({
@@ -113,6 +142,28 @@ export class SkillTree implements vscode.TreeDataProvider<TreeNode>, vscode.Disp
       this.#log.error('The skills could not be listed.', error);
       this.#listed.fire(undefined);
       throw error;
+    }
+  }
+
+  /** Returns what the lock file knows, none if nothing was installed from a source or the file cannot be read. */
+  async #installedFrom(): Promise<ReadonlyMap<string, InstalledFrom>> {
+    const { config } = await this.#current.openTelos();
+    if (!existsSync(join(config.skillsDir, lockName))) return new Map();
+    const { verifyPacks } = await import('../../engine/sources/locked.ts');
+    try {
+      const packs = (await verifyPacks({ config })).filter(({ state }) => state !== 'unlocked');
+      return new Map(
+        packs.map(({ name, source, version, pinned, state }) => [
+          name,
+          {
+            ...{ source, version, isPinned: pinned, isEdited: state === 'edited' },
+            update: this.#updates.get(name),
+          },
+        ]),
+      );
+    } catch (error) {
+      this.#log.warn('The lock file of the skills could not be read.', error);
+      return new Map();
     }
   }
 
@@ -177,21 +228,40 @@ export function registerSkillTree(tree: SkillTree, current: CurrentTelos): vscod
   return vscode.Disposable.from(view, listed, shown, greyed);
 }
 
-function agentItem({ agent, shown = agent.skills }: AgentNode): vscode.TreeItem {
+function agentItem({ agent, shown = agent.skills, installed }: AgentNode): vscode.TreeItem {
   const { Expanded, Collapsed } = vscode.TreeItemCollapsibleState;
   const state = shown.length > mostUnfolded ? Collapsed : Expanded;
   const item = new vscode.TreeItem(plainLabel(agent.name), state);
   const count = shown.length === 1 ? vscode.l10n.t('1 skill') : vscode.l10n.t('{0} skills', shown.length);
   const defect = firstDefect(agent.diagnostics);
   item.id = agentId(agent);
-  item.contextValue = `agent.${agent.source}`;
+  item.contextValue = `agent.${agent.source}${installed ? `.locked${installed.isPinned ? '.pinned' : ''}` : ''}`;
   item.iconPath = defect ? warningIcon() : new vscode.ThemeIcon('person');
-  item.description = [defect?.message ?? agent.description, count, sourceNames[agent.source]]
+  const states = installed ? installedStates(installed) : [sourceNames[agent.source]];
+  item.description = [
+    ...(installed?.update ? states.splice(0, 1) : []),
+    defect?.message ?? agent.description,
+    count,
+    ...states,
+  ]
     .filter(Boolean)
     .map(part => plainLabel(part))
     .join(' · ');
-  item.tooltip = tooltip(agent.name, agent.description, agent.packDir, defectLines(agent.diagnostics));
+  item.tooltip = tooltip(agent.name, agent.description, agent.packDir, [
+    ...(installed ? [vscode.l10n.t('Installed from {0}, {1}', installed.source, installed.version)] : []),
+    ...defectLines(agent.diagnostics),
+  ]);
   return item;
+}
+
+/** Returns what is to be known of an installed agent in a few words, an update first. */
+function installedStates({ source, isPinned, isEdited, update }: InstalledFrom): string[] {
+  return [
+    ...(update === undefined ? [] : [vscode.l10n.t('update to {0}', update)]),
+    source,
+    ...(isPinned ? [vscode.l10n.t('pinned')] : []),
+    ...(isEdited ? [vscode.l10n.t('edited')] : []),
+  ];
 }
 
 function skillItem({ agent, skill, missing = [], isFavorite = false }: SkillNode): vscode.TreeItem {

@@ -1,0 +1,56 @@
+/** Copies a single skill under another name, and removes one in a way that can be undone. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Config } from '../config.ts';
+import { TelosError } from '../errors.ts';
+import { ReplacedFolders } from '../files/replacedFolders.ts';
+import { swapFolder } from '../files/swapFolder.ts';
+import type { Agent, Skill } from './agent.ts';
+import { scanName } from './frontmatter.ts';
+import { uninstallPack } from './install.ts';
+import { copyPack } from './installPlace.ts';
+import { placeFolder, skillNameProblem } from './scaffold.ts';
+import { skillFileIn } from './skillFile.ts';
+
+/**
+ * Copies the skill's folder to one of that name beside it, and gives it that name. Links are not copied. Returns the path of the new
+ * SKILL.md. Throws TelosError `pack` for a name that is unusable or taken.
+ */
+export async function duplicateSkill({ dir }: Pick<Skill, 'dir'>, name: string): Promise<string> {
+  const problem = skillNameProblem(name);
+  if (problem) throw new TelosError('pack', `The skill cannot be called ${JSON.stringify(name)}. ${problem}`);
+  const target = join(dirname(dir), name);
+  const isPlaced = await placeFolder(target, async staged => {
+    await copyPack(dir, staged);
+    const file = skillFileIn(staged);
+    if (file === undefined) throw new TelosError('pack', `${dir} has no SKILL.md. Nothing was copied.`);
+    const text = await readFile(file, 'utf8');
+    if (scanName(text) !== undefined)
+      await writeFile(file, text.replace(/^name:[ \t]*.*$/m, `name: ${name}`));
+  });
+  if (!isPlaced) throw new TelosError('pack', `There is a skill ${target} already; it stays as it is.`);
+  return skillFileIn(target) ?? join(target, 'SKILL.md');
+}
+
+/**
+ * Removes a skill of an agent in the skills folder, and keeps it for undo. Returns the id of the undo. A skill that is an agent by
+ * itself is removed with it. Throws TelosError `pack` for a skill that lies elsewhere.
+ */
+export async function uninstallSkill(agent: Agent, skill: Skill, config: Config): Promise<string> {
+  if (skill.dir === agent.packDir) return (await uninstallPack(agent.name, config)).undoId;
+  if (agent.source !== 'user' || !skill.dir.startsWith(join(agent.packDir, '/')))
+    throw new TelosError(
+      'pack',
+      `The skill '${skill.id}' lies in ${skill.dir}, which Telos did not install. Delete it there.`,
+    );
+  const { record } = await swapFolder(config.dataDir, {
+    kind: 'uninstall',
+    agent: `${agent.name}:${skill.id}`,
+    target: skill.dir,
+    from: null,
+    replaces: true,
+    prepare: async () => ({ left: null, along: [] }),
+  });
+  await new ReplacedFolders(config).sweep();
+  return record.id;
+}

@@ -1,0 +1,192 @@
+/** Shows what a source holds before anything is installed, and installs it after a yes. For the gallery, links and updates alike. */
+import { join } from 'node:path';
+import * as vscode from 'vscode';
+import { type LookOptions, lookAtSource, type Offer, placeOffer } from '../../engine/sources/install.ts';
+import { cardLines, sizeText } from '../../engine/sources/offerText.ts';
+import type { SourceProgress } from '../../engine/sources/sourceText.ts';
+import { describeReplacement } from '../../protocol/installPlan.ts';
+import type { CurrentTelos } from '../base/currentTelos.ts';
+import { describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
+import { askName, keptText, linkText, reportInstalled } from './agentPacks.ts';
+
+/** Number of lines that a question shows at most. The rest is in its details. */
+const mostLines = 24;
+/** Number of bytes up to which a file is shown. */
+const largestShown = 2 * 1024 * 1024;
+
+interface Wish extends Pick<LookOptions, 'as' | 'skills'> {
+  /** True if a link asks, and not the person. */
+  isLink?: boolean;
+}
+
+/** Fetches a source, shows what it holds and installs it if the person agrees. Throws the errors of `lookAtSource`. */
+export async function offerSource(current: CurrentTelos, source: string, wish: Wish = {}): Promise<void> {
+  const { config } = await current.openTelos();
+  const { isLink = false, ...rest } = wish;
+  const looked = await withFetchProgress(source, (signal, progress) =>
+    lookAtSource(source, config, { ...rest, signal, progress, isForeign: isLink }),
+  );
+  if (!looked) return;
+  if (looked.kind === 'choices') {
+    const chosen = await vscode.window.showQuickPick(
+      looked.choices.map(one => ({ label: plainLabel(one, 300), source: one })),
+      { title: vscode.l10n.t('Install Skills'), placeHolder: plainLabel(looked.message, 300) },
+    );
+    return chosen && offerSource(current, chosen.source, wish);
+  }
+  try {
+    if (looked.plan.replaces?.isSame)
+      return await reportInstalled(current, await placeOffer(looked, { allowHigh: true }));
+    const skills = await wantedSkills(looked, wish);
+    if (skills === 'none') return;
+    if (skills) return await offerSource(current, source, { ...wish, skills });
+    const answer = await agrees(looked, isLink);
+    if (answer === 'rename') {
+      const as = await askName(looked.name);
+      return as === undefined ? undefined : await offerSource(current, source, { ...wish, as });
+    }
+    if (answer !== 'yes') return;
+    const installed = await placeOffer(looked, { agreed: looked.plan.token, allowHigh: true });
+    await current.refresh();
+    await reportInstalled(current, installed);
+  } finally {
+    await looked.dispose();
+  }
+}
+
+/** Shows how far a fetch is, with a button to cancel it. Returns undefined if it was cancelled. */
+export async function withFetchProgress<Result>(
+  title: string,
+  fetch: (signal: AbortSignal, progress: (event: SourceProgress) => void) => Promise<Result>,
+): Promise<Result | undefined> {
+  const place = {
+    location: vscode.ProgressLocation.Notification,
+    title: plainLabel(title, 100),
+    cancellable: true,
+  };
+  return vscode.window.withProgress(place, async (progress, token) => {
+    const controller = new AbortController();
+    const cancelling = token.onCancellationRequested(() => controller.abort());
+    try {
+      return await fetch(controller.signal, event => progress.report({ message: progressText(event) }));
+    } catch (error) {
+      if (controller.signal.aborted) return undefined;
+      throw error;
+    } finally {
+      cancelling.dispose();
+    }
+  });
+}
+
+function progressText(event: SourceProgress): string {
+  switch (event.kind) {
+    case 'resolving':
+      return vscode.l10n.t('Looking for it...');
+    case 'waiting':
+      return vscode.l10n.t('{0} asks to wait for {1} seconds', plainLabel(event.host), event.seconds);
+    case 'downloading':
+      return vscode.l10n.t('{0} KB from {1}', Math.round(event.bytes / 1000), plainLabel(event.host));
+    case 'looking':
+      return vscode.l10n.t('Looking through its files...');
+  }
+}
+
+/** Asks which skills of a new pack are wanted. Returns undefined for all of them. */
+async function wantedSkills(
+  { skills, plan, from, name }: Offer,
+  wish: Wish,
+): Promise<readonly string[] | 'none' | undefined> {
+  if (skills.length < 2 || wish.skills || wish.as !== undefined || plan.replaces) return undefined;
+  const picked = await vscode.window.showQuickPick(
+    skills.map(skill => ({
+      label: plainLabel(skill.id),
+      description: sizeText(skill, t),
+      detail: plainLabel(skill.problems[0] ? `$(warning) ${skill.problems[0]}` : skill.description, 300),
+      picked: true,
+      id: skill.id,
+    })),
+    {
+      title: vscode.l10n.t('Skills of {0}', plainLabel(name)),
+      placeHolder: plainLabel(from, 300),
+      canPickMany: true,
+    },
+  );
+  if (!picked || picked.length === 0) return 'none';
+  return picked.length === skills.length ? undefined : picked.map(({ id }) => id);
+}
+
+type Answer = 'yes' | 'rename' | 'no';
+
+/** Asks in a dialog whether to install, with the card of the pack. Its details open beside a second question. */
+export async function agrees(offer: Offer, isLink = false): Promise<Answer> {
+  const { plan, name, isRisky } = offer;
+  const replaces = plan.replaces !== undefined && !plan.replaces.isSame;
+  const install = isRisky
+    ? vscode.l10n.t('Install Anyway')
+    : replaces
+      ? vscode.l10n.t('Replace')
+      : vscode.l10n.t('Install');
+  const details = vscode.l10n.t('Show Details');
+  const rename = vscode.l10n.t('Use Another Name...');
+  const question = replaces
+    ? vscode.l10n.t('Replace agent {0}?', plainLabel(name))
+    : vscode.l10n.t('Install agent {0}?', plainLabel(name));
+  const lines = [...(isLink ? [linkText(), ''] : []), ...cardText(offer)];
+  const shown = lines.length > mostLines ? [...lines.slice(0, mostLines - 1), '…'] : lines;
+  const show = isRisky || isLink ? vscode.window.showWarningMessage : vscode.window.showInformationMessage;
+  const answer = await show(question, { modal: true, detail: shown.join('\n') }, install, details, rename);
+  if (answer !== details) return answerOf(answer, install, rename);
+  const shownDetails = await showDetails(offer, lines);
+  try {
+    return answerOf(await show(question, install, rename), install, rename);
+  } finally {
+    shownDetails.dispose();
+  }
+}
+
+const answerOf = (answer: string | undefined, install: string, rename: string): Answer =>
+  answer === install ? 'yes' : answer === rename ? 'rename' : 'no';
+
+function cardText(offer: Offer): string[] {
+  const { plan } = offer;
+  const replaced =
+    plan.replaces && !plan.replaces.isSame
+      ? ['', ...describeReplacement(plan, iso => describeTime(new Date(iso)), t), '', keptText()]
+      : [];
+  const lines = [...cardLines(offer, t).map(({ text }) => text), ...replaced];
+  return lines.map(line => visibleText(line).slice(0, 400));
+}
+
+const scheme = 'telos-offer';
+
+/** Opens the changes that installing would make, file by file, below the card. They stay readable until it is disposed. */
+async function showDetails(offer: Offer, lines: readonly string[]): Promise<vscode.Disposable> {
+  const texts = new Map<string, string>([['/', `${lines.join('\n')}\n`]]);
+  for (const { path, bytes } of offer.files) {
+    const content = bytes > largestShown ? undefined : await offer.read(path);
+    const isText = content !== undefined && !content.includes(0);
+    texts.set(
+      `/${path}`,
+      isText
+        ? content.toString('utf8')
+        : vscode.l10n.t('This file is not text, or too large to be shown here.'),
+    );
+  }
+  const provider = vscode.workspace.registerTextDocumentContentProvider(scheme, {
+    provideTextDocumentContent: ({ path }) => texts.get(path) ?? '',
+  });
+  const uriOf = (path: string): vscode.Uri => vscode.Uri.from({ scheme, authority: 'offer', path });
+  const target = offer.plan.target;
+  const resources = offer.files.map(({ path }) => {
+    const there = vscode.Uri.file(join(target, path));
+    return [there, offer.plan.replaces ? there : undefined, uriOf(`/${path}`)];
+  });
+  const card = await vscode.workspace.openTextDocument(uriOf('/'));
+  await vscode.window.showTextDocument(card, { preview: true });
+  await vscode.commands.executeCommand(
+    'vscode.changes',
+    vscode.l10n.t('Files of {0}', plainLabel(offer.name)),
+    resources,
+  );
+  return provider;
+}
