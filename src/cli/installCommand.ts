@@ -21,7 +21,7 @@ import {
 import { Telos } from '../engine/telos.ts';
 import { describeReplacement, type InstallPlan } from '../protocol/installPlan.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
-import { cardLines, contentLines, offerJson } from './offerText.ts';
+import { colouredCard, contentLines, offerJson } from './offerText.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { agrees, readLine } from './terminalHuman.ts';
 import { errorText, exactText, terminalJson, terminalText } from './terminalText.ts';
@@ -152,7 +152,7 @@ async function installSource(source: string, call: Call): Promise<number> {
       if (options.json) call.printed.push(offerJson(looked));
       else
         terminal.out(
-          `${[...contentLines(looked), ...(options.list ? [] : cardLines(looked, terminal.style))].join('\n')}\n`,
+          `${[...contentLines(looked), ...(options.list ? [] : colouredCard(looked, terminal.style))].join('\n')}\n`,
         );
       return 0;
     }
@@ -166,7 +166,7 @@ async function installSource(source: string, call: Call): Promise<number> {
         if (again.kind === 'choices') return oneOf(again, call);
         looked = again;
       }
-      terminal.say(cardLines(looked, terminal.style).join('\n'));
+      terminal.say(colouredCard(looked, terminal.style).join('\n'));
     }
     return await place(looked, source, call);
   } finally {

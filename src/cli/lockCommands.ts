@@ -22,7 +22,7 @@ import { UnclearSource } from '../engine/sources/sourceText.ts';
 import { describeReplacement } from '../protocol/installPlan.ts';
 import { type ConfigOptions, configFor } from './cliConfig.ts';
 import { keptText } from './installCommand.ts';
-import { cardLines } from './offerText.ts';
+import { colouredCard } from './offerText.ts';
 import { abortOnInterrupt, cancelledExitCode, type Terminal } from './terminal.ts';
 import { readLine } from './terminalHuman.ts';
 import { errorText, exactText, table, terminalJson } from './terminalText.ts';
@@ -170,7 +170,7 @@ async function confirmed(
   { options, terminal, signal }: Omit<Call, 'config'>,
 ): Promise<boolean> {
   if (!offer) return false;
-  terminal.say(cardLines(offer, terminal.style).join('\n'));
+  terminal.say(colouredCard(offer, terminal.style).join('\n'));
   if (offer.isRisky && options.allow !== 'high' && (options.yes || !terminal.canAsk)) {
     terminal.say(
       'Something of high level was found, so --yes does not install it. If you have looked at it: --allow high. Nothing was changed.',

@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { InstallPlan } from '../../protocol/installPlan.ts';
+import type { PackLook, PackOffer, SourceFinding } from '../../protocol/packOffer.ts';
 import type { Config } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import type { FolderContents } from '../files/folderRecord.ts';
@@ -38,7 +38,7 @@ import {
   usableName,
 } from './fetchSource.ts';
 import { skillsOf } from './findPacks.ts';
-import { lookAtPack, type PackLook, type SourceFinding } from './look.ts';
+import { lookAtPack } from './look.ts';
 import type { Candidate } from './marketplace.ts';
 import { parseSource, type Source, sourceText, UnclearSource, withoutVersion } from './sourceText.ts';
 
@@ -58,24 +58,17 @@ export interface Choices {
 }
 
 /** A pack that was fetched and looked at, and can be placed. Its files lie in a temporary folder until `dispose`. */
-export interface Offer extends PackLook {
+export interface Offer extends PackOffer {
   kind: 'offer';
   /** The source as text in its shortest form. */
   source: string;
-  /** Where it comes from and in which version, in words: `github.com/acme/tools at 0123456, v1`. */
-  from: string;
   version: string;
   /** The commit in full, for sources that have one. */
   commit?: string;
   resolved: Resolved;
   /** What decided which folder is the pack: `plugin.json`, `skills/`, … */
   way: string;
-  name: string;
   description: string;
-  /** Links and the like that are not installed, as paths below the source. */
-  leftOut: readonly string[];
-  /** What installing does. `plan.replaces` lists the changes to an agent that is there. */
-  plan: InstallPlan;
   /** Digest of the pack's files, as in the lock file. */
   digest: string;
   /** True if a finding of high level asks for more than a yes. */

@@ -142,10 +142,7 @@ export async function restorePacks(place: LockedPlace, options: FetchOptions = {
   const lockFile = lockFileOf(place);
   const lock = readLock(lockFile);
   if (lock.size === 0)
-    throw new TelosError(
-      'pack',
-      `${lockFile} locks nothing. Install something first: telos install <source>`,
-    );
+    throw new TelosError('pack', `${lockFile} locks nothing. Install something from a source first.`);
   const done: RestoredPack[] = [];
   const ready: { plan: WholePlan; place: () => Promise<InstalledPack> }[] = [];
   const verified = await verifyPacks(place);

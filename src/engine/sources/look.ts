@@ -1,7 +1,7 @@
 /** Looks at a fetched pack before it is installed: what it holds, what its files name, and what a person should see. Runs nothing. */
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { AgentCard, Finding, FindingLevel } from '../../protocol/agentCard.ts';
+import type { OfferedFile, OfferedSkill, PackLook } from '../../protocol/packOffer.ts';
 import type { Config } from '../config.ts';
 import type { FolderContents } from '../files/folderRecord.ts';
 import { cardOf } from '../policy/agentCard.ts';
@@ -10,47 +10,6 @@ import { FileDigests } from '../policy/agentReader.ts';
 import { scanFolder } from '../scan/scanFolder.ts';
 import { findSkills } from '../skills/findSkills.ts';
 import { openSkill, skillFileIn } from '../skills/skillFile.ts';
-
-export interface SourceFinding {
-  level: FindingLevel;
-  /** `registry`: the verdict of a registry, in its words. `near-name`: the name is nearly that of another pack. */
-  kind: Finding['kind'] | 'registry' | 'near-name';
-  file: string;
-  line: number;
-  text: string;
-}
-
-export interface OfferedSkill {
-  id: string;
-  description: string;
-  bytes: number;
-  scripts: number;
-  /** Problems of its file, in sentences. It is installed all the same. */
-  problems: readonly string[];
-}
-
-export interface OfferedFile {
-  /** Below the pack, with `/`. */
-  path: string;
-  bytes: number;
-  /** `sha256:<hex>`, with `+x` if it is executable. */
-  digest: string;
-}
-
-/** What is to be seen in the files of a pack. */
-export interface PackLook {
-  skills: readonly OfferedSkill[];
-  files: readonly OfferedFile[];
-  /** What its files name: the lines of the card that a person would accept. */
-  card: Pick<AgentCard, 'hosts' | 'scripts' | 'commands' | 'variables' | 'writes' | 'servers' | 'folders'>;
-  findings: readonly SourceFinding[];
-  /** Number of files that were looked into as a whole, and of all; and the version of the rules. */
-  counts: { read: number; of: number; rules: string };
-  /** Commands that its author gives for what it needs, to copy. They are never run. */
-  steps: readonly string[];
-  /** Commands that other programs would run by themselves, such as hooks. They are present and not run. */
-  notRun: readonly string[];
-}
 
 /** Returns what is in the pack's folder, whose contents are known. Throws errors of the file system. */
 export async function lookAtPack(

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { type LookOptions, lookAtSource, type Offer, placeOffer } from '../../engine/sources/install.ts';
-import { cardLines, sizeText } from '../../engine/sources/offerText.ts';
 import type { SourceProgress } from '../../engine/sources/sourceText.ts';
 import { describeReplacement } from '../../protocol/installPlan.ts';
+import { cardLines, sizeText } from '../../protocol/packOffer.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
 import { askName, keptText, linkText, reportInstalled } from './agentPacks.ts';

@@ -1,12 +1,63 @@
 /**
- * Describes a pack that could be installed in lines of text: what it holds, where it comes from, and what was found in it. The pack
- * chooses parts of these texts, so the doors make visible what would hide in them.
+ * Defines what a person sees of a pack before it is installed, and the words for it. The pack chooses parts of these texts, so the
+ * frontends make visible what would hide in them.
  */
-import { describeFlag, type FindingLevel } from '../../protocol/agentCard.ts';
-import { english, type Say, shortened } from '../../protocol/text.ts';
-import type { Offer } from './install.ts';
+import { type AgentCard, describeFlag, type Finding, type FindingLevel } from './agentCard.ts';
+import type { InstallPlan } from './installPlan.ts';
+import { english, type Say } from './text.ts';
 
-const mostSkills = 40;
+export interface SourceFinding {
+  level: FindingLevel;
+  /** `registry`: the verdict of a registry, in its words. `near-name`: the name is nearly that of another pack. */
+  kind: Finding['kind'] | 'registry' | 'near-name';
+  file: string;
+  line: number;
+  text: string;
+}
+
+export interface OfferedSkill {
+  id: string;
+  description: string;
+  bytes: number;
+  scripts: number;
+  /** Problems of its file, in sentences. It is installed all the same. */
+  problems: readonly string[];
+}
+
+export interface OfferedFile {
+  /** Below the pack, with `/`. */
+  path: string;
+  bytes: number;
+  /** `sha256:<hex>`, with `+x` if it is executable. */
+  digest: string;
+}
+
+/** What is to be seen in the files of a pack. */
+export interface PackLook {
+  skills: readonly OfferedSkill[];
+  files: readonly OfferedFile[];
+  /** What its files name: the lines of the card that a person would accept. */
+  card: Pick<AgentCard, 'hosts' | 'scripts' | 'commands' | 'variables' | 'writes' | 'servers' | 'folders'>;
+  findings: readonly SourceFinding[];
+  /** Number of files that were looked into as a whole, and of all; and the version of the rules. */
+  counts: { read: number; of: number; rules: string };
+  /** Commands that its author gives for what it needs, to copy. They are never run. */
+  steps: readonly string[];
+  /** Commands that other programs would run by themselves, such as hooks. They are present and not run. */
+  notRun: readonly string[];
+}
+
+/** A pack that could be installed, as a person sees it. */
+export interface PackOffer extends PackLook {
+  name: string;
+  /** Where it comes from and in which version, in words: `github.com/acme/tools at 0123456, v1`. */
+  from: string;
+  /** Links and the like that are not installed, as paths below the source. */
+  leftOut: readonly string[];
+  /** What installing does. `plan.replaces` lists the changes to an agent that is there. */
+  plan: InstallPlan;
+}
+
 const mostFindings = 20;
 const mostLeftOut = 10;
 
@@ -16,36 +67,15 @@ export interface CardLine {
   level?: FindingLevel;
 }
 
-/** Returns what a pack holds: its origin, and each skill with its size. For the question which of its skills are wanted. */
-export function contentLines({ from, way, skills, name }: Offer, say: Say = english): string[] {
-  const wide = Math.min(28, Math.max(...skills.map(({ id }) => id.length), 4));
-  const shown = skills.slice(0, mostSkills).map((skill, at) => {
-    const trouble = skill.problems.length > 0 ? `  ! ${skill.problems[0]}` : '';
-    const description = shortened(skill.description.replace(/\s+/g, ' ').trim(), 70);
-    return `  ${String(at + 1).padStart(2)} ${skill.id.padEnd(wide)}  ${description}  (${sizeText(skill, say)})${trouble}`;
-  });
-  const more = skills.length - mostSkills;
-  const holds =
-    skills.length === 1
-      ? say('It holds 1 skill (found by {0}), for agent {1}:', way, name)
-      : say('It holds {0} skills (found by {1}), for agent {2}:', String(skills.length), way, name);
-  return [from, holds, ...shown, ...(more > 0 ? [`  ${say('and {0} more', String(more))}`] : [])].map(
-    oneLine,
-  );
-}
-
 /** Returns the size of a skill and how many scripts it has. */
-export function sizeText(
-  { bytes, scripts }: Pick<Offer['skills'][number], 'bytes' | 'scripts'>,
-  say: Say = english,
-): string {
+export function sizeText({ bytes, scripts }: OfferedSkill, say: Say = english): string {
   const size = bytes < 1000 ? say('{0} bytes', String(bytes)) : `${Math.round(bytes / 1000)} KB`;
   if (scripts === 0) return size;
   return `${size}, ${scripts === 1 ? say('1 script') : say('{0} scripts', String(scripts))}`;
 }
 
 /** Returns the card of a pack for the question whether to install it. */
-export function cardLines(offer: Offer, say: Say = english): CardLine[] {
+export function cardLines(offer: PackOffer, say: Say = english): CardLine[] {
   const { card, plan, leftOut, counts, steps, notRun, findings } = offer;
   const state = plan.replaces
     ? plan.replaces.isSame
@@ -98,7 +128,7 @@ function levelText(level: FindingLevel, say: Say): string {
   }
 }
 
-const findingText = (finding: Offer['findings'][number], say: Say): string =>
+const findingText = (finding: SourceFinding, say: Say): string =>
   finding.kind === 'registry' || finding.kind === 'near-name'
     ? finding.text
     : describeFlag({ ...finding, kind: finding.kind }, say);
