@@ -8,30 +8,10 @@ import { loadConfig } from '../../../src/engine/config.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { installFromLink } from '../../../src/extension/skills/agentPacks.ts';
 import { activated, answering, scriptModels } from './editor.ts';
+import { pressing } from './pressing.ts';
 
 const skillsDir = process.env['TELOS_SKILLS_DIR'] ?? '';
 const source = join(skillsDir, '..', 'pack-to-install');
-
-/** Answers every message with this button, where it has it, and keeps what was said. */
-async function pressing(buttons: readonly string[], act: () => Promise<unknown>): Promise<string[]> {
-  const { showInformationMessage, showWarningMessage, showErrorMessage } = vscode.window;
-  const said: string[] = [];
-  const show = async (message: string, ...items: unknown[]): Promise<unknown> => {
-    said.push(message);
-    return items.find(item => typeof item === 'string' && buttons.includes(item));
-  };
-  Object.assign(vscode.window, {
-    showInformationMessage: show,
-    showWarningMessage: show,
-    showErrorMessage: show,
-  });
-  try {
-    await act();
-  } finally {
-    Object.assign(vscode.window, { showInformationMessage, showWarningMessage, showErrorMessage });
-  }
-  return said;
-}
 
 const command = (name: string, ...values: unknown[]) =>
   Promise.resolve(vscode.commands.executeCommand(name, ...values));
@@ -144,21 +124,30 @@ describe('packs and trust', () => {
     await rm(installed, { recursive: true });
   });
 
-  it('ask nothing and install nothing for a link to anything but a folder of this machine', async () => {
+  it('ask nothing and install nothing for a link to what is neither a full path nor a source elsewhere', async () => {
     const before = readdirSync(skillsDir);
+    const bad = ['pack-to-install', '~/pack', '//evil.example/share/pack', '\\\\evil.example\\share', '.'];
     for (const from of [
-      'github:evil/repo',
-      'https://evil.example/a.zip',
-      'npm:evil',
-      'pack-to-install',
-      '~/pack',
+      ...bad,
+      'file:///tmp',
+      'http://evil.example/a.zip',
+      'git@evil.example:a/b',
+      'ext::sh',
     ])
       assert.match(
-        (await followLink({ source: from, yes: '1' }, 'Install'))[0] ?? '',
-        new RegExp(`from ${from}\\. Telos can`),
+        (await followLink({ from, yes: '1' }, 'Install'))[0] ?? '',
+        /Telos installs from a full path/,
       );
-    for (const from of ['//evil.example/share/pack', '\\\\evil.example\\share', '.', 'file:///tmp'])
-      assert.match((await followLink({ from }, 'Install'))[0] ?? '', /a local folder only/);
+    // A link may not reach into the machine or its network.
+    for (const from of [
+      'https://127.0.0.1:1/a.zip',
+      'https://169.254.169.254/SKILL.md',
+      'git+https://localhost/a.git',
+    ])
+      assert.match(
+        (await followLink({ from, yes: '1' }, 'Install'))[0] ?? '',
+        /network|private|this machine|never fetched|not fetched/i,
+      );
     assert.match((await followLink({ yes: '1' }, 'Install'))[0] ?? '', /does not say from where/);
     assert.match(
       (await followLink({ from: `/${'a'.repeat(500)}` }, 'Install'))[0] ?? '',
