@@ -42,7 +42,7 @@ const stride = 110;
  * Kills a plan every few points until it has come to its end, and as many copies of it as `worlds` says, each at other points: with as
  * many as the stride is long there is a kill at each point of the plan.
  */
-async function pointKills(stories: number, worlds: number): Promise<Figure> {
+export async function pointKills(stories: number, worlds: number): Promise<Figure> {
   const template = await PlanWorld.make(stories, 1);
   const problems: string[] = [];
   const killedAt: string[] = [];
@@ -84,15 +84,22 @@ async function pointKills(stories: number, worlds: number): Promise<Figure> {
 }
 
 /** Kills the runner alone and the runner with all that it has started, in turns, at random moments. */
-async function randomKills(stories: number, slots: number, kills: number): Promise<Figure> {
+export async function randomKills(stories: number, slots: number, kills: number): Promise<Figure> {
   const world = await PlanWorld.make(stories, slots);
   const random = seeded(kills);
   try {
+    const began = performance.now();
+    let startMs = 0;
     for (let report: unknown; report === undefined && world.problems.length === 0; ) {
       const runner = world.start();
       if (world.kills < kills) {
-        // Also while it takes over, which comes first.
-        await Promise.race([delay(200 + random() * 2500), runner.report]);
+        while (startMs === 0) {
+          await delay(20);
+          if (world.journal().some(({ type }) => type === 'attempt_started'))
+            startMs = performance.now() - began;
+        }
+        // Sometimes while it takes over, which comes first, and mostly some stories later.
+        await Promise.race([delay((0.1 + random() * 3) * startMs), runner.report]);
         if (runner.child.exitCode === null) {
           process.kill(world.kills % 2 === 0 ? runner.child.pid! : -runner.child.pid!, 'SIGKILL');
           await runner.report;
@@ -152,7 +159,7 @@ async function tornJournal(): Promise<Figure> {
   }
 }
 
-async function runnersAtOnce(times: number): Promise<Figure> {
+export async function runnersAtOnce(times: number): Promise<Figure> {
   const template = await PlanWorld.make(1, 1);
   const problems: string[] = [];
   let both = 0;

@@ -1,6 +1,6 @@
 /** Decides on reads and writes by default: which ones need no question, and the question about all others. */
 import { lstatSync, realpathSync, statfsSync } from 'node:fs';
-import { delimiter, dirname, extname, isAbsolute, relative } from 'node:path';
+import { delimiter, dirname, extname, isAbsolute, join, relative } from 'node:path';
 import type { CardFolder } from '../../protocol/agentCard.ts';
 import { type Sentence, sentence } from '../../protocol/text.ts';
 import { folderHolding, isInside, realPlace, resolvePath } from '../files/paths.ts';
@@ -124,7 +124,9 @@ export async function decideOnPlace(
     const folder = bases.find(each => isInside(each, file));
     return folder === undefined ? file : relative(folder, file);
   };
+  const isBuilding = context.role === 'worker' && inWork;
   const obeyed = [path, wanted.named ?? path]
+    .filter(file => !(isBuilding && describesBuild(file, below(file))))
     .map(file => obeyedReason(file, below(file), ownFolder !== undefined))
     .find(each => each !== undefined);
   const asProgram = programProblem(wanted, context);
@@ -161,6 +163,19 @@ export async function decideOnPlace(
   if (inWork) return allow('write.working-dir', path);
   const sentences = [sentence('{0} is outside working_dir ({1}).', path, workingDir)];
   return unlessPromised(ask(wanted, { rule: 'write.outside', sentences }, context), context);
+}
+
+/** Who reads the files that say how a project is built and tested. */
+const builders = new Set(['package managers', 'builds, tests and linters']);
+
+/**
+ * Returns true for a file such as package.json, which a story of a plan changes like any other: its checks run what is written there
+ * as they run its tests, the guard looks at it, and a reviewer sees it. False for what lies where packages are installed.
+ */
+function describesBuild(path: string, inWork: string): boolean {
+  const by = obeyedAt(path, inWork)?.by;
+  const beside = (file: string): string => join(dirname(file), 'a file');
+  return by !== undefined && builders.has(by) && obeyedAt(beside(path), beside(inWork)) === undefined;
 }
 
 function obeyedReason(path: string, inWork: string, isOwn: boolean): Sentence | undefined {

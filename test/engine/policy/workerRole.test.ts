@@ -87,6 +87,37 @@ describe('workerRole', () => {
         assert.equal(short(await about(tool, { path: filled(path) })), expected, `${tool} ${path}`);
   });
 
+  it('changes how the project is built and tested unasked, but not what instructs others, and nothing where packages lie', async () => {
+    mkdirSync(join(slot, 'packages/a'), { recursive: true });
+    mkdirSync(join(slot, 'packages/a/node_modules/b'), { recursive: true });
+    const rows = [
+      ['package.json', 'allow write.working-dir'],
+      ['packages/a/package.json', 'allow write.working-dir'],
+      ['tsconfig.json', 'allow write.working-dir'],
+      ['Makefile', 'allow write.working-dir'],
+      ['packages/a/node_modules/b/package.json', 'ask write.executed'],
+      ['.venv/pyvenv.cfg', 'ask write.executed'],
+      ['.yarn/releases/package.json', 'ask write.executed'],
+      ['AGENTS.md', 'ask write.executed'],
+      ['.vscode/tasks.json', 'ask write.executed'],
+      ['.github/workflows/ci.yml', 'ask write.executed'],
+      ['.husky/pre-commit', 'ask write.executed'],
+    ] as const;
+    for (const [path, expected] of rows)
+      assert.equal(short(await about('write_file', { path, content: '{}' })), expected, path);
+    // Outside its slot it writes nothing unasked, whatever the name.
+    assert.notEqual(
+      short(await about('write_file', { path: join(folder.path, 'package.json') })),
+      'allow write.working-dir',
+    );
+    context = { ...context };
+    delete context.role;
+    assert.equal(
+      short(await about('write_file', { path: 'package.json', content: '{}' })),
+      'ask write.executed',
+    );
+  });
+
   it('keeps the plan of a project without a slot', async () => {
     context = {
       ...context,
