@@ -185,11 +185,11 @@ function editsOf(file: PrdFile, state: StoryState | undefined, left: Left | unde
   ];
 }
 
-/** Ticks what is closed and unticks what is not. */
+/** Ticks what is closed and unticks what is not. A file is looked into only for a box that is to change: there are many, and often. */
 function tickedText({ text, story }: PrdFile, state: StoryState): string {
   const isWhole = state.status === 'accepted' || state.status === 'passed';
-  return story.items.reduce((before, { number }) => {
+  return story.items.reduce((before, { number, ticked }) => {
     const isClosed = isWhole || state.passed.has(number) || state.accepted.has(number);
-    return tick(before, number, isClosed);
+    return ticked === isClosed ? before : tick(before, number, isClosed);
   }, text);
 }
