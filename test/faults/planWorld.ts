@@ -395,7 +395,15 @@ export class PlanWorld {
       for (const attempt of this.#attemptsOf(id))
         for (const [name, text] of Object.entries(attempt.denied ? {} : attempt.files))
           wanted.set(name, text);
-    const changed = this.git('diff', '--name-only', this.#base, 'telos/bakery').split('\n').sort();
+    // What is learned is the engine's own, in commits of its own.
+    const range = `${this.#base}..telos/bakery`;
+    const learned = '%(trailers:key=Telos-Learnings,valueonly,separator=%x2C)';
+    const notes = this.git('log', `--format=${learned}`, range, '--', 'AGENTS.md').split('\n');
+    const hasNotes = notes.every(story => story !== '');
+    const changed = this.git('diff', '--name-only', this.#base, 'telos/bakery')
+      .split('\n')
+      .filter(name => !(hasNotes && name === 'AGENTS.md'))
+      .sort();
     if (changed.join() !== [...wanted.keys()].sort().join())
       wrong(`foreign files: ${changed.filter(name => !wanted.has(name)).join()}`);
     for (const [name, text] of wanted) {

@@ -99,7 +99,7 @@ export async function randomKills(stories: number, slots: number, kills: number)
             startMs = performance.now() - began;
         }
         // Sometimes while it takes over, which comes first, and mostly some stories later.
-        await Promise.race([delay((0.1 + random() * 3) * startMs), runner.report]);
+        await Promise.race([delay((0.1 + random() * 1.5) * startMs), runner.report]);
         if (runner.child.exitCode === null) {
           process.kill(world.kills % 2 === 0 ? runner.child.pid! : -runner.child.pid!, 'SIGKILL');
           await runner.report;
