@@ -308,6 +308,13 @@ export class FakeClawhub {
         },
         409,
       );
+    // Its own client asks which version has these files.
+    if (url.pathname === '/api/v1/resolve')
+      return json({
+        slug,
+        match: { version: Object.keys(skill.versions)[0] },
+        latestVersion: { version: skill.latest },
+      });
     if (url.pathname === '/api/v1/download')
       return this.#download(slug, skill, url.searchParams.get('version') ?? skill.latest);
     const version = /^\/versions\/(.+)$/.exec(rest)?.[1];
