@@ -36,7 +36,6 @@ export interface RedFlag {
     | 'moves-money'
     | 'reads-foreign-text'
     | 'undeclared'
-    | 'declared-not-used'
     | 'not-run';
   /** Path as in the digest: below the agent's folder, or absolute if the file is elsewhere. */
   file: string;
@@ -159,9 +158,7 @@ export function flagWords(kind: RedFlag['kind'], say: Say = english): string {
     case 'reads-foreign-text':
       return say('reads what strangers write');
     case 'undeclared':
-      return say('uses what its metadata does not name');
-    case 'declared-not-used':
-      return say('names something in its metadata that it does not use');
+      return say('takes a secret variable that its text does not name');
     case 'not-run':
       return say('is present, and Telos does not run it');
   }

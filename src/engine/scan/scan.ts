@@ -1,6 +1,7 @@
 /** The look before: says what a person should know of a folder's files before they install or trust it. Runs nothing. */
 import { isUtf8 } from 'node:buffer';
 import type { Finding, FindingLevel } from '../../protocol/agentCard.ts';
+import { PackageLooks } from './packageLooks.ts';
 import { findingsInText } from './redFlags.ts';
 import { byWeight, isAtLeast, rules, rulesVersion } from './weight.ts';
 
@@ -35,14 +36,15 @@ export const longestRead = 512 * 1024;
 /** Returns what is found in the files. Linear in their text; reads no disk and no network. */
 export function scanFiles(files: Iterable<FileToScan>): ScanReport {
   const findings: Finding[] = [];
+  const looks = new PackageLooks();
   let [of, read] = [0, 0];
   for (const file of files) {
-    const found = scanFile(file);
+    const found = scanFile(file, looks);
     of++;
     if (found.isRead) read++;
     findings.push(...found.findings);
   }
-  return reportOf(findings, read, of);
+  return reportOf([...findings, ...looks.findings()], read, of);
 }
 
 /** Returns true if nothing is as high as `level`, and every file was looked into. */
@@ -56,13 +58,14 @@ export function reportOf(found: readonly Finding[], read: number, of: number): S
   return { rules: rulesVersion, findings, of, read, ...counts };
 }
 
-/** Returns what is found in one file, and whether it was looked into as a whole. */
-export function scanFile(file: FileToScan): { findings: Finding[]; isRead: boolean } {
+/** Returns what is found in one file, and whether it was looked into as a whole. `looks` learns of it. */
+export function scanFile(file: FileToScan, looks: PackageLooks): { findings: Finding[]; isRead: boolean } {
   const { path, size, executable, bytes } = file;
   if (bytes === undefined || size > longestRead)
     return { findings: [unread(path, executable)], isRead: false };
   const text = bytes.toString('utf8');
   const findings = findingsInText(text, path);
+  looks.add(path, text, findings);
   if (!bytes.includes(0) && isUtf8(bytes)) return { findings, isRead: true };
   return { findings: [unread(path, executable || text.startsWith('#!')), ...findings], isRead: false };
 }

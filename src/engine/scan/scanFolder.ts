@@ -4,6 +4,7 @@ import { lstat, readdir, readlink, realpath } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import type { Finding, RedFlag } from '../../protocol/agentCard.ts';
 import { isInside } from '../files/paths.ts';
+import { PackageLooks } from './packageLooks.ts';
 import { isRepository, isRepositoryName, repositoryFlags, rewrittenByGit } from './repositoryFiles.ts';
 import { type FileToScan, longestRead, reportOf, type ScanReport, scanFile } from './scan.ts';
 import { rules } from './weight.ts';
@@ -20,7 +21,7 @@ export async function scanFolders(base: string, folders: readonly string[]): Pro
   const walk = new Walk(await realpath(base), real);
   for (const folder of real)
     await ((await lstat(folder)).isFile() ? walk.addFile(folder) : walk.addFolder(folder));
-  return reportOf(walk.findings, walk.read, walk.of);
+  return reportOf([...walk.findings, ...walk.looks.findings()], walk.read, walk.of);
 }
 
 /** Returns what is found below a folder, or in a file. */
@@ -28,6 +29,7 @@ export const scanFolder = (folder: string): Promise<ScanReport> => scanFolders(f
 
 class Walk {
   readonly findings: Finding[] = [];
+  readonly looks = new PackageLooks();
   of = 0;
   read = 0;
   readonly #base: string;
@@ -50,7 +52,7 @@ class Walk {
   }
 
   addFile(path: string): void {
-    const { findings, isRead } = scanFile(this.#fileAt(path));
+    const { findings, isRead } = scanFile(this.#fileAt(path), this.looks);
     this.of++;
     if (isRead) this.read++;
     this.findings.push(...findings);

@@ -22,7 +22,8 @@ export const rulesVersion = table.version;
 const hosts: readonly Kind[] = ['paste-host', 'webhook-host', 'tunnel-host', 'short-link', 'bare-address'];
 const runs =
   /\b(?:execute|run|paste|launch|double-?click|install)\b.{0,80}\b(?:commands?|scripts?|snippet|installer|installation|terminal|powershell|binary|file|it)\b|\|\s{0,9}(?:sudo\s+)?(?:ba|z)?sh\b|\bchmod\s+\+x\b/i;
-const sends =
+/** Something is sent to a host. */
+export const sends =
   /\bcurl\b.{0,200}\s(?:-d|-F|-T|--data\S{0,20}|--form|--upload-file|-X\s{0,3}(?:POST|PUT))\b|\b(?:requests|httpx|axios|session)\.(?:post|put)\s*\(|\bmethod\b["']?\s{0,3}[:=]\s{0,3}["'](?:POST|PUT)|\bnc\b.{0,80}\d{2,5}\b/i;
 /** Chat services of whose webhooks honest skills post to their own. */
 const chats = /\b(?:hooks\.slack\.com|discord(?:app)?\.com\/api\/webhooks)\b/i;
