@@ -2,9 +2,9 @@
 
 import {
   type AgentCard,
-  type CardFolder,
   describeChange,
   describeFlag,
+  describeFolder,
   describeLeftOut,
 } from '../src/protocol/agentCard.ts';
 import { t } from './host.ts';
@@ -30,7 +30,10 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
     { title: t('Variables'), words: t('sees {0}', '\n'), items: card.variables },
     { title: t('Files'), words: t('writes {0}', '\n'), items: card.writes ?? [] },
   ].filter(({ items }) => items.length > 0);
-  const first = [...card.redFlags.map(flag => describeFlag(flag, t)), ...card.folders.map(folderLine)];
+  const first = [
+    ...card.redFlags.map(flag => describeFlag(flag, t)),
+    ...card.folders.map(folder => describeFolder(folder, t)),
+  ];
   const servers = card.servers.map(({ name, place }) => `${name}: ${place}`);
   return (
     <section class="agent-card" aria-label={t('Card of {0}', visible(card.agent))}>
@@ -47,7 +50,7 @@ export function AgentCardView({ card, ...switches }: { card: AgentCard } & Switc
       <details class="about">
         <summary>{t('What it names')}</summary>
         <Lines title={t('Not covered by this card')} lines={describeLeftOut(card, t)} />
-        <Lines title={t('Changes')} lines={card.changes.map(describeChange)} />
+        <Lines title={t('Changes')} lines={card.changes.map(change => describeChange(change, t))} />
         <div class="card-list-title">{t('Working folder')}</div>
         <p>
           <code>
@@ -79,11 +82,6 @@ function headline({ agent, state }: AgentCard): string {
     ? t('{0} has changed since you accepted it', name)
     : t('{0} asks for the first time', name);
 }
-
-const folderLine = ({ path, access }: CardFolder): string =>
-  access === 'write'
-    ? t('reads and writes in {0} without asking again', path)
-    : t('reads in {0} without asking again', path);
 
 function Lines({ title, lines }: { title?: string; lines: readonly string[] }) {
   if (lines.length === 0) return null;

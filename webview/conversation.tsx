@@ -267,7 +267,7 @@ function NoSkills() {
     <div class="card">
       <p>
         {t(
-          'There are no skills yet. Add three samples, or write one: a folder with a SKILL.md that describes how a task is done.',
+          'There are no skills yet. Try the sample, or write one: a folder with a SKILL.md that describes how a task is done.',
         )}
       </p>
       <SkillCommands />

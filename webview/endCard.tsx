@@ -128,6 +128,7 @@ function WaysOn({ item }: { item: EndItem }) {
 }
 
 function ErrorCard({ item, message }: { item: EndItem; message: string }) {
+  if (item.error?.remedy?.kind === 'add_skill') return <NoSkillsCard />;
   const isNoMatch = item.error!.code === 'no_match';
   return (
     <div class={`card ${isNoMatch ? 'no-match' : 'error'}`}>
@@ -138,6 +139,18 @@ function ErrorCard({ item, message }: { item: EndItem; message: string }) {
       {isNoMatch && <Choices item={item} />}
       {isNoMatch ? <OtherSkills item={item} /> : <WaysOut item={item} error={item.error!} />}
       {isNoMatch && item.runId === lastRunId.value && <TeachingOffer />}
+    </div>
+  );
+}
+
+function NoSkillsCard() {
+  return (
+    <div class="card no-match">
+      <div class="card-title">
+        <Icon name="info" />
+        <span class="message">{t('There are no skills yet.')}</span>
+      </div>
+      <SkillCommands />
     </div>
   );
 }

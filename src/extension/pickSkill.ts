@@ -4,6 +4,7 @@ import * as vscode from 'vscode';
 import type { Agent, Skill } from '../engine/skills/agent.ts';
 import type { Selection } from '../protocol/attachment.ts';
 import type { SkillRef } from '../protocol/run.ts';
+import { acknowledge } from './base/acknowledge.ts';
 import type { CurrentTelos } from './base/currentTelos.ts';
 import { plainLabel } from './base/labels.ts';
 import type { ChatPanels, ChatView } from './chat/chatPlaces.ts';
@@ -50,7 +51,7 @@ export async function runSkillOnSelection(parts: PickParts): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   const selection = selectedText(editor);
   if (!editor || !selection) {
-    void vscode.window.showInformationMessage(vscode.l10n.t('Select some text in an editor first.'));
+    acknowledge(vscode.l10n.t('Select some text in an editor first.'));
     return;
   }
   const place = placeOf(editor);
@@ -61,7 +62,7 @@ export async function runSkillOnSelection(parts: PickParts): Promise<void> {
 export async function runSkillOnTerminalSelection(parts: PickParts): Promise<void> {
   const selection = await terminalSelection();
   if (!selection) {
-    void vscode.window.showInformationMessage(vscode.l10n.t('Select some text in a terminal first.'));
+    acknowledge(vscode.l10n.t('Select some text in a terminal first.'));
     return;
   }
   const item = await pickSkill(parts, [byWords()]);
@@ -78,9 +79,7 @@ export async function runSkillOnFile(
   const uris = chosen?.length ? chosen : [uri ?? active].filter(one => one !== undefined);
   const files = uris.filter(({ scheme }) => scheme === 'file').map(({ fsPath }) => fsPath);
   if (files.length === 0) {
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t('Open a file on the disk, or choose one in the explorer.'),
-    );
+    acknowledge(vscode.l10n.t('Open a file on the disk, or choose one in the explorer.'));
     return;
   }
   const item = await pickSkill(parts, [byWords()]);

@@ -164,11 +164,16 @@ export function flagWords(kind: RedFlag['kind'], say: Say = english): string {
   }
 }
 
-const stateWords: Record<AgentCard['state'], string> = {
-  new: 'not reviewed yet',
-  reviewed: 'reviewed, unchanged since',
-  changed: 'changed since it was reviewed',
-};
+function wordsOfState(state: AgentCard['state'], say: Say): string {
+  switch (state) {
+    case 'new':
+      return say('not reviewed yet');
+    case 'reviewed':
+      return say('reviewed, unchanged since');
+    case 'changed':
+      return say('changed since it was reviewed');
+  }
+}
 
 const shownChanges = 20;
 const shownFlags = 30;
@@ -212,49 +217,60 @@ export function describeLeftOut({ leftOut = [] }: Pick<AgentCard, 'leftOut'>, sa
   );
 }
 
-export function describeChange({ path, change }: AgentCard['changes'][number]): string {
-  return `${change}: ${path}`;
+export function describeChange({ path, change }: AgentCard['changes'][number], say: Say = english): string {
+  switch (change) {
+    case 'added':
+      return say('added: {0}', path);
+    case 'changed':
+      return say('changed: {0}', path);
+    case 'removed':
+      return say('removed: {0}', path);
+  }
 }
 
-export function describeFolder({ path, access }: CardFolder): string {
-  return `${access === 'write' ? 'reads and writes' : 'reads'} in ${path} without asking again`;
-}
+export const describeFolder = ({ path, access }: CardFolder, say: Say = english): string =>
+  access === 'write'
+    ? say('reads and writes in {0} without asking again', path)
+    : say('reads in {0} without asking again', path);
 
 /**
  * Returns the card as lines of plain text. The lists are complete, except long ones of changes and flags.
  * Those say how many entries are left out.
  */
-export function describeCard(card: AgentCard): string[] {
+export function describeCard(card: AgentCard, say: Say = english): string[] {
   const list = (title: string, items: readonly string[]): string[] =>
-    items.length > 0 ? [`${title}:`, ...items.map(item => `  ${item}`)] : [`${title}: none`];
-  const flags = card.redFlags.map(flag => `! ${describeFlag(flag)}`);
-  const changes = card.changes.map(describeChange);
-  const leftOut = describeLeftOut(card);
+    items.length > 0 ? [`${title}:`, ...items.map(item => `  ${item}`)] : [`${title}: ${say('none')}`];
+  const flags = card.redFlags.map(flag => `! ${describeFlag(flag, say)}`);
+  const changes = card.changes.map(change => describeChange(change, say));
+  const leftOut = describeLeftOut(card, say);
   const lines = [
-    `Agent ${card.agent} (${stateWords[card.state]})`,
-    `From: ${card.origin}`,
-    `Working folder: ${card.workingDir}`,
+    say('Agent {0} ({1})', card.agent, wordsOfState(card.state, say)),
+    say('From: {0}', card.origin),
+    say('Working folder: {0}', card.workingDir),
     ...(card.workingDirNote === undefined ? [] : [`  ${card.workingDirNote}`]),
-    ...list('Folders that its files choose', card.folders.map(describeFolder)),
-    ...list('Hosts that its files name', card.hosts),
-    ...list('Scripts that it may run', card.scripts),
-    ...(card.commands?.length ? list('Commands that it may run', card.commands) : []),
-    ...list('Variables that its commands see', card.variables),
-    ...(card.writes?.length ? list('Files that its text says it writes', card.writes) : []),
     ...list(
-      'MCP servers',
+      say('Folders that its files choose'),
+      card.folders.map(folder => describeFolder(folder, say)),
+    ),
+    ...list(say('Hosts that its files name'), card.hosts),
+    ...list(say('Scripts that it may run'), card.scripts),
+    ...(card.commands?.length ? list(say('Commands that it may run'), card.commands) : []),
+    ...list(say('Variables that its commands see'), card.variables),
+    ...(card.writes?.length ? list(say('Files that its text says it writes'), card.writes) : []),
+    ...list(
+      say('MCP servers'),
       card.servers.map(({ name, place }) => `${name}: ${place}`),
     ),
-    ...(leftOut.length > 0 ? list('Not covered by this card', leftOut) : []),
-    ...(flags.length > 0 ? ['Look at these:', ...capped(flags, shownFlags)] : []),
-    ...(changes.length > 0 ? ['What has changed:', ...capped(changes, shownChanges)] : []),
-    `Digest: ${card.digest}`,
+    ...(leftOut.length > 0 ? list(say('Not covered by this card'), leftOut) : []),
+    ...(flags.length > 0 ? [say('Look at these:'), ...capped(flags, shownFlags, say)] : []),
+    ...(changes.length > 0 ? [say('What has changed:'), ...capped(changes, shownChanges, say)] : []),
+    say('Digest: {0}', card.digest),
   ];
   // A name can contain a line break, and the text after it would look like a line of the card.
   return lines.map(line => unseen.replacedIn(line, codePointOf));
 }
 
-function capped(lines: readonly string[], limit: number): string[] {
+function capped(lines: readonly string[], limit: number, say: Say): string[] {
   const shown = lines.slice(0, limit).map(line => `  ${line}`);
-  return lines.length > limit ? [...shown, `  ... and ${lines.length - limit} more`] : shown;
+  return lines.length > limit ? [...shown, `  … ${say('and {0} more', lines.length - limit)}`] : shown;
 }

@@ -1,6 +1,6 @@
 /** Defines the doctor's report on the whole set-up, and the words in which every frontend shows it. */
 import type { Remedy, Told } from './run.ts';
-import { counted } from './text.ts';
+import { counted, english, type Say } from './text.ts';
 
 /** Its message states the problem and what it affects. */
 export interface DoctorFinding extends Told {
@@ -78,13 +78,40 @@ export const isBroken = ({ findings }: DoctorReport): boolean =>
  * servers is included as is: the caller makes it safe to show.
  */
 export function describeReport(report: DoctorReport, tell: (told: Told) => string): string[] {
-  const { platform, values, folders, agents, servers, findings } = report;
-  const skills = agents.reduce((sum, agent) => sum + agent.skills, 0);
+  return [...describeSetup(report, tell), '', ...describeFindings(report, tell)];
+}
+
+/** Returns what does not work, with what to do, and how many errors that are. */
+export function describeFindings(
+  { findings }: DoctorReport,
+  tell: (told: Told) => string,
+  say: Say = english,
+): string[] {
   const errors = findings.filter(({ severity }) => severity === 'error').length;
+  return [
+    ...findings.map(finding => `${finding.severity === 'error' ? '✗' : '!'} ${tell(finding)}`),
+    errors > 1
+      ? say('{0} problems to fix.', errors)
+      : errors === 1
+        ? say('1 problem to fix.')
+        : findings.length > 0
+          ? say('No errors.')
+          : say('Everything works.'),
+  ];
+}
+
+/** Returns what is set up: settings, folders, agents, the provider and MCP servers. */
+export function describeSetup(
+  { platform, values, folders, agents, provider, servers }: DoctorReport,
+  tell: (told: Told) => string,
+  say: Say = english,
+): string[] {
+  const skills = agents.reduce((sum, agent) => sum + agent.skills, 0);
+  const skillsOf = (count: number): string => (count === 1 ? say('1 skill') : say('{0} skills', count));
   return [
     platform,
     '',
-    'Settings:',
+    `${say('Settings')}:`,
     ...columns(
       values.map(({ name, value, origin, file }) => [
         name,
@@ -93,28 +120,19 @@ export function describeReport(report: DoctorReport, tell: (told: Told) => strin
       ]),
     ),
     '',
-    'Folders:',
+    `${say('Folders')}:`,
     ...columns(folders.map(({ name, path, state }) => [name, path, state])),
     '',
-    `Agents: ${agents.length}, with ${counted(skills, 'skill')}`,
-    ...columns(
-      agents.map(agent => [agent.name, counted(agent.skills, 'skill'), agent.source, defects(agent)]),
-    ),
+    say('Agents: {0}, with {1}', agents.length, skillsOf(skills)),
+    ...columns(agents.map(agent => [agent.name, skillsOf(agent.skills), agent.source, defects(agent)])),
     '',
-    'Provider:',
-    ...providerLines(report.provider),
+    `${say('Provider')}:`,
+    ...providerLines(provider),
     '',
-    servers.length === 0 ? 'MCP servers: none' : 'MCP servers:',
+    servers.length === 0 ? `${say('MCP servers')}: ${say('none')}` : `${say('MCP servers')}:`,
     ...columns(
       servers.map(({ agent, server, place, outcome }) => [agent, server, outcomeText(outcome, tell), place]),
     ),
-    '',
-    ...findings.map(finding => `${finding.severity === 'error' ? '✗' : '!'} ${tell(finding)}`),
-    errors > 0
-      ? `${counted(errors, 'problem')} to fix.`
-      : findings.length > 0
-        ? 'No errors.'
-        : 'Everything works.',
   ];
 }
 

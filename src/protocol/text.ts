@@ -93,6 +93,12 @@ export function spoken(sentences: readonly Sentence[], translate: Say = english)
     .join(' ');
 }
 
+/** Returns what an event carries: the sentences, and the English text for a frontend that does not translate. */
+export const told = (...sentences: Sentence[]): { message: string; sentences: Sentence[] } => ({
+  message: spoken(sentences),
+  sentences,
+});
+
 const inWords = (value: Sentence['values'][number], translate: Say): string | number =>
   typeof value === 'object' ? spoken([value], translate) : value;
 

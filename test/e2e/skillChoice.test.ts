@@ -60,7 +60,6 @@ describe('choosing a skill in a real VS Code', () => {
       .locator('.end-completed')
       .nth(runs - 1)
       .waitFor();
-  const toast = (words: string) => session.workbench.page.locator('.notification-toast', { hasText: words });
   const inData = (...parts: string[]) => join(session.world.data, 'routing', ...parts);
   const picker = () => session.workbench.page.locator('.quick-input-widget');
   const row = (words: string) => picker().locator('.monaco-list-row', { hasText: words }).first();
@@ -140,7 +139,7 @@ describe('choosing a skill in a real VS Code', () => {
     const { page } = session.workbench;
     await runCommand(page, 'Telos: Forget Learned Choices...');
     await page.getByRole('button', { name: 'Forget', exact: true }).click();
-    await toast('choices are forgotten').waitFor();
+    await page.locator('.statusbar', { hasText: 'choices are forgotten' }).waitFor();
     assert.ok(!readdirSync(inData()).includes('choices.jsonl'));
   });
 });

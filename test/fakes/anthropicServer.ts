@@ -44,6 +44,8 @@ export interface AnthropicServerOptions {
   /** Pause between two writes. In milliseconds. Default 0. */
   chunkDelayMs?: number;
   port?: number;
+  /** The only key that counts. Any key does if it is missing. */
+  key?: string;
   /** Called when a request has arrived completely. */
   onRequest?: (request: ReceivedRequest) => void;
 }
@@ -61,8 +63,13 @@ async function serve(
   request: ReceivedRequest,
   response: ServerResponse,
   requests: ReceivedRequest[],
-  { turns, chunkDelayMs = 0, onRequest }: AnthropicServerOptions,
+  { turns, chunkDelayMs = 0, key, onRequest }: AnthropicServerOptions,
 ): Promise<void> {
+  const { 'x-api-key': plain, authorization } = request.headers;
+  if (key !== undefined && plain !== key && authorization !== `Bearer ${key}`) {
+    sendJson(response, 401, plausibleError(401));
+    return;
+  }
   if (request.method !== 'POST' || request.path.split('?')[0] !== '/v1/messages') {
     sendJson(response, 404, plausibleError(404));
     return;

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ApprovalScope, Message, ToolCall } from '../../protocol/run.ts';
+import { type Sentence, sentence } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { reasonOf } from '../errors.ts';
 import { escapeInvisible } from '../files/plainText.ts';
@@ -141,11 +142,16 @@ export async function grantedVariables(context: PolicyContext): Promise<Record<s
 export async function keepAdditions(
   before: ReviewState | undefined,
   { agent, reviews }: PolicyContext,
-): Promise<string | undefined> {
+): Promise<Sentence | undefined> {
   if (!agent || !before) return undefined;
   const added = (await reviews?.acceptAdditions(agent, before).catch(() => [])) ?? [];
   if (added.length === 0) return undefined;
-  return `Its script wrote ${someNames(added)} into the folder of agent '${agent.name}' (${agent.packDir}).`;
+  return sentence(
+    "Its script wrote {0} into the folder of agent '{1}' ({2}).",
+    someNames(added),
+    agent.name,
+    agent.packDir,
+  );
 }
 
 /**
@@ -155,11 +161,15 @@ export async function keepAdditions(
 export async function keepTyping(
   { agent, reviews }: PolicyContext,
   dataDir: string,
-): Promise<string | undefined> {
+): Promise<Sentence | undefined> {
   if (!agent || !isOwnTyping(agent, dataDir)) return undefined;
   const typed = (await reviews?.acceptTyping(agent).catch(() => [])) ?? [];
   if (typed.length === 0) return undefined;
-  return `Your changes to ${someNames(typed)} of agent '${agent.name}' name nothing new, so its card stays accepted.`;
+  return sentence(
+    "Your changes to {0} of agent '{1}' name nothing new, so its card stays accepted.",
+    someNames(typed),
+    agent.name,
+  );
 }
 
 /** Returns true for a folder of the user's own: neither installed from elsewhere nor in a clone of a repository. */

@@ -8,7 +8,7 @@ import type {
   RunOutcome,
   ToolCall,
 } from '../../protocol/run.ts';
-import { type Sentence, sentence, spoken } from '../../protocol/text.ts';
+import { type Sentence, sentence, spoken, told } from '../../protocol/text.ts';
 import { defaultMaxRounds, mostRounds } from '../config.ts';
 import { TelosError } from '../errors.ts';
 import { newToken } from '../human.ts';
@@ -184,11 +184,6 @@ const tooMuch = [
 ];
 
 const askAgain = sentence('Ask again, or choose another model.');
-
-const told = (...sentences: Sentence[]): { message: string; sentences: Sentence[] } => ({
-  message: spoken(sentences),
-  sentences,
-});
 
 const isSilent = ({ blocks }: Reply): boolean =>
   blocks.every(block => block.type !== 'text' || block.text.trim() === '');

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import type { Attachment } from '../../protocol/attachment.ts';
 import type { Message, RunEvent } from '../../protocol/run.ts';
+import { sentence, told } from '../../protocol/text.ts';
 import type { Config } from '../config.ts';
 import { isInside, resolvePath } from '../files/paths.ts';
 import type { Diagnostic } from '../files/settingsFile.ts';
@@ -95,7 +96,7 @@ async function prepareSkill(
   return {
     opening: [
       ...(isFirst ? placeOf(agent) : []),
-      ...(typed === undefined ? [] : [{ type: 'notice', level: 'info', message: typed } as const]),
+      ...(typed === undefined ? [] : [{ type: 'notice', level: 'info', ...told(typed) } as const]),
       ...openingOf(skill, missingNotice(skill, missing)),
     ],
     policy,
@@ -248,8 +249,15 @@ function openingOf({ file, diagnostics }: Skill, missing: string | undefined): R
 /** Says where a foreign skill writes, since neither its files nor a setting need have said so. */
 function placeOf({ isForeign, name, workingDir }: Agent): RunEvent[] {
   if (!isForeign) return [];
-  const message = `Files go to ${workingDir}. To have them elsewhere, set working_dir under [agents.${JSON.stringify(name)}] in agents.toml.`;
-  return [{ type: 'notice', level: 'info', message }];
+  const sentences = [
+    sentence('Files go to {0}.', workingDir),
+    sentence(
+      'To have them elsewhere, set {0} under {1} in agents.toml.',
+      'working_dir',
+      `[agents.${JSON.stringify(name)}]`,
+    ),
+  ];
+  return [{ type: 'notice', level: 'info', ...told(...sentences) }];
 }
 
 const warning = (message: string): RunEvent => ({ type: 'notice', level: 'warning', message });

@@ -3,6 +3,7 @@
  * until a call needs them.
  */
 import type { RunEvent, ToolCall, ToolResult } from '../../protocol/run.ts';
+import { sentence, told } from '../../protocol/text.ts';
 import { escapeInvisible } from '../files/plainText.ts';
 import { readMcpConfig } from '../mcp/config.ts';
 import type { McpServers } from '../mcp/servers.ts';
@@ -65,8 +66,8 @@ export class ServerGate {
       const refusal = yield* this.#ask(signal);
       if (refusal !== undefined) {
         this.#refusal = refusal;
-        const message = `The run continues without its MCP servers. ${refusal}`;
-        yield { type: 'notice', level: 'warning', message };
+        const said = sentence('The run continues without its MCP servers. {0}', refusal);
+        yield { type: 'notice', level: 'warning', ...told(said) };
         return;
       }
       yield* this.#connect(signal);

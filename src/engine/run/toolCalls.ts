@@ -1,6 +1,7 @@
 /** Carries out the tool calls of one model turn: checks, decides, asks and runs. Each call gets exactly one result. */
 
 import type { Message, RunEvent, ToolCall, ToolResult, ToolResultBlock } from '../../protocol/run.ts';
+import { told } from '../../protocol/text.ts';
 import type { WriteKeeper } from '../files/atomicWrite.ts';
 import { cutMiddle } from '../files/plainText.ts';
 import { keepAdditions } from '../policy/grants.ts';
@@ -197,8 +198,8 @@ async function carryOut(
   const before = isOwnScript ? await reviewOf(run.policy) : undefined;
   try {
     const result = withinLimit(await tool.execute(call.input, context));
-    const message = await keepAdditions(before, run.policy);
-    if (message !== undefined) progress.add({ type: 'notice', level: 'info', message });
+    const added = await keepAdditions(before, run.policy);
+    if (added !== undefined) progress.add({ type: 'notice', level: 'info', ...told(added) });
     return result;
   } catch (error) {
     if (signal.aborted) return toolError('The run was cancelled while this call was running.');

@@ -57,7 +57,7 @@ Say what to do, step by step, as you would tell a colleague:
 
 1. Read ...
 2. Ask for nothing that the request already says.
-3. Write the result to \`${name}.md\` and answer in two sentences what stands in it.
+3. Write the result to \`${name}.md\` and say in two sentences what it contains.
 `;
 }
 

@@ -3,6 +3,7 @@
  * variables.
  */
 import * as vscode from 'vscode';
+import { acknowledge } from './acknowledge.ts';
 import { plainLabel } from './labels.ts';
 
 interface ApiKey {
@@ -51,7 +52,7 @@ export async function setApiKey(secrets: vscode.SecretStorage, check: KeyCheck):
   const action = stored[key.variable] === undefined ? 'set' : await pickAction(key);
   if (action === 'clear') {
     await secrets.delete(secretName(key.variable));
-    void vscode.window.showInformationMessage(vscode.l10n.t('The {0} key is cleared.', key.provider));
+    acknowledge(vscode.l10n.t('The {0} key is cleared.', key.provider));
   } else if (action === 'set') {
     await askAndStore(secrets, key, check);
   }
@@ -61,9 +62,7 @@ export async function setApiKey(secrets: vscode.SecretStorage, check: KeyCheck):
 export async function clearSecrets(secrets: vscode.SecretStorage): Promise<void> {
   const names = await secrets.keys();
   if (names.length === 0) {
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t("Telos keeps nothing in the editor's secret storage."),
-    );
+    acknowledge(vscode.l10n.t("Telos keeps nothing in the editor's secret storage."));
     return;
   }
   const known = apiKeys.filter(({ variable }) => names.includes(secretName(variable)));
@@ -82,7 +81,7 @@ export async function clearSecrets(secrets: vscode.SecretStorage): Promise<void>
   );
   if (answer !== clear) return;
   for (const name of names) await secrets.delete(name);
-  void vscode.window.showInformationMessage(vscode.l10n.t('The secrets of Telos are cleared.'));
+  acknowledge(vscode.l10n.t('The secrets of Telos are cleared.'));
 }
 
 async function pickKey(stored: Readonly<Record<string, string>>): Promise<ApiKey | undefined> {
@@ -104,27 +103,24 @@ async function pickAction({ provider }: ApiKey): Promise<'set' | 'clear' | undef
   )?.action;
 }
 
+/** Asks until a key is not refused, or the person gives up. */
 async function askAndStore(secrets: vscode.SecretStorage, asked: ApiKey, check: KeyCheck): Promise<void> {
   const { provider, variable } = asked;
-  const key = await askKey(asked);
-  if (!key) return;
-  const place = {
-    location: vscode.ProgressLocation.Notification,
-    title: vscode.l10n.t('Checking the key'),
-  };
-  const { isRefused, problem } = await vscode.window.withProgress(place, () => check(variable, key));
-  if (isRefused) {
-    const again = vscode.l10n.t('Enter Another Key');
-    const message = vscode.l10n.t('This key was refused: {0} does not know it.', provider);
-    if ((await vscode.window.showErrorMessage(message, again)) === again)
-      await askAndStore(secrets, asked, check);
-    return;
+  let key: string | undefined;
+  let problem: string | undefined;
+  for (let isRefused = true, refused: string | undefined; isRefused; refused = key) {
+    key = await askKey(asked, refused);
+    if (!key) return;
+    const given = key;
+    const place = { location: vscode.ProgressLocation.Window, title: vscode.l10n.t('Checking the key') };
+    const checked = await vscode.window.withProgress(place, () => check(variable, given));
+    isRefused = checked.isRefused === true;
+    problem = checked.problem;
   }
+  if (!key) return;
   await secrets.store(secretName(variable), key);
   if (problem === undefined) {
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t('The {0} key is set. The next run uses it.', provider),
-    );
+    acknowledge(vscode.l10n.t('The {0} key is set. The next run uses it.', provider));
     await vscode.commands.executeCommand('telos.chooseModel');
     return;
   }
@@ -133,7 +129,9 @@ async function askAndStore(secrets: vscode.SecretStorage, asked: ApiKey, check: 
   );
 }
 
-async function askKey({ provider, variable, page }: ApiKey): Promise<string | undefined> {
+/** `refused` is the key that the provider has just refused. It is shown again, with the reason. */
+async function askKey({ provider, variable, page }: ApiKey, refused?: string): Promise<string | undefined> {
+  const isRefused = (text: string): boolean => text.trim() === refused;
   const value = await vscode.window.showInputBox({
     title: vscode.l10n.t('API key for {0}', provider),
     prompt: vscode.l10n.t(
@@ -141,10 +139,15 @@ async function askKey({ provider, variable, page }: ApiKey): Promise<string | un
       variable,
       page,
     ),
+    ...(refused !== undefined && { value: refused }),
     password: true,
     ignoreFocusOut: true,
     validateInput: text =>
-      /^\S+$/.test(text.trim()) ? undefined : vscode.l10n.t('A key is one word without spaces.'),
+      isRefused(text)
+        ? vscode.l10n.t('This key was refused: {0} does not know it.', provider)
+        : /^\S+$/.test(text.trim())
+          ? undefined
+          : vscode.l10n.t('A key is one word without spaces.'),
   });
   return value?.trim();
 }

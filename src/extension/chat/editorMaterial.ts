@@ -44,9 +44,9 @@ export function problemsMaterial(editor: vscode.TextEditor | undefined): Attachm
   problems.sort((one, other) => one.problem.severity - other.problem.severity);
   const lines = problems.slice(0, mostProblems).map(({ file, problem }) => problemLine(file, problem));
   const more = problems.length - lines.length;
-  const whose = uri && own.length > 0 ? nameOf(uri) : 'the workspace';
+  const whose = uri && own.length > 0 ? nameOf(uri) : vscode.l10n.t('the workspace');
   return textAttachment(
-    `Problems of ${whose}`,
+    vscode.l10n.t('Problems of {0}', whose),
     [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n'),
   );
 }

@@ -3,6 +3,7 @@
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import type { ChangedFile, RunChanges } from '../../engine/changes/changeStore.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 
@@ -64,14 +65,12 @@ export class RunChangesView implements vscode.Disposable {
       return;
     }
     if (!only) {
-      void vscode.window.showInformationMessage(vscode.l10n.t('Nothing is kept of this file.'));
+      acknowledge(vscode.l10n.t('Nothing is kept of this file.'));
       return;
     }
     const shown = files.filter(file => file.before || isThere(file));
     if (shown.length === 0) {
-      void vscode.window.showInformationMessage(
-        vscode.l10n.t('The files that this run created are gone again.'),
-      );
+      acknowledge(vscode.l10n.t('The files that this run created are gone again.'));
       return;
     }
     await vscode.commands.executeCommand(
@@ -92,7 +91,7 @@ export class RunChangesView implements vscode.Disposable {
     const { runId, files } = changes;
     if (changes.undoneAt !== undefined) {
       this.#undone.fire(runId);
-      void vscode.window.showInformationMessage(vscode.l10n.t('This run is undone already.'));
+      acknowledge(vscode.l10n.t('This run is undone already.'));
       return;
     }
     const blocked = files.flatMap(file => reasonAgainst(file) ?? []);
@@ -131,7 +130,7 @@ export class RunChangesView implements vscode.Disposable {
       count === 1
         ? vscode.l10n.t('Undone: 1 file restored')
         : vscode.l10n.t('Undone: {0} files restored', count);
-    void vscode.window.showInformationMessage(changes.ranCommands ? `${done} ${commandsToo()}` : done);
+    acknowledge(changes.ranCommands ? `${done} ${commandsToo()}` : done);
   }
 
   async #refuse(changes: RunChanges, reasons: readonly string[]): Promise<void> {
@@ -152,9 +151,7 @@ export class RunChangesView implements vscode.Disposable {
     const { changes } = await this.#current.openTelos();
     const id = runId ?? (await changes.latest());
     if (id !== undefined) return changes.of(id);
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t('No run has changed a file in the last 30 days.'),
-    );
+    acknowledge(vscode.l10n.t('No run has changed a file in the last 30 days.'));
     return undefined;
   }
 

@@ -72,7 +72,7 @@ async function listItems(current: CurrentTelos): Promise<ModelItem[]> {
     ...missing.map(missingItem),
     {
       label: vscode.l10n.t('Recording'),
-      description: "the skills' recorded runs, no model",
+      description: vscode.l10n.t("the skills' recorded runs, no model"),
       choice: { kind: 'model', provider: 'replay', model: '' },
     },
   ];
@@ -85,7 +85,7 @@ const describe = ({ name, model }: { name: string; model: string }): string =>
 
 function automatic(inForce: { name: string; model: string } | undefined): ModelItem {
   return {
-    label: '$(sparkle) Automatic',
+    label: `$(sparkle) ${vscode.l10n.t('Automatic')}`,
     description: inForce ? plainLabel(vscode.l10n.t('now {0}', describe(inForce))) : '',
     detail: vscode.l10n.t(
       'A key that is set, otherwise Ollama, otherwise a model of the editor, otherwise the recording',
@@ -113,7 +113,7 @@ function missingItem({ name }: ProviderModels): ModelItem {
   return name === 'ollama'
     ? {
         label: providerLabel(name),
-        description: vscode.l10n.t('does not respond; start it, then try again'),
+        description: vscode.l10n.t('does not respond; start it, then choose again'),
         choice: { kind: 'other', provider: name },
       }
     : { label: providerLabel(name), description: vscode.l10n.t('set its key...'), choice: { kind: 'key' } };

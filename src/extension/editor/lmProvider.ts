@@ -59,8 +59,14 @@ export const lmProvider: FrontendProvider = {
     throw new TelosError(
       'config',
       known
-        ? `The editor has no language model '${wanted}'. There are ${known}; pick one with “Telos: Choose Model…”.`
-        : 'The editor has no language model. Install or sign in to an extension that brings one, or set the key of another provider.',
+        ? vscode.l10n.t(
+            "The editor has no language model '{0}'. There are {1}; pick one with “Telos: Choose Model…”.",
+            wanted ?? '',
+            known,
+          )
+        : vscode.l10n.t(
+            'The editor has no language model. Install or sign in to an extension that brings one, or set the key of another provider.',
+          ),
     );
   },
 };
@@ -209,28 +215,42 @@ function explain(error: unknown, model: string): TelosError {
   if (error instanceof TelosError) return error;
   const said = error instanceof Error ? error.message : String(error);
   // An error that is not text in the other extension arrives in this form.
-  const reason = said === '' || said === '[object Object]' ? 'it gave no reason.' : said;
+  const reason = said === '' || said === '[object Object]' ? vscode.l10n.t('it gave no reason.') : said;
   switch (error instanceof vscode.LanguageModelError ? error.code : '') {
     case vscode.LanguageModelError.NoPermissions.name:
       return new TelosError(
         'auth',
-        `Telos may not use ${model}: the consent is missing. Send the request again and allow it when the editor asks. (${reason})`,
+        vscode.l10n.t(
+          'Telos may not use {0}: the consent is missing. Send the request again and allow it when the editor asks. ({1})',
+          model,
+          reason,
+        ),
         { cause: error },
       );
     case vscode.LanguageModelError.Blocked.name:
       return new TelosError(
         'rate_limit',
-        `${model} does not answer at the moment: ${reason} Wait a while, or pick another model with “Telos: Choose Model…”.`,
+        vscode.l10n.t(
+          '{0} does not answer at the moment: {1} Wait a while, or pick another model with “Telos: Choose Model…”.',
+          model,
+          reason,
+        ),
         { cause: error },
       );
     case vscode.LanguageModelError.NotFound.name:
       return new TelosError(
         'config',
-        `The editor has no model ${model} any more. Pick another with “Telos: Choose Model…”. (${reason})`,
+        vscode.l10n.t(
+          'The editor has no model {0} any more. Pick another with “Telos: Choose Model…”. ({1})',
+          model,
+          reason,
+        ),
         { cause: error },
       );
     default:
-      return new TelosError('provider', `${model} could not answer: ${reason}`, { cause: error });
+      return new TelosError('provider', vscode.l10n.t('{0} could not answer: {1}', model, reason), {
+        cause: error,
+      });
   }
 }
 

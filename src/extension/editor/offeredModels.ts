@@ -104,5 +104,8 @@ function tellOnce({ provider, model }: OfferedModel, memory: vscode.Memento): vo
 
 const notOffered = (): Error =>
   vscode.LanguageModelError.NotFound(
-    `Telos does not offer its models here. The setting telos.${setting} does that, in a workspace that is trusted.`,
+    vscode.l10n.t(
+      'Telos does not offer its models here. The setting {0} does that, in a workspace that is trusted.',
+      `telos.${setting}`,
+    ),
   );

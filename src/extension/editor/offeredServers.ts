@@ -116,15 +116,21 @@ async function resolved(
   const label = plainLabel(definition.label);
   const telos = await current.openTelos();
   const agent = (await telos.agents()).find(({ name }) => name === origin?.agent);
-  if (!origin || !agent || !isOn()) throw new Error(`Telos does not offer the MCP server ${label} any more.`);
+  if (!origin || !agent || !isOn())
+    throw new Error(vscode.l10n.t('Telos does not offer the MCP server {0} any more.', label));
   if ((await acceptedDigest(telos, agent)) === undefined) {
     throw new Error(
-      `The card of agent ${plainLabel(agent.name)} is not accepted, so its MCP server ${label} does not start. Look at it with "Telos: Review Agent...".`,
+      vscode.l10n.t(
+        'The card of agent {0} is not accepted, so its MCP server {1} does not start. Look at it with "Telos: Review Agent...".',
+        plainLabel(agent.name),
+        label,
+      ),
     );
   }
   const { resolveOffered } = await import('../../engine/mcp/config.ts');
   const result = resolveOffered(agent, origin.name, telos.config);
-  if ('refusal' in result) throw new Error(`The MCP server ${label} does not start: ${result.refusal}.`);
+  if ('refusal' in result)
+    throw new Error(vscode.l10n.t('The MCP server {0} does not start: {1}.', label, result.refusal));
   await fill(definition, result.server, telos, agent);
   return definition;
 }
@@ -156,7 +162,10 @@ async function fill(
     definition.env = { ...without, ...env };
   } else {
     throw new Error(
-      `The MCP server ${plainLabel(definition.label)} is another one now. Refresh the list of servers.`,
+      vscode.l10n.t(
+        'The MCP server {0} is another one now. Refresh the list of servers.',
+        plainLabel(definition.label),
+      ),
     );
   }
 }

@@ -35,13 +35,13 @@ const targets: readonly TargetItem[] = [
   },
   {
     target: 'replace',
-    label: '$(replace) Replace the Selection',
+    label: `$(replace) ${vscode.l10n.t('Replace the Selection')}`,
     detail: vscode.l10n.t('Undo restores it'),
     inPlace: true,
   },
   {
     target: 'insert',
-    label: '$(insert) Insert After the Selection',
+    label: `$(insert) ${vscode.l10n.t('Insert After the Selection')}`,
     detail: vscode.l10n.t('On lines of its own'),
     inPlace: true,
   },
@@ -113,7 +113,8 @@ async function answerWithProgress(runs: NativeRuns, request: RunRequest): Promis
     if (end.outcome === 'cancelled') return undefined;
     const problem = describeEnd(end);
     if (problem !== undefined) throw new Error(problem);
-    if (answer.trim() === '') throw new Error('The run is done, and its model said nothing at the end.');
+    if (answer.trim() === '')
+      throw new Error(vscode.l10n.t('The run is done, and its model said nothing at the end.'));
     return answer.trim();
   });
 }

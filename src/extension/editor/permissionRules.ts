@@ -4,6 +4,7 @@ import type { Config } from '../../engine/config.ts';
 import { openPolicyFile } from '../../engine/policy/decision.ts';
 import { removeRule, type UserRule, writeRule } from '../../engine/policy/policyEdit.ts';
 import { type PolicyRule, ruleProblem } from '../../engine/policy/policyFile.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import { plainLabel } from '../base/labels.ts';
 
 type Places = Pick<Config, 'configDir' | 'home'>;
@@ -50,7 +51,7 @@ export async function switchTools(places: Places): Promise<void> {
   }
   const refused = items.filter(({ tool }) => !picked.some(each => each.tool === tool));
   const names = refused.map(({ label }) => label).join(', ');
-  void vscode.window.showInformationMessage(
+  acknowledge(
     names ? vscode.l10n.t('Refused from now on: {0}', names) : vscode.l10n.t('Agents may use every tool.'),
   );
 }
@@ -96,9 +97,7 @@ export async function addPermission(places: Places, agents: readonly string[]): 
   if (!value) return;
   const { file } = openPolicyFile(places).read();
   await writeRule(file, kind.effect, ruleOf(kind, agent, value));
-  void vscode.window.showInformationMessage(
-    vscode.l10n.t('Added: {0}: {1}', kind.label, plainLabel(value.trim(), 200)),
-  );
+  acknowledge(vscode.l10n.t('Added: {0}: {1}', kind.label, plainLabel(value.trim(), 200)));
 }
 
 async function whichAgent(agents: readonly string[]): Promise<string | undefined> {

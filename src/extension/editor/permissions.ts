@@ -3,7 +3,8 @@ import { access } from 'node:fs/promises';
 import * as vscode from 'vscode';
 import type { Permission } from '../../engine/policy/grants.ts';
 import { describeCard } from '../../protocol/agentCard.ts';
-import { describeReport } from '../../protocol/doctorReport.ts';
+import { describeFindings, describeSetup } from '../../protocol/doctorReport.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeTold, plainLabel } from '../base/labels.ts';
 import { offerFirstSkill } from '../skills/skillFolders.ts';
@@ -55,7 +56,7 @@ export async function managePermissions(current: CurrentTelos): Promise<void> {
   const answer = await vscode.window.showWarningMessage(question, { modal: true, detail }, revoke);
   if (answer !== revoke) return;
   const revoked = await engine.revokePermission(picked.permission, config);
-  void vscode.window.showInformationMessage(
+  acknowledge(
     revoked
       ? vscode.l10n.t('Taken back from {0}.', picked.label)
       : vscode.l10n.t('It was not there any more; nothing was changed.'),
@@ -75,7 +76,7 @@ function whenOf(permission: Permission): string {
 }
 
 /**
- * Shows the whole card as a document and asks for acceptance. The card that was shown is the one that is accepted.
+ * Shows the whole card as a document, which offers to accept it. The card that was shown is the one that is accepted.
  * `known` is the agent's name if the person need not be asked.
  */
 export async function reviewAgent(current: CurrentTelos, known: string | undefined): Promise<void> {
@@ -83,23 +84,21 @@ export async function reviewAgent(current: CurrentTelos, known: string | undefin
   const name = known ?? (await pickAgent((await telos.agents()).map(agent => agent.name)));
   if (name === undefined) return;
   const card = await telos.agentCard(name);
-  await showText(describeCard(card).join('\n'), vscode.l10n.t('Review of {0}', plainLabel(name)));
-  if (card.state === 'reviewed') return;
-  const accept = vscode.l10n.t('Accept');
-  const answer = await vscode.window.showInformationMessage(
-    vscode.l10n.t(
-      'Do you accept the card of agent {0}? This applies until one of its files changes.',
-      plainLabel(name),
-    ),
-    accept,
-    vscode.l10n.t('Not Now'),
-  );
-  if (answer !== accept) return;
-  try {
-    await telos.acceptCard(card);
-  } catch (error) {
-    void vscode.window.showErrorMessage(plainLabel(describeError(error), 500));
-  }
+  const accept = async (): Promise<void> => {
+    try {
+      await telos.acceptCard(card);
+      acknowledge(vscode.l10n.t('Accepted. This applies until a file of {0} changes.', plainLabel(name)));
+    } catch (error) {
+      void vscode.window.showErrorMessage(plainLabel(describeError(error), 500));
+    }
+    await reviewAgent(current, name);
+  };
+  await showReport(vscode.l10n.t('Review of {0}', plainLabel(name)), describeCard(card, vscode.l10n.t), [
+    ...(card.state === 'reviewed'
+      ? []
+      : [{ title: `$(check) ${vscode.l10n.t('Accept This Card')}`, act: accept }]),
+    commandAction(vscode.l10n.t('Manage Permissions...'), 'telos.managePermissions'),
+  ]);
 }
 
 async function pickAgent(names: readonly string[]): Promise<string | undefined> {
@@ -137,32 +136,109 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
     }
   });
   if (!report) return;
+  const { l10n } = vscode;
+  const findings = describeFindings(report, describeTold, l10n.t);
   // Plain text is not wrapped, which keeps the columns. It also shows any content literally.
-  await showText(
-    ['Telos Doctor', '', ...describeReport(report, describeTold), ''].join('\n'),
+  await showReport(
     'Telos Doctor',
+    ['Telos Doctor', '', ...findings, '', ...describeSetup(report, describeTold, l10n.t), ''],
+    [
+      commandAction(`$(refresh) ${l10n.t('Refresh')}`, 'telos.doctor'),
+      commandAction(l10n.t('Set API Key…'), 'telos.setApiKey'),
+      commandAction(l10n.t('Choose Model…'), 'telos.chooseModel'),
+      commandAction(l10n.t('Manage Permissions...'), 'telos.managePermissions'),
+    ],
   );
 }
 
-const reportScheme = 'telos-report';
-/** The texts that are shown, by the path of their document. */
-const reports = new Map<string, string>();
-const reportChanged = new vscode.EventEmitter<vscode.Uri>();
-let isProvided = false;
+interface ReportAction {
+  title: string;
+  act: () => unknown;
+}
 
-/** Shows a text as a document that cannot be edited, and that closes without a question. */
-async function showText(content: string, title: string): Promise<void> {
-  if (!isProvided)
-    vscode.workspace.registerTextDocumentContentProvider(reportScheme, {
-      onDidChange: reportChanged.event,
-      provideTextDocumentContent: ({ path }) => reports.get(path) ?? '',
-    });
-  isProvided = true;
+interface Report {
+  text: string;
+  actions: readonly ReportAction[];
+}
+
+const reportScheme = 'telos-report';
+const actCommand = 'telos.actInReport';
+/** What is shown, by the path of its document. */
+const reports = new Map<string, Report>();
+const changed = new vscode.EventEmitter<vscode.Uri>();
+const lensesChanged = new vscode.EventEmitter<void>();
+let areReportsRegistered = false;
+
+const commandAction = (title: string, command: string): ReportAction => ({
+  title,
+  act: () => vscode.commands.executeCommand(command),
+});
+
+/** Shows the lines. A report of the same title takes the place of the one before. */
+async function showReport(
+  title: string,
+  lines: readonly string[],
+  actions: readonly ReportAction[],
+): Promise<void> {
+  if (!areReportsRegistered) registerReports();
+  areReportsRegistered = true;
   const uri = vscode.Uri.from({ scheme: reportScheme, path: `/${title}` });
-  reports.set(uri.path, content);
-  reportChanged.fire(uri);
+  reports.set(uri.path, { text: lines.join('\n'), actions });
+  changed.fire(uri);
+  lensesChanged.fire();
   const document = await vscode.workspace.openTextDocument(uri);
   await vscode.window.showTextDocument(document, { preview: true });
+}
+
+/** Lasts as long as the window, as the documents do. */
+function registerReports(): void {
+  vscode.workspace.registerTextDocumentContentProvider(reportScheme, {
+    onDidChange: changed.event,
+    provideTextDocumentContent: ({ path }) => reports.get(path)?.text ?? '',
+  });
+  vscode.languages.registerCodeLensProvider(
+    { scheme: reportScheme },
+    {
+      onDidChangeCodeLenses: lensesChanged.event,
+      provideCodeLenses: ({ uri: { path } }) =>
+        (reports.get(path)?.actions ?? []).map(
+          ({ title }, index) =>
+            new vscode.CodeLens(new vscode.Range(0, 0, 0, 0), {
+              title,
+              command: actCommand,
+              arguments: [path, index],
+            }),
+        ),
+    },
+  );
+  vscode.languages.registerDocumentLinkProvider(
+    { scheme: reportScheme },
+    { provideDocumentLinks: commandLinks },
+  );
+  vscode.commands.registerCommand(actCommand, (path: string, index: number) =>
+    reports.get(path)?.actions[index]?.act(),
+  );
+}
+
+interface ContributedCommand {
+  command: string;
+  title: string;
+}
+
+/** Links what reads like “Telos: Set API Key...” to that command. */
+function commandLinks(document: vscode.TextDocument): vscode.DocumentLink[] {
+  const manifest = vscode.extensions.getExtension('telos.telos')?.packageJSON;
+  const commands: readonly ContributedCommand[] = manifest?.contributes?.commands ?? [];
+  const text = document.getText();
+  return commands.flatMap(({ command, title }) => {
+    const written = `Telos: ${title}`;
+    const found: vscode.DocumentLink[] = [];
+    for (let at = text.indexOf(written); at >= 0; at = text.indexOf(written, at + 1)) {
+      const range = new vscode.Range(document.positionAt(at), document.positionAt(at + written.length));
+      found.push(new vscode.DocumentLink(range, vscode.Uri.parse(`command:${command}`)));
+    }
+    return found;
+  });
 }
 
 /** Opens today's log, or says where it will be. */
@@ -175,7 +251,7 @@ export async function openLog(current: CurrentTelos): Promise<void> {
   try {
     await access(file);
   } catch {
-    void vscode.window.showInformationMessage(
+    acknowledge(
       vscode.l10n.t('No run was written down today. The first one makes {0}', plainLabel(file, 1_000)),
     );
     return;

@@ -6,6 +6,7 @@ import type { FolderState } from '../../engine/files/replacedFolders.ts';
 import type { InstalledPack } from '../../engine/skills/install.ts';
 import { packNameProblem } from '../../engine/skills/scaffold.ts';
 import { describeOrigin, describeReplacement, type InstallPlan } from '../../protocol/installPlan.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, describeTime, plainLabel, t, visibleText } from '../base/labels.ts';
 import type { AgentNode, SkillNode } from './skillTree.ts';
@@ -232,14 +233,12 @@ async function undoPack(current: CurrentTelos, id?: string): Promise<void> {
   const telos = await current.openTelos();
   const meant = id ?? (await telos.replaced.list())[0]?.id;
   if (meant === undefined) {
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t('No agent was installed or uninstalled in the last 30 days.'),
-    );
+    acknowledge(vscode.l10n.t('No agent was installed or uninstalled in the last 30 days.'));
     return;
   }
   const found = await telos.replaced.look(meant);
   if (found.state === 'undone') {
-    void vscode.window.showInformationMessage(vscode.l10n.t('This is undone already.'));
+    acknowledge(vscode.l10n.t('This is undone already.'));
     return;
   }
   const isBlocked = found.state === 'edited' || found.state === 'occupied';
@@ -256,7 +255,7 @@ async function undoPack(current: CurrentTelos, id?: string): Promise<void> {
   const left = leftAlone.map(file =>
     vscode.l10n.t('{0} was edited since and was not changed.', plainLabel(file, 500)),
   );
-  void vscode.window.showInformationMessage([done, ...left].join(' '));
+  acknowledge([done, ...left].join(' '));
 }
 
 function questionOf({ record }: FolderState): string {

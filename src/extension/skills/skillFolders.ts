@@ -11,6 +11,7 @@ import {
   skillNameProblem,
   writeNewSkill,
 } from '../../engine/skills/scaffold.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 import type { SkillNode, TreeNode } from './skillTree.ts';
@@ -97,7 +98,7 @@ export async function addSamplePacks(current: CurrentTelos, samples: string): Pr
   const { skillsDir } = (await current.openTelos()).config;
   const added = await addSamplePack(samples, skillsDir);
   await current.refresh();
-  void vscode.window.showInformationMessage(
+  acknowledge(
     added.length > 0
       ? vscode.l10n.t('Added {0} to {1}.', added.join(', '), plainLabel(skillsDir))
       : vscode.l10n.t('The sample pack is in {0} already; nothing was changed.', plainLabel(skillsDir)),

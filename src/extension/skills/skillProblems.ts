@@ -154,7 +154,10 @@ function quickFix(
   { fix, message }: Diagnostic,
   { offset, length, text }: NonNullable<Diagnostic['edit']>,
 ): vscode.CodeAction {
-  const action = new vscode.CodeAction(fix ?? `Mend: ${message}`, vscode.CodeActionKind.QuickFix);
+  const action = new vscode.CodeAction(
+    fix ?? vscode.l10n.t('Fix: {0}', message),
+    vscode.CodeActionKind.QuickFix,
+  );
   const range = new vscode.Range(document.positionAt(offset), document.positionAt(offset + length));
   action.edit = new vscode.WorkspaceEdit();
   action.edit.replace(document.uri, range, text);
@@ -170,7 +173,7 @@ const lensProvider: vscode.CodeLensProvider = {
     const top = new vscode.Range(0, 0, 0, 0);
     return [
       new vscode.CodeLens(top, {
-        title: '$(play) Run',
+        title: `$(play) ${vscode.l10n.t('Run')}`,
         tooltip: vscode.l10n.t('Saves the file and runs the skill in the chat'),
         command: 'telos.runSkillFile',
         arguments: [uri],

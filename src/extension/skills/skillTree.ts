@@ -8,6 +8,7 @@ import type { Diagnostic } from '../../engine/files/settingsFile.ts';
 import type { Agent, Missing, Skill } from '../../engine/skills/agent.ts';
 import type { Machine } from '../../engine/skills/machine.ts';
 import type { SkillRef } from '../../protocol/run.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { plainLabel } from '../base/labels.ts';
 import { descriptionOf, inSlices } from './skillFiles.ts';
@@ -281,7 +282,7 @@ function skillItem({ agent, skill, missing = [], isFavorite = false }: SkillNode
     // Errors that keep the file from being read are listed below, among its defects.
     ...missing
       .filter(({ kind }) => kind !== 'file')
-      .map(({ reason, nextStep }) => `Missing: ${reason} ${nextStep}`),
+      .map(({ reason, nextStep }) => vscode.l10n.t('Missing: {0}', `${reason} ${nextStep}`)),
     ...defectLines(skill.diagnostics),
   ]);
   item.command = {
@@ -384,9 +385,7 @@ interface MissingItem extends vscode.QuickPickItem {
 /** Lists what is missing for a skill, and copies the command that the person picks. */
 export async function showMissing({ skill, missing = [] }: SkillNode): Promise<void> {
   if (missing.length === 0) {
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t('{0} meets all requirements.', plainLabel(skill.id)),
-    );
+    acknowledge(vscode.l10n.t('{0} meets all requirements.', plainLabel(skill.id)));
     return;
   }
   const picked = await vscode.window.showQuickPick(missing.flatMap(missingItems), {
@@ -408,7 +407,7 @@ function missingItems({ kind, what, reason, nextStep, commands }: Missing): Miss
   };
   const copies = commands.map(command => ({
     label: `$(copy) ${plainLabel(command, 300)}`,
-    description: "copy the author's command",
+    description: vscode.l10n.t("copy the author's command"),
     copy: command,
   }));
   return [item, ...copies];

@@ -3,6 +3,7 @@ import * as vscode from 'vscode';
 import type { Skill } from '../../engine/skills/agent.ts';
 import type { Telos } from '../../engine/telos.ts';
 import { roughCost } from '../../protocol/usage.ts';
+import { acknowledge } from '../base/acknowledge.ts';
 import type { CurrentTelos } from '../base/currentTelos.ts';
 import { describeError, plainLabel } from '../base/labels.ts';
 
@@ -58,9 +59,7 @@ export async function teachSkills(current: CurrentTelos): Promise<void> {
     return;
   }
   if (plan.skills.length === 0) {
-    void vscode.window.showInformationMessage(
-      vscode.l10n.t('Every skill has its requests already. Preview Routing shows them.'),
-    );
+    acknowledge(vscode.l10n.t('Every skill has its requests already. Preview Routing shows them.'));
     return;
   }
   const write = vscode.l10n.t('Write Them');
@@ -201,7 +200,7 @@ export async function forgetChoices(current: CurrentTelos): Promise<void> {
   );
   if (answer !== forget) return;
   const count = await (await current.openTelos()).forgetChoices();
-  void vscode.window.showInformationMessage(
+  acknowledge(
     count === 0
       ? vscode.l10n.t('Nothing was learned yet.')
       : count === 1

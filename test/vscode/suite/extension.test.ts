@@ -165,26 +165,29 @@ describe('Telos: Set API Key...', () => {
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     const settings = vscode.workspace.getConfiguration('telos');
-    const { showErrorMessage } = vscode.window;
-    const said: string[] = [];
-    Object.assign(vscode.window, { showErrorMessage: async (message: string) => void said.push(message) });
+    const keys = ['bad-key', 'bad-key', 'good-key'];
+    const refusals: unknown[] = [];
     try {
       await settings.update(
         'anthropic.baseUrl',
         `http://127.0.0.1:${port}`,
         vscode.ConfigurationTarget.Global,
       );
-      answerWith('bad-key', 'Anthropic');
+      answerWith('', 'Anthropic');
+      vscode.window.showInputBox = async (options?: vscode.InputBoxOptions) => {
+        titles.push(options?.title ?? '');
+        refusals.push(options?.validateInput?.('bad-key'));
+        return keys.shift();
+      };
       await vscode.commands.executeCommand('telos.setApiKey');
-      assert.deepEqual(said, ['This key was refused: Anthropic does not know it.']);
-      answerWith('good-key', 'Anthropic');
-      await vscode.commands.executeCommand('telos.setApiKey');
-      assert.deepEqual(titles, ['Which provider?', 'API key for Anthropic', 'Choose Model']);
+      const refused = 'This key was refused: Anthropic does not know it.';
+      assert.deepEqual(refusals, [undefined, refused, refused]);
+      const asked = Array.from({ length: 3 }, () => 'API key for Anthropic');
+      assert.deepEqual(titles, ['Which provider?', ...asked, 'Choose Model']);
       answerWith('', 'Anthropic', 'Clear the key');
       await vscode.commands.executeCommand('telos.setApiKey');
       assert.deepEqual(titles, ['Which provider?', 'A key for Anthropic is set']);
     } finally {
-      Object.assign(vscode.window, { showErrorMessage });
       await settings.update('anthropic.baseUrl', undefined, vscode.ConfigurationTarget.Global);
       server.close();
     }
@@ -192,7 +195,7 @@ describe('Telos: Set API Key...', () => {
 
   it('clears all that is kept after one question, and says when there is nothing', async () => {
     await activated();
-    const { showWarningMessage, showInformationMessage } = vscode.window;
+    const { showWarningMessage, setStatusBarMessage } = vscode.window;
     const said: string[] = [];
     let answer: string | undefined;
     Object.assign(vscode.window, {
@@ -200,7 +203,7 @@ describe('Telos: Set API Key...', () => {
         said.push(message);
         return answer;
       },
-      showInformationMessage: async (message: string) => void said.push(message),
+      setStatusBarMessage: (message: string) => void said.push(message),
     });
     const clear = async (answering?: string): Promise<void> => {
       answer = answering;
@@ -216,7 +219,7 @@ describe('Telos: Set API Key...', () => {
       await clear('Clear');
       await clear();
     } finally {
-      Object.assign(vscode.window, { showWarningMessage, showInformationMessage });
+      Object.assign(vscode.window, { showWarningMessage, setStatusBarMessage });
     }
     const question = 'Clear the OpenAI key and the Gemini key?';
     assert.deepEqual(said.slice(0, 3), [question, question, 'The secrets of Telos are cleared.']);

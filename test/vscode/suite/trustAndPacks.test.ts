@@ -7,7 +7,7 @@ import * as vscode from 'vscode';
 import { loadConfig } from '../../../src/engine/config.ts';
 import { Telos } from '../../../src/engine/telos.ts';
 import { installFromLink } from '../../../src/extension/skills/agentPacks.ts';
-import { activated, answering, scriptModels } from './editor.ts';
+import { activated, answering, scriptModels, until } from './editor.ts';
 import { pressing } from './pressing.ts';
 
 const skillsDir = process.env['TELOS_SKILLS_DIR'] ?? '';
@@ -15,6 +15,22 @@ const source = join(skillsDir, '..', 'pack-to-install');
 
 const command = (name: string, ...values: unknown[]) =>
   Promise.resolve(vscode.commands.executeCommand(name, ...values));
+
+const lensesOf = async (): Promise<vscode.CodeLens[]> =>
+  vscode.commands.executeCommand(
+    'vscode.executeCodeLensProvider',
+    vscode.window.activeTextEditor?.document.uri,
+  );
+
+/** What the shown report offers to do. */
+const reportActions = async (): Promise<string[]> =>
+  (await lensesOf()).map(({ command: { title = '' } = {} }) => title.replace(/^\$\(.*?\) /, ''));
+
+async function actInReport(title: string): Promise<void> {
+  const lens = (await lensesOf()).find(each => each.command?.title.endsWith(title));
+  assert.ok(lens?.command, `no ${title}`);
+  await command(lens.command.command, ...(lens.command.arguments ?? []));
+}
 
 describe('packs and trust', () => {
   before(async () => {
@@ -35,7 +51,7 @@ describe('packs and trust', () => {
     const uri = vscode.Uri.file(source);
     await pressing([], () => command('telos.installPack', uri));
     assert.equal(await agent(), undefined);
-    await pressing(['Install', 'Review Agent', 'Accept'], () => command('telos.installPack', uri));
+    await pressing(['Install', 'Review Agent'], () => command('telos.installPack', uri));
     const node = await agent();
     assert.ok(node);
     assert.match(
@@ -43,6 +59,9 @@ describe('packs and trust', () => {
       /^Agent humming \(not reviewed yet\)/,
     );
     assert.equal(vscode.window.activeTextEditor?.document.isUntitled, false, 'it would ask to be saved');
+    await actInReport('Accept This Card');
+    await until(() => (vscode.window.activeTextEditor?.document.getText() ?? '').includes('(reviewed'));
+    assert.deepEqual(await reportActions(), ['Manage Permissions...']);
 
     const first = await answering({ picked: ['humming'] }, () =>
       pressing([], () => command('telos.managePermissions')),
