@@ -14,8 +14,8 @@ import { tempFolder } from '../fakes/tempFolder.ts';
 import { fetchCodeServer } from '../vscode/codeServer.ts';
 import { firstStartLimit } from '../vscode/editorSession.ts';
 import { root } from '../vscode/paths.ts';
-import { startServer, writeSettings } from '../vscode/server.ts';
-import { openWorkbench, type Workbench } from '../vscode/workbench.ts';
+import { startServer } from '../vscode/server.ts';
+import { openWorkbench, runCommand, type Workbench } from '../vscode/workbench.ts';
 import { freshWorld, testVariables, type World } from '../vscode/world.ts';
 import { englishIn } from './germanText.ts';
 
@@ -381,7 +381,7 @@ for (const language of process.env['TELOS_NIGHTLY'] ? (['en', 'de'] as const) : 
     });
 
     it('disables a skill, and greys its row', async () => {
-      const tidyRow = page.getByRole('treeitem', { name: /^tidy/ });
+      const tidyRow = page.getByRole('treeitem').filter({ hasText: 'Tidies up' }).last();
       await tidyRow.click({ button: 'right' });
       await page.waitForTimeout(600);
       await seen('skill-menu');
@@ -390,7 +390,7 @@ for (const language of process.env['TELOS_NIGHTLY'] ? (['en', 'de'] as const) : 
       await tidyRow.click({ button: 'right' });
       const entry = titles[language]['telos.disableSkill.title'] ?? '';
       await page.getByRole('menuitem', { name: entry }).click();
-      await page.getByRole('treeitem', { name: new RegExp(`tidy.*${t('disabled')}`) }).waitFor();
+      await tidyRow.filter({ hasText: t('disabled') }).waitFor();
       await seen('disabled');
     });
 
@@ -402,18 +402,16 @@ for (const language of process.env['TELOS_NIGHTLY'] ? (['en', 'de'] as const) : 
       await seen('dead-server');
     });
 
-    for (const [name, theme] of [
-      ['light', 'Default Light Modern'],
-      ['high-contrast', 'Default High Contrast'],
-      ['high-contrast-light', 'Default High Contrast Light'],
+    for (const [name, theme, kind] of [
+      ['dark', 'Dark Modern', 'vs-dark'],
+      ['high-contrast', 'Dark High Contrast', 'hc-black'],
+      ['high-contrast-light', 'Light High Contrast', 'hc-light'],
     ] as const) {
       it(`looks the same in ${name}`, async () => {
-        await writeSettings(world.profile, { 'workbench.colorTheme': theme, 'telos.provider': 'anthropic' });
-        await page
-          .locator(
-            `.monaco-workbench.${name === 'light' ? 'vs' : name === 'high-contrast' ? 'hc-black' : 'hc-light'}`,
-          )
-          .waitFor();
+        await runCommand(page, 'Preferences: Color Theme');
+        await input().fill(theme);
+        await row(theme).click();
+        await page.locator(`.monaco-workbench.${kind}`).waitFor();
         await page.waitForTimeout(1_000);
         await seen(name);
       });

@@ -106,18 +106,17 @@ async function pickAction({ provider }: ApiKey): Promise<'set' | 'clear' | undef
 /** Asks until a key is not refused, or the person gives up. */
 async function askAndStore(secrets: vscode.SecretStorage, asked: ApiKey, check: KeyCheck): Promise<void> {
   const { provider, variable } = asked;
-  let key: string | undefined;
-  let problem: string | undefined;
-  for (let isRefused = true, refused: string | undefined; isRefused; refused = key) {
-    key = await askKey(asked, refused);
-    if (!key) return;
+  let key = await askKey(asked, false);
+  let checked: Awaited<ReturnType<KeyCheck>> = {};
+  while (key) {
     const given = key;
     const place = { location: vscode.ProgressLocation.Window, title: vscode.l10n.t('Checking the key') };
-    const checked = await vscode.window.withProgress(place, () => check(variable, given));
-    isRefused = checked.isRefused === true;
-    problem = checked.problem;
+    checked = await vscode.window.withProgress(place, () => check(variable, given));
+    if (!checked.isRefused) break;
+    key = await askKey(asked, true);
   }
   if (!key) return;
+  const { problem } = checked;
   await secrets.store(secretName(variable), key);
   if (problem === undefined) {
     acknowledge(vscode.l10n.t('The {0} key is set. The next run uses it.', provider));
@@ -129,25 +128,21 @@ async function askAndStore(secrets: vscode.SecretStorage, asked: ApiKey, check: 
   );
 }
 
-/** `refused` is the key that the provider has just refused. It is shown again, with the reason. */
-async function askKey({ provider, variable, page }: ApiKey, refused?: string): Promise<string | undefined> {
-  const isRefused = (text: string): boolean => text.trim() === refused;
+/** `isAgain` if the provider has just refused a key. */
+async function askKey({ provider, variable, page }: ApiKey, isAgain: boolean): Promise<string | undefined> {
   const value = await vscode.window.showInputBox({
     title: vscode.l10n.t('API key for {0}', provider),
-    prompt: vscode.l10n.t(
-      "Kept in the editor's secret storage and used in place of {0}. Keys are made at {1}",
-      variable,
-      page,
-    ),
-    ...(refused !== undefined && { value: refused }),
+    prompt: isAgain
+      ? vscode.l10n.t('This key was refused: {0} does not know it.', provider)
+      : vscode.l10n.t(
+          "Kept in the editor's secret storage and used in place of {0}. Keys are made at {1}",
+          variable,
+          page,
+        ),
     password: true,
     ignoreFocusOut: true,
     validateInput: text =>
-      isRefused(text)
-        ? vscode.l10n.t('This key was refused: {0} does not know it.', provider)
-        : /^\S+$/.test(text.trim())
-          ? undefined
-          : vscode.l10n.t('A key is one word without spaces.'),
+      /^\S+$/.test(text.trim()) ? undefined : vscode.l10n.t('A key is one word without spaces.'),
   });
   return value?.trim();
 }

@@ -137,7 +137,10 @@ export async function showDoctor(current: CurrentTelos): Promise<void> {
   });
   if (!report) return;
   const { l10n } = vscode;
-  const findings = describeFindings(report, describeTold, l10n.t);
+  // A line that is not wrapped holds one sentence.
+  const findings = describeFindings(report, describeTold, l10n.t).flatMap(line =>
+    line.split(/(?<=[.!?]) (?=\p{Lu})/u).map((part, index) => (index === 0 ? part : `  ${part}`)),
+  );
   // Plain text is not wrapped, which keeps the columns. It also shows any content literally.
   await showReport(
     'Telos Doctor',

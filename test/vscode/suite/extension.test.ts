@@ -176,7 +176,7 @@ describe('Telos: Set API Key...', () => {
       answerWith('', 'Anthropic');
       vscode.window.showInputBox = async (options?: vscode.InputBoxOptions) => {
         titles.push(options?.title ?? '');
-        refusals.push(options?.validateInput?.('bad-key'));
+        refusals.push(options?.prompt?.startsWith('This key') ? options.prompt : undefined);
         return keys.shift();
       };
       await vscode.commands.executeCommand('telos.setApiKey');
