@@ -504,6 +504,26 @@ describe('chat page', () => {
     );
   });
 
+  it('offers the sample where a model or a skill is missing, and nothing that does not help there', async () => {
+    const view = await open();
+    const offered = async (error: RunError): Promise<string[]> => {
+      const failed = { ...end, outcome: 'failed', error } as RunEvent;
+      await view.say(conversation([start('go'), failed]));
+      return log(view).locator('.card button').allTextContents();
+    };
+    const noModel = { kind: 'set_up_model' } as const;
+    assert.deepEqual(await offered({ code: 'provider', message: 'No model is set up.', remedy: noModel }), [
+      'Set API Key…',
+      'Choose Model…',
+      'Try the Sample',
+      'Retry',
+    ]);
+    const noSkill = { kind: 'add_skill', folder: '/skills' } as const;
+    const withoutSkills = await offered({ code: 'config', message: 'No agents found.', remedy: noSkill });
+    assert.equal(withoutSkills[0], 'Try the Sample');
+    assert.ok(!withoutSkills.includes('Choose Model…') && withoutSkills.includes('New Skill…'));
+  });
+
   it('offers the sample where there are no skills', async () => {
     const view = await open();
     await view.say(scenes['no-skills']!);
