@@ -1,6 +1,6 @@
 /**
  * The first hour of a newcomer in a real VS Code, in English and in German, on a machine without a skill and without a key. Each step
- * leaves a picture in test-results. It takes minutes, so it runs with TELOS_NIGHTLY alone.
+ * leaves a picture in test-results. It takes minutes, so it runs with TELOS_WALK=1 alone.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ const rightKey = 'sk-ant-right-0123456789';
 const tidy =
   '---\nname: tidy\ndescription: Tidies up notes and the files around them\n---\nTidy up what the person names.\n';
 
-for (const language of process.env['TELOS_NIGHTLY'] ? (['en', 'de'] as const) : []) {
+for (const language of process.env['TELOS_WALK'] ? (['en', 'de'] as const) : []) {
   describe(`the first hour in the editor, ${language}`, function () {
     this.timeout(4 * 60_000);
     let world: World;
