@@ -18,6 +18,7 @@ import {
 } from './parser.ts';
 import { type RequestOptions, requestCommand } from './requestCommand.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
+import { terminalLine } from './terminalText.ts';
 
 const usageExitCode = 2;
 
@@ -30,9 +31,6 @@ Examples:
   telos -- runs of the week           takes all words as the request, although runs is a command
 
 Exit codes: 0 completed, 1 no match or failed, 2 wrong usage, 130 cancelled.`;
-
-/** Shown because a request may begin with the name of a command. */
-const requestHint = '(To begin a request with this word, write -- before it: telos -- agents of change)';
 
 /** Runs the command line and returns the exit code. `packageFile` contains the version, and the sample lies beside it. */
 export async function runCommandLine(args: readonly string[], packageFile: URL): Promise<number> {
@@ -55,7 +53,11 @@ export async function runCommandLine(args: readonly string[], packageFile: URL):
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {
-      if (error.code === 'commander.excessArguments') terminal.say(requestHint);
+      // A request may begin with the name of a command.
+      if (error.code === 'commander.excessArguments')
+        terminal.say(
+          terminalLine(`To send this as a request, type: telos -- ${args.join(' ')}`, terminal.sayWidth),
+        );
       return error.exitCode === 0 ? 0 : usageExitCode;
     }
     terminal.endLine();

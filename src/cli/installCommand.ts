@@ -275,7 +275,7 @@ async function agreed(
     terminal.say(
       options.yes
         ? `Something of high level was found, so --yes does not install it. If you have looked at it: --allow high. Nothing was installed.`
-        : 'No one can be asked here; --yes installs without asking. Nothing was installed.',
+        : 'Nothing was installed. Use --yes to install without being asked.',
     );
     return 'no';
   }
@@ -386,7 +386,7 @@ async function mayReplace(
   const isOtherSource = !replaces?.isSameSource;
   const unattended = isOtherSource
     ? `It did not come from this folder, so it is replaced only by name: ${command} --as "${exactText(name)}". To install beside it: --as <other name>. Nothing was changed.`
-    : `No one can be asked here. To replace it: ${command}. Nothing was changed.`;
+    : `Nothing was changed. To replace it without being asked: ${command}`;
   return agrees(`${keptText} telos undo`, `Replace agent '${exactText(name)}'?`, unattended, terminal);
 }
 

@@ -27,23 +27,24 @@ export async function keyCommand(
     const provider = named === undefined ? undefined : keyedProvider(named);
     if (signal.aborted) return cancelledExitCode;
     if (!provider) {
-      const whose =
-        named === undefined ? 'Say whose key it is' : `There is no provider '${named}' with a key`;
-      terminal.say(terminalLine(`${whose}: telos key ${names.join(', telos key ')}`));
+      const whose = named === undefined ? 'Which provider?' : `'${named}' is not a provider with a key.`;
+      terminal.say(terminalLine(`${whose} Use one of these: telos key ${names.join(', telos key ')}`));
       return 2;
     }
     const { name, keyVariable } = provider;
     const key = (await readKeyText(`API key for ${name} (it is not shown): `, terminal, signal)).trim();
     if (signal.aborted) return cancelledExitCode;
     if (!/^[\x21-\x7e]+$/.test(key)) {
-      terminal.say('A key is one word of letters, digits and signs. Nothing was kept.');
+      const why =
+        key === '' ? 'No key was entered.' : 'A key has only letters, digits and signs, without spaces.';
+      terminal.say(`${why} Nothing was saved.`);
       return 2;
     }
     terminal.say(terminal.style.dim(`Checking it with ${name} …`));
     const checked = await checkKey(config, name, key, signal);
     if (!checked.ok) {
       const why = checked.isRefused ? `This key was refused: ${name} does not know it.` : checked.problem;
-      terminal.say(terminal.style.red(terminalText(`${why} Nothing was kept.`)));
+      terminal.say(terminal.style.red(terminalText(`${why} Nothing was saved.`)));
       return 1;
     }
     const { model: usual } = providerSetups[name];
@@ -52,10 +53,12 @@ export async function keyCommand(
     const isUsual = chosen === undefined;
     const choice = isUsual ? {} : { TELOS_PROVIDER: name, TELOS_MODEL: chosen };
     const file = await keepInEnvFile(config, { [keyVariable]: key, ...choice });
-    terminal.out(terminalText(`The key works. It is kept in ${file}; runs use ${chosen ?? usual}.\n`));
+    terminal.out(terminalText(`The key works and was saved in ${file}. Runs use ${chosen ?? usual}.\n`));
     if (process.env[keyVariable] && process.env[keyVariable] !== key)
       terminal.say(
-        terminal.style.yellow(`${keyVariable} is also set in the environment, which wins over the file.`),
+        terminal.style.yellow(
+          `${keyVariable} is also set in the environment, which takes precedence over the file.`,
+        ),
       );
     return 0;
   } finally {

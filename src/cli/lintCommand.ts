@@ -42,7 +42,7 @@ export async function lintCommand(
   const started = performance.now();
   const root = folder === undefined ? undefined : resolve(config.cwd, folder);
   if (root !== undefined && !statSync(root, { throwIfNoEntry: false })?.isDirectory()) {
-    terminal.say(terminalText(`There is no folder ${root}.`));
+    terminal.say(terminalText(`The folder ${root} does not exist.`));
     return 2;
   }
   if (root !== undefined && !isReadable(root)) {
@@ -172,7 +172,7 @@ function report(
   terminal: Terminal,
 ): void {
   if (checked.length === 0) {
-    terminal.say(terminalText(root ? `There is no SKILL.md in ${root}.` : 'There are no skills.'));
+    terminal.say(terminalText(root ? `No SKILL.md found in ${root}.` : 'No skills found.'));
     return;
   }
   const shown = checked

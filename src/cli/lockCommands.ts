@@ -184,7 +184,7 @@ async function confirmed(
       return false;
     }
   } else if (!options.yes && !terminal.canAsk) {
-    terminal.say('No one can be asked here; --yes updates without asking. Nothing was changed.');
+    terminal.say('Nothing was changed. Use --yes to update without being asked.');
     return false;
   }
   const { undoId } = await placeOffer(offer, { agreed: offer.plan.token, allowHigh: true });

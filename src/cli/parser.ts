@@ -24,7 +24,7 @@ export function openParser(terminal: Terminal, name = 'telos'): Command {
     .helpCommand(false)
     .configureHelp({ subcommandTerm })
     .enablePositionalOptions()
-    .showHelpAfterError(`(${name} --help shows what there is)`)
+    .showHelpAfterError(`See \`${name} --help\`.`)
     .configureOutput({
       writeOut: text => terminal.out(text),
       writeErr: text => terminal.say(text.trimEnd()),

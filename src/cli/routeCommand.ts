@@ -37,7 +37,7 @@ export async function routeCommand(text: string, options: RouteOptions, terminal
     return 2;
   }
   if (measures ? text !== '' : text === '') {
-    terminal.say('Give either a request, for example: telos route "plan my day", or files to measure.');
+    terminal.say('Type a request, for example: telos route "plan my day"');
     return 2;
   }
   const config = configFor(options, terminal);

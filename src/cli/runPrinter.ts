@@ -167,7 +167,7 @@ function routedText(event: EventOf<'routed'>, { style }: Terminal, verbose: bool
     const { model, recordedAt } = event.recording;
     lines.push(
       style.yellow(
-        `This is a recording of ${terminalLine(model)} made on ${terminalLine(recordedAt)}: no model is asked, the tools run for real.`,
+        `This is a recording of ${terminalLine(model)} from ${terminalLine(recordedAt.replace(/T.*$/, ''))}: no model is asked, the tools run for real.`,
       ),
     );
   }
@@ -196,7 +196,9 @@ const failureLength = 400;
 function sayResult(name: string, result: ToolResult, terminal: Terminal, verbose: boolean): void {
   const { style } = terminal;
   if (result.isError && !verbose) {
-    terminal.say(style.red(`✗ ${terminalLine(`${name}: ${result.content}`, failureLength)}`));
+    const denied = /^Denied: The user denied this(.*)$/s.exec(result.content)?.[1];
+    const what = denied === undefined ? `${name}: ${result.content}` : `You denied this${denied}`;
+    terminal.say(style.red(`✗ ${terminalLine(what, failureLength)}`));
   }
   if (!verbose) return;
   const lines = terminalText(result.content).trimEnd().split('\n');
@@ -250,7 +252,7 @@ export function noMatchText(
     );
     const command = terminalLine(`/${choices[0]?.skill} <request>`);
     const hint = `To run one: ${inChat ? command : `telos "${command}"`}`;
-    return [emphasis(sentence), 'None is sure. Likely are:', ...lines, hint].join('\n');
+    return [emphasis(sentence), 'Did you mean one of these?', ...lines, hint].join('\n');
   }
   const listed = suggestions.slice(0, shownSuggestions);
   const more = suggestions.length - listed.length;

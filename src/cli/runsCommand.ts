@@ -216,7 +216,7 @@ export async function runsDeleteCommand(
 ): Promise<number> {
   return withRun(id, options, terminal, async ({ summary }, _history, config) => {
     const about = `This deletes what is kept of “${terminalLine(titleOf(summary), 60)}” (${timeText(summary.startedAt)}).`;
-    const unattended = 'No one can be asked here; --yes deletes without asking. Nothing was changed.';
+    const unattended = 'Nothing was changed. Use --yes to delete without being asked.';
     if (!options.yes && !(await agrees(about, 'Delete it?', unattended, terminal))) return 1;
     await Telos.open(config).deleteRun(summary.runId);
     terminal.say('Deleted. The log still counts what it cost: telos cost');
@@ -258,7 +258,7 @@ async function withRun(
         ? 'No runs yet.'
         : run
           ? `${found.length} runs begin with '${id}'; give more of the id.`
-          : `No run that is kept begins with '${id}'; \`telos runs\` lists them.`;
+          : `Run '${id}' not found. \`telos runs\` lists the stored runs.`;
     terminal.say(terminalText(what));
     return 1;
   });

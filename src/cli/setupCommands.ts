@@ -64,7 +64,7 @@ export async function initCommand(
 async function addSamples(skillsDir: string, samples: URL): Promise<string> {
   const [name] = await addSamplePack(fileURLToPath(new URL('skills/', samples)), skillsDir);
   if (name === undefined)
-    return `The sample is in ${skillsDir} already, or an agent of its name; it stays as it is.`;
+    return `${skillsDir} has the sample already, or an agent of its name; nothing was changed.`;
   return `Added agent '${name}' to ${skillsDir}; run it with: telos run daily kickoff`;
 }
 
@@ -99,7 +99,7 @@ export async function uninstallCommand(
       ...(edited > 0 ? [`Files that were edited, added or deleted since: ${edited}`] : []),
       `${keptText} telos undo`,
     ];
-    const unattended = 'No one can be asked here; --yes uninstalls without asking. Nothing was changed.';
+    const unattended = 'Nothing was changed. Use --yes to uninstall without being asked.';
     if (!options.yes && !(await agrees(about.join('\n'), 'Uninstall it?', unattended, terminal))) return 1;
     const { undoId } = await telos.uninstall(name);
     terminal.out(terminalText(`Uninstalled agent '${name}'\n`));

@@ -39,7 +39,7 @@ export async function teachCommand(
     if (options.forgetChoices) return await forgetChoices(telos, terminal);
     const one = name === undefined ? undefined : skillNamed(name, await telos.agents());
     if (name !== undefined && !one) {
-      terminal.say(`There is no skill ${terminalLine(name)}. telos list-skills lists all.`);
+      terminal.say(`Skill '${terminalLine(name)}' not found. \`telos list-skills\` lists them.`);
       return 1;
     }
     if (options.list) return await list(telos, one, options, terminal);
@@ -73,16 +73,16 @@ async function teach(
   const plan = await telos.teaching.plan(options.language ?? systemLanguage(telos.config.env), only);
   if (!plan) {
     terminal.say(
-      'A recording answers instead of a model, so no requests can be written. Choose a model first.',
+      'A model writes the requests, and none is set up. `telos key` sets the key of a provider, or start Ollama.',
     );
     return 1;
   }
   if (plan.skills.length === 0) {
-    terminal.say('Every skill has its requests already. telos teach --list shows them.');
+    terminal.say('Every skill has its requests already. `telos teach --list` shows them.');
     return 0;
   }
   const about = describePlan(plan);
-  const unattended = `${about}\nNothing was written. Use --yes if no one can be asked.`;
+  const unattended = `${about}\nNothing was written. Use --yes to write them without being asked.`;
   if (!options.yes && !(await agrees(about, 'Write them?', unattended, terminal))) return 1;
   const { signal, release } = abortOnInterrupt(() => {});
   let failed = 0;
@@ -155,22 +155,22 @@ async function add(
 
 async function forget(telos: Telos, one: Known | undefined, terminal: Terminal): Promise<number> {
   if (one) {
-    await telos.teaching.set(one.skill, []);
-    terminal.say(`The requests of ${terminalLine(one.skill.id)} are deleted.`);
+    const count = telos.teaching.linesOf(one.skill).length;
+    if (count > 0) await telos.teaching.set(one.skill, []);
+    const what = count === 0 ? 'has no requests to delete.' : `: deleted ${counted(count, 'request')}.`;
+    terminal.say(`${terminalLine(one.skill.id)}${count === 0 ? ' ' : ''}${what}`);
     return 0;
   }
   const count = await telos.teaching.forget();
   terminal.say(
-    count === 0
-      ? 'There are no requests to delete.'
-      : `The requests of ${counted(count, 'skill')} are deleted.`,
+    count === 0 ? 'There are no requests to delete.' : `Deleted the requests of ${counted(count, 'skill')}.`,
   );
   return 0;
 }
 
 async function forgetChoices(telos: Telos, terminal: Terminal): Promise<number> {
   const count = await telos.forgetChoices();
-  terminal.say(count === 0 ? 'Nothing was learned yet.' : `${counted(count, 'choice')} forgotten.`);
+  terminal.say(count === 0 ? 'Nothing was learned yet.' : `Forgot ${counted(count, 'choice')}.`);
   return 0;
 }
 

@@ -93,6 +93,32 @@ function collecting(write: (text: string) => void): { add(text: string): void; f
   };
 }
 
+/**
+ * Breaks long lines of a text between words, where a terminal would break within them. Lines that are indented are exact, such as a
+ * command, and stay as they are.
+ */
+function wrapped(text: string, width: number): string {
+  return text
+    .split('\n')
+    .map(line => (/^ {4}|^ *\|/.test(stripVTControlCharacters(line)) ? line : wrappedLine(line, width)))
+    .join('\n');
+}
+
+function wrappedLine(line: string, width: number): string {
+  if (stripVTControlCharacters(line).length <= width) return line;
+  const [indent = ''] = /^ */.exec(stripVTControlCharacters(line)) ?? [];
+  let [done, row] = ['', ''];
+  for (const word of line.split(' ')) {
+    const longer = row === '' ? word : `${row} ${word}`;
+    if (row.trim() === '' || stripVTControlCharacters(longer).length <= width) row = longer;
+    else {
+      done += `${row}\n`;
+      row = indent + word;
+    }
+  }
+  return done + row;
+}
+
 /** For terminals that do not report their width. */
 const usualWidth = 80;
 
@@ -114,7 +140,8 @@ export function openTerminal(): Terminal {
     },
     say(line) {
       collected.flush();
-      writeSide(`${isOnePlace && open ? '\n' : ''}${line}\n`);
+      const shown = stderr.isTTY ? wrapped(line, stderr.columns || usualWidth) : line;
+      writeSide(`${isOnePlace && open ? '\n' : ''}${shown}\n`);
       // Only the line of the same place is ended. Stdout receives the same text whether or not stderr is a terminal.
       if (isOnePlace) open = false;
     },

@@ -13,15 +13,17 @@ const shownCharacters = 4000;
 const shownLines = 40;
 
 /** A permanent choice takes a whole word, since a single letter is easily mistyped. */
-const keys: Record<ApprovalScope, { key: string; label: string }> = {
-  once: { key: 'y', label: 'y = yes, once' },
-  run: { key: 'r', label: 'r = for this run' },
-  always: { key: 'always', label: 'always = do not ask again' },
+const keys: Record<ApprovalScope, { key: string; label: string; help: string }> = {
+  once: { key: 'y', label: 'y = once', help: 'allow it this once' },
+  run: { key: 'r', label: 'r = this run', help: 'allow it for the rest of this run' },
+  always: { key: 'always', label: 'always', help: 'allow it from now on' },
 };
 
-/** Label of `always` if the question includes a card. */
-const acceptLabel =
-  'always = accept the card, as long as no file of the agent changes (always without NAME leaves a line out)';
+/** `always` if the question includes a card. */
+const accepting = {
+  label: 'always = accept the card',
+  help: 'accept the card, until a file of the agent changes; always without NAME leaves a line out',
+};
 
 /** Resolves to undefined at the end of the input, or when the signal aborts. */
 export type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
@@ -30,18 +32,24 @@ export type ReadAnswer = (prompt: string, signal: AbortSignal) => Promise<string
 export function terminalHuman(terminal: Terminal, readAnswer: ReadAnswer = readLine): Human {
   return {
     async approve(request, signal) {
-      for (let whole = false; ; whole = true) {
+      for (let [whole, isHelp] = [false, false]; ; ) {
         const { text, isCut } = approvalText(request, terminal, whole);
-        terminal.say(text);
+        terminal.say(isHelp ? approvalHelp(request) : text);
         terminal.ring?.();
         const answer = await readAnswer(approvalPrompt(request, isCut), signal);
         if (signal.aborted) return { allow: false, reason: 'The run was cancelled.' };
         const word = answer?.trim().toLowerCase() ?? '';
-        if (isCut && word === 's') continue;
+        isHelp = word === '?';
+        whole ||= isCut && word === 's';
+        if (isHelp || (isCut && word === 's')) continue;
         if (word === 'a' && request.scopes.includes('always'))
           terminal.say("Taken as a no: 'always' has to be written out.");
         return (
-          decisionOf(word, request) ?? withoutLines(answer ?? '', request) ?? saidWhy(answer ?? '') ?? saidNo
+          decisionOf(word, request) ??
+          withoutLines(answer ?? '', request) ??
+          changed(answer ?? '', request) ??
+          saidWhy(answer ?? '') ??
+          saidNo
         );
       }
     },
@@ -129,12 +137,30 @@ function cardLines(card: AgentCard): string[] {
   return describeCard(card).map(line => `  | ${exactText(line.replaceAll('\n', ' '))}`);
 }
 
-function approvalPrompt({ scopes, card }: ApprovalRequest, isCut: boolean): string {
-  const labels = scopes.map(scope => (card && scope === 'always' ? acceptLabel : keys[scope].label));
-  return `  Allow? [${[...labels, ...(isCut ? ['s = show all of it'] : []), 'N = no (n WHY tells the model)'].join(', ')}] `;
+function approvalPrompt({ scopes, card, isEditable }: ApprovalRequest, isCut: boolean): string {
+  const labels = scopes.map(scope => (card && scope === 'always' ? accepting : keys[scope]).label);
+  const more = [...(isEditable ? ['e COMMAND'] : []), ...(isCut ? ['s = show all of it'] : [])];
+  return `  Allow? [${[...labels, ...more, 'N = no', '? = help'].join(', ')}] `;
+}
+
+/** Returns what each answer means. */
+function approvalHelp({ scopes, card, isEditable }: ApprovalRequest): string {
+  const rows = [
+    ...scopes.map(scope => [keys[scope].key, (card && scope === 'always' ? accepting : keys[scope]).help]),
+    ...(isEditable ? [['e COMMAND', 'run that command instead, if it may run']] : []),
+    ['n, Enter', 'deny it'],
+    ['n WHY', 'deny it and tell the model why'],
+  ];
+  return rows.map(([key = '', help = '']) => `  ${key.padEnd(10)} ${help}`).join('\n');
 }
 
 const saidNo: ApprovalDecision = { allow: false, reason: 'The user denied this.' };
+
+/** Returns the yes to another command, such as `e npm ci`. Undefined for another answer, and if the command cannot be changed. */
+function changed(answer: string, { isEditable }: ApprovalRequest): ApprovalDecision | undefined {
+  const command = isEditable ? /^\s*e\s+(\S.*?)\s*$/i.exec(answer)?.[1] : undefined;
+  return command === undefined ? undefined : { allow: true, scope: 'once', command };
+}
 
 /** Returns the denial with what the person says to the model, such as `n use npm ci`. Undefined for another answer. */
 function saidWhy(answer: string): ApprovalDecision | undefined {

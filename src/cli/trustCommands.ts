@@ -45,7 +45,7 @@ export async function trustCommand(name: string, options: TrustOptions, terminal
   }
   if (!options.yes && !(await saysYes(terminal))) {
     terminal.say(
-      `Nothing was accepted. ${terminal.canAsk ? '' : 'Use --yes if no one can be asked.'}`.trim(),
+      `Nothing was accepted. ${terminal.canAsk ? '' : 'Use --yes to accept it without being asked.'}`.trim(),
     );
     return 1;
   }
@@ -157,7 +157,7 @@ export async function policyRevokeCommand(
   if (!first) {
     const number = /^\d+$/.test(id) ? ', for a place in the list can be that of another one by now' : '';
     terminal.say(
-      `Nothing is granted under ${terminalText(id)}. Give the id that telos policy list shows${number}.`,
+      `Grant '${terminalText(id)}' not found. Give an id that \`telos policy list\` shows${number}.`,
     );
     return 2;
   }

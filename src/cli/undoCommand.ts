@@ -36,7 +36,7 @@ export async function undoCommand(
   const { runId, folderId } = await changeNamed(id, telos);
   if (folderId !== undefined) return undoFolderCommand(folderId, options, telos, terminal);
   if (runId === undefined) {
-    terminal.say('Nothing was changed, or it was more than 30 days ago.');
+    terminal.say('There is nothing to undo. Changes are kept for 30 days.');
     return 1;
   }
   const changes = await store.of(runId);
@@ -71,7 +71,7 @@ async function undo(
     const question = 'Make these files what they were before the run? [y/N] ';
     if (!yes && !(await saysYes(question, terminal))) {
       terminal.say(
-        `Nothing was undone. ${terminal.canAsk ? '' : 'Use --yes if no one can be asked.'}`.trim(),
+        `Nothing was undone. ${terminal.canAsk ? '' : 'Use --yes to undo without being asked.'}`.trim(),
       );
       return 1;
     }
@@ -198,7 +198,7 @@ export async function undoFolderCommand(
     );
     return 1;
   }
-  const unattended = 'Nothing was undone. Use --yes if no one can be asked.';
+  const unattended = 'Nothing was undone. Use --yes to undo without being asked.';
   const about = lines.map(exactText).join('\n');
   if (!yes && !(await agrees(about, 'Undo it?', unattended, terminal))) return 1;
   const { editedKept, leftAlone } = await telos.undoFolder(id, { force });
@@ -264,7 +264,7 @@ export async function listChanges({ changes, replaced }: Telos, terminal: Termin
     })),
   ].sort((one, other) => (one.at < other.at ? 1 : -1));
   if (rows.length === 0) {
-    terminal.say('Nothing was changed, or it was more than 30 days ago.');
+    terminal.say('There is nothing to undo. Changes are kept for 30 days.');
     return 0;
   }
   const cells = rows.map(({ at, id, what, isUndone }) => [

@@ -56,7 +56,7 @@ describe('the first minute on a terminal', function () {
     const file = 'skills/kairos/skills/kickoff/SKILL.md';
     home.folder.add({ [file]: '---\ndescription: Mine\n---\nB' });
     const again = await home.run(['init', '--sample']);
-    assert.deepEqual([again.code, /stays as it is/.test(again.stdout)], [0, true]);
+    assert.deepEqual([again.code, /nothing was changed/.test(again.stdout)], [0, true]);
     assert.match(readFileSync(join(home.folder.path, file), 'utf8'), /Mine/);
   });
 

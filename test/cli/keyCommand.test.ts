@@ -44,11 +44,17 @@ describe('telos key', () => {
 
   it('keeps nothing of a key that is refused, and never shows it', async () => {
     const { said } = await piped('sk-ant-bad-0123456789', ['anthropic']);
-    assert.match(said, /This key was refused: anthropic does not know it\. Nothing was kept\./);
+    assert.match(said, /This key was refused: anthropic does not know it\. Nothing was saved\./);
     assert.equal(existsSync(envFile()), false);
     assert.doesNotMatch(said, /sk-ant/);
-    assert.match((await piped('two words', ['anthropic'])).said, /one word/);
-    assert.match((await piped(good, ['nobody'])).said, /no provider 'nobody'.*telos key anthropic/);
+    assert.match(
+      (await piped('two words', ['anthropic'])).said,
+      /only letters, digits and signs, without spaces/,
+    );
+    assert.match(
+      (await piped(good, ['nobody'])).said,
+      /'nobody' is not a provider with a key\..*telos key anthropic/,
+    );
   });
 
   it('keeps a key that works in its line of the file, for its owner alone', async () => {
@@ -68,7 +74,7 @@ describe('telos key', () => {
     await session.answers('1\n', /API key for anthropic/);
     session.type(`${good}\r`);
     await session.shows(/claude-a\n.*claude-b\\x1b\[2J[\s\S]*Which model\?/);
-    await session.answers('claude-a\n', /The key works\. It is kept in/);
+    await session.answers('claude-a\n', /The key works and was saved in/);
     assert.equal(await session.ended(), 0);
     assert.doesNotMatch(session.raw, /sk-ant/);
     const kept = readFileSync(envFile(), 'utf8');

@@ -408,7 +408,10 @@ describe('telos', function () {
       assert.deepEqual([code, stdout], [2, ''], args.join(' '));
       assert.ok(stderr.length > 0);
     }
-    assert.match((await home.run(['agents', 'of', 'change'])).stderr, /write -- before it/);
+    assert.match(
+      (await home.run(['agents', 'of', 'change'])).stderr,
+      /To send this as a request, type: telos -- agents of change\n/,
+    );
   });
 
   it('takes options of its own behind the name of a command too', async () => {

@@ -49,7 +49,7 @@ describe('telos policy', () => {
     const before = readFileSync(file(), 'utf8');
     const { code, stderr } = await home.run(['policy', 'revoke', '1']);
     assert.equal(code, 2);
-    assert.match(stderr, /Nothing is granted under 1\. .*telos policy list.*another one/);
+    assert.match(stderr, /Grant '1' not found\. .*telos policy list.*another one/);
     assert.equal(readFileSync(file(), 'utf8'), before);
   });
 

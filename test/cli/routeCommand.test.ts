@@ -96,9 +96,9 @@ describe('telos route', function () {
 
   it('says what is missing or wrong', async () => {
     const cases: [string[], number, RegExp][] = [
-      [['route'], 2, /Give either a request/],
+      [['route'], 2, /Type a request/],
       [['route', '--pairs', 'a'], 2, /give --pairs or --conversations, with --packs and --corpus/],
-      [['route', 'x', '--pairs', 'a', '--packs', 'b', '--corpus', 'c'], 2, /Give either/],
+      [['route', 'x', '--pairs', 'a', '--packs', 'b', '--corpus', 'c'], 2, /Type a request/],
       [['route', '--pairs', 'a', '--packs', 'b', '--corpus', 'c'], 1, /cannot be read/],
       [['route', '--mode', 'nope', 'x'], 2, /Allowed choices are auto, name, local, model/],
       [['route', '--agent', 'nope', 'x'], 1, /Agent 'nope' not found/],

@@ -119,7 +119,7 @@ describe('telos runs', function () {
     assert.match(found.stdout, /abc2/);
     assert.doesNotMatch(found.stdout, /abc1/);
     assert.match((await home.run(['runs', 'show', 'abc'])).stderr, /2 runs begin with 'abc'/);
-    assert.match((await home.run(['runs', 'show', 'x'])).stderr, /No run that is kept begins with 'x'/);
+    assert.match((await home.run(['runs', 'show', 'x'])).stderr, /Run 'x' not found/);
     assert.match((await home.run(['runs', 'show'])).stdout, /A \\x1b\[2J needle\./);
     assert.equal((await home.run(['runs', '--limit', '0'])).code, 2);
     assert.equal((await home.run(['runs', 'export', 'abc1', '--format', 'pdf'])).code, 2);

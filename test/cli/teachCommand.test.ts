@@ -42,7 +42,7 @@ describe('telos teach', function () {
     assert.equal(asked.code, 1);
     assert.match(asked.stderr, /eight requests in English and eight in German for 2 skills/);
     assert.match(asked.stderr, /costs less than \$0\.01 with anthropic\/claude-haiku-4-5/);
-    assert.match(asked.stderr, /Use --yes if no one can be asked/);
+    assert.match(asked.stderr, /Use --yes to write them without being asked/);
     assert.equal(server.requests.length, 0);
 
     const written = await teach('--yes');
@@ -64,11 +64,11 @@ describe('telos teach', function () {
     );
     assert.match(await route('my tulips and roses look sad and thirsty'), /^Would run water /);
     assert.equal((await teach('--add', 'x y')).code, 2);
-    assert.match((await teach('nothing', '--list')).stderr, /There is no skill nothing/);
+    assert.match((await teach('nothing', '--list')).stderr, /Skill 'nothing' not found/);
     assert.equal((await teach('water', '--forget')).code, 0);
     assert.doesNotMatch(await route('my tulips and roses look sad and thirsty'), /^Would run water /);
     await teach('blinds', '--add', 'the sun is in my eyes');
-    assert.match((await teach('--forget')).stderr, /requests of 1 skill are deleted/);
+    assert.match((await teach('--forget')).stderr, /Deleted the requests of 1 skill/);
     assert.ok(!existsSync(join(home.dataDir, 'routing', 'taught')));
   });
 
@@ -85,7 +85,7 @@ describe('telos teach', function () {
       await route('thirsty tulips'),
       /^Would run water \(home\): chosen by you for these words before/,
     );
-    assert.match((await teach('--forget-choices')).stderr, /1 choice forgotten/);
+    assert.match((await teach('--forget-choices')).stderr, /Forgot 1 choice/);
     assert.match((await teach('--forget-choices')).stderr, /Nothing was learned yet/);
     assert.doesNotMatch(await route('thirsty tulips'), /before/);
   });

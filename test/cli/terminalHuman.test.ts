@@ -74,6 +74,28 @@ describe('terminalHuman', () => {
     }
   });
 
+  it('runs another command that is typed in place of one that may be changed', async () => {
+    const { human, prompts } = answering('e git status --short ');
+    assert.deepEqual(await human.approve({ ...request, isEditable: true }, signal), {
+      allow: true,
+      scope: 'once',
+      command: 'git status --short',
+    });
+    assert.match(prompts[0] ?? '', /always, e COMMAND, N = no, \? = help\]/);
+    assert.equal((await human.approve(request, signal)).allow, false);
+    assert.equal((await answering('e').human.approve({ ...request, isEditable: true }, signal)).allow, false);
+  });
+
+  it('says with ? what each answer means, and asks again', async () => {
+    const { human, said, prompts } = answering('y', '?');
+    assert.equal((await human.approve({ ...request, isEditable: true }, signal)).allow, true);
+    assert.equal(prompts.length, 2);
+    assert.match(
+      said[1] ?? '',
+      /y +allow it this once\n.*r +allow.*\n.*always +.*\n.*e COMMAND +run.*\n.*n WHY/s,
+    );
+  });
+
   it('names what is dangerous before the reason, and tells the model why it was denied', async () => {
     const danger = [{ kind: 'deletes-outside' as const, values: ['../x\u202e'] }];
     const { human, said, prompts } = answering('n  Keep ../x, it is mine ');
@@ -84,7 +106,7 @@ describe('terminalHuman', () => {
       /\n {2}! Deletes \.\.\/x\\u202e, outside the working folder\.\n {2}Commands/,
     );
     assert.doesNotMatch(prompts[0] ?? '', /always/);
-    assert.match(prompts[0] ?? '', /n WHY tells the model/);
+    assert.match(prompts[0] ?? '', /N = no, \? = help/);
   });
 
   it('offers and takes only the answers that the request allows', async () => {

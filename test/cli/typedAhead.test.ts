@@ -103,7 +103,7 @@ describe('telos on a terminal', () => {
     });
     const said = ['something', 'for', 'the', 'lawn'];
     const none = await typing(said, /Run which\?/, '1\n', 'q');
-    assert.match(none, /Likely are:\s+1\. mow \(home\): best match for your words: lawn/);
+    assert.match(none, /Did you mean one of these\?\s+1\. mow \(home\): best match for your words: lawn/);
     assert.equal(server.requests.length, 0);
     await typing(said, /Run which\?/, '', '\n');
     assert.match(String(JSON.stringify(server.requests[0]?.body.system)), /the skill .{1,3}mow/);

@@ -193,7 +193,9 @@ export class Router {
     } catch (error) {
       signal.throwIfAborted();
       const message = error instanceof Error ? error.message : String(error);
-      return { notice: `The model could not choose the skill (${message}), so the search index did.` };
+      return {
+        notice: `The model could not choose the skill (${message.replace(/\.$/, '')}). It was chosen by your words instead.`,
+      };
     }
   }
 

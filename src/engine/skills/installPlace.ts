@@ -82,9 +82,9 @@ export async function checkApart(source: string, target: string): Promise<void> 
   const folder = dirname(target);
   const place = join(await realpath(folder).catch(() => folder), basename(target));
   if (source === place)
-    throw new TelosError('pack', `${source} is installed already; it is read from there.`);
+    throw new TelosError('pack', `${source} is in your skills folder already; there is nothing to install.`);
   if (isInside(source, place))
-    throw new TelosError('pack', `${source} holds the skills folder itself. Give the folder of one pack.`);
+    throw new TelosError('pack', `${source} contains the skills folder itself. Give the folder of one pack.`);
   if (isInside(place, source))
     throw new TelosError(
       'pack',

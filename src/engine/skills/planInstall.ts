@@ -249,10 +249,13 @@ async function sourceFolder(path: string, { home, cwd }: Config): Promise<string
   } catch {
     throw new TelosError(
       'pack',
-      `There is no folder ${folder}. Give the path of a pack, or of a folder with a SKILL.md.`,
+      `${folder} does not exist. Give the path of a pack, or of a folder with a SKILL.md.`,
     );
   }
-  throw new TelosError('pack', `${folder} is not a folder. Give the folder that contains it.`);
+  throw new TelosError(
+    'pack',
+    `${folder} is a file. Give the folder of a pack, or a folder with a SKILL.md.`,
+  );
 }
 
 async function isPack(source: string): Promise<boolean> {

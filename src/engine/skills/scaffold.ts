@@ -91,12 +91,12 @@ const reserved = new Set(['telos', 'skills', 'node_modules', lockName]);
 /** Returns what is wrong with the name of an agent, as the rest of a sentence. Returns undefined if nothing is. */
 export function packNameProblem(name: string): string | undefined {
   if (name.trim() === '') return 'is empty';
-  if (/[/\\]/.test(name)) return 'holds a slash or a backslash';
+  if (/[/\\]/.test(name)) return 'contains a slash or a backslash';
   if (name.includes('..') || name === '.') return 'leads to another folder';
   if (/^[A-Za-z]:/.test(name) || name.startsWith('~')) return 'is a path';
   if (name.startsWith('.') || name.startsWith('-')) return 'starts with a dot or a hyphen';
   if (name !== name.trim() || name.endsWith('.')) return 'begins or ends with a space, or ends with a dot';
-  if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}<>:"|?*]/u.test(name)) return 'holds a character that no folder may have';
+  if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}<>:"|?*]/u.test(name)) return 'contains a character that no folder may have';
   if (name.length > maxLength) return `has more than ${maxLength} characters`;
   if (deviceName.test(name)) return 'is a device on Windows';
   if (reserved.has(name.toLowerCase())) return 'is reserved';
@@ -120,7 +120,7 @@ export function checkPackName(name: string, from: string): void {
 export async function addSkill(agentName: string, skillName: string, config: Config): Promise<string> {
   const problem = skillNameProblem(skillName);
   if (problem)
-    throw new TelosError('pack', `The skill cannot be called ${JSON.stringify(skillName)}. ${problem}`);
+    throw new TelosError('pack', `${JSON.stringify(skillName)} cannot be the name of a skill. ${problem}`);
   const agent = discover(config).agents.find(({ name }) => name === agentName);
   if (agent?.source === 'builtin') {
     throw new TelosError(
@@ -138,14 +138,17 @@ export async function addSkill(agentName: string, skillName: string, config: Con
     if (agentProblem) {
       throw new TelosError(
         'pack',
-        `The agent cannot be called ${JSON.stringify(agentName)}. ${agentProblem}`,
+        `${JSON.stringify(agentName)} cannot be the name of an agent. ${agentProblem}`,
       );
     }
   }
   const skillsDir = agent?.skillsDir ?? join(config.skillsDir, agentName, 'skills');
   const file = await writeNewSkill(skillsDir, skillName);
   if (file) return file;
-  throw new TelosError('pack', `There is a skill ${join(skillsDir, skillName)} already; it stays as it is.`);
+  throw new TelosError(
+    'pack',
+    `The skill ${join(skillsDir, skillName)} exists already. Nothing was changed.`,
+  );
 }
 
 export interface InitialFolders {

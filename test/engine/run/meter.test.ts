@@ -149,7 +149,7 @@ describe('A model that chooses the skill', () => {
     const said = events.flatMap(event => (event.type === 'notice' ? [event.message] : [])).join();
     assert.match(
       said,
-      /could not choose the skill \(The budget of the day is used up: 1304 of 1000 tokens.*search index did/,
+      /could not choose the skill \(The budget of the day is used up: 1304 of 1000 tokens.*by your words instead/,
     );
     const routed = events.find(event => event.type === 'routed');
     assert.equal(routed?.type === 'routed' && routed.reason.rule, 'index');

@@ -32,9 +32,9 @@ describe('addSkill', () => {
   it('says why it cannot', async () => {
     folder.add({ '.skills/hn/skills/a/SKILL.md': 'x', '.skills/solo/SKILL.md': 'x' });
     await rejects('hn', 'a', /already/);
-    await rejects('hn', '../a', /cannot be called/);
+    await rejects('hn', '../a', /cannot be the name of/);
     await rejects('../x', 'a', /Nothing was changed/);
-    await rejects('x y', 'a', /cannot be called/);
+    await rejects('x y', 'a', /cannot be the name of/);
     await rejects('solo', 'a', /single skill/);
   });
 });

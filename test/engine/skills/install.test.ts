@@ -136,9 +136,9 @@ describe('installPack', () => {
       'bad/agent.toml': '# x\nname =\n',
       'home/.skills/p/skills/s/SKILL.md': skill,
     });
-    await rejects('absent', /There is no folder/);
+    await rejects('absent', /absent does not exist/);
     await rejects('empty', /is not a pack/);
-    await rejects('empty/notes.txt', /is not a folder/);
+    await rejects('empty/notes.txt', /is a file/);
     await rejects('bad', /agent\.toml:2: .*Nothing was installed\. Correct line 2/);
     await rejects(skills('p'), /installed already/);
     folder.add({ 'home/skills/s/SKILL.md': skill });

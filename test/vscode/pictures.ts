@@ -1,0 +1,157 @@
+/**
+ * `npm run pictures`: takes the pictures of README.md and of the store's page from a real VS Code, in which a scripted model runs a
+ * skill. Writes them to `media/pictures`.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Frame as Chat } from 'playwright-core';
+import type { AnthropicTurn } from '../fakes/anthropicServer.ts';
+import { type EditorSession, openEditorSession } from './editorSession.ts';
+import { root } from './paths.ts';
+import { type Frame, smallPng } from './smallPng.ts';
+import { chatFrame, runCommand } from './workbench.ts';
+
+const folder = join(root, 'media', 'pictures');
+const size = { width: 1120, height: 700 };
+
+const notes = `# Release 2.4
+
+- search finds words with accents
+- CSV export keeps the order of columns
+- fix: the second page was empty for some people
+`;
+
+const changelog = `# Changelog
+
+## 2.4
+
+- Search finds words with accents.
+- The CSV export keeps the order of columns.
+- The second page is no longer empty.
+
+## 2.3
+
+- Dark theme.
+`;
+
+const turns: AnthropicTurn[] = [
+  {
+    text: ['I read the notes of the release ', 'and the changelog as it is.'],
+    toolCalls: [
+      { name: 'read_file', input: { path: 'notes/release.md' } },
+      { name: 'read_file', input: { path: 'CHANGELOG.md' } },
+    ],
+  },
+  {
+    text: ['Three changes are new. ', 'I write them in the style of your earlier entries.'],
+    toolCalls: [{ name: 'write_file', input: { path: 'CHANGELOG.md', content: changelog } }],
+  },
+  {
+    text: [
+      '**2.4 is in `CHANGELOG.md`** ',
+      'with three entries, newest first. ',
+      'Dates stay as you had them: none.',
+    ],
+  },
+  {
+    text: ['The tag is set. ', 'It has to be pushed over the one that is there.'],
+    toolCalls: [{ name: 'run_command', input: { command: 'git push --force origin v2.4' } }],
+  },
+  { text: ['The tag stays as it is.'] },
+];
+
+const skill = (description: string): string => `---\ndescription: ${description}\n---\nDo it.\n`;
+
+const session = await openEditorSession({
+  model: { turns: (_request, index) => turns[index] ?? {}, chunkDelayMs: 60 },
+  skills: {
+    'release/agent.toml': 'name = "release"\ndescription = "From notes to a tag"\nworking_dir = "."\n',
+    'release/skills/changelog/SKILL.md': skill('Writes the changelog of a release from your notes.'),
+    'release/skills/tag/SKILL.md': skill('Tags a release and pushes the tag.'),
+    'docs/skills/review-docs/SKILL.md': skill(
+      'Reads the documentation as a newcomer and says what is unclear.',
+    ),
+    'docs/skills/screenshots/SKILL.md': skill('Renews the pictures of the documentation.'),
+  },
+  workspace: {
+    'CHANGELOG.md': '# Changelog\n\n## 2.3\n\n- Dark theme.\n',
+    'notes/release.md': notes,
+    'src/search.js': "export const fold = word => word.normalize('NFKD').replace(/\\p{M}/gu, '');\n",
+  },
+  settings: {
+    'files.autoSave': 'off',
+    'breadcrumbs.enabled': false,
+    'workbench.colorTheme': 'Default Dark Modern',
+  },
+});
+try {
+  await mkdir(folder, { recursive: true });
+  await take(session);
+} catch (error) {
+  console.error(await session.workbench.screenshot('pictures-failed'));
+  throw error;
+} finally {
+  await session.close();
+}
+
+async function take({ workbench: { page }, workbench }: EditorSession): Promise<void> {
+  await page.setViewportSize(size);
+  const chat = await chatFrame(workbench);
+  const frames: Frame[] = [];
+  const keep = async (shownMs: number): Promise<void> => {
+    frames.push({ png: await page.screenshot({ caret: 'hide' }), shownMs });
+  };
+  await page.getByRole('treeitem', { name: /^changelog/ }).waitFor();
+  const box = chat.getByRole('textbox', { name: 'Message Telos' });
+  await chat.getByRole('button', { name: /^changelog/ }).waitFor();
+  await keep(1200);
+  for (const words of ['write the', 'write the changelog', 'write the changelog of 2.4']) {
+    await box.fill(words);
+    await keep(350);
+  }
+  await chat.locator('button.run-button.primary:enabled').waitFor();
+  await box.press('Enter');
+  const log = chat.getByRole('log', { name: 'Conversation' });
+  await log.getByText('I read the notes').waitFor();
+  await keep(1100);
+  await log.getByRole('group', { name: 'Tool: read_file' }).first().waitFor();
+  await keep(1100);
+  await log.getByText('Three changes are new').waitFor();
+  await keep(1300);
+  await chat.getByRole('button', { name: 'Show diff of CHANGELOG.md' }).waitFor();
+  await ended(chat, 1);
+  await keep(1800);
+  await chat.getByRole('button', { name: 'Show diff of CHANGELOG.md' }).click();
+  await page.locator('.view-line', { hasText: 'keeps the order' }).first().waitFor();
+  await page.waitForTimeout(1000);
+  await keep(3500);
+  await writeFile(join(folder, 'changes.png'), smallPng(frames.slice(-1)));
+  await writeFile(join(folder, 'run.png'), smallPng(frames));
+  await box.fill('tag it and push the tag');
+  await box.press('Enter');
+  await log.getByRole('group', { name: 'Approval: run_command' }).waitFor();
+  await page.waitForTimeout(600);
+  await writeFile(
+    join(folder, 'approval.png'),
+    smallPng([{ png: await page.screenshot({ caret: 'hide' }), shownMs: 0 }]),
+  );
+  await chat.getByRole('button', { name: 'Deny', exact: true }).click();
+  await ended(chat, 2);
+  await runCommand(page, 'View: Close All Editors');
+  await page.getByRole('treeitem', { name: /^changelog/ }).click();
+  await page.locator('.view-line', { hasText: 'description' }).first().waitFor();
+  await box.fill('/');
+  await page.waitForTimeout(800);
+  await writeFile(
+    join(folder, 'skills.png'),
+    smallPng([{ png: await page.screenshot({ caret: 'hide' }), shownMs: 0 }]),
+  );
+}
+
+/** Resolves once so many runs of the conversation have ended. */
+async function ended(chat: Chat, runs: number): Promise<void> {
+  await chat
+    .getByText(/^Completed · /)
+    .nth(runs - 1)
+    .waitFor();
+}
