@@ -60,18 +60,33 @@ const turns: AnthropicTurn[] = [
   { text: ['The tag stays as it is.'] },
 ];
 
-const skill = (description: string): string => `---\ndescription: ${description}\n---\nDo it.\n`;
+const skill = (name: string, description: string): string =>
+  `---
+name: ${name}
+description: ${description}
+---
+# ${name}
+
+1. Read \`notes/release.md\` and the file that is there.
+2. Keep the order and the style of earlier entries.
+3. One line for each change, without names of people.
+4. Say what is left to do.
+`;
 
 const session = await openEditorSession({
   model: { turns: (_request, index) => turns[index] ?? {}, chunkDelayMs: 60 },
   skills: {
     'release/agent.toml': 'name = "release"\ndescription = "From notes to a tag"\nworking_dir = "."\n',
-    'release/skills/changelog/SKILL.md': skill('Writes the changelog of a release from your notes.'),
-    'release/skills/tag/SKILL.md': skill('Tags a release and pushes the tag.'),
+    'release/skills/changelog/SKILL.md': skill(
+      'changelog',
+      'Writes the changelog of a release from your notes.',
+    ),
+    'release/skills/tag/SKILL.md': skill('tag', 'Tags a release and pushes the tag.'),
     'docs/skills/review-docs/SKILL.md': skill(
+      'review-docs',
       'Reads the documentation as a newcomer and says what is unclear.',
     ),
-    'docs/skills/screenshots/SKILL.md': skill('Renews the pictures of the documentation.'),
+    'docs/skills/screenshots/SKILL.md': skill('screenshots', 'Renews the pictures of the documentation.'),
   },
   workspace: {
     'CHANGELOG.md': '# Changelog\n\n## 2.3\n\n- Dark theme.\n',

@@ -129,9 +129,11 @@ function nearest(left: number, up: number, corner: number): number {
   return a <= b && a <= c ? left : b <= c ? up : corner;
 }
 
-/** Colours are told apart in steps of eight: text has thousands of shades, of which nobody sees the difference. */
-const coarse = (red: number, green: number, blue: number): number =>
-  ((red >> 3) << 10) | ((green >> 3) << 5) | (blue >> 3);
+/** Colours that fill areas: these stay exact. */
+const exactColours = 96;
+
+/** Shades of letters are told apart in steps of eight: nobody sees a smaller difference. */
+const coarse = (colour: number): number => colour & 0xf8f8f8;
 
 interface Shade {
   count: number;
@@ -140,38 +142,45 @@ interface Shade {
   blue: number;
 }
 
-/** Returns at most 256 colours: boxes of colours are cut in two at their longest side until there are so many. */
+/** Returns at most 256 colours: the most frequent ones, and means of the others, whose boxes are cut in two at their longest side. */
 function paletteOf(bitmaps: readonly Bitmap[]): number[] {
-  const shades = new Map<number, Shade>();
+  const counts = new Map<number, number>();
   for (const { pixels } of bitmaps) {
     for (let at = 0; at < pixels.length; at += 3) {
-      const [red = 0, green = 0, blue = 0] = pixels.subarray(at, at + 3);
-      const key = coarse(red, green, blue);
-      const shade = shades.get(key) ?? { count: 0, red: 0, green: 0, blue: 0 };
-      shade.count++;
-      shade.red += red;
-      shade.green += green;
-      shade.blue += blue;
-      shades.set(key, shade);
+      const colour = pixels.readUIntBE(at, 3);
+      counts.set(colour, (counts.get(colour) ?? 0) + 1);
     }
   }
-  const means = [...shades.values()].map(({ count, red, green, blue }) => ({
-    ...{ count, red: red / count, green: green / count, blue: blue / count },
-  }));
-  const boxes = [means];
-  while (boxes.length < 256) {
+  const sorted = [...counts].sort(([, one], [, other]) => other - one);
+  const exact = sorted.slice(0, exactColours).map(([colour]) => colour);
+  const shades = new Map<number, Shade>();
+  for (const [colour, count] of sorted.slice(exactColours)) {
+    const shade = shades.get(coarse(colour));
+    if (shade) shade.count += count;
+    else
+      shades.set(coarse(colour), {
+        count,
+        red: colour >> 16,
+        green: (colour >> 8) & 255,
+        blue: colour & 255,
+      });
+  }
+  const boxes = [[...shades.values()]];
+  while (boxes.length < 256 - exact.length) {
     const widest = boxes.reduce((best, box) => (extent(box).weight > extent(best).weight ? box : best));
     if (widest.length < 2) break;
     const { side } = extent(widest);
     widest.sort((one, other) => one[side] - other[side]);
     boxes.push(widest.splice(Math.ceil(widest.length / 2)));
   }
-  return boxes.map(box => {
-    const all = box.reduce((sum, { count }) => sum + count, 0);
-    const mean = (side: Side): number =>
-      Math.round(box.reduce((sum, one) => sum + one[side] * one.count, 0) / all);
-    return (mean('red') << 16) | (mean('green') << 8) | mean('blue');
-  });
+  return [...exact, ...boxes.filter(box => box.length > 0).map(meanOf)];
+}
+
+function meanOf(box: readonly Shade[]): number {
+  const all = box.reduce((sum, { count }) => sum + count, 0);
+  const mean = (side: Side): number =>
+    Math.round(box.reduce((sum, one) => sum + one[side] * one.count, 0) / all);
+  return (mean('red') << 16) | (mean('green') << 8) | mean('blue');
 }
 
 type Side = 'red' | 'green' | 'blue';

@@ -140,9 +140,9 @@ describe('installPack', () => {
     await rejects('empty', /is not a pack/);
     await rejects('empty/notes.txt', /is a file/);
     await rejects('bad', /agent\.toml:2: .*Nothing was installed\. Correct line 2/);
-    await rejects(skills('p'), /installed already/);
+    await rejects(skills('p'), /in your skills folder already/);
     folder.add({ 'home/skills/s/SKILL.md': skill });
-    await rejects('home', /holds the skills folder/);
+    await rejects('home', /contains the skills folder/);
   });
 
   it('replaces an agent of version 3 where it stands, with its description', async () => {
