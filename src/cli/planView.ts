@@ -120,6 +120,10 @@ export function factText(line: JournalLine): string | undefined {
   switch (line.type) {
     case 'runner_started':
       return `Branch ${line.branch}, from ${line.base.slice(0, 8)}`;
+    case 'preflight':
+      return line.problems.length > 0
+        ? line.problems.map(problem => `Note: ${terminalLine(problem, 300)}`).join('\n  ')
+        : undefined;
     case 'recovered':
       return `Recovered: ${line.what.map(what => terminalLine(what)).join('; ')}`;
     case 'attempt_started':

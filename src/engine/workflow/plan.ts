@@ -28,6 +28,7 @@ import { foldPlan, type PlanState } from './planState.ts';
 import { oneLine, parsePrd, printPrd } from './prdFile.ts';
 import { Projection } from './projection.ts';
 import { readRunner, takeRunner } from './runnerLock.ts';
+import { storyProblems } from './scheduler.ts';
 import { Slots } from './slots.ts';
 import { runStep, type StepEnd } from './steps.ts';
 
@@ -92,7 +93,7 @@ export class Plan {
     const parsed = this.folder.readPrds().map(({ path, text }) => parsePrd(path, text));
     const stories = parsed.map(({ story }) => story);
     const lines = await readJournal(this.folder.journal);
-    const problems = parsed.flatMap(one => one.problems);
+    const problems = [...parsed.flatMap(one => one.problems), ...storyProblems(stories)];
     return { state: foldPlan(lines, stories), stories, problems, lines: lines.at(-1)?.seq ?? 0 };
   }
 

@@ -11,6 +11,7 @@ import type { Journal } from './journal.ts';
 import type { PlanFolder } from './planFolder.ts';
 import { isPartOf } from './planning.ts';
 import type { PlanState } from './planState.ts';
+import { storyProblems } from './scheduler.ts';
 import { isOver, type StoryState } from './storyState.ts';
 
 export interface RunnerParts {
@@ -315,7 +316,9 @@ export class PlanRunner {
     const asks = state.questions.length > 0 || state.stories.some(({ status }) => status === 'needs_you');
     if (asks) return this.#rest('needs_you', needed(state));
     const failed = state.stories.filter(({ status }) => status === 'failed').map(({ story }) => story.id);
-    return this.#rest('failed', failed.length > 0 ? `${failed.join(', ')} failed.` : 'No story can begin.');
+    const stuck = storyProblems(state.stories.map(one => one.story));
+    const why = failed.length > 0 ? [`${failed.join(', ')} failed.`] : ['No story can begin.', ...stuck];
+    return this.#rest('failed', why.join(' '));
   }
 
   /** Notes the stories that have used up their attempts. Returns true if there are new ones. */

@@ -8,6 +8,7 @@ import type { Git } from './git.ts';
 import type { GitProblem } from './gitProblems.ts';
 import type { PlanFolder } from './planFolder.ts';
 import type { PlanSettings } from './planSettings.ts';
+import { storyProblems } from './scheduler.ts';
 import type { Slots } from './slots.ts';
 
 export interface PreflightParts {
@@ -55,6 +56,7 @@ export async function preflight(parts: PreflightParts, signal: AbortSignal): Pro
     ...parts.problems.map(({ text }) => text),
     ...setup,
     ...stories.flatMap(problemsOfStory(settings)),
+    ...storyProblems(stories),
     ...unknown.map(
       ({ check }) => `The check "${check.name}" starts a program that is not there: ${check.command}`,
     ),
@@ -71,12 +73,8 @@ export async function preflight(parts: PreflightParts, signal: AbortSignal): Pro
 
 const problemsOfStory =
   ({ checks }: PlanSettings) =>
-  ({ id, checks: own, items }: Story): string[] => [
-    ...(own.length + checks.length === 0
-      ? [`${id} has no check, so that only the reviewer decides on it.`]
-      : []),
-    ...(items.length === 0 ? [`${id} has no criteria. Add boxes such as "- [ ] 1. …" to its file.`] : []),
-  ];
+  ({ id, checks: own }: Story): string[] =>
+    own.length + checks.length === 0 ? [`${id} has no check, so that only the reviewer decides on it.`] : [];
 
 /** Returns every check once: those of the plan, then those of its stories. */
 export function checksOf({ checks }: PlanSettings, stories: readonly Story[]): PlanCheck[] {

@@ -50,6 +50,7 @@ export async function recover(takeover: Takeover): Promise<string[]> {
     if (story.open.commit !== undefined) await endApproved(takeover, story, story.open);
     else if (!(await canGoOn(takeover, story, story.open)))
       what.push(await endInterrupted(takeover, story, story.open));
+    else what.push(`${story.story.id} goes on where its attempt ${story.open.attempt} was cut off.`);
   }
   what.push(...(await keepLeft(slots)));
   if (what.length > 0) await journal.append({ type: 'recovered', what });

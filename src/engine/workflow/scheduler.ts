@@ -71,3 +71,41 @@ function fixedParts(glob: string): FixedParts {
   const last = Math.max(...['*', '?', ']', '}', ')'].map(sign => plain.lastIndexOf(sign)));
   return { start: plain.slice(0, first), end: last < first ? '' : plain.slice(last + 1), isPlain: false };
 }
+
+/** Returns what of the stories keeps some of them from ever being built or from being judged well, in sentences. */
+export function storyProblems(stories: readonly Story[]): string[] {
+  const ids = new Set(stories.map(({ id }) => id));
+  const lost = stories.flatMap(({ id, dependsOn }) =>
+    dependsOn
+      .filter(other => !ids.has(other))
+      .map(
+        other => `${id} depends on ${other}, which is not there, so it cannot begin. Correct its depends_on.`,
+      ),
+  );
+  const circle = inCircles(stories).map(({ id }) => id);
+  return [
+    ...stories
+      .filter(({ items }) => items.length === 0)
+      .map(({ id }) => `${id} has no criteria. Add boxes such as "- [ ] 1. …" to its file.`),
+    ...lost,
+    ...(circle.length > 0
+      ? [`${circle.join(', ')} wait for each other, so none of them can begin. Take one out of depends_on.`]
+      : []),
+  ];
+}
+
+/** Returns the stories that depend on themselves through others. */
+function inCircles(stories: readonly Story[]): Story[] {
+  const byId = new Map(stories.map(story => [story.id, story]));
+  const leadsBack = ({ id, dependsOn }: Story): boolean => {
+    const seen = new Set<string>();
+    const left = [...dependsOn];
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      if (next === id) return true;
+      if (!seen.has(next)) left.push(...(byId.get(next)?.dependsOn ?? []));
+      seen.add(next);
+    }
+    return false;
+  };
+  return stories.filter(leadsBack);
+}

@@ -97,12 +97,12 @@ describe('taking a plan over from a runner that was killed', () => {
     const dir = await workIn({ 'done.txt': 'done' });
     await journal.append(started());
     await journal.append(worked);
-    assert.deepEqual(await takeOver(), []);
+    assert.deepEqual(await takeOver(), ['US-001 goes on where its attempt 1 was cut off.']);
     const { snapshot } = state('US-001')?.open ?? {};
     assert.equal(repo.git('show', `${snapshot?.commit}:done.txt`), 'done');
     assert.equal(repo.git('rev-parse', attemptRef('bakery', 'US-001', 1)), snapshot?.commit);
     rmSync(dir, { recursive: true });
-    assert.deepEqual(await takeOver(), []);
+    assert.deepEqual(await takeOver(), ['US-001 goes on where its attempt 1 was cut off.']);
     assert.deepEqual([state('US-001')?.status, state('US-001')?.open?.snapshot], ['checking', snapshot]);
   });
 

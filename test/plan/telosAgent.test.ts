@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type CliHome, type CliResult, cliHome, program } from '../cli/cliProcess.ts';
 import { type AnthropicTurn, type FakeServer, startAnthropicServer } from '../fakes/anthropicServer.ts';
 import type { ReceivedRequest } from '../fakes/loopback.ts';
-import { type CliHome, type CliResult, cliHome, program } from './cliProcess.ts';
 
 const agent = (): string => join(dirname(program()), 'agent.js');
 const examples = fileURLToPath(new URL('../../examples/python/', import.meta.url));

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { type CliHome, cliHome, packageVersion, program } from '../cli/cliProcess.ts';
 import { type AnthropicTurn, type FakeServer, startAnthropicServer } from '../fakes/anthropicServer.ts';
-import { type CliHome, cliHome, packageVersion, program } from './cliProcess.ts';
 
 describe('telos context-server', () => {
   let home: CliHome;
